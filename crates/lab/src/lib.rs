@@ -1,0 +1,1 @@
+//! Nodes and topologies: build, start, stop, remove.

@@ -1,0 +1,1 @@
+//! The load engine: lanes, sessions, pacing, connecting, recording.

@@ -1,0 +1,1 @@
+//! The kernel's side: epoll, child processes, namespaces. The only crate with `unsafe`.

@@ -1,0 +1,1 @@
+//! `pgrig bench`: pgbench's options, initialisation, logs and words over the load engine.

@@ -1,0 +1,3 @@
+//! The command line: arguments, progress, exit codes. The only crate that prints.
+
+fn main() {}

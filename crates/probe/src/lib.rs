@@ -1,0 +1,1 @@
+//! What the servers and the machine did, second by second.

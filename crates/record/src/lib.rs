@@ -1,0 +1,1 @@
+//! What a run leaves behind: trials, intervals, samples, marks, and the directory that holds them.

@@ -1,0 +1,1 @@
+//! A record and its verdicts as HTML, Markdown and CSV.

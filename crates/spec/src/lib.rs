@@ -1,0 +1,1 @@
+//! study.toml and what it means: a `Study`, and the catalogue of metrics.

@@ -1,0 +1,1 @@
+//! Histograms, steady state, intervals, comparison.

@@ -1,0 +1,1 @@
+//! From a study and its record to verdicts, and from two records to differences.

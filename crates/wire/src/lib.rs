@@ -1,0 +1,1 @@
+//! The PostgreSQL protocol without sockets: frames, messages, start-up, authentication, conninfo.
