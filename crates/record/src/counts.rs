@@ -1,0 +1,65 @@
+//! How transactions ended.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Errors by SQLSTATE (five characters; `08006` also stands for a connection that the operating
+/// system closed).
+pub type SqlStateCounts = BTreeMap<String, u64>;
+
+/// How the transactions of one workload ended, over whatever span the holder names.
+///
+/// The classes are pgbench's: `transactions` are the successful ones; `skipped`, and the three
+/// kinds of failure, are not among them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counts {
+    /// Transactions that ended well.
+    pub transactions: u64,
+    /// Transactions never started because they were already later than the latency limit.
+    pub skipped: u64,
+    /// Transactions that were retried at least once, whatever became of them.
+    pub retried: u64,
+    /// Retries in all.
+    pub retries: u64,
+    /// Transactions given up after a serialization failure (40001).
+    pub serialization_failures: u64,
+    /// Transactions given up after a deadlock (40P01).
+    pub deadlock_failures: u64,
+    /// Transactions given up after any other error.
+    pub other_failures: u64,
+    /// Successful transactions over the latency limit.
+    pub late: u64,
+    /// Connections lost and made again.
+    pub reconnects: u64,
+    /// Clients that gave up for good.
+    pub aborted_clients: u64,
+    /// Every error that the server or the network gave, by SQLSTATE, retried ones included.
+    pub errors: SqlStateCounts,
+}
+
+impl Counts {
+    /// Transactions that ended in failure.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.serialization_failures + self.deadlock_failures + self.other_failures
+    }
+
+    /// Adds the counts of another lane, second or generator.
+    pub fn add(&mut self, other: &Counts) {
+        self.transactions += other.transactions;
+        self.skipped += other.skipped;
+        self.retried += other.retried;
+        self.retries += other.retries;
+        self.serialization_failures += other.serialization_failures;
+        self.deadlock_failures += other.deadlock_failures;
+        self.other_failures += other.other_failures;
+        self.late += other.late;
+        self.reconnects += other.reconnects;
+        self.aborted_clients += other.aborted_clients;
+        for (state, n) in &other.errors {
+            *self.errors.entry(state.clone()).or_default() += n;
+        }
+    }
+}

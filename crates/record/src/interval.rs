@@ -1,0 +1,32 @@
+//! One finished stretch of the clients' time.
+
+use serde::{Deserialize, Serialize};
+use stats::Latency;
+
+use crate::{Counts, Moment};
+
+/// What one workload's clients did in one interval, usually a second: all lanes and generators
+/// merged. A transaction belongs to the interval in which it ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interval {
+    /// When it began.
+    pub start: Moment,
+    /// How long it was, in nanoseconds; the last one of a window may be short.
+    pub length_ns: u64,
+    /// Index of the workload within its scenario.
+    pub workload: usize,
+    /// How transactions ended.
+    pub counts: Counts,
+    /// Latency of the successful transactions from the intended start: what a user waits.
+    #[serde(with = "crate::histogram_text")]
+    pub latency: Latency,
+    /// The same from the moment of sending: what the server took. Equal in closed loop.
+    #[serde(with = "crate::histogram_text")]
+    pub service: Latency,
+    /// Open loop: how far behind schedule transactions started.
+    #[serde(with = "crate::histogram_text")]
+    pub lag: Latency,
+    /// Open loop: transactions due but not started when the interval ended.
+    pub backlog: u64,
+}

@@ -1,0 +1,38 @@
+//! Something that happened at a moment.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Moment;
+
+/// Something that belongs on the timeline: a fault, a checkpoint, an autovacuum, an error.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mark {
+    /// When it began.
+    pub at: Moment,
+    /// How long it lasted, in nanoseconds; 0 for an instant.
+    #[serde(default)]
+    pub length_ns: u64,
+    /// What it is.
+    pub kind: MarkKind,
+    /// The node it happened on; `generator` for the rig itself.
+    pub node: String,
+    /// What to show beside it.
+    pub text: String,
+}
+
+/// The kinds of mark that a timeline shows, each in its own colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MarkKind {
+    /// All clients connected, the window opened or closed, clients left.
+    Phase,
+    /// The runner did something to a node or link.
+    Action,
+    /// A checkpoint, from start to completion.
+    Checkpoint,
+    /// An autovacuum or autoanalyze.
+    Autovacuum,
+    /// An error, a crash or a restart that the server logged.
+    ServerError,
+}

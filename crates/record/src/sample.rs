@@ -1,0 +1,23 @@
+//! One reading of a probe.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Moment;
+
+/// One value that a probe read at one moment. Counters are stored as rates per second since the
+/// reading before, gauges as they are; the catalogue in `spec` says which is which.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sample {
+    /// When it was read.
+    pub at: Moment,
+    /// Which node it speaks of; `machine` for the host and `generator` for the rig itself.
+    pub node: String,
+    /// The metric's name in the catalogue.
+    pub metric: String,
+    /// A label within the metric (a wait event, a statement, a device); empty for none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    /// The value, in the catalogue's unit.
+    pub value: f64,
+}
