@@ -1,0 +1,79 @@
+//! What a load came to, and what it says while it runs.
+
+use record::{Generator, Interval, Phase, Window, WorkloadResult};
+
+/// What a load came to.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The window; none when it never opened.
+    pub window: Option<Window>,
+    /// Whether warm-up found steady throughput; `None` where nobody asked for it.
+    pub steady: Option<bool>,
+    /// Connecting.
+    pub connecting: Phase,
+    /// Disconnecting.
+    pub disconnecting: Phase,
+    /// One entry a workload.
+    pub workloads: Vec<WorkloadResult>,
+    /// What the rig cost.
+    pub generator: Generator,
+    /// Every interval since the load began, warm-up included, in order of time, then workload.
+    pub intervals: Vec<Interval>,
+    /// How it ended.
+    pub end: End,
+    /// Narration that was left out because there was too much of it.
+    pub messages_dropped: u64,
+}
+
+/// How a load ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// As planned.
+    Completed,
+    /// Somebody interrupted it; what was measured until then is there.
+    Interrupted,
+    /// Every client, or with `exit_on_abort` one of them, aborted.
+    Aborted,
+}
+
+/// What a load says while it runs. Events of one load arrive in order, on one thread.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// Connections made so far.
+    Connecting {
+        /// Made.
+        done: u32,
+        /// Planned.
+        of: u32,
+    },
+    /// All clients are connected and the first transactions begin.
+    LoadBegan,
+    /// The window opens at the beginning of the next interval.
+    WindowOpens,
+    /// An interval is complete: one entry a workload.
+    Interval(&'a [Interval]),
+    /// Something to tell the user, in pgbench's words, without a prefix.
+    Message(Message),
+}
+
+/// Something to tell the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// How grave.
+    pub level: Level,
+    /// In pgbench's words, without `pgbench: error: `.
+    pub text: String,
+}
+
+/// How grave a message is; pgbench's log levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// A client ends because of it.
+    Error,
+    /// The run goes on.
+    Info,
+    /// Only wanted with `--debug`.
+    Debug,
+    /// Output of `debug()` in a script: goes to stderr bare.
+    Script,
+}

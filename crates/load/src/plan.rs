@@ -1,0 +1,204 @@
+//! What to load, with what, for how long: everything that a generator process needs to know.
+//!
+//! A plan is plain data. It crosses to generator processes as JSON, so connection strings and
+//! scripts are text here and are resolved where they are used.
+
+use serde::{Deserialize, Serialize};
+
+/// A whole load.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// The workloads that run together.
+    pub workloads: Vec<Workload>,
+    /// Lanes (threads) of each generator process; at most as many as it has clients.
+    pub lanes: u32,
+    /// Seed of pgbench's base random sequence.
+    pub seed: u64,
+    /// How connections are made.
+    pub connecting: Connecting,
+    /// How long.
+    pub limit: Limit,
+    /// Length of an interval, in milliseconds: how often a lane hands over what it counted.
+    pub interval_ms: u64,
+    /// Keep a histogram for each statement of each script.
+    pub statements: bool,
+    /// Write a log of transactions in pgbench's format.
+    pub log: Option<LogPlan>,
+    /// Stop everything as soon as one client aborts (pgbench's `--exit-on-abort`).
+    pub exit_on_abort: bool,
+    /// Report every error in full, retried ones too (pgbench's `--verbose-errors`).
+    pub verbose_errors: bool,
+    /// Narrate what every client sends and receives (pgbench's `--debug`).
+    pub debug: bool,
+}
+
+/// One group of clients that do the same.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Its name in output.
+    pub name: String,
+    /// Where to connect: a resolved conninfo in keyword form, as `wire` prints it losslessly.
+    pub conninfo: String,
+    /// Weighted scripts.
+    pub scripts: Vec<ScriptText>,
+    /// Clients over all generator processes.
+    pub clients: u32,
+    /// The protocol of their statements.
+    pub protocol: Protocol,
+    /// Closed loop or open loop.
+    pub pace: Pace,
+    /// Transactions slower than this are counted as late; in open loop, those that are already
+    /// later than this before they start are skipped. Microseconds.
+    pub latency_limit_us: Option<u64>,
+    /// Variables set before the first transaction: name and text, as after `-D`.
+    pub variables: Vec<(String, String)>,
+    /// Settings given to each session in its start-up packet: name and value.
+    pub session: Vec<(String, String)>,
+    /// What happens when a transaction fails.
+    pub on_error: OnError,
+    /// A connection for each transaction (pgbench's `--connect`).
+    pub connect_each: bool,
+    /// What happens when a connection is lost.
+    pub on_loss: OnLoss,
+    /// Ask for RowDescription with every execution, as libpq does. Leaving it out saves the
+    /// server and the wire some work, so it is not like for like.
+    pub describe: bool,
+}
+
+/// One script with its weight.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptText {
+    /// File name, or pgbench's description of a built-in.
+    pub name: String,
+    /// The script.
+    pub text: String,
+    /// Its share is its weight over the sum of weights.
+    pub weight: u32,
+    /// Which pgbench's syntax.
+    pub syntax: Syntax,
+}
+
+/// Which pgbench's syntax a script is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Syntax {
+    /// SQL commands end at a semicolon.
+    Current,
+    /// Before 9.6: SQL commands end at the newline.
+    NineX,
+}
+
+/// How statements cross the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// One Query message, variables spliced into the text.
+    Simple,
+    /// Parse, Bind, Describe, Execute, Sync for every execution.
+    Extended,
+    /// Parse once for each connection, then Bind, Describe, Execute, Sync.
+    Prepared,
+}
+
+/// When a transaction starts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pace {
+    /// As soon as the one before has ended.
+    Closed,
+    /// Open loop, exponential gaps, transactions a second over all clients.
+    Poisson(f64),
+    /// Open loop, equal gaps, transactions a second over all clients.
+    Constant(f64),
+}
+
+/// What happens to a failed transaction. pgbench's rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OnError {
+    /// Tries of a transaction that fails with 40001 or 40P01; 0 for no limit, 1 for no retry.
+    pub tries_max: u32,
+    /// After any other SQL error: go on with the next transaction instead of aborting the client
+    /// (pgbench 19's `--continue-on-error`).
+    pub go_on: bool,
+}
+
+/// What happens when a connection is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLoss {
+    /// The client aborts, as in pgbench.
+    Abort,
+    /// The client connects again, with back-off, and goes on with its next transaction.
+    Reconnect,
+}
+
+/// How connections are made.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Connecting {
+    /// Attempts under way at once, in each generator process.
+    pub at_once: u32,
+    /// Attempts begun a second, at most, in each generator process; none for no limit.
+    pub rate: Option<f64>,
+}
+
+impl Default for Connecting {
+    /// 64 at once: below the listen backlog of a default server (max_connections 100 gives 200),
+    /// so a Unix socket does not answer EAGAIN, and enough to keep every core of a server busy.
+    fn default() -> Self {
+        Connecting { at_once: 64, rate: None }
+    }
+}
+
+/// How long a load runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// So many transactions for each client; no warm-up.
+    Transactions(u64),
+    /// A warm-up, then a window.
+    Time {
+        /// The part that does not count.
+        warm_up: WarmUp,
+        /// The part that counts, in milliseconds.
+        window_ms: u64,
+    },
+}
+
+/// The part of a load that does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WarmUp {
+    /// Exactly so long, in milliseconds.
+    Fixed(u64),
+    /// Until throughput is steady, between these bounds in milliseconds; not steady at the upper
+    /// bound is said in the outcome.
+    Auto {
+        /// At least so long.
+        min_ms: u64,
+        /// At most so long.
+        max_ms: u64,
+    },
+}
+
+/// pgbench's transaction log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogPlan {
+    /// File name prefix; `.PID` follows, and `.N` for every lane but the first.
+    pub prefix: String,
+    /// Share of transactions to log, 0 to 1.
+    pub sampling_rate: f64,
+    /// Seconds to sum up in one line; none for a line each transaction.
+    pub aggregate_s: Option<u64>,
+    /// Include the `other failures` column of pgbench 19's aggregate.
+    pub other_failures: bool,
+    /// Write failures by kind (pgbench's `--failures-detailed`).
+    pub failures_detailed: bool,
+    /// The start of the run on the wall clock, in microseconds since 1970; log lines count on.
+    pub epoch_us: u64,
+}
