@@ -1,0 +1,212 @@
+//! The catalogue: every metric that pgrig knows, once.
+//!
+//! A metric exists only here. Probes and the load engine record under these names, claims ask for
+//! them, the report takes labels, units and "which way is better" from them. The rows are grouped
+//! by who measures them: [`clients`](self::clients) the load engine, [`server`](self::server) the
+//! server's own statistics, [`machine`](self::machine) the operating system.
+//!
+//! Limits: no values, no arithmetic; how a figure is computed from intervals and samples is the
+//! runner's part, the text in `says` is its definition.
+
+mod clients;
+mod machine;
+mod server;
+
+/// One metric: what it is called and how to read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name in records, claims and files; snake case, the unit last where it has one.
+    pub name: &'static str,
+    /// Unit of its value; empty for a plain number or a ratio.
+    pub unit: &'static str,
+    /// Which way is better.
+    pub better: Better,
+    /// What one value speaks of.
+    pub scope: Scope,
+    /// How it is recorded.
+    pub kind: Kind,
+    /// What a label within it names (a device, a wait event); empty where it has no labels.
+    pub label: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Its definition, one line.
+    pub says: &'static str,
+}
+
+/// Which way a metric is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+    /// Neither: it explains, it does not judge.
+    Neither,
+}
+
+/// What one value of a metric speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// A whole trial.
+    Trial,
+    /// One workload of a trial, and the trial as a whole where that has a meaning.
+    Workload,
+    /// One statement of a workload or of a server, named by [`statement_label`].
+    Statement,
+    /// One node.
+    Node,
+    /// The machine that everything runs on.
+    Machine,
+}
+
+/// How a metric is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// One figure for a trial, computed once from everything that was measured in it.
+    Total,
+    /// Read once a second, stored as it is.
+    Gauge,
+    /// A counter read once a second, stored as its rate per second since the reading before.
+    Rate,
+}
+
+/// Every metric, in the order in which a person wants to read them.
+pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
+    clients::ROWS
+        .iter()
+        .chain(server::ROWS)
+        .chain(machine::ROWS)
+}
+
+/// The metric of that name.
+#[must_use]
+pub fn metric(name: &str) -> Option<&'static Metric> {
+    catalogue().find(|metric| metric.name == name)
+}
+
+/// What a statement is called in records and published figures: its verb and the first relation
+/// that it names, `UPDATE pgbench_accounts`; the verb alone where it names none.
+#[must_use]
+pub fn statement_label(text: &str) -> String {
+    let mut words = text.split(|c: char| c.is_whitespace() || c == ';' || c == '(');
+    let mut words = words.by_ref().filter(|word| !word.is_empty());
+    let Some(verb) = words.next() else {
+        return String::new();
+    };
+    let verb = verb.to_ascii_uppercase();
+    let before_relation = match verb.as_str() {
+        "SELECT" | "DELETE" | "WITH" => "FROM",
+        "INSERT" | "MERGE" => "INTO",
+        "UPDATE" => "UPDATE",
+        _ => return verb,
+    };
+    let relation = if verb == before_relation {
+        words.find(|word| !word.eq_ignore_ascii_case("only"))
+    } else {
+        words.find(|word| word.eq_ignore_ascii_case(before_relation));
+        words.next()
+    };
+    match relation {
+        Some(relation) => format!("{verb} {}", relation.trim_matches([',', ')', '"'])),
+        None => match text.split(|c: char| c.is_whitespace() || c == '(').nth(1) {
+            Some(function) if verb == "SELECT" && !function.is_empty() => {
+                format!("{verb} {}", function.trim_end_matches(';'))
+            }
+            _ => verb,
+        },
+    }
+}
+
+/// A row without labels.
+const fn row(
+    name: &'static str,
+    unit: &'static str,
+    better: Better,
+    scope: Scope,
+    kind: Kind,
+    source: &'static str,
+    says: &'static str,
+) -> Metric {
+    Metric {
+        name,
+        unit,
+        better,
+        scope,
+        kind,
+        label: "",
+        source,
+        says,
+    }
+}
+
+/// The same row with labels.
+const fn labelled(label: &'static str, metric: Metric) -> Metric {
+    Metric { label, ..metric }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_name_stands_once_and_can_be_a_function_in_a_claim() {
+        let mut seen = BTreeSet::new();
+        for metric in catalogue() {
+            assert!(seen.insert(metric.name), "{} stands twice", metric.name);
+            assert!(
+                metric
+                    .name
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'),
+                "{} is not snake case",
+                metric.name
+            );
+            assert!(
+                !metric.says.is_empty() && !metric.source.is_empty(),
+                "{}",
+                metric.name
+            );
+        }
+    }
+
+    #[test]
+    fn a_unit_in_the_name_is_the_unit_of_the_value() {
+        for metric in catalogue() {
+            for (suffix, unit) in [("_ms", "ms"), ("_s", "s"), ("_pct", "%"), ("_mb", "MiB")] {
+                if metric.name.ends_with(suffix) {
+                    assert!(
+                        metric.unit.starts_with(unit),
+                        "{} in {}",
+                        metric.name,
+                        metric.unit
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_statement_is_called_by_its_verb_and_relation() {
+        let check = |text: &str, label: &str| assert_eq!(statement_label(text), label);
+        check(
+            "UPDATE pgbench_accounts SET abalance = 1;",
+            "UPDATE pgbench_accounts",
+        );
+        check("update only t set a = 1", "UPDATE t");
+        check(
+            "SELECT abalance\n FROM pgbench_accounts WHERE aid = $1",
+            "SELECT pgbench_accounts",
+        );
+        check(
+            "INSERT INTO pgbench_history(tid) VALUES (1)",
+            "INSERT pgbench_history",
+        );
+        check("SELECT transfer(1, 2)", "SELECT transfer");
+        check("DELETE FROM t;", "DELETE t");
+        check("BEGIN;", "BEGIN");
+        check("END", "END");
+        check("", "");
+    }
+}
