@@ -1,0 +1,71 @@
+//! `/proc/net/dev`.
+
+use crate::{
+    metric::{self, Metric},
+    reading::Reading,
+};
+
+/// Which column is what, from 0 after the interface's name (proc(5)).
+const COLUMNS: [(usize, Metric); 4] = [
+    (0, metric::NET_RECEIVED_BYTES),
+    (1, metric::NET_RECEIVED_PACKETS),
+    (8, metric::NET_SENT_BYTES),
+    (9, metric::NET_SENT_PACKETS),
+];
+
+/// Bytes and packets of every interface that ever received or sent something.
+pub(super) fn from_net_dev(text: &str) -> Vec<Reading> {
+    let mut readings = Vec::new();
+    for line in text.lines() {
+        // The two header lines have no colon.
+        let Some((interface, rest)) = line.split_once(':') else { continue };
+        let columns: Vec<Option<u64>> =
+            rest.split_whitespace().map(|word| word.parse().ok()).collect();
+        let of = |(n, metric): &(usize, Metric)| {
+            let value = columns.get(*n).copied().flatten()? as f64;
+            Some(Reading::new(*metric, interface.trim(), value))
+        };
+        let found: Vec<Reading> = COLUMNS.iter().filter_map(of).collect();
+        if found.iter().any(|reading| reading.value > 0.0) {
+            readings.extend(found);
+        }
+    }
+    readings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[(&str, &str, f64)]) {
+        let got = from_net_dev(text);
+        let got: Vec<_> =
+            got.iter().map(|r| (r.metric.name, r.label.as_str(), r.value)).collect();
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn interfaces_with_traffic() {
+        check(
+            "Inter-|   Receive                    |  Transmit\n \
+             face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets\n\
+             \x20 ifb0:       0       0    0    0    0     0          0         0        0       0\n\
+             \x20 eth0: 45703968    2606    0    0    0     0          0         0   312866    2166\n",
+            &[
+                ("machine.net_received_bytes", "eth0", 45_703_968.0),
+                ("machine.net_received_packets", "eth0", 2606.0),
+                ("machine.net_sent_bytes", "eth0", 312_866.0),
+                ("machine.net_sent_packets", "eth0", 2166.0),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_line_cut_short_gives_what_it_has() {
+        check("lo:12 3\n", &[
+            ("machine.net_received_bytes", "lo", 12.0),
+            ("machine.net_received_packets", "lo", 3.0),
+        ]);
+        check("lo:\n:::\n", &[]);
+    }
+}
