@@ -1,1 +1,9 @@
 //! The kernel's side: epoll, child processes, namespaces. The only crate with `unsafe`.
+
+pub mod command;
+pub mod init;
+pub mod limits;
+mod namespaces;
+pub mod processes;
+mod signals;
+pub mod user;

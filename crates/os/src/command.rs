@@ -1,0 +1,372 @@
+//! The one spawner: how this project starts a process.
+//!
+//! A [`Command`] says everything about the process (program, arguments, environment, directory,
+//! user, where its output goes, what happens when its parent dies); nothing is inherited by
+//! accident: the environment is empty until it is given, standard input is `/dev/null`, and
+//! only the descriptors named here reach the child. A [`Child`] that is dropped is killed with its
+//! process group and reaped, so that no error path leaves a process behind.
+//!
+//! Limit: the parent-death signal follows the *thread* that spawned. Give it only from a thread
+//! that lives as long as the child should (the lab's init is single-threaded for this reason).
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal};
+
+use crate::user::User;
+
+/// A process to be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// The executable: a path, or a name that is looked up in the PATH of `env`.
+    pub program: PathBuf,
+    /// Its arguments, without the program's name.
+    pub args: Vec<OsString>,
+    /// Its whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Its working directory; the parent's where none is given.
+    pub directory: Option<PathBuf>,
+    /// The user it becomes before it executes; only root can give one that differs from itself.
+    pub user: Option<User>,
+    /// Where its standard input comes from.
+    pub stdin: Input,
+    /// Where its standard output goes.
+    pub stdout: Output,
+    /// Where its standard error goes.
+    pub stderr: Output,
+    /// The process group it runs in.
+    pub group: Group,
+    /// The signal it receives when the thread that spawned it ends.
+    pub parent_death_signal: Option<i32>,
+}
+
+/// Where a process reads its standard input from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Input {
+    /// `/dev/null`.
+    Null,
+    /// A pipe whose other end is [`Child::stdin`].
+    Pipe,
+}
+
+/// Where a process writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// `/dev/null`.
+    Null,
+    /// To where its parent writes.
+    Inherited,
+    /// A pipe whose other end is [`Child::stdout`] or [`Child::stderr`].
+    Pipe,
+    /// Appended to this file, which is made (mode 0600) where it does not exist.
+    File(PathBuf),
+}
+
+/// The process group of a new process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// That of the parent: a Ctrl-C on the terminal reaches both.
+    Inherited,
+    /// One of its own: Ctrl-C does not reach it, and it is signalled with all its children.
+    Own,
+}
+
+impl Command {
+    /// A process of `program` in a group of its own, with nothing inherited.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            directory: None,
+            user: None,
+            stdin: Input::Null,
+            stdout: Output::Null,
+            stderr: Output::Null,
+            group: Group::Own,
+            parent_death_signal: None,
+        }
+    }
+
+    /// Appends one argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// Appends arguments.
+    #[must_use]
+    pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Adds a variable to the environment.
+    #[must_use]
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// Hands on this process's own environment, as it is now.
+    #[must_use]
+    pub fn inherit_env(mut self) -> Self {
+        self.env.extend(std::env::vars_os());
+        self
+    }
+
+    /// Starts the process in `directory`.
+    #[must_use]
+    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// Runs the process as `user`.
+    #[must_use]
+    pub fn user(mut self, user: User) -> Self {
+        self.user = Some(user);
+        self
+    }
+
+    /// Reads standard input from `input`.
+    #[must_use]
+    pub fn stdin(mut self, input: Input) -> Self {
+        self.stdin = input;
+        self
+    }
+
+    /// Sends standard output to `output`.
+    #[must_use]
+    pub fn stdout(mut self, output: Output) -> Self {
+        self.stdout = output;
+        self
+    }
+
+    /// Sends standard error to `output`.
+    #[must_use]
+    pub fn stderr(mut self, output: Output) -> Self {
+        self.stderr = output;
+        self
+    }
+
+    /// Chooses the process group.
+    #[must_use]
+    pub fn group(mut self, group: Group) -> Self {
+        self.group = group;
+        self
+    }
+
+    /// Has the kernel send `signal` to the process when the spawning thread ends.
+    #[must_use]
+    pub fn parent_death_signal(mut self, signal: Signal) -> Self {
+        self.parent_death_signal = Some(signal.as_raw());
+        self
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    /// The system's error of the step that failed: opening an output file, fork, changing user or
+    /// directory, or executing the program. The child of a failed start is already reaped.
+    pub fn spawn(&self) -> io::Result<Child> {
+        let inner = self.prepare()?.spawn()?;
+        Ok(Child { inner, group: self.group, reaped: false })
+    }
+
+    /// Starts it for a parent that reaps by `waitpid(-1)`: the caller owns the process id.
+    pub(crate) fn spawn_detached(&self) -> io::Result<Pid> {
+        let child = self.prepare()?.spawn()?;
+        // std's Child neither kills nor waits when it is dropped.
+        Pid::from_raw(child.id().cast_signed()).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    fn prepare(&self) -> io::Result<std::process::Command> {
+        let mut command = std::process::Command::new(&self.program);
+        command.args(&self.args).env_clear().envs(self.env.iter().map(|(k, v)| (k, v)));
+        command.stdin(match self.stdin {
+            Input::Null => Stdio::null(),
+            Input::Pipe => Stdio::piped(),
+        });
+        command.stdout(self.stdout.open()?).stderr(self.stderr.open()?);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        if let Some(user) = &self.user
+            && user.uid != rustix::process::geteuid().as_raw()
+        {
+            command.uid(user.uid).gid(user.gid);
+        }
+        if self.group == Group::Own {
+            command.process_group(0);
+        }
+        if let Some(signal) = self.parent_death_signal.and_then(Signal::from_named_raw) {
+            // SAFETY: the closure makes one system call and allocates nothing. It runs after the
+            // change of user, which would reset the signal.
+            unsafe {
+                command.pre_exec(move || {
+                    rustix::process::set_parent_process_death_signal(Some(signal))?;
+                    Ok(())
+                });
+            }
+        }
+        Ok(command)
+    }
+}
+
+impl Output {
+    fn open(&self) -> io::Result<Stdio> {
+        Ok(match self {
+            Self::Null => Stdio::null(),
+            Self::Inherited => Stdio::inherit(),
+            Self::Pipe => Stdio::piped(),
+            Self::File(path) => Stdio::from(append_to(path)?),
+        })
+    }
+}
+
+fn append_to(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+}
+
+/// A running process that this one is the parent of. Dropping it kills and reaps it.
+#[derive(Debug)]
+pub struct Child {
+    inner: std::process::Child,
+    group: Group,
+    reaped: bool,
+}
+
+impl Child {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.inner.id()
+    }
+
+    /// The writing end of its standard input, once, where that is a pipe.
+    pub fn stdin(&mut self) -> Option<ChildStdin> {
+        self.inner.stdin.take()
+    }
+
+    /// The reading end of its standard output, once, where that is a pipe.
+    pub fn stdout(&mut self) -> Option<ChildStdout> {
+        self.inner.stdout.take()
+    }
+
+    /// The reading end of its standard error, once, where that is a pipe.
+    pub fn stderr(&mut self) -> Option<ChildStderr> {
+        self.inner.stderr.take()
+    }
+
+    /// Waits for its end and reaps it.
+    ///
+    /// # Errors
+    /// The system's error of `waitpid`.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        let status = self.inner.wait()?;
+        self.reaped = true;
+        Ok(status)
+    }
+
+    /// Its exit status if it has ended, without waiting.
+    ///
+    /// # Errors
+    /// The system's error of `waitpid`.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        let status = self.inner.try_wait()?;
+        self.reaped |= status.is_some();
+        Ok(status)
+    }
+
+    /// Sends `signal` to it; to all of its group where it has one of its own.
+    ///
+    /// # Errors
+    /// The system's error of `kill`; never because the process has ended and was reaped.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        let Some(pid) = Pid::from_raw(self.inner.id().cast_signed()).filter(|_| !self.reaped)
+        else {
+            return Ok(());
+        };
+        match self.group {
+            Group::Own => rustix::process::kill_process_group(pid, signal)?,
+            Group::Inherited => rustix::process::kill_process(pid, signal)?,
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if !self.reaped {
+            // Nobody is left to hear of an error here: a process that is gone already is fine.
+            let _ = self.signal(Signal::KILL);
+            let _ = self.inner.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    fn sh(script: &str) -> Command {
+        Command::new("/bin/sh").arg("-c").arg(script)
+    }
+
+    #[test]
+    fn environment_is_what_was_given_and_nothing_else() {
+        let mut child =
+            Command::new("/usr/bin/env").env("A", "1").stdout(Output::Pipe).spawn().unwrap();
+        let mut text = String::new();
+        child.stdout().unwrap().read_to_string(&mut text).unwrap();
+        assert!(child.wait().unwrap().success());
+        assert_eq!(text, "A=1\n");
+    }
+
+    #[test]
+    fn output_files_are_appended_to_and_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out");
+        for _ in 0..2 {
+            let file = Output::File(path.clone());
+            sh("echo o; echo e >&2").stdout(file.clone()).stderr(file).spawn().unwrap().wait().unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "o\ne\no\ne\n");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn dropping_a_child_ends_its_whole_group() {
+        let mut child = sh("sleep 600 & echo $!; wait").stdout(Output::Pipe).spawn().unwrap();
+        let mut line = [0; 16];
+        let length = child.stdout().unwrap().read(&mut line).unwrap();
+        let grandchild: i32 =
+            std::str::from_utf8(&line[..length]).unwrap().trim().parse().unwrap();
+        drop(child);
+        let gone = || {
+            std::fs::read_to_string(format!("/proc/{grandchild}/stat"))
+                .map_or(true, |stat| stat.contains(") Z "))
+        };
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
+        while !gone() && std::time::Instant::now() < deadline {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert!(gone(), "the grandchild outlived the drop");
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_an_error_of_the_start() {
+        let error = Command::new("/nonexistent/program").spawn().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}

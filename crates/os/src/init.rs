@@ -1,0 +1,348 @@
+//! The init of a lab: a small single-threaded process that starts the lab's processes, reaps
+//! them, and takes them with it when the rig is gone, however the rig ended.
+//!
+//! [`Init::start`] forks it. It closes every descriptor but its socket to the rig, enters its
+//! [`Isolation`], and serves requests. When the socket closes (the rig ended, be it by `kill -9`)
+//! it kills everything that descends from it, removes the directory that it was told to, and ends.
+//! In namespaces it is process 1, so that its own death, too, makes the kernel kill all of them
+//! and drop their mounts and shared memory; as a keeper it is a child subreaper, so that nothing
+//! that it started escapes from the tree below it.
+//!
+//! It is forked and not executed anew so that it works in every program that links this crate,
+//! tests included, without a hidden entry point in each. [`crate::signals::fork`] says what that
+//! asks of the code in `init/server.rs`.
+
+mod message;
+mod server;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::process::{Pid, Signal, WaitOptions};
+
+use crate::command::Command;
+use crate::processes;
+use message::{MESSAGE_BYTES_MAX, Report, Request};
+
+/// What separates the processes of a lab from all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// Mount, PID and IPC namespaces of their own, made with root's rights.
+    Namespaces,
+    /// The same inside a user namespace, as a plain user.
+    UserNamespace,
+    /// Nothing but the init that watches over them.
+    Keeper,
+}
+
+/// What the init does with the lab's directory when the rig is gone without having said so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WhenOrphaned {
+    /// Leaves everything that is in it.
+    Keep,
+    /// Removes this directory.
+    Remove(PathBuf),
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Exit {
+    /// Whether it ended by itself with code 0.
+    pub fn is_success(self) -> bool {
+        self == Self::Code(0)
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "ended with exit code {code}"),
+            Self::Signal(signal) => write!(f, "was ended by signal {signal}"),
+        }
+    }
+}
+
+/// A step that the init could not take.
+#[derive(Debug)]
+pub struct Failure {
+    /// What it was doing, as in "failed to …", but in the form "mounting /proc".
+    pub step: String,
+    /// The system's error.
+    pub error: io::Error,
+}
+
+impl Failure {
+    pub(crate) fn new(step: impl Into<String>, error: &io::Error) -> Self {
+        let errno = error.raw_os_error().unwrap_or(libc::EIO);
+        Self { step: step.into(), error: io::Error::from_raw_os_error(errno) }
+    }
+
+    pub(crate) fn at(step: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |errno| Self { step: step.to_owned(), error: errno.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.step, self.error)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// The rig's side of a running init. Dropping it ends the init and all its processes.
+#[derive(Debug)]
+pub struct Init {
+    isolation: Isolation,
+    /// What was forked: the init itself as a keeper, else its parent outside the PID namespace.
+    forked: Pid,
+    /// The init's process id as this process counts, where it can be found out.
+    host_pid: Option<i32>,
+    /// Locked for the whole of a request and its answer, so that answers find their requests.
+    line: Mutex<Line>,
+}
+
+/// The socket and what came over it unasked.
+#[derive(Debug)]
+struct Line {
+    socket: Option<OwnedFd>,
+    exits: HashMap<i32, Exit>,
+}
+
+impl Init {
+    /// Starts an init in the given isolation. `inherited` are the only descriptors that it keeps
+    /// (a lock, say); the processes that it starts get none of them.
+    ///
+    /// # Errors
+    /// The step that the system does not allow; nothing is left behind then.
+    pub fn start(
+        isolation: Isolation,
+        when_orphaned: WhenOrphaned,
+        inherited: &[BorrowedFd<'_>],
+    ) -> Result<Self, Failure> {
+        let (ours, theirs) = rustix::net::socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .map_err(Failure::at("making a socket pair"))?;
+        let forked = server::fork(&theirs, isolation, when_orphaned, inherited)
+            .map_err(|error| Failure::new("forking the init", &error))?;
+        drop(theirs);
+        let line = Line { socket: Some(ours), exits: HashMap::new() };
+        let mut init = Self { isolation, forked, host_pid: None, line: Mutex::new(line) };
+        match init.line().receive(ANSWER_TIMEOUT) {
+            Ok(Report::Ready) => {}
+            Ok(Report::Failed { step, errno }) => {
+                return Err(Failure { step, error: io::Error::from_raw_os_error(errno) });
+            }
+            Ok(_) => return Err(Failure::new("starting the init", &Errno::PROTO.into())),
+            Err(error) => return Err(Failure::new("starting the init", &error)),
+        }
+        let forked = forked.as_raw_nonzero().get();
+        init.host_pid = match isolation {
+            Isolation::Keeper => Some(forked),
+            Isolation::Namespaces | Isolation::UserNamespace => processes::outer_pid(forked, 1),
+        };
+        Ok(init)
+    }
+
+    /// The isolation that is in force.
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    /// Starts a process and returns its id *in the init's namespace*.
+    ///
+    /// # Errors
+    /// As [`Command::spawn`]; `Unsupported` for output to anything but files.
+    pub fn spawn(&self, command: &Command) -> io::Result<i32> {
+        self.line().ask(&Request::Spawn(command.clone()))
+    }
+
+    /// Sends a signal to one process. One that has ended already is no error.
+    ///
+    /// # Errors
+    /// The system's error of `kill`.
+    pub fn signal(&self, pid: i32, signal: Signal) -> io::Result<()> {
+        self.line().ask(&Request::Signal { pid, signal: signal.as_raw() }).map(drop)
+    }
+
+    /// Sends a signal to every process that was started in `directory` or works there, and to all
+    /// that descend from those; for SIGKILL, SIGSTOP and SIGCONT until it has taken effect on
+    /// every one. Returns how many it reached.
+    ///
+    /// # Errors
+    /// `TimedOut` if some process is still unaffected after ten seconds.
+    pub fn signal_under(&self, directory: &Path, signal: Signal) -> io::Result<usize> {
+        let directory = directory.to_owned();
+        let request = Request::SignalUnder { directory, signal: signal.as_raw() };
+        let reached = self.line().ask(&request)?;
+        Ok(usize::try_from(reached).unwrap_or(0))
+    }
+
+    /// How the process that [`Init::spawn`] returned has ended, `None` while it runs.
+    ///
+    /// # Errors
+    /// `BrokenPipe` if the init itself has ended.
+    pub fn exit(&self, pid: i32) -> io::Result<Option<Exit>> {
+        let mut line = self.line();
+        line.drain()?;
+        Ok(line.exits.get(&pid).copied())
+    }
+
+    /// Waits for the end of a process, at most `timeout`.
+    ///
+    /// # Errors
+    /// `TimedOut` after that; `BrokenPipe` if the init itself has ended.
+    pub fn wait(&self, pid: i32, timeout: Duration) -> io::Result<Exit> {
+        let deadline = Instant::now() + timeout;
+        let mut line = self.line();
+        loop {
+            line.drain()?;
+            if let Some(exit) = line.exits.get(&pid) {
+                return Ok(*exit);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match line.receive(left)? {
+                Report::Exited { pid, exit } => line.exits.insert(pid, exit),
+                _ => return Err(Errno::PROTO.into()),
+            };
+        }
+    }
+
+    /// The id that `/proc` outside the init's namespaces has for one of its processes.
+    pub fn host_pid(&self, pid: i32) -> Option<i32> {
+        match self.isolation {
+            Isolation::Keeper => Some(pid),
+            Isolation::Namespaces | Isolation::UserNamespace => {
+                processes::outer_pid(self.host_pid?, pid)
+            }
+        }
+    }
+
+    /// Kills everything that the init started and waits until it has ended.
+    ///
+    /// # Errors
+    /// The system's error of waiting for it.
+    pub fn end(mut self) -> io::Result<()> {
+        self.end_and_reap()
+    }
+
+    fn end_and_reap(&mut self) -> io::Result<()> {
+        let line = self.line.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(socket) = line.socket.take() else { return Ok(()) };
+        if let Ok(packet) = Request::End.encode() {
+            // An init that is dead already cannot be told, and need not be.
+            let _ = rustix::net::send(&socket, &packet, SendFlags::NOSIGNAL);
+        }
+        let deadline = Instant::now() + END_TIMEOUT;
+        loop {
+            match rustix::process::waitpid(Some(self.forked), WaitOptions::NOHANG) {
+                Ok(None) if Instant::now() >= deadline => {
+                    // What still lives is stuck in the kernel; process 1 takes it along.
+                    let _ = rustix::process::kill_process(self.forked, Signal::KILL);
+                    rustix::process::waitpid(Some(self.forked), WaitOptions::empty())?;
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                Ok(None) => std::thread::sleep(Duration::from_millis(2)),
+                Ok(Some(_)) | Err(Errno::CHILD) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        // A panic between two messages leaves nothing half done in here.
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Init {
+    fn drop(&mut self) {
+        // The owner that wants to know calls end().
+        let _ = self.end_and_reap();
+    }
+}
+
+impl Line {
+    fn ask(&mut self, request: &Request) -> io::Result<i32> {
+        let packet = request.encode()?;
+        let socket = self.socket.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        rustix::net::send(socket, &packet, SendFlags::NOSIGNAL)?;
+        loop {
+            match self.receive(ANSWER_TIMEOUT)? {
+                Report::Done(value) => return Ok(value),
+                Report::Failed { errno, .. } => return Err(io::Error::from_raw_os_error(errno)),
+                Report::Exited { pid, exit } => {
+                    self.exits.insert(pid, exit);
+                }
+                Report::Ready => return Err(Errno::PROTO.into()),
+            }
+        }
+    }
+
+    fn drain(&mut self) -> io::Result<()> {
+        loop {
+            match self.receive(Duration::ZERO) {
+                Ok(Report::Exited { pid, exit }) => self.exits.insert(pid, exit),
+                Ok(_) => return Err(Errno::PROTO.into()),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(()),
+                Err(error) => return Err(error),
+            };
+        }
+    }
+
+    fn receive(&mut self, timeout: Duration) -> io::Result<Report> {
+        let socket = self.socket.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let ready = retry(|| {
+            rustix::event::poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&timeout))
+        })?;
+        if ready == 0 {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let mut packet = vec![0; MESSAGE_BYTES_MAX];
+        let (length, _) = retry(|| {
+            rustix::net::recv(socket, &mut packet[..], RecvFlags::empty())
+        })?;
+        match length {
+            0 => Err(io::Error::new(io::ErrorKind::BrokenPipe, "the lab's init has ended")),
+            length => Report::decode(&packet[..length]),
+        }
+    }
+}
+
+/// Repeats a system call that a signal interrupted.
+fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}
+
+/// An answer takes microseconds, except that of a signal that has to take effect on many
+/// processes ([`Init::signal_under`]), which the init itself bounds to ten seconds.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Ending kills processes that may have gigabytes to give back.
+const END_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,0 +1,330 @@
+//! The init's own side: what the forked process does. Everything in this file runs in a copy of
+//! the rig with one thread, so it takes no lock that another thread of the rig may have held
+//! (see [`crate::signals::fork`]) and reports failures over its socket only.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use rustix::process::{Pid, Signal, WaitOptions};
+
+use crate::command::Command;
+use crate::init::message::{MESSAGE_BYTES_MAX, Report, Request};
+use crate::init::{Exit, Failure, Isolation, WhenOrphaned, retry};
+use crate::namespaces::{self, Entry};
+use crate::processes;
+use crate::signals;
+
+/// Forks the init; it talks over `socket`.
+pub(crate) fn fork(
+    socket: &OwnedFd,
+    isolation: Isolation,
+    when_orphaned: WhenOrphaned,
+    inherited: &[BorrowedFd<'_>],
+) -> io::Result<Pid> {
+    let mut kept: Vec<RawFd> = inherited.iter().map(AsRawFd::as_raw_fd).collect();
+    kept.push(socket.as_raw_fd());
+    signals::fork(|| {
+        let born = leave_the_rig(&kept).and_then(|()| match isolation {
+            Isolation::Keeper => Ok(()),
+            Isolation::Namespaces => namespaces::unshare(Entry::AsRoot),
+            Isolation::UserNamespace => namespaces::unshare(Entry::ThroughUserNamespace),
+        });
+        match (born, isolation) {
+            (Err(failure), _) => give_up(socket, &failure),
+            (Ok(()), Isolation::Keeper) => serve(socket.as_fd(), isolation, when_orphaned),
+            (Ok(()), Isolation::Namespaces | Isolation::UserNamespace) => {
+                match signals::fork(|| serve(socket.as_fd(), isolation, when_orphaned)) {
+                    Ok(inner) => stand_by(inner, socket),
+                    Err(error) => give_up(socket, &Failure::new("forking process 1", &error)),
+                }
+            }
+        }
+    })
+}
+
+/// Keeps nothing of the rig: no terminal, no descriptor, no directory, no signal.
+fn leave_the_rig(kept: &[RawFd]) -> Result<(), Failure> {
+    let failed = |step: &'static str| move |error: io::Error| Failure::new(step, &error);
+    rustix::process::setsid().map_err(Failure::at("starting a session"))?;
+    rustix::process::chdir("/").map_err(Failure::at("changing to /"))?;
+    rustix::thread::set_name(c"pgrig lab init").map_err(Failure::at("naming the process"))?;
+    close_all_but(kept).map_err(failed("closing inherited descriptors"))
+}
+
+/// Closes what it must not hold (another lab's socket, say, would keep that lab's init alive) and
+/// puts `/dev/null` in the place of the standard streams.
+fn close_all_but(kept: &[RawFd]) -> io::Result<()> {
+    let open: Vec<RawFd> = fs::read_dir("/proc/self/fd")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    let null = fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    for descriptor in open {
+        if descriptor > 2 && !kept.contains(&descriptor) && descriptor != null.as_raw_fd() {
+            // SAFETY: nothing in this copy of the rig uses the descriptors that it came with,
+            // except those kept; one that is closed already (the directory's) just fails.
+            unsafe { libc::close(descriptor) };
+        }
+    }
+    for stream in 0..=2 {
+        // SAFETY: the standard streams are owned by nobody, and dup2 replaces them whole.
+        if unsafe { libc::dup2(null.as_raw_fd(), stream) } == -1 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+fn give_up(socket: &OwnedFd, failure: &Failure) -> i32 {
+    let errno = failure.error.raw_os_error().unwrap_or(libc::EIO);
+    // A rig that is gone does not need to know.
+    let _ = say(socket.as_fd(), &Report::Failed { step: failure.step.clone(), errno });
+    1
+}
+
+/// The process between the rig and process 1: it only waits, so that the rig has a child to reap.
+fn stand_by(inner: Pid, socket: &OwnedFd) -> i32 {
+    // The rig shall see the line closed when process 1 ends.
+    // SAFETY: the socket is not used again in this process, which ends in _exit without drops.
+    unsafe { libc::close(socket.as_raw_fd()) };
+    match retry(|| rustix::process::waitpid(Some(inner), WaitOptions::empty())) {
+        Ok(Some((_, status))) => status.exit_status().unwrap_or(1),
+        Ok(None) | Err(_) => 1,
+    }
+}
+
+fn serve(socket: BorrowedFd<'_>, isolation: Isolation, when_orphaned: WhenOrphaned) -> i32 {
+    let prepared = prepare(isolation);
+    let children = match prepared {
+        Ok(children) => children,
+        Err(failure) => {
+            let errno = failure.error.raw_os_error().unwrap_or(libc::EIO);
+            let _ = say(socket, &Report::Failed { step: failure.step, errno });
+            return 1;
+        }
+    };
+    let mut server = Server { socket, children, spawned: HashMap::new() };
+    let ending = server.run();
+    server.kill_everything();
+    if let (Ending::Orphaned, WhenOrphaned::Remove(directory)) = (ending, when_orphaned) {
+        // What cannot be removed (a full or failing disk) is left to `pgrig clean`.
+        let _ = fs::remove_dir_all(directory);
+    }
+    0
+}
+
+fn prepare(isolation: Isolation) -> Result<OwnedFd, Failure> {
+    match isolation {
+        Isolation::Keeper => rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+            .map_err(Failure::at("becoming a subreaper"))?,
+        Isolation::Namespaces | Isolation::UserNamespace => {
+            // The parent only waits and has one thread, so this fires when it is killed, and then.
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+                .map_err(Failure::at("following the parent's death"))?;
+            namespaces::mount_private()?;
+        }
+    }
+    signals::block_all_and_watch_children()
+        .map_err(|error| Failure::new("watching for ended children", &error))
+}
+
+struct Server<'a> {
+    socket: BorrowedFd<'a>,
+    /// Readable when a child has ended.
+    children: OwnedFd,
+    /// The processes that the rig asked for, and where they were started.
+    spawned: HashMap<i32, Option<PathBuf>>,
+}
+
+/// Why the init ends.
+enum Ending {
+    /// The rig said so.
+    Asked,
+    /// The rig is gone.
+    Orphaned,
+}
+
+impl Server<'_> {
+    fn run(&mut self) -> Ending {
+        if say(self.socket, &Report::Ready).is_err() {
+            return Ending::Orphaned;
+        }
+        let mut packet = vec![0; MESSAGE_BYTES_MAX];
+        loop {
+            let mut events = [
+                PollFd::from_borrowed_fd(self.socket, PollFlags::IN),
+                PollFd::new(&self.children, PollFlags::IN),
+            ];
+            if retry(|| rustix::event::poll(&mut events, None)).is_err() {
+                return Ending::Orphaned;
+            }
+            let (spoken, ended) = (!events[0].revents().is_empty(), !events[1].revents().is_empty());
+            if ended && self.reap().is_err() {
+                return Ending::Orphaned;
+            }
+            if !spoken {
+                continue;
+            }
+            let length =
+                retry(|| rustix::net::recv(self.socket, &mut packet[..], RecvFlags::empty()));
+            let answer = match length {
+                Ok((0, _)) | Err(_) => return Ending::Orphaned,
+                Ok((length, _)) => match Request::decode(&packet[..length]) {
+                    Ok(Request::End) => return Ending::Asked,
+                    Ok(request) => self.answer(request),
+                    Err(_) => Report::Failed { step: "reading a request".into(), errno: libc::EPROTO },
+                },
+            };
+            if say(self.socket, &answer).is_err() {
+                return Ending::Orphaned;
+            }
+        }
+    }
+
+    fn answer(&mut self, request: Request) -> Report {
+        let (step, result) = match request {
+            Request::Spawn(command) => ("starting a process", self.spawn(&command)),
+            Request::Signal { pid, signal } => ("sending a signal", self.signal(pid, signal)),
+            Request::SignalUnder { directory, signal } => {
+                ("sending signals", self.signal_under(&directory, signal))
+            }
+            Request::End => ("ending", Ok(0)),
+        };
+        result.map_or_else(
+            |error| Report::Failed {
+                step: step.to_owned(),
+                errno: error.raw_os_error().unwrap_or(libc::EIO),
+            },
+            Report::Done,
+        )
+    }
+
+    fn spawn(&mut self, command: &Command) -> io::Result<i32> {
+        let pid = command.spawn_detached()?.as_raw_nonzero().get();
+        self.spawned.insert(pid, command.directory.clone());
+        Ok(pid)
+    }
+
+    /// A pid that has been reaped may belong to another process by now and is left alone.
+    fn signal(&self, pid: i32, signal: i32) -> io::Result<i32> {
+        match self.spawned.contains_key(&pid) {
+            true => kill(pid, signal).map(|()| 1),
+            false => Ok(0),
+        }
+    }
+
+    fn signal_under(&mut self, directory: &Path, signal: i32) -> io::Result<i32> {
+        let deadline = Instant::now() + EFFECT_TIMEOUT;
+        let mut reached = std::collections::HashSet::new();
+        loop {
+            self.reap()?;
+            let processes = processes::all()?;
+            let own = processes::tree(&processes, own_pid());
+            let is_root = |pid: &i32| {
+                self.spawned.get(pid).is_some_and(|started_in| {
+                    started_in.as_ref().is_some_and(|path| path.starts_with(directory))
+                }) || processes.iter().any(|row| row.pid == *pid && row.is_under(directory))
+            };
+            let affected: Vec<i32> = own
+                .iter()
+                .skip(1)
+                .filter(|pid| is_root(pid))
+                .flat_map(|pid| processes::tree(&processes, *pid))
+                .filter(|pid| !has_effect(&processes, *pid, signal))
+                .collect();
+            for pid in &affected {
+                kill(*pid, signal)?;
+                reached.insert(*pid);
+            }
+            let lasting = [libc::SIGKILL, libc::SIGSTOP, libc::SIGCONT].contains(&signal);
+            if affected.is_empty() || !lasting {
+                return Ok(i32::try_from(reached.len()).unwrap_or(i32::MAX));
+            }
+            if Instant::now() >= deadline {
+                return Err(Errno::TIMEDOUT.into());
+            }
+            std::thread::sleep(SCAN_PAUSE);
+        }
+    }
+
+    /// Reaps all that has ended and tells the rig of those that it asked for.
+    fn reap(&mut self) -> io::Result<()> {
+        let mut signals = [0; 1024];
+        while rustix::io::read(&self.children, &mut signals).is_ok_and(|length| length > 0) {}
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            let pid = pid.as_raw_nonzero().get();
+            let exit = match status.terminating_signal() {
+                Some(signal) => Exit::Signal(signal),
+                None => Exit::Code(status.exit_status().unwrap_or(0)),
+            };
+            if self.spawned.remove(&pid).is_some() {
+                say(self.socket, &Report::Exited { pid, exit })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Until no descendant is left: one that forked while it was killed is found again, because
+    /// orphans become children of this process.
+    fn kill_everything(&mut self) {
+        loop {
+            if let Ok(processes) = processes::all() {
+                for pid in processes::tree(&processes, own_pid()).into_iter().skip(1) {
+                    let _ = kill(pid, libc::SIGKILL);
+                }
+            }
+            loop {
+                match rustix::process::wait(WaitOptions::NOHANG) {
+                    Ok(Some(_)) => {}
+                    Ok(None) => break,
+                    Err(_) => return,
+                }
+            }
+            std::thread::sleep(SCAN_PAUSE);
+        }
+    }
+}
+
+fn has_effect(processes: &[processes::Process], pid: i32, signal: i32) -> bool {
+    let Some(process) = processes.iter().find(|process| process.pid == pid) else { return true };
+    match signal {
+        libc::SIGSTOP => process.is_zombie() || process.is_stopped(),
+        libc::SIGCONT => !process.is_stopped(),
+        _ => process.is_zombie(),
+    }
+}
+
+/// Sends a signal; a process that has ended is no error.
+fn kill(pid: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: kill touches no memory of this process.
+    match unsafe { libc::kill(pid, signal) } {
+        0 => Ok(()),
+        _ => match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+            error => Err(error),
+        },
+    }
+}
+
+fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+fn say(socket: BorrowedFd<'_>, report: &Report) -> io::Result<()> {
+    let packet = report.encode()?;
+    retry(|| rustix::net::send(socket, &packet, SendFlags::NOSIGNAL))?;
+    Ok(())
+}
+
+/// How long a signal may take until every process shows its effect: one that waits for a disk
+/// dies or stops only afterwards.
+const EFFECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Between two looks at the process table; long enough for a killed process to be gone.
+const SCAN_PAUSE: Duration = Duration::from_millis(2);

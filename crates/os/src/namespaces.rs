@@ -1,0 +1,62 @@
+//! Entering new mount, PID and IPC namespaces, as root or, through a user namespace, as anyone.
+//!
+//! The order is the kernel's: `unshare` first (with a user namespace it grants the capabilities
+//! that the rest needs), then the id maps, then a fork whose child is process 1 of the new PID
+//! namespace, and there the mounts. A plain user is mapped to itself, not to root: PostgreSQL
+//! refuses root, and looks at the id that it sees. The capabilities that the user namespace gave
+//! are gone as soon as such a process executes a program, so servers never have them.
+
+use std::fs;
+use std::io;
+
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::thread::UnshareFlags;
+
+use crate::init::Failure;
+use crate::user::User;
+
+/// How new namespaces are entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// With the right to do so that root has.
+    AsRoot,
+    /// Inside a new user namespace.
+    ThroughUserNamespace,
+}
+
+/// Puts this single-threaded process into new mount and IPC namespaces; the children that it
+/// forks from now on are in a new PID namespace.
+pub(crate) fn unshare(entry: Entry) -> Result<(), Failure> {
+    let user = User::current();
+    let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
+    if entry == Entry::ThroughUserNamespace {
+        flags |= UnshareFlags::NEWUSER;
+    }
+    // SAFETY: no file table is unshared, which is what the function warns of.
+    unsafe { rustix::thread::unshare_unsafe(flags) }
+        .map_err(Failure::at("making new namespaces"))?;
+    if entry == Entry::ThroughUserNamespace {
+        // Without the right to change groups a process may map only its own, and only after it
+        // has given up setgroups(2) (user_namespaces(7)).
+        let User { uid, gid } = user;
+        write("/proc/self/setgroups", "deny")?;
+        write("/proc/self/uid_map", &format!("{uid} {uid} 1"))?;
+        write("/proc/self/gid_map", &format!("{gid} {gid} 1"))?;
+    }
+    Ok(())
+}
+
+/// Gives process 1 of the new namespaces its own `/proc` and `/dev/shm`.
+pub(crate) fn mount_private() -> Result<(), Failure> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .map_err(Failure::at("making mounts private"))?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("proc", "/proc", "proc", flags, None).map_err(Failure::at("mounting /proc"))?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("pgrig", "/dev/shm", "tmpfs", flags, Some(c"mode=1777"))
+        .map_err(Failure::at("mounting /dev/shm"))
+}
+
+fn write(path: &str, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|error: io::Error| Failure::new(format!("writing {path}"), &error))
+}
