@@ -1,0 +1,120 @@
+//! Where output goes: two writers and the prefixes of pgbench's messages.
+//!
+//! The crate prints nothing itself, so that its words can be tested and its caller owns the
+//! streams. A write that fails (a closed pipe) is ignored, as in pgbench: there is nobody to tell.
+
+use std::fmt::Display;
+use std::io::Write;
+
+/// The two streams of a command-line program, and how its messages begin.
+pub struct Console<'a> {
+    out: &'a mut dyn Write,
+    err: &'a mut dyn Write,
+    /// Whether stderr is a terminal: progress then stays on one line.
+    pub err_is_terminal: bool,
+    debug: bool,
+    /// What stands on the current line of a terminal and has to be wiped before other output.
+    live_columns: usize,
+}
+
+impl<'a> Console<'a> {
+    /// Results go to `out`, narration to `err`.
+    pub fn new(out: &'a mut dyn Write, err: &'a mut dyn Write, err_is_terminal: bool) -> Self {
+        Console {
+            out,
+            err,
+            err_is_terminal,
+            debug: false,
+            live_columns: 0,
+        }
+    }
+
+    /// Shows debug messages from now on.
+    pub fn show_debug(&mut self) {
+        self.debug = true;
+    }
+
+    /// A line of results.
+    pub fn line(&mut self, text: impl Display) {
+        self.wipe();
+        let _ = writeln!(self.out, "{text}");
+        let _ = self.out.flush();
+    }
+
+    /// Results as they are.
+    pub fn text(&mut self, text: &str) {
+        self.wipe();
+        let _ = self.out.write_all(text.as_bytes());
+        let _ = self.out.flush();
+    }
+
+    /// A line of narration without prefix.
+    pub fn narrate(&mut self, text: impl Display) {
+        self.wipe();
+        let _ = writeln!(self.err, "{text}");
+    }
+
+    /// Narration as it is: pgbench begins some lines before the work and ends them after it.
+    pub fn narrate_part(&mut self, text: &str) {
+        self.wipe();
+        let _ = self.err.write_all(text.as_bytes());
+        let _ = self.err.flush();
+    }
+
+    /// `pgbench: error: …`
+    pub fn error(&mut self, text: impl Display) {
+        self.narrate(format_args!("pgbench: error: {text}"));
+    }
+
+    /// `pgbench: warning: …`
+    pub fn warning(&mut self, text: impl Display) {
+        self.narrate(format_args!("pgbench: warning: {text}"));
+    }
+
+    /// `pgbench: detail: …`
+    pub fn detail(&mut self, text: impl Display) {
+        self.narrate(format_args!("pgbench: detail: {text}"));
+    }
+
+    /// `pgbench: hint: …`
+    pub fn hint(&mut self, text: impl Display) {
+        self.narrate(format_args!("pgbench: hint: {text}"));
+    }
+
+    /// `pgrig: hint: …`, where the advice is ours and not pgbench's.
+    pub fn our_hint(&mut self, text: impl Display) {
+        self.narrate(format_args!("pgrig: hint: {text}"));
+    }
+
+    /// `pgbench: …`
+    pub fn info(&mut self, text: impl Display) {
+        self.narrate(format_args!("pgbench: {text}"));
+    }
+
+    /// `pgbench: debug: …`, with `--debug` only.
+    pub fn debug(&mut self, text: impl Display) {
+        if self.debug {
+            self.narrate(format_args!("pgbench: debug: {text}"));
+        }
+    }
+
+    /// Replaces the line that stands on the terminal; nothing when stderr is no terminal.
+    pub fn live(&mut self, text: &str) {
+        if !self.err_is_terminal {
+            return;
+        }
+        let columns = text.chars().count();
+        let blank = self.live_columns.saturating_sub(columns);
+        let _ = write!(self.err, "\r{text}{:blank$}", "");
+        let _ = self.err.flush();
+        self.live_columns = columns;
+    }
+
+    /// Removes the line that stands on the terminal.
+    pub fn wipe(&mut self) {
+        if self.live_columns > 0 {
+            let columns = std::mem::take(&mut self.live_columns);
+            let _ = write!(self.err, "\r{:columns$}\r", "");
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! What the command line asks for.
+//!
+//! [`Request::read`] takes a command line to one of pgbench's two modes, or to a [`Complaint`] in
+//! pgbench's words. Reading order: `table` lists the options, `given` collects them in the order
+//! in which they stand, `conflicts` says which do not go together.
+
+mod conflicts;
+mod given;
+mod help;
+mod table;
+
+use load::{OnError, Pace, Protocol, Syntax, WarmUp};
+
+use crate::builtin::Builtin;
+use crate::complaint::Complaint;
+
+pub use help::help;
+
+/// What a command line asks for.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// `--help`
+    Help,
+    /// `--version`
+    Version,
+    /// `-b list`
+    ListScripts,
+    /// `--show-script`
+    ShowScript(&'static Builtin),
+    /// `-i`
+    Initialise(InitialiseOptions),
+    /// Everything else.
+    Run(Box<RunOptions>),
+}
+
+/// Where a command comes from: its name, its arguments, its environment.
+pub struct Invocation<'a> {
+    /// The program as it was called, for getopt's complaints.
+    pub program: &'a str,
+    /// How to call it, for hints: `pgbench` or `pgrig bench`.
+    pub command: &'a str,
+    /// What stands after the name.
+    pub arguments: &'a [String],
+    /// The value of an environment variable.
+    pub environment: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// Which server, as far as the command line says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerOptions {
+    /// `-h`
+    pub host: Option<String>,
+    /// `-p`
+    pub port: Option<String>,
+    /// `-U`
+    pub user: Option<String>,
+    /// `-d` or the operand: a database name or a connection string.
+    pub dbname: Option<String>,
+}
+
+/// Initialisation mode.
+#[derive(Clone, Debug)]
+pub struct InitialiseOptions {
+    /// Which server.
+    pub server: ServerOptions,
+    /// Show debug messages.
+    pub debug: bool,
+    /// The steps in order, one letter each; a space is none.
+    pub steps: String,
+    /// Accounts are 100,000 times this.
+    pub scale: u32,
+    /// Percent of a page that is filled.
+    pub fillfactor: u32,
+    /// How often progress is shown.
+    pub progress: LoadProgress,
+    /// How accounts are partitioned.
+    pub partitions: Option<Partitions>,
+    /// Where tables go.
+    pub tablespace: Option<String>,
+    /// Where indexes go.
+    pub index_tablespace: Option<String>,
+    /// Whether tables survive a crash.
+    pub persistence: Persistence,
+}
+
+/// How often the generation of data reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadProgress {
+    /// Every 100,000 rows.
+    Rows,
+    /// `-q`: every 5 seconds.
+    Seconds,
+}
+
+/// Whether tables are logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Persistence {
+    /// As usual.
+    Logged,
+    /// `--unlogged-tables`
+    Unlogged,
+}
+
+/// The partitions of pgbench_accounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Partitions {
+    /// How many.
+    pub count: u32,
+    /// By what.
+    pub method: PartitionMethod,
+}
+
+/// What rows are assigned to partitions by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartitionMethod {
+    /// Equal ranges of aid.
+    Range,
+    /// A hash of aid.
+    Hash,
+}
+
+impl PartitionMethod {
+    /// As in SQL and in pgbench's output.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PartitionMethod::Range => "range",
+            PartitionMethod::Hash => "hash",
+        }
+    }
+}
+
+/// Benchmarking mode.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Which server.
+    pub server: ServerOptions,
+    /// Show debug messages.
+    pub debug: bool,
+    /// What to run, at least one.
+    pub scripts: Vec<Script>,
+    /// `-c`
+    pub clients: u32,
+    /// `-j`, at most as many as clients.
+    pub lanes: u32,
+    /// `-M`
+    pub protocol: Protocol,
+    /// `-t` or `-T`
+    pub length: Length,
+    /// `-C`
+    pub connect_each: bool,
+    /// `-D`, in order.
+    pub variables: Vec<(String, String)>,
+    /// `-R`
+    pub pace: Pace,
+    /// `-L`, microseconds.
+    pub latency_limit_us: Option<u64>,
+    /// `-P`, seconds.
+    pub progress_s: Option<u32>,
+    /// `--progress-timestamp`
+    pub progress_timestamp: bool,
+    /// `-r`
+    pub per_command: bool,
+    /// `-s`; the number of branches wins when a built-in script runs.
+    pub scale: Option<u32>,
+    /// What is vacuumed before.
+    pub vacuum: Vacuum,
+    /// `-l`
+    pub log: Option<LogOptions>,
+    /// `--failures-detailed`
+    pub failures_detailed: bool,
+    /// `--max-tries` and `--continue-on-error`
+    pub on_error: OnError,
+    /// `--verbose-errors`
+    pub verbose_errors: bool,
+    /// `--exit-on-abort`
+    pub exit_on_abort: bool,
+    /// `--random-seed`; none for one from the clock.
+    pub seed: Option<Seed>,
+    /// What pgbench does not have.
+    pub ours: OurOptions,
+}
+
+/// One script with its weight.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// File name, or the description of a built-in.
+    pub name: String,
+    /// The script.
+    pub text: String,
+    /// `@W`
+    pub weight: u32,
+    /// Whether it is one of pgbench's.
+    pub origin: Origin,
+}
+
+/// Where a script comes from. pgbench's own need pgbench's tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// `-b`, `-N`, `-S`
+    Builtin,
+    /// `-f`
+    File,
+}
+
+/// How long a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// So many transactions for each client.
+    Transactions(u32),
+    /// So many seconds.
+    Seconds(u32),
+}
+
+/// What is vacuumed before a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vacuum {
+    /// `-n`: nothing.
+    Nothing,
+    /// Branches and tellers; history is emptied.
+    Small,
+    /// `-v`: accounts too.
+    All,
+}
+
+/// `-l` and what belongs to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogOptions {
+    /// `--log-prefix`
+    pub prefix: String,
+    /// `--sampling-rate`, 0 to 1.
+    pub sampling_rate: f64,
+    /// `--aggregate-interval`
+    pub aggregate_s: Option<u32>,
+}
+
+/// The random seed that the user gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seed {
+    /// `time`
+    Time,
+    /// `rand`
+    Strong,
+    /// A number.
+    Given(u64),
+}
+
+/// What pgbench does not have.
+#[derive(Clone, Debug)]
+pub struct OurOptions {
+    /// `--warmup`; none when not asked for.
+    pub warm_up: Option<WarmUp>,
+    /// `--connect-rate`, connections begun a second.
+    pub connect_rate: Option<f64>,
+    /// `--generators`
+    pub generators: u32,
+    /// `--interval`, milliseconds.
+    pub interval_ms: u64,
+    /// `--no-describe` turns it off.
+    pub describe: bool,
+    /// `--syntax`
+    pub syntax: Syntax,
+    /// `--hdr`
+    pub hdr: Option<String>,
+    /// `--json`
+    pub json: Option<String>,
+    /// `--html`
+    pub html: Option<String>,
+}
+
+impl Request {
+    /// Reads a command line.
+    ///
+    /// # Errors
+    /// In pgbench's words when an option is unknown or wrong, a script file cannot be read, or
+    /// options do not go together.
+    pub fn read(invocation: &Invocation<'_>) -> Result<Request, Complaint> {
+        match given::read(invocation)? {
+            given::Asked::AtOnce(request) => Ok(request),
+            given::Asked::Later(given) => conflicts::settle(*given),
+        }
+    }
+}

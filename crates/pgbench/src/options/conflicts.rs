@@ -1,0 +1,210 @@
+//! Which options go together, checked in pgbench's order, and the defaults of the others.
+
+use load::{OnError, Pace, Protocol, Syntax};
+
+use super::given::{Arrivals, Given};
+use super::{
+    InitialiseOptions, Length, LoadProgress, LogOptions, Origin, OurOptions, PartitionMethod,
+    Partitions, Persistence, Request, RunOptions, Script, Vacuum,
+};
+use crate::builtin;
+use crate::complaint::Complaint;
+
+/// The mode that was asked for, if its options go together.
+pub(super) fn settle(mut given: Given) -> Result<Request, Complaint> {
+    if !given.initialise {
+        if given.scripts.is_empty() {
+            given.scripts.push(default_script());
+        }
+        if given.scripts.iter().all(|script| script.weight == 0) {
+            return refuse("total script weight must not be zero");
+        }
+        if given.initialisation_option {
+            return refuse("some of the specified options cannot be used in benchmarking mode");
+        }
+        return run(given).map(|options| Request::Run(Box::new(options)));
+    }
+    if given.benchmarking_option {
+        return refuse("some of the specified options cannot be used in initialization (-i) mode");
+    }
+    initialise(given).map(Request::Initialise)
+}
+
+fn refuse<T>(text: &str) -> Result<T, Complaint> {
+    Err(Complaint::error(text))
+}
+
+fn default_script() -> Script {
+    let builtin = &builtin::BUILTINS[0];
+    Script {
+        name: builtin.description.to_owned(),
+        text: builtin.text.to_owned(),
+        weight: 1,
+        origin: Origin::Builtin,
+    }
+}
+
+fn initialise(given: Given) -> Result<InitialiseOptions, Complaint> {
+    if given.partitions == 0 && given.partition_method.is_some() {
+        return refuse("--partition-method requires greater than zero --partitions");
+    }
+    let mut steps = given.steps.unwrap_or_else(|| "dtgvp".to_owned());
+    if given.no_vacuum {
+        steps = steps.replace('v', " ");
+    }
+    if given.foreign_keys && !steps.contains('f') {
+        steps.push('f');
+    }
+    Ok(InitialiseOptions {
+        server: given.server,
+        debug: given.debug,
+        steps,
+        scale: given.scale.unwrap_or(1),
+        fillfactor: given.fillfactor.unwrap_or(100),
+        progress: given.progress.unwrap_or(LoadProgress::Rows),
+        partitions: (given.partitions > 0).then_some(Partitions {
+            count: given.partitions,
+            method: given.partition_method.unwrap_or(PartitionMethod::Range),
+        }),
+        tablespace: given.tablespace,
+        index_tablespace: given.index_tablespace,
+        persistence: given.persistence.unwrap_or(Persistence::Logged),
+    })
+}
+
+fn run(given: Given) -> Result<RunOptions, Complaint> {
+    let length = match (given.transactions, given.seconds) {
+        (Some(_), Some(_)) => {
+            return refuse(
+                "specify either a number of transactions (-t) or a duration (-T), not both",
+            );
+        }
+        (_, Some(seconds)) => Length::Seconds(seconds),
+        (transactions, None) => Length::Transactions(transactions.unwrap_or(10)),
+    };
+    let log = log(&given)?;
+    if let (Length::Seconds(seconds), Some(aggregate_s)) = (length, given.aggregate_s) {
+        aggregates_fit(seconds, aggregate_s)?;
+    }
+    if given.progress_timestamp && given.progress_s.is_none() {
+        return refuse("--progress-timestamp is allowed only under --progress");
+    }
+    let tries_max = given.max_tries.unwrap_or(1);
+    let bounded = given.latency_limit_us.is_some() || matches!(length, Length::Seconds(_));
+    if tries_max == 0 && !bounded {
+        return refuse(
+            "an unlimited number of transaction tries can only be used with --latency-limit or a \
+             duration (-T)",
+        );
+    }
+    let pace = pace(&given)?;
+    let ours = ours(&given, length)?;
+    let clients = given.clients.unwrap_or(1);
+    Ok(RunOptions {
+        server: given.server,
+        debug: given.debug,
+        scripts: given.scripts,
+        clients,
+        lanes: given.lanes.unwrap_or(1).min(clients),
+        protocol: given.protocol.unwrap_or(Protocol::Simple),
+        length,
+        connect_each: given.connect_each,
+        variables: given.variables,
+        pace,
+        latency_limit_us: given.latency_limit_us,
+        progress_s: given.progress_s,
+        progress_timestamp: given.progress_timestamp,
+        per_command: given.per_command,
+        scale: given.scale,
+        vacuum: match (given.no_vacuum, given.vacuum_all) {
+            (true, _) => Vacuum::Nothing,
+            (false, true) => Vacuum::All,
+            (false, false) => Vacuum::Small,
+        },
+        log,
+        failures_detailed: given.failures_detailed,
+        on_error: OnError {
+            tries_max,
+            go_on: given.continue_on_error,
+        },
+        verbose_errors: given.verbose_errors,
+        exit_on_abort: given.exit_on_abort,
+        seed: given.seed,
+        ours,
+    })
+}
+
+fn log(given: &Given) -> Result<Option<LogOptions>, Complaint> {
+    if given.sampling_rate.is_some() && !given.log {
+        return refuse(
+            "log sampling (--sampling-rate) is allowed only when logging transactions (-l)",
+        );
+    }
+    if given.sampling_rate.is_some() && given.aggregate_s.is_some() {
+        return refuse(
+            "log sampling (--sampling-rate) and aggregation (--aggregate-interval) cannot be used \
+             at the same time",
+        );
+    }
+    if given.aggregate_s.is_some() && !given.log {
+        return refuse("log aggregation is allowed only when actually logging transactions");
+    }
+    if given.log_prefix.is_some() && !given.log {
+        return refuse(
+            "log file prefix (--log-prefix) is allowed only when logging transactions (-l)",
+        );
+    }
+    Ok(given.log.then(|| LogOptions {
+        prefix: given
+            .log_prefix
+            .clone()
+            .unwrap_or_else(|| "pgbench_log".to_owned()),
+        sampling_rate: given.sampling_rate.unwrap_or(1.0),
+        aggregate_s: given.aggregate_s,
+    }))
+}
+
+fn aggregates_fit(seconds: u32, aggregate_s: u32) -> Result<(), Complaint> {
+    if aggregate_s > seconds {
+        return Err(Complaint::error(format_args!(
+            "number of seconds for aggregation ({aggregate_s}) must not be higher than test \
+             duration ({seconds})"
+        )));
+    }
+    if !seconds.is_multiple_of(aggregate_s) {
+        return Err(Complaint::error(format_args!(
+            "duration ({seconds}) must be a multiple of aggregation interval ({aggregate_s})"
+        )));
+    }
+    Ok(())
+}
+
+fn pace(given: &Given) -> Result<Pace, Complaint> {
+    match (given.rate, given.arrivals) {
+        (None, None) => Ok(Pace::Closed),
+        (None, Some(_)) => refuse("--arrivals is allowed only with a rate limit (-R)"),
+        (Some(rate), Some(Arrivals::Constant)) => Ok(Pace::Constant(rate)),
+        (Some(rate), _) => Ok(Pace::Poisson(rate)),
+    }
+}
+
+fn ours(given: &Given, length: Length) -> Result<OurOptions, Complaint> {
+    if given.warm_up.is_some() && matches!(length, Length::Transactions(_)) {
+        return refuse("--warmup can only be used with a duration (-T)");
+    }
+    let generators = given.generators.unwrap_or(1);
+    if generators > given.clients.unwrap_or(1) {
+        return refuse("--generators must not be higher than the number of clients (-c)");
+    }
+    Ok(OurOptions {
+        warm_up: given.warm_up,
+        connect_rate: given.connect_rate,
+        generators,
+        interval_ms: given.interval_ms.unwrap_or(1000),
+        describe: !given.no_describe,
+        syntax: given.syntax.unwrap_or(Syntax::Current),
+        hdr: given.hdr.clone(),
+        json: given.json.clone(),
+        html: given.html.clone(),
+    })
+}

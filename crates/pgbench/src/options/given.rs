@@ -1,0 +1,456 @@
+//! The options in the order in which they stand, each checked by itself.
+
+use std::io::Read;
+use std::path::Path;
+
+use load::{Protocol, Syntax, WarmUp};
+
+use super::table::{Id, Mode, OURS, PGBENCH};
+use super::{
+    Invocation, LoadProgress, Origin, PartitionMethod, Persistence, Request, Script, Seed,
+    ServerOptions,
+};
+use crate::builtin::{self, Builtin};
+use crate::complaint::Complaint;
+use crate::getopt::{self, Found};
+use crate::number::{bounded_int, leading_int, prefix_float, prefix_int, seed};
+
+/// pgbench's limit.
+const SCRIPTS_MAX: usize = 128;
+
+/// Bounds of an automatic warm-up: shorter finds no trend, longer is another benchmark.
+const WARM_UP_AUTO: WarmUp = WarmUp::Auto {
+    min_ms: 3_000,
+    max_ms: 120_000,
+};
+
+/// What the options ask for.
+pub(super) enum Asked {
+    /// Something that pgbench does as soon as it meets the option.
+    AtOnce(Request),
+    /// A mode, once conflicts are settled.
+    Later(Box<Given>),
+}
+
+/// Every option as it was given, or its default.
+#[derive(Default)]
+pub(super) struct Given {
+    pub(super) server: ServerOptions,
+    pub(super) debug: bool,
+    pub(super) initialise: bool,
+    /// Some option was given that means something in that mode only.
+    pub(super) benchmarking_option: bool,
+    pub(super) initialisation_option: bool,
+    pub(super) steps: Option<String>,
+    pub(super) scale: Option<u32>,
+    pub(super) fillfactor: Option<u32>,
+    pub(super) progress: Option<LoadProgress>,
+    pub(super) partitions: u32,
+    pub(super) partition_method: Option<PartitionMethod>,
+    pub(super) tablespace: Option<String>,
+    pub(super) index_tablespace: Option<String>,
+    pub(super) persistence: Option<Persistence>,
+    pub(super) foreign_keys: bool,
+    pub(super) no_vacuum: bool,
+    pub(super) vacuum_all: bool,
+    pub(super) scripts: Vec<Script>,
+    pub(super) clients: Option<u32>,
+    pub(super) lanes: Option<u32>,
+    pub(super) protocol: Option<Protocol>,
+    pub(super) transactions: Option<u32>,
+    pub(super) seconds: Option<u32>,
+    pub(super) connect_each: bool,
+    pub(super) variables: Vec<(String, String)>,
+    pub(super) rate: Option<f64>,
+    pub(super) latency_limit_us: Option<u64>,
+    pub(super) progress_s: Option<u32>,
+    pub(super) progress_timestamp: bool,
+    pub(super) per_command: bool,
+    pub(super) log: bool,
+    pub(super) log_prefix: Option<String>,
+    pub(super) sampling_rate: Option<f64>,
+    pub(super) aggregate_s: Option<u32>,
+    pub(super) failures_detailed: bool,
+    pub(super) max_tries: Option<u32>,
+    pub(super) continue_on_error: bool,
+    pub(super) verbose_errors: bool,
+    pub(super) exit_on_abort: bool,
+    pub(super) seed: Option<Seed>,
+    pub(super) arrivals: Option<Arrivals>,
+    pub(super) warm_up: Option<WarmUp>,
+    pub(super) connect_rate: Option<f64>,
+    pub(super) generators: Option<u32>,
+    pub(super) interval_ms: Option<u64>,
+    pub(super) no_describe: bool,
+    pub(super) syntax: Option<Syntax>,
+    pub(super) hdr: Option<String>,
+    pub(super) json: Option<String>,
+    pub(super) html: Option<String>,
+}
+
+/// `--arrivals`
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrivals {
+    Poisson,
+    Constant,
+}
+
+/// Reads a command line as far as each option can be judged alone.
+pub(super) fn read(invocation: &Invocation<'_>) -> Result<Asked, Complaint> {
+    let mut given = Given::default();
+    if let Some(text) = (invocation.environment)("PGBENCH_RANDOM_SEED") {
+        given.seed = Some(seed_option(
+            &text,
+            "PGBENCH_RANDOM_SEED environment variable",
+        )?);
+    }
+    let try_help = format!(
+        "Try \"{} --help\" for more information.",
+        invocation.command
+    );
+    let mut at_once = None;
+    let mut mistake = None;
+    let tables: [&[_]; 2] = [PGBENCH, OURS];
+    let split = getopt::split(invocation.program, invocation.arguments, &tables, |found| {
+        if at_once.is_some() || mistake.is_some() {
+            return Ok(());
+        }
+        match found {
+            Found::Option(id, value) => match given.take(id, &value) {
+                Ok(request) => at_once = request,
+                Err(complaint) => mistake = Some(complaint),
+            },
+            Found::Operand(operand) if given.server.dbname.is_none() => {
+                given.server.dbname = Some(operand);
+            }
+            Found::Operand(operand) => {
+                let text = format!("too many command-line arguments (first is \"{operand}\")");
+                mistake = Some(Complaint::error(text).with_hint(&try_help));
+            }
+        }
+        Ok(())
+    });
+    if let Some(mistake) = mistake {
+        return Err(mistake);
+    }
+    if let Some(request) = at_once {
+        return Ok(Asked::AtOnce(request));
+    }
+    split.map_err(|complaint| complaint.with_hint(&try_help))?;
+    Ok(Asked::Later(Box::new(given)))
+}
+
+impl Given {
+    /// Takes one option. What pgbench does at once comes back.
+    fn take(&mut self, id: Id, value: &str) -> Result<Option<Request>, Complaint> {
+        match id.mode() {
+            Mode::Benchmarking => self.benchmarking_option = true,
+            Mode::Initialisation => self.initialisation_option = true,
+            Mode::Both => {}
+        }
+        match id {
+            Id::Help => return Ok(Some(Request::Help)),
+            Id::Version => return Ok(Some(Request::Version)),
+            Id::ShowScript => return builtin::find(value).map(Request::ShowScript).map(Some),
+            Id::Builtin if value == "list" => return Ok(Some(Request::ListScripts)),
+            Id::Debug => self.debug = true,
+            Id::Host => self.server.host = Some(value.to_owned()),
+            Id::Port => self.server.port = Some(value.to_owned()),
+            Id::Username => self.server.user = Some(value.to_owned()),
+            Id::Dbname => self.server.dbname = Some(value.to_owned()),
+            Id::Initialize => self.initialise = true,
+            Id::NoVacuum => self.no_vacuum = true,
+            Id::Scale => self.scale = Some(positive(value, "-s/--scale")?),
+            _ if id.mode() == Mode::Initialisation => self.take_initialisation(id, value)?,
+            _ => self.take_benchmarking(id, value)?,
+        }
+        Ok(None)
+    }
+
+    fn take_initialisation(&mut self, id: Id, value: &str) -> Result<(), Complaint> {
+        match id {
+            Id::InitSteps => self.steps = Some(steps(value)?),
+            Id::Fillfactor => {
+                self.fillfactor = Some(bounded_int(value, "-F/--fillfactor", 10, 100)? as u32);
+            }
+            Id::ForeignKeys => self.foreign_keys = true,
+            Id::Tablespace => self.tablespace = Some(value.to_owned()),
+            Id::IndexTablespace => self.index_tablespace = Some(value.to_owned()),
+            Id::Partitions => {
+                self.partitions = bounded_int(value, "--partitions", 0, i32::MAX)? as u32;
+            }
+            Id::PartitionMethod => self.partition_method = Some(partition_method(value)?),
+            Id::Quiet => self.progress = Some(LoadProgress::Seconds),
+            _ => self.persistence = Some(Persistence::Unlogged),
+        }
+        Ok(())
+    }
+
+    fn take_benchmarking(&mut self, id: Id, value: &str) -> Result<(), Complaint> {
+        match id {
+            Id::Builtin => {
+                let (name, weight) = weighted(value)?;
+                self.add_builtin(builtin::find(name)?, weight)?;
+            }
+            Id::SkipSomeUpdates => self.add_builtin(builtin::find("simple-update")?, 1)?,
+            Id::SelectOnly => self.add_builtin(builtin::find("select-only")?, 1)?,
+            Id::File => self.add_file(value)?,
+            Id::Client => self.clients = Some(positive(value, "-c/--clients")?),
+            Id::Jobs => self.lanes = Some(positive(value, "-j/--jobs")?),
+            Id::Connect => self.connect_each = true,
+            Id::Define => self.variables.push(definition(value)?),
+            Id::Log => self.log = true,
+            Id::LogPrefix => self.log_prefix = Some(value.to_owned()),
+            Id::SamplingRate => self.sampling_rate = Some(sampling_rate(value)?),
+            Id::AggregateInterval => {
+                self.aggregate_s = Some(positive(value, "--aggregate-interval")?);
+            }
+            Id::LatencyLimit => self.latency_limit_us = Some(latency_limit_us(value)?),
+            Id::Protocol => self.protocol = Some(protocol(value)?),
+            Id::Progress => self.progress_s = Some(positive(value, "-P/--progress")?),
+            Id::ProgressTimestamp => self.progress_timestamp = true,
+            Id::ReportPerCommand => self.per_command = true,
+            Id::Rate => self.rate = Some(above_zero(value, "rate limit")?),
+            Id::Transactions => self.transactions = Some(positive(value, "-t/--transactions")?),
+            Id::Time => self.seconds = Some(positive(value, "-T/--time")?),
+            Id::VacuumAll => self.vacuum_all = true,
+            Id::FailuresDetailed => self.failures_detailed = true,
+            Id::MaxTries => self.max_tries = Some(max_tries(value)?),
+            Id::VerboseErrors => self.verbose_errors = true,
+            Id::ExitOnAbort => self.exit_on_abort = true,
+            Id::ContinueOnError => self.continue_on_error = true,
+            Id::RandomSeed => self.seed = Some(seed_option(value, "--random-seed option")?),
+            _ => self.take_ours(id, value)?,
+        }
+        Ok(())
+    }
+
+    fn take_ours(&mut self, id: Id, value: &str) -> Result<(), Complaint> {
+        match id {
+            Id::Arrivals => self.arrivals = Some(arrivals(value)?),
+            Id::ConnectRate => self.connect_rate = Some(above_zero(value, "connection rate")?),
+            Id::Generators => self.generators = Some(positive(value, "--generators")?),
+            Id::Interval => {
+                self.interval_ms = Some(bounded_int(value, "--interval", 10, 3_600_000)? as u64);
+            }
+            Id::NoDescribe => self.no_describe = true,
+            Id::Syntax => self.syntax = Some(syntax(value)?),
+            Id::Warmup => self.warm_up = Some(warm_up(value)?),
+            Id::Hdr => self.hdr = Some(value.to_owned()),
+            Id::Json => self.json = Some(value.to_owned()),
+            _ => self.html = Some(value.to_owned()),
+        }
+        Ok(())
+    }
+
+    fn add_builtin(&mut self, builtin: &Builtin, weight: u32) -> Result<(), Complaint> {
+        self.add_script(Script {
+            name: builtin.description.to_owned(),
+            text: builtin.text.to_owned(),
+            weight,
+            origin: Origin::Builtin,
+        })
+    }
+
+    fn add_file(&mut self, value: &str) -> Result<(), Complaint> {
+        let (name, weight) = weighted(value)?;
+        let text = script_text(name)?;
+        self.add_script(Script {
+            name: name.to_owned(),
+            text,
+            weight,
+            origin: Origin::File,
+        })
+    }
+
+    fn add_script(&mut self, script: Script) -> Result<(), Complaint> {
+        if self.scripts.len() >= SCRIPTS_MAX {
+            let text = format!("at most {SCRIPTS_MAX} SQL scripts are allowed");
+            return Err(Complaint::error(text));
+        }
+        self.scripts.push(script);
+        Ok(())
+    }
+}
+
+fn script_text(name: &str) -> Result<String, Complaint> {
+    let failed = |what: &str, error: &std::io::Error| {
+        let reason = crate::words::system_error(error);
+        Complaint::error(format_args!("could not {what} file \"{name}\": {reason}"))
+    };
+    let mut bytes = Vec::new();
+    if name == "-" {
+        std::io::stdin()
+            .read_to_end(&mut bytes)
+            .map_err(|error| failed("read", &error))?;
+    } else {
+        let mut file =
+            std::fs::File::open(Path::new(name)).map_err(|error| failed("open", &error))?;
+        file.read_to_end(&mut bytes)
+            .map_err(|error| failed("read", &error))?;
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
+            .iter()
+            .filter(|&&byte| byte == b'\n')
+            .count();
+        Complaint::error(format_args!(
+            "{name}:{}: script is not valid UTF-8",
+            line + 1
+        ))
+        .with_our_hint("convert it, for example with iconv -f latin1 -t utf-8")
+    })
+}
+
+/// `NAME[@W]`
+fn weighted(value: &str) -> Result<(&str, u32), Complaint> {
+    let Some(at) = value.rfind('@') else {
+        return Ok((value, 1));
+    };
+    let (name, digits) = (&value[..at], &value[at + 1..]);
+    let (weight, rest) = leading_int(digits);
+    if digits.is_empty() || !rest.is_empty() || (weight == i64::MAX && digits.len() > 19) {
+        let specification = &value[at..];
+        return Err(Complaint::error(format_args!(
+            "invalid weight specification: {specification}"
+        )));
+    }
+    match i32::try_from(weight) {
+        Ok(weight) if weight >= 0 => Ok((name, weight as u32)),
+        _ => Err(Complaint::error(format_args!(
+            "weight specification out of range (0 .. {}): {weight}",
+            i32::MAX
+        ))),
+    }
+}
+
+fn positive(value: &str, option: &str) -> Result<u32, Complaint> {
+    bounded_int(value, option, 1, i32::MAX).map(|value| value as u32)
+}
+
+fn above_zero(value: &str, what: &str) -> Result<f64, Complaint> {
+    let number = prefix_float(value);
+    if number > 0.0 {
+        Ok(number)
+    } else {
+        Err(invalid(what, value))
+    }
+}
+
+fn invalid(what: &str, value: &str) -> Complaint {
+    Complaint::error(format_args!("invalid {what}: \"{value}\""))
+}
+
+fn latency_limit_us(value: &str) -> Result<u64, Complaint> {
+    above_zero(value, "latency limit").map(|limit_ms| (limit_ms * 1000.0) as u64)
+}
+
+fn sampling_rate(value: &str) -> Result<f64, Complaint> {
+    let rate = prefix_float(value);
+    let fits = rate > 0.0 && rate <= 1.0;
+    if fits {
+        Ok(rate)
+    } else {
+        Err(invalid("sampling rate", value))
+    }
+}
+
+fn max_tries(value: &str) -> Result<u32, Complaint> {
+    u32::try_from(prefix_int(value)).map_err(|_| invalid("number of maximum tries", value))
+}
+
+fn protocol(value: &str) -> Result<Protocol, Complaint> {
+    match value {
+        "simple" => Ok(Protocol::Simple),
+        "extended" => Ok(Protocol::Extended),
+        "prepared" => Ok(Protocol::Prepared),
+        _ => Err(invalid("query mode (-M)", value)),
+    }
+}
+
+fn definition(value: &str) -> Result<(String, String), Complaint> {
+    let (name, text) = match value.split_once('=') {
+        Some((name, text)) if !name.is_empty() && !text.is_empty() => (name, text),
+        _ => return Err(invalid("variable definition", value)),
+    };
+    let first = |c: char| c.is_ascii_alphabetic() || c == '_' || !c.is_ascii();
+    let later = |c: char| first(c) || c.is_ascii_digit();
+    let is_name = name.starts_with(first) && name.chars().all(later);
+    if !is_name {
+        return Err(Complaint::error(format_args!(
+            "option: invalid variable name: \"{name}\""
+        )));
+    }
+    Ok((name.to_owned(), text.to_owned()))
+}
+
+fn seed_option(value: &str, origin: &str) -> Result<Seed, Complaint> {
+    match value {
+        "time" => Ok(Seed::Time),
+        "rand" => Ok(Seed::Strong),
+        _ => seed(value).map(Seed::Given).ok_or_else(|| {
+            Complaint::error(format_args!("unrecognized random seed option \"{value}\""))
+                .with_detail("Expecting an unsigned integer, \"time\" or \"rand\".")
+                .with_error(format_args!(
+                    "error while setting random seed from {origin}"
+                ))
+        }),
+    }
+}
+
+fn steps(value: &str) -> Result<String, Complaint> {
+    if value.is_empty() {
+        return Err(Complaint::error("no initialization steps specified"));
+    }
+    match value.chars().find(|step| !"dtgGvpf ".contains(*step)) {
+        None => Ok(value.to_owned()),
+        Some(step) => Err(Complaint::error(format_args!(
+            "unrecognized initialization step \"{step}\""
+        ))
+        .with_detail("Allowed step characters are: \"dtgGvpf\".")),
+    }
+}
+
+fn partition_method(value: &str) -> Result<PartitionMethod, Complaint> {
+    match value.to_ascii_lowercase().as_str() {
+        "range" => Ok(PartitionMethod::Range),
+        "hash" => Ok(PartitionMethod::Hash),
+        _ => Err(Complaint::error(format_args!(
+            "invalid partition method, expecting \"range\" or \"hash\", got: \"{value}\""
+        ))),
+    }
+}
+
+fn arrivals(value: &str) -> Result<Arrivals, Complaint> {
+    match value {
+        "poisson" => Ok(Arrivals::Poisson),
+        "constant" => Ok(Arrivals::Constant),
+        _ => Err(Complaint::error(format_args!(
+            "invalid arrivals, expecting \"poisson\" or \"constant\", got: \"{value}\""
+        ))),
+    }
+}
+
+fn syntax(value: &str) -> Result<Syntax, Complaint> {
+    match value {
+        "9.x" => Ok(Syntax::NineX),
+        "current" => Ok(Syntax::Current),
+        _ => Err(Complaint::error(format_args!(
+            "invalid script syntax, expecting \"9.x\" or \"current\", got: \"{value}\""
+        ))),
+    }
+}
+
+fn warm_up(value: &str) -> Result<WarmUp, Complaint> {
+    if value == "auto" {
+        return Ok(WARM_UP_AUTO);
+    }
+    match value.parse::<f64>() {
+        Ok(seconds) if (0.0..=1e6).contains(&seconds) => {
+            Ok(WarmUp::Fixed((seconds * 1000.0).round() as u64))
+        }
+        _ => Err(Complaint::error(format_args!(
+            "invalid warm-up, expecting \"auto\" or seconds, got: \"{value}\""
+        ))),
+    }
+}

@@ -1,0 +1,96 @@
+//! `--help`
+
+/// What `--help` prints, for a program that is called `command`.
+#[must_use]
+pub fn help(command: &str) -> String {
+    format!(
+        "{command} is a benchmarking tool for PostgreSQL.\n\nUsage:\n  {command} [OPTION]... \
+         [DBNAME]\n\n{OPTIONS}"
+    )
+}
+
+/// The names, arguments and defaults are pgbench's.
+const OPTIONS: &str = "\
+Initialization options:
+  -i, --initialize         create and fill pgbench's tables instead of running a benchmark
+  -I, --init-steps=[dtgGvpf]+ (default \"dtgvp\")
+                           run these initialization steps, in this order
+                           d: drop pgbench's tables if they exist
+                           t: create pgbench's tables
+                           g: generate the data on the client and send it
+                           G: generate the data on the server
+                           v: vacuum pgbench's tables
+                           p: create their primary keys
+                           f: create foreign keys between them
+  -F, --fillfactor=NUM     fill factor of the tables (default: 100)
+  -n, --no-vacuum          leave out the step v
+  -q, --quiet              report progress every 5 seconds instead of every 100,000 rows
+  -s, --scale=NUM          scaling factor: 100,000 accounts each (default: 1)
+  --foreign-keys           add the step f
+  --index-tablespace=TABLESPACE
+                           where to create indexes
+  --partition-method=(range|hash)
+                           how to partition pgbench_accounts (default: range)
+  --partitions=NUM         partition pgbench_accounts into NUM parts (default: 0)
+  --tablespace=TABLESPACE  where to create tables
+  --unlogged-tables        create tables as unlogged tables
+
+Options to select what to run:
+  -b, --builtin=NAME[@W]   add the builtin script NAME weighted at W (default: 1)
+                           (\"-b list\" lists them)
+  -f, --file=FILENAME[@W]  add the script FILENAME weighted at W (default: 1)
+  -N, --skip-some-updates  same as \"-b simple-update\"
+  -S, --select-only        same as \"-b select-only\"
+
+Benchmarking options:
+  -c, --client=NUM         number of concurrent database clients (default: 1)
+  -C, --connect            establish a new connection for each transaction
+  -D, --define=VARNAME=VALUE
+                           define a variable for scripts
+  -j, --jobs=NUM           number of threads (default: 1)
+  -l, --log                write the time of each transaction to a log file
+  -L, --latency-limit=NUM  count transactions that last more than NUM ms as late
+  -M, --protocol=simple|extended|prepared
+                           protocol for submitting queries (default: simple)
+  -n, --no-vacuum          do not run VACUUM before tests
+  -P, --progress=NUM       report progress every NUM seconds
+  -r, --report-per-command report latencies, failures, and retries per command
+  -R, --rate=NUM           target rate in transactions per second
+  -s, --scale=NUM          report this scale factor in output
+  -t, --transactions=NUM   number of transactions each client runs (default: 10)
+  -T, --time=NUM           duration in seconds, counted from when all clients are connected
+  -v, --vacuum-all         vacuum all four standard tables before tests
+  --aggregate-interval=NUM log totals of NUM seconds instead of transactions
+  --continue-on-error      go on with the next transaction after any SQL error
+  --exit-on-abort          exit when any client is aborted
+  --failures-detailed      report failures grouped by kind
+  --log-prefix=PREFIX      prefix of the log file's name (default: \"pgbench_log\")
+  --max-tries=NUM          how often to try a transaction (default: 1; 0 is no limit)
+  --progress-timestamp     use Unix epoch timestamps for progress
+  --random-seed=SEED       set random seed (\"time\", \"rand\", integer)
+  --sampling-rate=NUM      fraction of transactions to log (e.g., 0.01 for 1%)
+  --show-script=NAME       show builtin script code, then exit
+  --verbose-errors         print messages of all errors
+
+Options that pgbench does not have:
+  --arrivals=poisson|constant
+                           gaps between transactions under -R (default: poisson)
+  --connect-rate=NUM       begin at most NUM connections a second
+  --generators=NUM         drive the load from NUM processes (default: 1)
+  --hdr=FILE               write an HDR histogram log (V2), one line each interval
+  --html=FILE              write a report that a browser shows
+  --interval=MS            length of an interval in these files (default: 1000)
+  --json=FILE              write everything that was measured
+  --no-describe            do not ask for the description of results (libpq always does)
+  --syntax=9.x             read scripts as pgbench before 9.6 did: SQL ends at the newline
+  --warmup=auto|SECONDS    load before the duration begins; auto: until throughput is steady
+
+Common options:
+  --debug                  print debugging output
+  -d, --dbname=DBNAME      database name or connection string to connect to
+  -h, --host=HOSTNAME      database server host or socket directory
+  -p, --port=PORT          database server port number
+  -U, --username=USERNAME  connect as specified database user
+  -V, --version            output version information, then exit
+  -?, --help               show this help, then exit
+";
