@@ -1,0 +1,196 @@
+//! What a server says: every backend message, borrowed from the frame it came in.
+//!
+//! [`Message::parse`] checks the form of the whole body once; what it returns can then be read
+//! without further errors. Strings are bytes where they are in the client encoding, which the
+//! server does not promise to be UTF-8.
+
+mod authentication;
+mod backend_key_data;
+mod command_complete;
+mod copy_response;
+mod data_row;
+mod error_response;
+mod negotiate_protocol_version;
+mod notification_response;
+mod parameter_description;
+mod parameter_status;
+mod ready_for_query;
+mod row_description;
+
+pub use authentication::{Authentication, Mechanisms};
+pub use backend_key_data::{BackendKey, BackendKeyData, CancelKey};
+pub use command_complete::CommandComplete;
+pub use copy_response::CopyResponse;
+pub use data_row::{Columns, DataRow};
+pub use error_response::{ErrorFields, ErrorResponse, ServerError};
+pub use negotiate_protocol_version::NegotiateProtocolVersion;
+pub use notification_response::NotificationResponse;
+pub use parameter_description::ParameterDescription;
+pub use parameter_status::ParameterStatus;
+pub use ready_for_query::TransactionStatus;
+pub use row_description::{Field, Fields, RowDescription};
+
+use crate::cursor::Cursor;
+use crate::{Frame, ProtocolError};
+
+/// The type bytes of backend messages, for code that only looks at frames.
+pub mod tag {
+    /// A request or a verdict of authentication.
+    pub const AUTHENTICATION: u8 = b'R';
+    /// Process id and cancel key.
+    pub const BACKEND_KEY_DATA: u8 = b'K';
+    /// A Bind succeeded.
+    pub const BIND_COMPLETE: u8 = b'2';
+    /// A Close succeeded.
+    pub const CLOSE_COMPLETE: u8 = b'3';
+    /// A statement succeeded.
+    pub const COMMAND_COMPLETE: u8 = b'C';
+    /// A piece of COPY data.
+    pub const COPY_DATA: u8 = b'd';
+    /// COPY data ended.
+    pub const COPY_DONE: u8 = b'c';
+    /// The server waits for COPY data.
+    pub const COPY_IN_RESPONSE: u8 = b'G';
+    /// COPY data follows.
+    pub const COPY_OUT_RESPONSE: u8 = b'H';
+    /// COPY data goes both ways (replication).
+    pub const COPY_BOTH_RESPONSE: u8 = b'W';
+    /// One row.
+    pub const DATA_ROW: u8 = b'D';
+    /// The query string was empty.
+    pub const EMPTY_QUERY_RESPONSE: u8 = b'I';
+    /// Something failed.
+    pub const ERROR_RESPONSE: u8 = b'E';
+    /// The result of a function call.
+    pub const FUNCTION_CALL_RESPONSE: u8 = b'V';
+    /// The server speaks an older minor version, or does not know some options.
+    pub const NEGOTIATE_PROTOCOL_VERSION: u8 = b'v';
+    /// What was described returns no rows.
+    pub const NO_DATA: u8 = b'n';
+    /// A notice or a warning.
+    pub const NOTICE_RESPONSE: u8 = b'N';
+    /// A NOTIFY arrived.
+    pub const NOTIFICATION_RESPONSE: u8 = b'A';
+    /// The parameter types of a prepared statement.
+    pub const PARAMETER_DESCRIPTION: u8 = b't';
+    /// A reported setting and its value.
+    pub const PARAMETER_STATUS: u8 = b'S';
+    /// A Parse succeeded.
+    pub const PARSE_COMPLETE: u8 = b'1';
+    /// Execute stopped at its row limit.
+    pub const PORTAL_SUSPENDED: u8 = b's';
+    /// The server waits for the next query.
+    pub const READY_FOR_QUERY: u8 = b'Z';
+    /// The columns of the rows that follow.
+    pub const ROW_DESCRIPTION: u8 = b'T';
+}
+
+/// One backend message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // Each variant is the protocol's message of that name; see `tag`.
+pub enum Message<'a> {
+    Authentication(Authentication<'a>),
+    BackendKeyData(BackendKeyData<'a>),
+    BindComplete,
+    CloseComplete,
+    CommandComplete(CommandComplete<'a>),
+    CopyData(&'a [u8]),
+    CopyDone,
+    CopyInResponse(CopyResponse<'a>),
+    CopyOutResponse(CopyResponse<'a>),
+    CopyBothResponse(CopyResponse<'a>),
+    DataRow(DataRow<'a>),
+    EmptyQueryResponse,
+    ErrorResponse(ErrorResponse<'a>),
+    FunctionCallResponse(Option<&'a [u8]>),
+    NegotiateProtocolVersion(NegotiateProtocolVersion<'a>),
+    NoData,
+    NoticeResponse(ErrorResponse<'a>),
+    NotificationResponse(NotificationResponse<'a>),
+    ParameterDescription(ParameterDescription<'a>),
+    ParameterStatus(ParameterStatus<'a>),
+    ParseComplete,
+    PortalSuspended,
+    ReadyForQuery(TransactionStatus),
+    RowDescription(RowDescription<'a>),
+}
+
+impl<'a> Message<'a> {
+    /// Decodes `frame`.
+    ///
+    /// # Errors
+    /// [`ProtocolError::Malformed`] when the body does not have the form of its type, and
+    /// [`ProtocolError::UnknownTag`].
+    pub fn parse(frame: Frame<'a>) -> Result<Self, ProtocolError> {
+        let mut body = Cursor::new(frame.tag, frame.body);
+        let message = match frame.tag {
+            tag::AUTHENTICATION => Self::Authentication(Authentication::parse(&mut body)?),
+            tag::BACKEND_KEY_DATA => Self::BackendKeyData(BackendKeyData::parse(&mut body)?),
+            tag::BIND_COMPLETE => Self::BindComplete,
+            tag::CLOSE_COMPLETE => Self::CloseComplete,
+            tag::COMMAND_COMPLETE => Self::CommandComplete(CommandComplete::parse(&mut body)?),
+            tag::COPY_DATA => Self::CopyData(body.bytes(body.rest().len())?),
+            tag::COPY_DONE => Self::CopyDone,
+            tag::COPY_IN_RESPONSE => Self::CopyInResponse(CopyResponse::parse(&mut body)?),
+            tag::COPY_OUT_RESPONSE => Self::CopyOutResponse(CopyResponse::parse(&mut body)?),
+            tag::COPY_BOTH_RESPONSE => Self::CopyBothResponse(CopyResponse::parse(&mut body)?),
+            tag::DATA_ROW => Self::DataRow(DataRow::parse(&mut body)?),
+            tag::EMPTY_QUERY_RESPONSE => Self::EmptyQueryResponse,
+            tag::ERROR_RESPONSE => Self::ErrorResponse(ErrorResponse::parse(&mut body)?),
+            tag::FUNCTION_CALL_RESPONSE => Self::FunctionCallResponse(body.value()?),
+            tag::NEGOTIATE_PROTOCOL_VERSION => {
+                Self::NegotiateProtocolVersion(NegotiateProtocolVersion::parse(&mut body)?)
+            }
+            tag::NO_DATA => Self::NoData,
+            tag::NOTICE_RESPONSE => Self::NoticeResponse(ErrorResponse::parse(&mut body)?),
+            tag::NOTIFICATION_RESPONSE => {
+                Self::NotificationResponse(NotificationResponse::parse(&mut body)?)
+            }
+            tag::PARAMETER_DESCRIPTION => {
+                Self::ParameterDescription(ParameterDescription::parse(&mut body)?)
+            }
+            tag::PARAMETER_STATUS => Self::ParameterStatus(ParameterStatus::parse(&mut body)?),
+            tag::PARSE_COMPLETE => Self::ParseComplete,
+            tag::PORTAL_SUSPENDED => Self::PortalSuspended,
+            tag::READY_FOR_QUERY => Self::ReadyForQuery(TransactionStatus::parse(&mut body)?),
+            tag::ROW_DESCRIPTION => Self::RowDescription(RowDescription::parse(&mut body)?),
+            tag => return Err(ProtocolError::UnknownTag { tag }),
+        };
+        body.end()?;
+        Ok(message)
+    }
+}
+
+/// The protocol's name for a backend message type, for messages and traces.
+pub fn name(tag: u8) -> &'static str {
+    match tag {
+        tag::AUTHENTICATION => "Authentication",
+        tag::BACKEND_KEY_DATA => "BackendKeyData",
+        tag::BIND_COMPLETE => "BindComplete",
+        tag::CLOSE_COMPLETE => "CloseComplete",
+        tag::COMMAND_COMPLETE => "CommandComplete",
+        tag::COPY_DATA => "CopyData",
+        tag::COPY_DONE => "CopyDone",
+        tag::COPY_IN_RESPONSE => "CopyInResponse",
+        tag::COPY_OUT_RESPONSE => "CopyOutResponse",
+        tag::COPY_BOTH_RESPONSE => "CopyBothResponse",
+        tag::DATA_ROW => "DataRow",
+        tag::EMPTY_QUERY_RESPONSE => "EmptyQueryResponse",
+        tag::ERROR_RESPONSE => "ErrorResponse",
+        tag::FUNCTION_CALL_RESPONSE => "FunctionCallResponse",
+        tag::NEGOTIATE_PROTOCOL_VERSION => "NegotiateProtocolVersion",
+        tag::NO_DATA => "NoData",
+        tag::NOTICE_RESPONSE => "NoticeResponse",
+        tag::NOTIFICATION_RESPONSE => "NotificationResponse",
+        tag::PARAMETER_DESCRIPTION => "ParameterDescription",
+        tag::PARAMETER_STATUS => "ParameterStatus",
+        tag::PARSE_COMPLETE => "ParseComplete",
+        tag::PORTAL_SUSPENDED => "PortalSuspended",
+        tag::READY_FOR_QUERY => "ReadyForQuery",
+        tag::ROW_DESCRIPTION => "RowDescription",
+        _ => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests;

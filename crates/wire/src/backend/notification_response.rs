@@ -1,0 +1,25 @@
+//! NotificationResponse: somebody called NOTIFY.
+
+use crate::ProtocolError;
+use crate::cursor::Cursor;
+
+/// A notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotificationResponse<'a> {
+    /// The server process of the session that notified.
+    pub pid: i32,
+    /// The channel.
+    pub channel: &'a [u8],
+    /// The payload, often empty.
+    pub payload: &'a [u8],
+}
+
+impl<'a> NotificationResponse<'a> {
+    pub(super) fn parse(body: &mut Cursor<'a>) -> Result<Self, ProtocolError> {
+        Ok(Self {
+            pid: body.i32()?,
+            channel: body.text()?,
+            payload: body.text()?,
+        })
+    }
+}

@@ -1,0 +1,256 @@
+//! What a client says: each function appends one message to the caller's buffer.
+//!
+//! Nothing is allocated but by growth of that buffer. Text that is made on the spot, such as a
+//! script's variables, is written in place through [`Query`] and [`Bind`]; the message's length is
+//! filled in at the end. A message that cannot be sent (a NUL in a string, beyond the size a
+//! server takes) is an [`EncodeError`] and leaves the buffer as it was.
+
+mod bind;
+mod message;
+mod query;
+mod start;
+
+pub use bind::Bind;
+pub use query::Query;
+pub use start::{cancel_request, ssl_request, startup};
+
+use message::Builder;
+use thiserror::Error;
+
+/// The type bytes of frontend messages.
+pub mod tag {
+    /// Parameters for a prepared statement.
+    pub const BIND: u8 = b'B';
+    /// Forget a statement or a portal.
+    pub const CLOSE: u8 = b'C';
+    /// A piece of COPY data.
+    pub const COPY_DATA: u8 = b'd';
+    /// COPY data ended well.
+    pub const COPY_DONE: u8 = b'c';
+    /// COPY is to be abandoned.
+    pub const COPY_FAIL: u8 = b'f';
+    /// Tell the form of a statement or a portal.
+    pub const DESCRIBE: u8 = b'D';
+    /// Run a portal.
+    pub const EXECUTE: u8 = b'E';
+    /// Send what is pending, without a Sync.
+    pub const FLUSH: u8 = b'H';
+    /// Prepare a statement.
+    pub const PARSE: u8 = b'P';
+    /// A password, or a SASL message.
+    pub const PASSWORD: u8 = b'p';
+    /// A simple query.
+    pub const QUERY: u8 = b'Q';
+    /// End of an extended query.
+    pub const SYNC: u8 = b'S';
+    /// Good-bye.
+    pub const TERMINATE: u8 = b'X';
+}
+
+/// Why a message cannot be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum EncodeError {
+    /// A string would end early for the server.
+    #[error("a {0} with a NUL character in it cannot be sent to a server")]
+    Nul(&'static str),
+    /// The server refuses messages above 1 GiB.
+    #[error("a {0} message above 1 GiB cannot be sent to a server")]
+    TooLong(&'static str),
+    /// The protocol counts parameters in 16 bits.
+    #[error("a statement cannot have more than 65535 parameters")]
+    TooManyParameters,
+}
+
+/// A simple query; its text may hold several statements.
+///
+/// # Errors
+/// A NUL in `sql`, or too long.
+pub fn query(out: &mut Vec<u8>, sql: &[u8]) -> Result<(), EncodeError> {
+    let mut query = Query::begin(out);
+    query.text().extend_from_slice(sql);
+    query.finish()
+}
+
+/// Prepares `sql` under the name `statement` (empty: the unnamed statement), with the types of the
+/// first parameters given by OID (0: let the server find out).
+///
+/// # Errors
+/// A NUL in a string, too many types, or too long.
+pub fn parse(
+    out: &mut Vec<u8>,
+    statement: &[u8],
+    sql: &[u8],
+    type_oids: &[u32],
+) -> Result<(), EncodeError> {
+    let count = u16::try_from(type_oids.len()).map_err(|_| EncodeError::TooManyParameters)?;
+    let mut message = Builder::begin(out, "Parse", tag::PARSE);
+    message.text("statement name", statement)?;
+    message.text("query", sql)?;
+    message.bytes(&count.to_be_bytes());
+    for oid in type_oids {
+        message.bytes(&oid.to_be_bytes());
+    }
+    message.finish()
+}
+
+/// Binds text parameters (`None` is NULL) to a prepared statement, all results in text.
+///
+/// # Errors
+/// A NUL in a name, more than 65535 parameters, or too long.
+pub fn bind<'p>(
+    out: &mut Vec<u8>,
+    portal: &[u8],
+    statement: &[u8],
+    parameters: impl IntoIterator<Item = Option<&'p [u8]>>,
+) -> Result<(), EncodeError> {
+    let mut bind = Bind::begin(out, portal, statement)?;
+    for parameter in parameters {
+        match parameter {
+            Some(value) => bind.parameter(value),
+            None => bind.null(),
+        }
+    }
+    bind.finish()
+}
+
+/// Which of the two kinds of named things a Describe or a Close means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// A prepared statement.
+    Statement,
+    /// A portal: a statement with its parameters bound.
+    Portal,
+}
+
+impl Target {
+    fn byte(self) -> u8 {
+        match self {
+            Self::Statement => b'S',
+            Self::Portal => b'P',
+        }
+    }
+}
+
+/// Asks for the form of a statement or a portal.
+///
+/// # Errors
+/// A NUL in `name`, or too long.
+pub fn describe(out: &mut Vec<u8>, target: Target, name: &[u8]) -> Result<(), EncodeError> {
+    let mut message = Builder::begin(out, "Describe", tag::DESCRIBE);
+    message.bytes(&[target.byte()]);
+    message.text("name", name)?;
+    message.finish()
+}
+
+/// Closes a statement or a portal.
+///
+/// # Errors
+/// A NUL in `name`, or too long.
+pub fn close(out: &mut Vec<u8>, target: Target, name: &[u8]) -> Result<(), EncodeError> {
+    let mut message = Builder::begin(out, "Close", tag::CLOSE);
+    message.bytes(&[target.byte()]);
+    message.text("name", name)?;
+    message.finish()
+}
+
+/// Runs a portal for at most `rows` rows; 0 means all.
+///
+/// # Errors
+/// A NUL in `portal`, or too long.
+pub fn execute(out: &mut Vec<u8>, portal: &[u8], rows: u32) -> Result<(), EncodeError> {
+    let mut message = Builder::begin(out, "Execute", tag::EXECUTE);
+    message.text("portal name", portal)?;
+    message.bytes(&rows.to_be_bytes());
+    message.finish()
+}
+
+/// Describe, Execute and Sync of the unnamed portal: what follows every Bind that libpq sends.
+pub fn describe_execute_sync(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04");
+}
+
+/// Execute of the unnamed portal for all rows.
+pub fn execute_all(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"E\0\0\0\x09\0\0\0\0\0");
+}
+
+/// Ends an extended query; the server answers ReadyForQuery.
+pub fn sync(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"S\0\0\0\x04");
+}
+
+/// Asks the server to send what it holds back.
+pub fn flush(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"H\0\0\0\x04");
+}
+
+/// Ends the session.
+pub fn terminate(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"X\0\0\0\x04");
+}
+
+/// A password, in clear or as an MD5 digest.
+///
+/// # Errors
+/// A NUL in `password`, or too long.
+pub fn password(out: &mut Vec<u8>, password: &[u8]) -> Result<(), EncodeError> {
+    let mut message = Builder::begin(out, "PasswordMessage", tag::PASSWORD);
+    message.text("password", password)?;
+    message.finish()
+}
+
+/// The first message of a SASL exchange.
+///
+/// # Errors
+/// A NUL in `mechanism`, or too long.
+pub fn sasl_initial_response(
+    out: &mut Vec<u8>,
+    mechanism: &[u8],
+    response: &[u8],
+) -> Result<(), EncodeError> {
+    let length =
+        i32::try_from(response.len()).map_err(|_| EncodeError::TooLong("SASLInitialResponse"))?;
+    let mut message = Builder::begin(out, "SASLInitialResponse", tag::PASSWORD);
+    message.text("mechanism name", mechanism)?;
+    message.bytes(&length.to_be_bytes());
+    message.bytes(response);
+    message.finish()
+}
+
+/// The next message of a SASL exchange.
+///
+/// # Errors
+/// Too long.
+pub fn sasl_response(out: &mut Vec<u8>, response: &[u8]) -> Result<(), EncodeError> {
+    let mut message = Builder::begin(out, "SASLResponse", tag::PASSWORD);
+    message.bytes(response);
+    message.finish()
+}
+
+/// A piece of COPY data.
+///
+/// # Errors
+/// Too long.
+pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) -> Result<(), EncodeError> {
+    let mut message = Builder::begin(out, "CopyData", tag::COPY_DATA);
+    message.bytes(data);
+    message.finish()
+}
+
+/// COPY data ended well.
+pub fn copy_done(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"c\0\0\0\x04");
+}
+
+/// Makes the server abandon a COPY, with this reason.
+///
+/// # Errors
+/// A NUL in `reason`, or too long.
+pub fn copy_fail(out: &mut Vec<u8>, reason: &[u8]) -> Result<(), EncodeError> {
+    let mut message = Builder::begin(out, "CopyFail", tag::COPY_FAIL);
+    message.text("reason", reason)?;
+    message.finish()
+}
+
+#[cfg(test)]
+mod tests;

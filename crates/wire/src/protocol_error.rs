@@ -1,0 +1,82 @@
+//! What can be wrong with the bytes a server sends.
+
+use thiserror::Error;
+
+/// Bytes that are not the PostgreSQL protocol, or not where they stand.
+///
+/// None of these can be repaired: after one, the position of the next message is unknown and the
+/// connection must be closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ProtocolError {
+    /// The first byte of a message names no backend message.
+    #[error("the server sent a message of unknown type {}", Printable(*tag))]
+    UnknownTag {
+        /// The byte that stood where a message type belongs.
+        tag: u8,
+    },
+    /// The length word is below 4 or beyond what this kind of message can have.
+    #[error(
+        "the server sent a {} message ({}) that claims {length} bytes, which cannot be",
+        crate::backend::name(*tag),
+        Printable(*tag)
+    )]
+    Length {
+        /// The message type.
+        tag: u8,
+        /// The length word as received, which includes its own four bytes.
+        length: u32,
+    },
+    /// The body does not have the form that its type demands.
+    #[error(
+        "the server sent a malformed {} message ({}): {reason}",
+        crate::backend::name(*tag),
+        Printable(*tag)
+    )]
+    Malformed {
+        /// The message type.
+        tag: u8,
+        /// What does not fit.
+        reason: &'static str,
+    },
+}
+
+/// A byte shown as a character where it has one, else as a number.
+pub(crate) struct Printable(pub(crate) u8);
+
+impl std::fmt::Display for Printable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.is_ascii_graphic() {
+            write!(f, "\"{}\"", self.0 as char)
+        } else {
+            write!(f, "0x{:02x}", self.0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_what_arrived() {
+        let check = |error: ProtocolError, expected: &str| assert_eq!(error.to_string(), expected);
+        check(
+            ProtocolError::UnknownTag { tag: 0 },
+            "the server sent a message of unknown type 0x00",
+        );
+        check(
+            ProtocolError::Length {
+                tag: b'Z',
+                length: 9,
+            },
+            "the server sent a ReadyForQuery message (\"Z\") that claims 9 bytes, which cannot be",
+        );
+        check(
+            ProtocolError::Malformed {
+                tag: b'K',
+                reason: "it ends too early",
+            },
+            "the server sent a malformed BackendKeyData message (\"K\"): it ends too early",
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! Why a start-up came to nothing.
+
+use thiserror::Error;
+
+use crate::auth::{Methods, ScramError};
+use crate::backend::ServerError;
+use crate::frontend::EncodeError;
+use crate::{ProtocolError, ProtocolVersion, SqlState};
+
+/// Why a start-up came to nothing; libpq's words where libpq has them.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum StartupError {
+    /// The server refused, in its own words.
+    #[error("{0}")]
+    Server(Box<ServerError>),
+    /// The server refused in the form of the time before protocol 3.0.
+    #[error("{0}")]
+    OldServer(String),
+    /// The server hung up. The caller reports this one: only it sees the end of the input.
+    #[error("server closed the connection unexpectedly")]
+    Closed,
+    /// A password is wanted, and there is none.
+    #[error("fe_sendauth: no password supplied")]
+    PasswordMissing,
+    /// A method that this client does not speak.
+    #[error("authentication method {name} (number {code}) is not supported")]
+    UnsupportedMethod {
+        /// Its name.
+        name: &'static str,
+        /// Its number in the protocol.
+        code: i32,
+    },
+    /// A method that `require_auth` rules out.
+    #[error("authentication method requirement \"{required}\" failed: {reason}")]
+    MethodNotPermitted {
+        /// What is required.
+        required: Methods,
+        /// What the server did instead.
+        reason: &'static str,
+    },
+    /// No mechanism in common.
+    #[error("none of the server's SASL authentication mechanisms are supported (offered: {0})")]
+    NoMechanism(String),
+    /// `channel_binding=require` cannot be had.
+    #[error("{0}")]
+    ChannelBinding(&'static str),
+    /// SCRAM failed.
+    #[error(transparent)]
+    Scram(#[from] ScramError),
+    /// The server went on without showing that it knows the password.
+    #[error("the server ended the SCRAM exchange without showing that it knows the password")]
+    Unverified,
+    /// No version in common.
+    #[error(
+        "the server speaks protocol {newest} at most; this client asked for {asked} and puts up \
+         with {least}"
+    )]
+    Version {
+        /// The version asked for.
+        asked: ProtocolVersion,
+        /// The least that would do.
+        least: ProtocolVersion,
+        /// What the server speaks.
+        newest: ProtocolVersion,
+    },
+    /// The server did not know options that nobody asked for.
+    #[error("the server rejects protocol options that were not requested: {0}")]
+    UnknownOptions(String),
+    /// A message that has no place here.
+    #[error("the server sent a message that has no place in a start-up: {name}")]
+    Unexpected {
+        /// What it was.
+        name: &'static str,
+    },
+    /// More settings and notices than a start-up can have.
+    #[error("the server reports more than 64 KiB of settings or notices at start-up")]
+    TooMuchReported,
+    /// Not the protocol.
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
+    /// Something that cannot be sent.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+}
+
+impl StartupError {
+    /// The SQLSTATE that the server gave.
+    pub fn sql_state(&self) -> Option<SqlState> {
+        match self {
+            Self::Server(error) => Some(error.sql_state),
+            _ => None,
+        }
+    }
+
+    /// What to do next, where the server itself does not say.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Server(error) if error.hint.is_some() => None,
+            Self::Server(error) => server_hint(error.sql_state),
+            Self::Closed => Some(
+                "the server's log says why; it may be at its connection limit or shutting down",
+            ),
+            Self::PasswordMissing => {
+                Some("set PGPASSWORD, or add a line for this server to ~/.pgpass")
+            }
+            Self::UnsupportedMethod { .. } | Self::NoMechanism(_) => Some(
+                "let this client in by scram-sha-256, md5, password, cert, peer or trust \
+                 (pg_hba.conf)",
+            ),
+            Self::ChannelBinding(_) => {
+                Some("use sslmode=require and scram-sha-256, or channel_binding=prefer")
+            }
+            Self::Protocol(_) => Some("is it really PostgreSQL that listens there?"),
+            _ => None,
+        }
+    }
+}
+
+fn server_hint(sql_state: SqlState) -> Option<&'static str> {
+    match sql_state {
+        SqlState::TOO_MANY_CONNECTIONS => {
+            Some("raise max_connections (it needs a restart), or use fewer clients")
+        }
+        SqlState::INVALID_PASSWORD => Some("check PGPASSWORD and ~/.pgpass"),
+        SqlState::INVALID_CATALOG_NAME => Some("create it first (createdb), or name another"),
+        SqlState::CANNOT_CONNECT_NOW => Some("the server is starting or stopping: try again"),
+        _ => None,
+    }
+}

@@ -1,0 +1,92 @@
+//! What a client says about itself when a session starts.
+
+use std::fmt;
+
+use crate::ProtocolVersion;
+use crate::auth::Methods;
+
+/// Whether a SCRAM login is bound to the TLS connection it happens on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ChannelBindingPolicy {
+    /// Never.
+    Disable,
+    /// Where TLS, the certificate and the server allow it.
+    #[default]
+    Prefer,
+    /// Or fail.
+    Require,
+}
+
+/// Who logs in where, and how. One value serves any number of sessions.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    /// The role.
+    pub user: String,
+    /// The database; `None` leaves it to the server, which takes the role's name.
+    pub database: Option<String>,
+    /// The password; an empty one counts as none.
+    pub password: Option<String>,
+    /// Settings for the session, such as `application_name`; and `options`.
+    pub settings: Vec<(String, String)>,
+    /// The version to ask for.
+    pub protocol: ProtocolVersion,
+    /// The version to put up with.
+    pub least_protocol: ProtocolVersion,
+    /// Whether to bind the login to the TLS connection.
+    pub channel_binding: ChannelBindingPolicy,
+    /// The authentication methods to put up with.
+    pub require_auth: Methods,
+}
+
+impl Login {
+    /// A login with nothing but a role and a database: protocol 3.0, any method.
+    pub fn new(user: impl Into<String>, database: impl Into<String>) -> Self {
+        Self {
+            user: user.into(),
+            database: Some(database.into()),
+            password: None,
+            settings: Vec::new(),
+            protocol: ProtocolVersion::V3_0,
+            least_protocol: ProtocolVersion::V3_0,
+            channel_binding: ChannelBindingPolicy::Prefer,
+            require_auth: Methods::ANY,
+        }
+    }
+
+    /// The parameters of the start-up message.
+    pub(super) fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
+        let database = self
+            .database
+            .as_deref()
+            .map(|database| ("database", database));
+        let settings = self
+            .settings
+            .iter()
+            .map(|(name, value)| (&**name, &**value));
+        // A server takes an empty name for the end of the list.
+        let settings = settings.filter(|(name, _)| !name.is_empty());
+        std::iter::once(("user", &*self.user))
+            .chain(database)
+            .chain(settings)
+    }
+
+    pub(super) fn password(&self) -> Option<&str> {
+        self.password
+            .as_deref()
+            .filter(|password| !password.is_empty())
+    }
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login")
+            .field("user", &self.user)
+            .field("database", &self.database)
+            .field("password", &self.password.as_ref().map(|_| "…"))
+            .field("settings", &self.settings)
+            .field("protocol", &self.protocol)
+            .field("channel_binding", &self.channel_binding)
+            .field("require_auth", &self.require_auth)
+            .finish_non_exhaustive()
+    }
+}
