@@ -3,11 +3,13 @@
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
 use stats::Latency;
 
-pub(crate) fn serialize<S: Serializer>(latency: &Latency, to: S) -> Result<S::Ok, S::Error> {
+/// For `#[serde(with = …)]`.
+pub fn serialize<S: Serializer>(latency: &Latency, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&latency.to_base64())
 }
 
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Latency, D::Error> {
+/// For `#[serde(with = …)]`.
+pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Latency, D::Error> {
     let text = String::deserialize(from)?;
     Latency::from_base64(&text).map_err(D::Error::custom)
 }

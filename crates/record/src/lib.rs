@@ -6,7 +6,7 @@
 //! Limits: nothing here measures, draws or prints.
 
 mod counts;
-mod histogram_text;
+pub mod histogram_text;
 mod interval;
 mod mark;
 mod moment;
