@@ -14,7 +14,7 @@ mod pressure;
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
-use crate::{metric, reading::Reading};
+use crate::reading::Reading;
 
 /// Reads what the kernel counts for the whole machine.
 #[derive(Debug)]
@@ -74,19 +74,15 @@ impl Machine {
     }
 }
 
-/// A counter or gauge when the text had a number for it.
-fn reading(metric: metric::Metric, label: &str, value: Option<f64>) -> Option<Reading> {
-    value.map(|value| Reading::new(metric, label, value))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metric;
 
     #[test]
     fn this_host_tells_its_cpu_memory_and_network() {
         let readings = Machine::of_this_host().read();
-        for metric in [metric::CPU, metric::MEMORY, metric::LOAD_AVERAGE] {
+        for metric in [metric::CPU_USER, metric::MEMORY_DIRTY, metric::LOAD_AVERAGE] {
             assert!(readings.iter().any(|reading| reading.metric == metric), "{metric:?}");
         }
         let lo = readings.iter().find(|reading| reading.label == "lo");

@@ -1,7 +1,8 @@
-//! The names that this crate measures under, in one place; the catalogue in `spec` defines them.
+//! The names of the catalogue that this crate measures under, in one table.
 //!
-//! Here stands only what a probe must know to make a sample of a reading: whether the number
-//! counts up since some beginning (and becomes a rate) or stands for itself.
+//! Units, labels and meanings stand in the catalogue (`spec`). Here stands only what a probe must
+//! know to make a sample of a reading: whether the number counts up since some beginning, and so
+//! becomes a rate, or stands for itself. (A share of time is a counter here: seconds a second.)
 
 /// How a number that was read becomes a sample's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,98 +24,108 @@ macro_rules! metrics {
     ($($constant:ident = $name:literal $kind:ident;)*) => {
         $(pub(crate) const $constant: Metric = Metric { name: $name, kind: Kind::$kind };)*
         /// Every metric that a probe can sample.
-        pub(crate) const ALL: &[Metric] = &[$($constant),*];
+        const ALL: &[Metric] = &[$($constant),*];
     };
 }
 
 metrics! {
     // pg_stat_database, of the watched database.
-    COMMITS = "server.commits" Counter;
-    ROLLBACKS = "server.rollbacks" Counter;
-    BLOCKS_HIT = "server.blocks_hit" Counter;
-    BLOCKS_READ = "server.blocks_read" Counter;
-    TUPLES_RETURNED = "server.tuples_returned" Counter;
-    TUPLES_FETCHED = "server.tuples_fetched" Counter;
-    TUPLES_INSERTED = "server.tuples_inserted" Counter;
-    TUPLES_UPDATED = "server.tuples_updated" Counter;
-    TUPLES_DELETED = "server.tuples_deleted" Counter;
-    DEADLOCKS = "server.deadlocks" Counter;
-    CONFLICTS = "server.conflicts" Counter;
-    TEMP_FILES = "server.temp_files" Counter;
-    TEMP_BYTES = "server.temp_bytes" Counter;
+    DB_COMMITS = "db_commits" Counter;
+    DB_ROLLBACKS = "db_rollbacks" Counter;
+    DB_BLOCKS_HIT = "db_blocks_hit" Counter;
+    DB_BLOCKS_READ = "db_blocks_read" Counter;
+    DB_TUPLES_RETURNED = "db_tuples_returned" Counter;
+    DB_TUPLES_FETCHED = "db_tuples_fetched" Counter;
+    DB_TUPLES_INSERTED = "db_tuples_inserted" Counter;
+    DB_TUPLES_UPDATED = "db_tuples_updated" Counter;
+    DB_TUPLES_DELETED = "db_tuples_deleted" Counter;
+    DB_TEMP_BYTES = "db_temp_bytes" Counter;
+    DB_DEADLOCKS = "db_deadlocks" Counter;
+    DB_CONFLICTS = "db_conflicts" Counter;
+    DB_READ_MS = "db_read_ms" Counter;
+    DB_WRITE_MS = "db_write_ms" Counter;
+    DB_BACKENDS = "db_backends" Gauge;
 
-    // pg_stat_activity: client backends, by state and by "type:event".
-    SESSIONS = "server.sessions" Gauge;
-    WAITS = "server.waits" Gauge;
+    // pg_stat_activity.
+    SESSIONS = "sessions" Gauge;
+    WAITING_SESSIONS = "waiting_sessions" Gauge;
 
-    // pg_stat_bgwriter and pg_stat_checkpointer.
-    CHECKPOINTS_TIMED = "server.checkpoints_timed" Counter;
-    CHECKPOINTS_REQUESTED = "server.checkpoints_requested" Counter;
-    CHECKPOINT_WRITE_TIME = "server.checkpoint_write_time" Counter;
-    CHECKPOINT_SYNC_TIME = "server.checkpoint_sync_time" Counter;
-    CHECKPOINT_BUFFERS = "server.checkpoint_buffers" Counter;
-    BGWRITER_BUFFERS = "server.bgwriter_buffers" Counter;
-    BGWRITER_STOPS = "server.bgwriter_stops" Counter;
-    BACKEND_BUFFERS = "server.backend_buffers" Counter;
-    BUFFERS_ALLOCATED = "server.buffers_allocated" Counter;
+    // pg_stat_bgwriter, pg_stat_checkpointer.
+    BUFFERS_CHECKPOINT = "bgwriter_buffers_checkpoint" Counter;
+    BUFFERS_CLEAN = "bgwriter_buffers_clean" Counter;
+    BUFFERS_BACKEND = "bgwriter_buffers_backend" Counter;
+    BUFFERS_ALLOC = "bgwriter_buffers_alloc" Counter;
+    CHECKPOINTS_TIMED = "checkpoints_timed" Counter;
+    CHECKPOINTS_REQUESTED = "checkpoints_requested" Counter;
+    CHECKPOINT_WRITE_MS = "checkpoint_write_ms" Counter;
+    CHECKPOINT_SYNC_MS = "checkpoint_sync_ms" Counter;
 
-    // pg_stat_wal, and the position itself, which every version has.
-    WAL_BYTES = "server.wal_bytes" Counter;
-    WAL_RECORDS = "server.wal_records" Counter;
-    WAL_FULL_PAGES = "server.wal_full_pages" Counter;
-    WAL_BUFFERS_FULL = "server.wal_buffers_full" Counter;
-    WAL_WRITES = "server.wal_writes" Counter;
-    WAL_SYNCS = "server.wal_syncs" Counter;
+    // pg_stat_wal; the bytes come from the WAL position, which every version has.
+    WAL_RECORDS = "wal_records" Counter;
+    WAL_FPI = "wal_fpi" Counter;
+    WAL_BYTES = "wal_bytes" Counter;
+    WAL_BUFFERS_FULL = "wal_buffers_full" Counter;
+    WAL_WRITES = "wal_writes" Counter;
+    WAL_SYNCS = "wal_syncs" Counter;
+    WAL_WRITE_MS = "wal_write_ms" Counter;
+    WAL_SYNC_MS = "wal_sync_ms" Counter;
 
-    // pg_stat_io, by "backend type:object:context".
-    IO_READS = "server.io_reads" Counter;
-    IO_WRITES = "server.io_writes" Counter;
-    IO_EXTENDS = "server.io_extends" Counter;
-    IO_HITS = "server.io_hits" Counter;
-    IO_EVICTIONS = "server.io_evictions" Counter;
-    IO_FSYNCS = "server.io_fsyncs" Counter;
+    // pg_stat_io.
+    IO_READS = "io_reads" Counter;
+    IO_WRITES = "io_writes" Counter;
+    IO_EXTENDS = "io_extends" Counter;
+    IO_EVICTIONS = "io_evictions" Counter;
+    IO_FSYNCS = "io_fsyncs" Counter;
 
-    // pg_stat_replication, by application_name.
-    REPLICATION_SENT_LAG = "server.replication_sent_lag" Gauge;
-    REPLICATION_FLUSH_LAG = "server.replication_flush_lag" Gauge;
-    REPLICATION_REPLAY_LAG = "server.replication_replay_lag" Gauge;
-    REPLICATION_SYNC = "server.replication_sync" Gauge;
+    // pg_stat_replication.
+    REPLICATION_SEND_LAG = "replication_send_lag_bytes" Gauge;
+    REPLICATION_FLUSH_LAG = "replication_flush_lag_bytes" Gauge;
+    REPLICATION_REPLAY_LAG = "replication_replay_lag_bytes" Gauge;
+    REPLICATION_SYNC = "replication_sync" Gauge;
 
     // The machine.
-    CPU = "machine.cpu" Counter;
-    LOAD_AVERAGE = "machine.load_average" Gauge;
-    PROCESSES_RUNNING = "machine.processes_running" Gauge;
-    PROCESSES_BLOCKED = "machine.processes_blocked" Gauge;
-    CONTEXT_SWITCHES = "machine.context_switches" Counter;
-    FORKS = "machine.forks" Counter;
-    MEMORY = "machine.memory" Gauge;
-    PAGE_FAULTS = "machine.page_faults" Counter;
-    MAJOR_PAGE_FAULTS = "machine.major_page_faults" Counter;
-    SWAP = "machine.swap" Counter;
-    PRESSURE = "machine.pressure" Counter;
-    DISK_READS = "machine.disk_reads" Counter;
-    DISK_WRITES = "machine.disk_writes" Counter;
-    DISK_FLUSHES = "machine.disk_flushes" Counter;
-    DISK_READ_BYTES = "machine.disk_read_bytes" Counter;
-    DISK_WRITE_BYTES = "machine.disk_write_bytes" Counter;
-    DISK_READ_TIME = "machine.disk_read_time" Counter;
-    DISK_WRITE_TIME = "machine.disk_write_time" Counter;
-    DISK_BUSY = "machine.disk_busy" Counter;
-    NET_RECEIVED_BYTES = "machine.net_received_bytes" Counter;
-    NET_SENT_BYTES = "machine.net_sent_bytes" Counter;
-    NET_RECEIVED_PACKETS = "machine.net_received_packets" Counter;
-    NET_SENT_PACKETS = "machine.net_sent_packets" Counter;
+    CPU_USER = "cpu_user_pct" Counter;
+    CPU_SYSTEM = "cpu_system_pct" Counter;
+    CPU_IOWAIT = "cpu_iowait_pct" Counter;
+    CPU_STEAL = "cpu_steal_pct" Counter;
+    CPU_IDLE = "cpu_idle_pct" Counter;
+    LOAD_AVERAGE = "load_average" Gauge;
+    PROCESSES_RUNNING = "processes_running" Gauge;
+    PROCESSES_BLOCKED = "processes_blocked" Gauge;
+    CONTEXT_SWITCHES = "context_switches" Counter;
+    INTERRUPTS = "interrupts" Counter;
+    PRESSURE = "pressure_pct" Counter;
+    MEMORY_AVAILABLE = "memory_available_mb" Gauge;
+    MEMORY_CACHED = "memory_cached_mb" Gauge;
+    MEMORY_DIRTY = "memory_dirty_mb" Gauge;
+    SWAP_USED = "swap_used_mb" Gauge;
+    PAGE_FAULTS = "page_faults" Counter;
+    MAJOR_PAGE_FAULTS = "major_page_faults" Counter;
+    DISK_READ_BYTES = "disk_read_bytes" Counter;
+    DISK_WRITE_BYTES = "disk_write_bytes" Counter;
+    DISK_READS = "disk_reads" Counter;
+    DISK_WRITES = "disk_writes" Counter;
+    DISK_FLUSHES = "disk_flushes" Counter;
+    DISK_READ_MS = "disk_read_ms" Counter;
+    DISK_WRITE_MS = "disk_write_ms" Counter;
+    DISK_BUSY = "disk_busy_pct" Counter;
+    NET_RECEIVE_BYTES = "net_receive_bytes" Counter;
+    NET_SEND_BYTES = "net_send_bytes" Counter;
+    NET_RECEIVE_PACKETS = "net_receive_packets" Counter;
+    NET_SEND_PACKETS = "net_send_packets" Counter;
 
     // Process groups: a node's processes, or the generator's.
-    GROUP_CPU_USER = "process.cpu_user" Counter;
-    GROUP_CPU_SYSTEM = "process.cpu_system" Counter;
-    GROUP_PROCESSES = "process.count" Gauge;
-    GROUP_MEMORY = "process.memory" Gauge;
-    GROUP_VOLUNTARY_SWITCHES = "process.voluntary_switches" Counter;
-    GROUP_INVOLUNTARY_SWITCHES = "process.involuntary_switches" Counter;
+    GROUP_PROCESSES = "group_processes" Gauge;
+    GROUP_CPU_USER = "group_cpu_user_cores" Counter;
+    GROUP_CPU_SYSTEM = "group_cpu_system_cores" Counter;
+    GROUP_MEMORY = "group_memory_mb" Gauge;
+    GROUP_CONTEXT_SWITCHES = "group_context_switches" Counter;
+    GROUP_PREEMPTIONS = "group_preemptions" Counter;
+    GROUP_READ_BYTES = "group_read_bytes" Counter;
+    GROUP_WRITE_BYTES = "group_write_bytes" Counter;
 
     // The sampler itself.
-    PROBE_CPU = "probe.cpu" Counter;
+    PROBE_CPU = "probe_cpu_cores" Counter;
 }
 
 /// The metric called `name`, if a probe can sample it.

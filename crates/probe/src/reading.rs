@@ -67,7 +67,7 @@ impl Rates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metric::{COMMITS, SESSIONS};
+    use crate::metric::{DB_COMMITS, SESSIONS};
 
     fn second(n: u64) -> Moment {
         Moment(n * 1_000_000_000)
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_counter_becomes_its_increase_per_second() {
         let mut rates = Rates::default();
-        let commits = |n: f64| vec![Reading::new(COMMITS, "", n)];
+        let commits = |n: f64| vec![Reading::new(DB_COMMITS, "", n)];
         assert_eq!(values(&mut rates, second(1), commits(100.0)), Vec::<f64>::new());
         assert_eq!(values(&mut rates, second(3), commits(300.0)), [100.0]);
         assert_eq!(values(&mut rates, second(4), commits(300.0)), [0.0]);
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_counter_that_went_backwards_gives_nothing_and_starts_again() {
         let mut rates = Rates::default();
-        let commits = |n: f64| vec![Reading::new(COMMITS, "", n)];
+        let commits = |n: f64| vec![Reading::new(DB_COMMITS, "", n)];
         values(&mut rates, second(1), commits(100.0));
         assert_eq!(values(&mut rates, second(2), commits(5.0)), Vec::<f64>::new());
         assert_eq!(values(&mut rates, second(3), commits(25.0)), [20.0]);
@@ -98,10 +98,8 @@ mod tests {
     #[test]
     fn gauges_and_labels_are_kept_apart() {
         let mut rates = Rates::default();
-        let readings = vec![
-            Reading::new(SESSIONS, "active", 3.0),
-            Reading::new(SESSIONS, "idle", 4.0),
-        ];
+        let readings =
+            vec![Reading::new(SESSIONS, "active", 3.0), Reading::new(SESSIONS, "idle", 4.0)];
         assert_eq!(values(&mut rates, second(1), readings), [3.0, 4.0]);
     }
 }

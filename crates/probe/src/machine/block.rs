@@ -14,10 +14,10 @@ const SECTOR_BYTES: f64 = 512.0;
 const FIELDS: [(usize, Metric, f64); 8] = [
     (1, metric::DISK_READS, 1.0),
     (3, metric::DISK_READ_BYTES, SECTOR_BYTES),
-    (4, metric::DISK_READ_TIME, 1.0),
+    (4, metric::DISK_READ_MS, 1.0),
     (5, metric::DISK_WRITES, 1.0),
     (7, metric::DISK_WRITE_BYTES, SECTOR_BYTES),
-    (8, metric::DISK_WRITE_TIME, 1.0),
+    (8, metric::DISK_WRITE_MS, 1.0),
     (10, metric::DISK_BUSY, 0.1),
     (16, metric::DISK_FLUSHES, 1.0),
 ];
@@ -46,8 +46,7 @@ mod tests {
 
     fn check(text: &str, expected: &[(&str, &str, f64)]) {
         let got = from_diskstats(text, |device| device != "vda1");
-        let got: Vec<_> =
-            got.iter().map(|r| (r.metric.name, r.label.as_str(), r.value)).collect();
+        let got: Vec<_> = got.iter().map(|r| (r.metric.name, r.label.as_str(), r.value)).collect();
         assert_eq!(got, expected);
     }
 
@@ -59,14 +58,14 @@ mod tests {
              254       0 vda 30702 6502 3530130 15274 6097 10587 565520 2057 0 4484 17559 \
              3373 97 145968 213 398 14\n",
             &[
-                ("machine.disk_reads", "vda", 30702.0),
-                ("machine.disk_read_bytes", "vda", 3_530_130.0 * 512.0),
-                ("machine.disk_read_time", "vda", 15274.0),
-                ("machine.disk_writes", "vda", 6097.0),
-                ("machine.disk_write_bytes", "vda", 565_520.0 * 512.0),
-                ("machine.disk_write_time", "vda", 2057.0),
-                ("machine.disk_busy", "vda", 448.40000000000003),
-                ("machine.disk_flushes", "vda", 398.0),
+                ("disk_reads", "vda", 30702.0),
+                ("disk_read_bytes", "vda", 3_530_130.0 * 512.0),
+                ("disk_read_ms", "vda", 15274.0),
+                ("disk_writes", "vda", 6097.0),
+                ("disk_write_bytes", "vda", 565_520.0 * 512.0),
+                ("disk_write_ms", "vda", 2057.0),
+                ("disk_busy_pct", "vda", 448.40000000000003),
+                ("disk_flushes", "vda", 398.0),
             ],
         );
     }

@@ -2,34 +2,49 @@
 
 use std::collections::BTreeMap;
 
-use super::reading;
-use crate::{metric, reading::Reading};
+use crate::{
+    metric::{self, Metric},
+    reading::Reading,
+};
 
-/// The fields of the `cpu` line, in the kernel's order (proc(5)). `guest` and `guest_nice` follow
-/// them, but are contained in `user` and `nice` already.
-const FIELDS: [&str; 8] =
-    ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
+/// Which fields of the `cpu` line, from 0 (proc(5)), go to which metric: user and nice; system,
+/// irq and softirq; and so on. `guest` and `guest_nice` follow, but are in user and nice already.
+const SHARES: [(Metric, &[usize]); 5] = [
+    (metric::CPU_USER, &[0, 1]),
+    (metric::CPU_SYSTEM, &[2, 5, 6]),
+    (metric::CPU_IDLE, &[3]),
+    (metric::CPU_IOWAIT, &[4]),
+    (metric::CPU_STEAL, &[7]),
+];
 
-/// CPU time by what it went to, as percent of the whole machine once it is a rate; context
-/// switches, forks, and how many tasks run or wait for I/O.
+const SINGLES: [(Metric, &str); 4] = [
+    (metric::CONTEXT_SWITCHES, "ctxt"),
+    (metric::INTERRUPTS, "intr"),
+    (metric::PROCESSES_RUNNING, "procs_running"),
+    (metric::PROCESSES_BLOCKED, "procs_blocked"),
+];
+
+/// CPU time by what it went to, in percent-seconds of the whole machine; context switches,
+/// interrupts, and how many tasks run or wait for I/O.
 pub(super) fn from_stat(text: &str, ticks_per_second: f64) -> Vec<Reading> {
     let lines: BTreeMap<&str, &str> =
         text.lines().filter_map(|line| line.split_once(' ')).collect();
     let cpus = lines.keys().filter(|key| is_one_cpu(key)).count().max(1) as f64;
     let percent_per_tick = 100.0 / ticks_per_second / cpus;
-    let total = lines.get("cpu").copied().unwrap_or_default();
-    let ticks = FIELDS.iter().zip(total.split_whitespace());
-    let single = |key| lines.get(key).and_then(|rest| number(rest));
-    ticks
-        .filter_map(|(field, ticks)| {
-            let percent = number(ticks).map(|ticks| ticks * percent_per_tick);
-            reading(metric::CPU, field, percent)
-        })
-        .chain(reading(metric::CONTEXT_SWITCHES, "", single("ctxt")))
-        .chain(reading(metric::FORKS, "", single("processes")))
-        .chain(reading(metric::PROCESSES_RUNNING, "", single("procs_running")))
-        .chain(reading(metric::PROCESSES_BLOCKED, "", single("procs_blocked")))
-        .collect()
+    let ticks: Vec<Option<u64>> = lines
+        .get("cpu")
+        .map(|rest| rest.split_whitespace().map(|word| word.parse().ok()).collect())
+        .unwrap_or_default();
+    let shares = SHARES.iter().filter_map(|(metric, fields)| {
+        let of = |field: &usize| ticks.get(*field).copied().flatten().map(|n| n as f64);
+        let total: f64 = fields.iter().map(of).sum::<Option<f64>>()?;
+        Some(Reading::new(*metric, "", total * percent_per_tick))
+    });
+    let singles = SINGLES.iter().filter_map(|(metric, key)| {
+        let first: u64 = lines.get(key)?.split_whitespace().next()?.parse().ok()?;
+        Some(Reading::new(*metric, "", first as f64))
+    });
+    shares.chain(singles).collect()
 }
 
 /// The load average over one minute.
@@ -42,53 +57,42 @@ fn is_one_cpu(key: &str) -> bool {
     key.strip_prefix("cpu").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn number(text: &str) -> Option<f64> {
-    text.trim().parse::<u64>().ok().map(|n| n as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(text: &str, expected: &[(&str, &str, f64)]) {
-        let got: Vec<_> = from_stat(text, 100.0)
-            .into_iter()
-            .map(|r| (r.metric.name, r.label, r.value))
-            .collect();
-        let expected: Vec<_> =
-            expected.iter().map(|(name, label, v)| (*name, (*label).to_owned(), *v)).collect();
+    fn check(text: &str, expected: &[(&str, f64)]) {
+        let got = from_stat(text, 100.0);
+        let got: Vec<_> = got.iter().map(|r| (r.metric.name, r.value)).collect();
         assert_eq!(got, expected);
     }
 
     #[test]
     fn a_stat_of_two_cpus() {
-        let text = "cpu  1873 0 1799 130069 331 0 34 10 0 0\n\
-                    cpu0 699 0 746 65565 24 0 7 2 0 0\n\
+        let text = "cpu  1873 7 1799 130069 331 3 34 10 0 0\n\
+                    cpu0 699 7 746 65565 24 3 7 2 0 0\n\
                     cpu1 1174 0 1053 64504 306 0 27 8 0 0\n\
                     intr 127027 0 0\nctxt 260762\nbtime 1795302033\nprocesses 6328\n\
                     procs_running 3\nprocs_blocked 0\n";
         check(
             text,
             &[
-                ("machine.cpu", "user", 936.5),
-                ("machine.cpu", "nice", 0.0),
-                ("machine.cpu", "system", 899.5),
-                ("machine.cpu", "idle", 65034.5),
-                ("machine.cpu", "iowait", 165.5),
-                ("machine.cpu", "irq", 0.0),
-                ("machine.cpu", "softirq", 17.0),
-                ("machine.cpu", "steal", 5.0),
-                ("machine.context_switches", "", 260_762.0),
-                ("machine.forks", "", 6328.0),
-                ("machine.processes_running", "", 3.0),
-                ("machine.processes_blocked", "", 0.0),
+                ("cpu_user_pct", 940.0),
+                ("cpu_system_pct", 918.0),
+                ("cpu_idle_pct", 65034.5),
+                ("cpu_iowait_pct", 165.5),
+                ("cpu_steal_pct", 5.0),
+                ("context_switches", 260_762.0),
+                ("interrupts", 127_027.0),
+                ("processes_running", 3.0),
+                ("processes_blocked", 0.0),
             ],
         );
     }
 
     #[test]
-    fn an_old_kernel_and_garbage_give_what_they_have() {
-        check("cpu 100 x", &[("machine.cpu", "user", 100.0)]);
+    fn a_short_line_and_garbage_give_what_they_have() {
+        check("cpu 100 0 x 7", &[("cpu_user_pct", 100.0), ("cpu_idle_pct", 7.0)]);
         check("", &[]);
         check("ctxt\nctxt many", &[]);
     }

@@ -7,10 +7,10 @@ use crate::{
 
 /// Which column is what, from 0 after the interface's name (proc(5)).
 const COLUMNS: [(usize, Metric); 4] = [
-    (0, metric::NET_RECEIVED_BYTES),
-    (1, metric::NET_RECEIVED_PACKETS),
-    (8, metric::NET_SENT_BYTES),
-    (9, metric::NET_SENT_PACKETS),
+    (0, metric::NET_RECEIVE_BYTES),
+    (1, metric::NET_RECEIVE_PACKETS),
+    (8, metric::NET_SEND_BYTES),
+    (9, metric::NET_SEND_PACKETS),
 ];
 
 /// Bytes and packets of every interface that ever received or sent something.
@@ -39,8 +39,7 @@ mod tests {
 
     fn check(text: &str, expected: &[(&str, &str, f64)]) {
         let got = from_net_dev(text);
-        let got: Vec<_> =
-            got.iter().map(|r| (r.metric.name, r.label.as_str(), r.value)).collect();
+        let got: Vec<_> = got.iter().map(|r| (r.metric.name, r.label.as_str(), r.value)).collect();
         assert_eq!(got, expected);
     }
 
@@ -52,20 +51,20 @@ mod tests {
              \x20 ifb0:       0       0    0    0    0     0          0         0        0       0\n\
              \x20 eth0: 45703968    2606    0    0    0     0          0         0   312866    2166\n",
             &[
-                ("machine.net_received_bytes", "eth0", 45_703_968.0),
-                ("machine.net_received_packets", "eth0", 2606.0),
-                ("machine.net_sent_bytes", "eth0", 312_866.0),
-                ("machine.net_sent_packets", "eth0", 2166.0),
+                ("net_receive_bytes", "eth0", 45_703_968.0),
+                ("net_receive_packets", "eth0", 2606.0),
+                ("net_send_bytes", "eth0", 312_866.0),
+                ("net_send_packets", "eth0", 2166.0),
             ],
         );
     }
 
     #[test]
     fn a_line_cut_short_gives_what_it_has() {
-        check("lo:12 3\n", &[
-            ("machine.net_received_bytes", "lo", 12.0),
-            ("machine.net_received_packets", "lo", 3.0),
-        ]);
+        check(
+            "lo:12 3\n",
+            &[("net_receive_bytes", "lo", 12.0), ("net_receive_packets", "lo", 3.0)],
+        );
         check("lo:\n:::\n", &[]);
     }
 }

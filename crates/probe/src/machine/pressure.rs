@@ -2,17 +2,13 @@
 
 use crate::{metric, reading::Reading};
 
-/// Stall time of `resource`, in percent of the time once it is a rate, labelled `cpu some`.
-/// `some`: at least one task waited; `full`: all of them did (Documentation/accounting/psi.rst).
-pub(super) fn from_pressure(resource: &str, text: &str) -> Vec<Reading> {
-    let lines = text.lines().filter_map(|line| {
-        let mut words = line.split_whitespace();
-        let share = words.next().filter(|share| ["some", "full"].contains(share))?;
-        let total_us: u64 = words.find_map(|word| word.strip_prefix("total="))?.parse().ok()?;
-        let percent_seconds = total_us as f64 / 1e4;
-        Some(Reading::new(metric::PRESSURE, format!("{resource} {share}"), percent_seconds))
-    });
-    lines.collect()
+/// The time in which at least one task waited for `resource`, in percent-seconds: the `some` line
+/// (Documentation/accounting/psi.rst). Its averages decay, the total does not.
+pub(super) fn from_pressure(resource: &str, text: &str) -> Option<Reading> {
+    let some = text.lines().find(|line| line.starts_with("some "))?;
+    let total = some.split_whitespace().find_map(|word| word.strip_prefix("total="))?;
+    let total_us: u64 = total.parse().ok()?;
+    Some(Reading::new(metric::PRESSURE, resource, total_us as f64 / 1e4))
 }
 
 #[cfg(test)]
@@ -20,12 +16,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_total_is_what_counts() {
-        let text = "some avg10=0.29 avg60=0.37 avg300=0.30 total=4387459\n\
-                    full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
-        let got: Vec<_> =
-            from_pressure("cpu", text).into_iter().map(|r| (r.label, r.value)).collect();
-        assert_eq!(got, [("cpu some".to_owned(), 438.7459), ("cpu full".to_owned(), 0.0)]);
-        assert!(from_pressure("io", "some avg10=0.00\nsome total=x\nmost total=1").is_empty());
+    fn the_total_of_some_is_what_counts() {
+        let check = |text: &str, expected: Option<f64>| {
+            let got = from_pressure("io", text);
+            assert_eq!(got.as_ref().map(|r| r.value), expected);
+            assert!(got.is_none_or(|r| r.label == "io"));
+        };
+        check(
+            "some avg10=0.29 avg60=0.37 avg300=0.30 total=4387459\n\
+             full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
+            Some(438.7459),
+        );
+        check("some avg10=0.00\n", None);
+        check("some total=x", None);
+        check("", None);
     }
 }

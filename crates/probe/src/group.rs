@@ -1,0 +1,376 @@
+//! Process groups: what a node's processes, or the generator's, used together.
+//!
+//! A node is a root process and everything descended from it. PostgreSQL's postmaster waits for
+//! its children, and the kernel then adds what they used to the postmaster's own account; so the
+//! living members' own time plus what each of them has reaped loses nothing when a backend ends.
+//!
+//! Limits: a child whose parent died before it is adopted elsewhere and lost from the group; of
+//! ended processes the context switches since the last reading are lost. The kernel tells reaped
+//! time in ticks (10 ms), user and system each cut off, so a difference of two readings is exact
+//! to a tick of each.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    io,
+};
+
+use record::Moment;
+
+use crate::{
+    metric,
+    pace::Pace,
+    process::{self, Io, Stat, Switches},
+    reading::Reading,
+};
+
+/// How often a reading is repeated when a child ended in the middle of it.
+const ATTEMPTS: usize = 4;
+
+/// CPU time, user and system, that the process `root_pid` and everything descended from it have
+/// used so far, children that ended and were waited for included, in nanoseconds.
+///
+/// Meant for differences: over a window they are exact to a tick (10 ms) of user and one of
+/// system time when backends ended in it, and to the scheduler's own account when none did.
+///
+/// # Errors
+/// The system's error when there is no such process or no `/proc`.
+pub fn cpu_time_ns(root_pid: u32) -> io::Result<u64> {
+    Stat::read(root_pid)?;
+    let usages = usages(&[(root_pid, Extent::Tree)])?;
+    let usage = usages.get(&root_pid).ok_or(io::ErrorKind::NotFound)?;
+    Ok(usage.cpu_ns)
+}
+
+/// Which processes a root stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// The root and everything descended from it: a server.
+    Tree,
+    /// The root alone: the generator, which may be the ancestor of the servers.
+    Alone,
+}
+
+/// All groups of a trial.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    groups: BTreeMap<String, Group>,
+    memory: Pace,
+    memory_denied: bool,
+}
+
+impl Groups {
+    pub(crate) fn new() -> Groups {
+        Groups { groups: BTreeMap::new(), memory: Pace::default(), memory_denied: false }
+    }
+
+    /// Makes `roots` what `name` stands for from now on: a server that was started again has
+    /// another postmaster. What the roots before used stays in the account.
+    pub(crate) fn watch(&mut self, name: &str, roots: &[u32], extent: Extent) {
+        let group = self.groups.entry(name.to_owned()).or_default();
+        group.roots = roots.iter().map(|root| (*root, extent)).collect();
+        group.totals.retain(|root, _| roots.contains(root));
+    }
+
+    /// What every group has used by now, group by group.
+    pub(crate) fn read(&mut self, now: Moment) -> io::Result<Vec<(String, Vec<Reading>)>> {
+        let roots: Vec<_> = self.groups.values().flat_map(|group| group.roots.clone()).collect();
+        let usages = usages(&roots)?;
+        let mut readings: Vec<_> = self
+            .groups
+            .iter_mut()
+            .map(|(name, group)| (name.clone(), group.readings(&usages)))
+            .collect();
+        if !self.memory_denied && self.memory.is_due(now) {
+            let began = std::time::Instant::now();
+            for (group, (_, readings)) in self.groups.values().zip(&mut readings) {
+                match group.memory_mib() {
+                    Ok(mib) => readings.push(Reading::new(metric::GROUP_MEMORY, "", mib)),
+                    Err(_) => self.memory_denied = true,
+                }
+            }
+            self.memory.ran(now, began.elapsed());
+        }
+        Ok(readings)
+    }
+
+    /// What could not be read, for a reader of the results.
+    pub(crate) fn note(&self) -> Option<String> {
+        self.memory_denied.then(|| {
+            "memory of process groups unknown: /proc/PID/smaps_rollup may not be read here"
+                .to_owned()
+        })
+    }
+}
+
+/// One group's account. It only grows: a reading that fell between a child's end and its parent's
+/// noticing tells too little, and the next one makes up for it.
+#[derive(Debug, Default)]
+struct Group {
+    roots: Vec<(u32, Extent)>,
+    /// Per root, what was accounted already.
+    totals: HashMap<u32, Totals>,
+    began: bool,
+    members: Vec<u32>,
+    cpu_s: [f64; 2],
+    switches: Switches,
+    switches_of: HashMap<(u32, u64), Switches>,
+    io: Io,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    started: u64,
+    cpu_ns: u64,
+    ticks: [u64; 2],
+    io: Io,
+}
+
+impl Group {
+    fn readings(&mut self, usages: &HashMap<u32, Usage>) -> Vec<Reading> {
+        self.members.clear();
+        let mut switches_of = HashMap::new();
+        for (root, _) in self.roots.clone() {
+            let Some(usage) = usages.get(&root) else { continue };
+            self.account(root, usage);
+            self.members.extend(usage.members.iter().map(|member| member.pid));
+            for member in &usage.members {
+                if let Some(switches) = Switches::read(member) {
+                    self.account_switches(member, switches);
+                    switches_of.insert((member.pid, member.started), switches);
+                }
+            }
+        }
+        self.switches_of = switches_of;
+        self.began = true;
+        vec![
+            Reading::new(metric::GROUP_PROCESSES, "", self.members.len() as f64),
+            Reading::new(metric::GROUP_CPU_USER, "", self.cpu_s[0]),
+            Reading::new(metric::GROUP_CPU_SYSTEM, "", self.cpu_s[1]),
+            Reading::new(metric::GROUP_CONTEXT_SWITCHES, "", self.switches.voluntary as f64),
+            Reading::new(metric::GROUP_PREEMPTIONS, "", self.switches.involuntary as f64),
+            Reading::new(metric::GROUP_READ_BYTES, "", self.io.read_bytes as f64),
+            Reading::new(metric::GROUP_WRITE_BYTES, "", self.io.write_bytes as f64),
+        ]
+    }
+
+    fn account(&mut self, root: u32, usage: &Usage) {
+        let now = usage.totals();
+        let before = match self.totals.get(&root) {
+            Some(before) if before.started == now.started => *before,
+            // A process that came later counts from its own beginning.
+            _ if self.began => Totals { started: now.started, ..Totals::default() },
+            _ => now,
+        };
+        let ticks = [0, 1].map(|mode| now.ticks[mode].saturating_sub(before.ticks[mode]) as f64);
+        let all_ticks = ticks[0] + ticks[1];
+        let user_share = if all_ticks > 0.0 { ticks[0] / all_ticks } else { 1.0 };
+        let cpu_s = now.cpu_ns.saturating_sub(before.cpu_ns) as f64 / 1e9;
+        self.cpu_s[0] += cpu_s * user_share;
+        self.cpu_s[1] += cpu_s * (1.0 - user_share);
+        self.io.read_bytes += now.io.read_bytes.saturating_sub(before.io.read_bytes);
+        self.io.write_bytes += now.io.write_bytes.saturating_sub(before.io.write_bytes);
+        self.totals.insert(root, now.at_least(before));
+    }
+
+    fn account_switches(&mut self, member: &Stat, now: Switches) {
+        let before = match self.switches_of.get(&(member.pid, member.started)) {
+            Some(before) => *before,
+            None if self.began => Switches::default(),
+            None => now,
+        };
+        self.switches.voluntary += now.voluntary.saturating_sub(before.voluntary);
+        self.switches.involuntary += now.involuntary.saturating_sub(before.involuntary);
+    }
+
+    fn memory_mib(&self) -> io::Result<f64> {
+        let mut kib = 0;
+        for pid in &self.members {
+            match process::proportional_kib(*pid) {
+                Ok(own) => kib += own,
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
+                Err(_) => {} // It ended meanwhile.
+            }
+        }
+        Ok(kib as f64 / 1024.0)
+    }
+}
+
+impl Totals {
+    fn at_least(self, before: Totals) -> Totals {
+        Totals {
+            started: self.started,
+            cpu_ns: self.cpu_ns.max(before.cpu_ns),
+            ticks: [0, 1].map(|mode| self.ticks[mode].max(before.ticks[mode])),
+            io: Io {
+                read_bytes: self.io.read_bytes.max(before.io.read_bytes),
+                write_bytes: self.io.write_bytes.max(before.io.write_bytes),
+            },
+        }
+    }
+}
+
+/// What one root and its descendants have used since they began.
+#[derive(Debug, Default)]
+struct Usage {
+    started: u64,
+    members: Vec<Stat>,
+    cpu_ns: u64,
+    ticks: [u64; 2],
+}
+
+impl Usage {
+    fn totals(&self) -> Totals {
+        let ios = self.members.iter().filter_map(|member| Io::read(member.pid));
+        let io = ios.fold(Io::default(), |sum, one| Io {
+            read_bytes: sum.read_bytes + one.read_bytes,
+            write_bytes: sum.write_bytes + one.write_bytes,
+        });
+        Totals { started: self.started, cpu_ns: self.cpu_ns, ticks: self.ticks, io }
+    }
+}
+
+/// What each of `roots` has used. A root that is not there is left out.
+///
+/// A child that ends after its parent was read and before itself is read would be missed. The
+/// parent's account tells, and the reading is repeated; under a storm of ending children the last
+/// attempt stands.
+fn usages(roots: &[(u32, Extent)]) -> io::Result<HashMap<u32, Usage>> {
+    let ns_per_tick = 1_000_000_000 / rustix::param::clock_ticks_per_second();
+    let mut attempt = 1;
+    loop {
+        let before: Vec<_> = roots.iter().map(|(root, _)| reaped(*root)).collect();
+        let table = process::all()?;
+        let by_pid: HashMap<u32, Stat> = table.iter().map(|stat| (stat.pid, *stat)).collect();
+        let usages: HashMap<u32, Usage> = roots
+            .iter()
+            .filter_map(|(root, extent)| {
+                let members = match extent {
+                    Extent::Tree => tree(&table, by_pid.get(root)?),
+                    Extent::Alone => vec![*by_pid.get(root)?],
+                };
+                Some((*root, usage(members, *extent, ns_per_tick)))
+            })
+            .collect();
+        let after: Vec<_> = roots.iter().map(|(root, _)| reaped(*root)).collect();
+        if before == after || attempt == ATTEMPTS {
+            return Ok(usages);
+        }
+        attempt += 1;
+    }
+}
+
+fn usage(members: Vec<Stat>, extent: Extent, ns_per_tick: u64) -> Usage {
+    let started = members.first().map_or(0, |root| root.started);
+    let mut usage = Usage { started, ..Usage::default() };
+    for member in &members {
+        usage.cpu_ns += process::own_cpu_ns(member, ns_per_tick);
+        let reaped = if extent == Extent::Tree { member.reaped } else { [0, 0] };
+        usage.cpu_ns += (reaped[0] + reaped[1]) * ns_per_tick;
+        usage.ticks[0] += member.own[0] + reaped[0];
+        usage.ticks[1] += member.own[1] + reaped[1];
+    }
+    usage.members = members;
+    usage
+}
+
+fn reaped(pid: u32) -> Option<[u64; 2]> {
+    Some(Stat::read(pid).ok()?.reaped)
+}
+
+/// `root` and everything descended from it, `root` first.
+fn tree(table: &[Stat], root: &Stat) -> Vec<Stat> {
+    let mut children: HashMap<u32, Vec<&Stat>> = HashMap::new();
+    for stat in table {
+        children.entry(stat.parent).or_default().push(stat);
+    }
+    let mut found = vec![*root];
+    let mut seen = HashSet::from([root.pid]);
+    let mut next = 0;
+    while let Some(stat) = found.get(next) {
+        let pid = stat.pid;
+        next += 1;
+        for child in children.get(&pid).into_iter().flatten() {
+            // The table was not read at one instant: a reused pid could close a circle.
+            if seen.insert(child.pid) {
+                found.push(**child);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command, Stdio};
+
+    /// A shell that burns CPU in children of its own and then waits.
+    fn shell(script: &str) -> Child {
+        Command::new("sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell")
+    }
+
+    fn wait_for_output(child: &mut Child) {
+        use std::io::Read;
+        let mut byte = [0];
+        child.stdout.as_mut().unwrap().read_exact(&mut byte).expect("the shell says something");
+    }
+
+    const BURN: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+
+    #[test]
+    fn children_that_ended_stay_in_their_roots_account() {
+        let mut child = shell(&format!("(sh -c '{BURN}'; true); echo x; read line"));
+        wait_for_output(&mut child);
+        let living = cpu_time_ns(child.id()).unwrap();
+        assert!(Stat::read(child.id()).unwrap().reaped != [0, 0]);
+        assert!(living >= 30_000_000, "{living} ns for 200,000 rounds of a shell loop");
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(cpu_time_ns(child.id()).is_err());
+    }
+
+    #[test]
+    fn a_group_counts_increases_and_goes_on_with_a_new_root() {
+        let mut groups = Groups::new();
+        let script = format!("read line; {BURN}; echo x; read line");
+        let [mut first, mut second] = [shell(&script), shell(&script)];
+        let cpu = |groups: &mut Groups| -> f64 {
+            let (_, readings) = groups.read(Moment(0)).unwrap().remove(0);
+            let wanted = [metric::GROUP_CPU_USER, metric::GROUP_CPU_SYSTEM];
+            readings.iter().filter(|r| wanted.contains(&r.metric)).map(|r| r.value).sum()
+        };
+        let run = |child: &mut Child| {
+            use std::io::Write;
+            child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+            wait_for_output(child);
+        };
+        groups.watch("n", &[first.id()], Extent::Tree);
+        assert_eq!(cpu(&mut groups), 0.0);
+        run(&mut first);
+        let after_first = cpu(&mut groups);
+        assert!(after_first > 0.02, "{after_first}");
+        drop(first.stdin.take());
+        first.wait().unwrap();
+        assert_eq!(cpu(&mut groups), after_first, "a dead root keeps its account");
+        run(&mut second);
+        groups.watch("n", &[second.id()], Extent::Tree);
+        let after_second = cpu(&mut groups);
+        assert!(after_second > after_first + 0.02, "{after_second}");
+        drop(second.stdin.take());
+        second.wait().unwrap();
+    }
+
+    #[test]
+    fn a_tree_holds_grandchildren_and_no_strangers() {
+        let stat =
+            |pid, parent| Stat { pid, parent, own: [0, 0], reaped: [0, 0], threads: 1, started: 0 };
+        let table = [stat(1, 0), stat(2, 1), stat(3, 2), stat(4, 1), stat(5, 3)];
+        let pids: Vec<u32> = tree(&table, &table[1]).iter().map(|stat| stat.pid).collect();
+        assert_eq!(pids, [2, 3, 5]);
+    }
+}
