@@ -15,21 +15,9 @@ pub struct Builtin {
 
 /// All of them, in pgbench's order.
 pub(crate) const BUILTINS: [Builtin; 3] = [
-    Builtin {
-        name: "tpcb-like",
-        description: "<builtin: TPC-B (sort of)>",
-        text: "",
-    },
-    Builtin {
-        name: "simple-update",
-        description: "<builtin: simple update>",
-        text: "",
-    },
-    Builtin {
-        name: "select-only",
-        description: "<builtin: select only>",
-        text: "",
-    },
+    Builtin { name: "tpcb-like", description: "<builtin: TPC-B (sort of)>", text: "" },
+    Builtin { name: "simple-update", description: "<builtin: simple update>", text: "" },
+    Builtin { name: "select-only", description: "<builtin: select only>", text: "" },
 ];
 
 /// The one whose name begins with `prefix`.
@@ -37,16 +25,11 @@ pub(crate) const BUILTINS: [Builtin; 3] = [
 /// # Errors
 /// When none or several do; the complaint lists them all.
 pub(crate) fn find(prefix: &str) -> Result<&'static Builtin, Complaint> {
-    let found: Vec<_> = BUILTINS
-        .iter()
-        .filter(|one| one.name.starts_with(prefix))
-        .collect();
+    let found: Vec<_> = BUILTINS.iter().filter(|one| one.name.starts_with(prefix)).collect();
     match found[..] {
         [one] => Ok(one),
-        [] => Err(Complaint::error(format_args!(
-            "no builtin script found for name \"{prefix}\""
-        ))
-        .with_bare(list())),
+        [] => Err(Complaint::error(format_args!("no builtin script found for name \"{prefix}\""))
+            .with_bare(list())),
         _ => Err(Complaint::error(format_args!(
             "ambiguous builtin name: {} builtin scripts found for prefix \"{prefix}\"",
             found.len()
@@ -58,8 +41,6 @@ pub(crate) fn find(prefix: &str) -> Result<&'static Builtin, Complaint> {
 /// pgbench's list of them, which ends in an empty line.
 #[must_use]
 pub(crate) fn list() -> String {
-    let lines = BUILTINS
-        .iter()
-        .map(|one| format!("  {:>13}: {}\n", one.name, one.description));
+    let lines = BUILTINS.iter().map(|one| format!("  {:>13}: {}\n", one.name, one.description));
     format!("Available builtin scripts:\n{}", lines.collect::<String>())
 }

@@ -22,16 +22,12 @@ enum Tone {
 impl Complaint {
     /// `pgbench: error: …`
     pub fn error(text: impl fmt::Display) -> Self {
-        Complaint {
-            lines: vec![(Tone::Error, text.to_string())],
-        }
+        Complaint { lines: vec![(Tone::Error, text.to_string())] }
     }
 
     /// A line without a prefix of ours, such as getopt's own complaint.
     pub fn bare(text: impl fmt::Display) -> Self {
-        Complaint {
-            lines: vec![(Tone::Bare, text.to_string())],
-        }
+        Complaint { lines: vec![(Tone::Bare, text.to_string())] }
     }
 
     /// Adds `pgbench: detail: …`.
@@ -88,5 +84,14 @@ impl fmt::Display for Complaint {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         self.show(&mut Console::new(&mut out, &mut err, false));
         f.write_str(String::from_utf8_lossy(&err).trim_end())
+    }
+}
+
+/// The operating system's words for an error, as C's `strerror` gives them.
+pub(crate) fn system_error(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error ") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
     }
 }

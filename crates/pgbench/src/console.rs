@@ -20,13 +20,7 @@ pub struct Console<'a> {
 impl<'a> Console<'a> {
     /// Results go to `out`, narration to `err`.
     pub fn new(out: &'a mut dyn Write, err: &'a mut dyn Write, err_is_terminal: bool) -> Self {
-        Console {
-            out,
-            err,
-            err_is_terminal,
-            debug: false,
-            live_columns: 0,
-        }
+        Console { out, err, err_is_terminal, debug: false, live_columns: 0 }
     }
 
     /// Shows debug messages from now on.

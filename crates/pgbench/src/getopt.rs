@@ -64,9 +64,7 @@ pub(crate) fn split<Id: Copy + 'static>(
             operands.push(argument.clone());
         }
     }
-    operands
-        .into_iter()
-        .try_for_each(|operand| take(Found::Operand(operand)))
+    operands.into_iter().try_for_each(|operand| take(Found::Operand(operand)))
 }
 
 fn long_option<'a, Id: Copy + 'static>(
@@ -121,9 +119,7 @@ fn long_name<Id: Copy + 'static>(
             }
         }
     }
-    Err(Complaint::bare(format_args!(
-        "{program}: unrecognized option '--{text}'"
-    )))
+    Err(Complaint::bare(format_args!("{program}: unrecognized option '--{text}'")))
 }
 
 fn short_options<'a, Id: Copy + 'static>(
@@ -137,20 +133,14 @@ fn short_options<'a, Id: Copy + 'static>(
     while let Some(letter) = letters.next() {
         let is_it = |known: &&Known<Id>| known.short == Some(letter);
         let Some(known) = tables.iter().flat_map(|table| table.iter()).find(is_it) else {
-            return Err(Complaint::bare(format_args!(
-                "{program}: invalid option -- '{letter}'"
-            )));
+            return Err(Complaint::bare(format_args!("{program}: invalid option -- '{letter}'")));
         };
         if known.takes == Takes::Nothing {
             take(Found::Option(known.id, String::new()))?;
             continue;
         }
         let glued = letters.as_str();
-        let value = if glued.is_empty() {
-            rest.next().map(String::as_str)
-        } else {
-            Some(glued)
-        };
+        let value = if glued.is_empty() { rest.next().map(String::as_str) } else { Some(glued) };
         return match value {
             Some(value) => take(Found::Option(known.id, value.to_owned())),
             None => Err(Complaint::bare(format_args!(
@@ -166,12 +156,7 @@ mod tests {
     use super::*;
 
     const fn known(short: Option<char>, long: &'static str, takes: Takes) -> Known<&'static str> {
-        Known {
-            short,
-            long: Some(long),
-            takes,
-            id: long,
-        }
+        Known { short, long: Some(long), takes, id: long }
     }
 
     const FIRST: &[Known<&str>] = &[
@@ -195,14 +180,8 @@ mod tests {
                 });
                 Ok(())
             });
-            let result = result
-                .map(|()| words.join(" "))
-                .map_err(|error| error.to_string());
-            assert_eq!(
-                result,
-                expected.map(str::to_owned).map_err(str::to_owned),
-                "{line}"
-            );
+            let result = result.map(|()| words.join(" ")).map_err(|error| error.to_string());
+            assert_eq!(result, expected.map(str::to_owned).map_err(str::to_owned), "{line}");
         };
         check("-c10", Ok("client=10"));
         check("-c 10", Ok("client=10"));
@@ -225,13 +204,7 @@ mod tests {
         check("--bad=1", Err("pgbench: unrecognized option '--bad=1'"));
         check("-nx", Err("pgbench: invalid option -- 'x'"));
         check("-n -c", Err("pgbench: option requires an argument -- 'c'"));
-        check(
-            "--cl",
-            Err("pgbench: option '--client' requires an argument"),
-        );
-        check(
-            "--conn=1",
-            Err("pgbench: option '--connect' doesn't allow an argument"),
-        );
+        check("--cl", Err("pgbench: option '--client' requires an argument"));
+        check("--conn=1", Err("pgbench: option '--connect' doesn't allow an argument"));
     }
 }

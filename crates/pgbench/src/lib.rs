@@ -6,7 +6,7 @@ mod console;
 mod getopt;
 mod number;
 pub mod options;
-mod words;
+pub mod words;
 
 pub use complaint::Complaint;
 pub use console::Console;

@@ -13,23 +13,17 @@ pub(crate) fn bounded_int(text: &str, option: &str, min: i32, max: i32) -> Resul
     let (value, rest) = leading_int(text);
     // An empty argument is 0 to strtol; a text that begins with no digit is left over whole.
     if !rest.trim_start_matches(is_space).is_empty() {
-        return Err(Complaint::error(format_args!(
-            "invalid value \"{text}\" for option {option}"
-        )));
+        return Err(Complaint::error(format_args!("invalid value \"{text}\" for option {option}")));
     }
     match i32::try_from(value) {
         Ok(value) if (min..=max).contains(&value) => Ok(value),
-        _ => Err(Complaint::error(format_args!(
-            "{option} must be in range {min}..{max}"
-        ))),
+        _ => Err(Complaint::error(format_args!("{option} must be in range {min}..{max}"))),
     }
 }
 
 /// C's `atoi`: the whole number that the text begins with, 0 for none.
 pub(crate) fn prefix_int(text: &str) -> i32 {
-    leading_int(text)
-        .0
-        .clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
+    leading_int(text).0.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
 }
 
 /// C's `atof` for decimal numbers: the number that the text begins with, 0 for none.
@@ -58,11 +52,7 @@ pub(crate) fn seed(text: &str) -> Option<u64> {
         return None;
     }
     let value = digits.parse::<u64>().unwrap_or(u64::MAX);
-    Some(if negative {
-        value.wrapping_neg()
-    } else {
-        value
-    })
+    Some(if negative { value.wrapping_neg() } else { value })
 }
 
 /// `strtol`: the number, which stays at the ends of 64 bits, and what follows it.
@@ -78,10 +68,7 @@ pub(crate) fn leading_int(text: &str) -> (i64, &str) {
         return (0, text);
     }
     let magnitude = digits[..length].parse::<i64>().unwrap_or(i64::MAX);
-    (
-        if negative { -magnitude } else { magnitude },
-        &digits[length..],
-    )
+    (if negative { -magnitude } else { magnitude }, &digits[length..])
 }
 
 fn is_space(c: char) -> bool {
@@ -109,10 +96,7 @@ mod tests {
         check("0", range);
         check("-1", range);
         check("", range);
-        check(
-            "three",
-            Err("invalid value \"three\" for option -c/--clients"),
-        );
+        check("three", Err("invalid value \"three\" for option -c/--clients"));
         check("1x", Err("invalid value \"1x\" for option -c/--clients"));
         check("1.5", Err("invalid value \"1.5\" for option -c/--clients"));
     }

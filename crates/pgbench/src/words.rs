@@ -1,10 +1,279 @@
-//! What pgbench says at the end of a run, word for word.
+//! What pgbench 18 says at the end of a run, word for word: programs read it.
+//!
+//! [`Words`] holds everything that is said; [`Words::block`] says it. With `--continue-on-error`,
+//! which came with pgbench 19, 19's line for other failures is there too.
 
-/// The operating system's words for an error, as C's `strerror` gives them.
-pub(crate) fn system_error(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error ") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
+use std::fmt::Write;
+
+use load::{Pace, Protocol};
+use record::Counts;
+use stats::Latency;
+
+use crate::options::{Length, Partitions, RunOptions};
+
+/// A run as pgbench tells of it.
+#[derive(Debug)]
+pub struct Words<'a> {
+    /// What was asked for.
+    pub options: &'a RunOptions,
+    /// `-s`, or the number of branches.
+    pub scale: i64,
+    /// How pgbench_accounts is partitioned, if it is.
+    pub partitions: Option<Partitions>,
+    /// How all transactions ended.
+    pub counts: &'a Counts,
+    /// Their latency from the intended start.
+    pub latency: &'a Latency,
+    /// How far behind schedule they started.
+    pub lag: &'a Latency,
+    /// From when all clients were connected until the last one was done, in seconds.
+    pub seconds: f64,
+    /// Connecting all clients; with `-C`, the sum of all connecting. Nanoseconds.
+    pub connecting_ns: u64,
+    /// One entry a script, in order.
+    pub scripts: Vec<ScriptWords<'a>>,
+}
+
+/// One script's share of a run.
+#[derive(Debug)]
+pub struct ScriptWords<'a> {
+    /// File name, or the description of a built-in.
+    pub name: &'a str,
+    /// Its weight.
+    pub weight: u32,
+    /// How its transactions ended.
+    pub counts: &'a Counts,
+    /// Their latency.
+    pub latency: &'a Latency,
+    /// Its commands in order; empty unless asked for.
+    pub commands: Vec<CommandWords<'a>>,
+}
+
+/// One command of a script.
+#[derive(Debug)]
+pub struct CommandWords<'a> {
+    /// Its first line.
+    pub text: &'a str,
+    /// Mean time in milliseconds, 0 when it never succeeded.
+    pub mean_ms: f64,
+    /// Errors that were not retried.
+    pub failures: u64,
+    /// Errors that were.
+    pub retries: u64,
+}
+
+impl Words<'_> {
+    /// The final block.
+    #[must_use]
+    pub fn block(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = self.parameters(&mut text);
+        if self.total() > 0 {
+            let _ = self.endings(&mut text);
+            let _ = self.times(&mut text);
+            let _ = self.per_script(&mut text);
+        }
+        text
     }
+
+    fn total(&self) -> u64 {
+        total(self.counts)
+    }
+
+    fn parameters(&self, to: &mut String) -> std::fmt::Result {
+        let options = self.options;
+        let kind = match &options.scripts[..] {
+            [one] => &one.name,
+            _ => "multiple scripts",
+        };
+        writeln!(to, "transaction type: {kind}")?;
+        writeln!(to, "scaling factor: {}", self.scale)?;
+        if let Some(Partitions { count, method }) = self.partitions {
+            writeln!(to, "partition method: {}\npartitions: {count}", method.name())?;
+        }
+        writeln!(to, "query mode: {}", protocol_name(options.protocol))?;
+        writeln!(to, "number of clients: {}", options.clients)?;
+        writeln!(to, "number of threads: {}", options.lanes)?;
+        if options.on_error.tries_max > 0 {
+            writeln!(to, "maximum number of tries: {}", options.on_error.tries_max)?;
+        }
+        let processed = self.counts.transactions;
+        match options.length {
+            Length::Transactions(each) => {
+                let planned = u64::from(each) * u64::from(options.clients);
+                writeln!(to, "number of transactions per client: {each}")?;
+                writeln!(to, "number of transactions actually processed: {processed}/{planned}")
+            }
+            Length::Seconds(seconds) => {
+                writeln!(to, "duration: {seconds} s")?;
+                writeln!(to, "number of transactions actually processed: {processed}")
+            }
+        }
+    }
+
+    fn endings(&self, to: &mut String) -> std::fmt::Result {
+        let options = self.options;
+        self.failures(to, "", self.counts)?;
+        if self.skips() {
+            let skipped = self.counts.skipped;
+            let percent = percent(skipped, self.total());
+            writeln!(to, "number of transactions skipped: {skipped} ({percent:.3}%)")?;
+        }
+        if let Some(limit_us) = options.latency_limit_us {
+            let (late, processed) = (self.counts.late, self.counts.transactions);
+            writeln!(
+                to,
+                "number of transactions above the {:.1} ms latency limit: {late}/{processed} \
+                 ({:.3}%)",
+                limit_us as f64 / 1000.0,
+                percent(late, processed)
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Failures and retries, of the run or of one script.
+    fn failures(&self, to: &mut String, indent: &str, counts: &Counts) -> std::fmt::Result {
+        let options = self.options;
+        let total = total(counts);
+        let mut line = |what: &str, n: u64| {
+            writeln!(to, "{indent}number of {what}: {n} ({:.3}%)", percent(n, total))
+        };
+        line("failed transactions", counts.failed())?;
+        if options.failures_detailed {
+            line("serialization failures", counts.serialization_failures)?;
+            line("deadlock failures", counts.deadlock_failures)?;
+            if options.on_error.go_on {
+                line("other failures", counts.other_failures)?;
+            }
+        }
+        if options.on_error.tries_max != 1 {
+            line("transactions retried", counts.retried)?;
+            writeln!(to, "{indent}total number of retries: {}", counts.retries)?;
+        }
+        Ok(())
+    }
+
+    fn times(&self, to: &mut String) -> std::fmt::Result {
+        let options = self.options;
+        let measured =
+            self.is_open() || options.progress_s.is_some() || options.latency_limit_us.is_some();
+        let failed = self.counts.failed();
+        if measured {
+            mean_and_deviation(to, "latency", self.latency)?;
+        } else {
+            // pgbench measures no latency here: it divides the time by the transactions.
+            let mean_ms = self.seconds * 1000.0 * f64::from(options.clients) / self.total() as f64;
+            let note = if failed > 0 { " (including failures)" } else { "" };
+            writeln!(to, "latency average = {mean_ms:.3} ms{note}")?;
+        }
+        if self.is_open() {
+            let mean_ms = self.lag.mean_ns().unwrap_or(0.0) / 1e6;
+            let max_ms = self.lag.max_ns().unwrap_or(0) as f64 / 1e6;
+            writeln!(to, "rate limit schedule lag: avg {mean_ms:.3} (max {max_ms:.3}) ms")?;
+        }
+        let connecting_ms = self.connecting_ns as f64 / 1e6;
+        let tps = self.counts.transactions as f64 / self.seconds;
+        if options.connect_each {
+            let connections = (self.counts.transactions + failed).max(1) as f64;
+            writeln!(to, "average connection time = {:.3} ms", connecting_ms / connections)?;
+            writeln!(to, "tps = {tps:.6} (including reconnection times)")
+        } else {
+            writeln!(to, "initial connection time = {connecting_ms:.3} ms")?;
+            writeln!(to, "tps = {tps:.6} (without initial connection time)")
+        }
+    }
+
+    fn per_script(&self, to: &mut String) -> std::fmt::Result {
+        let several = self.scripts.len() > 1;
+        for (index, script) in self.scripts.iter().enumerate() {
+            if several {
+                self.script(to, index + 1, script)?;
+            }
+            if self.options.per_command {
+                self.commands(to, if several { " - " } else { "" }, script)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn script(&self, to: &mut String, number: usize, script: &ScriptWords<'_>) -> std::fmt::Result {
+        let weights: u64 = self.scripts.iter().map(|script| u64::from(script.weight)).sum();
+        let of_weights = 100.0 * f64::from(script.weight) / weights as f64;
+        let script_total = total(script.counts);
+        let of_total = percent(script_total, self.total());
+        writeln!(to, "SQL script {number}: {}", script.name)?;
+        writeln!(to, " - weight: {} (targets {of_weights:.1}% of total)", script.weight)?;
+        writeln!(to, " - {script_total} transactions ({of_total:.1}% of total)")?;
+        if script_total > 0 {
+            let processed = script.counts.transactions;
+            let tps = processed as f64 / self.seconds;
+            writeln!(
+                to,
+                " - number of transactions actually processed: {processed} (tps = {tps:.6})"
+            )?;
+            self.failures(to, " - ", script.counts)?;
+            if self.skips() {
+                let skipped = script.counts.skipped;
+                let percent = percent(skipped, script_total);
+                writeln!(to, " - number of transactions skipped: {skipped} ({percent:.3}%)")?;
+            }
+        }
+        mean_and_deviation(to, " - latency", script.latency)
+    }
+
+    fn commands(
+        &self,
+        to: &mut String,
+        indent: &str,
+        script: &ScriptWords<'_>,
+    ) -> std::fmt::Result {
+        let once = self.options.on_error.tries_max == 1;
+        let columns = if once { " and failures" } else { ", failures and retries" };
+        writeln!(to, "{indent}statement latencies in milliseconds{columns}:")?;
+        for CommandWords { text, mean_ms, failures, retries } in &script.commands {
+            if once {
+                writeln!(to, "   {mean_ms:11.3}  {failures:10} {text}")?;
+            } else {
+                writeln!(to, "   {mean_ms:11.3}  {failures:10} {retries:10} {text}")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_open(&self) -> bool {
+        self.options.pace != Pace::Closed
+    }
+
+    fn skips(&self) -> bool {
+        self.is_open() && self.options.latency_limit_us.is_some()
+    }
+}
+
+/// As pgbench names it.
+#[must_use]
+pub fn protocol_name(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Simple => "simple",
+        Protocol::Extended => "extended",
+        Protocol::Prepared => "prepared",
+    }
+}
+
+/// Transactions that came to any end, skipped ones included.
+fn total(counts: &Counts) -> u64 {
+    counts.transactions + counts.skipped + counts.failed()
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}
+
+fn mean_and_deviation(to: &mut String, prefix: &str, latency: &Latency) -> std::fmt::Result {
+    if let (Some(mean_ns), Some(stddev_ns)) = (latency.mean_ns(), latency.stddev_ns()) {
+        writeln!(to, "{prefix} average = {:.3} ms", mean_ns / 1e6)?;
+        writeln!(to, "{prefix} stddev = {:.3} ms", stddev_ns / 1e6)?;
+    }
+    Ok(())
 }

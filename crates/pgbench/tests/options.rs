@@ -10,12 +10,8 @@ use pgbench::options::{
 
 fn read_as(program: &str, line: &[&str]) -> Result<Request, String> {
     let arguments: Vec<String> = line.iter().map(|&word| word.to_owned()).collect();
-    let invocation = Invocation {
-        program,
-        command: "pgbench",
-        arguments: &arguments,
-        environment: &|_| None,
-    };
+    let invocation =
+        Invocation { program, command: "pgbench", arguments: &arguments, environment: &|_| None };
     Request::read(&invocation).map_err(|complaint| complaint.to_string())
 }
 
@@ -44,19 +40,10 @@ fn nothing_asks_for_pgbenchs_defaults() {
     assert_eq!(options.scripts[0].name, "<builtin: TPC-B (sort of)>");
     assert_eq!((options.clients, options.lanes), (1, 1));
     assert_eq!(options.length, Length::Transactions(10));
-    assert_eq!(
-        (options.protocol, options.pace),
-        (Protocol::Simple, Pace::Closed)
-    );
+    assert_eq!((options.protocol, options.pace), (Protocol::Simple, Pace::Closed));
     assert_eq!(options.vacuum, Vacuum::Small);
-    assert_eq!(
-        (options.on_error.tries_max, options.on_error.go_on),
-        (1, false)
-    );
-    assert_eq!(
-        (options.seed, options.log, options.scale),
-        (None, None, None)
-    );
+    assert_eq!((options.on_error.tries_max, options.on_error.go_on), (1, false));
+    assert_eq!((options.seed, options.log, options.scale), (None, None, None));
     assert!(options.ours.warm_up.is_none() && options.ours.describe);
 }
 
@@ -71,22 +58,14 @@ fn options_are_taken_in_every_spelling() {
     assert_eq!(options.server.dbname.as_deref(), Some("mydb"));
 
     let options = run("-b tpcb@3 -b si -N -d db -h /tmp -p 5433 -U me -D a=1 -D b==2 -v");
-    let scripts: Vec<_> = options
-        .scripts
-        .iter()
-        .map(|one| (&*one.name, one.weight))
-        .collect();
+    let scripts: Vec<_> = options.scripts.iter().map(|one| (&*one.name, one.weight)).collect();
     let simple = ("<builtin: simple update>", 1);
     assert_eq!(scripts, [("<builtin: TPC-B (sort of)>", 3), simple, simple]);
     assert_eq!(options.server.dbname.as_deref(), Some("db"));
     assert_eq!(options.server.host.as_deref(), Some("/tmp"));
     assert_eq!(options.server.port.as_deref(), Some("5433"));
     assert_eq!(options.server.user.as_deref(), Some("me"));
-    let variables: Vec<_> = options
-        .variables
-        .iter()
-        .map(|(n, v)| format!("{n}|{v}"))
-        .collect();
+    let variables: Vec<_> = options.variables.iter().map(|(n, v)| format!("{n}|{v}")).collect();
     assert_eq!(variables, ["a|1", "b|=2"]);
     assert_eq!(options.vacuum, Vacuum::All);
 
@@ -95,19 +74,10 @@ fn options_are_taken_in_every_spelling() {
          -r -C --failures-detailed --verbose-errors --exit-on-abort --continue-on-error --debug",
     );
     let log = options.log.expect("asked for");
-    assert_eq!(
-        (&*log.prefix, log.sampling_rate, log.aggregate_s),
-        ("x", 0.5, None)
-    );
+    assert_eq!((&*log.prefix, log.sampling_rate, log.aggregate_s), ("x", 0.5, None));
     assert_eq!(options.pace, Pace::Poisson(100.5));
-    assert_eq!(
-        (options.latency_limit_us, options.progress_s),
-        (Some(2500), Some(3))
-    );
-    assert_eq!(
-        (options.on_error.tries_max, options.on_error.go_on),
-        (0, true)
-    );
+    assert_eq!((options.latency_limit_us, options.progress_s), (Some(2500), Some(3)));
+    assert_eq!((options.on_error.tries_max, options.on_error.go_on), (0, true));
     assert_eq!(options.seed, Some(Seed::Given(7)));
     assert!(options.per_command && options.connect_each && options.failures_detailed);
     assert!(options.verbose_errors && options.exit_on_abort && options.debug);
@@ -115,69 +85,41 @@ fn options_are_taken_in_every_spelling() {
 
 #[test]
 fn what_pgbench_does_not_have() {
-    let options = run(
-        "-T 10 --warmup=auto --connect-rate=50 --generators=2 -c 4 --hdr a --json b --html c \
-         --no-describe --syntax=9.x -R 10 --arrivals constant --interval 100",
-    );
+    let options =
+        run("-T 10 --warmup=auto --connect-rate=50 --generators=2 -c 4 --hdr a --json b --html c \
+         --no-describe --syntax=9.x -R 10 --arrivals constant --interval 100");
     assert!(matches!(options.ours.warm_up, Some(WarmUp::Auto { .. })));
-    assert_eq!(
-        (options.ours.connect_rate, options.ours.generators),
-        (Some(50.0), 2)
-    );
+    assert_eq!((options.ours.connect_rate, options.ours.generators), (Some(50.0), 2));
     assert_eq!(options.pace, Pace::Constant(10.0));
     assert_eq!(options.ours.interval_ms, 100);
     assert!(!options.ours.describe);
-    assert_eq!(
-        run("-T 1 --warmup 2.5").ours.warm_up,
-        Some(WarmUp::Fixed(2500))
-    );
+    assert_eq!(run("-T 1 --warmup 2.5").ours.warm_up, Some(WarmUp::Fixed(2500)));
 }
 
 #[test]
 fn initialisation_has_its_own_options() {
     let options = initialise("-i");
-    assert_eq!(
-        (&*options.steps, options.scale, options.fillfactor),
-        ("dtgvp", 1, 100)
-    );
+    assert_eq!((&*options.steps, options.scale, options.fillfactor), ("dtgvp", 1, 100));
     assert_eq!(options.progress, LoadProgress::Rows);
-    assert_eq!(
-        (options.partitions, options.persistence),
-        (None, Persistence::Logged)
-    );
+    assert_eq!((options.partitions, options.persistence), (None, Persistence::Logged));
     let options = initialise(
         "-i -n -q -s 5 -F 90 --foreign-keys --partitions=3 --tablespace=a --index-tablespace=b \
          --unlogged-tables",
     );
-    assert_eq!(
-        (&*options.steps, options.scale, options.fillfactor),
-        ("dtg pf", 5, 90)
-    );
+    assert_eq!((&*options.steps, options.scale, options.fillfactor), ("dtg pf", 5, 90));
     assert_eq!(options.progress, LoadProgress::Seconds);
-    let range = Partitions {
-        count: 3,
-        method: PartitionMethod::Range,
-    };
-    assert_eq!(
-        (options.partitions, options.persistence),
-        (Some(range), Persistence::Unlogged)
-    );
+    let range = Partitions { count: 3, method: PartitionMethod::Range };
+    assert_eq!((options.partitions, options.persistence), (Some(range), Persistence::Unlogged));
     assert_eq!(initialise("-i -I dtGvpf --foreign-keys").steps, "dtGvpf");
     let hash = initialise("-i --partitions=2 --partition-method=HASH").partitions;
-    assert_eq!(
-        hash.map(|partitions| partitions.method),
-        Some(PartitionMethod::Hash)
-    );
+    assert_eq!(hash.map(|partitions| partitions.method), Some(PartitionMethod::Hash));
 }
 
 #[test]
 fn what_is_done_at_once() {
     let check = |line: &str, expected: &str| {
         let request = read_as("pgbench", &words(line)).expect(line);
-        assert!(
-            format!("{request:?}").starts_with(expected),
-            "{line}: {request:?}"
-        );
+        assert!(format!("{request:?}").starts_with(expected), "{line}: {request:?}");
     };
     check("--help", "Help");
     check("-?", "Help");
@@ -185,14 +127,8 @@ fn what_is_done_at_once() {
     check("-V", "Version");
     check("--version", "Version");
     check("-b list", "ListScripts");
-    check(
-        "--show-script=select",
-        "ShowScript(Builtin { name: \"select-only\"",
-    );
-    assert!(
-        read_as("pgbench", &["-c", "0", "--help"]).is_err(),
-        "the first mistake counts"
-    );
+    check("--show-script=select", "ShowScript(Builtin { name: \"select-only\"");
+    assert!(read_as("pgbench", &["-c", "0", "--help"]).is_err(), "the first mistake counts");
 }
 
 /// Wrong command lines for which pgbench 15 and 18 have the same words: both are run.
@@ -312,37 +248,19 @@ fn mistakes_that_pgbench_cannot_make() {
         let complaint = read_as("pgbench", &words(line)).expect_err(line);
         assert_eq!(complaint, format!("pgbench: error: {expected}"), "{line}");
     };
-    check(
-        "--warmup=5",
-        "--warmup can only be used with a duration (-T)",
-    );
-    check(
-        "--warmup=x",
-        "invalid warm-up, expecting \"auto\" or seconds, got: \"x\"",
-    );
-    check(
-        "--arrivals=constant",
-        "--arrivals is allowed only with a rate limit (-R)",
-    );
+    check("--warmup=5", "--warmup can only be used with a duration (-T)");
+    check("--warmup=x", "invalid warm-up, expecting \"auto\" or seconds, got: \"x\"");
+    check("--arrivals=constant", "--arrivals is allowed only with a rate limit (-R)");
     check(
         "-R 1 --arrivals=x",
         "invalid arrivals, expecting \"poisson\" or \"constant\", got: \"x\"",
     );
     check("--connect-rate=0", "invalid connection rate: \"0\"");
-    check(
-        "--generators=2",
-        "--generators must not be higher than the number of clients (-c)",
-    );
-    check(
-        "--syntax=8",
-        "invalid script syntax, expecting \"9.x\" or \"current\", got: \"8\"",
-    );
+    check("--generators=2", "--generators must not be higher than the number of clients (-c)");
+    check("--syntax=8", "invalid script syntax, expecting \"9.x\" or \"current\", got: \"8\"");
     let scripts = vec!["-S"; 129];
     let complaint = read_as("pgbench", &scripts).expect_err("one too many");
-    assert_eq!(
-        complaint,
-        "pgbench: error: at most 128 SQL scripts are allowed"
-    );
+    assert_eq!(complaint, "pgbench: error: at most 128 SQL scripts are allowed");
 }
 
 #[test]
@@ -378,10 +296,7 @@ fn the_seed_comes_from_the_environment_too() {
 fn every_option_is_in_the_help() {
     let help = pgbench::options::help("pgrig bench");
     assert!(help.contains("  pgrig bench [OPTION]... [DBNAME]\n"));
-    let output = Command::new(pgbench_program())
-        .arg("--help")
-        .output()
-        .expect("pgbench runs");
+    let output = Command::new(pgbench_program()).arg("--help").output().expect("pgbench runs");
     let theirs = String::from_utf8_lossy(&output.stdout).into_owned();
     let option = |line: &str| {
         let line = line.trim_start();
@@ -407,15 +322,8 @@ fn pgbench_program() -> String {
 
 fn newest_in_debians_folders() -> String {
     let versions = std::fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL is installed");
-    let mut folders: Vec<_> = versions
-        .flatten()
-        .map(|entry| entry.path().join("bin"))
-        .collect();
+    let mut folders: Vec<_> = versions.flatten().map(|entry| entry.path().join("bin")).collect();
     folders.retain(|folder| folder.join("pgbench").exists());
     folders.sort();
-    folders
-        .last()
-        .expect("pgbench is installed")
-        .display()
-        .to_string()
+    folders.last().expect("pgbench is installed").display().to_string()
 }

@@ -123,10 +123,7 @@ fn run(given: Given) -> Result<RunOptions, Complaint> {
         },
         log,
         failures_detailed: given.failures_detailed,
-        on_error: OnError {
-            tries_max,
-            go_on: given.continue_on_error,
-        },
+        on_error: OnError { tries_max, go_on: given.continue_on_error },
         verbose_errors: given.verbose_errors,
         exit_on_abort: given.exit_on_abort,
         seed: given.seed,
@@ -155,10 +152,7 @@ fn log(given: &Given) -> Result<Option<LogOptions>, Complaint> {
         );
     }
     Ok(given.log.then(|| LogOptions {
-        prefix: given
-            .log_prefix
-            .clone()
-            .unwrap_or_else(|| "pgbench_log".to_owned()),
+        prefix: given.log_prefix.clone().unwrap_or_else(|| "pgbench_log".to_owned()),
         sampling_rate: given.sampling_rate.unwrap_or(1.0),
         aggregate_s: given.aggregate_s,
     }))

@@ -11,7 +11,7 @@ use super::{
     ServerOptions,
 };
 use crate::builtin::{self, Builtin};
-use crate::complaint::Complaint;
+use crate::complaint::{Complaint, system_error};
 use crate::getopt::{self, Found};
 use crate::number::{bounded_int, leading_int, prefix_float, prefix_int, seed};
 
@@ -19,10 +19,7 @@ use crate::number::{bounded_int, leading_int, prefix_float, prefix_int, seed};
 const SCRIPTS_MAX: usize = 128;
 
 /// Bounds of an automatic warm-up: shorter finds no trend, longer is another benchmark.
-const WARM_UP_AUTO: WarmUp = WarmUp::Auto {
-    min_ms: 3_000,
-    max_ms: 120_000,
-};
+const WARM_UP_AUTO: WarmUp = WarmUp::Auto { min_ms: 3_000, max_ms: 120_000 };
 
 /// What the options ask for.
 pub(super) enum Asked {
@@ -99,15 +96,9 @@ pub(super) enum Arrivals {
 pub(super) fn read(invocation: &Invocation<'_>) -> Result<Asked, Complaint> {
     let mut given = Given::default();
     if let Some(text) = (invocation.environment)("PGBENCH_RANDOM_SEED") {
-        given.seed = Some(seed_option(
-            &text,
-            "PGBENCH_RANDOM_SEED environment variable",
-        )?);
+        given.seed = Some(seed_option(&text, "PGBENCH_RANDOM_SEED environment variable")?);
     }
-    let try_help = format!(
-        "Try \"{} --help\" for more information.",
-        invocation.command
-    );
+    let try_help = format!("Try \"{} --help\" for more information.", invocation.command);
     let mut at_once = None;
     let mut mistake = None;
     let tables: [&[_]; 2] = [PGBENCH, OURS];
@@ -255,12 +246,7 @@ impl Given {
     fn add_file(&mut self, value: &str) -> Result<(), Complaint> {
         let (name, weight) = weighted(value)?;
         let text = script_text(name)?;
-        self.add_script(Script {
-            name: name.to_owned(),
-            text,
-            weight,
-            origin: Origin::File,
-        })
+        self.add_script(Script { name: name.to_owned(), text, weight, origin: Origin::File })
     }
 
     fn add_script(&mut self, script: Script) -> Result<(), Complaint> {
@@ -275,30 +261,24 @@ impl Given {
 
 fn script_text(name: &str) -> Result<String, Complaint> {
     let failed = |what: &str, error: &std::io::Error| {
-        let reason = crate::words::system_error(error);
+        let reason = system_error(error);
         Complaint::error(format_args!("could not {what} file \"{name}\": {reason}"))
     };
     let mut bytes = Vec::new();
     if name == "-" {
-        std::io::stdin()
-            .read_to_end(&mut bytes)
-            .map_err(|error| failed("read", &error))?;
+        std::io::stdin().read_to_end(&mut bytes).map_err(|error| failed("read", &error))?;
     } else {
         let mut file =
             std::fs::File::open(Path::new(name)).map_err(|error| failed("open", &error))?;
-        file.read_to_end(&mut bytes)
-            .map_err(|error| failed("read", &error))?;
+        file.read_to_end(&mut bytes).map_err(|error| failed("read", &error))?;
     }
     String::from_utf8(bytes).map_err(|error| {
         let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
             .iter()
             .filter(|&&byte| byte == b'\n')
             .count();
-        Complaint::error(format_args!(
-            "{name}:{}: script is not valid UTF-8",
-            line + 1
-        ))
-        .with_our_hint("convert it, for example with iconv -f latin1 -t utf-8")
+        Complaint::error(format_args!("{name}:{}: script is not valid UTF-8", line + 1))
+            .with_our_hint("convert it, for example with iconv -f latin1 -t utf-8")
     })
 }
 
@@ -330,11 +310,7 @@ fn positive(value: &str, option: &str) -> Result<u32, Complaint> {
 
 fn above_zero(value: &str, what: &str) -> Result<f64, Complaint> {
     let number = prefix_float(value);
-    if number > 0.0 {
-        Ok(number)
-    } else {
-        Err(invalid(what, value))
-    }
+    if number > 0.0 { Ok(number) } else { Err(invalid(what, value)) }
 }
 
 fn invalid(what: &str, value: &str) -> Complaint {
@@ -348,11 +324,7 @@ fn latency_limit_us(value: &str) -> Result<u64, Complaint> {
 fn sampling_rate(value: &str) -> Result<f64, Complaint> {
     let rate = prefix_float(value);
     let fits = rate > 0.0 && rate <= 1.0;
-    if fits {
-        Ok(rate)
-    } else {
-        Err(invalid("sampling rate", value))
-    }
+    if fits { Ok(rate) } else { Err(invalid("sampling rate", value)) }
 }
 
 fn max_tries(value: &str) -> Result<u32, Complaint> {
@@ -377,9 +349,7 @@ fn definition(value: &str) -> Result<(String, String), Complaint> {
     let later = |c: char| first(c) || c.is_ascii_digit();
     let is_name = name.starts_with(first) && name.chars().all(later);
     if !is_name {
-        return Err(Complaint::error(format_args!(
-            "option: invalid variable name: \"{name}\""
-        )));
+        return Err(Complaint::error(format_args!("option: invalid variable name: \"{name}\"")));
     }
     Ok((name.to_owned(), text.to_owned()))
 }
@@ -391,9 +361,7 @@ fn seed_option(value: &str, origin: &str) -> Result<Seed, Complaint> {
         _ => seed(value).map(Seed::Given).ok_or_else(|| {
             Complaint::error(format_args!("unrecognized random seed option \"{value}\""))
                 .with_detail("Expecting an unsigned integer, \"time\" or \"rand\".")
-                .with_error(format_args!(
-                    "error while setting random seed from {origin}"
-                ))
+                .with_error(format_args!("error while setting random seed from {origin}"))
         }),
     }
 }
@@ -404,10 +372,10 @@ fn steps(value: &str) -> Result<String, Complaint> {
     }
     match value.chars().find(|step| !"dtgGvpf ".contains(*step)) {
         None => Ok(value.to_owned()),
-        Some(step) => Err(Complaint::error(format_args!(
-            "unrecognized initialization step \"{step}\""
-        ))
-        .with_detail("Allowed step characters are: \"dtgGvpf\".")),
+        Some(step) => {
+            Err(Complaint::error(format_args!("unrecognized initialization step \"{step}\""))
+                .with_detail("Allowed step characters are: \"dtgGvpf\"."))
+        }
     }
 }
 

@@ -121,21 +121,11 @@ pub(crate) const PGBENCH: &[Known<Id>] = &[
     both('P', "progress", Takes::Value, Id::Progress),
     both('M', "protocol", Takes::Value, Id::Protocol),
     both('q', "quiet", Takes::Nothing, Id::Quiet),
-    both(
-        'r',
-        "report-per-command",
-        Takes::Nothing,
-        Id::ReportPerCommand,
-    ),
+    both('r', "report-per-command", Takes::Nothing, Id::ReportPerCommand),
     both('R', "rate", Takes::Value, Id::Rate),
     both('s', "scale", Takes::Value, Id::Scale),
     both('S', "select-only", Takes::Nothing, Id::SelectOnly),
-    both(
-        'N',
-        "skip-some-updates",
-        Takes::Nothing,
-        Id::SkipSomeUpdates,
-    ),
+    both('N', "skip-some-updates", Takes::Nothing, Id::SkipSomeUpdates),
     both('T', "time", Takes::Value, Id::Time),
     both('t', "transactions", Takes::Value, Id::Transactions),
     both('U', "username", Takes::Value, Id::Username),
@@ -178,19 +168,9 @@ pub(crate) const OURS: &[Known<Id>] = &[
 ];
 
 const fn both(short: char, long: &'static str, takes: Takes, id: Id) -> Known<Id> {
-    Known {
-        short: Some(short),
-        long: Some(long),
-        takes,
-        id,
-    }
+    Known { short: Some(short), long: Some(long), takes, id }
 }
 
 const fn long(long: &'static str, takes: Takes, id: Id) -> Known<Id> {
-    Known {
-        short: None,
-        long: Some(long),
-        takes,
-        id,
-    }
+    Known { short: None, long: Some(long), takes, id }
 }
