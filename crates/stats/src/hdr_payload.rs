@@ -55,9 +55,8 @@ pub(crate) fn encode<T: Counter, S: Serializer>(
 }
 
 pub(crate) fn decode(text: &str) -> Result<Histogram<u64>, DecodeError> {
-    let bytes = STANDARD
-        .decode(text.trim())
-        .map_err(|error| DecodeError::Base64(error.to_string()))?;
+    let bytes =
+        STANDARD.decode(text.trim()).map_err(|error| DecodeError::Base64(error.to_string()))?;
     let plain = match word_at(&bytes, 0)? {
         V2_COOKIE => bytes,
         V2_DEFLATE_COOKIE => unpack(&bytes)?,
@@ -99,9 +98,7 @@ fn check_counts(plain: &[u8]) -> Result<(), DecodeError> {
         let (number, used) = number_at(rest).ok_or(DecodeError::Truncated)?;
         // All bits set is the zig-zag form of i64::MIN, which has no negative.
         if number == u64::MAX {
-            return Err(DecodeError::Counts(
-                "a run of zeros is too long".to_string(),
-            ));
+            return Err(DecodeError::Counts("a run of zeros is too long".to_string()));
         }
         rest = &rest[used..];
     }
@@ -125,8 +122,6 @@ fn number_at(bytes: &[u8]) -> Option<(u64, usize)> {
 }
 
 fn word_at(bytes: &[u8], offset: usize) -> Result<u32, DecodeError> {
-    let word = bytes
-        .get(offset..offset + 4)
-        .ok_or(DecodeError::Truncated)?;
+    let word = bytes.get(offset..offset + 4).ok_or(DecodeError::Truncated)?;
     Ok(u32::from_be_bytes([word[0], word[1], word[2], word[3]]))
 }

@@ -40,20 +40,14 @@ impl Latency {
     /// An empty histogram of 8 KiB, which grows as longer durations are recorded.
     pub fn new() -> Self {
         let counts = Histogram::new(Self::SIGNIFICANT_DIGITS).expect("three digits are supported");
-        Latency {
-            counts,
-            moments: Moments::default(),
-        }
+        Latency { counts, moments: Moments::default() }
     }
 
     /// Counts one duration.
     #[inline]
     pub fn record_ns(&mut self, value_ns: u64) {
         let fits = self.counts.record(value_ns.min(Self::LIMIT_NS));
-        debug_assert!(
-            fits.is_ok(),
-            "a histogram that resizes takes every value below the limit"
-        );
+        debug_assert!(fits.is_ok(), "a histogram that resizes takes every value below the limit");
         self.moments.record_ns(value_ns);
     }
 
@@ -201,10 +195,7 @@ impl Latency {
     fn record_bucket(&mut self, low_ns: u64, count: u64) {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         let fits = self.counts.record_n(low_ns.min(Self::LIMIT_NS), count);
-        debug_assert!(
-            fits.is_ok(),
-            "a histogram that resizes takes every value below the limit"
-        );
+        debug_assert!(fits.is_ok(), "a histogram that resizes takes every value below the limit");
     }
 }
 
@@ -275,11 +266,7 @@ mod tests {
         assert_eq!(latency.count(), 3);
         assert_eq!(latency.max_ns(), Some(u64::MAX));
         assert_eq!(latency.quantile_ns(1.0), Some(u64::MAX));
-        assert!(
-            latency.memory_bytes() < 140_000,
-            "{}",
-            latency.memory_bytes()
-        );
+        assert!(latency.memory_bytes() < 140_000, "{}", latency.memory_bytes());
     }
 
     #[test]
@@ -298,13 +285,7 @@ mod tests {
         let latency = latency_of(&(1..=10_000).collect::<Vec<_>>());
         let curve = latency.percentile_curve(50);
         assert_eq!(curve.len(), 50);
-        assert_eq!(
-            curve[0],
-            CurvePoint {
-                quantile: 0.0,
-                value_ns: 1
-            }
-        );
+        assert_eq!(curve[0], CurvePoint { quantile: 0.0, value_ns: 1 });
         assert_eq!(curve[49].value_ns, 10_000);
         assert!(curve.is_sorted_by(|a, b| a.quantile < b.quantile && a.value_ns <= b.value_ns));
         assert_eq!(latency.percentile_curve(0), []);
@@ -315,14 +296,7 @@ mod tests {
     fn damaged_text_is_refused() {
         let good = latency_of(&[1_000, 2_000_000]).to_base64();
         let plain = latency_of(&[1_000, 2_000_000]).to_base64_plain();
-        for text in [
-            "",
-            "!",
-            "AAAA",
-            "AAAAAAAAAAAA",
-            &good[..good.len() - 8],
-            &plain[..56],
-        ] {
+        for text in ["", "!", "AAAA", "AAAAAAAAAAAA", &good[..good.len() - 8], &plain[..56]] {
             assert!(Latency::from_base64(text).is_err(), "{text}");
         }
     }
@@ -343,10 +317,7 @@ mod tests {
     const QUANTILES: [f64; 7] = [0.0, 0.25, 0.5, 0.9, 0.99, 0.999, 1.0];
 
     fn quantiles(latency: &Latency) -> Vec<Option<u64>> {
-        QUANTILES
-            .iter()
-            .map(|&quantile| latency.quantile_ns(quantile))
-            .collect()
+        QUANTILES.iter().map(|&quantile| latency.quantile_ns(quantile)).collect()
     }
 
     proptest! {

@@ -35,11 +35,7 @@ impl Moments {
         }
         let value = u128::from(value_ns);
         let times = u128::from(count);
-        self.min_ns = if self.count == 0 {
-            value_ns
-        } else {
-            self.min_ns.min(value_ns)
-        };
+        self.min_ns = if self.count == 0 { value_ns } else { self.min_ns.min(value_ns) };
         self.max_ns = self.max_ns.max(value_ns);
         self.count = self.count.saturating_add(count);
         self.sum_ns = self.sum_ns.saturating_add(value * times);
@@ -52,11 +48,7 @@ impl Moments {
         if other.count == 0 {
             return;
         }
-        self.min_ns = if self.count == 0 {
-            other.min_ns
-        } else {
-            self.min_ns.min(other.min_ns)
-        };
+        self.min_ns = if self.count == 0 { other.min_ns } else { self.min_ns.min(other.min_ns) };
         self.max_ns = self.max_ns.max(other.max_ns);
         self.count = self.count.saturating_add(other.count);
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
@@ -105,11 +97,7 @@ mod tests {
         check(&[7], Some(7.0), Some(0.0));
         check(&[2, 4, 4, 4, 5, 5, 7, 9], Some(5.0), Some(2.0));
         // One nanosecond of spread at ten seconds survives.
-        check(
-            &[10_000_000_000, 10_000_000_002],
-            Some(10_000_000_001.0),
-            Some(1.0),
-        );
+        check(&[10_000_000_000, 10_000_000_002], Some(10_000_000_001.0), Some(1.0));
     }
 
     #[test]

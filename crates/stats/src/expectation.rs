@@ -1,0 +1,261 @@
+//! Does a value lie where it is expected? Holds, does not hold, or cannot tell.
+//!
+//! The value's interval decides: inside the expected range the claim holds, outside it does not,
+//! and where the interval straddles a bound, or too few rounds stand behind it, nobody can tell.
+
+use std::fmt;
+
+use crate::interval::{Interval, NoInterval};
+
+/// Where a value is expected.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Expectation {
+    /// ≥ the bound.
+    AtLeast(f64),
+    /// > the bound.
+    MoreThan(f64),
+    /// ≤ the bound.
+    AtMost(f64),
+    /// < the bound.
+    LessThan(f64),
+    /// Exactly this. An estimate with a width can never be, so this is for counts.
+    Equal(f64),
+    /// Within both bounds, which belong to it.
+    Between {
+        /// The lower bound.
+        low: f64,
+        /// The upper bound.
+        high: f64,
+    },
+    /// At most `tolerance` away, as a share of the value: 0.05 means ± 5 %.
+    Approximately {
+        /// The value expected.
+        value: f64,
+        /// The share it may be off.
+        tolerance: f64,
+    },
+}
+
+/// What can be said about an expectation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Verdict {
+    /// The interval lies inside what is expected.
+    Holds,
+    /// The interval lies outside.
+    DoesNotHold,
+    /// Neither; why.
+    CannotTell(Doubt),
+}
+
+/// Why nobody can tell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Doubt {
+    /// The interval reaches across a bound of what is expected.
+    Straddles,
+    /// Fewer rounds than a verdict takes.
+    TooFewRounds {
+        /// How many there are.
+        n: usize,
+        /// How many it takes.
+        needed: usize,
+    },
+    /// The value has no interval.
+    NoInterval(NoInterval),
+    /// The value or the expectation is NaN.
+    NotANumber,
+}
+
+impl Expectation {
+    /// The verdict on a measured value, from at least `rounds_min` rounds:
+    /// [`crate::HEADLINE_ROUNDS_MIN`] for a claim about an estimate; 1 for an invariant, whose
+    /// value is counted and not estimated.
+    pub fn judge(&self, measured: Result<&Interval, NoInterval>, rounds_min: usize) -> Verdict {
+        let interval = match measured {
+            Ok(interval) => interval,
+            Err(reason) => return Verdict::CannotTell(Doubt::NoInterval(reason)),
+        };
+        if interval.n < rounds_min {
+            let doubt = Doubt::TooFewRounds { n: interval.n, needed: rounds_min };
+            return Verdict::CannotTell(doubt);
+        }
+        if interval.low.is_nan() || interval.high.is_nan() || self.is_nan() {
+            return Verdict::CannotTell(Doubt::NotANumber);
+        }
+        let (inside, outside) = self.sides(interval.low, interval.high);
+        match (inside, outside) {
+            (true, _) => Verdict::Holds,
+            (_, true) => Verdict::DoesNotHold,
+            _ => Verdict::CannotTell(Doubt::Straddles),
+        }
+    }
+
+    /// The verdict on a value without uncertainty.
+    pub fn judge_exact(&self, value: f64) -> Verdict {
+        self.judge(Ok(&Interval::exact(value, 1)), 1)
+    }
+
+    /// The bounds of what is expected; infinite where there is none.
+    pub fn range(&self) -> (f64, f64) {
+        match *self {
+            Expectation::AtLeast(bound) | Expectation::MoreThan(bound) => (bound, f64::INFINITY),
+            Expectation::AtMost(bound) | Expectation::LessThan(bound) => (f64::NEG_INFINITY, bound),
+            Expectation::Equal(value) => (value, value),
+            Expectation::Between { low, high } => (low, high),
+            Expectation::Approximately { value, tolerance } => {
+                let off = (value * tolerance).abs();
+                (value - off, value + off)
+            }
+        }
+    }
+
+    /// Whether low..high lies wholly inside what is expected, and whether wholly outside.
+    fn sides(&self, low: f64, high: f64) -> (bool, bool) {
+        match *self {
+            Expectation::MoreThan(bound) => (low > bound, high <= bound),
+            Expectation::LessThan(bound) => (high < bound, low >= bound),
+            _ => {
+                let (from, to) = self.range();
+                (from <= low && high <= to, high < from || to < low)
+            }
+        }
+    }
+
+    fn is_nan(&self) -> bool {
+        let (from, to) = self.range();
+        from.is_nan() || to.is_nan()
+    }
+}
+
+impl fmt::Display for Expectation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Expectation::AtLeast(bound) => write!(f, ">= {bound}"),
+            Expectation::MoreThan(bound) => write!(f, "> {bound}"),
+            Expectation::AtMost(bound) => write!(f, "<= {bound}"),
+            Expectation::LessThan(bound) => write!(f, "< {bound}"),
+            Expectation::Equal(value) => write!(f, "== {value}"),
+            Expectation::Between { low, high } => write!(f, "{low} .. {high}"),
+            Expectation::Approximately { value, tolerance } => {
+                write!(f, "{value} ± {} %", tolerance * 100.0)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Holds => "holds",
+            Verdict::DoesNotHold => "does not hold",
+            Verdict::CannotTell(_) => "cannot tell",
+        })
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Doubt::Straddles => write!(f, "the interval reaches across the bound"),
+            Doubt::TooFewRounds { n, needed } => {
+                write!(f, "{n} of the {needed} rounds that a verdict takes")
+            }
+            Doubt::NoInterval(reason) => write!(f, "no interval: {reason}"),
+            Doubt::NotANumber => write!(f, "a value is not a number"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Expectation::{self, *};
+    use super::*;
+    use crate::interval::{HEADLINE_ROUNDS_MIN, Method};
+
+    fn interval(low: f64, high: f64, n: usize) -> Interval {
+        let point = low.midpoint(high);
+        Interval { point, low, high, confidence: 0.95, n, method: Method::ExpandedPercentile }
+    }
+
+    #[test]
+    fn the_interval_decides() {
+        let check = |expected: Expectation, low: f64, high: f64, verdict: &str| {
+            let found = expected.judge(Ok(&interval(low, high, 6)), HEADLINE_ROUNDS_MIN);
+            assert_eq!(found.to_string(), verdict, "{expected} for {low}..{high}");
+        };
+        check(AtLeast(0.9), 0.9, 1.1, "holds");
+        check(AtLeast(0.9), 0.8, 0.89, "does not hold");
+        check(AtLeast(0.9), 0.8, 1.1, "cannot tell");
+        check(AtMost(2.0), 1.0, 2.0, "holds");
+        check(AtMost(2.0), 2.1, 3.0, "does not hold");
+        check(MoreThan(1.0), 1.0, 1.2, "cannot tell");
+        check(MoreThan(1.0), 1.01, 1.2, "holds");
+        check(MoreThan(1.0), 0.8, 1.0, "does not hold");
+        check(LessThan(1.0), 1.0, 1.2, "does not hold");
+        check(LessThan(1.0), 0.8, 0.99, "holds");
+        check(Between { low: 1.0, high: 2.0 }, 1.0, 2.0, "holds");
+        check(Between { low: 1.0, high: 2.0 }, 0.5, 2.5, "cannot tell");
+        check(Between { low: 1.0, high: 2.0 }, 2.5, 3.0, "does not hold");
+        check(Approximately { value: 1.144, tolerance: 0.1 }, 1.05, 1.2, "holds");
+        check(Approximately { value: 1.144, tolerance: 0.1 }, 1.27, 1.35, "does not hold");
+        check(Approximately { value: -10.0, tolerance: 0.1 }, -10.5, -9.5, "holds");
+        check(Equal(0.0), 0.0, 0.0, "holds");
+        check(Equal(0.0), 0.0, 1.0, "cannot tell");
+        check(Equal(0.0), 1.0, 2.0, "does not hold");
+        check(AtLeast(f64::NAN), 1.0, 2.0, "cannot tell");
+    }
+
+    #[test]
+    fn the_doubt_is_stated() {
+        let check = |measured: Result<&Interval, NoInterval>, expected: &str| {
+            let Verdict::CannotTell(doubt) = AtLeast(1.0).judge(measured, HEADLINE_ROUNDS_MIN)
+            else {
+                panic!("{measured:?} got a verdict")
+            };
+            assert_eq!(doubt.to_string(), expected);
+        };
+        check(Ok(&interval(2.0, 3.0, 3)), "3 of the 6 rounds that a verdict takes");
+        check(Ok(&interval(0.5, 3.0, 6)), "the interval reaches across the bound");
+        check(Err(NoInterval::NotFinite), "no interval: a value is not a finite number");
+        check(Ok(&interval(f64::NAN, 3.0, 6)), "a value is not a number");
+    }
+
+    #[test]
+    fn a_count_needs_no_rounds() {
+        assert_eq!(Equal(0.0).judge_exact(0.0), Verdict::Holds);
+        assert_eq!(Equal(0.0).judge_exact(3.0), Verdict::DoesNotHold);
+        let doubt = Verdict::CannotTell(Doubt::NotANumber);
+        assert_eq!(Equal(0.0).judge_exact(f64::NAN), doubt);
+    }
+
+    fn expectations() -> impl Strategy<Value = Expectation> {
+        let bound = -10.0..10.0f64;
+        prop_oneof![
+            bound.clone().prop_map(AtLeast),
+            bound.clone().prop_map(MoreThan),
+            bound.clone().prop_map(AtMost),
+            bound.clone().prop_map(LessThan),
+            bound.clone().prop_map(Equal),
+            (bound.clone(), 0.0..5.0f64).prop_map(|(low, w)| Between { low, high: low + w }),
+            (bound, 0.0..0.5f64).prop_map(|(value, tolerance)| Approximately { value, tolerance }),
+        ]
+    }
+
+    proptest! {
+        /// More rounds narrow the interval. That may turn doubt into a verdict, never a verdict
+        /// into doubt or into its opposite.
+        #[test]
+        fn a_narrower_interval_keeps_the_verdict(
+            expected in expectations(),
+            low in -12.0..12.0f64,
+            width in 0.0..6.0f64,
+            (a, b) in (0.0..1.0f64, 0.0..1.0f64),
+        ) {
+            let wide = expected.judge(Ok(&interval(low, low + width, 6)), 6);
+            let (from, to) = (low + width * a.min(b), low + width * a.max(b));
+            let narrow = expected.judge(Ok(&interval(from, to, 12)), 6);
+            prop_assert!(wide == narrow || matches!(wide, Verdict::CannotTell(_)));
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! An estimate with the interval in which the true value is expected, and how that was found.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// Below this many rounds no claim gets a verdict: the smallest sample for which a 95 % interval
+/// exists without assuming a distribution (2 · 2⁻⁶ < 0.05 < 2 · 2⁻⁵).
+pub const HEADLINE_ROUNDS_MIN: usize = 6;
+
+/// An estimate and its confidence interval. `low ≤ point ≤ high`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The estimate.
+    pub point: f64,
+    /// The lower bound.
+    pub low: f64,
+    /// The upper bound.
+    pub high: f64,
+    /// The coverage that the method promises, 0..1. Exact methods state what they attain, which
+    /// is at least what was asked for.
+    pub confidence: f64,
+    /// How many independent observations (rounds, pairs) it rests on.
+    pub n: usize,
+    /// How the bounds were found.
+    pub method: Method,
+}
+
+/// How an interval was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// Nothing was estimated: a count, or a value that is the same in every round.
+    Exact,
+    /// Mean ± t · s/√n, which assumes normally distributed observations.
+    Student,
+    /// Median between order statistics, by the exact sign test.
+    SignTest,
+    /// Hodges–Lehmann estimate between Walsh averages, by the exact Wilcoxon signed-rank test.
+    SignedRank,
+    /// Percentiles of the bootstrap distribution.
+    Percentile,
+    /// Percentiles, taken further out for small samples.
+    ExpandedPercentile,
+    /// Percentiles, corrected for bias and acceleration (BCa).
+    BiasCorrected,
+    /// The whole range that was seen, when there are too few rounds for anything else.
+    Range,
+}
+
+/// Why there is no interval.
+#[derive(Clone, Copy, Debug, Error, PartialEq)]
+pub enum NoInterval {
+    /// The sample is too small for the confidence that was asked for.
+    #[error("{n} observations, at least {needed} are needed")]
+    TooFew {
+        /// How many there are.
+        n: usize,
+        /// How many it takes.
+        needed: usize,
+    },
+    /// The sample is larger than the method can handle.
+    #[error("{n} observations, at most {limit} are supported")]
+    TooMany {
+        /// How many there are.
+        n: usize,
+        /// How many are supported.
+        limit: usize,
+    },
+    /// A value is NaN or infinite.
+    #[error("a value is not a finite number")]
+    NotFinite,
+    /// A ratio needs values above zero.
+    #[error("a value is zero or negative, which has no ratio")]
+    NotPositive,
+    /// Pairs need as many values on either side.
+    #[error("{left} values cannot be paired with {right}")]
+    Unpaired {
+        /// How many on the left.
+        left: usize,
+        /// How many on the right.
+        right: usize,
+    },
+    /// The expression has no value in so many resamples that a bound cannot be given.
+    #[error("no finite value in {undefined} of {resamples} resamples")]
+    Undefined {
+        /// Resamples without a finite value.
+        undefined: usize,
+        /// All resamples.
+        resamples: usize,
+    },
+    /// The confidence is not between 0 and 1.
+    #[error("a confidence of {0} is not between 0 and 1")]
+    Confidence(f64),
+}
+
+impl Interval {
+    /// A value without uncertainty, seen in `n` rounds.
+    pub fn exact(value: f64, n: usize) -> Self {
+        Interval {
+            point: value,
+            low: value,
+            high: value,
+            confidence: 1.0,
+            n,
+            method: Method::Exact,
+        }
+    }
+
+    /// The interval of a rising function of the value, such as `exp` for a log-ratio.
+    pub fn map(self, rising: impl Fn(f64) -> f64) -> Self {
+        let (point, low, high) = (rising(self.point), rising(self.low), rising(self.high));
+        Interval { point, low, high, ..self }
+    }
+
+    /// Whether `value` lies within the bounds.
+    pub fn contains(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+}
+
+impl Method {
+    /// A few words for a report.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Exact => "exact",
+            Method::Student => "Student t",
+            Method::SignTest => "median, sign test",
+            Method::SignedRank => "Hodges–Lehmann, Wilcoxon signed rank",
+            Method::Percentile => "bootstrap, percentile",
+            Method::ExpandedPercentile => "bootstrap, expanded percentile",
+            Method::BiasCorrected => "bootstrap, BCa",
+            Method::Range => "range of the rounds",
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What every interval asks of its input. Returns the error probability, 1 − confidence.
+pub(crate) fn check(values: &[f64], confidence: f64) -> Result<f64, NoInterval> {
+    if !(confidence > 0.0 && confidence < 1.0) {
+        return Err(NoInterval::Confidence(confidence));
+    }
+    if values.iter().any(|value| !value.is_finite()) {
+        return Err(NoInterval::NotFinite);
+    }
+    Ok(1.0 - confidence)
+}
+
+/// How many observations it takes until all of them lying on one side of the truth, which has the
+/// probability 2 · 2⁻ⁿ, is rarer than `error`.
+pub(crate) fn needed_without_distribution(error: f64) -> usize {
+    (2.0 / error).log2().ceil() as usize
+}
