@@ -1,1 +1,33 @@
-//! Nodes and topologies: build, start, stop, remove.
+//! Nodes and topologies: build, start, stop, kill, pause, remove.
+//!
+//! A [`Lab`] is a directory with an init that watches over it; a [`Node`] is one PostgreSQL server
+//! in it, with the verbs of PostgreSQL's own test framework (`PostgreSQL::Test::Cluster`). Both
+//! clean up when they are dropped, and the init does when the rig is killed. A [`Target`] is a
+//! server that somebody else runs. [`find`] looks for the installed PostgreSQL, [`machine`] tells
+//! what the machine is made of.
+//!
+//! Limits: the lab knows nothing of studies, and it does not measure.
+
+mod clean;
+mod copy;
+mod endpoint;
+mod error;
+pub mod find;
+mod initdb;
+#[expect(clippy::module_inception, reason = "the crate and its main noun share a name")]
+mod lab;
+mod log;
+mod node;
+mod settings;
+mod wait;
+
+pub use clean::{Cleaned, clean};
+pub use endpoint::{Endpoint, Host};
+pub use error::Error;
+pub use find::{Installation, Version};
+pub use lab::{AtEnd, Isolation, Lab, LabConfig, Wish};
+pub use log::LogFormat;
+pub use node::{Listen, Node, NodeConfig, Snapshot, StopMode};
+pub use os::init::Exit;
+pub use settings::Settings;
+pub use wait::wait_until;

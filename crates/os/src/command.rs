@@ -339,7 +339,13 @@ mod tests {
         let path = directory.path().join("out");
         for _ in 0..2 {
             let file = Output::File(path.clone());
-            sh("echo o; echo e >&2").stdout(file.clone()).stderr(file).spawn().unwrap().wait().unwrap();
+            sh("echo o; echo e >&2")
+                .stdout(file.clone())
+                .stderr(file)
+                .spawn()
+                .unwrap()
+                .wait()
+                .unwrap();
         }
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "o\ne\no\ne\n");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
@@ -350,8 +356,7 @@ mod tests {
         let mut child = sh("sleep 600 & echo $!; wait").stdout(Output::Pipe).spawn().unwrap();
         let mut line = [0; 16];
         let length = child.stdout().unwrap().read(&mut line).unwrap();
-        let grandchild: i32 =
-            std::str::from_utf8(&line[..length]).unwrap().trim().parse().unwrap();
+        let grandchild: i32 = std::str::from_utf8(&line[..length]).unwrap().trim().parse().unwrap();
         drop(child);
         let gone = || {
             std::fs::read_to_string(format!("/proc/{grandchild}/stat"))

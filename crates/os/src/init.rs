@@ -173,7 +173,11 @@ impl Init {
     /// # Errors
     /// As [`Command::spawn`]; `Unsupported` for output to anything but files.
     pub fn spawn(&self, command: &Command) -> io::Result<i32> {
-        self.line().ask(&Request::Spawn(command.clone()))
+        let mut line = self.line();
+        let pid = line.ask(&Request::Spawn(command.clone()))?;
+        // Whatever is known of that id concerns an earlier process: answers come in order.
+        line.exits.remove(&pid);
+        Ok(pid)
     }
 
     /// Sends a signal to one process. One that has ended already is no error.
@@ -213,17 +217,15 @@ impl Init {
     /// `TimedOut` after that; `BrokenPipe` if the init itself has ended.
     pub fn wait(&self, pid: i32, timeout: Duration) -> io::Result<Exit> {
         let deadline = Instant::now() + timeout;
-        let mut line = self.line();
         loop {
-            line.drain()?;
-            if let Some(exit) = line.exits.get(&pid) {
-                return Ok(*exit);
+            // The line is free between two looks, so that other threads can use the init.
+            if let Some(exit) = self.exit(pid)? {
+                return Ok(exit);
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            match line.receive(left)? {
-                Report::Exited { pid, exit } => line.exits.insert(pid, exit),
-                _ => return Err(Errno::PROTO.into()),
-            };
+            if Instant::now() >= deadline {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            std::thread::sleep(WAIT_PAUSE);
         }
     }
 
@@ -320,9 +322,7 @@ impl Line {
             return Err(io::ErrorKind::TimedOut.into());
         }
         let mut packet = vec![0; MESSAGE_BYTES_MAX];
-        let (length, _) = retry(|| {
-            rustix::net::recv(socket, &mut packet[..], RecvFlags::empty())
-        })?;
+        let (length, _) = retry(|| rustix::net::recv(socket, &mut packet[..], RecvFlags::empty()))?;
         match length {
             0 => Err(io::Error::new(io::ErrorKind::BrokenPipe, "the lab's init has ended")),
             length => Report::decode(&packet[..length]),
@@ -343,6 +343,9 @@ fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Resu
 /// An answer takes microseconds, except that of a signal that has to take effect on many
 /// processes ([`Init::signal_under`]), which the init itself bounds to ten seconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Between two looks at whether a process has ended.
+const WAIT_PAUSE: Duration = Duration::from_millis(5);
 
 /// Ending kills processes that may have gigabytes to give back.
 const END_TIMEOUT: Duration = Duration::from_secs(60);

@@ -58,5 +58,6 @@ pub(crate) fn mount_private() -> Result<(), Failure> {
 }
 
 fn write(path: &str, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error: io::Error| Failure::new(format!("writing {path}"), &error))
+    fs::write(path, text)
+        .map_err(|error: io::Error| Failure::new(format!("writing {path}"), &error))
 }

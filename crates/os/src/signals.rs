@@ -18,8 +18,7 @@ pub(crate) fn block_all_and_watch_children() -> io::Result<OwnedFd> {
         libc::sigfillset(all.as_mut_ptr());
         libc::sigemptyset(child.as_mut_ptr());
         libc::sigaddset(child.as_mut_ptr(), libc::SIGCHLD);
-        let code =
-            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
+        let code = libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
         if code != 0 {
             return Err(io::Error::from_raw_os_error(code));
         }

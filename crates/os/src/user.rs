@@ -16,10 +16,7 @@ pub struct User {
 impl User {
     /// The user that this process acts as.
     pub fn current() -> Self {
-        Self {
-            uid: rustix::process::geteuid().as_raw(),
-            gid: rustix::process::getegid().as_raw(),
-        }
+        Self { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
     }
 
     /// The user called `name`, `None` where the system knows none.

@@ -67,10 +67,9 @@ impl Request {
         let request = match strings.text()?.as_bytes() {
             b"spawn" => Self::Spawn(decode_command(&mut strings)?),
             b"signal" => Self::Signal { pid: strings.number()?, signal: strings.number()? },
-            b"signal-under" => Self::SignalUnder {
-                directory: strings.text()?.into(),
-                signal: strings.number()?,
-            },
+            b"signal-under" => {
+                Self::SignalUnder { directory: strings.text()?.into(), signal: strings.number()? }
+            }
             b"end" => Self::End,
             _ => return Err(malformed()),
         };

@@ -164,7 +164,8 @@ impl Server<'_> {
             if retry(|| rustix::event::poll(&mut events, None)).is_err() {
                 return Ending::Orphaned;
             }
-            let (spoken, ended) = (!events[0].revents().is_empty(), !events[1].revents().is_empty());
+            let (spoken, ended) =
+                (!events[0].revents().is_empty(), !events[1].revents().is_empty());
             if ended && self.reap().is_err() {
                 return Ending::Orphaned;
             }
@@ -178,7 +179,9 @@ impl Server<'_> {
                 Ok((length, _)) => match Request::decode(&packet[..length]) {
                     Ok(Request::End) => return Ending::Asked,
                     Ok(request) => self.answer(request),
-                    Err(_) => Report::Failed { step: "reading a request".into(), errno: libc::EPROTO },
+                    Err(_) => {
+                        Report::Failed { step: "reading a request".into(), errno: libc::EPROTO }
+                    }
                 },
             };
             if say(self.socket, &answer).is_err() {

@@ -1,0 +1,131 @@
+//! Copying data directories: by reference where the file system can, else by the kernel.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown, symlink};
+use std::path::Path;
+
+use os::user::User;
+
+use crate::error::Error;
+
+/// Copies the directory `from` to `to`, which must not exist. Modes and symbolic links stay what
+/// they are, everything belongs to `owner` afterwards. Returns how many bytes the files hold.
+///
+/// Files are cloned with FICLONE where the file system shares blocks (btrfs, xfs, bcachefs) and
+/// otherwise copied inside the kernel (copy_file_range).
+pub(crate) fn copy_tree(from: &Path, to: &Path, owner: User) -> Result<u64, Error> {
+    let mut copier = Copier { owner, can_clone: true, bytes: 0 };
+    copier.directory(from, to)?;
+    Ok(copier.bytes)
+}
+
+/// Carries what was learnt from one file to the next.
+struct Copier {
+    owner: User,
+    can_clone: bool,
+    bytes: u64,
+}
+
+impl Copier {
+    fn directory(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
+        let failed = failed("copying", from);
+        let mode = fs::metadata(from).map_err(&failed)?.mode();
+        make_directory(to, self.owner)?;
+        for entry in fs::read_dir(from).map_err(&failed)? {
+            let entry = entry.map_err(&failed)?;
+            let (source, copy) = (entry.path(), to.join(entry.file_name()));
+            let kind = entry.file_type().map_err(&failed)?;
+            if kind.is_dir() {
+                self.directory(&source, &copy)?;
+            } else if kind.is_symlink() {
+                let link = fs::read_link(&source).map_err(&failed)?;
+                symlink(link, &copy).map_err(self::failed("making the link", &copy))?;
+            } else if kind.is_file() {
+                self.file(&source, &copy).map_err(self::failed("copying", &source))?;
+            }
+        }
+        fs::set_permissions(to, fs::Permissions::from_mode(mode)).map_err(failed)
+    }
+
+    fn file(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut source = File::open(from)?;
+        let mode = source.metadata()?.mode();
+        let mut copy = OpenOptions::new().write(true).create_new(true).mode(mode).open(to)?;
+        self.can_clone = self.can_clone && rustix::fs::ioctl_ficlone(&copy, &source).is_ok();
+        if !self.can_clone {
+            io::copy(&mut source, &mut copy)?;
+        }
+        if self.owner != User::current() {
+            std::os::unix::fs::fchown(&copy, Some(self.owner.uid), Some(self.owner.gid))?;
+        }
+        self.bytes += copy.metadata()?.len();
+        Ok(())
+    }
+}
+
+/// Makes a directory that only `owner` can enter.
+pub(crate) fn make_directory(path: &Path, owner: User) -> Result<(), Error> {
+    use std::os::unix::fs::DirBuilderExt;
+    let failed = failed("making the directory", path);
+    fs::DirBuilder::new().mode(0o700).create(path).map_err(&failed)?;
+    if owner != User::current() {
+        chown(path, Some(owner.uid), Some(owner.gid)).map_err(&failed)?;
+    }
+    Ok(())
+}
+
+/// Writes a file that only `owner` can read, replacing what was there.
+pub(crate) fn write_file(path: &Path, text: &str, owner: User) -> Result<(), Error> {
+    use std::io::Write;
+    let write = || {
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        file.write_all(text.as_bytes())?;
+        if owner != User::current() {
+            std::os::unix::fs::fchown(&file, Some(owner.uid), Some(owner.gid))?;
+        }
+        Ok(())
+    };
+    write().map_err(failed("writing", path))
+}
+
+/// Removes a directory with all that is in it; one that is not there is no error.
+pub(crate) fn remove_tree(path: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(failed("removing", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Names the step for an error of the file system.
+pub(crate) fn failed(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Error {
+    move |source| Error::File { doing, path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_has_the_same_files_links_and_modes() {
+        let directory = tempfile::tempdir().unwrap();
+        let (from, to) = (directory.path().join("from"), directory.path().join("to"));
+        fs::create_dir_all(from.join("base/1")).unwrap();
+        fs::write(from.join("base/1/1259"), vec![7; 100_000]).unwrap();
+        fs::write(from.join("PG_VERSION"), "15\n").unwrap();
+        fs::set_permissions(from.join("PG_VERSION"), fs::Permissions::from_mode(0o640)).unwrap();
+        fs::set_permissions(&from, fs::Permissions::from_mode(0o750)).unwrap();
+        symlink("/elsewhere", from.join("pg_wal")).unwrap();
+
+        assert_eq!(copy_tree(&from, &to, User::current()).unwrap(), 100_003);
+
+        assert_eq!(fs::read(to.join("base/1/1259")).unwrap(), vec![7; 100_000]);
+        assert_eq!(fs::read_link(to.join("pg_wal")).unwrap(), Path::new("/elsewhere"));
+        assert_eq!(fs::metadata(to.join("PG_VERSION")).unwrap().mode() & 0o777, 0o640);
+        assert_eq!(fs::metadata(&to).unwrap().mode() & 0o777, 0o750);
+        assert!(copy_tree(&from, &to, User::current()).is_err(), "must not overwrite");
+    }
+}

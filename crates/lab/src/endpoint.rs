@@ -1,0 +1,138 @@
+//! Where a server is reached, as clients are told.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use postgres::{NoTls, SimpleQueryMessage};
+
+use crate::error::Error;
+
+/// A server's address, and as whom to go there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The place.
+    pub host: Host,
+    /// The port, which also names the Unix socket.
+    pub port: u16,
+    /// The role.
+    pub user: String,
+    /// The database.
+    pub database: String,
+    /// The password, where the way there asks for one.
+    pub password: Option<String>,
+}
+
+/// A way to a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Host {
+    /// The directory that holds its Unix socket.
+    Unix(PathBuf),
+    /// A name or address.
+    Tcp(String),
+}
+
+impl Endpoint {
+    /// The same server and role, another database.
+    #[must_use]
+    pub fn with_database(mut self, database: impl Into<String>) -> Self {
+        self.database = database.into();
+        self
+    }
+
+    /// An administrator's connection to `server`, as errors name it.
+    pub(crate) fn connect(&self, server: &str) -> Result<postgres::Client, Error> {
+        self.admin_config().connect(NoTls).map_err(|source| {
+            let place = Self { password: None, ..self.clone() }.to_string();
+            Error::Connect { server: server.to_owned(), place, source }
+        })
+    }
+
+    fn admin_config(&self) -> postgres::Config {
+        let mut config = postgres::Config::new();
+        match &self.host {
+            Host::Unix(directory) => config.host_path(directory),
+            Host::Tcp(name) => config.host(name),
+        };
+        config.port(self.port).user(&self.user).dbname(&self.database).application_name("pgrig");
+        config.connect_timeout(CONNECT_TIMEOUT);
+        if let Some(password) = &self.password {
+            config.password(password);
+        }
+        config
+    }
+}
+
+/// The first column of the first row that a statement gives, as text.
+pub(crate) fn first_value(
+    client: &mut postgres::Client,
+    statement: &str,
+    server: &str,
+) -> Result<Option<String>, Error> {
+    let messages = client.simple_query(statement).map_err(|source| Error::Query {
+        server: server.to_owned(),
+        statement: statement.to_owned(),
+        source,
+    })?;
+    Ok(messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    }))
+}
+
+/// As a conninfo string of keywords and values, understood by libpq and by `wire`.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = match &self.host {
+            Host::Unix(directory) => directory.to_string_lossy(),
+            Host::Tcp(name) => name.into(),
+        };
+        write!(f, "host={} port={} user={}", quoted(&host), self.port, quoted(&self.user))?;
+        write!(f, " dbname={}", quoted(&self.database))?;
+        if let Some(password) = &self.password {
+            write!(f, " password={}", quoted(password))?;
+        }
+        Ok(())
+    }
+}
+
+/// Values with anything but plain characters stand in single quotes, where `\` and `'` are
+/// escaped by `\` (libpq, "Keyword/Value Connection Strings").
+fn quoted(value: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:".contains(c);
+    if !value.is_empty() && value.chars().all(plain) {
+        return value.to_owned();
+    }
+    format!("'{}'", value.replace('\\', r"\\").replace('\'', r"\'"))
+}
+
+/// A server on this machine answers at once or is not there; one that is paused never does.
+const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conninfo_strings_are_quoted_as_libpq_reads_them() {
+        let check = |host, password: Option<&str>, expected| {
+            let endpoint = Endpoint {
+                host,
+                port: 5432,
+                user: "postgres".into(),
+                database: "a b".into(),
+                password: password.map(str::to_owned),
+            };
+            assert_eq!(endpoint.to_string(), expected);
+        };
+        check(
+            Host::Unix("/tmp/pgrig-x/s".into()),
+            None,
+            "host=/tmp/pgrig-x/s port=5432 user=postgres dbname='a b'",
+        );
+        check(
+            Host::Tcp("127.0.0.1".into()),
+            Some(r"it's \"),
+            r"host=127.0.0.1 port=5432 user=postgres dbname='a b' password='it\'s \\'",
+        );
+    }
+}

@@ -1,0 +1,300 @@
+//! What can go wrong in a lab: what was being done, to what, why it failed, what to do next.
+
+use std::fmt::Write;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use os::init::Exit;
+
+use crate::find::Version;
+
+/// A failure of the lab. The message says what and why, [`Error::hint`] what to do next.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No installation of PostgreSQL anywhere.
+    #[error("no PostgreSQL server found; looked in {}", list(.searched))]
+    NoPostgres {
+        /// The folders that were looked into.
+        searched: Vec<PathBuf>,
+    },
+    /// A folder that was named, or that is half of an installation.
+    #[error("{} holds no usable PostgreSQL: {why}", .bin.display())]
+    BadInstallation {
+        /// The folder.
+        bin: PathBuf,
+        /// What it lacks.
+        why: String,
+    },
+    /// A version that the rig does not know how to drive.
+    #[error("PostgreSQL {version} in {} is too old", .bin.display())]
+    TooOld {
+        /// The folder of its programs.
+        bin: PathBuf,
+        /// Its version.
+        version: Version,
+    },
+    /// An extension or module that is not installed.
+    #[error("{name} is not installed for PostgreSQL {version} ({} is missing)", .looked.display())]
+    MissingPart {
+        /// The extension's or library's name.
+        name: String,
+        /// The version that it is missing for.
+        version: Version,
+        /// The file that would be there.
+        looked: PathBuf,
+    },
+    /// A step on the file system.
+    #[error("{doing} {}: {source}", .path.display())]
+    File {
+        /// The step, as in "making the directory".
+        doing: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The directory that was given for a lab cannot be one.
+    #[error("{} cannot hold a lab: {why}", .directory.display())]
+    Directory {
+        /// The directory.
+        directory: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// The kernel's limit on the path of a Unix socket.
+    #[error(
+        "the path of the Unix socket {} would have {length} bytes; \
+         the kernel allows {SOCKET_PATH_BYTES_MAX}", .socket.display()
+    )]
+    SocketPath {
+        /// The socket.
+        socket: PathBuf,
+        /// Its path's length in bytes.
+        length: usize,
+    },
+    /// PostgreSQL refuses root, and there is nobody else.
+    #[error("PostgreSQL refuses to run as root, and neither user postgres nor nobody exists")]
+    NoServerUser,
+    /// Not even a keeper could be started, or the isolation asked for is not allowed here.
+    #[error("no isolation for the lab's processes: {}", .reasons.join("; "))]
+    Isolation {
+        /// Each way that was tried, and why it failed.
+        reasons: Vec<String>,
+    },
+    /// The init could not do what it was asked.
+    #[error("{doing} of {node}: {source}")]
+    Process {
+        /// The step, as in "stopping all processes".
+        doing: &'static str,
+        /// The node or program.
+        node: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A program could not even be executed.
+    #[error("running {} in {}: {source}", .program.display(), .directory.display())]
+    Execute {
+        /// The program.
+        program: PathBuf,
+        /// Where it was to run.
+        directory: PathBuf,
+        /// The user that it was to run as.
+        uid: u32,
+        /// The part of either path that this user may not enter, if that is the reason.
+        closed: Option<PathBuf>,
+        /// Why.
+        source: io::Error,
+    },
+    /// A node's name that cannot be a directory's.
+    #[error("{name:?} is not a node's name (letters, digits, - and _, at most 40)")]
+    NodeName {
+        /// The name.
+        name: String,
+    },
+    /// A name twice.
+    #[error("there is a node {name} already")]
+    NodeExists {
+        /// The name.
+        name: String,
+    },
+    /// A verb that the node's state does not allow.
+    #[error("{doing} node {node}: it {state}")]
+    State {
+        /// The verb, as in "starting".
+        doing: &'static str,
+        /// The node.
+        node: String,
+        /// The state, as in "is running".
+        state: &'static str,
+    },
+    /// A setting that cannot be made.
+    #[error("configuring node {node}: {name} {why}")]
+    Setting {
+        /// The node.
+        node: String,
+        /// The setting.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// initdb failed.
+    #[error("initialising node {node}: initdb {exit}{}", tail(.output))]
+    Initdb {
+        /// The node.
+        node: String,
+        /// How it ended.
+        exit: Exit,
+        /// The end of what it said.
+        output: String,
+    },
+    /// A server did not come up.
+    #[error("starting node {node}: the server {why}{}", tail(.log))]
+    Start {
+        /// The node.
+        node: String,
+        /// What it did instead.
+        why: String,
+        /// The end of its log.
+        log: String,
+    },
+    /// Something did not happen in time.
+    #[error("{doing} node {node}: not done after {} s{}", .waited.as_secs_f32(), tail(.log))]
+    Timeout {
+        /// The verb, as in "stopping".
+        doing: &'static str,
+        /// The node.
+        node: String,
+        /// The time that it was given.
+        waited: Duration,
+        /// The end of its log, or what was seen last.
+        log: String,
+    },
+    /// No connection.
+    #[error("connecting to {server} ({place}): {}", chain(.source))]
+    Connect {
+        /// The node or target.
+        server: String,
+        /// Where that is, without a password.
+        place: String,
+        /// Why.
+        source: postgres::Error,
+    },
+    /// A statement of the lab's own failed.
+    #[error("running {statement:?} on {server}: {}", chain(.source))]
+    Query {
+        /// The node or target.
+        server: String,
+        /// The statement.
+        statement: String,
+        /// Why.
+        source: postgres::Error,
+    },
+    /// A target's conninfo that cannot be read.
+    #[error("reading the target's address: {}", chain(.source))]
+    Address {
+        /// Why.
+        source: postgres::Error,
+    },
+}
+
+impl Error {
+    /// What to do next, where that can be said.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoPostgres { .. } => Some(crate::find::how_to_install()),
+            Self::BadInstallation { .. } => {
+                Some("name the folder that holds postgres and initdb: --pg-bin DIR".into())
+            }
+            Self::TooOld { .. } => Some(format!(
+                "PostgreSQL {} or later is needed: {}",
+                crate::find::MAJOR_MIN,
+                crate::find::how_to_install()
+            )),
+            Self::MissingPart { name, version, .. } => {
+                Some(crate::find::how_to_install_part(name, version))
+            }
+            Self::File { source, .. } => file_hint(source),
+            Self::Directory { .. } => {
+                Some("name a directory that is empty or does not exist".into())
+            }
+            Self::SocketPath { .. } => {
+                Some("use a directory with a shorter path, or set TMPDIR=/tmp".into())
+            }
+            Self::NoServerUser => Some("run as a plain user, or: useradd --system postgres".into()),
+            Self::Execute { closed: Some(closed), uid, .. } => Some(format!(
+                "user {uid} may not enter {}: use another directory, or chmod o+x it",
+                closed.display()
+            )),
+            Self::Setting { why: "is managed by the lab", .. } => {
+                Some("leave it out; the lab chooses where a node listens and logs".into())
+            }
+            Self::Start { log, .. } => log_hint(log),
+            Self::Timeout { doing: "stopping", .. } => {
+                Some("clients that stay connected delay a smart stop; use fast or immediate".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn file_hint(source: &io::Error) -> Option<String> {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Some("free some space, or put the lab on another disk (TMPDIR)".into())
+        }
+        io::ErrorKind::PermissionDenied => {
+            Some("use a directory that belongs to you (TMPDIR)".into())
+        }
+        _ => None,
+    }
+}
+
+/// What to do about the usual reasons why a server does not start, recognised by its own words.
+fn log_hint(log: &str) -> Option<String> {
+    let hints = [
+        ("unrecognized configuration parameter", "this version does not know that setting"),
+        ("invalid value for parameter", "correct that setting"),
+        ("could not access file", "install that module, or leave it out of the settings"),
+        ("could not map anonymous shared memory", "lower shared_buffers or max_connections"),
+        ("could not create shared memory segment", "lower shared_buffers or max_connections"),
+        ("could not create semaphores", "raise kernel.sem, or lower max_connections"),
+        ("No space left on device", "free some space, or put the lab on another disk (TMPDIR)"),
+        ("Address already in use", "another server has taken the port meanwhile; try again"),
+    ];
+    hints.iter().find(|(words, _)| log.contains(words)).map(|(_, hint)| (*hint).to_owned())
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+    paths.join(", ")
+}
+
+/// Lines set off below a message.
+fn tail(text: &str) -> String {
+    let mut lines = String::new();
+    for line in text.lines() {
+        // Writing to a String cannot fail.
+        let _ = write!(lines, "\n  | {line}");
+    }
+    lines
+}
+
+/// The `postgres` crate says only "db error" by itself; the reason is in the sources.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            // Writing to a String cannot fail.
+            let _ = write!(text, ": {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// `sun_path` holds 108 bytes, the last of them zero (unix(7)).
+pub(crate) const SOCKET_PATH_BYTES_MAX: usize = 107;

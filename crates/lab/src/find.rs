@@ -1,0 +1,430 @@
+//! Finding PostgreSQL on this machine.
+//!
+//! The order is: the folder that the user names, then `PG_CONFIG`, then `PATH`, then the folders
+//! of the distributions, newest version first. What the user names must be right; all else is
+//! taken when it is.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use os::command::{Command, Output};
+
+use crate::error::Error;
+
+/// The oldest major version that the rig drives.
+pub const MAJOR_MIN: u32 = 13;
+
+/// One installed PostgreSQL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installation {
+    bin: PathBuf,
+    version: Version,
+    share: PathBuf,
+    library: PathBuf,
+}
+
+/// A PostgreSQL version, as in "15.20" or "19devel".
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// The major version.
+    pub major: u32,
+    /// The minor version; 0 before the first release.
+    pub minor: u32,
+    /// The version as it calls itself.
+    pub text: String,
+}
+
+/// Where to look; [`Search::here`] asks the environment.
+#[derive(Debug, Clone, Default)]
+pub struct Search {
+    /// What the user named: a folder of programs, or the one above it.
+    pub pg_bin: Option<PathBuf>,
+    /// `PG_CONFIG`: the path of a `pg_config`.
+    pub pg_config: Option<PathBuf>,
+    /// `PATH`.
+    pub path: Option<OsString>,
+    /// The folders that hold one folder per version, each with the programs' folder in it.
+    pub versions: Vec<PathBuf>,
+    /// Other folders of programs.
+    pub folders: Vec<PathBuf>,
+}
+
+/// Finds the PostgreSQL to use, as the module says.
+///
+/// # Errors
+/// [`Error::NoPostgres`]; [`Error::BadInstallation`] or [`Error::TooOld`] for what the user named.
+pub fn find(pg_bin: Option<&Path>) -> Result<Installation, Error> {
+    Search::here(pg_bin).first()
+}
+
+impl Search {
+    /// The folders and variables of this machine.
+    pub fn here(pg_bin: Option<&Path>) -> Self {
+        Self {
+            pg_bin: pg_bin.map(Path::to_owned),
+            pg_config: std::env::var_os("PG_CONFIG").map(PathBuf::from),
+            path: std::env::var_os("PATH"),
+            // Debian and Ubuntu; PGDG's RPMs (/usr/pgsql-15) are folders of /usr themselves.
+            versions: vec!["/usr/lib/postgresql".into(), "/usr".into()],
+            folders: vec!["/usr/local/pgsql/bin".into(), "/usr/local/bin".into()],
+        }
+    }
+
+    /// The first installation in the module's order.
+    ///
+    /// # Errors
+    /// As [`find`].
+    pub fn first(&self) -> Result<Installation, Error> {
+        if let Some(named) = &self.pg_bin {
+            let inner = named.join("bin");
+            let bin = if is_program(&inner.join("postgres")) { &inner } else { named };
+            return Installation::at(bin);
+        }
+        if let Some(program) = &self.pg_config {
+            return Installation::at(Path::new(
+                &ask(program, "--bindir")
+                    .map_err(|why| Error::BadInstallation { bin: program.clone(), why })?,
+            ));
+        }
+        let searched = self.candidates();
+        let found = searched.iter().find_map(|bin| Installation::at(bin).ok());
+        found.ok_or(Error::NoPostgres { searched })
+    }
+
+    /// Every usable installation that is not named, in the module's order.
+    pub fn all(&self) -> Vec<Installation> {
+        let mut installations: Vec<Installation> = Vec::new();
+        for installation in self.candidates().iter().filter_map(|bin| Installation::at(bin).ok()) {
+            if !installations.iter().any(|known| known.bin == installation.bin) {
+                installations.push(installation);
+            }
+        }
+        installations
+    }
+
+    fn candidates(&self) -> Vec<PathBuf> {
+        let path = self.path.as_deref().unwrap_or(OsStr::new(""));
+        let mut candidates: Vec<PathBuf> = std::env::split_paths(path)
+            .filter(|folder| is_program(&folder.join("postgres")))
+            .collect();
+        let mut versions: Vec<(u32, PathBuf)> =
+            self.versions.iter().flat_map(|folder| versions_in(folder)).collect();
+        versions.sort_by_key(|(major, _)| std::cmp::Reverse(*major));
+        candidates.extend(versions.into_iter().map(|(_, bin)| bin));
+        candidates.extend(self.folders.iter().cloned());
+        candidates
+    }
+}
+
+impl Installation {
+    /// The installation whose programs are in `bin`.
+    ///
+    /// # Errors
+    /// [`Error::BadInstallation`] or [`Error::TooOld`].
+    pub fn at(bin: &Path) -> Result<Self, Error> {
+        let bad = |why: String| Error::BadInstallation { bin: bin.to_owned(), why };
+        for program in ["postgres", "initdb"] {
+            if !is_program(&bin.join(program)) {
+                return Err(bad(format!("there is no program {program}")));
+            }
+        }
+        let bin = bin.canonicalize().map_err(|error| bad(error.to_string()))?;
+        let said = ask(&bin.join("postgres"), "--version").map_err(bad)?;
+        let version = Version::parse(&said)
+            .ok_or_else(|| bad(format!("postgres --version says {said:?}")))?;
+        if version.major < MAJOR_MIN {
+            return Err(Error::TooOld { bin, version });
+        }
+        let share = share_of(&bin, version.major);
+        let library = library_of(&bin);
+        Ok(Self { bin, version, share, library })
+    }
+
+    /// The folder of its programs.
+    pub fn bin(&self) -> &Path {
+        &self.bin
+    }
+
+    /// One of its programs.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.bin.join(name)
+    }
+
+    /// Its version.
+    pub fn version(&self) -> &Version {
+        &self.version
+    }
+
+    /// Whether CREATE EXTENSION knows `name`.
+    pub fn has_extension(&self, name: &str) -> bool {
+        self.control_file(name).is_file()
+    }
+
+    /// Whether the module `name` can be loaded.
+    pub fn has_library(&self, name: &str) -> bool {
+        self.library_file(name).is_file()
+    }
+
+    /// Fails where [`Installation::has_extension`] is false.
+    ///
+    /// # Errors
+    /// [`Error::MissingPart`], whose hint says what to install.
+    pub fn require_extension(&self, name: &str) -> Result<(), Error> {
+        self.require(name, self.control_file(name))
+    }
+
+    /// Fails where [`Installation::has_library`] is false.
+    ///
+    /// # Errors
+    /// [`Error::MissingPart`], whose hint says what to install.
+    pub fn require_library(&self, name: &str) -> Result<(), Error> {
+        self.require(name, self.library_file(name))
+    }
+
+    fn require(&self, name: &str, looked: PathBuf) -> Result<(), Error> {
+        match looked.is_file() {
+            true => Ok(()),
+            false => Err(Error::MissingPart {
+                name: name.to_owned(),
+                version: self.version.clone(),
+                looked,
+            }),
+        }
+    }
+
+    fn control_file(&self, name: &str) -> PathBuf {
+        self.share.join("extension").join(format!("{name}.control"))
+    }
+
+    fn library_file(&self, name: &str) -> PathBuf {
+        self.library.join(format!("{name}.so"))
+    }
+}
+
+impl Version {
+    /// Reads what `postgres --version` says.
+    pub fn parse(said: &str) -> Option<Self> {
+        let text = said.split_once("(PostgreSQL)")?.1.split_whitespace().next()?;
+        let digits = |text: &str| {
+            let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+            (text[..end].parse().ok(), text[end..].to_owned())
+        };
+        let (major, rest) = digits(text);
+        let minor = rest.strip_prefix('.').and_then(|rest| digits(rest).0).unwrap_or(0);
+        Some(Self { major: major?, minor, text: text.to_owned() })
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// How to get a PostgreSQL on this kind of system.
+pub(crate) fn how_to_install() -> String {
+    let command = match family() {
+        Family::Debian => "apt-get install postgresql",
+        Family::RedHat => "dnf install postgresql-server postgresql-contrib",
+        Family::Other => {
+            return format!("install PostgreSQL {MAJOR_MIN} or later, or name it: --pg-bin DIR");
+        }
+    };
+    format!("{command}, or name an installation: --pg-bin DIR")
+}
+
+/// How to get an extension on this kind of system.
+pub(crate) fn how_to_install_part(name: &str, version: &Version) -> String {
+    let major = version.major;
+    let package = match (family(), CONTRIB.contains(&name)) {
+        (Family::Debian, true) => format!("apt-get install postgresql-{major}"),
+        (Family::Debian, false) => {
+            format!("apt-get install postgresql-{major}-{}", name.replace('_', "-"))
+        }
+        (Family::RedHat, true) => format!("dnf install postgresql{major}-contrib"),
+        (Family::RedHat, false) => format!("dnf install {name}_{major}"),
+        (Family::Other, _) => format!("install {name} for PostgreSQL {major}"),
+    };
+    format!("{package}, or name an installation that has it: --pg-bin DIR")
+}
+
+/// The modules of PostgreSQL's own contrib that studies use; packagers ship them together.
+const CONTRIB: [&str; 8] = [
+    "amcheck",
+    "auto_explain",
+    "pageinspect",
+    "pg_buffercache",
+    "pg_prewarm",
+    "pg_stat_statements",
+    "pg_visibility",
+    "pgstattuple",
+];
+
+enum Family {
+    Debian,
+    RedHat,
+    Other,
+}
+
+fn family() -> Family {
+    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let ids: Vec<&str> = release
+        .lines()
+        .filter_map(|line| line.strip_prefix("ID=").or_else(|| line.strip_prefix("ID_LIKE=")))
+        .flat_map(|ids| ids.trim_matches('"').split(' '))
+        .collect();
+    match ids {
+        _ if ids.contains(&"debian") => Family::Debian,
+        _ if ids.contains(&"fedora") || ids.contains(&"rhel") => Family::RedHat,
+        _ => Family::Other,
+    }
+}
+
+/// The folders of programs below `folder`: `15/bin` and `pgsql-15/bin`, with their versions.
+fn versions_in(folder: &Path) -> Vec<(u32, PathBuf)> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let name = entry.file_name().into_string().ok()?;
+            let major = name.strip_prefix("pgsql-").unwrap_or(&name).parse().ok()?;
+            let bin = entry.path().join("bin");
+            is_program(&bin.join("postgres")).then_some((major, bin))
+        })
+        .collect()
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+/// What a program prints for one option.
+fn ask(program: &Path, option: &str) -> Result<String, String> {
+    let failed = |error: std::io::Error| format!("running {}: {error}", program.display());
+    let mut child =
+        Command::new(program).arg(option).stdout(Output::Pipe).spawn().map_err(failed)?;
+    let mut said = String::new();
+    if let Some(mut stdout) = child.stdout() {
+        stdout.read_to_string(&mut said).map_err(failed)?;
+    }
+    let status = child.wait().map_err(failed)?;
+    match status.success() {
+        true => Ok(said.trim().to_owned()),
+        false => Err(format!("{} {option} failed: {status}", program.display())),
+    }
+}
+
+/// `pg_config` knows, but is a package of its own in some distributions; then the places that
+/// they use are tried.
+fn share_of(bin: &Path, major: u32) -> PathBuf {
+    let told = ask(&bin.join("pg_config"), "--sharedir").ok().map(PathBuf::from);
+    let prefix = bin.parent().unwrap_or(bin);
+    let usual = [
+        prefix.join("share"),
+        prefix.join("share/postgresql"),
+        prefix.join("share/pgsql"),
+        PathBuf::from(format!("/usr/share/postgresql/{major}")),
+    ];
+    told.into_iter()
+        .chain(usual.iter().cloned())
+        .find(|folder| folder.join("extension").is_dir())
+        .unwrap_or_else(|| prefix.join("share"))
+}
+
+fn library_of(bin: &Path) -> PathBuf {
+    let told = ask(&bin.join("pg_config"), "--pkglibdir").ok().map(PathBuf::from);
+    let prefix = bin.parent().unwrap_or(bin);
+    let usual = ["lib", "lib/postgresql", "lib64/pgsql", "lib/pgsql"].map(|lib| prefix.join(lib));
+    told.into_iter()
+        .chain(usual)
+        .find(|folder| folder.join("plpgsql.so").is_file())
+        .unwrap_or_else(|| prefix.join("lib"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_what_postgres_says() {
+        let check = |said, expected: Option<(u32, u32, &str)>| {
+            let version = Version::parse(said);
+            let seen = version.as_ref().map(|v| (v.major, v.minor, v.text.as_str()));
+            assert_eq!(seen, expected, "{said}");
+        };
+        check("postgres (PostgreSQL) 15.20 (Debian 15.20-0+deb12u1)", Some((15, 20, "15.20")));
+        check("postgres (PostgreSQL) 18.0", Some((18, 0, "18.0")));
+        check("postgres (PostgreSQL) 19devel", Some((19, 0, "19devel")));
+        check("postgres (PostgreSQL) 18beta1", Some((18, 0, "18beta1")));
+        check("postgres (PostgreSQL) 9.6.24", Some((9, 6, "9.6.24")));
+        check("postgres 15", None);
+        check("", None);
+    }
+
+    /// A folder that looks like an installation of `version`.
+    fn fake(bin: &Path, version: &str) {
+        fs::create_dir_all(bin).unwrap();
+        for program in ["postgres", "initdb"] {
+            let path = bin.join(program);
+            let script = format!("#!/bin/sh\necho 'postgres (PostgreSQL) {version}'\n");
+            fs::write(&path, script).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_order_is_named_then_path_then_newest() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        for (bin, version) in
+            [("v/14/bin", "14.1"), ("v/16/bin", "16.3"), ("v/9.6/bin", "9.6.1"), ("p", "15.2")]
+        {
+            fake(&root.join(bin), version);
+        }
+        let search = Search { versions: vec![root.join("v")], ..Search::default() };
+        assert_eq!(search.first().unwrap().version().text, "16.3");
+        assert_eq!(search.all().len(), 2);
+
+        let search = Search { path: Some(root.join("p").into()), ..search };
+        assert_eq!(search.first().unwrap().version().text, "15.2");
+
+        let search = Search { pg_bin: Some(root.join("v/14")), ..search };
+        assert_eq!(search.first().unwrap().bin(), root.join("v/14/bin"));
+
+        let old = Search { pg_bin: Some(root.join("v/9.6/bin")), ..search };
+        assert!(matches!(old.first(), Err(Error::TooOld { .. })));
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_what_to_do() {
+        let root = tempfile::tempdir().unwrap();
+        let none = Search { folders: vec![root.path().into()], ..Search::default() }.first();
+        let error = none.unwrap_err();
+        assert!(error.to_string().contains(root.path().to_str().unwrap()), "{error}");
+        assert!(error.hint().unwrap().contains("--pg-bin"));
+
+        let named = Search { pg_bin: Some(root.path().into()), ..Search::default() }.first();
+        let error = named.unwrap_err();
+        assert!(error.to_string().contains("there is no program postgres"), "{error}");
+
+        let bin = root.path().join("bin");
+        fake(&bin, "15.1");
+        let error = Installation::at(&bin).unwrap().require_extension("pgfincore").unwrap_err();
+        assert!(error.to_string().contains("pgfincore is not installed"), "{error}");
+        assert!(error.hint().unwrap().contains("pgfincore"));
+    }
+
+    #[test]
+    fn this_machine_has_a_postgresql_with_contrib() {
+        let installation = find(None).expect("the tests need an installed PostgreSQL");
+        assert!(installation.has_extension("pg_stat_statements"));
+        assert!(installation.has_library("pg_stat_statements"));
+        assert!(!installation.has_extension("no_such_extension"));
+    }
+}

@@ -1,0 +1,87 @@
+//! The one way in which initdb is run: once per lab and set of options; data directories are
+//! copies of what it made.
+//!
+//! Locale and encoding are pinned (C, UTF-8), so that a study does not depend on the account it
+//! runs in. Local connections are trusted, because only the server's user can reach the socket;
+//! over TCP the superuser needs the lab's password.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use os::command::Output;
+
+use crate::copy::{copy_tree, remove_tree, write_file};
+use crate::error::Error;
+use crate::lab::Shared;
+use crate::log;
+
+/// The superuser that initdb makes.
+pub(crate) const SUPERUSER: &str = "postgres";
+
+/// The file, in the data directory, that holds the settings of a node.
+pub(crate) const SETTINGS_FILE: &str = "lab.conf";
+
+/// Makes the data directory `data` of `node` as initdb with `options` would.
+pub(crate) fn initialise(
+    shared: &Shared,
+    node: &str,
+    options: &[String],
+    data: &Path,
+) -> Result<(), Error> {
+    let template = template(shared, node, options)?;
+    copy_tree(&template, data, shared.user).map(drop)
+}
+
+fn template(shared: &Shared, node: &str, options: &[String]) -> Result<PathBuf, Error> {
+    let mut templates = shared.templates();
+    if let Some(template) = templates.get(options) {
+        return Ok(template.clone());
+    }
+    let directory = shared.template_directory(templates.len());
+    // What a failed attempt left would fail the next one for another reason.
+    remove_tree(&directory)?;
+    run(shared, node, options, &directory)?;
+    templates.insert(options.to_vec(), directory.clone());
+    Ok(directory)
+}
+
+fn run(shared: &Shared, node: &str, options: &[String], directory: &Path) -> Result<(), Error> {
+    let parent = directory.parent().unwrap_or(directory);
+    let (password, output) = (parent.join("password"), parent.join("initdb.log"));
+    write_file(&password, &format!("{}\n", shared.password), shared.user)?;
+    write_file(&output, "", shared.user)?;
+    let command = shared
+        .command("initdb", parent)
+        .arg("--pgdata")
+        .arg(directory)
+        .args(["--username", SUPERUSER, "--no-locale", "--encoding=UTF8"])
+        .args(["--auth-local=trust", "--auth-host=scram-sha-256"])
+        .arg("--pwfile")
+        .arg(&password)
+        // Lab::sync writes everything, the copies too, when a study needs it on disk.
+        .arg("--no-sync")
+        .args(options)
+        .stdout(Output::File(output.clone()))
+        .stderr(Output::File(output.clone()));
+    let exit = shared.run(&command, INITDB_TIMEOUT);
+    // It has served its purpose either way; at worst it is removed with the lab.
+    let _ = fs::remove_file(&password);
+    let exit = exit?;
+    if !exit.is_success() {
+        let (node, output) = (node.to_owned(), log::tail(&output));
+        return Err(Error::Initdb { node, exit, output });
+    }
+    include_settings(shared, directory)
+}
+
+fn include_settings(shared: &Shared, directory: &Path) -> Result<(), Error> {
+    let path = directory.join("postgresql.conf");
+    let mut text = fs::read_to_string(&path).map_err(crate::copy::failed("reading", &path))?;
+    text.push_str(&format!("include = '{SETTINGS_FILE}'\n"));
+    write_file(&path, &text, shared.user)?;
+    write_file(&directory.join(SETTINGS_FILE), "", shared.user)
+}
+
+/// It takes a second or two; a machine that is thrashing may need many times that.
+const INITDB_TIMEOUT: Duration = Duration::from_secs(300);

@@ -1,0 +1,455 @@
+//! The lab itself: its directory, its init, and what all its nodes share.
+//!
+//! Everything lives in one directory, 0700 and owned by the user that the servers run as:
+//! `s/` holds the Unix sockets (short, because the kernel limits their paths), `nodes/NAME/` each
+//! node's data and logs, `templates/` what initdb made, `snapshots/` copies of data directories.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use os::command::Command;
+use os::init::{Exit, Init, WhenOrphaned};
+use os::user::User;
+
+use crate::clean::Marker;
+use crate::copy::{failed, make_directory, remove_tree};
+use crate::error::{Error, SOCKET_PATH_BYTES_MAX};
+use crate::find::Installation;
+use crate::node::{Node, NodeConfig};
+
+/// What a lab is made from.
+#[derive(Debug, Clone)]
+pub struct LabConfig {
+    /// The PostgreSQL of its nodes.
+    pub installation: Installation,
+    /// Its directory, which must be empty or not exist; one of its own below the system's
+    /// temporary directory where none is given.
+    pub directory: Option<PathBuf>,
+    /// What to do with the directory at the end.
+    pub at_end: AtEnd,
+    /// The isolation that is asked for.
+    pub isolation: Wish,
+}
+
+impl LabConfig {
+    /// A lab in a temporary directory, as isolated as this machine allows.
+    pub fn new(installation: Installation) -> Self {
+        let (at_end, isolation) = (AtEnd::Remove, Wish::Best);
+        Self { installation, directory: None, at_end, isolation }
+    }
+}
+
+/// What becomes of a lab's directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtEnd {
+    /// It is removed, even if the rig is killed.
+    Remove,
+    /// It stays, for somebody to look at.
+    Keep,
+}
+
+/// The isolation that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// Namespaces if they are allowed here, else a keeper.
+    Best,
+    /// Namespaces or nothing.
+    Namespaces,
+    /// A keeper, even where namespaces are allowed.
+    Keeper,
+}
+
+/// The isolation that is in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Isolation {
+    /// Mount, PID and IPC namespaces, made as root.
+    Namespaces,
+    /// The same, as a plain user in a user namespace.
+    UserNamespace,
+    /// A keeper process; why there are no namespaces, if they were asked for.
+    Keeper {
+        /// Each way that was tried, and why it failed.
+        reasons: Vec<String>,
+    },
+}
+
+impl fmt::Display for Isolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Namespaces => write!(f, "mount, PID and IPC namespaces"),
+            Self::UserNamespace => write!(f, "mount, PID and IPC namespaces of a plain user"),
+            Self::Keeper { reasons } if reasons.is_empty() => write!(f, "a keeper process"),
+            Self::Keeper { reasons } => write!(f, "a keeper process ({})", reasons.join("; ")),
+        }
+    }
+}
+
+/// A running lab. It ends, with all its servers, when the last of it and its nodes is dropped.
+#[derive(Debug)]
+pub struct Lab {
+    shared: Arc<Shared>,
+}
+
+impl Lab {
+    /// Makes the directory and starts the init.
+    ///
+    /// # Errors
+    /// A directory that cannot be used, or no isolation; nothing is left behind then.
+    pub fn open(config: LabConfig) -> Result<Self, Error> {
+        let user = server_user()?;
+        let directory = Directory::make(&config, user)?;
+        let (init, isolation) = isolate(&directory, config.isolation)?;
+        let shared = Shared {
+            init: Some(init),
+            isolation,
+            installation: config.installation,
+            user,
+            password: password()?,
+            templates: Mutex::new(HashMap::new()),
+            names: Mutex::new(Names::default()),
+            directory,
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// A node of this lab, not initialised yet.
+    ///
+    /// # Errors
+    /// A name that is taken or cannot be one, or settings that cannot be made.
+    pub fn node(&self, name: &str, config: NodeConfig) -> Result<Node, Error> {
+        Node::new(Arc::clone(&self.shared), name, config)
+    }
+
+    /// The directory that everything is in.
+    pub fn directory(&self) -> &Path {
+        &self.shared.directory.path
+    }
+
+    /// The isolation that is in force.
+    pub fn isolation(&self) -> &Isolation {
+        &self.shared.isolation
+    }
+
+    /// The PostgreSQL that its nodes run.
+    pub fn installation(&self) -> &Installation {
+        &self.shared.installation
+    }
+
+    /// The user that its servers run as.
+    pub fn user(&self) -> User {
+        self.shared.user
+    }
+
+    /// Writes everything of the directory's file system to its disk: what was copied or loaded
+    /// is written now and not in the middle of a window, and outlives a power cut.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn sync(&self) -> Result<(), Error> {
+        let path = self.directory();
+        let sync = || Ok(rustix::fs::syncfs(fs::File::open(path)?)?);
+        sync().map_err(failed("syncing the file system of", path))
+    }
+}
+
+/// What the lab and its nodes share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// `None` only while it is dropped. It ends before the directory is removed.
+    init: Option<Init>,
+    isolation: Isolation,
+    pub(crate) installation: Installation,
+    pub(crate) user: User,
+    /// The superuser's, for connections over TCP.
+    pub(crate) password: String,
+    /// What initdb made, by its options. The lock is held while initdb runs, so that each is
+    /// made once.
+    templates: Mutex<HashMap<Vec<String>, PathBuf>>,
+    names: Mutex<Names>,
+    directory: Directory,
+}
+
+#[derive(Debug, Default)]
+struct Names {
+    nodes: HashSet<String>,
+    ports: HashSet<u16>,
+    snapshots: u32,
+}
+
+impl Shared {
+    pub(crate) fn init(&self) -> Result<&Init, io::Error> {
+        self.init.as_ref().ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+    }
+
+    pub(crate) fn sockets(&self) -> PathBuf {
+        self.directory.path.join(SOCKETS)
+    }
+
+    pub(crate) fn node_directory(&self, name: &str) -> PathBuf {
+        self.directory.path.join(NODES).join(name)
+    }
+
+    pub(crate) fn template_directory(&self, number: usize) -> PathBuf {
+        self.directory.path.join(TEMPLATES).join(number.to_string())
+    }
+
+    pub(crate) fn new_snapshot_directory(&self) -> PathBuf {
+        let mut names = lock(&self.names);
+        names.snapshots += 1;
+        self.directory.path.join(SNAPSHOTS).join(names.snapshots.to_string())
+    }
+
+    pub(crate) fn templates(&self) -> MutexGuard<'_, HashMap<Vec<String>, PathBuf>> {
+        lock(&self.templates)
+    }
+
+    /// Whether the name was free; it is taken now.
+    pub(crate) fn take_name(&self, name: &str) -> bool {
+        lock(&self.names).nodes.insert(name.to_owned())
+    }
+
+    pub(crate) fn give_back(&self, name: &str, port: u16) {
+        let mut names = lock(&self.names);
+        names.nodes.remove(name);
+        names.ports.remove(&port);
+    }
+
+    /// A port that no node of this lab has; it only names a Unix socket.
+    pub(crate) fn take_unix_port(&self) -> u16 {
+        let mut names = lock(&self.names);
+        let mut port = PORT_FIRST;
+        while !names.ports.insert(port) {
+            port += 1;
+        }
+        port
+    }
+
+    /// A TCP port that is free on the loopback address now.
+    pub(crate) fn take_tcp_port(&self) -> io::Result<u16> {
+        loop {
+            let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
+            let port = listener.local_addr()?.port();
+            if lock(&self.names).ports.insert(port) {
+                return Ok(port);
+            }
+        }
+    }
+
+    /// A program of the installation, run as the server user in `directory`.
+    pub(crate) fn command(&self, program: &str, directory: &Path) -> Command {
+        let path =
+            std::env::join_paths([self.installation.bin(), "/usr/bin".as_ref(), "/bin".as_ref()])
+                // A folder with a colon in its name; everything the lab runs has a full path anyway.
+                .unwrap_or_else(|_| "/usr/bin:/bin".into());
+        Command::new(self.installation.program(program))
+            .env("PATH", path)
+            .env("HOME", directory)
+            .env("LC_ALL", "C")
+            .directory(directory)
+            .user(self.user)
+    }
+
+    /// Starts a program in the lab.
+    pub(crate) fn spawn(&self, command: &Command) -> Result<i32, Error> {
+        let directory = command.directory.clone().unwrap_or_else(|| self.directory.path.clone());
+        self.init().and_then(|init| init.spawn(command)).map_err(|source| {
+            let closed = (source.kind() == io::ErrorKind::PermissionDenied)
+                .then(|| {
+                    closed_to(&directory, self.user)
+                        .or_else(|| closed_to(&command.program, self.user))
+                })
+                .flatten();
+            let (program, uid) = (command.program.clone(), self.user.uid);
+            Error::Execute { program, directory, uid, closed, source }
+        })
+    }
+
+    /// Runs a program in the lab to its end.
+    pub(crate) fn run(&self, command: &Command, timeout: Duration) -> Result<Exit, Error> {
+        let pid = self.spawn(command)?;
+        self.init().and_then(|init| init.wait(pid, timeout)).map_err(|source| Error::Process {
+            doing: "waiting for the end",
+            node: command.program.display().to_string(),
+            source,
+        })
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Servers first: the directory is removed when its field is dropped, after this.
+        drop(self.init.take());
+    }
+}
+
+/// The lab's directory, removed when it is dropped if it shall be.
+#[derive(Debug)]
+struct Directory {
+    path: PathBuf,
+    at_end: AtEnd,
+    marker: Option<Marker>,
+}
+
+impl Directory {
+    fn make(config: &LabConfig, user: User) -> Result<Self, Error> {
+        let path = match &config.directory {
+            Some(given) => make_given(given, user)?,
+            None => make_temporary(user)?,
+        };
+        // From here on it is removed on every way out.
+        let mut directory = Self { path, at_end: AtEnd::Remove, marker: None };
+        directory.path =
+            directory.path.canonicalize().map_err(failed("resolving", &directory.path))?;
+        check_socket_path(&directory.path)?;
+        directory.marker = Some(Marker::make(&directory.path)?);
+        for part in [SOCKETS, NODES, TEMPLATES, SNAPSHOTS] {
+            make_directory(&directory.path.join(part), user)?;
+        }
+        directory.at_end = config.at_end;
+        Ok(directory)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        if self.at_end == AtEnd::Remove {
+            // What cannot be removed now (a failing disk) is found by clean() later.
+            let _ = remove_tree(&self.path);
+        }
+    }
+}
+
+fn make_given(given: &Path, user: User) -> Result<PathBuf, Error> {
+    let refused =
+        |why: &str| Err(Error::Directory { directory: given.to_owned(), why: why.to_owned() });
+    // An empty one is made anew, with the owner and the mode that it has to have.
+    match fs::remove_dir(given) {
+        Ok(()) => {}
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound => {}
+            io::ErrorKind::DirectoryNotEmpty => return refused("it is not empty"),
+            io::ErrorKind::NotADirectory => return refused("it is not a directory"),
+            _ => return Err(failed("replacing the directory", given)(error)),
+        },
+    }
+    make_directory(given, user)?;
+    Ok(given.to_owned())
+}
+
+fn make_temporary(user: User) -> Result<PathBuf, Error> {
+    let parent = std::env::temp_dir();
+    loop {
+        let path = parent.join(format!("pgrig-{}", random_hex(3)?));
+        match make_directory(&path, user) {
+            Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            Ok(()) => return Ok(path),
+        }
+    }
+}
+
+fn check_socket_path(directory: &Path) -> Result<(), Error> {
+    // The longest that any node's socket can have.
+    let socket = directory.join(SOCKETS).join(".s.PGSQL.65535");
+    let length = socket.as_os_str().len();
+    match length <= SOCKET_PATH_BYTES_MAX {
+        true => Ok(()),
+        false => Err(Error::SocketPath { socket, length }),
+    }
+}
+
+fn isolate(directory: &Directory, wish: Wish) -> Result<(Init, Isolation), Error> {
+    use os::init::Isolation as Kind;
+    let namespaces = match User::current().is_root() {
+        true => Kind::Namespaces,
+        false => Kind::UserNamespace,
+    };
+    let kinds: &[Kind] = match wish {
+        Wish::Best => &[namespaces, Kind::Keeper],
+        Wish::Namespaces => &[namespaces],
+        Wish::Keeper => &[Kind::Keeper],
+    };
+    let when_orphaned = match directory.at_end {
+        AtEnd::Remove => WhenOrphaned::Remove(directory.path.clone()),
+        AtEnd::Keep => WhenOrphaned::Keep,
+    };
+    let lock: Vec<_> = directory.marker.iter().map(|marker| marker.file().as_fd()).collect();
+    let mut reasons = Vec::new();
+    for kind in kinds {
+        match Init::start(*kind, when_orphaned.clone(), &lock) {
+            Ok(init) => {
+                let isolation = match kind {
+                    Kind::Namespaces => Isolation::Namespaces,
+                    Kind::UserNamespace => Isolation::UserNamespace,
+                    Kind::Keeper => Isolation::Keeper { reasons },
+                };
+                return Ok((init, isolation));
+            }
+            Err(failure) => reasons.push(failure.to_string()),
+        }
+    }
+    Err(Error::Isolation { reasons })
+}
+
+/// Who the servers run as: this user, or, because PostgreSQL refuses root, one without rights.
+fn server_user() -> Result<User, Error> {
+    let current = User::current();
+    if !current.is_root() {
+        return Ok(current);
+    }
+    for name in ["postgres", "nobody"] {
+        if let Some(user) = User::named(name).ok().flatten().filter(|user| !user.is_root()) {
+            return Ok(user);
+        }
+    }
+    Err(Error::NoServerUser)
+}
+
+/// The first part of `path` that `user` may not enter or execute, judged by owner and mode.
+fn closed_to(path: &Path, user: User) -> Option<PathBuf> {
+    use std::os::unix::fs::MetadataExt;
+    let mut parts: Vec<&Path> = path.ancestors().collect();
+    parts.reverse();
+    let is_closed = |part: &&Path| {
+        part.metadata().is_ok_and(|file| {
+            let bit = match () {
+                () if file.uid() == user.uid => 0o100,
+                () if file.gid() == user.gid => 0o010,
+                () => 0o001,
+            };
+            file.mode() & bit == 0
+        })
+    };
+    parts.into_iter().find(is_closed).map(Path::to_owned)
+}
+
+fn password() -> Result<String, Error> {
+    random_hex(16)
+}
+
+fn random_hex(bytes: usize) -> Result<String, Error> {
+    let path = Path::new("/dev/urandom");
+    let mut random = vec![0; bytes];
+    let mut read = || fs::File::open(path)?.read_exact(&mut random);
+    read().map_err(failed("reading", path))?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // These maps are whole between any two statements, so a panic elsewhere does not matter.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const SOCKETS: &str = "s";
+const NODES: &str = "nodes";
+const TEMPLATES: &str = "templates";
+const SNAPSHOTS: &str = "snapshots";
+
+/// Where the numbering of Unix sockets begins: PostgreSQL's own port.
+const PORT_FIRST: u16 = 5432;
