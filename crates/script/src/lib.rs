@@ -1,1 +1,53 @@
 //! pgbench's script language: parse, check, evaluate.
+//!
+//! Shape: [`Script::parse`] turns a file into [`Command`]s. Every variable name becomes a [`Slot`]
+//! of one [`Names`] while parsing, so a session carries only its [`Variables`] (values by slot) and
+//! its [`Prng`]; scripts are shared and never written to. Expressions are compiled to a flat list
+//! of operations that runs without allocation.
+//!
+//! Limits: no clock, socket, thread, file or environment. The language is pgbench 18's, plus
+//! `\setrandom` and, behind [`Syntax::NineX`], SQL commands that end at the newline, as up to
+//! pgbench 9.5; and one function of our own, `bucket`. Text is bytes: like pgbench, nothing here
+//! assumes an encoding beyond "ASCII compatible".
+
+mod builtin;
+mod command;
+mod define;
+mod distribution;
+mod error;
+mod expr;
+mod hash;
+mod hint;
+mod meta;
+mod names;
+mod number;
+mod pipeline;
+mod prng;
+mod script;
+mod seeds;
+mod setrandom;
+mod shell;
+mod sleep;
+mod sql;
+mod template;
+mod value;
+mod variables;
+mod weight;
+mod words;
+
+pub use builtin::{Builtin, BuiltinError};
+pub use command::{Capture, Command, CommandKind};
+pub use define::{Define, DefineError};
+pub use error::ParseError;
+pub use expr::{EvalError, Expr, MAX_ARGUMENTS, MAX_NESTING};
+pub use names::{Names, Slot, is_variable_name};
+pub use pipeline::{Pipeline, PipelineFault, Protocol};
+pub use prng::Prng;
+pub use script::{Script, Syntax};
+pub use seeds::{RandomSeed, RandomSeedError, Seeds, ThreadStates};
+pub use shell::{ShellCommand, ShellError, shell_result};
+pub use sleep::{Sleep, SleepError};
+pub use template::{MAX_PARAMETERS, Parameterized, Template, TooManyParameters};
+pub use value::Value;
+pub use variables::{Variable, Variables};
+pub use weight::{WeightError, Weighted, Weights};

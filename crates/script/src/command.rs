@@ -1,0 +1,140 @@
+//! One command of a script.
+
+use crate::expr::Expr;
+use crate::names::{Names, Slot};
+use crate::shell::ShellCommand;
+use crate::sleep::Sleep;
+use crate::template::Template;
+
+/// A command and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Command {
+    /// Its line in the file, counted from 1.
+    pub line: u32,
+    /// Its text as `-r` lists it: the first line of SQL (up to 127 bytes), all of a meta-command.
+    pub source: String,
+    /// What it does.
+    pub kind: CommandKind,
+}
+
+/// What a command does. Indices are those of [`crate::Script::commands`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum CommandKind {
+    /// Send SQL.
+    Sql {
+        /// What to send.
+        template: Template,
+        /// Whether `\gset` or `\aset` keeps the result.
+        capture: Option<Capture>,
+    },
+    /// `\set`, and `\setrandom`, which is a form of it.
+    Set {
+        /// The variable.
+        slot: Slot,
+        /// Its new value.
+        expr: Expr,
+    },
+    /// `\setshell`: run a command and keep the integer that it prints.
+    SetShell {
+        /// The variable.
+        slot: Slot,
+        /// What to run.
+        command: ShellCommand,
+    },
+    /// `\shell`: run a command.
+    Shell(ShellCommand),
+    /// `\sleep`.
+    Sleep(Sleep),
+    /// `\if`: go on if the condition is true, else at `otherwise`.
+    If {
+        /// The condition.
+        condition: Expr,
+        /// An `Elif` to test, the command behind `Else`, or the `EndIf`.
+        otherwise: usize,
+    },
+    /// `\elif`, reached only from a false condition above: see [`crate::Script::next`].
+    Elif {
+        /// The condition.
+        condition: Expr,
+        /// As for `If`.
+        otherwise: usize,
+        /// The `EndIf`, where the branch above goes on.
+        end: usize,
+    },
+    /// `\else`, never reached: the branch above goes on at `end`, a false condition behind it.
+    Else {
+        /// The `EndIf`.
+        end: usize,
+    },
+    /// `\endif`: nothing to do.
+    EndIf,
+    /// `\startpipeline`.
+    StartPipeline,
+    /// `\syncpipeline`.
+    SyncPipeline,
+    /// `\endpipeline`.
+    EndPipeline,
+}
+
+impl CommandKind {
+    /// The word for it in pgbench's messages: `SQL`, `set`, `sleep`, ….
+    pub fn word(&self) -> &'static str {
+        match self {
+            CommandKind::Sql { .. } => "SQL",
+            CommandKind::Set { .. } => "set",
+            CommandKind::SetShell { .. } => "setshell",
+            CommandKind::Shell(_) => "shell",
+            CommandKind::Sleep(_) => "sleep",
+            CommandKind::If { .. } => "if",
+            CommandKind::Elif { .. } => "elif",
+            CommandKind::Else { .. } => "else",
+            CommandKind::EndIf => "endif",
+            CommandKind::StartPipeline => "startpipeline",
+            CommandKind::SyncPipeline => "syncpipeline",
+            CommandKind::EndPipeline => "endpipeline",
+        }
+    }
+}
+
+/// Where the columns of a result go: into variables named `prefix` + column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Capture {
+    /// `\gset`: the last statement's one row; another count of rows is an error.
+    Gset {
+        /// Put before the column's name.
+        prefix: String,
+    },
+    /// `\aset`: the last row of every statement that has one.
+    Aset {
+        /// Put before the column's name.
+        prefix: String,
+    },
+}
+
+impl Capture {
+    /// What is put before the column's name.
+    pub fn prefix(&self) -> &str {
+        match self {
+            Capture::Gset { prefix } | Capture::Aset { prefix } => prefix,
+        }
+    }
+
+    /// The command's word in messages.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Capture::Gset { .. } => "gset",
+            Capture::Aset { .. } => "aset",
+        }
+    }
+
+    /// The name of the variable for `column`; the engine checks it with
+    /// [`crate::is_variable_name`], as pgbench does for each row.
+    pub fn variable(&self, column: &[u8]) -> Vec<u8> {
+        [self.prefix().as_bytes(), column].concat()
+    }
+
+    /// The slot for `column`; `None` if no script reads that variable, so that it can be dropped.
+    pub fn slot(&self, column: &[u8], names: &Names) -> Option<Slot> {
+        names.slot(self.variable(column))
+    }
+}

@@ -1,0 +1,58 @@
+//! `-D name=value`.
+
+use crate::names::is_variable_name;
+
+/// A variable set on the command line. The value is a text whose type an expression finds, see
+/// [`crate::Variables::set_text`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Define {
+    /// The variable.
+    pub name: String,
+    /// What stands behind the first equals sign.
+    pub value: String,
+}
+
+/// Why a definition cannot be used, in pgbench's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DefineError {
+    /// No name or no equals sign.
+    #[error("invalid variable definition: \"{0}\"")]
+    Form(String),
+    /// The name could not be used in a script.
+    #[error("option: invalid variable name: \"{0}\"")]
+    Name(String),
+}
+
+impl Define {
+    /// Read the option's value.
+    ///
+    /// # Errors
+    /// If it is not `name=value` with a possible name.
+    pub fn parse(text: &str) -> Result<Define, DefineError> {
+        match text.split_once('=') {
+            Some((name, value)) if !name.is_empty() => {
+                if !is_variable_name(name) {
+                    return Err(DefineError::Name(name.to_owned()));
+                }
+                Ok(Define { name: name.to_owned(), value: value.to_owned() })
+            }
+            _ => Err(DefineError::Form(text.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_at_the_first_equals_sign() {
+        let define = Define::parse("a=b=c").unwrap();
+        assert_eq!((define.name.as_str(), define.value.as_str()), ("a", "b=c"));
+        assert_eq!(Define::parse("a=").unwrap().value, "");
+        let message = |text| Define::parse(text).unwrap_err().to_string();
+        assert_eq!(message("=5"), "invalid variable definition: \"=5\"");
+        assert_eq!(message("a"), "invalid variable definition: \"a\"");
+        assert_eq!(message("1a=5"), "option: invalid variable name: \"1a\"");
+    }
+}

@@ -1,0 +1,253 @@
+//! Meta-commands: a backslash, a word and what belongs to it, up to the end of the line.
+
+use std::ops::Range;
+
+use crate::command::{Capture, CommandKind};
+use crate::error::{ParseError, Place};
+use crate::expr::{self, Source};
+use crate::hint::did_you_mean;
+use crate::names::{Names, is_variable_name};
+use crate::setrandom;
+use crate::shell::ShellCommand;
+use crate::sleep::{self, Sleep};
+use crate::words::Words;
+
+/// Most words behind the command.
+const MAX_WORDS: usize = 255;
+
+const COMMANDS: [&str; 14] = [
+    "set",
+    "setrandom",
+    "setshell",
+    "shell",
+    "sleep",
+    "gset",
+    "aset",
+    "if",
+    "elif",
+    "else",
+    "endif",
+    "startpipeline",
+    "syncpipeline",
+    "endpipeline",
+];
+
+/// What a meta-command line is.
+#[derive(Debug)]
+pub(crate) enum Meta {
+    /// A command of its own. The jumps of `\if` and its like are filled in afterwards.
+    Command(CommandKind),
+    /// `\gset` or `\aset`: belongs to the SQL before it.
+    Capture(Capture),
+}
+
+/// A meta-command's line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MetaLine<'a> {
+    pub(crate) file: &'a str,
+    /// The whole script.
+    pub(crate) text: &'a [u8],
+    /// Where the backslash stands.
+    pub(crate) backslash: usize,
+    /// The line that it stands in, counted from 1.
+    pub(crate) line: u32,
+}
+
+impl<'a> MetaLine<'a> {
+    /// The command (none behind a lone backslash) and where the next line begins.
+    pub(crate) fn parse(self, names: &mut Names) -> Result<(Option<Meta>, usize), ParseError> {
+        let mut words = Words::new(self.text, self.backslash + 1);
+        let Some(command) = words.next() else {
+            return Ok((None, words.at));
+        };
+        let written = String::from_utf8_lossy(&self.text[command]);
+        let place = Place { file: self.file, line: self.line, command: Some(&written) };
+        let line = Line { meta: self, place };
+        let known = COMMANDS.into_iter().find(|known| known.eq_ignore_ascii_case(&written));
+        let (meta, next) = match known {
+            Some("set") => line.set(words, names)?,
+            Some("if") => {
+                let (condition, next) = line.expression(words.at, names)?;
+                (Meta::Command(CommandKind::If { condition, otherwise: 0 }), next)
+            }
+            Some("elif") => {
+                let (condition, next) = line.expression(words.at, names)?;
+                (Meta::Command(CommandKind::Elif { condition, otherwise: 0, end: 0 }), next)
+            }
+            _ => {
+                let arguments: Vec<Range<usize>> = words.by_ref().collect();
+                (line.worded(known, &arguments, words.at, names)?, words.at)
+            }
+        };
+        Ok((Some(meta), next))
+    }
+
+    /// The command's text from the backslash up to `end`, without the newline.
+    pub(crate) fn source(&self, end: usize) -> &'a [u8] {
+        let mut source = &self.text[self.backslash..end];
+        while let [rest @ .., b'\n' | b'\r'] = source {
+            source = rest;
+        }
+        source
+    }
+}
+
+struct Line<'a> {
+    meta: MetaLine<'a>,
+    place: Place<'a>,
+}
+
+impl<'a> Line<'a> {
+    fn set(&self, mut words: Words<'a>, names: &mut Names) -> Result<(Meta, usize), ParseError> {
+        let Some(variable) = words.next() else {
+            let source = self.meta.source(words.at);
+            return Err(self.place.error("missing argument", None, Some(source), None));
+        };
+        let (expr, next) = self.expression(words.at, names)?;
+        let slot = self.variable(&variable, next, names)?;
+        Ok((Meta::Command(CommandKind::Set { slot, expr }), next))
+    }
+
+    fn expression(&self, at: usize, names: &mut Names) -> Result<(expr::Expr, usize), ParseError> {
+        let source = Source { text: self.meta.text, start: self.meta.backslash, place: self.place };
+        expr::parse(source, at, names)
+    }
+
+    /// All commands that take words, `end` being where the next line begins.
+    fn worded(
+        &self,
+        known: Option<&str>,
+        arguments: &[Range<usize>],
+        end: usize,
+        names: &mut Names,
+    ) -> Result<Meta, ParseError> {
+        let word = |index: usize| &self.meta.text[arguments[index].clone()];
+        let count = arguments.len();
+        if count > MAX_WORDS {
+            return Err(self.error("too many arguments", end));
+        }
+        let bare = |kind: CommandKind| match count {
+            0 => Ok(Meta::Command(kind)),
+            _ => Err(self.error("unexpected argument", end)),
+        };
+        match known {
+            Some("sleep") => self.sleep(arguments, end, names),
+            Some("setshell") if count < 2 => Err(self.error("missing argument", end)),
+            Some("setshell") => {
+                let slot = self.variable(&arguments[0], end, names)?;
+                let words = (1..count).map(word);
+                let command = ShellCommand::new("setshell", words, names);
+                Ok(Meta::Command(CommandKind::SetShell { slot, command }))
+            }
+            Some("shell") if count < 1 => Err(self.error("missing command", end)),
+            Some("shell") => {
+                let command = ShellCommand::new("shell", (0..count).map(word), names);
+                Ok(Meta::Command(CommandKind::Shell(command)))
+            }
+            Some("setrandom") if count < 3 => Err(self.error("missing argument", end)),
+            Some("setrandom") => {
+                let words: Vec<&[u8]> = (1..count).map(word).collect();
+                let expr = setrandom::parse(&words, self.place, self.meta.source(end), names)?;
+                let slot = self.variable(&arguments[0], end, names)?;
+                Ok(Meta::Command(CommandKind::Set { slot, expr }))
+            }
+            Some(capture @ ("gset" | "aset")) => {
+                if count > 1 {
+                    return Err(self.error("too many arguments", end));
+                }
+                let prefix = if count == 1 { word(0) } else { b"" };
+                let prefix = String::from_utf8_lossy(prefix).into_owned();
+                Ok(Meta::Capture(match capture {
+                    "gset" => Capture::Gset { prefix },
+                    _ => Capture::Aset { prefix },
+                }))
+            }
+            Some("else") => bare(CommandKind::Else { end: 0 }),
+            Some("endif") => bare(CommandKind::EndIf),
+            Some("startpipeline") => bare(CommandKind::StartPipeline),
+            Some("syncpipeline") => bare(CommandKind::SyncPipeline),
+            Some("endpipeline") => bare(CommandKind::EndPipeline),
+            _ => {
+                let written = self.place.command.unwrap_or_default();
+                let hint = did_you_mean(written, COMMANDS)
+                    .or_else(|| Some("a line of SQL cannot begin with a backslash".to_owned()));
+                Err(self.error("invalid command", end).with_hint(hint))
+            }
+        }
+    }
+
+    /// `\sleep amount [unit]`, the unit possibly glued to the amount.
+    fn sleep(
+        &self,
+        arguments: &[Range<usize>],
+        end: usize,
+        names: &mut Names,
+    ) -> Result<Meta, ParseError> {
+        let text = self.meta.text;
+        let (amount, mut unit) = match arguments {
+            [] => return Err(self.error("missing argument", end)),
+            [amount] => (amount.clone(), None),
+            [amount, unit] => (amount.clone(), Some(unit.clone())),
+            [_, _, surplus, ..] => {
+                let caret = surplus.start - self.meta.backslash;
+                return Err(self.error_at("too many arguments", None, end, caret));
+            }
+        };
+        let word = &text[amount.clone()];
+        if word[0] != b':' {
+            let sign = usize::from(matches!(word[0], b'+' | b'-'));
+            let digits = word[sign..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+            if sign + digits < word.len() {
+                if digits == 0 || unit.is_some() {
+                    let caret = amount.start - self.meta.backslash;
+                    let message = "invalid sleep time, must be an integer";
+                    return Err(self.error_at(message, Some(word), end, caret));
+                }
+                unit = Some(amount.start + sign + digits..amount.end);
+            }
+        }
+        let unit_us = match unit {
+            None => 1_000_000,
+            Some(unit) => sleep::unit_us(&text[unit.clone()]).ok_or_else(|| {
+                let caret = unit.start - self.meta.backslash;
+                let message = "unrecognized time unit, must be us, ms or s";
+                self.error_at(message, Some(&text[unit]), end, caret)
+            })?,
+        };
+        Ok(Meta::Command(CommandKind::Sleep(Sleep::new(word, unit_us, names))))
+    }
+
+    /// The slot of a variable that is to be set. pgbench refuses a wrong name when it runs; here
+    /// it is refused before.
+    fn variable(
+        &self,
+        range: &Range<usize>,
+        end: usize,
+        names: &mut Names,
+    ) -> Result<crate::Slot, ParseError> {
+        let name = &self.meta.text[range.clone()];
+        if is_variable_name(name) {
+            return Ok(names.intern(name));
+        }
+        let message = format!("invalid variable name: \"{}\"", String::from_utf8_lossy(name));
+        let caret = range.start - self.meta.backslash;
+        let hint = "a name has letters, digits and underscores, and no digit first".to_owned();
+        Err(self.error_at(&message, None, end, caret).with_hint(Some(hint)))
+    }
+
+    fn error(&self, message: &str, end: usize) -> ParseError {
+        self.place.error(message, None, Some(self.meta.source(end)), None)
+    }
+
+    fn error_at(
+        &self,
+        message: &str,
+        detail: Option<&[u8]>,
+        end: usize,
+        caret: usize,
+    ) -> ParseError {
+        let detail = detail.map(String::from_utf8_lossy);
+        let source = self.meta.source(end);
+        self.place.error(message, detail.as_deref(), Some(source), Some(caret))
+    }
+}

@@ -1,0 +1,100 @@
+//! What the pipeline commands allow, and the words for what they do not.
+
+use crate::command::CommandKind;
+
+/// How SQL is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Protocol {
+    /// One Query message with the values in the text.
+    #[default]
+    Simple,
+    /// Parse, Bind, Describe, Execute, Sync for every statement.
+    Extended,
+    /// Prepared once a session, then Bind, Describe, Execute, Sync.
+    Prepared,
+}
+
+impl Protocol {
+    /// The name that `-M` takes and the report prints.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Simple => "simple",
+            Protocol::Extended => "extended",
+            Protocol::Prepared => "prepared",
+        }
+    }
+}
+
+/// Whether a session is between `\startpipeline` and `\endpipeline`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pipeline {
+    /// It is not.
+    #[default]
+    Off,
+    /// It is.
+    On,
+}
+
+/// Why a command cannot run now, in pgbench's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PipelineFault {
+    /// `\startpipeline` with `-M simple`.
+    #[error("cannot use pipeline mode with the simple query protocol")]
+    SimpleProtocol,
+    /// `\startpipeline` twice.
+    #[error("already in pipeline mode")]
+    AlreadyOn,
+    /// `\syncpipeline` or `\endpipeline` without `\startpipeline`.
+    #[error("not in pipeline mode")]
+    NotOn,
+    /// `\gset` inside.
+    #[error("\\gset is not allowed in pipeline mode")]
+    Gset,
+    /// `\aset` inside.
+    #[error("\\aset is not allowed in pipeline mode")]
+    Aset,
+    /// The script ended before `\endpipeline`.
+    #[error("end of script reached with pipeline open")]
+    Unfinished,
+}
+
+impl Pipeline {
+    /// The state behind `command`.
+    ///
+    /// # Errors
+    /// If the command is not allowed in this state: pgbench aborts the client.
+    pub fn step(
+        self,
+        command: &CommandKind,
+        protocol: Protocol,
+    ) -> Result<Pipeline, PipelineFault> {
+        use crate::command::Capture;
+        match (command, self) {
+            (CommandKind::StartPipeline, _) if protocol == Protocol::Simple => {
+                Err(PipelineFault::SimpleProtocol)
+            }
+            (CommandKind::StartPipeline, Pipeline::On) => Err(PipelineFault::AlreadyOn),
+            (CommandKind::StartPipeline, Pipeline::Off) => Ok(Pipeline::On),
+            (CommandKind::SyncPipeline | CommandKind::EndPipeline, Pipeline::Off) => {
+                Err(PipelineFault::NotOn)
+            }
+            (CommandKind::EndPipeline, Pipeline::On) => Ok(Pipeline::Off),
+            (CommandKind::Sql { capture: Some(capture), .. }, Pipeline::On) => Err(match capture {
+                Capture::Gset { .. } => PipelineFault::Gset,
+                Capture::Aset { .. } => PipelineFault::Aset,
+            }),
+            (_, state) => Ok(state),
+        }
+    }
+
+    /// What is wrong if the script ends in this state.
+    ///
+    /// # Errors
+    /// If a pipeline is still open.
+    pub fn finish(self) -> Result<(), PipelineFault> {
+        match self {
+            Pipeline::Off => Ok(()),
+            Pipeline::On => Err(PipelineFault::Unfinished),
+        }
+    }
+}

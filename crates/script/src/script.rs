@@ -1,0 +1,278 @@
+//! A script: commands in order, with the jumps of `\if` resolved.
+
+use crate::command::{Command, CommandKind};
+use crate::error::{ParseError, Place};
+use crate::meta::{Meta, MetaLine};
+use crate::names::Names;
+use crate::pipeline::Protocol;
+use crate::sql::{self, Scanner, Stop};
+use crate::template::{Template, TooManyParameters};
+
+/// Longest line of SQL that `-r` shows, in bytes.
+const MAX_SOURCE: usize = 127;
+
+/// Which form of the language a file is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Syntax {
+    /// Since pgbench 9.6: SQL ends at a semicolon.
+    #[default]
+    Current,
+    /// Up to pgbench 9.5: every line is a command.
+    NineX,
+}
+
+/// A parsed script.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Script {
+    /// The name that it was parsed under.
+    pub name: String,
+    /// The commands; never empty.
+    pub commands: Vec<Command>,
+}
+
+impl Script {
+    /// Parse `text`, calling it `file_name` in messages. Names get their slots in `names`.
+    ///
+    /// # Errors
+    /// The first thing that pgbench would refuse, in its words; and, earlier than pgbench, a
+    /// variable name that `\set` could not use.
+    pub fn parse(
+        file_name: &str,
+        text: impl AsRef<[u8]>,
+        syntax: Syntax,
+        names: &mut Names,
+    ) -> Result<Script, ParseError> {
+        let text = text.as_ref();
+        let mut parser =
+            Parser { file: file_name, text, names, commands: Vec::new(), counted: 0, line: 1 };
+        match syntax {
+            Syntax::Current => parser.current()?,
+            Syntax::NineX => parser.nine_x()?,
+        }
+        let mut commands = parser.commands;
+        if commands.is_empty() {
+            let message = format!("empty command list for script \"{file_name}\"");
+            let hint = "the file has neither SQL nor meta-commands".to_owned();
+            return Err(ParseError::of_script(file_name, message).with_hint(Some(hint)));
+        }
+        resolve_jumps(file_name, &mut commands)?;
+        Ok(Script { name: file_name.to_owned(), commands })
+    }
+
+    /// The command that follows the one at `at` once it is done: the next one, or behind a branch
+    /// that ran, the `\endif`. As long as the length of `commands` if the script is at its end.
+    ///
+    /// An `If` or `Elif` whose condition is true goes on here too; if it is false, the engine goes
+    /// on at its `otherwise`.
+    pub fn next(&self, at: usize) -> usize {
+        match self.commands.get(at + 1).map(|command| &command.kind) {
+            Some(CommandKind::Elif { end, .. } | CommandKind::Else { end }) => *end,
+            _ => at + 1,
+        }
+    }
+
+    /// Whether every statement can be sent by `protocol`.
+    ///
+    /// # Errors
+    /// If a statement has too many variables to be sent with parameters.
+    pub fn check(&self, protocol: Protocol) -> Result<(), TooManyParameters> {
+        if protocol == Protocol::Simple {
+            return Ok(());
+        }
+        for command in &self.commands {
+            if let CommandKind::Sql { template, .. } = &command.kind {
+                template.parameterized()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Parser<'a> {
+    file: &'a str,
+    text: &'a [u8],
+    names: &'a mut Names,
+    commands: Vec<Command>,
+    /// Up to where newlines are counted in `line`.
+    counted: usize,
+    line: u32,
+}
+
+impl Parser<'_> {
+    fn current(&mut self) -> Result<(), ParseError> {
+        let mut scanner = Scanner::default();
+        let mut at = 0;
+        loop {
+            let scanned = scanner.read(self.text, at);
+            self.sql(at, scanned.next, &scanned.sql, scanned.statements);
+            at = scanned.next;
+            match scanned.stop {
+                Stop::End => return Ok(()),
+                Stop::Semicolon => {}
+                Stop::Backslash => at = self.meta(at - 1)?,
+            }
+        }
+    }
+
+    fn nine_x(&mut self) -> Result<(), ParseError> {
+        let mut at = 0;
+        while at < self.text.len() {
+            let line = &self.text[at..];
+            let end = line.iter().position(|byte| *byte == b'\n').unwrap_or(line.len());
+            let line = &line[..end];
+            let blanks = line.len() - line.trim_ascii_start().len();
+            let line = line.trim_ascii();
+            if line.first() == Some(&b'\\') {
+                at = self.meta(at + blanks)?;
+                continue;
+            }
+            if !line.starts_with(b"--") {
+                self.sql(at, at + end, line, sql::statements(line));
+            }
+            at += end + 1;
+        }
+        Ok(())
+    }
+
+    /// Add an SQL command unless there is only white space and comments.
+    fn sql(&mut self, start: usize, end: usize, sql: &[u8], statements: u32) {
+        let Some(sql) = sql::without_leading_comments(sql) else {
+            return;
+        };
+        let line = self.line_of_sql(start, end);
+        let first = sql.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
+        let shown = &first[..first.len().min(MAX_SOURCE)];
+        self.commands.push(Command {
+            line,
+            source: String::from_utf8_lossy(shown).into_owned(),
+            kind: CommandKind::Sql {
+                template: Template::new(sql, statements, self.names),
+                capture: None,
+            },
+        });
+    }
+
+    /// Add the meta-command whose backslash is at `backslash`; returns where the next line begins.
+    fn meta(&mut self, backslash: usize) -> Result<usize, ParseError> {
+        let line = self.line_at(backslash);
+        let meta_line = MetaLine { file: self.file, text: self.text, backslash, line };
+        let (meta, next) = meta_line.parse(self.names)?;
+        match meta {
+            None => {}
+            Some(Meta::Command(kind)) => {
+                let source = String::from_utf8_lossy(meta_line.source(next)).into_owned();
+                self.commands.push(Command { line, source, kind });
+            }
+            Some(Meta::Capture(captured)) => {
+                let place = Place { file: self.file, line, command: None };
+                match self.commands.last_mut() {
+                    Some(Command {
+                        kind: CommandKind::Sql { capture: capture @ None, .. },
+                        ..
+                    }) => *capture = Some(captured),
+                    last => {
+                        let excerpt = last.map(|command| command.source.as_bytes());
+                        let message = "\\gset must follow an SQL command";
+                        return Err(place.error(message, None, excerpt, None));
+                    }
+                }
+            }
+        }
+        Ok(next)
+    }
+
+    /// The line of the first SQL between `start` and `end`.
+    fn line_of_sql(&mut self, start: usize, end: usize) -> u32 {
+        let range = &self.text[start..end];
+        let skipped = sql::without_leading_comments(range).map_or(0, |sql| range.len() - sql.len());
+        self.line_at(start + skipped)
+    }
+
+    /// The line of a place that lies behind all that were asked for before.
+    fn line_at(&mut self, at: usize) -> u32 {
+        let passed = self.text.get(self.counted..at).unwrap_or_default();
+        self.line += passed.iter().filter(|byte| **byte == b'\n').count() as u32;
+        self.counted = self.counted.max(at);
+        self.line
+    }
+}
+
+/// An `\if` whose `\endif` has not been seen.
+struct Open {
+    /// The `If` or `Elif` whose `otherwise` is still to be found.
+    condition: Option<usize>,
+    /// The `Elif`s and the `Else`, which need the `\endif`.
+    branches: Vec<usize>,
+}
+
+/// Check the nesting of `\if` and fill in where its parts go on.
+fn resolve_jumps(file: &str, commands: &mut [Command]) -> Result<(), ParseError> {
+    let wrong = |at: usize, line: u32, what: &str| {
+        let message = format!("condition error in script \"{file}\" command {}: {what}", at + 1);
+        let mut error = ParseError::of_script(file, message);
+        error.line = line;
+        error
+    };
+    let mut open: Vec<Open> = Vec::new();
+    for at in 0..commands.len() {
+        let line = commands[at].line;
+        match commands[at].kind {
+            CommandKind::If { .. } => {
+                open.push(Open { condition: Some(at), branches: Vec::new() });
+            }
+            CommandKind::Elif { .. } => {
+                let Some(branch) = open.last_mut() else {
+                    return Err(wrong(at, line, "\\elif without matching \\if"));
+                };
+                let Some(condition) = branch.condition.replace(at) else {
+                    return Err(wrong(at, line, "\\elif after \\else"));
+                };
+                set_otherwise(&mut commands[condition], at);
+                branch.branches.push(at);
+            }
+            CommandKind::Else { .. } => {
+                let Some(branch) = open.last_mut() else {
+                    return Err(wrong(at, line, "\\else without matching \\if"));
+                };
+                let Some(condition) = branch.condition.take() else {
+                    return Err(wrong(at, line, "\\else after \\else"));
+                };
+                set_otherwise(&mut commands[condition], at + 1);
+                branch.branches.push(at);
+            }
+            CommandKind::EndIf => {
+                let Some(branch) = open.pop() else {
+                    return Err(wrong(at, line, "\\endif without matching \\if"));
+                };
+                if let Some(condition) = branch.condition {
+                    set_otherwise(&mut commands[condition], at);
+                }
+                for index in branch.branches {
+                    set_end(&mut commands[index], at);
+                }
+            }
+            _ => {}
+        }
+    }
+    match open.last() {
+        None => Ok(()),
+        Some(_) => {
+            let last = commands.last().map_or(0, |command| command.line);
+            Err(wrong(commands.len(), last, "\\if without matching \\endif"))
+        }
+    }
+}
+
+fn set_otherwise(command: &mut Command, target: usize) {
+    if let CommandKind::If { otherwise, .. } | CommandKind::Elif { otherwise, .. } =
+        &mut command.kind
+    {
+        *otherwise = target;
+    }
+}
+
+fn set_end(command: &mut Command, target: usize) {
+    if let CommandKind::Elif { end, .. } | CommandKind::Else { end } = &mut command.kind {
+        *end = target;
+    }
+}

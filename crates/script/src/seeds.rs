@@ -1,0 +1,103 @@
+//! Which generator starts from which seed.
+//!
+//! pgbench draws the seeds of all its generators from one base sequence: first the clients in
+//! order, then `:default_seed` unless `-D` gave it, then for every thread the choice of scripts,
+//! the throttle and the sampling. The same order gives the same run.
+
+use crate::prng::Prng;
+
+/// What `--random-seed` and `PGBENCH_RANDOM_SEED` can say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RandomSeed {
+    /// `time`, or nothing: from the clock.
+    Time,
+    /// `rand`: from a strong random source.
+    Strong,
+    /// This number.
+    Given(u64),
+}
+
+/// Neither an unsigned integer, "time" nor "rand".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unrecognized random seed option \"{0}\"")]
+pub struct RandomSeedError(
+    /// What was given.
+    pub String,
+);
+
+impl RandomSeedError {
+    /// The detail line that pgbench prints below.
+    pub const DETAIL: &'static str = "Expecting an unsigned integer, \"time\" or \"rand\".";
+}
+
+impl RandomSeed {
+    /// Read an option's value.
+    ///
+    /// # Errors
+    /// If it is none of the three.
+    pub fn parse(text: &str) -> Result<RandomSeed, RandomSeedError> {
+        match text {
+            "" | "time" => Ok(RandomSeed::Time),
+            "rand" => Ok(RandomSeed::Strong),
+            // C's scanf takes white space and a sign before the digits.
+            _ => {
+                let unsigned = text.trim_start();
+                let negative = unsigned.strip_prefix('-');
+                let digits = negative.or(unsigned.strip_prefix('+')).unwrap_or(unsigned);
+                let number =
+                    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse());
+                match (number, negative) {
+                    (Some(Ok(number)), None) => Ok(RandomSeed::Given(number)),
+                    (Some(Ok(number)), Some(_)) => {
+                        Ok(RandomSeed::Given(0_u64.wrapping_sub(number)))
+                    }
+                    _ => Err(RandomSeedError(text.to_owned())),
+                }
+            }
+        }
+    }
+}
+
+/// The generators of one thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadStates {
+    /// Chooses the script of each transaction.
+    pub choose: Prng,
+    /// Paces `--rate`.
+    pub throttle: Prng,
+    /// Samples the log.
+    pub sample: Prng,
+}
+
+/// All generators of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seeds {
+    /// `:random_seed`: where everything started.
+    pub random_seed: u64,
+    /// `:default_seed`.
+    pub default_seed: i64,
+    /// The generator of each client's functions.
+    pub clients: Vec<Prng>,
+    /// The generators of each thread.
+    pub threads: Vec<ThreadStates>,
+}
+
+impl Seeds {
+    /// The generators of a run with so many clients and threads. `default_seed` is what `-D
+    /// default_seed=…` says: nothing is drawn for it then.
+    pub fn new(
+        random_seed: u64,
+        clients: usize,
+        threads: usize,
+        default_seed: Option<i64>,
+    ) -> Seeds {
+        let mut base = Prng::from_seed(random_seed);
+        let clients = (0..clients).map(|_| Prng::from_seed(base.next_u64())).collect();
+        let default_seed = default_seed.unwrap_or_else(|| base.next_u64() as i64);
+        let mut seeded = || Prng::from_seed(base.next_u64());
+        let threads = (0..threads)
+            .map(|_| ThreadStates { choose: seeded(), throttle: seeded(), sample: seeded() })
+            .collect();
+        Seeds { random_seed, default_seed, clients, threads }
+    }
+}

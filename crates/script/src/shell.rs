@@ -1,0 +1,134 @@
+//! `\shell` and `\setshell`: the command line, and what its output means.
+//!
+//! Running it is the engine's.
+
+use crate::names::{Names, Slot};
+use crate::variables::Variables;
+
+/// Longest command line, in bytes.
+const MAX_LENGTH: usize = 254;
+
+/// The words of a command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellCommand {
+    /// The meta-command, for messages.
+    command: &'static str,
+    words: Box<[Word]>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Word {
+    Text(Box<[u8]>),
+    /// `:name`, and how it was written.
+    Variable(Slot, Box<str>),
+}
+
+/// Why a shell command cannot be run or gave nothing, in pgbench's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ShellError {
+    /// A variable was never set.
+    #[error("{command}: undefined variable \"{name}\"")]
+    Undefined {
+        /// `shell` or `setshell`.
+        command: &'static str,
+        /// As written, colon included.
+        name: Box<str>,
+    },
+    /// The command line is longer than 254 bytes.
+    #[error("{0}: shell command is too long")]
+    TooLong(
+        /// `shell` or `setshell`.
+        &'static str,
+    ),
+    /// `\setshell` needs an integer.
+    #[error("setshell: shell command must return an integer (not \"{0}\")")]
+    NotAnInteger(
+        /// What was printed.
+        String,
+    ),
+}
+
+impl ShellCommand {
+    pub(crate) fn new<'a>(
+        command: &'static str,
+        words: impl Iterator<Item = &'a [u8]>,
+        names: &mut Names,
+    ) -> ShellCommand {
+        let words = words.map(|word| match word {
+            // Two colons stand for one that is no variable.
+            [b':', b':', ..] => Word::Text(word[1..].into()),
+            [b':', name @ ..] => {
+                Word::Variable(names.intern(name), String::from_utf8_lossy(word).into())
+            }
+            text => Word::Text(text.into()),
+        });
+        ShellCommand { command, words: words.collect() }
+    }
+
+    /// The line to give to `sh -c`: the words with one space between.
+    ///
+    /// # Errors
+    /// If a variable is undefined or the line is too long.
+    pub fn line(&self, variables: &Variables) -> Result<Vec<u8>, ShellError> {
+        let mut line = Vec::new();
+        for (index, word) in self.words.iter().enumerate() {
+            if index > 0 {
+                line.push(b' ');
+            }
+            match word {
+                Word::Text(text) => line.extend_from_slice(text),
+                Word::Variable(slot, written) => {
+                    if !variables.write(*slot, &mut line) {
+                        let name = written.clone();
+                        return Err(ShellError::Undefined { command: self.command, name });
+                    }
+                }
+            }
+            if line.len() > MAX_LENGTH {
+                return Err(ShellError::TooLong(self.command));
+            }
+        }
+        Ok(line)
+    }
+}
+
+/// The integer that `\setshell` takes from the first line of the command's output.
+///
+/// # Errors
+/// If it is no integer.
+pub fn shell_result(output: &[u8]) -> Result<i64, ShellError> {
+    let line = output.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
+    let text = String::from_utf8_lossy(line);
+    // pgbench keeps an int.
+    let number = text.trim().parse::<i64>().ok().map(|number| i64::from(number as i32));
+    number.ok_or_else(|| ShellError::NotAnInteger(text.into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::Value;
+
+    #[test]
+    fn joins_words_and_variables() {
+        let mut names = Names::new();
+        let words = ["echo", ":x", "::x", "a:x"];
+        let command = ShellCommand::new("shell", words.iter().map(|w| w.as_bytes()), &mut names);
+        let mut variables = Variables::new(&names);
+        let undefined = command.line(&variables).unwrap_err();
+        assert_eq!(undefined.to_string(), "shell: undefined variable \":x\"");
+        variables.set(names.slot("x").unwrap(), Value::Int(7));
+        assert_eq!(command.line(&variables).unwrap(), b"echo 7 :x a:x");
+        variables.set_text(names.slot("x").unwrap(), "y".repeat(250));
+        assert_eq!(command.line(&variables), Err(ShellError::TooLong("shell")));
+    }
+
+    #[test]
+    fn takes_the_integer_of_the_first_line() {
+        assert_eq!(shell_result(b"42\nmore"), Ok(42));
+        assert_eq!(shell_result(b"  -7  \n"), Ok(-7));
+        for bad in ["", "x\n", "1 2\n"] {
+            assert!(shell_result(bad.as_bytes()).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! A session's variables: an array by slot.
+//!
+//! 24 bytes a slot and one allocation, plus one for each text that came from outside (`-D`,
+//! `\gset`); clones share those texts.
+
+use std::sync::Arc;
+
+use crate::names::{Names, Slot};
+use crate::number;
+use crate::value::Value;
+
+/// One variable.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Variable {
+    /// Never set: stays `:name` in simple mode, is bound as NULL in the other modes.
+    Undefined,
+    /// Set by an expression.
+    Value(Value),
+    /// Text from `-D`, `\gset` or `\aset`: it is put into SQL as it came and gets a type only when
+    /// an expression asks for one.
+    Text(Arc<[u8]>),
+}
+
+const _: () = assert!(size_of::<Variable>() <= 24);
+
+impl Variable {
+    /// The value that an expression sees; `None` where the text is neither null, a boolean, an
+    /// integer nor a double. Undefined is `None` too.
+    pub fn value(&self) -> Option<Value> {
+        match self {
+            Variable::Undefined => None,
+            Variable::Value(value) => Some(*value),
+            Variable::Text(text) => typed(text),
+        }
+    }
+}
+
+/// All variables of one session.
+#[derive(Debug, Clone, Default)]
+pub struct Variables {
+    slots: Vec<Variable>,
+}
+
+impl Variables {
+    /// Room for every slot of `names`, all undefined.
+    pub fn new(names: &Names) -> Variables {
+        Variables { slots: vec![Variable::Undefined; names.len()] }
+    }
+
+    /// The variable in `slot`.
+    pub fn get(&self, slot: Slot) -> &Variable {
+        self.slots.get(slot.index()).unwrap_or(&Variable::Undefined)
+    }
+
+    /// Give `slot` a value.
+    pub fn set(&mut self, slot: Slot, value: Value) {
+        *self.place(slot) = Variable::Value(value);
+    }
+
+    /// Give `slot` a text whose type is found when it is needed.
+    pub fn set_text(&mut self, slot: Slot, text: impl AsRef<[u8]>) {
+        *self.place(slot) = Variable::Text(text.as_ref().into());
+    }
+
+    /// Append the variable's text as SQL or as a parameter (a NULL value is the text `NULL`).
+    /// False and nothing appended if the variable is undefined.
+    pub fn write(&self, slot: Slot, out: &mut Vec<u8>) -> bool {
+        match self.get(slot) {
+            Variable::Undefined => return false,
+            Variable::Value(value) => value.write(out),
+            Variable::Text(text) => out.extend_from_slice(text),
+        }
+        true
+    }
+
+    fn place(&mut self, slot: Slot) -> &mut Variable {
+        if self.slots.len() <= slot.index() {
+            self.slots.resize(slot.index() + 1, Variable::Undefined);
+        }
+        &mut self.slots[slot.index()]
+    }
+}
+
+/// pgbench's rules for a text that an expression reads: `null`; prefixes of true, yes, false, no;
+/// `on`, `off`, `of`; an integer; else it must be a double. An integer that does not fit is an
+/// error rather than a double.
+fn typed(text: &[u8]) -> Option<Value> {
+    let is_prefix_of =
+        |word: &[u8]| word.get(..text.len()).is_some_and(|start| start.eq_ignore_ascii_case(text));
+    if text.is_empty() {
+        None
+    } else if text.eq_ignore_ascii_case(b"null") {
+        Some(Value::Null)
+    } else if is_prefix_of(b"true") || is_prefix_of(b"yes") || text.eq_ignore_ascii_case(b"on") {
+        Some(Value::Bool(true))
+    } else if is_prefix_of(b"false")
+        || is_prefix_of(b"no")
+        || text.eq_ignore_ascii_case(b"off")
+        || text.eq_ignore_ascii_case(b"of")
+    {
+        Some(Value::Bool(false))
+    } else if let Some(digits) = integer_text(text) {
+        digits.parse().ok().map(Value::Int)
+    } else {
+        number::parse_double(text).map(Value::Double)
+    }
+}
+
+/// `text` without leading white space if the rest is a sign and digits only.
+fn integer_text(text: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(text).ok()?;
+    let text = text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_gets_its_type_when_an_expression_asks() {
+        let check = |text: &str, expected: Option<Value>| {
+            let mut variables = Variables::default();
+            variables.set_text(Slot::SCALE, text);
+            assert_eq!(variables.get(Slot::SCALE).value(), expected, "{text:?}");
+            let mut out = Vec::new();
+            assert!(variables.write(Slot::SCALE, &mut out));
+            assert_eq!(out, text.as_bytes(), "SQL gets the text as it came");
+        };
+        check("null", Some(Value::Null));
+        check("NULL", Some(Value::Null));
+        for yes in ["t", "TRUE", "y", "ye", "Yes", "on", "ON"] {
+            check(yes, Some(Value::Bool(true)));
+        }
+        for no in ["f", "false", "n", "no", "NO", "of", "off"] {
+            check(no, Some(Value::Bool(false)));
+        }
+        check("007", Some(Value::Int(7)));
+        check(" -12", Some(Value::Int(-12)));
+        check("+3", Some(Value::Int(3)));
+        check("-9223372036854775808", Some(Value::Int(i64::MIN)));
+        check("9223372036854775808", None);
+        check("1.5", Some(Value::Double(1.5)));
+        check("1e3", Some(Value::Double(1000.0)));
+        for bad in ["", "o", "12 ", "truee", "abc", "+"] {
+            check(bad, None);
+        }
+    }
+
+    #[test]
+    fn undefined_writes_nothing() {
+        let variables = Variables::new(&Names::new());
+        let mut out = Vec::new();
+        assert!(!variables.write(Slot::SCALE, &mut out));
+        assert!(out.is_empty());
+    }
+}
