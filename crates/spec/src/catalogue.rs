@@ -72,10 +72,7 @@ pub enum Kind {
 
 /// Every metric, in the order in which a person wants to read them.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
-    clients::ROWS
-        .iter()
-        .chain(server::ROWS)
-        .chain(machine::ROWS)
+    clients::ROWS.iter().chain(server::ROWS).chain(machine::ROWS)
 }
 
 /// The metric of that name.
@@ -127,16 +124,7 @@ const fn row(
     source: &'static str,
     says: &'static str,
 ) -> Metric {
-    Metric {
-        name,
-        unit,
-        better,
-        scope,
-        kind,
-        label: "",
-        source,
-        says,
-    }
+    Metric { name, unit, better, scope, kind, label: "", source, says }
 }
 
 /// The same row with labels.
@@ -163,11 +151,7 @@ mod tests {
                 "{} is not snake case",
                 metric.name
             );
-            assert!(
-                !metric.says.is_empty() && !metric.source.is_empty(),
-                "{}",
-                metric.name
-            );
+            assert!(!metric.says.is_empty() && !metric.source.is_empty(), "{}", metric.name);
         }
     }
 
@@ -176,12 +160,7 @@ mod tests {
         for metric in catalogue() {
             for (suffix, unit) in [("_ms", "ms"), ("_s", "s"), ("_pct", "%"), ("_mb", "MiB")] {
                 if metric.name.ends_with(suffix) {
-                    assert!(
-                        metric.unit.starts_with(unit),
-                        "{} in {}",
-                        metric.name,
-                        metric.unit
-                    );
+                    assert!(metric.unit.starts_with(unit), "{} in {}", metric.name, metric.unit);
                 }
             }
         }
@@ -190,19 +169,10 @@ mod tests {
     #[test]
     fn a_statement_is_called_by_its_verb_and_relation() {
         let check = |text: &str, label: &str| assert_eq!(statement_label(text), label);
-        check(
-            "UPDATE pgbench_accounts SET abalance = 1;",
-            "UPDATE pgbench_accounts",
-        );
+        check("UPDATE pgbench_accounts SET abalance = 1;", "UPDATE pgbench_accounts");
         check("update only t set a = 1", "UPDATE t");
-        check(
-            "SELECT abalance\n FROM pgbench_accounts WHERE aid = $1",
-            "SELECT pgbench_accounts",
-        );
-        check(
-            "INSERT INTO pgbench_history(tid) VALUES (1)",
-            "INSERT pgbench_history",
-        );
+        check("SELECT abalance\n FROM pgbench_accounts WHERE aid = $1", "SELECT pgbench_accounts");
+        check("INSERT INTO pgbench_history(tid) VALUES (1)", "INSERT pgbench_history");
         check("SELECT transfer(1, 2)", "SELECT transfer");
         check("DELETE FROM t;", "DELETE t");
         check("BEGIN;", "BEGIN");

@@ -1,5 +1,52 @@
-//! study.toml and what it means: a `Study`, and the catalogue of metrics.
+//! study.toml and what it means: a [`Study`], and the catalogue of metrics.
+//!
+//! A study is data. Its folder comes in as text ([`Folder`]), is read in one [`Profile`], and
+//! leaves as a [`Study`] in which nothing refers to anything by a name that does not exist; or as
+//! [`Problem`]s, all that one look can find, each with its place in the file.
+//!
+//! Reading order: [`Study`] and its [`Point`]s are what a study is; `value` → `expand` is how the
+//! file becomes that; [`Claim`] and [`Expression`] are what it asserts.
+//!
+//! Limits: no clock, no file, no database. What fits on a machine is for the preflight to say, and
+//! what a script contains for the crate that parses scripts.
+
+mod study;
+
+mod claim;
+mod data;
+mod point;
+mod profile;
+mod timeline;
+mod topology;
+mod workload;
+
+mod expect;
+mod expression;
+mod plan;
+mod published;
 
 mod catalogue;
+mod folder;
+mod problem;
+
+mod duration;
+mod expand;
+mod fields;
+mod value;
 
 pub use catalogue::{Better, Kind, Metric, Scope, catalogue, metric, statement_label};
+pub use claim::{About, Answer, Claim, ClaimKind};
+pub use data::{Data, PgbenchTables, Reset, ScriptText, Warm, Warmer};
+pub use expect::Expect;
+pub use expression::{Condition, Expression, Reference};
+pub use fields::Settings;
+pub use folder::Folder;
+pub use plan::Planned;
+pub use point::{OnLoss, Point, PointName, Unfit, Warmup};
+pub use problem::Problem;
+pub use profile::Profile;
+pub use published::Published;
+pub use study::{Named, Study};
+pub use timeline::{Action, Check, Step, StopMode, Timed};
+pub use topology::{Node, NodeKind, Topology};
+pub use workload::{Builtin, Pace, Protocol, Script, ScriptSource, Syntax, Workload};

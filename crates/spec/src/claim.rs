@@ -1,0 +1,200 @@
+//! What a study claims, and what it answers.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::expect::{self, Expect};
+use crate::expression::{Condition, Expression, Fault, Target};
+use crate::fields::Fields;
+use crate::problem::Problems;
+use crate::profile::Profile;
+use crate::value::Value;
+
+/// Something that is claimed about results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// In words.
+    pub says: String,
+    /// What it speaks of.
+    pub about: About,
+    /// What was published, where something was.
+    pub published: Option<f64>,
+    /// Whether it must hold everywhere.
+    pub kind: ClaimKind,
+    /// A condition under which it was stated, or a doubt, to be shown beside the verdict.
+    pub note: String,
+}
+
+/// What a claim speaks of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum About {
+    /// A number made of results, and the interval in which it is expected.
+    Value {
+        /// The number.
+        value: Expression,
+        /// Where it is expected.
+        expect: Expect,
+    },
+    /// Something that is true of every single trial.
+    Every {
+        /// What is true.
+        condition: Condition,
+        /// Indices of the points whose trials it speaks of.
+        points: Vec<usize>,
+    },
+}
+
+/// Whether a claim must hold everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClaimKind {
+    /// What somebody published or stated, which may well not hold here.
+    Finding,
+    /// What must hold everywhere: nothing lost, counts equal. Fails a gate.
+    Invariant,
+}
+
+/// The answer in one sentence, chosen by the first claim's verdict. `{value}`, `{low}`, `{high}`,
+/// `{interval}`, `{published}` and `{n}` are filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// If the first claim holds.
+    pub holds: String,
+    /// If it does not.
+    pub fails: String,
+    /// If nobody can tell.
+    pub unsure: String,
+}
+
+impl ClaimKind {
+    /// Its name in study.toml.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            ClaimKind::Finding => "finding",
+            ClaimKind::Invariant => "invariant",
+        }
+    }
+}
+
+impl Claim {
+    /// Reads one claim; `None` if it is not made in this profile, or is wrong.
+    pub(crate) fn parse(
+        value: &Value,
+        text: &str,
+        profile: Profile,
+        targets: &Arc<[Target]>,
+        problems: &Problems,
+    ) -> Option<Claim> {
+        let fields = Fields::of("a claim", value, problems)?;
+        let made = made_in(&fields, profile);
+        let source = fields.value("value").or_else(|| fields.value("every"));
+        let source = source.and_then(|value| crate::fields::text("value", value, problems));
+        let says = fields.text("says").or(source).unwrap_or_default().to_owned();
+        let published = fields.number("published");
+        let kind = fields.choice("kind", KINDS).unwrap_or(ClaimKind::Finding);
+        let note = fields.text("note").unwrap_or_default().to_owned();
+        let about = about(&fields, text, made, targets);
+        fields.finish();
+        about.map(|about| Claim { says, about, published, kind, note })
+    }
+}
+
+impl Answer {
+    pub(crate) fn parse(value: &Value, problems: &Problems) -> Option<Answer> {
+        let fields = Fields::of("answer", value, problems)?;
+        let sentence = |key: &'static str| {
+            fields.required(key);
+            fields.text(key).unwrap_or_default().to_owned()
+        };
+        let answer = Answer {
+            holds: sentence("holds"),
+            fails: sentence("fails"),
+            unsure: sentence("unsure"),
+        };
+        fields.finish();
+        Some(answer)
+    }
+}
+
+/// Whether something with a `profiles` list is part of this profile.
+pub(crate) fn made_in(fields: &Fields<'_>, profile: Profile) -> bool {
+    let listed = fields.list("profiles");
+    let words: Vec<(&str, Profile)> = Profile::ALL.map(|p| (p.name(), p)).to_vec();
+    let named = listed
+        .iter()
+        .filter_map(|value| crate::fields::choice("profiles", value, &words, fields.problems));
+    listed.is_empty() || named.into_iter().any(|named| named == profile)
+}
+
+fn about(fields: &Fields<'_>, text: &str, made: bool, targets: &Arc<[Target]>) -> Option<About> {
+    let problems = fields.problems;
+    let (value, every) = (fields.value("value"), fields.value("every"));
+    let (expect, trials) = (fields.value("expect"), fields.entry("trials"));
+    match (value, every) {
+        (Some(value), None) => {
+            if let Some(trials) = trials {
+                problems.add(&trials.key_span, "trials belongs to every, not to value");
+            }
+            let Some(expect) = expect else {
+                problems.hinted(fields.span(), "a claim needs expect", expect::HINT);
+                return None;
+            };
+            let expect_text = crate::fields::text("expect", expect, problems)?;
+            let expected = Expect::parse(expect_text);
+            if let Err(why) = &expected {
+                problems.hinted(&expect.span, why.clone(), expect::HINT);
+            }
+            if !made {
+                return None;
+            }
+            let source = crate::fields::text("value", value, problems)?;
+            let expression = Expression::parse(source, targets);
+            let expression = expression.map_err(|f| report(f, source, value, text, problems));
+            Some(About::Value { value: expression.ok()?, expect: expected.ok()? })
+        }
+        (None, Some(every)) => {
+            if let Some(expect) = expect {
+                problems.add(&expect.span, "every is true or false and expects nothing more");
+            }
+            let source = crate::fields::text("every", every, problems)?;
+            let condition = Condition::parse(source);
+            let condition = condition.map_err(|f| report(f, source, every, text, problems));
+            let pattern = fields.text("trials").unwrap_or_default();
+            let points: Vec<usize> = targets
+                .iter()
+                .enumerate()
+                .filter_map(|(point, target)| target.name.fits(pattern).then_some(point))
+                .collect();
+            if made && points.is_empty() {
+                let message = format!("no trial of this profile fits \"{pattern}\"");
+                problems.add(trials.map_or(fields.span(), |entry| &entry.value.span), message);
+            }
+            made.then_some(About::Every { condition: condition.ok()?, points })
+        }
+        _ => {
+            let hint = "value = an expression with expect, or every = a condition";
+            problems.hinted(fields.span(), "a claim needs either value or every", hint);
+            None
+        }
+    }
+}
+
+/// Points at the place inside study.toml where an expression is wrong.
+fn report(fault: Fault, source: &str, value: &Value, text: &str, problems: &Problems) {
+    let quoted = &text[value.span.clone()];
+    // A string without escapes stands in the file as it is, one or three quotes in.
+    let offset = quoted.find(source).map(|at| value.span.start + at);
+    let span: Range<usize> = match (offset, fault.span) {
+        (Some(offset), Some(inner)) if inner.end <= source.len() && !inner.is_empty() => {
+            offset + inner.start..offset + inner.end
+        }
+        _ => value.span.clone(),
+    };
+    match fault.hint {
+        Some(hint) => problems.hinted(&span, fault.message, hint),
+        None => problems.add(&span, fault.message),
+    }
+}
+
+const KINDS: &[(&str, ClaimKind)] =
+    &[("finding", ClaimKind::Finding), ("invariant", ClaimKind::Invariant)];

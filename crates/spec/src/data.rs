@@ -1,0 +1,175 @@
+//! The data of a study: how they are built, what becomes of them between trials, how they are
+//! warmed.
+
+use crate::fields::{Fields, Settings};
+use crate::folder::Folder;
+use crate::problem::Problems;
+use crate::value::{Table, Value};
+
+/// The data of a trial. Two trials with equal data on equal topologies can share one build.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Data {
+    /// Node on which they are built.
+    pub node: String,
+    /// pgbench's tables, built first.
+    pub pgbench: Option<PgbenchTables>,
+    /// A script of the study's own, run after that.
+    pub script: Option<ScriptText>,
+    /// Variables of the script, each written `:name` in it; `rows` is one of them.
+    pub variables: Settings,
+    /// What becomes of the data between trials.
+    pub reset: Reset,
+    /// What is read into memory before the clients come.
+    pub warm: Option<Warm>,
+}
+
+/// pgbench's tables, as `pgbench -i` builds them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PgbenchTables {
+    /// 100,000 accounts each.
+    pub scale: u32,
+    /// Fill factor of the tables, in percent.
+    pub fillfactor: u8,
+    /// Unlogged tables.
+    pub unlogged: bool,
+    /// Foreign keys between them.
+    pub foreign_keys: bool,
+}
+
+/// A script and the file it stands in.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ScriptText {
+    /// Name of the file in the study's folder.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// What becomes of the data between trials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reset {
+    /// Every trial begins with a copy of the data as they were built.
+    Clone,
+    /// Trials go on with what the ones before have left.
+    Keep,
+}
+
+/// What is read into memory before the clients come, and how.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Warm {
+    /// Tables and indexes.
+    pub relations: Vec<String>,
+    /// In this order.
+    pub with: Vec<Warmer>,
+}
+
+/// A way to read relations into memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Warmer {
+    /// pgfincore: into the operating system's cache, and tells what lies there.
+    Pgfincore,
+    /// pg_prewarm in mode `read`: into the operating system's cache.
+    PrewarmRead,
+    /// pg_prewarm in mode `buffer`: into shared_buffers.
+    PrewarmBuffer,
+}
+
+impl Data {
+    /// The script of a file, or a problem that names what there is.
+    pub(crate) fn parse(
+        value: Option<&Value>,
+        first_node: &str,
+        folder: &Folder,
+        problems: &Problems,
+    ) -> Data {
+        let empty = Value { span: 0..0, is: crate::value::Is::Table(Table::default()) };
+        let Some(fields) = Fields::of("data", value.unwrap_or(&empty), problems) else {
+            return Data::none(first_node);
+        };
+        let mut variables = fields.settings("variables");
+        if let Some(rows) = fields.integer("rows", 0..=i64::MAX) {
+            variables.insert("rows".to_owned(), rows.to_string());
+        }
+        let data = Data {
+            node: fields.text("node").unwrap_or(first_node).to_owned(),
+            pgbench: fields.value("pgbench").and_then(|v| PgbenchTables::parse(v, problems)),
+            script: fields.value("script").and_then(|v| script_file(v, folder, problems)),
+            variables,
+            reset: fields.choice("reset", RESETS).unwrap_or(Reset::Clone),
+            warm: fields.value("warm").and_then(|value| Warm::parse(value, problems)),
+        };
+        fields.finish();
+        data
+    }
+
+    fn none(node: &str) -> Data {
+        Data {
+            node: node.to_owned(),
+            pgbench: None,
+            script: None,
+            variables: Settings::new(),
+            reset: Reset::Clone,
+            warm: None,
+        }
+    }
+}
+
+impl PgbenchTables {
+    fn parse(value: &Value, problems: &Problems) -> Option<PgbenchTables> {
+        let fields = Fields::of("pgbench", value, problems)?;
+        let tables = PgbenchTables {
+            scale: fields.integer("scale", 1..=i32::MAX as u32).unwrap_or(1),
+            fillfactor: fields.integer("fillfactor", 10..=100).unwrap_or(100),
+            unlogged: fields.choice("logging", LOGGING).unwrap_or(false),
+            foreign_keys: fields.choice("foreign_keys", SWITCH).unwrap_or(false),
+        };
+        fields.finish();
+        Some(tables)
+    }
+}
+
+impl Warm {
+    fn parse(value: &Value, problems: &Problems) -> Option<Warm> {
+        let fields = Fields::of("warm", value, problems)?;
+        let relations: Vec<String> =
+            fields.texts("relations").into_iter().map(|(name, _)| name).collect();
+        if relations.is_empty() {
+            problems.add(fields.span(), "warm names no relations");
+        }
+        let ways = fields.list("with").iter();
+        let mut with: Vec<Warmer> =
+            ways.filter_map(|way| crate::fields::choice("with", way, WARMERS, problems)).collect();
+        if with.is_empty() {
+            with.push(Warmer::PrewarmRead);
+        }
+        fields.finish();
+        Some(Warm { relations, with })
+    }
+}
+
+/// The script that a value names: a file of the study's folder.
+pub(crate) fn script_file(
+    value: &Value,
+    folder: &Folder,
+    problems: &Problems,
+) -> Option<ScriptText> {
+    let name = crate::fields::text("script", value, problems)?;
+    match folder.files.get(name) {
+        Some(text) => Some(ScriptText { name: name.to_owned(), text: text.clone() }),
+        None => {
+            let scripts = folder.files.keys().map(String::as_str);
+            let scripts = scripts.filter(|file| file.ends_with(".sql"));
+            problems.unknown(&value.span, "script file", name, scripts);
+            None
+        }
+    }
+}
+
+const RESETS: &[(&str, Reset)] = &[("clone", Reset::Clone), ("keep", Reset::Keep)];
+const LOGGING: &[(&str, bool)] = &[("logged", false), ("unlogged", true)];
+const SWITCH: &[(&str, bool)] = &[("off", false), ("on", true)];
+const WARMERS: &[(&str, Warmer)] = &[
+    ("pgfincore", Warmer::Pgfincore),
+    ("pg_prewarm:read", Warmer::PrewarmRead),
+    ("pg_prewarm:buffer", Warmer::PrewarmBuffer),
+];

@@ -1,0 +1,46 @@
+//! Durations as people write them: `500ms`, `20s`, `2min`, `1h`.
+
+/// Milliseconds of a duration, or why it is none.
+pub(crate) fn parse_ms(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim() {
+        "ms" => 1.0,
+        "s" => 1e3,
+        "min" => 60e3,
+        "h" => 3600e3,
+        _ => return Err(format!("\"{text}\" is not a duration")),
+    };
+    let number: f64 = number.parse().map_err(|_| format!("\"{text}\" is not a duration"))?;
+    let ms = number * factor;
+    if ms > LONGEST_MS {
+        return Err(format!("\"{text}\" is longer than 30 days"));
+    }
+    Ok(ms.round() as u64)
+}
+
+/// Nothing that a person waits for takes longer; beyond it a unit was mistaken.
+const LONGEST_MS: f64 = 30.0 * 24.0 * 3600e3;
+
+/// How to write one, as a hint.
+pub(crate) const HINT: &str = "write a number with a unit: 500ms, 20s, 2min, 1h";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_a_number_and_a_unit() {
+        let check = |text, expected: Option<u64>| assert_eq!(parse_ms(text).ok(), expected);
+        check("500ms", Some(500));
+        check("1.5s", Some(1500));
+        check("2 min", Some(120_000));
+        check("0s", Some(0));
+        check("20", None);
+        check("s", None);
+        check("-1s", None);
+        check("1000h", None);
+        check("", None);
+    }
+}

@@ -1,0 +1,236 @@
+//! Reading a table key by key: types checked, leftovers reported.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::{Range, RangeInclusive};
+
+use crate::duration;
+use crate::problem::{Problems, nearest};
+use crate::value::{Entry, Is, Table, Value};
+
+/// Settings, variables: name → text.
+pub type Settings = BTreeMap<String, String>;
+
+/// A table being read. Every key that is asked for is thereby known; [`Fields::finish`] reports
+/// the others. Reading goes on after a problem, so that one look finds them all.
+pub(crate) struct Fields<'t> {
+    table: &'t Table,
+    span: Range<usize>,
+    what: &'static str,
+    asked: RefCell<Vec<&'static str>>,
+    pub(crate) problems: &'t Problems,
+}
+
+impl<'t> Fields<'t> {
+    pub(crate) fn new(
+        what: &'static str,
+        table: &'t Table,
+        span: Range<usize>,
+        problems: &'t Problems,
+    ) -> Fields<'t> {
+        Fields { table, span, what, asked: RefCell::default(), problems }
+    }
+
+    /// Reads a value that must be a table; `None`, and a problem, if it is not.
+    pub(crate) fn of(
+        what: &'static str,
+        value: &'t Value,
+        problems: &'t Problems,
+    ) -> Option<Fields<'t>> {
+        match &value.is {
+            Is::Table(table) => Some(Fields::new(what, table, value.span.clone(), problems)),
+            _ => {
+                problems.add(&value.span, format!("{what} must be a table, not {}", value.kind()));
+                None
+            }
+        }
+    }
+
+    pub(crate) fn span(&self) -> &Range<usize> {
+        &self.span
+    }
+
+    pub(crate) fn entry(&self, key: &'static str) -> Option<&'t Entry> {
+        self.asked.borrow_mut().push(key);
+        self.table.find(key)
+    }
+
+    pub(crate) fn value(&self, key: &'static str) -> Option<&'t Value> {
+        self.entry(key).map(|entry| &entry.value)
+    }
+
+    pub(crate) fn required(&self, key: &'static str) -> Option<&'t Value> {
+        let value = self.value(key);
+        if value.is_none() {
+            self.problems.add(&self.span, format!("{} has no {key}", self.what));
+        }
+        value
+    }
+
+    pub(crate) fn text(&self, key: &'static str) -> Option<&'t str> {
+        self.value(key).and_then(|value| text(key, value, self.problems))
+    }
+
+    pub(crate) fn integer<N>(&self, key: &'static str, range: RangeInclusive<N>) -> Option<N>
+    where
+        N: Copy + TryFrom<i64> + PartialOrd + std::fmt::Display,
+    {
+        let value = self.value(key)?;
+        let n = match &value.is {
+            Is::Integer(n) => Some(*n),
+            Is::Text(text) => text.parse().ok(),
+            _ => None,
+        };
+        let n = n.and_then(|n| N::try_from(n).ok()).filter(|n| range.contains(n));
+        if n.is_none() {
+            let (low, high) = (range.start(), range.end());
+            let message = format!("{key} must be an integer from {low} to {high}");
+            self.problems.add(&value.span, message);
+        }
+        n
+    }
+
+    pub(crate) fn number(&self, key: &'static str) -> Option<f64> {
+        let value = self.value(key)?;
+        let number = match &value.is {
+            Is::Integer(n) => Some(*n as f64),
+            Is::Float(x) => Some(*x),
+            Is::Text(text) => text.parse::<f64>().ok().filter(|x| x.is_finite()),
+            _ => None,
+        };
+        if number.is_none() {
+            let message = format!("{key} must be a number, not {}", value.kind());
+            self.problems.add(&value.span, message);
+        }
+        number
+    }
+
+    /// A number above 0.
+    pub(crate) fn positive(&self, key: &'static str) -> Option<f64> {
+        let number = self.number(key)?;
+        if number > 0.0 {
+            return Some(number);
+        }
+        let span = &self.table.find(key)?.value.span;
+        self.problems.add(span, format!("{key} must be above 0"));
+        None
+    }
+
+    pub(crate) fn duration_ms(&self, key: &'static str) -> Option<u64> {
+        self.value(key).and_then(|value| duration_ms(key, value, self.problems))
+    }
+
+    /// One of a closed set of words.
+    pub(crate) fn choice<T: Copy>(&self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
+        self.value(key).and_then(|value| choice(key, value, words, self.problems))
+    }
+
+    /// Names or texts; a single one needs no brackets.
+    pub(crate) fn texts(&self, key: &'static str) -> Vec<(String, Range<usize>)> {
+        let values = self.list(key).iter();
+        let texts = values.filter_map(|value| {
+            text(key, value, self.problems).map(|text| (text.to_owned(), value.span.clone()))
+        });
+        texts.collect()
+    }
+
+    /// The elements of a list; a value that is no list is a list of one.
+    pub(crate) fn list(&self, key: &'static str) -> &'t [Value] {
+        match self.value(key) {
+            None => &[],
+            Some(value) => match &value.is {
+                Is::List(list) => list,
+                _ => std::slice::from_ref(value),
+            },
+        }
+    }
+
+    /// A table of scalars.
+    pub(crate) fn settings(&self, key: &'static str) -> Settings {
+        self.value(key).map(|value| settings(key, value, self.problems)).unwrap_or_default()
+    }
+
+    /// A table whose keys are names that the author gives.
+    pub(crate) fn named(&self, key: &'static str) -> &'t [Entry] {
+        match self.value(key) {
+            None => &[],
+            Some(Value { is: Is::Table(table), .. }) => &table.entries,
+            Some(other) => {
+                let message = format!("{key} must be a table, not {}", other.kind());
+                self.problems.add(&other.span, message);
+                &[]
+            }
+        }
+    }
+
+    /// Reports the keys that nobody asked for.
+    pub(crate) fn finish(self) {
+        let asked = self.asked.into_inner();
+        for entry in &self.table.entries {
+            if !asked.contains(&entry.key.as_str()) {
+                let message = format!("{} has no field \"{}\"", self.what, entry.key);
+                let hint = nearest(&entry.key, &asked);
+                match hint {
+                    Some(hint) => self.problems.hinted(&entry.key_span, message, hint),
+                    None => self.problems.add(&entry.key_span, message),
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn text<'t>(key: &str, value: &'t Value, problems: &Problems) -> Option<&'t str> {
+    match &value.is {
+        Is::Text(text) => Some(text),
+        _ => {
+            problems.add(&value.span, format!("{key} must be a string, not {}", value.kind()));
+            None
+        }
+    }
+}
+
+pub(crate) fn duration_ms(key: &str, value: &Value, problems: &Problems) -> Option<u64> {
+    let Is::Text(text) = &value.is else {
+        let message = format!("{key} must be a duration, not {}", value.kind());
+        problems.hinted(&value.span, message, duration::HINT);
+        return None;
+    };
+    match duration::parse_ms(text) {
+        Ok(ms) => Some(ms),
+        Err(why) => {
+            problems.hinted(&value.span, format!("{key}: {why}"), duration::HINT);
+            None
+        }
+    }
+}
+
+pub(crate) fn choice<T: Copy>(
+    key: &str,
+    value: &Value,
+    words: &[(&str, T)],
+    problems: &Problems,
+) -> Option<T> {
+    let word = text(key, value, problems)?;
+    let found = words.iter().find(|(name, _)| *name == word);
+    if found.is_none() {
+        problems.unknown(&value.span, key, word, words.iter().map(|(name, _)| *name));
+    }
+    found.map(|(_, choice)| *choice)
+}
+
+pub(crate) fn settings(key: &str, value: &Value, problems: &Problems) -> Settings {
+    let Is::Table(table) = &value.is else {
+        problems.add(&value.span, format!("{key} must be a table, not {}", value.kind()));
+        return Settings::new();
+    };
+    let texts = table.entries.iter().filter_map(|entry| {
+        let text = entry.value.scalar_text();
+        if text.is_none() {
+            let message =
+                format!("{} must be a single value, not {}", entry.key, entry.value.kind());
+            problems.add(&entry.value.span, message);
+        }
+        Some((entry.key.clone(), text?))
+    });
+    texts.collect()
+}

@@ -1,0 +1,19 @@
+//! A study's folder, as data: this crate opens no files.
+
+use std::collections::BTreeMap;
+
+/// A study's folder. Whoever may touch files reads it and hands it in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Folder {
+    /// Its name, which is the study's.
+    pub name: String,
+    /// File name → text; names are relative to the folder, with `/` between parts.
+    pub files: BTreeMap<String, String>,
+}
+
+impl Folder {
+    /// The file that makes a folder a study.
+    pub const STUDY: &'static str = "study.toml";
+    /// The figures that were published, if any were.
+    pub const PUBLISHED: &'static str = "published.csv";
+}

@@ -1,0 +1,167 @@
+//! One point of a study: a variant, a scenario and a value for each of its axes, in full.
+
+use std::fmt;
+
+use crate::data::Data;
+use crate::timeline::{Check, Step, Timed};
+use crate::topology::Topology;
+use crate::workload::Workload;
+
+/// Everything that a trial needs to know. Nothing in it refers to an axis, a profile or a default
+/// any more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Which point of the study it is.
+    pub name: PointName,
+    /// What gets built.
+    pub topology: Topology,
+    /// With which data.
+    pub data: Data,
+    /// Workloads that run together.
+    pub workloads: Vec<Workload>,
+    /// Generator processes that share the clients.
+    pub generators: u32,
+    /// Lanes (threads) of each generator process; none lets the load engine choose.
+    pub lanes: Option<u32>,
+    /// Connection attempts begun a second, at most; none for no limit.
+    pub connect_rate: Option<f64>,
+    /// What happens to a client whose connection is lost.
+    pub on_loss: OnLoss,
+    /// What is done before the clients come.
+    pub before: Vec<Step>,
+    /// The part that does not count.
+    pub warmup: Warmup,
+    /// The part that counts, in milliseconds.
+    pub window_ms: u64,
+    /// Actions inside the window.
+    pub timeline: Vec<Timed>,
+    /// Checks after it.
+    pub checks: Vec<Check>,
+    /// What to do where the machine or the variant cannot run it.
+    pub unfit: Unfit,
+    /// In how many rounds it is run.
+    pub rounds: u32,
+}
+
+/// A point's name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PointName {
+    /// The variant.
+    pub variant: String,
+    /// The scenario.
+    pub scenario: String,
+    /// The axes in the study's order: axis and value as written.
+    pub axes: Vec<(String, String)>,
+}
+
+/// `variant/scenario axis=value,axis=value`: how patterns and messages see a point.
+impl fmt::Display for PointName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.variant, self.scenario)?;
+        for (i, (axis, value)) in self.axes.iter().enumerate() {
+            write!(f, "{}{axis}={value}", if i == 0 { ' ' } else { ',' })?;
+        }
+        Ok(())
+    }
+}
+
+impl PointName {
+    /// Whether a pattern means this point: with `*`, it must fit the whole name; without, it must
+    /// be a part of it.
+    #[must_use]
+    pub fn fits(&self, pattern: &str) -> bool {
+        let name = self.to_string();
+        let mut parts = pattern.split('*');
+        let first = parts.next().unwrap_or_default();
+        let Some(last) = parts.next_back() else {
+            return name.contains(pattern);
+        };
+        let Some(mut rest) = name.strip_prefix(first) else {
+            return false;
+        };
+        for part in parts {
+            match rest.find(part) {
+                Some(at) => rest = &rest[at + part.len()..],
+                None => return false,
+            }
+        }
+        rest.ends_with(last)
+    }
+}
+
+impl Point {
+    /// Clients of all its workloads.
+    #[must_use]
+    pub fn clients(&self) -> u32 {
+        self.workloads.iter().map(|workload| workload.clients).sum()
+    }
+
+    /// How long its load runs at most, in milliseconds: warm-up and window.
+    #[must_use]
+    pub fn load_ms_max(&self) -> u64 {
+        let warmup_ms = match self.warmup {
+            Warmup::Fixed { ms } => ms,
+            Warmup::Auto { max_ms, .. } => max_ms,
+        };
+        warmup_ms + self.window_ms
+    }
+}
+
+/// The part of a trial that does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Warmup {
+    /// So long.
+    Fixed {
+        /// Milliseconds.
+        ms: u64,
+    },
+    /// Until throughput is steady; a trial that is not by then is void.
+    Auto {
+        /// At least so long, in milliseconds.
+        min_ms: u64,
+        /// At most so long, in milliseconds.
+        max_ms: u64,
+    },
+}
+
+/// What happens to a client whose connection is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnLoss {
+    /// It gives up, and the trial has failed clients.
+    Abort,
+    /// It connects again, with back-off: for trials in which servers go away.
+    Reconnect,
+}
+
+/// What to do with a point that cannot run here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// Leave it out and say so.
+    Skip,
+    /// Do not start the study.
+    Refuse,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_is_a_part_of_the_name_or_fits_it_with_stars() {
+        let axes = vec![("clients".to_owned(), "8".to_owned())];
+        let (variant, scenario) = ("plain".to_owned(), "hot".to_owned());
+        let name = PointName { variant, scenario, axes };
+        assert_eq!(name.to_string(), "plain/hot clients=8");
+        let check = |pattern, fits| assert_eq!(name.fits(pattern), fits, "{pattern}");
+        check("", true);
+        check("hot", true);
+        check("plain/hot clients=8", true);
+        check("cold", false);
+        check("*", true);
+        check("plain/*", true);
+        check("*hot", false);
+        check("*hot*=8", true);
+        check("p*o*o*8", false);
+        check("plain/hot clients=8*clients=8", false);
+    }
+}

@@ -1,0 +1,202 @@
+//! A study: a question with everything needed to answer it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::claim::{Answer, Claim};
+use crate::expand::{self, Defaults, Tables};
+use crate::expression::Target;
+use crate::fields::Fields;
+use crate::folder::Folder;
+use crate::point::Point;
+use crate::problem::{Problem, Problems};
+use crate::profile::Profile;
+use crate::published::{self, Published};
+use crate::value;
+
+/// A study in one profile. Only legal ones exist: whoever holds one need not check it again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Study {
+    /// The folder's name.
+    pub name: String,
+    /// What it asks.
+    pub question: String,
+    /// What a reader should know before the figures, one paragraph each.
+    pub notes: Vec<String>,
+    /// The profile that it was read in.
+    pub profile: Profile,
+    /// Seed of everything random: the order of trials, moments of actions, keys.
+    pub seed: u64,
+    /// What it compares, in the order of the file.
+    pub variants: Vec<Named>,
+    /// What it runs, in the order of the file.
+    pub scenarios: Vec<Named>,
+    /// Every variant × scenario × value of each axis that this profile runs.
+    pub points: Vec<Point>,
+    /// How its answer is worded; without it, the first claim speaks.
+    pub answer: Option<Answer>,
+    /// What it claims; the first one is the headline.
+    pub claims: Vec<Claim>,
+    /// What was published.
+    pub published: Vec<Published>,
+}
+
+/// A name and what it means to a reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The name.
+    pub name: String,
+    /// In words; empty where the name says enough.
+    pub says: String,
+}
+
+impl Named {
+    /// What to show: the words, or the name.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        if self.says.is_empty() { &self.name } else { &self.says }
+    }
+}
+
+impl Study {
+    /// Reads a study's folder in one profile.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, each with its place, in the order of the file.
+    pub fn parse(folder: &Folder, profile: Profile) -> Result<Study, Vec<Problem>> {
+        let problems = Problems::of(Folder::STUDY);
+        let Some(text) = folder.files.get(Folder::STUDY) else {
+            problems.hinted(
+                &(0..0),
+                format!("the folder \"{}\" holds no study.toml", folder.name),
+                "`pgrig new DIR` writes one to start from",
+            );
+            return Err(problems.into_sorted());
+        };
+        let table = value::parse(text, &problems);
+        if !problems.is_empty() {
+            return Err(problems.into_sorted());
+        }
+        let table = value::choose_profile(&table, profile, &problems);
+        if !problems.is_empty() {
+            return Err(problems.into_sorted());
+        }
+        let fields = Fields::new("a study", &table, 0..0, &problems);
+        let published_problems = Problems::of(Folder::PUBLISHED);
+        let study = read(&fields, folder, text, profile, &published_problems);
+        fields.finish();
+        let mut found = problems.into_sorted();
+        found.extend(published_problems.into_sorted());
+        if found.is_empty() { Ok(study) } else { Err(found) }
+    }
+
+    /// The point that a trial's variant, scenario and axes name.
+    #[must_use]
+    pub fn point(
+        &self,
+        variant: &str,
+        scenario: &str,
+        axes: &BTreeMap<String, String>,
+    ) -> Option<usize> {
+        self.points.iter().position(|point| {
+            let name = &point.name;
+            name.variant == variant
+                && name.scenario == scenario
+                && name.axes.len() == axes.len()
+                && name.axes.iter().all(|(axis, value)| axes.get(axis) == Some(value))
+        })
+    }
+
+    /// The same study with another number of rounds at every point.
+    #[must_use]
+    pub fn with_rounds(mut self, rounds: u32) -> Study {
+        self.points.iter_mut().for_each(|point| point.rounds = rounds);
+        self
+    }
+
+    /// The same study with another seed.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Study {
+        self.seed = seed;
+        self
+    }
+}
+
+fn read(
+    fields: &Fields<'_>,
+    folder: &Folder,
+    text: &str,
+    profile: Profile,
+    published_problems: &Problems,
+) -> Study {
+    let problems = fields.problems;
+    fields.required("question");
+    let tables = Tables {
+        profile,
+        folder,
+        problems,
+        settings: fields.value("settings"),
+        data: fields.value("data"),
+        topologies: fields.named("topologies"),
+        variants: fields.named("variants"),
+        workloads: fields.named("workloads"),
+        scenarios: fields.named("scenarios"),
+        defaults: Defaults::of(profile).or(fields),
+    };
+    let points = expand::points(&tables);
+    if tables.scenarios.is_empty() {
+        let hint = "add [scenarios.NAME] with run = [\"WORKLOAD\"]";
+        problems.hinted(fields.span(), "a study has at least one scenario", hint);
+    } else if points.is_empty() && problems.is_empty() {
+        problems.add(fields.span(), format!("profile {profile} runs nothing"));
+    }
+    let mut variants = expand::named(tables.variants);
+    if variants.is_empty() {
+        variants = expand::named(&[expand::default_variant()]);
+    }
+    let scenarios = expand::named(tables.scenarios);
+    // Claims speak of points; while those are wrong, what claims say of them means nothing.
+    let claims =
+        if problems.is_empty() { claims(fields, text, profile, &points) } else { skip(fields) };
+    let names = |named: &'_ [Named]| named.iter().map(|n| n.name.clone()).collect::<Vec<_>>();
+    let (variant_names, scenario_names) = (names(&variants), names(&scenarios));
+    let variant_names: Vec<&str> = variant_names.iter().map(String::as_str).collect();
+    let scenario_names: Vec<&str> = scenario_names.iter().map(String::as_str).collect();
+    Study {
+        name: folder.name.clone(),
+        question: fields.text("question").unwrap_or_default().to_owned(),
+        notes: fields.texts("notes").into_iter().map(|(note, _)| note).collect(),
+        profile,
+        seed: fields.integer("seed", 0..=i64::MAX).unwrap_or(SEED) as u64,
+        points,
+        answer: fields.value("answer").and_then(|value| Answer::parse(value, problems)),
+        claims,
+        published: published::parse(folder, &variant_names, &scenario_names, published_problems),
+        variants,
+        scenarios,
+    }
+}
+
+fn claims(fields: &Fields<'_>, text: &str, profile: Profile, points: &[Point]) -> Vec<Claim> {
+    let targets: Arc<[Target]> = points.iter().map(target).collect();
+    let values = fields.list("claims").iter();
+    let claims =
+        values.filter_map(|value| Claim::parse(value, text, profile, &targets, fields.problems));
+    claims.collect()
+}
+
+fn skip(fields: &Fields<'_>) -> Vec<Claim> {
+    fields.entry("claims");
+    Vec::new()
+}
+
+fn target(point: &Point) -> Target {
+    Target {
+        name: point.name.clone(),
+        workloads: point.workloads.iter().map(|workload| workload.name.clone()).collect(),
+        nodes: point.topology.nodes.iter().map(|node| node.name.clone()).collect(),
+    }
+}
+
+/// Unless a study says otherwise its order is reproducible: nobody has to note a seed.
+const SEED: i64 = 42;

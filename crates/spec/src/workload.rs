@@ -1,0 +1,246 @@
+//! What clients do: scripts, how many clients, how they talk, at what pace, to which node.
+
+use crate::data::{ScriptText, script_file};
+use crate::fields::{Fields, Settings};
+use crate::folder::Folder;
+use crate::problem::Problems;
+use crate::value::{Is, Table, Value};
+
+/// One group of clients that do the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// Its name, unique in its scenario.
+    pub name: String,
+    /// What it is called in the report; empty for its name.
+    pub says: String,
+    /// Its scripts, one of which is drawn for each transaction.
+    pub scripts: Vec<Script>,
+    /// Clients over all generator processes.
+    pub clients: u32,
+    /// How statements cross the wire.
+    pub protocol: Protocol,
+    /// When a transaction starts.
+    pub pace: Pace,
+    /// The node that it goes to.
+    pub to: String,
+    /// Settings of its sessions.
+    pub session: Settings,
+    /// Variables set before the first transaction, as after pgbench's `-D`.
+    pub variables: Settings,
+    /// Tries of a transaction that fails with 40001 or 40P01; 0 for no limit, 1 for no retry.
+    pub tries_max: u32,
+    /// Transactions slower than this are counted as late; in open loop, those that are already
+    /// later before they start are skipped.
+    pub latency_limit_ms: Option<f64>,
+}
+
+/// A script and its share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// Where its text comes from.
+    pub source: ScriptSource,
+    /// Its share is its weight over the sum of weights.
+    pub weight: u32,
+    /// Which pgbench's syntax it is written in.
+    pub syntax: Syntax,
+}
+
+/// Where a script's text comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScriptSource {
+    /// A file of the study's folder.
+    File(ScriptText),
+    /// One of pgbench's own.
+    Builtin(Builtin),
+}
+
+/// pgbench's own scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Builtin {
+    /// Something like TPC-B.
+    TpcbLike,
+    /// The same without tellers and branches.
+    SimpleUpdate,
+    /// One account by its key.
+    SelectOnly,
+}
+
+/// Which pgbench's syntax a script is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syntax {
+    /// SQL commands end at a semicolon.
+    Current,
+    /// Before 9.6: SQL commands end at the newline.
+    NineX,
+}
+
+/// How statements cross the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Variables spliced into the text.
+    Simple,
+    /// Parsed for every execution, variables as parameters.
+    Extended,
+    /// Parsed once for each connection.
+    Prepared,
+}
+
+/// When a transaction starts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// As soon as the one before has ended.
+    Closed,
+    /// Open loop, exponential gaps; transactions a second over all clients.
+    Poisson(f64),
+    /// Open loop, equal gaps; transactions a second over all clients.
+    Constant(f64),
+}
+
+impl Builtin {
+    /// Its name, as after pgbench's `-b`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Builtin::TpcbLike => "tpcb-like",
+            Builtin::SimpleUpdate => "simple-update",
+            Builtin::SelectOnly => "select-only",
+        }
+    }
+}
+
+impl Protocol {
+    /// Its name, as after pgbench's `-M`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Simple => "simple",
+            Protocol::Extended => "extended",
+            Protocol::Prepared => "prepared",
+        }
+    }
+}
+
+impl Workload {
+    /// The fields of a workload that an axis or a `run` entry may set by their name.
+    pub(crate) const FIELDS: [&str; 12] = [
+        "says",
+        "script",
+        "builtin",
+        "clients",
+        "protocol",
+        "rate",
+        "pacing",
+        "to",
+        "session",
+        "variables",
+        "max_tries",
+        "latency_limit",
+    ];
+
+    pub(crate) fn parse(
+        name: &str,
+        table: &Table,
+        span: &std::ops::Range<usize>,
+        first_node: &str,
+        folder: &Folder,
+        problems: &Problems,
+    ) -> Workload {
+        let fields = Fields::new("a workload", table, span.clone(), problems);
+        let workload = Workload {
+            name: name.to_owned(),
+            says: fields.text("says").unwrap_or_default().to_owned(),
+            scripts: scripts(&fields, folder),
+            clients: fields.integer("clients", 1..=CLIENTS_MAX).unwrap_or(1),
+            protocol: fields.choice("protocol", PROTOCOLS).unwrap_or(Protocol::Prepared),
+            pace: pace(&fields),
+            to: fields.text("to").unwrap_or(first_node).to_owned(),
+            session: fields.settings("session"),
+            variables: fields.settings("variables"),
+            tries_max: fields.integer("max_tries", 0..=u32::MAX).unwrap_or(1),
+            latency_limit_ms: fields.duration_ms("latency_limit").map(|ms| ms as f64),
+        };
+        fields.finish();
+        workload
+    }
+}
+
+/// Twice as many as PostgreSQL can have connections.
+const CLIENTS_MAX: u32 = 1 << 19;
+
+fn pace(fields: &Fields<'_>) -> Pace {
+    let rate = fields.positive("rate");
+    let pacing = fields.entry("pacing");
+    let words: &[(&str, fn(f64) -> Pace)] =
+        &[("poisson", Pace::Poisson), ("constant", Pace::Constant)];
+    match (rate, pacing) {
+        (None, None) => Pace::Closed,
+        (None, Some(entry)) => {
+            let hint = "add rate = transactions a second";
+            fields.problems.hinted(&entry.key_span, "pacing without a rate", hint);
+            Pace::Closed
+        }
+        (Some(rate), None) => Pace::Poisson(rate),
+        (Some(rate), Some(_)) => fields.choice("pacing", words).unwrap_or(Pace::Poisson)(rate),
+    }
+}
+
+/// `script = "a.sql"`, `script = ["a.sql", { file = "b.sql", weight = 3 }]`, `builtin = "…"`.
+fn scripts(fields: &Fields<'_>, folder: &Folder) -> Vec<Script> {
+    let problems = fields.problems;
+    let files = fields.list("script").iter();
+    let files = files.filter_map(|value| script(value, Named::File, folder, problems));
+    let mut scripts: Vec<Script> = files.collect();
+    let builtins = fields.list("builtin").iter();
+    scripts.extend(builtins.filter_map(|value| script(value, Named::Builtin, folder, problems)));
+    let named = fields.value("script").is_some() || fields.value("builtin").is_some();
+    if !named {
+        let hint = "add script = \"FILE.sql\" or builtin = \"tpcb-like\"";
+        problems.hinted(fields.span(), "a workload needs a script", hint);
+    } else if !scripts.is_empty() && scripts.iter().all(|script| script.weight == 0) {
+        problems.add(fields.span(), "all scripts have weight 0");
+    }
+    scripts
+}
+
+/// What the name of a script names.
+#[derive(Clone, Copy)]
+enum Named {
+    File,
+    Builtin,
+}
+
+fn script(value: &Value, named: Named, folder: &Folder, problems: &Problems) -> Option<Script> {
+    let source = |value: &Value| match named {
+        Named::File => script_file(value, folder, problems).map(ScriptSource::File),
+        Named::Builtin => {
+            crate::fields::choice("builtin", value, BUILTINS, problems).map(ScriptSource::Builtin)
+        }
+    };
+    if let Is::Text(_) = value.is {
+        return Some(Script { source: source(value)?, weight: 1, syntax: Syntax::Current });
+    }
+    let fields = Fields::of("a script", value, problems)?;
+    let named = match named {
+        Named::File => fields.required("file"),
+        Named::Builtin => fields.required("name"),
+    };
+    let script = Script {
+        weight: fields.integer("weight", 0..=i32::MAX as u32).unwrap_or(1),
+        syntax: fields.choice("syntax", SYNTAXES).unwrap_or(Syntax::Current),
+        source: source(named?)?,
+    };
+    fields.finish();
+    Some(script)
+}
+
+const PROTOCOLS: &[(&str, Protocol)] = &[
+    ("simple", Protocol::Simple),
+    ("extended", Protocol::Extended),
+    ("prepared", Protocol::Prepared),
+];
+const SYNTAXES: &[(&str, Syntax)] = &[("current", Syntax::Current), ("9.x", Syntax::NineX)];
+const BUILTINS: &[(&str, Builtin)] = &[
+    ("tpcb-like", Builtin::TpcbLike),
+    ("simple-update", Builtin::SimpleUpdate),
+    ("select-only", Builtin::SelectOnly),
+];

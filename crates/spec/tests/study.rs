@@ -1,0 +1,324 @@
+//! What a study.toml becomes, and what is said when it cannot become anything.
+
+use std::collections::BTreeMap;
+
+use spec::{About, Folder, Pace, Problem, Profile, Protocol, Study, Warmup};
+
+/// A folder with two scripts and this study.toml.
+fn folder(study: &str) -> Folder {
+    let files = [
+        ("study.toml", study),
+        ("orders.sql", "INSERT INTO orders VALUES (:client_id);\n"),
+        ("init.sql", "CREATE TABLE orders (client int);\n"),
+    ];
+    let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    Folder { name: "mine".to_owned(), files: BTreeMap::from(files) }
+}
+
+fn parse(study: &str) -> Study {
+    parse_in(study, Profile::Quick)
+}
+
+fn parse_in(study: &str, profile: Profile) -> Study {
+    match Study::parse(&folder(study), profile) {
+        Ok(study) => study,
+        Err(problems) => panic!("{}", render(study, &problems)),
+    }
+}
+
+fn render(study: &str, problems: &[Problem]) -> String {
+    let lines = problems.iter().map(|problem| {
+        let at = &study[problem.span.clone()];
+        let at = at.lines().next().unwrap_or_default();
+        let hint = problem.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        format!("`{at}` {}{hint}\n", problem.message)
+    });
+    lines.collect()
+}
+
+/// The problems of a study, one a line, each with the text that it points at.
+fn problems(study: &str) -> String {
+    match Study::parse(&folder(study), Profile::Quick) {
+        Ok(_) => String::new(),
+        Err(problems) => render(study, &problems),
+    }
+}
+
+/// The study of one's own that the design shows.
+const OWN: &str = r#"
+question = "Does synchronous_commit=off pay off on our storage?"
+
+[data]
+script = "init.sql"
+rows   = { smoke = 10_000, quick = 1_000_000, full = 50_000_000 }
+
+[variants.safe]
+settings = { synchronous_commit = "on" }
+
+[variants.fast]
+settings = { synchronous_commit = "off" }
+
+[workloads.orders]
+script = "orders.sql"
+
+[scenarios.load]
+run  = ["orders"]
+over = { clients = [8, 64] }
+
+[[claims]]
+says   = "off is at least twice as fast with 8 clients"
+value  = "tps('fast/load/orders', 'clients=8') / tps('safe/load/orders', 'clients=8')"
+expect = ">= 2.0"
+"#;
+
+#[test]
+fn a_study_of_ones_own_needs_only_what_differs() {
+    let study = parse(OWN);
+    let points: Vec<String> = study.points.iter().map(|point| point.name.to_string()).collect();
+    assert_eq!(
+        points,
+        [
+            "safe/load clients=8",
+            "safe/load clients=64",
+            "fast/load clients=8",
+            "fast/load clients=64"
+        ]
+    );
+    let point = &study.points[3];
+    assert_eq!(point.workloads[0].clients, 64);
+    assert_eq!(point.workloads[0].pace, Pace::Closed);
+    assert_eq!(point.workloads[0].protocol, Protocol::Prepared);
+    assert_eq!(point.workloads[0].to, "primary");
+    assert_eq!(point.topology.nodes[0].settings["synchronous_commit"], "off");
+    assert_eq!(point.data.variables["rows"], "1000000");
+    assert_eq!(point.rounds, 6);
+    assert_eq!(point.window_ms, 10_000);
+    let About::Value { value, expect } = &study.claims[0].about else { panic!() };
+    assert_eq!(expect.low(), 2.0);
+    let rows = [[30.0, 10.0], [8.0, 0.0]];
+    let values = value.evaluate(rows.iter().map(|row| row.as_slice()));
+    assert_eq!(values[0], 3.0);
+    assert!(!values[1].is_finite());
+    assert_eq!(value.references()[0].point, 2);
+    assert_eq!(value.references()[0].scope, "orders");
+}
+
+#[test]
+fn every_profile_has_its_own_size() {
+    assert_eq!(parse_in(OWN, Profile::Smoke).points[0].rounds, 1);
+    assert_eq!(parse_in(OWN, Profile::Smoke).points[0].warmup, Warmup::Fixed { ms: 500 });
+    assert_eq!(parse_in(OWN, Profile::Full).points[0].data.variables["rows"], "50000000");
+}
+
+/// The shape that later studies have, as the design sketches it, less what is not built yet.
+const SHAPES: &str = r#"
+question = "?"
+rounds = { smoke = 1, quick = 3, full = 6 }
+seed = 7
+[settings]
+shared_buffers = { smoke = "32MB", quick = "256MB", full = "2GB" }
+autovacuum = true
+[topologies.one.nodes]
+primary = { settings = { work_mem = "4MB", wal_level = "{level}" }, extensions = ["pg_prewarm"] }
+[topologies.two.nodes]
+primary = {}
+other = "postgres"
+[variants.plain]
+topology = "one"
+[variants.both]
+topology = "two"
+settings = { work_mem = "8MB" }
+override = { login = { protocol = "simple", to = "other" } }
+[workloads.login]
+script = [{ file = "orders.sql", weight = 3, syntax = "9.x" }]
+builtin = { name = "select-only", weight = 1 }
+session = { synchronous_commit = "{commit}" }
+protocol = "extended"
+[scenarios.composite]
+run = [{ workload = "login", commit = "on" }, { workload = "login", commit = "local", rate = 50 }]
+over = { level = ["replica", "logical"], clients = [4] }
+before = ["CHECKPOINT", "init.sql", { on = "primary", sql = "VACUUM FREEZE" }]
+warmup = "auto"
+warmup_max = "6s"
+window = "40s"
+generators = 2
+timeline = [
+  { at = "10s", kill = "primary" },
+  { at = "random(15s,20s)", start = "primary" },
+  { at = "30s", sql = "SELECT pg_switch_wal()" },
+]
+checks = ["counts"]
+unfit = "refuse"
+on_loss = "reconnect"
+[scenarios.only_full]
+run = ["login"]
+over = { commit = ["on"], level = ["replica"] }
+profiles = ["full"]
+[[claims]]
+says = "counts agree"
+every = "count_difference == 0 and failed < 10"
+kind = "invariant"
+trials = "both/*"
+[[claims]]
+value = "min(latency_p99_ms('both/composite/login-on', 'level=replica'), 5) / log(4)"
+expect = "0.5 .. 2"
+published = 0.927
+[[claims]]
+value = "tps('plain/only_full')"
+expect = "> 0"
+profiles = ["full"]
+"#;
+
+#[test]
+fn the_shapes_of_the_later_studies_are_read() {
+    let study = parse(SHAPES);
+    assert_eq!(study.points.len(), 4);
+    let point = &study.points[2];
+    assert_eq!(point.name.to_string(), "both/composite level=replica,clients=4");
+    assert_eq!(point.rounds, 3);
+    assert_eq!(point.warmup, Warmup::Auto { min_ms: 2_000, max_ms: 6_000 });
+    let names: Vec<&str> = point.workloads.iter().map(|w| w.name.as_str()).collect();
+    assert_eq!(names, ["login-on", "login-local-50"]);
+    assert_eq!(point.workloads[0].session["synchronous_commit"], "on");
+    assert_eq!(point.workloads[0].protocol, Protocol::Simple);
+    assert_eq!(point.workloads[0].to, "other");
+    assert_eq!(point.workloads[1].pace, Pace::Poisson(50.0));
+    assert_eq!(point.clients(), 8);
+    assert_eq!(point.before[1].sql, "CREATE TABLE orders (client int);\n");
+    let one = &study.points[1].topology.nodes[0];
+    assert_eq!(one.settings["wal_level"], "logical");
+    assert_eq!(one.settings["shared_buffers"], "256MB");
+    assert_eq!(one.settings["autovacuum"], "on");
+    assert_eq!(point.topology.nodes[1].settings["work_mem"], "8MB");
+    assert_eq!(study.claims.len(), 2);
+    let About::Every { condition, points } = &study.claims[0].about else { panic!() };
+    assert_eq!(points, &[2, 3]);
+    assert!(condition.is_true(&[0.0, 9.0]));
+    assert!(!condition.is_true(&[1.0, 9.0]));
+    assert_eq!(parse_in(SHAPES, Profile::Full).points.len(), 6);
+}
+
+#[test]
+fn a_plan_runs_every_point_once_a_round_in_an_order_that_its_seed_decides() {
+    let study = parse(SHAPES);
+    let plan = study.trials(None);
+    assert_eq!(plan.len(), 12);
+    for round in 1..=3 {
+        let mut points: Vec<usize> =
+            plan.iter().filter(|t| t.round == round).map(|t| t.point).collect();
+        points.sort_unstable();
+        assert_eq!(points, [0, 1, 2, 3]);
+    }
+    assert!(plan.iter().enumerate().all(|(i, trial)| trial.number == i + 1));
+    assert!(plan.iter().all(|trial| (15_000..=20_000).contains(&trial.at_ms[1])));
+    assert_eq!(plan, study.trials(None));
+    assert_ne!(plan, study.clone().with_seed(8).trials(None));
+    assert_eq!(study.trials(Some("plain/*level=logical*")).len(), 3);
+    let seeds = |round| plan.iter().filter(move |t| t.round == round).map(|t| t.seed);
+    assert!(seeds(1).all(|seed| seed == plan[0].seed));
+    assert_eq!(study.with_rounds(2).trials(None).len(), 8);
+}
+
+#[test]
+fn everything_that_is_wrong_is_pointed_at() {
+    let check = |from: &str, to: &str, expected: &str| {
+        assert!(OWN.contains(from), "{from}");
+        assert_eq!(problems(&OWN.replacen(from, to, 1)).trim_end(), expected);
+    };
+    check(
+        "question =",
+        "qestion =",
+        "`` a study has no question\n\
+         `qestion` a study has no field \"qestion\" (did you mean \"question\"?)",
+    );
+    check(
+        "script = \"orders.sql\"",
+        "script = \"order.sql\"\nclints = 8",
+        "`\"order.sql\"` unknown script file \"order.sql\" (did you mean \"orders.sql\"?)\n\
+         `clints` a workload has no field \"clints\" (did you mean \"clients\"?)",
+    );
+    check(
+        "run  = [\"orders\"]",
+        "run = [\"order\"]",
+        "`orders` no scenario runs workload \"orders\"\n\
+         `\"order\"` unknown workload \"order\" (did you mean \"orders\"?)",
+    );
+    check("[8, 64]", "[]", "`[]` axis \"clients\" has no values");
+    check("[8, 64]", "[8, 8]", "`8` axis \"clients\" has 8 twice");
+    check("[8, 64]", "[0, 64]", "`0` clients must be an integer from 1 to 524288");
+    check(
+        "clients = [8, 64]",
+        "client = [8, 64]",
+        "`client` axis \"client\" changes nothing (write {client} where its value belongs)",
+    );
+    check(
+        "rows   = { smoke = 10_000, quick = 1_000_000, full = 50_000_000 }",
+        "rows = { smoke = 1, full = 2 }",
+        "`{ smoke = 1, full = 2 }` no value for profile quick (add quick = …)",
+    );
+    check(
+        "expect = \">= 2.0\"",
+        "expect = \"about 2\"",
+        "`\"about 2\"` \"about 2\" is not an expectation \
+         (write \">= 0.9\", \"< 1\", \"== 0\" or \"0.95 .. 1.05\")",
+    );
+    check(
+        "synchronous_commit = \"on\"",
+        "a = \"{b}\"",
+        "`\"{b}\"` unknown axis \"b\" (there is clients)",
+    );
+    check(
+        "[scenarios.load]",
+        "[scenarios.load]\nwindow = 20\ntimeline = [{ at = \"99s\", kill = \"primery\" }, {}]",
+        "`20` window must be a duration, not an integer \
+         (write a number with a unit: 500ms, 20s, 2min, 1h)\n\
+         `\"99s\"` at: the window closes after 10 s (lengthen the window or move the action)\n\
+         `\"primery\"` unknown node \"primery\" (did you mean \"primary\"?)\n\
+         `{}` an action has no at\n\
+         `{}` an action without a verb \
+         (one of sql, checkpoint, stop, kill, pause, continue, start)",
+    );
+}
+
+#[test]
+fn a_claim_is_wrong_at_the_place_where_it_is_wrong() {
+    let claim = "tps('fast/load/orders', 'clients=8') / tps('safe/load/orders', 'clients=8')";
+    let check = |to: &str, expected: &str| {
+        assert_eq!(problems(&OWN.replacen(claim, to, 1)).trim_end(), expected);
+    };
+    check(
+        "tps('fast/lod', 'clients=8')",
+        "`tps('fast/lod', 'clients=8')` no trial of this profile runs \"fast/lod\"; \
+         did you mean \"fast/load\"?",
+    );
+    check(
+        "1 / tps('fast/load', 'clients=16')",
+        "`tps('fast/load', 'clients=16')` no trial of fast/load in this profile has clients=16",
+    );
+    check(
+        "tps('fast/load')",
+        "`tps('fast/load')` 2 trials fit, such as \"fast/load clients=8\" and \
+         \"fast/load clients=64\": name the axes",
+    );
+    check(
+        "tps('fast/load/order', 'clients=8')",
+        "`tps('fast/load/order', 'clients=8')` \"order\" is no part of fast/load clients=8; \
+         did you mean \"orders\"?",
+    );
+    check("tpss('a/b')", "`tpss` unknown metric \"tpss\" (did you mean \"tps\"?)");
+    check(
+        "1 + 1",
+        "`\"1 + 1\"` the expression speaks of no trial (ask for a metric: tps('variant/scenario'))",
+    );
+    check("tps(1)", "`tps(1)` tps speaks of a point: write tps('variant/scenario', 'axis=value')");
+    check("tps('fast/load', 'clients=8') /", "`/` unexpected end of input, expected expression");
+}
+
+#[test]
+fn broken_toml_is_pointed_at() {
+    assert_eq!(problems("question = \n[data").lines().count(), 2);
+    assert_eq!(
+        problems(""),
+        "`` a study has no question\n`` a study has at least one scenario (add [scenarios.NAME] with run = [\"WORKLOAD\"])\n"
+    );
+}
