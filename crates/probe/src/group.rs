@@ -114,7 +114,7 @@ struct Group {
     cpu_s: [f64; 2],
     switches: Switches,
     switches_of: HashMap<(u32, u64), Switches>,
-    io: Io,
+    io: Option<Io>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -122,7 +122,7 @@ struct Totals {
     started: u64,
     cpu_ns: u64,
     ticks: [u64; 2],
-    io: Io,
+    io: Option<Io>,
 }
 
 impl Group {
@@ -142,15 +142,19 @@ impl Group {
         }
         self.switches_of = switches_of;
         self.began = true;
-        vec![
+        let mut readings = vec![
             Reading::new(metric::GROUP_PROCESSES, "", self.members.len() as f64),
             Reading::new(metric::GROUP_CPU_USER, "", self.cpu_s[0]),
             Reading::new(metric::GROUP_CPU_SYSTEM, "", self.cpu_s[1]),
             Reading::new(metric::GROUP_CONTEXT_SWITCHES, "", self.switches.voluntary as f64),
             Reading::new(metric::GROUP_PREEMPTIONS, "", self.switches.involuntary as f64),
-            Reading::new(metric::GROUP_READ_BYTES, "", self.io.read_bytes as f64),
-            Reading::new(metric::GROUP_WRITE_BYTES, "", self.io.write_bytes as f64),
-        ]
+        ];
+        // Without the right to look, silence; not the claim that nothing was read.
+        if let Some(io) = self.io {
+            readings.push(Reading::new(metric::GROUP_READ_BYTES, "", io.read_bytes as f64));
+            readings.push(Reading::new(metric::GROUP_WRITE_BYTES, "", io.write_bytes as f64));
+        }
+        readings
     }
 
     fn account(&mut self, root: u32, usage: &Usage) {
@@ -167,8 +171,12 @@ impl Group {
         let cpu_s = now.cpu_ns.saturating_sub(before.cpu_ns) as f64 / 1e9;
         self.cpu_s[0] += cpu_s * user_share;
         self.cpu_s[1] += cpu_s * (1.0 - user_share);
-        self.io.read_bytes += now.io.read_bytes.saturating_sub(before.io.read_bytes);
-        self.io.write_bytes += now.io.write_bytes.saturating_sub(before.io.write_bytes);
+        if let Some(now) = now.io {
+            let before = before.io.unwrap_or_default();
+            let io = self.io.get_or_insert_default();
+            io.read_bytes += now.read_bytes.saturating_sub(before.read_bytes);
+            io.write_bytes += now.write_bytes.saturating_sub(before.write_bytes);
+        }
         self.totals.insert(root, now.at_least(before));
     }
 
@@ -201,10 +209,7 @@ impl Totals {
             started: self.started,
             cpu_ns: self.cpu_ns.max(before.cpu_ns),
             ticks: [0, 1].map(|mode| self.ticks[mode].max(before.ticks[mode])),
-            io: Io {
-                read_bytes: self.io.read_bytes.max(before.io.read_bytes),
-                write_bytes: self.io.write_bytes.max(before.io.write_bytes),
-            },
+            io: self.io.map(|io| io.at_least(before.io.unwrap_or_default())),
         }
     }
 }
@@ -221,10 +226,7 @@ struct Usage {
 impl Usage {
     fn totals(&self) -> Totals {
         let ios = self.members.iter().filter_map(|member| Io::read(member.pid));
-        let io = ios.fold(Io::default(), |sum, one| Io {
-            read_bytes: sum.read_bytes + one.read_bytes,
-            write_bytes: sum.write_bytes + one.write_bytes,
-        });
+        let io = ios.reduce(Io::plus);
         Totals { started: self.started, cpu_ns: self.cpu_ns, ticks: self.ticks, io }
     }
 }

@@ -1,5 +1,6 @@
 //! What the servers and the machine did, second by second.
 mod group;
+mod log;
 mod machine;
 mod metric;
 mod pace;

@@ -108,6 +108,20 @@ impl Io {
         })
     }
 
+    pub(crate) fn plus(self, other: Io) -> Io {
+        Io {
+            read_bytes: self.read_bytes + other.read_bytes,
+            write_bytes: self.write_bytes + other.write_bytes,
+        }
+    }
+
+    pub(crate) fn at_least(self, other: Io) -> Io {
+        Io {
+            read_bytes: self.read_bytes.max(other.read_bytes),
+            write_bytes: self.write_bytes.max(other.write_bytes),
+        }
+    }
+
     pub(crate) fn read(pid: u32) -> Option<Io> {
         Io::parse(&fs::read_to_string(format!("/proc/{pid}/io")).ok()?)
     }

@@ -1,0 +1,14 @@
+//! The server's log as marks on the timeline.
+//!
+//! [`Follower`] reads what the logging collector appends, [`json`] and [`csv`] turn its records
+//! into entries, [`Chronicle`] turns entries into marks. Only the follower touches files.
+
+mod chronicle;
+mod csv;
+mod entry;
+mod follower;
+mod json;
+
+pub(crate) use chronicle::Chronicle;
+pub(crate) use entry::{Entry, WallClock};
+pub(crate) use follower::Follower;
