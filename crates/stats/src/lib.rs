@@ -4,15 +4,20 @@
 //! randomness (what resamples takes a seed). Nothing here panics on empty, constant, NaN or
 //! infinite input; where no answer exists, the answer is `None` or an error that says why.
 //!
-//! Reading order: what one trial yields ([`Latency`], [`Moments`], [`hdr_log`]); what several
-//! rounds say ([`sample`], [`Interval`] and the modules that make one); what that proves
-//! ([`Expectation`], [`equivalence`], [`holm()`], [`resolution`], [`failure_rate`]); how it is drawn
-//! ([`lttb()`]).
+//! Reading order: what one trial yields ([`Latency`], [`Moments`], [`hdr_log`], [`steady`]); what
+//! several rounds say ([`sample`], [`Interval`] and the modules that make one); what that proves
+//! ([`Expectation`], [`equivalence`], [`holm()`], [`resolution`], [`failure_rate`]); how it grows
+//! and is drawn ([`usl`], [`lttb()`]).
 
 mod latency;
 mod moments;
 
 pub mod hdr_log;
+
+pub mod steady;
+
+mod mser;
+mod theil_sen;
 
 pub mod sample;
 
@@ -35,6 +40,9 @@ pub mod resolution;
 
 mod holm;
 
+pub mod usl;
+
+mod least_squares;
 mod lttb;
 
 mod hdr_payload;
@@ -48,3 +56,6 @@ pub use lttb::lttb;
 pub use moments::Moments;
 pub use prng::Prng;
 pub use resample::{RESAMPLES, Resamples};
+pub use steady::{SteadyState, Unsteady, steady_state};
+pub use theil_sen::{Slope, theil_sen};
+pub use usl::Usl;
