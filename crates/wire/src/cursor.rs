@@ -19,10 +19,7 @@ impl<'a> Cursor<'a> {
     }
 
     pub(crate) fn malformed(&self, reason: &'static str) -> ProtocolError {
-        ProtocolError::Malformed {
-            tag: self.tag,
-            reason,
-        }
+        ProtocolError::Malformed { tag: self.tag, reason }
     }
 
     pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], ProtocolError> {
@@ -83,10 +80,6 @@ impl<'a> Cursor<'a> {
     }
 
     pub(crate) fn end(&self) -> Result<(), ProtocolError> {
-        if self.rest.is_empty() {
-            Ok(())
-        } else {
-            Err(self.malformed("it has bytes left over"))
-        }
+        if self.rest.is_empty() { Ok(()) } else { Err(self.malformed("it has bytes left over")) }
     }
 }

@@ -119,13 +119,7 @@ mod tests {
     fn whole_frames_only() {
         let input = b"Z\0\0\0\x05IC\0\0\0\x0dSELECT 1\0";
         let first = next(input).unwrap().unwrap();
-        assert_eq!(
-            first,
-            Frame {
-                tag: b'Z',
-                body: b"I"
-            }
-        );
+        assert_eq!(first, Frame { tag: b'Z', body: b"I" });
         let second = &input[first.total_bytes()..];
         assert_eq!(next(second).unwrap().unwrap().body, b"SELECT 1\0");
         for cut in 0..second.len() {

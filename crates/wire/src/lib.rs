@@ -15,6 +15,7 @@
 
 pub mod auth;
 pub mod backend;
+pub mod conninfo;
 pub mod frame;
 pub mod frontend;
 pub mod protocol_error;

@@ -65,17 +65,11 @@ mod tests {
             "the server sent a message of unknown type 0x00",
         );
         check(
-            ProtocolError::Length {
-                tag: b'Z',
-                length: 9,
-            },
+            ProtocolError::Length { tag: b'Z', length: 9 },
             "the server sent a ReadyForQuery message (\"Z\") that claims 9 bytes, which cannot be",
         );
         check(
-            ProtocolError::Malformed {
-                tag: b'K',
-                reason: "it ends too early",
-            },
+            ProtocolError::Malformed { tag: b'K', reason: "it ends too early" },
             "the server sent a malformed BackendKeyData message (\"K\"): it ends too early",
         );
     }

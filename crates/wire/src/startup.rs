@@ -79,13 +79,7 @@ impl Startup {
     ) -> Result<Self, StartupError> {
         frontend::startup(output, login.protocol, login.parameters())?;
         let session = Session::new(login.protocol);
-        Ok(Self {
-            login,
-            channel,
-            nonce,
-            phase: Phase::Begun,
-            session,
-        })
+        Ok(Self { login, channel, nonce, phase: Phase::Begun, session })
     }
 
     /// Takes whole messages from `input` and appends the answers to `output`.
@@ -105,17 +99,11 @@ impl Startup {
                 return Err(StartupError::OldServer(text));
             }
             let Some(frame) = frame::next(rest)? else {
-                return Ok(Progress {
-                    consumed,
-                    session: None,
-                });
+                return Ok(Progress { consumed, session: None });
             };
             consumed += frame.total_bytes();
             if let Some(session) = self.message(frame, keys, output)? {
-                return Ok(Progress {
-                    consumed,
-                    session: Some(session),
-                });
+                return Ok(Progress { consumed, session: Some(session) });
             }
         }
     }
@@ -129,13 +117,8 @@ impl Startup {
             && header[0] == tag::ERROR_RESPONSE
             && !(8..=30_000).contains(&length);
         bare.then(|| {
-            let text = input[1..]
-                .split(|byte| *byte == 0)
-                .next()
-                .unwrap_or_default();
-            String::from_utf8_lossy(&text[..text.len().min(1000)])
-                .trim_end()
-                .to_owned()
+            let text = input[1..].split(|byte| *byte == 0).next().unwrap_or_default();
+            String::from_utf8_lossy(&text[..text.len().min(1000)]).trim_end().to_owned()
         })
     }
 
@@ -169,9 +152,7 @@ impl Startup {
                 return Ok(Some(std::mem::replace(&mut self.session, empty)));
             }
             _ => {
-                return Err(StartupError::Unexpected {
-                    name: backend::name(frame.tag),
-                });
+                return Err(StartupError::Unexpected { name: backend::name(frame.tag) });
             }
         }
         Ok(None)
@@ -179,17 +160,9 @@ impl Startup {
 
     fn notice(&mut self, notice: ErrorResponse<'_>) -> Result<(), StartupError> {
         self.session.notices.push(notice.to_owned());
-        let bytes: usize = self
-            .session
-            .notices
-            .iter()
-            .map(|notice| notice.message.len() + 64)
-            .sum();
-        if bytes > REPORTED_BYTES_LIMIT {
-            Err(StartupError::TooMuchReported)
-        } else {
-            Ok(())
-        }
+        let bytes: usize =
+            self.session.notices.iter().map(|notice| notice.message.len() + 64).sum();
+        if bytes > REPORTED_BYTES_LIMIT { Err(StartupError::TooMuchReported) } else { Ok(()) }
     }
 
     fn negotiate(
@@ -200,16 +173,10 @@ impl Startup {
         let least = self.login.least_protocol;
         if answer.unknown_options().next().is_some() {
             let names = answer.unknown_options().map(String::from_utf8_lossy);
-            return Err(StartupError::UnknownOptions(
-                names.collect::<Vec<_>>().join(", "),
-            ));
+            return Err(StartupError::UnknownOptions(names.collect::<Vec<_>>().join(", ")));
         }
         if answer.newest > asked || answer.newest < least || answer.newest < ProtocolVersion::V3_0 {
-            return Err(StartupError::Version {
-                asked,
-                least,
-                newest: answer.newest,
-            });
+            return Err(StartupError::Version { asked, least, newest: answer.newest });
         }
         self.session.protocol = answer.newest;
         Ok(())
@@ -299,9 +266,7 @@ impl Startup {
     fn fresh(&self) -> Result<(), StartupError> {
         match self.phase {
             Phase::Begun => Ok(()),
-            _ => Err(StartupError::Unexpected {
-                name: "second authentication request",
-            }),
+            _ => Err(StartupError::Unexpected { name: "second authentication request" }),
         }
     }
 
@@ -312,9 +277,7 @@ impl Startup {
     fn scram(&mut self) -> Result<&mut Scram, StartupError> {
         match &mut self.phase {
             Phase::Sasl(scram) => Ok(scram),
-            _ => Err(StartupError::Unexpected {
-                name: "SASL message before SASL began",
-            }),
+            _ => Err(StartupError::Unexpected { name: "SASL message before SASL began" }),
         }
     }
 
@@ -323,9 +286,11 @@ impl Startup {
         let offers = |name: &[u8]| offered.iter().any(|mechanism| mechanism == name);
         let policy = self.login.channel_binding;
         let hash = match &self.channel {
-            Channel::Tls {
-                server_end_point: Some(hash),
-            } if policy != ChannelBindingPolicy::Disable => Some(hash),
+            Channel::Tls { server_end_point: Some(hash) }
+                if policy != ChannelBindingPolicy::Disable =>
+            {
+                Some(hash)
+            }
             _ => None,
         };
         match hash {
@@ -342,11 +307,7 @@ impl Startup {
                 }))
             }
             _ if !offers(b"SCRAM-SHA-256") => Err(StartupError::NoMechanism(
-                offered
-                    .iter()
-                    .map(String::from_utf8_lossy)
-                    .collect::<Vec<_>>()
-                    .join(", "),
+                offered.iter().map(String::from_utf8_lossy).collect::<Vec<_>>().join(", "),
             )),
             Some(_) => Ok(ChannelBinding::NotOffered),
             None => Ok(ChannelBinding::Unsupported),
@@ -362,11 +323,7 @@ impl Startup {
             _ => (None, "unknown"),
         };
         let refusal = method.and_then(|method| {
-            self.permit(
-                method,
-                "server requested an authentication method that is ruled out",
-            )
-            .err()
+            self.permit(method, "server requested an authentication method that is ruled out").err()
         });
         refusal.unwrap_or(StartupError::UnsupportedMethod { name, code })
     }

@@ -29,14 +29,8 @@ pub enum SslMode {
 }
 
 impl SslMode {
-    const ALL: [Self; 6] = [
-        Self::Disable,
-        Self::Allow,
-        Self::Prefer,
-        Self::Require,
-        Self::VerifyCa,
-        Self::VerifyFull,
-    ];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Disable, Self::Allow, Self::Prefer, Self::Require, Self::VerifyCa, Self::VerifyFull];
 
     /// The name in a conninfo string.
     pub fn name(self) -> &'static str {
@@ -86,10 +80,7 @@ impl FromStr for SslMode {
         Self::ALL
             .into_iter()
             .find(|mode| mode.name() == text)
-            .ok_or_else(|| InvalidValue {
-                keyword: "sslmode",
-                value: text.to_owned(),
-            })
+            .ok_or_else(|| InvalidValue { keyword: "sslmode", value: text.to_owned() })
     }
 }
 
@@ -170,11 +161,7 @@ pub fn answer(attempt: Attempt, input: &[u8]) -> Result<Option<Answer>, Negotiat
         b'E' => return Err(NegotiationError::ErrorResponse),
         other => return Err(NegotiationError::Invalid(other)),
     };
-    if rest.is_empty() {
-        Ok(Some(answer))
-    } else {
-        Err(NegotiationError::Stuffed)
-    }
+    if rest.is_empty() { Ok(Some(answer)) } else { Err(NegotiationError::Stuffed) }
 }
 
 #[cfg(test)]
@@ -212,30 +199,10 @@ mod tests {
         check(Attempt::Tls, b"", "None");
         check(Attempt::Tls, b"S", "Some(Handshake)");
         check(Attempt::TlsOrPlain, b"N", "Some(Plain)");
-        check(
-            Attempt::Tls,
-            b"N",
-            "server does not support SSL, but SSL was required",
-        );
-        check(
-            Attempt::Tls,
-            b"SE",
-            "received unencrypted data after SSL response",
-        );
-        check(
-            Attempt::TlsOrPlain,
-            b"NR",
-            "received unencrypted data after SSL response",
-        );
-        check(
-            Attempt::Tls,
-            b"E\0\0",
-            "server sent an error response during SSL exchange",
-        );
-        check(
-            Attempt::Tls,
-            b"H",
-            "received invalid response to SSL negotiation: \"H\"",
-        );
+        check(Attempt::Tls, b"N", "server does not support SSL, but SSL was required");
+        check(Attempt::Tls, b"SE", "received unencrypted data after SSL response");
+        check(Attempt::TlsOrPlain, b"NR", "received unencrypted data after SSL response");
+        check(Attempt::Tls, b"E\0\0", "server sent an error response during SSL exchange");
+        check(Attempt::Tls, b"H", "received invalid response to SSL negotiation: \"H\"");
     }
 }

@@ -34,11 +34,7 @@ impl KeyCache {
         if self.keys.len() >= ENTRIES_LIMIT {
             self.keys.clear();
         }
-        let given = Given {
-            password: password.to_owned(),
-            salt: salt.to_vec(),
-            iterations,
-        };
+        let given = Given { password: password.to_owned(), salt: salt.to_vec(), iterations };
         let derive = || Arc::new(ScramKeys::derive(password, salt, iterations));
         Arc::clone(self.keys.entry(given).or_insert_with(derive))
     }

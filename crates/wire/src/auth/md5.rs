@@ -5,16 +5,8 @@ use ::md5::{Digest, Md5};
 /// The answer to an MD5 request: `md5` and the hexadecimal digest of the digest of password and
 /// user, salted. (PostgreSQL manual, "Message Flow", AuthenticationMD5Password.)
 pub fn md5_password(user: &str, password: &str, salt: [u8; 4]) -> String {
-    let stored = hexadecimal(
-        &Md5::new()
-            .chain_update(password)
-            .chain_update(user)
-            .finalize(),
-    );
-    let salted = Md5::new()
-        .chain_update(stored)
-        .chain_update(salt)
-        .finalize();
+    let stored = hexadecimal(&Md5::new().chain_update(password).chain_update(user).finalize());
+    let salted = Md5::new().chain_update(stored).chain_update(salt).finalize();
     format!("md5{}", hexadecimal(&salted))
 }
 

@@ -23,14 +23,8 @@ pub enum Method {
 }
 
 impl Method {
-    const ALL: [Self; 6] = [
-        Self::None,
-        Self::Password,
-        Self::Md5,
-        Self::ScramSha256,
-        Self::Gss,
-        Self::Sspi,
-    ];
+    const ALL: [Self; 6] =
+        [Self::None, Self::Password, Self::Md5, Self::ScramSha256, Self::Gss, Self::Sspi];
 
     /// The name in `require_auth`.
     pub fn name(self) -> &'static str {
@@ -124,11 +118,7 @@ impl FromStr for Methods {
             }
             named |= method.bit();
         }
-        Ok(Self(if negative {
-            Self::ANY.0 & !named
-        } else {
-            named
-        }))
+        Ok(Self(if negative { Self::ANY.0 & !named } else { named }))
     }
 }
 
@@ -150,17 +140,11 @@ mod tests {
         check("!password,!none", "md5,scram-sha-256,gss,sspi");
         check("md6", "invalid require_auth value: \"md6\"");
         check("md5,", "invalid require_auth value: \"\"");
-        check(
-            "md5,md5",
-            "require_auth method \"md5\" is specified more than once",
-        );
+        check("md5,md5", "require_auth method \"md5\" is specified more than once");
         check(
             "md5,!none",
             "negative require_auth method \"none\" cannot be mixed with non-negative methods",
         );
-        check(
-            "!md5,none",
-            "require_auth method \"none\" cannot be mixed with negative methods",
-        );
+        check("!md5,none", "require_auth method \"none\" cannot be mixed with negative methods");
     }
 }

@@ -105,11 +105,7 @@ pub enum ScramStep {
 impl Scram {
     /// A new exchange.
     pub fn begin(nonce: Nonce, binding: ChannelBinding) -> Self {
-        Self {
-            binding,
-            nonce: STANDARD.encode(nonce.0),
-            step: ScramStep::AwaitsChallenge,
-        }
+        Self { binding, nonce: STANDARD.encode(nonce.0), step: ScramStep::AwaitsChallenge }
     }
 
     /// The mechanism to name.
@@ -148,13 +144,7 @@ impl Scram {
         let keys = cache.keys(password, &parsed.salt, parsed.iterations);
         let mut last = format!("c={},r={}", self.binding.encoded(), parsed.nonce);
         let first_bare = self.first_bare();
-        let signed = [
-            first_bare.as_bytes(),
-            b",",
-            challenge,
-            b",",
-            last.as_bytes(),
-        ];
+        let signed = [first_bare.as_bytes(), b",", challenge, b",", last.as_bytes()];
         let mut proof = hmac(&keys.stored_key, &signed);
         for (proof, key) in proof.iter_mut().zip(keys.client_key) {
             *proof ^= key;
@@ -214,9 +204,8 @@ impl<'a> Challenge<'a> {
         };
         let nonce = part("r=", "it holds no nonce where one belongs")?;
         let salt = part("s=", "it holds no salt where one belongs")?;
-        let salt = STANDARD
-            .decode(salt)
-            .map_err(|_| ScramError::Malformed("its salt is not base64"))?;
+        let salt =
+            STANDARD.decode(salt).map_err(|_| ScramError::Malformed("its salt is not base64"))?;
         let asked = part("i=", "it holds no iteration count where one belongs")?;
         let malformed = ScramError::Malformed("its iteration count is not a positive number");
         if asked.is_empty() || !asked.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -225,11 +214,9 @@ impl<'a> Challenge<'a> {
         let asked: u64 = asked.parse().unwrap_or(u64::MAX);
         match u32::try_from(asked) {
             Ok(0) => Err(malformed),
-            Ok(iterations) if iterations <= ITERATIONS_LIMIT => Ok(Self {
-                nonce,
-                salt,
-                iterations,
-            }),
+            Ok(iterations) if iterations <= ITERATIONS_LIMIT => {
+                Ok(Self { nonce, salt, iterations })
+            }
             _ => Err(ScramError::TooManyIterations { asked }),
         }
     }

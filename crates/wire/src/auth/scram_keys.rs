@@ -55,12 +55,7 @@ fn hi(password: &[u8], salt: &[u8], iterations: u32) -> [u8; 32] {
     let mut previous: [u8; 32] = first.finalize().into_bytes().into();
     let mut result = previous;
     for _ in 1..iterations {
-        previous = keyed
-            .clone()
-            .chain_update(previous)
-            .finalize()
-            .into_bytes()
-            .into();
+        previous = keyed.clone().chain_update(previous).finalize().into_bytes().into();
         for (result, previous) in result.iter_mut().zip(previous) {
             *result ^= previous;
         }
@@ -100,9 +95,6 @@ mod tests {
 
     #[test]
     fn keys_stay_out_of_logs() {
-        assert_eq!(
-            format!("{:?}", ScramKeys::derive("x", b"salt", 1)),
-            "ScramKeys(…)"
-        );
+        assert_eq!(format!("{:?}", ScramKeys::derive("x", b"salt", 1)), "ScramKeys(…)");
     }
 }

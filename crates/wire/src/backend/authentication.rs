@@ -33,9 +33,7 @@ impl<'a> Authentication<'a> {
         Ok(match body.i32()? {
             0 => Self::Ok,
             3 => Self::CleartextPassword,
-            5 => Self::Md5Password {
-                salt: body.array()?,
-            },
+            5 => Self::Md5Password { salt: body.array()? },
             10 => Self::Sasl(Mechanisms::parse(body)?),
             11 => Self::SaslContinue(body.bytes(body.rest().len())?),
             12 => Self::SaslFinal(body.bytes(body.rest().len())?),
@@ -60,8 +58,6 @@ impl<'a> Mechanisms<'a> {
 
     /// The names, one by one.
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        self.0
-            .split(|byte| *byte == 0)
-            .take_while(|name| !name.is_empty())
+        self.0.split(|byte| *byte == 0).take_while(|name| !name.is_empty())
     }
 }

@@ -26,10 +26,7 @@ impl<'a> BackendKeyData<'a> {
 
     /// An owned copy, to be kept for as long as the session lives.
     pub fn to_owned(&self) -> BackendKey {
-        BackendKey {
-            pid: self.pid,
-            key: CancelKey::new(self.key),
-        }
+        BackendKey { pid: self.pid, key: CancelKey::new(self.key) }
     }
 }
 

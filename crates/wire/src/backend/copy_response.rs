@@ -15,16 +15,11 @@ impl<'a> CopyResponse<'a> {
     pub(super) fn parse(body: &mut Cursor<'a>) -> Result<Self, ProtocolError> {
         let format = body.byte()?;
         let count = body.u16()?;
-        Ok(Self {
-            format,
-            columns: body.bytes(usize::from(count) * 2)?,
-        })
+        Ok(Self { format, columns: body.bytes(usize::from(count) * 2)? })
     }
 
     /// The format code of each column.
     pub fn column_formats(&self) -> impl ExactSizeIterator<Item = u16> + use<'a> {
-        self.columns
-            .chunks_exact(2)
-            .map(|two| u16::from_be_bytes([two[0], two[1]]))
+        self.columns.chunks_exact(2).map(|two| u16::from_be_bytes([two[0], two[1]]))
     }
 }

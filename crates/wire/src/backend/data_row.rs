@@ -22,10 +22,7 @@ impl<'a> DataRow<'a> {
 
     /// The values from left to right; `None` is NULL.
     pub fn columns(&self) -> Columns<'a> {
-        Columns {
-            left: self.columns,
-            rest: self.values,
-        }
+        Columns { left: self.columns, rest: self.values }
     }
 }
 

@@ -38,23 +38,18 @@ impl<'a> ErrorResponse<'a> {
 
     /// The field with this letter, as sent.
     pub fn field(&self, code: u8) -> Option<&'a [u8]> {
-        self.fields()
-            .find(|(letter, _)| *letter == code)
-            .map(|(_, value)| value)
+        self.fields().find(|(letter, _)| *letter == code).map(|(_, value)| value)
     }
 
     /// `ERROR`, `FATAL`, `PANIC`, `WARNING`, `NOTICE` …, never translated where the server sends it
     /// (9.6 and later).
     pub fn severity(&self) -> Cow<'a, str> {
-        self.text(b'V')
-            .or_else(|| self.text(b'S'))
-            .unwrap_or_default()
+        self.text(b'V').or_else(|| self.text(b'S')).unwrap_or_default()
     }
 
     /// The SQLSTATE; [`SqlState::UNKNOWN`] where there is none.
     pub fn sql_state(&self) -> SqlState {
-        self.field(b'C')
-            .map_or(SqlState::UNKNOWN, SqlState::from_bytes)
+        self.field(b'C').map_or(SqlState::UNKNOWN, SqlState::from_bytes)
     }
 
     /// The message: one line.
@@ -148,11 +143,9 @@ pub struct ServerError {
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:  {}", self.severity, self.message)?;
-        for (label, value) in [
-            ("DETAIL", &self.detail),
-            ("HINT", &self.hint),
-            ("CONTEXT", &self.context),
-        ] {
+        for (label, value) in
+            [("DETAIL", &self.detail), ("HINT", &self.hint), ("CONTEXT", &self.context)]
+        {
             if let Some(value) = value {
                 write!(f, "\n{label}:  {value}")?;
             }

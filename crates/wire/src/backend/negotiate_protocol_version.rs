@@ -25,8 +25,6 @@ impl<'a> NegotiateProtocolVersion<'a> {
     /// The names of the protocol options (`_pq_.…`) that the server did not know.
     pub fn unknown_options(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let whole = self.options.strip_suffix(b"\0");
-        whole
-            .into_iter()
-            .flat_map(|names| names.split(|byte| *byte == 0))
+        whole.into_iter().flat_map(|names| names.split(|byte| *byte == 0))
     }
 }

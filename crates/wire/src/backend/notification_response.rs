@@ -16,10 +16,6 @@ pub struct NotificationResponse<'a> {
 
 impl<'a> NotificationResponse<'a> {
     pub(super) fn parse(body: &mut Cursor<'a>) -> Result<Self, ProtocolError> {
-        Ok(Self {
-            pid: body.i32()?,
-            channel: body.text()?,
-            payload: body.text()?,
-        })
+        Ok(Self { pid: body.i32()?, channel: body.text()?, payload: body.text()? })
     }
 }

@@ -12,9 +12,7 @@ pub struct ParameterDescription<'a> {
 impl<'a> ParameterDescription<'a> {
     pub(super) fn parse(body: &mut Cursor<'a>) -> Result<Self, ProtocolError> {
         let count = body.u16()?;
-        Ok(Self {
-            types: body.bytes(usize::from(count) * 4)?,
-        })
+        Ok(Self { types: body.bytes(usize::from(count) * 4)? })
     }
 
     /// The OID of each parameter's type.

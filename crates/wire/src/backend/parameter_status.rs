@@ -14,9 +14,6 @@ pub struct ParameterStatus<'a> {
 
 impl<'a> ParameterStatus<'a> {
     pub(super) fn parse(body: &mut Cursor<'a>) -> Result<Self, ProtocolError> {
-        Ok(Self {
-            name: body.text()?,
-            value: body.text()?,
-        })
+        Ok(Self { name: body.text()?, value: body.text()? })
     }
 }

@@ -22,10 +22,7 @@ impl<'a> RowDescription<'a> {
 
     /// The columns from left to right.
     pub fn fields(&self) -> Fields<'a> {
-        Fields {
-            left: self.count,
-            rest: self.fields,
-        }
+        Fields { left: self.count, rest: self.fields }
     }
 
     /// The columns' names from left to right.

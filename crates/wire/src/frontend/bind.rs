@@ -41,11 +41,7 @@ impl<'a> Bind<'a> {
         // No format codes: every parameter is text. Then the number of parameters.
         message.bytes(&[0; 4]);
         let count_at = message.out().len() - 2;
-        Ok(Self {
-            message,
-            count_at,
-            count: 0,
-        })
+        Ok(Self { message, count_at, count: 0 })
     }
 
     /// The next parameter.

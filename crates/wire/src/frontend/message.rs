@@ -28,26 +28,14 @@ impl<'a> Builder<'a> {
     pub(super) fn begin(out: &'a mut Vec<u8>, name: &'static str, tag: u8) -> Self {
         let begin = out.len();
         out.extend_from_slice(&[tag, 0, 0, 0, 0]);
-        Self {
-            out,
-            length_at: begin + 1,
-            begin,
-            name,
-            state: State::Open,
-        }
+        Self { out, length_at: begin + 1, begin, name, state: State::Open }
     }
 
     /// A message of the time before a session exists: it has no type byte.
     pub(super) fn begin_untagged(out: &'a mut Vec<u8>, name: &'static str) -> Self {
         let begin = out.len();
         out.extend_from_slice(&[0; 4]);
-        Self {
-            out,
-            length_at: begin,
-            begin,
-            name,
-            state: State::Open,
-        }
+        Self { out, length_at: begin, begin, name, state: State::Open }
     }
 
     #[inline]

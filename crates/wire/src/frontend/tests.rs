@@ -41,18 +41,12 @@ fn the_tail_of_an_execution_is_the_three_messages() {
         sync(out);
     });
     assert_eq!(tail, parts);
-    assert_eq!(
-        written(execute_all),
-        written(|out| execute(out, b"", 0).unwrap())
-    );
+    assert_eq!(written(execute_all), written(|out| execute(out, b"", 0).unwrap()));
 }
 
 #[test]
 fn messages_byte_for_byte() {
-    check(
-        |out| query(out, b"SELECT 1").unwrap(),
-        r"Q\x00\x00\x00\rSELECT 1\x00",
-    );
+    check(|out| query(out, b"SELECT 1").unwrap(), r"Q\x00\x00\x00\rSELECT 1\x00");
     check(
         |out| parse(out, b"P_1", b"SELECT $1", &[23]).unwrap(),
         r"P\x00\x00\x00\x18P_1\x00SELECT $1\x00\x00\x01\x00\x00\x00\x17",
@@ -61,41 +55,20 @@ fn messages_byte_for_byte() {
         |out| bind(out, b"p", b"s", [None, Some(&b""[..])]).unwrap(),
         r"B\x00\x00\x00\x18p\x00s\x00\x00\x00\x00\x02\xff\xff\xff\xff\x00\x00\x00\x00\x00\x01\x00\x00",
     );
-    check(
-        |out| describe(out, Target::Statement, b"s").unwrap(),
-        r"D\x00\x00\x00\x07Ss\x00",
-    );
-    check(
-        |out| close(out, Target::Portal, b"p").unwrap(),
-        r"C\x00\x00\x00\x07Pp\x00",
-    );
-    check(
-        |out| execute(out, b"p", 5).unwrap(),
-        r"E\x00\x00\x00\np\x00\x00\x00\x00\x05",
-    );
+    check(|out| describe(out, Target::Statement, b"s").unwrap(), r"D\x00\x00\x00\x07Ss\x00");
+    check(|out| close(out, Target::Portal, b"p").unwrap(), r"C\x00\x00\x00\x07Pp\x00");
+    check(|out| execute(out, b"p", 5).unwrap(), r"E\x00\x00\x00\np\x00\x00\x00\x00\x05");
     check(flush, r"H\x00\x00\x00\x04");
     check(terminate, r"X\x00\x00\x00\x04");
-    check(
-        |out| password(out, b"secret").unwrap(),
-        r"p\x00\x00\x00\x0bsecret\x00",
-    );
+    check(|out| password(out, b"secret").unwrap(), r"p\x00\x00\x00\x0bsecret\x00");
     check(
         |out| sasl_initial_response(out, b"M", b"n,,").unwrap(),
         r"p\x00\x00\x00\rM\x00\x00\x00\x00\x03n,,",
     );
-    check(
-        |out| sasl_response(out, b"c=biws").unwrap(),
-        r"p\x00\x00\x00\nc=biws",
-    );
-    check(
-        |out| copy_data(out, b"1\n").unwrap(),
-        r"d\x00\x00\x00\x061\n",
-    );
+    check(|out| sasl_response(out, b"c=biws").unwrap(), r"p\x00\x00\x00\nc=biws");
+    check(|out| copy_data(out, b"1\n").unwrap(), r"d\x00\x00\x00\x061\n");
     check(copy_done, r"c\x00\x00\x00\x04");
-    check(
-        |out| copy_fail(out, b"no").unwrap(),
-        r"f\x00\x00\x00\x07no\x00",
-    );
+    check(|out| copy_fail(out, b"no").unwrap(), r"f\x00\x00\x00\x07no\x00");
     check(ssl_request, r"\x00\x00\x00\x08\x04\xd2\x16/");
     check(
         |out| startup(out, ProtocolVersion::V3_0, [("user", "u")]).unwrap(),

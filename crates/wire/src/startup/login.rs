@@ -55,25 +55,15 @@ impl Login {
 
     /// The parameters of the start-up message.
     pub(super) fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
-        let database = self
-            .database
-            .as_deref()
-            .map(|database| ("database", database));
-        let settings = self
-            .settings
-            .iter()
-            .map(|(name, value)| (&**name, &**value));
+        let database = self.database.as_deref().map(|database| ("database", database));
+        let settings = self.settings.iter().map(|(name, value)| (&**name, &**value));
         // A server takes an empty name for the end of the list.
         let settings = settings.filter(|(name, _)| !name.is_empty());
-        std::iter::once(("user", &*self.user))
-            .chain(database)
-            .chain(settings)
+        std::iter::once(("user", &*self.user)).chain(database).chain(settings)
     }
 
     pub(super) fn password(&self) -> Option<&str> {
-        self.password
-            .as_deref()
-            .filter(|password| !password.is_empty())
+        self.password.as_deref().filter(|password| !password.is_empty())
     }
 }
 

@@ -42,10 +42,7 @@ pub struct Parameters {
 impl Parameters {
     /// The value that was reported last for `name`.
     pub fn value(&self, name: &str) -> Option<&str> {
-        self.iter()
-            .filter(|(reported, _)| *reported == name)
-            .last()
-            .map(|(_, value)| value)
+        self.iter().filter(|(reported, _)| *reported == name).last().map(|(_, value)| value)
     }
 
     /// Names and values, in the order reported.
@@ -57,12 +54,8 @@ impl Parameters {
     /// The server's version as `server_version_num` has it: 150018 for 15.18, 90624 for 9.6.24.
     pub fn server_version_num(&self) -> Option<u32> {
         let reported = self.value("server_version")?;
-        let numbers = reported
-            .split(|c: char| !c.is_ascii_digit() && c != '.')
-            .next()?;
-        let mut numbers = numbers
-            .split('.')
-            .map(|number| number.parse::<u32>().unwrap_or(0));
+        let numbers = reported.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
+        let mut numbers = numbers.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
         let major = numbers.next().filter(|major| (1..1000).contains(major))?;
         let mut minor = || numbers.next().unwrap_or(0).min(99);
         Some(if major >= 10 {
@@ -70,6 +63,16 @@ impl Parameters {
         } else {
             major * 10_000 + minor() * 100 + minor()
         })
+    }
+
+    /// What a server that reports these pairs would leave behind.
+    #[cfg(test)]
+    pub(crate) fn reported(pairs: &[(&str, &str)]) -> Self {
+        let mut parameters = Self::default();
+        for (name, value) in pairs {
+            parameters.set(name.as_bytes(), value.as_bytes()).unwrap();
+        }
+        parameters
     }
 
     pub(super) fn set(&mut self, name: &[u8], value: &[u8]) -> Result<(), StartupError> {
@@ -93,9 +96,7 @@ mod tests {
         let check = |reported: &str, expected| {
             let mut parameters = Parameters::default();
             parameters.set(b"server_version", b"1.0").unwrap();
-            parameters
-                .set(b"server_version", reported.as_bytes())
-                .unwrap();
+            parameters.set(b"server_version", reported.as_bytes()).unwrap();
             parameters.set(b"application_name", b"").unwrap();
             parameters.set(b"is_superuser", b"on").unwrap();
             assert_eq!(parameters.value("application_name"), Some(""));

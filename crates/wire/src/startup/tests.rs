@@ -42,10 +42,7 @@ fn run(login: Arc<Login>, channel: Channel, input: &[u8]) -> (String, Result<Pro
     let mut startup = Startup::begin(login, channel, NONCE, &mut output).unwrap();
     output.clear();
     let progress = startup.advance(input, &mut KeyCache::new(), &mut output);
-    (
-        output.escape_ascii().to_string(),
-        progress.map_err(|error| error.to_string()),
-    )
+    (output.escape_ascii().to_string(), progress.map_err(|error| error.to_string()))
 }
 
 fn fails(login: Arc<Login>, channel: Channel, input: &[u8], expected: &str) {
@@ -87,9 +84,7 @@ fn bytes_may_arrive_in_any_pieces() {
     let mut session = None;
     for byte in input {
         buffer.push(byte);
-        let progress = startup
-            .advance(&buffer, &mut KeyCache::new(), &mut Vec::new())
-            .unwrap();
+        let progress = startup.advance(&buffer, &mut KeyCache::new(), &mut Vec::new()).unwrap();
         buffer.drain(..progress.consumed);
         session = session.or(progress.session);
     }
@@ -105,29 +100,12 @@ fn passwords_in_clear_and_as_md5() {
         assert!(progress.unwrap().session.is_none());
     };
     check(&request(3, b""), r"p\x00\x00\x00\x0bsecret\x00");
-    check(
-        &request(5, b"salt"),
-        r"p\x00\x00\x00(md5986e2194384c07f4fd1df4b1351b3e68\x00",
-    );
+    check(&request(5, b"salt"), r"p\x00\x00\x00(md5986e2194384c07f4fd1df4b1351b3e68\x00");
     let none = || login(|login| login.password = None);
     let empty = || login(|login| login.password = Some(String::new()));
-    for asks in [
-        request(3, b""),
-        request(5, b"salt"),
-        request(10, b"SCRAM-SHA-256\0\0"),
-    ] {
-        fails(
-            none(),
-            Channel::Plain,
-            &asks,
-            "fe_sendauth: no password supplied",
-        );
-        fails(
-            empty(),
-            Channel::Plain,
-            &asks,
-            "fe_sendauth: no password supplied",
-        );
+    for asks in [request(3, b""), request(5, b"salt"), request(10, b"SCRAM-SHA-256\0\0")] {
+        fails(none(), Channel::Plain, &asks, "fe_sendauth: no password supplied");
+        fails(empty(), Channel::Plain, &asks, "fe_sendauth: no password supplied");
     }
 }
 
@@ -137,9 +115,7 @@ fn scram_to_the_end() {
     let mut output = Vec::new();
     let mut startup =
         Startup::begin(login(|_| {}), Channel::Plain, NONCE, &mut Vec::new()).unwrap();
-    startup
-        .advance(&request(10, b"SCRAM-SHA-256\0\0"), &mut keys, &mut output)
-        .unwrap();
+    startup.advance(&request(10, b"SCRAM-SHA-256\0\0"), &mut keys, &mut output).unwrap();
     let ours = "BwcHBwcHBwcHBwcHBwcHBwcHBwcH".get(..24).unwrap();
     assert_eq!(
         output.escape_ascii().to_string(),
@@ -147,18 +123,11 @@ fn scram_to_the_end() {
     );
     output.clear();
     let challenge = format!("r={ours}x,s=c2FsdA==,i=8");
-    startup
-        .advance(&request(11, challenge.as_bytes()), &mut keys, &mut output)
-        .unwrap();
-    assert_eq!(
-        keys.keys("secret", b"salt", 8).as_ref(),
-        &ScramKeys::derive("secret", b"salt", 8)
-    );
+    startup.advance(&request(11, challenge.as_bytes()), &mut keys, &mut output).unwrap();
+    assert_eq!(keys.keys("secret", b"salt", 8).as_ref(), &ScramKeys::derive("secret", b"salt", 8));
     assert_eq!(keys.len(), 1, "the keys were kept");
     // A server that goes on without its signature does not know the password.
-    let error = startup
-        .advance(&request(0, b""), &mut keys, &mut output)
-        .unwrap_err();
+    let error = startup.advance(&request(0, b""), &mut keys, &mut output).unwrap_err();
     assert_eq!(error, StartupError::Unverified);
 }
 
@@ -166,24 +135,15 @@ fn scram_to_the_end() {
 fn channel_binding_is_chosen_as_libpq_does() {
     let both = request(10, b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0");
     let bare = request(10, b"SCRAM-SHA-256\0\0");
-    let tls = || Channel::Tls {
-        server_end_point: Some(vec![1; 32]),
-    };
-    let unhashed = || Channel::Tls {
-        server_end_point: None,
-    };
+    let tls = || Channel::Tls { server_end_point: Some(vec![1; 32]) };
+    let unhashed = || Channel::Tls { server_end_point: None };
     let with = |policy| login(|login| login.channel_binding = policy);
     use ChannelBindingPolicy::{Disable, Prefer, Require};
     let check = |policy, channel, input: &[u8], expected: &str| {
         let (sent, _) = run(with(policy), channel, input);
         assert!(sent.contains(expected), "{sent}");
     };
-    check(
-        Prefer,
-        tls(),
-        &both,
-        "SCRAM-SHA-256-PLUS\\x00\\x00\\x00\\x005p=tls-server-end-point,,",
-    );
+    check(Prefer, tls(), &both, "SCRAM-SHA-256-PLUS\\x00\\x00\\x00\\x005p=tls-server-end-point,,");
     check(Require, tls(), &both, "p=tls-server-end-point,,");
     check(Prefer, tls(), &bare, "y,,");
     check(Disable, tls(), &both, "n,,");
@@ -192,12 +152,7 @@ fn channel_binding_is_chosen_as_libpq_does() {
     let none_offered = "channel binding is required, but server did not offer an authentication \
                         method that supports channel binding";
     fails(with(Require), tls(), &bare, none_offered);
-    fails(
-        with(Require),
-        Channel::Plain,
-        &both,
-        "channel binding required, but SSL not in use",
-    );
+    fails(with(Require), Channel::Plain, &both, "channel binding required, but SSL not in use");
     fails(
         with(Require),
         tls(),
@@ -217,18 +172,9 @@ fn methods_that_will_not_do() {
     let plain = |input: &[u8], expected: &str| {
         fails(login(|_| {}), Channel::Plain, input, expected);
     };
-    plain(
-        &request(7, b""),
-        "authentication method GSSAPI (number 7) is not supported",
-    );
-    plain(
-        &request(9, b""),
-        "authentication method SSPI (number 9) is not supported",
-    );
-    plain(
-        &request(99, b"x"),
-        "authentication method unknown (number 99) is not supported",
-    );
+    plain(&request(7, b""), "authentication method GSSAPI (number 7) is not supported");
+    plain(&request(9, b""), "authentication method SSPI (number 9) is not supported");
+    plain(&request(99, b"x"), "authentication method unknown (number 99) is not supported");
     plain(
         &request(10, b"OAUTHBEARER\0\0"),
         "none of the server's SASL authentication mechanisms are supported (offered: OAUTHBEARER)",
@@ -236,12 +182,7 @@ fn methods_that_will_not_do() {
     let scram_only = || login(|login| login.require_auth = "scram-sha-256".parse().unwrap());
     let wanted = "authentication method requirement \"scram-sha-256\" failed: ";
     let check = |input: &[u8], reason: &str| {
-        fails(
-            scram_only(),
-            Channel::Plain,
-            input,
-            &format!("{wanted}{reason}"),
-        );
+        fails(scram_only(), Channel::Plain, input, &format!("{wanted}{reason}"));
     };
     check(&request(0, b""), "server did not complete authentication");
     check(&request(3, b""), "server requested a cleartext password");
@@ -253,26 +194,15 @@ fn servers_that_refuse_or_are_none() {
     let plain = |input: &[u8], expected: &str| {
         fails(login(|_| {}), Channel::Plain, input, expected);
     };
-    let refusal = framed(
-        b'E',
-        b"SFATAL\0VFATAL\0C53300\0Msorry, too many clients already\0\0",
-    );
+    let refusal = framed(b'E', b"SFATAL\0VFATAL\0C53300\0Msorry, too many clients already\0\0");
     plain(&refusal, "FATAL:  sorry, too many clients already");
     let mut startup =
         Startup::begin(login(|_| {}), Channel::Plain, NONCE, &mut Vec::new()).unwrap();
-    let error = startup
-        .advance(&refusal, &mut KeyCache::new(), &mut Vec::new())
-        .unwrap_err();
-    assert_eq!(
-        error.sql_state(),
-        Some(crate::SqlState::TOO_MANY_CONNECTIONS)
-    );
+    let error = startup.advance(&refusal, &mut KeyCache::new(), &mut Vec::new()).unwrap_err();
+    assert_eq!(error.sql_state(), Some(crate::SqlState::TOO_MANY_CONNECTIONS));
     assert!(error.hint().unwrap().contains("max_connections"));
 
-    plain(
-        b"Ecould not fork new process\n\0",
-        "could not fork new process",
-    );
+    plain(b"Ecould not fork new process\n\0", "could not fork new process");
     plain(
         b"HTTP/1.1 400 Bad Request\r\n",
         "the server sent a CopyOutResponse message (\"H\") that claims 1414811695 bytes, which \
@@ -280,24 +210,12 @@ fn servers_that_refuse_or_are_none() {
     );
     let place = "the server sent a message that has no place in a start-up: ";
     plain(&framed(b'Z', b"I"), &format!("{place}ReadyForQuery"));
-    plain(
-        &framed(b'K', b"\0\0\0\x01abcd"),
-        &format!("{place}BackendKeyData"),
-    );
+    plain(&framed(b'K', b"\0\0\0\x01abcd"), &format!("{place}BackendKeyData"));
     let twice = [request(3, b""), request(3, b"")].concat();
     plain(&twice, &format!("{place}second authentication request"));
-    plain(
-        &[request(0, b""), request(0, b"")].concat(),
-        &format!("{place}Authentication"),
-    );
-    plain(
-        &request(11, b"r="),
-        &format!("{place}SASL message before SASL began"),
-    );
-    let flood = [
-        request(0, b""),
-        framed(b'S', &[&[b'x'; 20_000][..], b"\0\0"].concat()).repeat(4),
-    ];
+    plain(&[request(0, b""), request(0, b"")].concat(), &format!("{place}Authentication"));
+    plain(&request(11, b"r="), &format!("{place}SASL message before SASL began"));
+    let flood = [request(0, b""), framed(b'S', &[&[b'x'; 20_000][..], b"\0\0"].concat()).repeat(4)];
     plain(
         &flood.concat(),
         "the server reports more than 64 KiB of settings or notices at start-up",
@@ -315,10 +233,7 @@ fn versions_are_negotiated() {
     };
     let input = [older.clone(), ready()].concat();
     let (_, progress) = run(modern(ProtocolVersion::V3_0), Channel::Plain, &input);
-    assert_eq!(
-        progress.unwrap().session.unwrap().protocol,
-        ProtocolVersion::V3_0
-    );
+    assert_eq!(progress.unwrap().session.unwrap().protocol, ProtocolVersion::V3_0);
     fails(
         modern(ProtocolVersion::V3_2),
         Channel::Plain,

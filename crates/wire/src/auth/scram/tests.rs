@@ -15,14 +15,8 @@ fn server_final(first_bare: &str, challenge: &str, proof: &str, keys: &ScramKeys
     for (key, proof) in client_key.iter_mut().zip(STANDARD.decode(encoded).unwrap()) {
         *key ^= proof;
     }
-    assert_eq!(
-        client_key, keys.client_key,
-        "the proof shows the client key"
-    );
-    format!(
-        "v={}",
-        STANDARD.encode(hmac(&keys.server_key, &[signed.as_bytes()]))
-    )
+    assert_eq!(client_key, keys.client_key, "the proof shows the client key");
+    format!("v={}", STANDARD.encode(hmac(&keys.server_key, &[signed.as_bytes()])))
 }
 
 #[test]
@@ -30,11 +24,8 @@ fn the_exchange_of_rfc_7677() {
     // The RFC's client nonce is not base64 of 18 bytes, so the exchange is entered by hand.
     let mut scram = Scram::begin(NONCE, ChannelBinding::Unsupported);
     scram.nonce = "rOprNGfwEbeRWgbNEkqO".to_owned();
-    let keys = ScramKeys::derive(
-        "pencil",
-        &STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap(),
-        4096,
-    );
+    let keys =
+        ScramKeys::derive("pencil", &STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap(), 4096);
     let challenge = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
                      s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
     // The RFC's user name is "user"; PostgreSQL wants none, so only the signed text differs.
@@ -46,9 +37,7 @@ fn the_exchange_of_rfc_7677() {
         STANDARD.encode(hmac(&keys.server_key, &[signed.as_bytes()])),
         "6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
     );
-    let proof = scram
-        .proof(challenge.as_bytes(), "pencil", &mut KeyCache::new())
-        .unwrap();
+    let proof = scram.proof(challenge.as_bytes(), "pencil", &mut KeyCache::new()).unwrap();
     let last = server_final("n=,r=rOprNGfwEbeRWgbNEkqO", challenge, &proof, &keys);
     scram.verify(last.as_bytes()).unwrap();
     assert_eq!(*scram.step(), ScramStep::Done);
@@ -59,42 +48,22 @@ fn a_wrong_server_is_found_out() {
     let check = |challenge: &str, expected: &str| {
         let mut scram = Scram::begin(NONCE, ChannelBinding::Unsupported);
         let challenge = challenge.replace("OURS", &STANDARD.encode(NONCE.0));
-        let error = scram
-            .proof(challenge.as_bytes(), "x", &mut KeyCache::new())
-            .unwrap_err();
+        let error = scram.proof(challenge.as_bytes(), "x", &mut KeyCache::new()).unwrap_err();
         assert_eq!(error.to_string(), expected);
     };
-    check(
-        "r=other,s=YQ==,i=1",
-        "the server sent an invalid SCRAM response (nonce mismatch)",
-    );
-    check(
-        "r=OURS,s=YQ==,i=1",
-        "the server sent an invalid SCRAM response (nonce mismatch)",
-    );
+    check("r=other,s=YQ==,i=1", "the server sent an invalid SCRAM response (nonce mismatch)");
+    check("r=OURS,s=YQ==,i=1", "the server sent an invalid SCRAM response (nonce mismatch)");
     check(
         "r=OURSx,s=YQ==,i=4000000000",
         "the server asks for 4000000000 SCRAM iterations, more than the 1000000 that are taken \
          for honest",
     );
     let malformed = |rest| format!("the server sent a malformed SCRAM message: {rest}");
-    check(
-        "r=OURSx,s=YQ==,i=0",
-        &malformed("its iteration count is not a positive number"),
-    );
-    check(
-        "r=OURSx,s=YQ==,i=+1",
-        &malformed("its iteration count is not a positive number"),
-    );
+    check("r=OURSx,s=YQ==,i=0", &malformed("its iteration count is not a positive number"));
+    check("r=OURSx,s=YQ==,i=+1", &malformed("its iteration count is not a positive number"));
     check("r=OURSx,s=!,i=1", &malformed("its salt is not base64"));
-    check(
-        "r=OURSx,i=1",
-        &malformed("it holds no salt where one belongs"),
-    );
-    check(
-        "r=OURSx,s=YQ==",
-        &malformed("it holds no iteration count where one belongs"),
-    );
+    check("r=OURSx,i=1", &malformed("it holds no salt where one belongs"));
+    check("r=OURSx,s=YQ==", &malformed("it holds no iteration count where one belongs"));
     check("", &malformed("it holds no nonce where one belongs"));
 }
 
@@ -103,27 +72,16 @@ fn the_signature_is_verified() {
     let challenge = format!("r={}x,s=YQ==,i=1", STANDARD.encode(NONCE.0));
     let check = |last: &str, expected: &str| {
         let mut scram = Scram::begin(NONCE, ChannelBinding::Unsupported);
-        scram
-            .proof(challenge.as_bytes(), "x", &mut KeyCache::new())
-            .unwrap();
-        assert_eq!(
-            scram.verify(last.as_bytes()).unwrap_err().to_string(),
-            expected
-        );
+        scram.proof(challenge.as_bytes(), "x", &mut KeyCache::new()).unwrap();
+        assert_eq!(scram.verify(last.as_bytes()).unwrap_err().to_string(), expected);
         assert_ne!(*scram.step(), ScramStep::Done);
     };
     let wrong = "the server's SCRAM signature is wrong: it does not know the password";
     check("v=AAAA", wrong);
     check("v=", wrong);
     check(&format!("v={}", STANDARD.encode([0; 32])), wrong);
-    check(
-        "e=other-error",
-        "the server reports a SCRAM error: other-error",
-    );
-    check(
-        "x",
-        "the server sent a malformed SCRAM message: it holds no signature",
-    );
+    check("e=other-error", "the server reports a SCRAM error: other-error");
+    check("x", "the server sent a malformed SCRAM message: it holds no signature");
     let mut early = Scram::begin(NONCE, ChannelBinding::Unsupported);
     assert_eq!(early.verify(b"v=AAAA"), Err(ScramError::OutOfTurn));
 }

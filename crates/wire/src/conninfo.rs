@@ -1,0 +1,145 @@
+//! Where to connect and as whom: libpq's conventions, all of them that a TCP or Unix socket
+//! client can honour.
+//!
+//! [`Conninfo::resolve`] takes what the user gave ([`Given`]) and where the rest may come from
+//! ([`Sources`]: the environment, the files, the operating system's user), and does no I/O of its
+//! own: the caller passes functions that look up a variable and read a file. A value given
+//! explicitly wins over the service file, that over the environment, that over the default.
+//!
+//! Limits: GSSAPI and OAuth keywords are accepted and have no effect; strings must be UTF-8.
+
+mod error;
+mod host;
+mod keyword_string;
+mod option;
+mod pass_file;
+mod resolve;
+mod service_file;
+mod target;
+mod text;
+mod tls_settings;
+mod uri;
+
+pub use error::ConninfoError;
+pub use host::{Address, Host, PasswordSource};
+pub use resolve::{FileKind, Given, SERVICE_DIRECTORY, SOCKET_DIRECTORIES, Sources};
+pub use target::{Judgement, TargetSessionAttrs};
+pub use tls_settings::{ClientCertificate, TlsSettings, TlsVersion};
+
+use option::Values;
+
+use crate::ProtocolVersion;
+use crate::auth::Methods;
+use crate::startup::{ChannelBindingPolicy, Login};
+
+/// Everything that is needed to connect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conninfo {
+    /// The servers to try, in this order; at least one.
+    pub hosts: Vec<Host>,
+    /// The role.
+    pub user: String,
+    /// The database.
+    pub dbname: String,
+    /// Which of the servers will do.
+    pub target: TargetSessionAttrs,
+    /// Whether the caller shuffles `hosts`, and the addresses of each, before it tries them.
+    pub load_balance: LoadBalance,
+    /// How long to try each host, in seconds; `None` is for ever.
+    pub connect_timeout_s: Option<u32>,
+    /// Encryption, and what it needs.
+    pub tls: TlsSettings,
+    /// Whether to bind a SCRAM login to its TLS connection.
+    pub channel_binding: ChannelBindingPolicy,
+    /// The authentication methods to put up with.
+    pub require_auth: Methods,
+    /// The protocol version to ask for.
+    pub protocol: ProtocolVersion,
+    /// The protocol version to put up with.
+    pub least_protocol: ProtocolVersion,
+    /// Settings of the session that go with the start-up message: `application_name`,
+    /// `client_encoding`, `options`, `replication`, and those of PGDATESTYLE, PGTZ, PGGEQO.
+    pub settings: Vec<(String, String)>,
+    /// How TCP finds out that a server is gone.
+    pub keepalives: Keepalives,
+    /// The user that must own the server process behind a Unix socket.
+    pub require_peer: Option<String>,
+    /// The password file that was looked into, for messages about a wrong password.
+    pub passfile: Option<String>,
+}
+
+/// In which order hosts are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum LoadBalance {
+    /// As listed.
+    #[default]
+    Disable,
+    /// At random.
+    Random,
+}
+
+/// How TCP finds out that a server is gone. `None` leaves it to the operating system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Keepalives {
+    /// Whether to probe an idle connection at all.
+    pub enabled: bool,
+    /// After how many idle seconds.
+    pub idle_s: Option<u32>,
+    /// Every how many seconds from then on.
+    pub interval_s: Option<u32>,
+    /// How many probes may go unanswered.
+    pub count: Option<u32>,
+    /// How long sent data may go unacknowledged, in milliseconds.
+    pub user_timeout_ms: Option<u32>,
+}
+
+impl Conninfo {
+    /// Works out what to connect to.
+    ///
+    /// # Errors
+    /// [`ConninfoError`], in libpq's words.
+    pub fn resolve(given: &Given, sources: &Sources<'_>) -> Result<Self, ConninfoError> {
+        resolve::resolve(given, sources)
+    }
+
+    /// What to say to `host`, which must be one of ours, when a session starts.
+    pub fn login(&self, host: &Host) -> Login {
+        Login {
+            user: self.user.clone(),
+            database: Some(self.dbname.clone()),
+            password: host.password.clone(),
+            settings: self.settings.clone(),
+            protocol: self.protocol,
+            least_protocol: self.least_protocol,
+            channel_binding: self.channel_binding,
+            require_auth: self.require_auth,
+        }
+    }
+
+    /// The setting with this name in the start-up message.
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
+    }
+
+    /// All of it as one string of keywords and values, the password included, for another process
+    /// of ours to read with [`Conninfo::from_keyword_string`]. Not for people to see.
+    pub fn to_keyword_string(&self) -> String {
+        text::write(self, text::Secrets::Shown)
+    }
+
+    /// Reads what [`Conninfo::to_keyword_string`] wrote: nothing comes from anywhere else.
+    ///
+    /// # Errors
+    /// [`ConninfoError`] for a string that was not written so.
+    pub fn from_keyword_string(text: &str) -> Result<Self, ConninfoError> {
+        text::read(text)
+    }
+
+    /// As [`Conninfo::to_keyword_string`], without passwords: for messages.
+    pub fn redacted(&self) -> String {
+        text::write(self, text::Secrets::Hidden)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! One server to try: where it is, and the password for it.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use super::ConninfoError;
+use crate::tls::Transport;
+
+/// The longest path that a Unix socket can have on Linux, in bytes.
+const SOCKET_PATH_LIMIT: usize = 107;
+
+/// One server to try.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Host {
+    /// Where it is.
+    pub address: Address,
+    /// The TCP port, or the number in the socket's name.
+    pub port: u16,
+    /// The password for it.
+    pub password: Option<String>,
+    /// Where that password came from.
+    pub password_source: PasswordSource,
+}
+
+/// Where a server is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// A directory with a Unix socket in it; with a leading `@`, one in the abstract namespace.
+    Unix {
+        /// The directory.
+        directory: String,
+    },
+    /// A host on the network.
+    Tcp {
+        /// Its name, to look up and to check the certificate against; empty if only an address is
+        /// known.
+        host: String,
+        /// Its address, which makes looking up needless.
+        hostaddr: Option<String>,
+    },
+}
+
+/// Where a password came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum PasswordSource {
+    /// From the conninfo, the environment, a service, or nowhere.
+    #[default]
+    Given,
+    /// From the password file, which is what to look at when it is wrong.
+    PassFile,
+}
+
+impl Host {
+    /// What carries the bytes.
+    pub fn transport(&self) -> Transport {
+        match self.address {
+            Address::Unix { .. } => Transport::Unix,
+            Address::Tcp { .. } => Transport::Tcp,
+        }
+    }
+
+    /// The path of the Unix socket; a leading `@` stands for the NUL of the abstract namespace.
+    pub fn socket_path(&self) -> Option<String> {
+        match &self.address {
+            Address::Unix { directory } => Some(format!("{directory}/.s.PGSQL.{}", self.port)),
+            Address::Tcp { .. } => None,
+        }
+    }
+
+    /// What to resolve, or to parse as an address: `hostaddr` if there is one, else the name.
+    pub fn network_name(&self) -> Option<&str> {
+        match &self.address {
+            Address::Unix { .. } => None,
+            Address::Tcp { host, hostaddr } => Some(hostaddr.as_deref().unwrap_or(host)),
+        }
+    }
+
+    /// The name that the server's certificate must show under `verify-full`.
+    pub fn certificate_name(&self) -> Option<&str> {
+        match &self.address {
+            Address::Tcp { host, hostaddr } if host.is_empty() => hostaddr.as_deref(),
+            Address::Tcp { host, .. } => Some(host),
+            Address::Unix { .. } => None,
+        }
+    }
+
+    /// `connection to server at "db" (10.0.0.1), port 5432 failed`, libpq's way to begin an error.
+    pub fn connection_failed(&self, resolved: Option<IpAddr>) -> String {
+        let resolved = resolved.map(|address| address.to_string());
+        match resolved.filter(|address| self.network_name() != Some(address)) {
+            Some(address) => {
+                let name = self.certificate_name().unwrap_or_default();
+                let port = self.port;
+                format!("connection to server at \"{name}\" ({address}), port {port} failed")
+            }
+            None => format!("connection to {self} failed"),
+        }
+    }
+
+    /// libpq's question after a connection that could not be made.
+    pub fn unreachable_hint(&self) -> &'static str {
+        match self.address {
+            Address::Unix { .. } => {
+                "Is the server running locally and accepting connections on that socket?"
+            }
+            Address::Tcp { .. } => {
+                "Is the server running on that host and accepting TCP/IP connections?"
+            }
+        }
+    }
+
+    /// The name by which the password file knows it.
+    pub(super) fn pass_file_name<'a>(&'a self, socket_directories: &[&str]) -> &'a str {
+        match &self.address {
+            Address::Unix { directory } if socket_directories.contains(&&**directory) => {
+                "localhost"
+            }
+            Address::Unix { directory } => directory,
+            Address::Tcp { host, hostaddr } if host.is_empty() => {
+                hostaddr.as_deref().unwrap_or("localhost")
+            }
+            Address::Tcp { host, .. } => host,
+        }
+    }
+
+    pub(super) fn check_path(&self) -> Result<(), ConninfoError> {
+        match self.socket_path() {
+            Some(path) if path.len() > SOCKET_PATH_LIMIT => {
+                Err(ConninfoError::SocketPathTooLong { path })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `server at "db", port 5432` or `server on socket "/tmp/.s.PGSQL.5432"`, as libpq says it.
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.socket_path() {
+            Some(path) => write!(f, "server on socket \"{path}\""),
+            None => {
+                let name = self.certificate_name().unwrap_or_default();
+                write!(f, "server at \"{name}\", port {}", self.port)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host")
+            .field("address", &self.address)
+            .field("port", &self.port)
+            .field("password", &self.password.as_ref().map(|_| "…"))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,82 @@
+//! `host=localhost dbname='my db'`: read, and written so that it reads the same again.
+
+use super::option::is_space;
+use super::{ConninfoError, Values};
+
+/// Reads a string of keywords and values.
+pub(super) fn parse(text: &str) -> Result<Values, ConninfoError> {
+    let mut values = Values::default();
+    for (keyword, value) in pairs(text)? {
+        values.set(&keyword, &value)?;
+    }
+    Ok(values)
+}
+
+/// The pairs, whether or not such keywords exist.
+pub(super) fn pairs(text: &str) -> Result<Vec<(String, String)>, ConninfoError> {
+    let mut pairs = Vec::new();
+    let mut rest = text.trim_start_matches(is_space);
+    while !rest.is_empty() {
+        let end = rest.find(|c| c == '=' || is_space(c)).unwrap_or(rest.len());
+        let keyword = &rest[..end];
+        let Some(after) = rest[end..].trim_start_matches(is_space).strip_prefix('=') else {
+            return Err(ConninfoError::MissingEquals(keyword.to_owned()));
+        };
+        let after = after.trim_start_matches(is_space);
+        let (value, left) = match after.strip_prefix('\'') {
+            Some(quoted) => quoted_value(quoted)?,
+            None => bare_value(after),
+        };
+        pairs.push((keyword.to_owned(), value));
+        rest = left.trim_start_matches(is_space);
+    }
+    Ok(pairs)
+}
+
+/// Appends ` keyword=value`, quoted where it must be.
+pub(super) fn write(text: &mut String, keyword: &str, value: &str) {
+    if !text.is_empty() {
+        text.push(' ');
+    }
+    text.push_str(keyword);
+    text.push('=');
+    let plain = |c: char| !is_space(c) && c != '\'' && c != '\\';
+    if !value.is_empty() && value.chars().all(plain) {
+        text.push_str(value);
+        return;
+    }
+    text.push('\'');
+    for c in value.chars() {
+        if c == '\'' || c == '\\' {
+            text.push('\\');
+        }
+        text.push(c);
+    }
+    text.push('\'');
+}
+
+fn bare_value(text: &str) -> (String, &str) {
+    let mut value = String::new();
+    let mut characters = text.char_indices();
+    while let Some((at, c)) = characters.next() {
+        match c {
+            _ if is_space(c) => return (value, &text[at..]),
+            '\\' => value.extend(characters.next().map(|(_, escaped)| escaped)),
+            _ => value.push(c),
+        }
+    }
+    (value, "")
+}
+
+fn quoted_value(text: &str) -> Result<(String, &str), ConninfoError> {
+    let mut value = String::new();
+    let mut characters = text.char_indices();
+    while let Some((at, c)) = characters.next() {
+        match c {
+            '\'' => return Ok((value, &text[at + 1..])),
+            '\\' => value.extend(characters.next().map(|(_, escaped)| escaped)),
+            _ => value.push(c),
+        }
+    }
+    Err(ConninfoError::UnterminatedQuote)
+}

@@ -1,0 +1,340 @@
+//! From what was given, by whatever way, to one [`Conninfo`].
+
+use super::option::{SETTING_VARIABLES, number};
+use super::service_file::Lookup;
+use super::{
+    Address, Conninfo, ConninfoError, Host, Keepalives, LoadBalance, PasswordSource,
+    TargetSessionAttrs, TlsSettings, Values, keyword_string, pass_file, service_file, uri,
+};
+use crate::ProtocolVersion;
+use crate::startup::ChannelBindingPolicy;
+
+/// Where Debian's packages and the sources' default put the server's socket: tried in this order
+/// when no host is given.
+pub const SOCKET_DIRECTORIES: &[&str] = &["/var/run/postgresql", "/tmp"];
+
+/// Where Debian's libpq looks for `pg_service.conf` unless PGSYSCONFDIR says otherwise.
+pub const SERVICE_DIRECTORY: &str = "/etc/postgresql-common";
+
+const DEFAULT_PORT: u16 = 5432;
+
+/// What the user gave on the command line or in a file of ours.
+#[derive(Clone, Default)]
+pub struct Given {
+    /// `-h`
+    pub host: Option<String>,
+    /// `-p`
+    pub port: Option<String>,
+    /// `-U`
+    pub user: Option<String>,
+    /// A password that was asked for.
+    pub password: Option<String>,
+    /// A database name, a string of keywords, or a URI. What the latter two say wins over the
+    /// fields above, as it does in PostgreSQL's own programs.
+    pub dbname: Option<String>,
+    /// The application name unless somebody gives another.
+    pub fallback_application_name: Option<String>,
+    /// Keywords and values that win over everything else.
+    pub overrides: Vec<(String, String)>,
+}
+
+/// Where everything that was not given comes from.
+pub struct Sources<'a> {
+    /// Looks up an environment variable.
+    pub environment: &'a dyn Fn(&str) -> Option<String>,
+    /// Reads a file; `None` if it is not there, or must not be used. A password file that others
+    /// may read or that is no regular file must not be.
+    pub read: &'a dyn Fn(FileKind, &str) -> Option<String>,
+    /// The operating system's name of this process's user.
+    pub os_user: Option<&'a str>,
+    /// That user's home directory.
+    pub home: Option<&'a str>,
+    /// Where to look for a socket when no host is given; empty: [`SOCKET_DIRECTORIES`].
+    pub socket_directories: &'a [&'a str],
+}
+
+impl<'a> Sources<'a> {
+    /// At least one.
+    fn socket_directories(&self) -> &'a [&'a str] {
+        if self.socket_directories.is_empty() {
+            SOCKET_DIRECTORIES
+        } else {
+            self.socket_directories
+        }
+    }
+}
+
+/// What a file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// Named groups of settings.
+    Service,
+    /// Passwords: must be a regular file that only its owner may read or write (0600).
+    Passwords,
+}
+
+pub(super) fn resolve(given: &Given, sources: &Sources<'_>) -> Result<Conninfo, ConninfoError> {
+    let mut values = explicit(given)?;
+    apply_service(&mut values, sources)?;
+    values.set_absent_from(sources.environment);
+    from_values(&values, sources)
+}
+
+fn explicit(given: &Given) -> Result<Values, ConninfoError> {
+    let mut values = Values::default();
+    let mut set = |name, value: &Option<String>| match value.as_deref() {
+        None | Some("") => Ok(()),
+        Some(value) => values.set(name, value),
+    };
+    set("host", &given.host)?;
+    set("port", &given.port)?;
+    set("user", &given.user)?;
+    set("password", &given.password)?;
+    set("fallback_application_name", &given.fallback_application_name)?;
+    if let Some(dbname) = given.dbname.as_deref().filter(|dbname| !dbname.is_empty()) {
+        match (uri::after_scheme(dbname), dbname.contains('=')) {
+            (Some(rest), _) => values.overlay(uri::parse(dbname, rest)?),
+            (None, true) => values.overlay(keyword_string::parse(dbname)?),
+            (None, false) => values.set("dbname", dbname)?,
+        }
+    }
+    for (name, value) in &given.overrides {
+        values.set(name, value)?;
+    }
+    Ok(values)
+}
+
+fn apply_service(values: &mut Values, sources: &Sources<'_>) -> Result<(), ConninfoError> {
+    let environment = sources.environment;
+    let Some(service) =
+        values.given("service").map(str::to_owned).or_else(|| environment("PGSERVICE"))
+    else {
+        return Ok(());
+    };
+    let named = values.owned("servicefile").or_else(|| environment("PGSERVICEFILE"));
+    let directory = environment("PGSYSCONFDIR").unwrap_or_else(|| SERVICE_DIRECTORY.to_owned());
+    let user = match (&named, sources.home) {
+        (Some(path), _) => Some(path.clone()),
+        (None, Some(home)) => Some(format!("{home}/.pg_service.conf")),
+        (None, None) => None,
+    };
+    for path in user.into_iter().chain([format!("{directory}/pg_service.conf")]) {
+        match (sources.read)(FileKind::Service, &path) {
+            Some(text) => {
+                if service_file::apply(values, &service, &path, &text)? == Lookup::Found {
+                    return Ok(());
+                }
+            }
+            None if named.as_ref() == Some(&path) => {
+                return Err(ConninfoError::ServiceFileNotFound(path));
+            }
+            None => {}
+        }
+    }
+    Err(ConninfoError::ServiceNotFound(service))
+}
+
+/// The last step: everything is known by keyword, but for the password file.
+pub(super) fn from_values(
+    values: &Values,
+    sources: &Sources<'_>,
+) -> Result<Conninfo, ConninfoError> {
+    let mut hosts = hosts(values, sources)?;
+    let user = match (values.value("user"), sources.os_user) {
+        (Some(user), _) | (None, Some(user)) => user.to_owned(),
+        (None, None) => return Err(ConninfoError::NoUser),
+    };
+    let dbname = values.owned("dbname").unwrap_or_else(|| user.clone());
+    let passfile = passwords(&mut hosts, values, sources, &dbname, &user);
+    let (least_protocol, protocol) = protocols(values)?;
+    if values.word(
+        "gssencmode",
+        false,
+        &[("disable", false), ("prefer", false), ("require", true)],
+    )? {
+        return Err(ConninfoError::GssRequired);
+    }
+    let policies = [
+        ("disable", ChannelBindingPolicy::Disable),
+        ("prefer", ChannelBindingPolicy::Prefer),
+        ("require", ChannelBindingPolicy::Require),
+    ];
+    let balances = [("disable", LoadBalance::Disable), ("random", LoadBalance::Random)];
+    Ok(Conninfo {
+        hosts,
+        user,
+        dbname,
+        target: values.word(
+            "target_session_attrs",
+            TargetSessionAttrs::Any,
+            &TargetSessionAttrs::WORDS,
+        )?,
+        load_balance: values.word("load_balance_hosts", LoadBalance::Disable, &balances)?,
+        connect_timeout_s: positive(values, "connect_timeout")?,
+        tls: TlsSettings::from_values(values)?,
+        channel_binding: values.word("channel_binding", ChannelBindingPolicy::Prefer, &policies)?,
+        require_auth: values.value("require_auth").unwrap_or_default().parse()?,
+        protocol,
+        least_protocol,
+        settings: settings(values, sources),
+        keepalives: Keepalives {
+            enabled: values.number("keepalives")? != Some(0),
+            idle_s: positive(values, "keepalives_idle")?,
+            interval_s: positive(values, "keepalives_interval")?,
+            count: positive(values, "keepalives_count")?,
+            user_timeout_ms: positive(values, "tcp_user_timeout")?,
+        },
+        require_peer: values.owned("requirepeer"),
+        passfile,
+    })
+}
+
+/// Matches the lists of hosts, addresses and ports with each other.
+fn hosts(values: &Values, sources: &Sources<'_>) -> Result<Vec<Host>, ConninfoError> {
+    let list = |name| values.value(name).map(|text| text.split(',').collect::<Vec<_>>());
+    let (names, addresses, ports) = (list("host"), list("hostaddr"), list("port"));
+    if names.is_none() && addresses.is_none() {
+        return default_hosts(sources, ports.unwrap_or_default());
+    }
+    let count = addresses.as_ref().or(names.as_ref()).map_or(1, Vec::len);
+    let names = names.unwrap_or_else(|| vec![""; count]);
+    let addresses = addresses.unwrap_or_else(|| vec![""; count]);
+    if names.len() != count {
+        return Err(ConninfoError::HostsAndAddresses { hosts: names.len(), addresses: count });
+    }
+    let ports = match ports {
+        None => vec![""; count],
+        Some(ports) if ports.len() == 1 => vec![ports[0]; count],
+        Some(ports) if ports.len() == count => ports,
+        Some(ports) => {
+            return Err(ConninfoError::PortsAndHosts { ports: ports.len(), hosts: count });
+        }
+    };
+    let default_directory = sources.socket_directories()[0];
+    let mut hosts = Vec::with_capacity(count);
+    for ((name, hostaddr), port) in names.into_iter().zip(addresses).zip(ports) {
+        let host = host(address(name, hostaddr, default_directory)?, port)?;
+        host.check_path()?;
+        hosts.push(host);
+    }
+    Ok(hosts)
+}
+
+/// Every place where a local server may have its socket.
+fn default_hosts(sources: &Sources<'_>, ports: Vec<&str>) -> Result<Vec<Host>, ConninfoError> {
+    if ports.len() > 1 {
+        return Err(ConninfoError::PortsAndHosts { ports: ports.len(), hosts: 1 });
+    }
+    let port = ports.first().copied().unwrap_or_default();
+    sources
+        .socket_directories()
+        .iter()
+        .map(|directory| {
+            let host = host(Address::Unix { directory: (*directory).to_owned() }, port)?;
+            host.check_path().map(|()| host)
+        })
+        .collect()
+}
+
+fn host(address: Address, port: &str) -> Result<Host, ConninfoError> {
+    let port = port_number(port)?;
+    Ok(Host { address, port, password: None, password_source: PasswordSource::Given })
+}
+
+fn address(name: &str, hostaddr: &str, default_directory: &str) -> Result<Address, ConninfoError> {
+    if !hostaddr.is_empty() {
+        // A zone ("%eth0") is for the resolver to understand.
+        let number = hostaddr.split('%').next().unwrap_or_default();
+        if number.parse::<std::net::IpAddr>().is_err() {
+            return Err(ConninfoError::InvalidAddress(hostaddr.to_owned()));
+        }
+        return Ok(Address::Tcp { host: name.to_owned(), hostaddr: Some(hostaddr.to_owned()) });
+    }
+    Ok(if name.is_empty() {
+        Address::Unix { directory: default_directory.to_owned() }
+    } else if name.starts_with(['/', '@']) {
+        Address::Unix { directory: name.to_owned() }
+    } else {
+        Address::Tcp { host: name.to_owned(), hostaddr: None }
+    })
+}
+
+fn port_number(text: &str) -> Result<u16, ConninfoError> {
+    if text.is_empty() {
+        return Ok(DEFAULT_PORT);
+    }
+    let port = number(text, "port")?;
+    u16::try_from(port)
+        .ok()
+        .filter(|port| *port > 0)
+        .ok_or_else(|| ConninfoError::InvalidPort(text.to_owned()))
+}
+
+/// Gives each host its password; returns the password file that was looked into.
+fn passwords(
+    hosts: &mut [Host],
+    values: &Values,
+    sources: &Sources<'_>,
+    dbname: &str,
+    user: &str,
+) -> Option<String> {
+    if let Some(password) = values.value("password") {
+        for host in hosts {
+            host.password = Some(password.to_owned());
+        }
+        return None;
+    }
+    let default = || sources.home.map(|home| format!("{home}/.pgpass"));
+    let path = values.owned("passfile").or_else(default)?;
+    let text = (sources.read)(FileKind::Passwords, &path)?;
+    for host in hosts {
+        let name = host.pass_file_name(sources.socket_directories());
+        host.password = pass_file::password(&text, name, host.port, dbname, user);
+        if host.password.is_some() {
+            host.password_source = PasswordSource::PassFile;
+        }
+    }
+    Some(path)
+}
+
+fn protocols(values: &Values) -> Result<(ProtocolVersion, ProtocolVersion), ConninfoError> {
+    let versions = [
+        ("3.0", ProtocolVersion::V3_0),
+        ("3.2", ProtocolVersion::V3_2),
+        ("latest", ProtocolVersion::V3_2),
+    ];
+    let least = values.word("min_protocol_version", ProtocolVersion::V3_0, &versions)?;
+    // Some poolers stumble over anything newer than 3.0, so it is asked for only on request.
+    let most = values.word("max_protocol_version", least, &versions)?;
+    if least > most {
+        return Err(ConninfoError::VersionRange);
+    }
+    Ok((least, most))
+}
+
+fn settings(values: &Values, sources: &Sources<'_>) -> Vec<(String, String)> {
+    let mut settings = Vec::new();
+    let mut add = |name: &str, value: Option<String>| {
+        settings.extend(value.map(|value| (name.to_owned(), value)));
+    };
+    add("replication", values.owned("replication"));
+    add("options", values.owned("options"));
+    // An empty name is a name: it keeps the fallback out.
+    let application = values.given("application_name");
+    let application = application.or_else(|| values.given("fallback_application_name"));
+    add("application_name", application.filter(|name| !name.is_empty()).map(str::to_owned));
+    // "auto" means that of the locale; this program's texts are UTF-8 whatever the locale says.
+    let encoding = values.owned("client_encoding");
+    add("client_encoding", encoding.map(|name| if name == "auto" { "UTF8".into() } else { name }));
+    for (variable, name) in SETTING_VARIABLES {
+        let value = (sources.environment)(variable);
+        add(name, value.filter(|value| !value.eq_ignore_ascii_case("default")));
+    }
+    settings
+}
+
+/// A number above 0; anything else means the default.
+fn positive(values: &Values, keyword: &'static str) -> Result<Option<u32>, ConninfoError> {
+    let number = values.number(keyword)?;
+    Ok(number.and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0))
+}

@@ -1,0 +1,204 @@
+//! A whole [`Conninfo`] as a string of keywords and values, and back.
+//!
+//! What no keyword can say travels under keywords of our own, which only this reader knows: a
+//! password per host, and settings that come from the environment.
+
+use super::option::{SETTING_VARIABLES, Values};
+use super::resolve::{Sources, from_values};
+use super::tls_settings::{CERTIFICATE_MODES, NEGOTIATIONS};
+use super::{
+    Address, ClientCertificate, Conninfo, ConninfoError, Host, LoadBalance, PasswordSource,
+    TargetSessionAttrs, keyword_string,
+};
+use crate::ProtocolVersion;
+use crate::auth::Methods;
+use crate::startup::ChannelBindingPolicy;
+use crate::tls::SslNegotiation;
+
+/// Before each host's password, or nothing.
+const HOST_PASSWORDS: &str = "pgrig_passwords";
+/// The password file that the passwords came from.
+const PASSFILE: &str = "pgrig_passfile";
+/// Before the name of a setting that has a variable but no keyword.
+const SETTING: &str = "pgrig_setting_";
+
+/// Whether passwords are written.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Secrets {
+    Shown,
+    Hidden,
+}
+
+pub(super) fn write(conninfo: &Conninfo, secrets: Secrets) -> String {
+    let mut text = String::new();
+    let mut put = |keyword: &str, value: &str| keyword_string::write(&mut text, keyword, value);
+    write_hosts(&conninfo.hosts, &mut put);
+    put("user", &conninfo.user);
+    put("dbname", &conninfo.dbname);
+    if secrets == Secrets::Shown {
+        write_passwords(conninfo, &mut put);
+    }
+    for (name, value) in &conninfo.settings {
+        if SETTING_VARIABLES.iter().any(|(_, setting)| setting == name) {
+            put(&format!("{SETTING}{name}"), value);
+        } else {
+            put(name, value);
+        }
+    }
+    write_tls(conninfo, secrets, &mut put);
+    if conninfo.target != TargetSessionAttrs::Any {
+        put("target_session_attrs", conninfo.target.name());
+    }
+    if conninfo.load_balance == LoadBalance::Random {
+        put("load_balance_hosts", "random");
+    }
+    match conninfo.channel_binding {
+        ChannelBindingPolicy::Prefer => {}
+        ChannelBindingPolicy::Disable => put("channel_binding", "disable"),
+        ChannelBindingPolicy::Require => put("channel_binding", "require"),
+    }
+    if conninfo.require_auth != Methods::ANY {
+        put("require_auth", &conninfo.require_auth.to_string());
+    }
+    if conninfo.least_protocol != ProtocolVersion::V3_0 {
+        put("min_protocol_version", &conninfo.least_protocol.to_string());
+    }
+    if conninfo.protocol != ProtocolVersion::V3_0 {
+        put("max_protocol_version", &conninfo.protocol.to_string());
+    }
+    if !conninfo.keepalives.enabled {
+        put("keepalives", "0");
+    }
+    let keepalives = conninfo.keepalives;
+    for (keyword, value) in [
+        ("connect_timeout", conninfo.connect_timeout_s),
+        ("keepalives_idle", keepalives.idle_s),
+        ("keepalives_interval", keepalives.interval_s),
+        ("keepalives_count", keepalives.count),
+        ("tcp_user_timeout", keepalives.user_timeout_ms),
+    ] {
+        if let Some(value) = value {
+            put(keyword, &value.to_string());
+        }
+    }
+    if let Some(peer) = &conninfo.require_peer {
+        put("requirepeer", peer);
+    }
+    text
+}
+
+fn write_hosts(hosts: &[Host], put: &mut impl FnMut(&str, &str)) {
+    let names: Vec<&str> = hosts
+        .iter()
+        .map(|host| match &host.address {
+            Address::Unix { directory } => directory,
+            Address::Tcp { host, .. } => &**host,
+        })
+        .collect();
+    let addresses: Vec<&str> = hosts
+        .iter()
+        .map(|host| match &host.address {
+            Address::Tcp { hostaddr: Some(address), .. } => address,
+            _ => "",
+        })
+        .collect();
+    let ports: Vec<String> = hosts.iter().map(|host| host.port.to_string()).collect();
+    if names.iter().any(|name| !name.is_empty()) {
+        put("host", &names.join(","));
+    }
+    if addresses.iter().any(|address| !address.is_empty()) {
+        put("hostaddr", &addresses.join(","));
+    }
+    put("port", &ports.join(","));
+}
+
+fn write_passwords(conninfo: &Conninfo, put: &mut impl FnMut(&str, &str)) {
+    let given = |host: &Host| host.password_source == PasswordSource::Given;
+    let first = conninfo.hosts.first().and_then(|host| host.password.as_deref());
+    if let Some(passfile) = &conninfo.passfile {
+        put(PASSFILE, passfile);
+    }
+    if conninfo.hosts.iter().all(|host| given(host) && host.password.as_deref() == first) {
+        if let Some(password) = first {
+            put("password", password);
+        }
+        return;
+    }
+    // One more string of keywords and values, inside the first: the host's number and password.
+    let mut inner = String::new();
+    for (number, host) in conninfo.hosts.iter().enumerate() {
+        if let Some(password) = &host.password {
+            let source = if given(host) { "given" } else { "file" };
+            keyword_string::write(&mut inner, &format!("{source}{number}"), password);
+        }
+    }
+    put(HOST_PASSWORDS, &inner);
+}
+
+fn write_tls(conninfo: &Conninfo, secrets: Secrets, put: &mut impl FnMut(&str, &str)) {
+    let tls = &conninfo.tls;
+    put("sslmode", tls.mode.name());
+    if tls.negotiation != SslNegotiation::Postgres {
+        put("sslnegotiation", word(&NEGOTIATIONS, tls.negotiation));
+    }
+    if tls.client_certificate != ClientCertificate::Allow {
+        put("sslcertmode", word(&CERTIFICATE_MODES, tls.client_certificate));
+    }
+    if !tls.names_host {
+        put("sslsni", "0");
+    }
+    let password = tls.key_password.as_deref().filter(|_| secrets == Secrets::Shown);
+    for (keyword, value) in [
+        ("sslrootcert", tls.root_certificates.as_deref()),
+        ("sslcert", tls.certificate.as_deref()),
+        ("sslkey", tls.key.as_deref()),
+        ("sslpassword", password),
+        ("sslcrl", tls.revoked.as_deref()),
+        ("sslcrldir", tls.revoked_directory.as_deref()),
+        ("ssl_min_protocol_version", tls.least_version.map(|version| version.name())),
+        ("ssl_max_protocol_version", tls.most_version.map(|version| version.name())),
+    ] {
+        if let Some(value) = value {
+            put(keyword, value);
+        }
+    }
+}
+
+fn word<T: PartialEq + Copy>(words: &[(&'static str, T)], meaning: T) -> &'static str {
+    words.iter().find(|(_, known)| *known == meaning).map_or("", |(word, _)| word)
+}
+
+pub(super) fn read(text: &str) -> Result<Conninfo, ConninfoError> {
+    let mut values = Values::default();
+    let (mut passwords, mut passfile, mut settings) = (None, None, Vec::new());
+    for (keyword, value) in keyword_string::pairs(text)? {
+        match keyword.strip_prefix(SETTING) {
+            Some(name) => settings.push((name.to_owned(), value)),
+            None if keyword == HOST_PASSWORDS => passwords = Some(value),
+            None if keyword == PASSFILE => passfile = Some(value),
+            None => values.set(&keyword, &value)?,
+        }
+    }
+    let nowhere = Sources {
+        environment: &|_| None,
+        read: &|_, _| None,
+        os_user: None,
+        home: None,
+        socket_directories: &[],
+    };
+    let mut conninfo = from_values(&values, &nowhere)?;
+    conninfo.settings.extend(settings);
+    conninfo.passfile = passfile;
+    for (place, password) in keyword_string::pairs(passwords.as_deref().unwrap_or_default())? {
+        let (source, number) = match place.strip_prefix("file") {
+            Some(number) => (PasswordSource::PassFile, number),
+            None => (PasswordSource::Given, place.trim_start_matches("given")),
+        };
+        let unknown = || ConninfoError::UnknownKeyword(place.clone());
+        let number: usize = number.parse().map_err(|_| unknown())?;
+        let host = conninfo.hosts.get_mut(number).ok_or_else(unknown)?;
+        host.password = Some(password);
+        host.password_source = source;
+    }
+    Ok(conninfo)
+}

@@ -1,0 +1,127 @@
+//! `postgres://user:password@host:port,host:port/dbname?keyword=value`
+
+use super::option::is_space;
+use super::{ConninfoError, Values};
+
+/// What follows the scheme, if `text` is such a URI.
+pub(super) fn after_scheme(text: &str) -> Option<&str> {
+    text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://"))
+}
+
+/// Reads a URI, of which `rest` follows the scheme. The order of the looks ahead is libpq's, so
+/// that odd URIs come out the same.
+pub(super) fn parse(uri: &str, rest: &str) -> Result<Values, ConninfoError> {
+    let mut values = Values::default();
+    let (credentials, rest) = match rest.find(['@', '/']) {
+        Some(at) if rest[at..].starts_with('@') => (Some(&rest[..at]), &rest[at + 1..]),
+        _ => (None, rest),
+    };
+    if let Some(credentials) = credentials {
+        let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
+        store(&mut values, "user", user)?;
+        store(&mut values, "password", password)?;
+    }
+
+    let (hosts, ports, rest) = authority(uri, rest)?;
+    store(&mut values, "host", &hosts)?;
+    store(&mut values, "port", &ports)?;
+
+    let (path, query) = match rest.split_once('?') {
+        Some((path, query)) => (path, query),
+        None => (rest, ""),
+    };
+    // An empty name would hide PGDATABASE.
+    store(&mut values, "dbname", path.strip_prefix('/').unwrap_or(path))?;
+    parameters(&mut values, query)?;
+    Ok(values)
+}
+
+/// The hosts and the ports, each as a comma list, and what follows them.
+fn authority<'a>(uri: &str, text: &'a str) -> Result<(String, String, &'a str), ConninfoError> {
+    let (mut hosts, mut ports) = (String::new(), String::new());
+    let mut rest = text;
+    loop {
+        if let Some(bracketed) = rest.strip_prefix('[') {
+            let Some((address, after)) = bracketed.split_once(']') else {
+                return Err(ConninfoError::UnterminatedBracket(uri.to_owned()));
+            };
+            if address.is_empty() {
+                return Err(ConninfoError::EmptyBrackets(uri.to_owned()));
+            }
+            if let Some(character) = after.chars().next().filter(|c| !":/?,".contains(*c)) {
+                let position = uri.len() - after.len() + 1;
+                let uri = uri.to_owned();
+                return Err(ConninfoError::AfterBracket { character, position, uri });
+            }
+            hosts.push_str(address);
+            rest = after;
+        } else {
+            let end = rest.find([':', '/', '?', ',']).unwrap_or(rest.len());
+            hosts.push_str(&rest[..end]);
+            rest = &rest[end..];
+        }
+        if let Some(port) = rest.strip_prefix(':') {
+            let end = port.find(['/', '?', ',']).unwrap_or(port.len());
+            ports.push_str(&port[..end]);
+            rest = &port[end..];
+        }
+        let Some(next) = rest.strip_prefix(',') else { return Ok((hosts, ports, rest)) };
+        hosts.push(',');
+        ports.push(',');
+        rest = next;
+    }
+}
+
+fn parameters(values: &mut Values, query: &str) -> Result<(), ConninfoError> {
+    // A closing & ends the last parameter; it does not begin another.
+    for parameter in query.split_terminator('&') {
+        let Some((keyword, value)) = parameter.split_once('=') else {
+            return Err(ConninfoError::MissingUriEquals(parameter.to_owned()));
+        };
+        if value.contains('=') {
+            return Err(ConninfoError::ExtraEquals(keyword.to_owned()));
+        }
+        let (keyword, value) = (decoded(keyword)?, decoded(value)?);
+        // What JDBC calls it.
+        let (keyword, value) = match (&*keyword, &*value) {
+            ("ssl", "true") => ("sslmode", "require"),
+            pair => pair,
+        };
+        values.set(keyword, value).map_err(|error| match error {
+            ConninfoError::UnknownKeyword(name) => ConninfoError::UnknownUriParameter(name),
+            other => other,
+        })?;
+    }
+    Ok(())
+}
+
+fn store(values: &mut Values, keyword: &str, encoded: &str) -> Result<(), ConninfoError> {
+    if encoded.is_empty() { Ok(()) } else { values.set(keyword, &decoded(encoded)?) }
+}
+
+/// Percent-decoding. Blanks around are dropped, blanks inside refused.
+fn decoded(encoded: &str) -> Result<String, ConninfoError> {
+    let trimmed = encoded.trim_matches(' ');
+    if trimmed.contains(is_space) {
+        return Err(ConninfoError::SpacesInUri(encoded.to_owned()));
+    }
+    let mut bytes = Vec::with_capacity(trimmed.len());
+    let mut rest = trimmed.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digit = |at: usize| after.get(at).and_then(|digit| (*digit as char).to_digit(16));
+        let (Some(high), Some(low)) = (digit(0), digit(1)) else {
+            return Err(ConninfoError::PercentEncoding(encoded.to_owned()));
+        };
+        if (high, low) == (0, 0) {
+            return Err(ConninfoError::PercentNul(encoded.to_owned()));
+        }
+        bytes.push((high * 16 + low) as u8);
+        rest = &after[2..];
+    }
+    String::from_utf8(bytes).map_err(|_| ConninfoError::PercentEncoding(encoded.to_owned()))
+}
