@@ -1,23 +1,55 @@
 //! What a run leaves behind: trials, intervals, samples, marks, and the directory that holds them.
 //!
-//! Reading order: [`Moment`] is the one clock; [`Counts`] and [`Interval`] come from the load
-//! engine, [`Sample`] and [`Mark`] from the probes, [`Trial`] is what the runner makes of them.
+//! ```text
+//! runs/2026-11-21-pgbench-1/
+//!   record.json              what was run, on what, how it ended
+//!   study/pgbench/           the study's folder as it was run
+//!   trials/0001-VARIANT-SCENARIO/
+//!     trial.json             what came out
+//!     intervals.jsonl        what the clients did, second by second
+//!     samples.csv            what the probes read
+//!     marks.jsonl            what happened
+//!     NODE.log               the end of a server's log, where something broke
+//! ```
 //!
-//! Limits: nothing here measures, draws or prints.
+//! Reading order: [`Moment`] is the one clock; [`Counts`] and [`Interval`] come from the load
+//! engine, [`Sample`] and [`Mark`] from the probes, [`Trial`] is what the runner makes of them;
+//! [`Header`] is the first page; [`Writer`] and [`Reader`] keep all of it in a directory.
+//!
+//! Limits: nothing here measures, judges, draws or prints.
+
+mod moment;
 
 mod counts;
-pub mod histogram_text;
 mod interval;
+
 mod mark;
-mod moment;
 mod sample;
+
 mod trial;
 
+mod header;
+
+mod finished;
+mod reader;
+mod writer;
+
+mod error;
+mod files;
+mod folder;
+pub mod histogram_text;
+
 pub use counts::{Counts, SqlStateCounts};
+pub use error::Error;
+pub use finished::Finished;
+pub use folder::read_folder;
+pub use header::{FORMAT, FORMAT_OLDEST, Fact, Header, PlannedTrial, State};
 pub use interval::Interval;
 pub use mark::{Mark, MarkKind};
 pub use moment::Moment;
+pub use reader::Reader;
 pub use sample::Sample;
 pub use trial::{
-    Generator, Phase, PublishedWay, Status, StatementResult, Trial, Window, WorkloadResult,
+    Generator, Phase, PublishedWay, StatementResult, Status, Trial, Window, WorkloadResult,
 };
+pub use writer::{Writer, attach};

@@ -16,7 +16,7 @@ pub struct Sample {
     /// The metric's name in the catalogue.
     pub metric: String,
     /// A label within the metric (a wait event, a statement, a device); empty for none.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default)]
     pub label: String,
     /// The value, in the catalogue's unit.
     pub value: f64,

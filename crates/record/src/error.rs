@@ -1,0 +1,109 @@
+//! What can go wrong with a record.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a record could not be written or read. Each message says what was being done to which
+/// file; [`Error::hint`] says what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused.
+    #[error("{doing} {path}: {source}", path = path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file or directory.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A file does not contain what a record contains.
+    #[error("reading {path}{line}: {why}", path = path.display(), line = line_suffix(*line))]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Its line, from 1; 0 for the file as a whole.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The directory is no record.
+    #[error("reading {path}: not a record: it has no record.json", path = path.display())]
+    NotARecord {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Another pgrig wrote it in another format.
+    #[error(
+        "reading {path}: pgrig {writer} wrote this record in format {found}, \
+         this pgrig reads {oldest} to {newest}",
+        path = path.display(), oldest = crate::FORMAT_OLDEST, newest = crate::FORMAT
+    )]
+    Format {
+        /// record.json.
+        path: PathBuf,
+        /// The format that it has.
+        found: u32,
+        /// The pgrig that wrote it.
+        writer: String,
+    },
+    /// The folder holds a study that is not text.
+    #[error("reading {path}: a study's files are UTF-8 text", path = path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl Error {
+    /// What to do next, where there is something to do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::Io { source, path, .. } => match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(format!(
+                    "make room on the disk of {} and go on with --resume, or choose another \
+                     place with --out; trials that were finished are kept",
+                    path.display()
+                )),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    Some("choose a directory that you may write to with --out".to_owned())
+                }
+                io::ErrorKind::NotFound => {
+                    Some("records lie under runs/ unless --out said otherwise".to_owned())
+                }
+                _ => None,
+            },
+            Error::Damaged { .. } => {
+                Some("the file was changed after it was written; run the study again".to_owned())
+            }
+            Error::NotARecord { .. } => {
+                Some("name a directory that `pgrig run` has written, runs/DATE-STUDY-N".to_owned())
+            }
+            Error::Format { found, .. } if *found > crate::FORMAT => {
+                Some("read it with the pgrig that wrote it, or a newer one".to_owned())
+            }
+            Error::Format { .. } => {
+                Some("read it with the pgrig that wrote it, or run the study again".to_owned())
+            }
+            Error::NotText { .. } => None,
+        }
+    }
+
+    /// Whether the disk under the record is full.
+    #[must_use]
+    pub fn is_storage_full(&self) -> bool {
+        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+        matches!(self, Error::Io { source, .. } if full.contains(&source.kind()))
+    }
+}
+
+/// Turns an I/O error into one that says what was being done to what.
+pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Io { doing, path, source }
+}
+
+fn line_suffix(line: usize) -> String {
+    if line == 0 { String::new() } else { format!(" line {line}") }
+}

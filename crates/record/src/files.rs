@@ -1,0 +1,57 @@
+//! Writing so that whoever reads sees all of a file or none of it.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use crate::error::{Error, io};
+
+/// Writes a file to the end and onto the disk.
+pub(crate) fn write(
+    path: &Path,
+    content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), Error> {
+    let file = File::create(path).map_err(io("writing", path))?;
+    let mut out = BufWriter::new(file);
+    content(&mut out).and_then(|()| out.flush()).map_err(io("writing", path))?;
+    out.get_ref().sync_all().map_err(io("writing", path))
+}
+
+/// Replaces a file in one step: a reader sees the old one or the new one.
+pub(crate) fn replace(
+    path: &Path,
+    content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), Error> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".tmp");
+    let temporary = Path::new(&temporary);
+    let written = write(temporary, content);
+    if written.is_err() {
+        // Half a file helps nobody, and its blocks may be what the disk lacks. The first error is
+        // the one to report.
+        let _ = fs::remove_file(temporary);
+    }
+    written?;
+    rename(temporary, path)
+}
+
+/// Renames, and makes the new name survive a crash.
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), Error> {
+    fs::rename(from, to).map_err(io("writing", to))?;
+    match to.parent() {
+        Some(parent) => sync_directory(parent),
+        None => Ok(()),
+    }
+}
+
+/// Makes the names in a directory survive a crash.
+pub(crate) fn sync_directory(path: &Path) -> Result<(), Error> {
+    let directory = File::open(path).map_err(io("writing", path))?;
+    directory.sync_all().map_err(io("writing", path))
+}
+
+/// Writes a value as JSON that a person can read.
+pub(crate) fn json(out: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    out.write_all(b"\n")
+}

@@ -1,0 +1,130 @@
+//! A finished trial with all that was measured in it, and its directory.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, io as io_error};
+use crate::{Interval, Mark, Sample, Trial, files};
+
+/// A trial and everything that lies beside it.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The trial.
+    pub trial: Trial,
+    /// What the clients did, one for each second and workload.
+    pub intervals: Vec<Interval>,
+    /// What the probes read.
+    pub samples: Vec<Sample>,
+    /// What happened.
+    pub marks: Vec<Mark>,
+    /// The last lines of server logs, node → text: for trials in which something broke.
+    pub logs: BTreeMap<String, String>,
+}
+
+const TRIAL: &str = "trial.json";
+const INTERVALS: &str = "intervals.jsonl";
+const SAMPLES: &str = "samples.csv";
+const MARKS: &str = "marks.jsonl";
+const LOG_SUFFIX: &str = ".log";
+
+/// Writes all files of a trial into an empty directory.
+pub(crate) fn write(finished: &Finished, directory: &Path) -> Result<(), Error> {
+    files::write(&directory.join(TRIAL), |out| files::json(out, &finished.trial))?;
+    files::write(&directory.join(INTERVALS), |out| lines(out, &finished.intervals))?;
+    files::write(&directory.join(SAMPLES), |out| samples(out, &finished.samples))?;
+    files::write(&directory.join(MARKS), |out| lines(out, &finished.marks))?;
+    for (node, text) in &finished.logs {
+        let name = format!("{}{LOG_SUFFIX}", node.replace('/', "_"));
+        files::write(&directory.join(name), |out| out.write_all(text.as_bytes()))?;
+    }
+    files::sync_directory(directory)
+}
+
+/// Reads the trial alone.
+pub(crate) fn read_trial(directory: &Path) -> Result<Trial, Error> {
+    let path = directory.join(TRIAL);
+    let text = fs::read_to_string(&path).map_err(io_error("reading", &path))?;
+    serde_json::from_str(&text).map_err(|error| damaged(&path, error.line(), &error))
+}
+
+/// Reads what the clients did.
+pub(crate) fn read_intervals(directory: &Path) -> Result<Vec<Interval>, Error> {
+    read_lines(&directory.join(INTERVALS))
+}
+
+/// Reads what happened.
+pub(crate) fn read_marks(directory: &Path) -> Result<Vec<Mark>, Error> {
+    read_lines(&directory.join(MARKS))
+}
+
+/// Reads what the probes read.
+pub(crate) fn read_samples(directory: &Path) -> Result<Vec<Sample>, Error> {
+    let path = directory.join(SAMPLES);
+    let file = File::open(&path).map_err(io_error("reading", &path))?;
+    let mut reader = csv::Reader::from_reader(BufReader::new(file));
+    let mut samples = Vec::new();
+    for (row, sample) in reader.deserialize().enumerate() {
+        samples.push(sample.map_err(|error| damaged(&path, row + 2, &error))?);
+    }
+    Ok(samples)
+}
+
+/// Reads the tails of server logs, node → text.
+pub(crate) fn read_logs(directory: &Path) -> Result<BTreeMap<String, String>, Error> {
+    let mut logs = BTreeMap::new();
+    for entry in fs::read_dir(directory).map_err(io_error("reading", directory))? {
+        let path = entry.map_err(io_error("reading", directory))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if let Some(node) = name.strip_suffix(LOG_SUFFIX) {
+            let bytes = fs::read(&path).map_err(io_error("reading", &path))?;
+            logs.insert(node.to_owned(), String::from_utf8_lossy(&bytes).into_owned());
+        }
+    }
+    Ok(logs)
+}
+
+/// One value a line, so that a person can grep and a reader can stop anywhere.
+fn lines(out: &mut impl Write, values: &[impl serde::Serialize]) -> io::Result<()> {
+    for value in values {
+        serde_json::to_writer(&mut *out, value)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, Error> {
+    let file = File::open(path).map_err(io_error("reading", path))?;
+    let mut values = Vec::new();
+    for (row, line) in BufReader::new(file).lines().enumerate() {
+        let line = line.map_err(io_error("reading", path))?;
+        let value = serde_json::from_str(&line);
+        values.push(value.map_err(|error| damaged(path, row + 1, &error))?);
+    }
+    Ok(values)
+}
+
+fn samples(out: &mut impl Write, samples: &[Sample]) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    if samples.is_empty() {
+        writer.write_record(["at", "node", "metric", "label", "value"]).map_err(from_csv)?;
+    }
+    for sample in samples {
+        writer.serialize(sample).map_err(from_csv)?;
+    }
+    writer.flush()
+}
+
+fn from_csv(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
+
+fn damaged(path: &Path, line: usize, why: &impl ToString) -> Error {
+    Error::Damaged { path: path.to_owned(), line, why: why.to_string() }
+}

@@ -1,0 +1,92 @@
+//! What a run is: the first page of its record.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the record's format that this pgrig writes.
+///
+/// Whoever changes what a file of a record contains counts it up. A field that is added carries
+/// `#[serde(default)]`, and [`FORMAT_OLDEST`] stays; a field that is changed or removed makes
+/// older records unreadable, and [`FORMAT_OLDEST`] follows. Newer records are never read:
+/// unknown fields are refused rather than dropped.
+pub const FORMAT: u32 = 1;
+
+/// The oldest version of the format that this pgrig reads.
+pub const FORMAT_OLDEST: u32 = 1;
+
+/// `record.json`: what was run, on what, and how it ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// Version of the format, [`FORMAT`].
+    pub format: u32,
+    /// The pgrig that wrote it.
+    pub pgrig: String,
+    /// The study's name.
+    pub study: String,
+    /// The profile in which it ran.
+    pub profile: String,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// Rounds, where the command line gave other ones than the study.
+    pub rounds: Option<u32>,
+    /// The pattern that limited it to some points.
+    pub only: Option<String>,
+    /// The command that runs it again.
+    pub again: String,
+    /// Wall clock at its beginning, RFC 3339.
+    pub started_at: String,
+    /// Wall clock at its end, RFC 3339; none while it runs.
+    pub ended_at: Option<String>,
+    /// How it ended.
+    pub state: State,
+    /// The trials that it is made of, in the order of execution.
+    pub plan: Vec<PlannedTrial>,
+    /// The machine, the system and what was installed, in the order in which to show them.
+    pub facts: Vec<Fact>,
+    /// What a reader should know: what was left out and why.
+    pub notes: Vec<String>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is", content = "why")]
+pub enum State {
+    /// It runs, or its end was not recorded: a crash.
+    Running,
+    /// Every trial of the plan was run.
+    Done,
+    /// Somebody stopped it; what was measured is here.
+    Interrupted,
+    /// It could not go on.
+    Broken(String),
+}
+
+/// A trial of the plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedTrial {
+    /// Position in the order of execution, from 1.
+    pub number: usize,
+    /// Round, from 1.
+    pub round: usize,
+    /// The variant.
+    pub variant: String,
+    /// The scenario.
+    pub scenario: String,
+    /// The point on the scenario's axes, axis → value as written in the study.
+    pub axes: BTreeMap<String, String>,
+}
+
+/// Something that is so on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fact {
+    /// What it is about: machine, system, PostgreSQL, …
+    pub group: String,
+    /// What it is called.
+    pub name: String,
+    /// How it is.
+    pub value: String,
+}

@@ -1,0 +1,172 @@
+//! Writes a record while the study runs.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use spec::Folder;
+
+use crate::error::{Error, io as io_error};
+use crate::finished::{self, Finished};
+use crate::folder::write_folder;
+use crate::reader::{Reader, STUDY, TRIALS, trial_directory};
+use crate::{Header, State, files};
+
+/// A record being written.
+///
+/// Every trial is written whole, under another name, and renamed when it is on the disk. However a
+/// run ends, by Ctrl-C, a full disk or a power cut, its record holds finished trials and nothing
+/// else, and can be resumed.
+#[derive(Debug)]
+pub struct Writer {
+    directory: PathBuf,
+    header: Header,
+}
+
+impl Writer {
+    /// Begins a record in a new directory `DATE-STUDY-N` below `runs`, N being the first number
+    /// that is free.
+    ///
+    /// # Errors
+    /// If the directory cannot be made or written to.
+    pub fn create_below(runs: &Path, header: Header, folder: &Folder) -> Result<Writer, Error> {
+        fs::create_dir_all(runs).map_err(io_error("creating", runs))?;
+        let date = header.started_at.get(..10).unwrap_or("undated").to_owned();
+        for number in 1.. {
+            let directory = runs.join(format!("{date}-{}-{number}", header.study));
+            match fs::create_dir(&directory) {
+                Ok(()) => return Writer::begin(directory, header, folder),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(io_error("creating", &directory)(error)),
+            }
+        }
+        unreachable!("a directory holds fewer names than there are numbers")
+    }
+
+    /// Begins a record in a directory of one's own choice, which must be new or empty.
+    ///
+    /// # Errors
+    /// If the directory holds something, or cannot be made or written to.
+    pub fn create(directory: &Path, header: Header, folder: &Folder) -> Result<Writer, Error> {
+        fs::create_dir_all(directory).map_err(io_error("creating", directory))?;
+        let mut entries = fs::read_dir(directory).map_err(io_error("reading", directory))?;
+        if entries.next().is_some() {
+            let why = io::Error::new(io::ErrorKind::AlreadyExists, "the directory is not empty");
+            return Err(io_error("creating", directory)(why));
+        }
+        Writer::begin(directory.to_owned(), header, folder)
+    }
+
+    /// Goes on with a record. What it holds already is read by [`Reader`].
+    ///
+    /// # Errors
+    /// If it is no record of this format, or cannot be written to.
+    pub fn resume(directory: &Path) -> Result<Writer, Error> {
+        let reader = Reader::open(directory)?;
+        let trials = directory.join(TRIALS);
+        for entry in fs::read_dir(&trials).map_err(io_error("reading", &trials))? {
+            let path = entry.map_err(io_error("reading", &trials))?.path();
+            if is_unfinished(&path) {
+                fs::remove_dir_all(&path).map_err(io_error("removing", &path))?;
+            }
+        }
+        let mut writer =
+            Writer { directory: directory.to_owned(), header: reader.header().clone() };
+        writer.header.ended_at = None;
+        writer.header.state = State::Running;
+        writer.save_header()?;
+        Ok(writer)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Its first page.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Changes the first page, and writes it in one step.
+    ///
+    /// # Errors
+    /// If it cannot be written; the one before then still stands.
+    pub fn change_header(&mut self, change: impl FnOnce(&mut Header)) -> Result<(), Error> {
+        let before = self.header.clone();
+        change(&mut self.header);
+        let saved = self.save_header();
+        if saved.is_err() {
+            self.header = before;
+        }
+        saved
+    }
+
+    /// Adds a finished trial. One of the same number is replaced: a trial that broke may be run
+    /// again.
+    ///
+    /// # Errors
+    /// If it cannot be written; the record then holds what it held before.
+    pub fn add(&self, finished: &Finished) -> Result<(), Error> {
+        let trials = self.directory.join(TRIALS);
+        let place = trials.join(trial_directory(&finished.trial));
+        let unfinished = trials.join(format!("{}{UNFINISHED}", trial_directory(&finished.trial)));
+        if unfinished.exists() {
+            fs::remove_dir_all(&unfinished).map_err(io_error("removing", &unfinished))?;
+        }
+        fs::create_dir(&unfinished).map_err(io_error("creating", &unfinished))?;
+        let written = finished::write(finished, &unfinished).and_then(|()| {
+            if place.exists() {
+                fs::remove_dir_all(&place).map_err(io_error("removing", &place))?;
+            }
+            files::rename(&unfinished, &place)
+        });
+        if written.is_err() {
+            // Gives back the blocks; the first error is the one to report.
+            let _ = fs::remove_dir_all(&unfinished);
+        }
+        written
+    }
+
+    /// Writes another file beside the record: a report, a table.
+    ///
+    /// # Errors
+    /// If it cannot be written; the one before then still stands.
+    pub fn attach(&self, name: &str, text: &str) -> Result<PathBuf, Error> {
+        attach(&self.directory, name, text)
+    }
+
+    fn begin(directory: PathBuf, header: Header, folder: &Folder) -> Result<Writer, Error> {
+        write_folder(folder, &directory.join(STUDY).join(&folder.name))?;
+        let trials = directory.join(TRIALS);
+        fs::create_dir(&trials).map_err(io_error("creating", &trials))?;
+        let writer = Writer { directory, header };
+        // Last, for it is what makes the directory a record.
+        writer.save_header()?;
+        Ok(writer)
+    }
+
+    fn save_header(&self) -> Result<(), Error> {
+        let path = self.directory.join(crate::reader::HEADER);
+        files::replace(&path, |out| files::json(out, &self.header))
+    }
+}
+
+/// Writes a file into a record's directory in one step.
+///
+/// # Errors
+/// If it cannot be written; the one before then still stands.
+pub fn attach(directory: &Path, name: &str, text: &str) -> Result<PathBuf, Error> {
+    let path = directory.join(name);
+    files::replace(&path, |out| io::Write::write_all(out, text.as_bytes()))?;
+    Ok(path)
+}
+
+const UNFINISHED: &str = ".tmp";
+
+/// Whether a directory below `trials` is one that was never finished.
+pub(crate) fn is_unfinished(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == &UNFINISHED[1..])
+}

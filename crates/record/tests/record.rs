@@ -1,0 +1,303 @@
+//! A record survives what happens to runs: it is resumed, interrupted, read by other versions,
+//! damaged, and written onto full disks.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use record::{
+    Counts, FORMAT, Fact, Finished, Generator, Header, Interval, Mark, MarkKind, Moment, Phase,
+    PlannedTrial, PublishedWay, Reader, Sample, State, Status, Trial, Window, WorkloadResult,
+    Writer,
+};
+use spec::Folder;
+use stats::Latency;
+
+fn header() -> Header {
+    let plan = PlannedTrial {
+        number: 1,
+        round: 1,
+        variant: "plain".to_owned(),
+        scenario: "read".to_owned(),
+        axes: BTreeMap::from([("clients".to_owned(), "8".to_owned())]),
+    };
+    let fact = |group: &str, name: &str, value: &str| Fact {
+        group: group.to_owned(),
+        name: name.to_owned(),
+        value: value.to_owned(),
+    };
+    Header {
+        format: FORMAT,
+        pgrig: "0.1.0".to_owned(),
+        study: "mine".to_owned(),
+        profile: "quick".to_owned(),
+        seed: 42,
+        rounds: None,
+        only: None,
+        again: "pgrig run mine --seed 42".to_owned(),
+        started_at: "2026-11-21T10:00:00Z".to_owned(),
+        ended_at: None,
+        state: State::Running,
+        plan: vec![plan],
+        facts: vec![fact("machine", "cores", "2"), fact("PostgreSQL", "version", "15.14")],
+        notes: Vec::new(),
+    }
+}
+
+fn folder() -> Folder {
+    let files = [("study.toml", "question = \"?\"\n"), ("sql/read.sql", "SELECT 1;\n")];
+    let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    Folder { name: "mine".to_owned(), files: BTreeMap::from(files) }
+}
+
+fn latency(values: &[u64]) -> Latency {
+    let mut latency = Latency::new();
+    values.iter().for_each(|value| latency.record_ns(*value));
+    latency
+}
+
+fn phase() -> Phase {
+    Phase {
+        count: 8,
+        failures: BTreeMap::from([("53300".to_owned(), 1)]),
+        length_ns: 5_000_000,
+        latency: latency(&[500_000, 700_000]),
+        generator_cpu_ns: 1_000_000,
+    }
+}
+
+fn finished(number: usize, status: Status) -> Finished {
+    let counts = Counts { transactions: 3, ..Counts::default() };
+    let workload = WorkloadResult {
+        name: "read".to_owned(),
+        clients: 8,
+        counts: counts.clone(),
+        counts_total: counts.clone(),
+        unknown: 0,
+        latency: latency(&[1_000_000, 2_000_000, 4_000_000]),
+        service: latency(&[1_000_000, 2_000_000, 4_000_000]),
+        lag: latency(&[]),
+        statements: Vec::new(),
+        per_client: vec![1, 2],
+        longest_wait_ns: 4_000_000,
+        published_way: PublishedWay { transactions: 3, seconds: 1.5 },
+    };
+    let trial = Trial {
+        number,
+        round: 1,
+        variant: "plain".to_owned(),
+        scenario: "read".to_owned(),
+        axes: BTreeMap::from([("clients".to_owned(), "8".to_owned())]),
+        status,
+        started_at: "2026-11-21T10:00:01Z".to_owned(),
+        began: Moment(1),
+        ended: Moment(9_000_000_000),
+        window: Some(Window { load_began: Moment(2), open: Moment(3), close: Moment(4) }),
+        connecting: phase(),
+        disconnecting: phase(),
+        workloads: vec![workload],
+        generator: Generator::default(),
+        metrics: BTreeMap::from([(
+            "tps".to_owned(),
+            BTreeMap::from([(String::new(), 0.1 + 0.2), ("read".to_owned(), 1e-300)]),
+        )]),
+        notes: vec!["one, two \"three\"".to_owned()],
+    };
+    let interval = Interval {
+        start: Moment(3),
+        length_ns: 1_000_000_000,
+        workload: 0,
+        counts,
+        latency: latency(&[1_000_000]),
+        service: latency(&[1_000_000]),
+        lag: latency(&[]),
+        backlog: 0,
+    };
+    let sample = |label: &str, value: f64| Sample {
+        at: Moment(u64::MAX),
+        node: "primary".to_owned(),
+        metric: "waiting_sessions".to_owned(),
+        label: label.to_owned(),
+        value,
+    };
+    let mark = Mark {
+        at: Moment(5),
+        length_ns: 0,
+        kind: MarkKind::ServerError,
+        node: "primary".to_owned(),
+        text: "FATAL: sorry,\n\"too many\" clients".to_owned(),
+    };
+    Finished {
+        trial,
+        intervals: vec![interval],
+        samples: vec![sample("LWLock:WALWrite", 2.0), sample("", 0.1), sample("a,\"b\"\nc", -1e9)],
+        marks: vec![mark],
+        logs: BTreeMap::from([("primary".to_owned(), "PANIC\n".to_owned())]),
+    }
+}
+
+#[test]
+fn what_is_written_is_what_is_read() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let writer = Writer::create_below(&runs, header(), &folder()).unwrap();
+    assert!(writer.directory().ends_with("2026-11-21-mine-1"));
+    let other = Writer::create_below(&runs, header(), &folder()).unwrap();
+    assert!(other.directory().ends_with("2026-11-21-mine-2"));
+
+    let written = finished(1, Status::Void("not steady".to_owned()));
+    writer.add(&written).unwrap();
+    let reader = Reader::open(writer.directory()).unwrap();
+    assert_eq!(reader.header(), &header());
+    assert_eq!(reader.folder(), &folder());
+    let trial = &reader.trials()[0];
+    assert_eq!(trial.metrics, written.trial.metrics);
+    assert_eq!(trial.status, written.trial.status);
+    assert_eq!(trial.workloads[0].latency.count(), 3);
+    // Three significant digits are what a histogram keeps.
+    let max_ns = trial.workloads[0].latency.quantile_ns(1.0).unwrap();
+    assert!(max_ns.abs_diff(4_000_000) <= 4_000, "{max_ns}");
+    assert_eq!(reader.samples(trial).unwrap(), written.samples);
+    assert_eq!(reader.marks(trial).unwrap(), written.marks);
+    assert_eq!(reader.logs(trial).unwrap(), written.logs);
+    let intervals = reader.intervals(trial).unwrap();
+    assert_eq!(intervals[0].counts, written.intervals[0].counts);
+    assert_eq!(intervals[0].latency.count(), 1);
+
+    let empty =
+        Finished { intervals: vec![], samples: vec![], marks: vec![], ..finished(2, Status::Done) };
+    writer.add(&empty).unwrap();
+    let reader = Reader::open(writer.directory()).unwrap();
+    assert!(reader.samples(&reader.trials()[1]).unwrap().is_empty());
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_it_has_and_goes_on() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("mine");
+    let mut writer = Writer::create(&directory, header(), &folder()).unwrap();
+    writer.add(&finished(1, Status::Done)).unwrap();
+    writer.add(&finished(2, Status::Failed("server gone".to_owned()))).unwrap();
+    writer.change_header(|header| header.state = State::Interrupted).unwrap();
+    // What a crash in the middle of a trial leaves behind.
+    let half = directory.join("trials/0003-plain-read.tmp");
+    fs::create_dir(&half).unwrap();
+    fs::write(half.join("trial.json"), "{\"number\": 3,").unwrap();
+
+    let reader = Reader::open(&directory).unwrap();
+    assert_eq!(reader.trials().len(), 2);
+    assert!(reader.has(1));
+    assert!(!reader.has(2), "a trial that broke is run again");
+    assert!(!reader.has(3));
+
+    let writer = Writer::resume(&directory).unwrap();
+    assert!(!half.exists());
+    assert_eq!(writer.header().state, State::Running);
+    writer.add(&finished(2, Status::Done)).unwrap();
+    let reader = Reader::open(&directory).unwrap();
+    assert_eq!(reader.trials().len(), 2);
+    assert!(reader.has(2));
+}
+
+#[test]
+fn a_directory_that_holds_something_is_not_overwritten() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("precious"), "").unwrap();
+    let error = Writer::create(place.path(), header(), &folder()).unwrap_err();
+    assert!(error.to_string().ends_with("the directory is not empty"), "{error}");
+}
+
+/// One message with its hint, the place replaced by DIR.
+fn opening(directory: &Path) -> String {
+    let error = Reader::open(directory).unwrap_err();
+    let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+    format!("{error}{hint}").replace(&directory.display().to_string(), "DIR")
+}
+
+#[test]
+fn every_pair_of_versions_reads_or_says_why_not() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("mine");
+    Writer::create(&directory, header(), &folder()).unwrap();
+    let path = directory.join("record.json");
+    let ours = fs::read_to_string(&path).unwrap();
+    let check = |text: String, expected: &str| {
+        fs::write(&path, text).unwrap();
+        assert_eq!(opening(&directory), expected);
+    };
+    // New reader, old data.
+    check(
+        ours.replace("\"format\": 1", "\"format\": 0").replace("\"seed\"", "\"random_seed\""),
+        "reading DIR/record.json: pgrig 0.1.0 wrote this record in format 0, this pgrig reads 1 \
+         to 1; read it with the pgrig that wrote it, or run the study again",
+    );
+    // Old reader, new data, whatever else changed.
+    check(
+        r#"{ "format": 2, "pgrig": "9.0.0", "all": { "new": [] } }"#.to_owned(),
+        "reading DIR/record.json: pgrig 9.0.0 wrote this record in format 2, this pgrig reads 1 \
+         to 1; read it with the pgrig that wrote it, or a newer one",
+    );
+    // The same format with a field that it does not have: refused, not dropped.
+    check(
+        ours.replace("\"seed\"", "\"sed\": 1,\n  \"seed\""),
+        "reading DIR/record.json line 6: unknown field `sed`, expected one of `format`, `pgrig`, \
+         `study`, `profile`, `seed`, `rounds`, `only`, `again`, `started_at`, `ended_at`, \
+         `state`, `plan`, `facts`, `notes` at line 6 column 7; the file was changed after it was \
+         written; run the study again",
+    );
+    check(
+        ours[..ours.len() / 2].to_owned(),
+        &format!(
+            "reading DIR/record.json line {}: EOF while parsing {}; the file was changed after \
+             it was written; run the study again",
+            ours[..ours.len() / 2].lines().count(),
+            "an object at line 18 column 16"
+        ),
+    );
+    fs::write(&path, ours).unwrap();
+    assert!(Reader::open(&directory).is_ok());
+}
+
+#[test]
+fn what_is_no_record_is_called_so() {
+    let place = tempfile::tempdir().unwrap();
+    assert_eq!(
+        opening(place.path()),
+        "reading DIR: not a record: it has no record.json; name a directory that `pgrig run` has \
+         written, runs/DATE-STUDY-N"
+    );
+    let missing = place.path().join("nowhere");
+    assert!(opening(&missing).contains("No such file"), "{}", opening(&missing));
+}
+
+#[test]
+fn a_damaged_file_is_named_with_its_line() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("mine");
+    let writer = Writer::create(&directory, header(), &folder()).unwrap();
+    writer.add(&finished(1, Status::Done)).unwrap();
+    let samples = directory.join("trials/0001-plain-read/samples.csv");
+    let text = fs::read_to_string(&samples).unwrap();
+    fs::write(&samples, text.replace("-1000000000", "much")).unwrap();
+    let reader = Reader::open(&directory).unwrap();
+    let error = reader.samples(&reader.trials()[0]).unwrap_err().to_string();
+    assert!(error.contains("samples.csv line 4: "), "{error}");
+}
+
+#[test]
+fn a_full_disk_is_said_and_costs_nothing_that_was_written() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("mine");
+    let mut writer = Writer::create(&directory, header(), &folder()).unwrap();
+    writer.add(&finished(1, Status::Done)).unwrap();
+    // Whatever is written through this name meets a full disk.
+    std::os::unix::fs::symlink("/dev/full", directory.join("record.json.tmp")).unwrap();
+    let error = writer.change_header(|header| header.state = State::Done).unwrap_err();
+    assert!(error.is_storage_full(), "{error}");
+    assert!(error.to_string().contains("No space left on device"), "{error}");
+    assert!(error.hint().unwrap().contains("--resume"));
+    assert_eq!(writer.header().state, State::Running);
+    let reader = Reader::open(&directory).unwrap();
+    assert_eq!(reader.header().state, State::Running);
+    assert_eq!(reader.trials().len(), 1);
+}
