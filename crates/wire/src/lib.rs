@@ -23,6 +23,7 @@ pub mod protocol_version;
 pub mod sql_state;
 pub mod startup;
 pub mod tls;
+pub mod trace;
 
 mod cursor;
 

@@ -119,16 +119,14 @@ fn apply_service(values: &mut Values, sources: &Sources<'_>) -> Result<(), Conni
         (None, None) => None,
     };
     for path in user.into_iter().chain([format!("{directory}/pg_service.conf")]) {
-        match (sources.read)(FileKind::Service, &path) {
-            Some(text) => {
-                if service_file::apply(values, &service, &path, &text)? == Lookup::Found {
-                    return Ok(());
-                }
-            }
-            None if named.as_ref() == Some(&path) => {
+        let Some(text) = (sources.read)(FileKind::Service, &path) else {
+            if named.as_ref() == Some(&path) {
                 return Err(ConninfoError::ServiceFileNotFound(path));
             }
-            None => {}
+            continue;
+        };
+        if service_file::apply(values, &service, &path, &text)? == Lookup::Found {
+            return Ok(());
         }
     }
     Err(ConninfoError::ServiceNotFound(service))

@@ -165,8 +165,8 @@ fn variables() {
 
 #[test]
 fn passwords_come_from_the_file_of_the_host() {
-    let file = "localhost:5432:*:*:s3cret\nh2:*:*:*:two\n10.0.0.1:*:*:*:address\n";
-    let world = World::new(&[], &[("/home/os/.pgpass", file), ("/other", "*:*:*:*:other")]);
+    let file = "localhost:5432:*:*:s3cret\nh2:*:*:*:pw2\n10.0.0.1:*:*:*:pw10\n";
+    let world = World::new(&[], &[("/home/os/.pgpass", file), ("/other", "*:*:*:*:pw-other")]);
     let check = |dbname: &str, expected: &[Option<&str>]| {
         let conninfo = world.resolve(&given(dbname)).unwrap();
         let found: Vec<_> = conninfo.hosts.iter().map(|host| host.password.as_deref()).collect();
@@ -181,12 +181,12 @@ fn passwords_come_from_the_file_of_the_host() {
     };
     check("", &[Some("s3cret")]);
     check("host=/elsewhere", &[None]);
-    check("host=h1,h2,localhost", &[None, Some("two"), Some("s3cret")]);
-    check("hostaddr=10.0.0.1", &[Some("address")]);
-    check("host=h2 hostaddr=10.0.0.1", &[Some("two")]);
-    check("host=h2 password=''", &[Some("two")]);
+    check("host=h1,h2,localhost", &[None, Some("pw2"), Some("s3cret")]);
+    check("hostaddr=10.0.0.1", &[Some("pw10")]);
+    check("host=h2 hostaddr=10.0.0.1", &[Some("pw2")]);
+    check("host=h2 password=''", &[Some("pw2")]);
     check("host=h2,h1 password=explicit", &[Some("explicit"), Some("explicit")]);
-    check("host=h2 passfile=/other", &[Some("other")]);
+    check("host=h2 passfile=/other", &[Some("pw-other")]);
     check("host=h2 passfile=/missing", &[None]);
 }
 
