@@ -128,8 +128,8 @@ mod tests {
 
         let cleaned = clean(parent.path()).unwrap();
 
-        assert_eq!(cleaned.removed, [left.clone()]);
-        assert_eq!(cleaned.alive, [alive.clone()]);
+        assert_eq!(cleaned.removed, std::slice::from_ref(&left));
+        assert_eq!(cleaned.alive, std::slice::from_ref(&alive));
         assert!(cleaned.failed.is_empty());
         assert!(!left.exists() && alive.exists() && foreign.exists());
     }

@@ -159,6 +159,16 @@ pub enum Error {
         /// The end of its log.
         log: String,
     },
+    /// A server did not take all of its new settings.
+    #[error("reloading node {node}: {} not applied{}", .names.join(", "), tail(.log))]
+    Reload {
+        /// The node.
+        node: String,
+        /// The settings that still have their old values.
+        names: Vec<String>,
+        /// The end of its log.
+        log: String,
+    },
     /// Something did not happen in time.
     #[error("{doing} node {node}: not done after {} s{}", .waited.as_secs_f32(), tail(.log))]
     Timeout {
@@ -231,6 +241,7 @@ impl Error {
                 Some("leave it out; the lab chooses where a node listens and logs".into())
             }
             Self::Start { log, .. } => log_hint(log),
+            Self::Reload { .. } => Some("correct the values; some settings need a restart".into()),
             Self::Timeout { doing: "stopping", .. } => {
                 Some("clients that stay connected delay a smart stop; use fast or immediate".into())
             }

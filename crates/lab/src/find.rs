@@ -131,7 +131,7 @@ impl Installation {
                 return Err(bad(format!("there is no program {program}")));
             }
         }
-        let bin = bin.canonicalize().map_err(|error| bad(error.to_string()))?;
+        let bin = real_folder(bin).map_err(|error| bad(error.to_string()))?;
         let said = ask(&bin.join("postgres"), "--version").map_err(bad)?;
         let version = Version::parse(&said)
             .ok_or_else(|| bad(format!("postgres --version says {said:?}")))?;
@@ -302,6 +302,16 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
+/// Where the server really is: people link it into folders of the PATH, and its other programs,
+/// its extensions and its modules are found from there.
+fn real_folder(bin: &Path) -> std::io::Result<PathBuf> {
+    let server = bin.join("postgres").canonicalize()?;
+    match server.parent() {
+        Some(folder) if is_program(&folder.join("initdb")) => Ok(folder.to_owned()),
+        _ => bin.canonicalize(),
+    }
+}
+
 /// What a program prints for one option.
 fn ask(program: &Path, option: &str) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("running {}: {error}", program.display());
@@ -396,6 +406,14 @@ mod tests {
 
         let search = Search { pg_bin: Some(root.join("v/14")), ..search };
         assert_eq!(search.first().unwrap().bin(), root.join("v/14/bin"));
+
+        let linked = root.join("linked");
+        fs::create_dir(&linked).unwrap();
+        for program in ["postgres", "initdb"] {
+            std::os::unix::fs::symlink(root.join("v/14/bin").join(program), linked.join(program))
+                .unwrap();
+        }
+        assert_eq!(Installation::at(&linked).unwrap().bin(), root.join("v/14/bin"));
 
         let old = Search { pg_bin: Some(root.join("v/9.6/bin")), ..search };
         assert!(matches!(old.first(), Err(Error::TooOld { .. })));

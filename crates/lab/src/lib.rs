@@ -14,11 +14,13 @@ mod endpoint;
 mod error;
 pub mod find;
 mod initdb;
-#[expect(clippy::module_inception, reason = "the crate and its main noun share a name")]
 mod lab;
 mod log;
+pub mod machine;
 mod node;
+mod server;
 mod settings;
+mod target;
 mod wait;
 
 pub use clean::{Cleaned, clean};
@@ -29,5 +31,7 @@ pub use lab::{AtEnd, Isolation, Lab, LabConfig, Wish};
 pub use log::LogFormat;
 pub use node::{Listen, Node, NodeConfig, Snapshot, StopMode};
 pub use os::init::Exit;
+pub use server::Server;
 pub use settings::Settings;
+pub use target::{TARGET_SCHEMA, Target};
 pub use wait::wait_until;

@@ -245,7 +245,7 @@ impl Node {
     /// Has the server read its settings again, and waits until it has.
     ///
     /// # Errors
-    /// [`Error::Timeout`] with the end of the log, which names a setting that is wrong.
+    /// [`Error::Reload`] for values that are wrong or need a restart; [`Error::Timeout`].
     pub fn reload(&mut self) -> Result<(), Error> {
         let server = self.expect_running("reloading")?;
         let before = self.value(LOAD_TIME)?;
@@ -255,11 +255,18 @@ impl Node {
             .init()
             .and_then(|init| init.signal(server.pid, Signal::HUP))
             .map_err(process)?;
-        let loaded = || Ok((self.value(LOAD_TIME)? != before).then_some(()));
-        wait_until(RELOAD_TIMEOUT, loaded)?.ok_or_else(|| {
+        let is_loaded = || Ok((self.value(LOAD_TIME)? != before).then_some(()));
+        wait_until(RELOAD_TIMEOUT, is_loaded)?.ok_or_else(|| {
             let (node, waited) = (self.name.clone(), RELOAD_TIMEOUT);
             Error::Timeout { doing: "reloading", node, waited, log: self.log_tail() }
-        })
+        })?;
+        match self.value(NOT_APPLIED)? {
+            None => Ok(()),
+            Some(names) => {
+                let names = names.split(' ').map(str::to_owned).collect();
+                Err(Error::Reload { node: self.name.clone(), names, log: self.log_tail() })
+            }
+        }
     }
 
     /// Whether its server runs; one that crashed does not.
@@ -557,8 +564,12 @@ impl Drop for Node {
     }
 }
 
-/// The moment of the last successful reload; it stays when a setting is wrong.
+/// The moment of the last reload; it stays when the files cannot be read as a whole.
 const LOAD_TIME: &str = "SELECT pg_conf_load_time()";
+
+/// The settings in the files that the server did not take.
+const NOT_APPLIED: &str =
+    "SELECT string_agg(DISTINCT name, ' ') FROM pg_file_settings WHERE error IS NOT NULL";
 
 /// A server reads its settings in milliseconds, unless it is very busy.
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(10);

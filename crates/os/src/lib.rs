@@ -5,5 +5,6 @@ pub mod init;
 pub mod limits;
 mod namespaces;
 pub mod processes;
+mod shared_memory;
 mod signals;
 pub mod user;

@@ -19,6 +19,7 @@ use crate::init::message::{MESSAGE_BYTES_MAX, Report, Request};
 use crate::init::{Exit, Failure, Isolation, WhenOrphaned, retry};
 use crate::namespaces::{self, Entry};
 use crate::processes;
+use crate::shared_memory::Segments;
 use crate::signals;
 
 /// Forks the init; it talks over `socket`.
@@ -41,7 +42,7 @@ pub(crate) fn fork(
             (Ok(()), Isolation::Keeper) => serve(socket.as_fd(), isolation, when_orphaned),
             (Ok(()), Isolation::Namespaces | Isolation::UserNamespace) => {
                 match signals::fork(|| serve(socket.as_fd(), isolation, when_orphaned)) {
-                    Ok(inner) => stand_by(inner, socket),
+                    Ok(inner) => stand_by(inner, &kept),
                     Err(error) => give_up(socket, &Failure::new("forking process 1", &error)),
                 }
             }
@@ -89,10 +90,12 @@ fn give_up(socket: &OwnedFd, failure: &Failure) -> i32 {
 }
 
 /// The process between the rig and process 1: it only waits, so that the rig has a child to reap.
-fn stand_by(inner: Pid, socket: &OwnedFd) -> i32 {
-    // The rig shall see the line closed when process 1 ends.
-    // SAFETY: the socket is not used again in this process, which ends in _exit without drops.
-    unsafe { libc::close(socket.as_raw_fd()) };
+/// The socket closes and the lock ends with process 1, not with this.
+fn stand_by(inner: Pid, kept: &[RawFd]) -> i32 {
+    for descriptor in kept {
+        // SAFETY: no descriptor is used again in this process, which ends without drops.
+        unsafe { libc::close(*descriptor) };
+    }
     match retry(|| rustix::process::waitpid(Some(inner), WaitOptions::empty())) {
         Ok(Some((_, status))) => status.exit_status().unwrap_or(1),
         Ok(None) | Err(_) => 1,
@@ -109,7 +112,8 @@ fn serve(socket: BorrowedFd<'_>, isolation: Isolation, when_orphaned: WhenOrphan
             return 1;
         }
     };
-    let mut server = Server { socket, children, spawned: HashMap::new() };
+    let left = (isolation == Isolation::Keeper).then(Segments::default);
+    let mut server = Server { socket, children, spawned: HashMap::new(), left };
     let ending = server.run();
     server.kill_everything();
     if let (Ending::Orphaned, WhenOrphaned::Remove(directory)) = (ending, when_orphaned) {
@@ -140,6 +144,8 @@ struct Server<'a> {
     children: OwnedFd,
     /// The processes that the rig asked for, and where they were started.
     spawned: HashMap<i32, Option<PathBuf>>,
+    /// What is shared memory of processes that were killed; in namespaces it ends with them.
+    left: Option<Segments>,
 }
 
 /// Why the init ends.
@@ -242,11 +248,15 @@ impl Server<'_> {
                 .filter(|pid| !has_effect(&processes, *pid, signal))
                 .collect();
             for pid in &affected {
+                if signal == libc::SIGKILL {
+                    self.note_shared_memory(*pid);
+                }
                 kill(*pid, signal)?;
                 reached.insert(*pid);
             }
             let lasting = [libc::SIGKILL, libc::SIGSTOP, libc::SIGCONT].contains(&signal);
             if affected.is_empty() || !lasting {
+                self.remove_shared_memory();
                 return Ok(i32::try_from(reached.len()).unwrap_or(i32::MAX));
             }
             if Instant::now() >= deadline {
@@ -279,6 +289,7 @@ impl Server<'_> {
         loop {
             if let Ok(processes) = processes::all() {
                 for pid in processes::tree(&processes, own_pid()).into_iter().skip(1) {
+                    self.note_shared_memory(pid);
                     let _ = kill(pid, libc::SIGKILL);
                 }
             }
@@ -286,10 +297,22 @@ impl Server<'_> {
                 match rustix::process::wait(WaitOptions::NOHANG) {
                     Ok(Some(_)) => {}
                     Ok(None) => break,
-                    Err(_) => return,
+                    Err(_) => return self.remove_shared_memory(),
                 }
             }
             std::thread::sleep(SCAN_PAUSE);
+        }
+    }
+
+    fn note_shared_memory(&mut self, pid: i32) {
+        if let Some(left) = &mut self.left {
+            left.note(pid);
+        }
+    }
+
+    fn remove_shared_memory(&mut self) {
+        if let Some(left) = &mut self.left {
+            left.remove();
         }
     }
 }

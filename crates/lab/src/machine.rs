@@ -1,0 +1,324 @@
+//! What the machine is made of: for the plan's check before a run and for the report's last page.
+//!
+//! Facts are read from the kernel's own files; one that cannot be read is left out or empty, so
+//! that an unusual machine never stops a run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use os::init::{Init, WhenOrphaned};
+pub use os::limits::OpenFiles;
+use os::user::User;
+
+use crate::copy::failed;
+use crate::error::Error;
+
+/// The machine's facts at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Machine {
+    /// How many cores this process may use (affinity and cgroup quota counted).
+    pub cores: usize,
+    /// The processor's name.
+    pub cpu_model: String,
+    /// Its memory.
+    pub memory: Memory,
+    /// Its huge pages.
+    pub huge_pages: HugePages,
+    /// The kernel's name and release.
+    pub kernel: String,
+    /// The distribution's name and version.
+    pub distribution: String,
+    /// What kind of virtual machine or container it is, where it shows that it is one.
+    pub virtualisation: Option<String>,
+    /// The load averages of 1, 5 and 15 minutes.
+    pub load_average: [f64; 3],
+    /// The share of CPU time since boot that the hypervisor took away.
+    pub steal_share: f64,
+    /// How many files a process may hold open.
+    pub open_files: OpenFiles,
+}
+
+/// Memory, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// What there is: the machine's or, where it is less, the cgroup's limit.
+    pub total_bytes: u64,
+    /// What can be used without swapping, as the kernel estimates (`MemAvailable`).
+    pub available_bytes: u64,
+    /// Swap space.
+    pub swap_bytes: u64,
+}
+
+/// Huge pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HugePages {
+    /// How many are reserved.
+    pub total: u64,
+    /// How many of those are free.
+    pub free: u64,
+    /// The size of each.
+    pub size_bytes: u64,
+    /// The mode of transparent huge pages: always, madvise or never.
+    pub transparent: String,
+}
+
+/// The file system that a path is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disk {
+    /// Its type, as in "ext4".
+    pub file_system: String,
+    /// What is mounted, as in "/dev/vda".
+    pub device: String,
+    /// Where it is mounted.
+    pub mount_point: PathBuf,
+    /// Its size.
+    pub total_bytes: u64,
+    /// What this user can still write.
+    pub free_bytes: u64,
+}
+
+impl Machine {
+    /// The facts of this machine now.
+    pub fn here() -> Self {
+        let cpuinfo = read("/proc/cpuinfo");
+        Self {
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            cpu_model: cpu_model(&cpuinfo),
+            memory: Memory::parse(&read("/proc/meminfo")).limited(cgroup_memory_bytes()),
+            huge_pages: HugePages::here(),
+            kernel: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
+            distribution: distribution(&read("/etc/os-release")),
+            virtualisation: virtualisation(&cpuinfo),
+            load_average: load_average(&read("/proc/loadavg")),
+            steal_share: steal_share(&read("/proc/stat")),
+            open_files: OpenFiles::current(),
+        }
+    }
+}
+
+impl Disk {
+    /// The file system of `path`, or of its nearest ancestor that exists.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn at(path: &Path) -> Result<Self, Error> {
+        let failed = failed("looking at the file system of", path);
+        let absolute = std::path::absolute(path).map_err(&failed)?;
+        let existing = absolute.ancestors().find(|part| part.exists()).unwrap_or(Path::new("/"));
+        let existing = existing.canonicalize().map_err(&failed)?;
+        let space = rustix::fs::statvfs(&existing).map_err(|errno| failed(errno.into()))?;
+        let (mount_point, file_system, device) =
+            mount_of(&existing, &read("/proc/self/mountinfo")).unwrap_or_default();
+        Ok(Self {
+            file_system,
+            device,
+            mount_point,
+            total_bytes: space.f_blocks * space.f_frsize,
+            free_bytes: space.f_bavail * space.f_frsize,
+        })
+    }
+}
+
+/// Whether a lab can have namespaces here, tried by making some; if not, the step that is refused.
+///
+/// # Errors
+/// What the kernel said to that step.
+pub fn namespaces() -> Result<(), os::init::Failure> {
+    let isolation = match User::current().is_root() {
+        true => os::init::Isolation::Namespaces,
+        false => os::init::Isolation::UserNamespace,
+    };
+    Init::start(isolation, WhenOrphaned::Keep, &[]).map(drop)
+}
+
+/// Raises this process's limit of open files, and that of the servers it starts later, as far as
+/// the hard limit allows, and returns what then holds.
+///
+/// # Errors
+/// The system's error of `setrlimit`.
+pub fn raise_nofile() -> std::io::Result<OpenFiles> {
+    OpenFiles::raise()
+}
+
+impl Memory {
+    fn parse(meminfo: &str) -> Self {
+        Self {
+            total_bytes: kilobytes(meminfo, "MemTotal") * 1024,
+            available_bytes: kilobytes(meminfo, "MemAvailable") * 1024,
+            swap_bytes: kilobytes(meminfo, "SwapTotal") * 1024,
+        }
+    }
+
+    fn limited(self, limit_bytes: Option<u64>) -> Self {
+        let limit = limit_bytes.unwrap_or(u64::MAX);
+        Self {
+            total_bytes: self.total_bytes.min(limit),
+            available_bytes: self.available_bytes.min(limit),
+            ..self
+        }
+    }
+}
+
+impl HugePages {
+    fn here() -> Self {
+        let meminfo = read("/proc/meminfo");
+        let modes = read("/sys/kernel/mm/transparent_hugepage/enabled");
+        let chosen = modes.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+        Self {
+            total: kilobytes(&meminfo, "HugePages_Total"),
+            free: kilobytes(&meminfo, "HugePages_Free"),
+            size_bytes: kilobytes(&meminfo, "Hugepagesize") * 1024,
+            transparent: chosen.map_or("never", |(mode, _)| mode).to_owned(),
+        }
+    }
+}
+
+/// A row of meminfo; most are in kB, the counts of huge pages have no unit.
+fn kilobytes(meminfo: &str, name: &str) -> u64 {
+    let row = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    row.and_then(|row| row.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// The limit of the cgroup that a container is in; both versions write a huge number, or "max",
+/// where there is none.
+fn cgroup_memory_bytes() -> Option<u64> {
+    ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
+        .into_iter()
+        .filter_map(|path| read(path).trim().parse().ok())
+        .min()
+}
+
+fn cpu_model(cpuinfo: &str) -> String {
+    // Arm kernels give no name, but the implementer's and the part's number.
+    let field = |name: &str| {
+        let line = cpuinfo.lines().find(|line| line.split(':').next().map(str::trim) == Some(name));
+        line.and_then(|line| Some(line.split_once(':')?.1.trim().to_owned()))
+    };
+    field("model name")
+        .or_else(|| Some(format!("CPU {} part {}", field("CPU implementer")?, field("CPU part")?)))
+        .unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
+fn distribution(os_release: &str) -> String {
+    let name = os_release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    name.map_or_else(|| "unknown".to_owned(), |name| name.trim_matches('"').to_owned())
+}
+
+fn virtualisation(cpuinfo: &str) -> Option<String> {
+    if Path::new("/.dockerenv").exists() {
+        return Some("Docker container".to_owned());
+    }
+    if Path::new("/run/.containerenv").exists() {
+        return Some("Podman container".to_owned());
+    }
+    let is_guest = cpuinfo
+        .lines()
+        .find(|line| line.starts_with("flags"))
+        .is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
+    let product = read("/sys/class/dmi/id/product_name");
+    let known = ["KVM", "VMware", "VirtualBox", "Virtual Machine", "HVM domU", "Standard PC"];
+    let names_itself = known.iter().any(|name| product.contains(name));
+    match (is_guest || names_itself, product.trim()) {
+        (false, _) => None,
+        (true, "") => Some("virtual machine".to_owned()),
+        (true, product) => Some(format!("virtual machine ({product})")),
+    }
+}
+
+fn load_average(loadavg: &str) -> [f64; 3] {
+    let mut fields = loadavg.split(' ').map(|field| field.parse().unwrap_or(0.0));
+    std::array::from_fn(|_| fields.next().unwrap_or(0.0))
+}
+
+/// `cpu user nice system idle iowait irq softirq steal guest guest_nice`, where the guests' time
+/// is counted in user and nice already (proc_stat(5)).
+fn steal_share(stat: &str) -> f64 {
+    let first = stat.lines().next().unwrap_or_default();
+    let ticks: Vec<f64> =
+        first.split_whitespace().skip(1).take(8).filter_map(|field| field.parse().ok()).collect();
+    let total: f64 = ticks.iter().sum();
+    match ticks.get(7) {
+        Some(steal) if total > 0.0 => steal / total,
+        _ => 0.0,
+    }
+}
+
+/// Mount point, type and device of the mount that `path` is on: the longest one above it, the
+/// last of several in one place (proc_pid_mountinfo(5)).
+fn mount_of(path: &Path, mountinfo: &str) -> Option<(PathBuf, String, String)> {
+    let mounts = mountinfo.lines().filter_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        let point = PathBuf::from(unescaped(before.split(' ').nth(4)?));
+        let mut after = after.split(' ');
+        Some((point, after.next()?.to_owned(), unescaped(after.next()?)))
+    });
+    mounts
+        .filter(|(point, ..)| path.starts_with(point))
+        .max_by_key(|(point, ..)| point.components().count())
+}
+
+/// The kernel writes space, tab, newline and backslash in octal.
+fn unescaped(field: &str) -> String {
+    let codes = [(r"\040", " "), (r"\011", "\t"), (r"\012", "\n"), (r"\134", r"\")];
+    codes.iter().fold(field.to_owned(), |text, (code, plain)| text.replace(code, plain))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_the_usual_facts() {
+        let machine = Machine::here();
+        assert!(machine.cores >= 1);
+        assert!(machine.memory.total_bytes >= machine.memory.available_bytes);
+        assert!(machine.memory.available_bytes > 0);
+        assert!(machine.kernel.starts_with("Linux "));
+        assert!(!machine.cpu_model.is_empty());
+        assert!((0.0..=1.0).contains(&machine.steal_share));
+        let disk = Disk::at(Path::new("/tmp/does/not/exist/yet")).unwrap();
+        assert!(disk.free_bytes > 0 && disk.free_bytes <= disk.total_bytes);
+        assert!(!disk.file_system.is_empty());
+    }
+
+    #[test]
+    fn memory_is_what_the_cgroup_leaves() {
+        let memory = Memory::parse("MemTotal: 2000 kB\nMemAvailable: 900 kB\nSwapTotal: 1 kB\n");
+        assert_eq!((memory.total_bytes, memory.swap_bytes), (2_048_000, 1024));
+        assert_eq!(memory.limited(None), memory);
+        let limited = memory.limited(Some(1_000_000));
+        assert_eq!((limited.total_bytes, limited.available_bytes), (1_000_000, 921_600));
+    }
+
+    #[test]
+    fn the_mount_of_a_path_is_the_deepest_and_last() {
+        let mountinfo = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n\
+            2 1 8:2 / /var/lib rw shared:1 - xfs /dev/sdb rw\n\
+            3 1 8:3 / /var/lib rw - btrfs /dev/sdc rw\n\
+            4 1 8:4 / /my\\040disk rw - tmpfs tmpfs rw\n";
+        let check = |path: &str, expected: &str| {
+            let (_, kind, _) = mount_of(Path::new(path), mountinfo).unwrap();
+            assert_eq!(kind, expected, "{path}");
+        };
+        check("/var/lib/x", "btrfs");
+        check("/var/library", "ext4");
+        check("/my disk/x", "tmpfs");
+    }
+
+    #[test]
+    fn steal_is_a_share_of_all_time() {
+        assert_eq!(steal_share("cpu  10 0 20 60 0 0 0 10 5 0\ncpu0 1\n"), 0.1);
+        assert_eq!(steal_share(""), 0.0);
+    }
+
+    #[test]
+    fn processors_are_named_on_either_architecture() {
+        let check = |cpuinfo, expected| assert_eq!(cpu_model(cpuinfo), expected);
+        check("processor\t: 0\nmodel name\t: Xeon 9\nflags\t\t: a\n", "Xeon 9");
+        check("CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n", "CPU 0x41 part 0xd0c");
+    }
+}

@@ -1,0 +1,70 @@
+//! What a workload goes to and a probe looks at: a node of the lab, or an outside server.
+
+use crate::error::Error;
+use crate::node::Node;
+use crate::target::Target;
+
+/// A server, whoever runs it.
+#[derive(Debug)]
+pub enum Server {
+    /// One that the lab runs.
+    Node(Box<Node>),
+    /// One that somebody else runs.
+    Target(Box<Target>),
+}
+
+impl Server {
+    /// Its name in messages and records.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Node(node) => node.name(),
+            Self::Target(_) => "target",
+        }
+    }
+
+    /// Where clients reach it.
+    pub fn conninfo(&self) -> String {
+        match self {
+            Self::Node(node) => node.endpoint().to_string(),
+            Self::Target(target) => target.conninfo().to_owned(),
+        }
+    }
+
+    /// Its major version.
+    pub fn major(&self) -> u32 {
+        match self {
+            Self::Node(node) => node.installation().version().major,
+            Self::Target(target) => target.major(),
+        }
+    }
+
+    /// A connection for administration.
+    ///
+    /// # Errors
+    /// [`Error::Connect`].
+    pub fn connect(&self) -> Result<postgres::Client, Error> {
+        match self {
+            Self::Node(node) => node.connect(),
+            Self::Target(target) => target.connect(),
+        }
+    }
+
+    /// The first value that a statement gives, as text.
+    ///
+    /// # Errors
+    /// [`Error::Connect`]; [`Error::Query`].
+    pub fn value(&self, statement: &str) -> Result<Option<String>, Error> {
+        match self {
+            Self::Node(node) => node.value(statement),
+            Self::Target(target) => target.value(statement),
+        }
+    }
+
+    /// The node, if the lab runs it: only then can it be started, stopped and configured.
+    pub fn node(&mut self) -> Option<&mut Node> {
+        match self {
+            Self::Node(node) => Some(node),
+            Self::Target(_) => None,
+        }
+    }
+}
