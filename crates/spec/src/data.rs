@@ -15,7 +15,8 @@ pub struct Data {
     pub pgbench: Option<PgbenchTables>,
     /// A script of the study's own, run after that.
     pub script: Option<ScriptText>,
-    /// Variables of the script, each written `:name` in it; `rows` is one of them.
+    /// Variables of the script, each written `:name` in it; `rows` is one of them. Workloads have
+    /// them too.
     pub variables: Settings,
     /// What becomes of the data between trials.
     pub reset: Reset,
@@ -63,7 +64,8 @@ pub struct Warm {
     pub with: Vec<Warmer>,
 }
 
-/// A way to read relations into memory.
+/// A way to read relations into memory. Each needs its extension, which whoever warms creates
+/// where it is installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Warmer {
     /// pgfincore: into the operating system's cache, and tells what lies there.
@@ -75,7 +77,6 @@ pub enum Warmer {
 }
 
 impl Data {
-    /// The script of a file, or a problem that names what there is.
     pub(crate) fn parse(
         value: Option<&Value>,
         first_node: &str,

@@ -449,11 +449,21 @@ fn workloads(
         }
         let span = &entry.value.span;
         let first = &built.topology.nodes[0].name;
-        let workload = Workload::parse(&name, &table, span, first, tables.folder, problems);
+        let mut workload = Workload::parse(&name, &table, span, first, tables.folder, problems);
+        add_data_variables(&mut workload, &built.data);
         check_target(&workload, &table, span, &built.topology, variant, problems);
         workloads.push(workload);
     }
     workloads
+}
+
+/// Scripts know the size of the data: the variables that built them, and pgbench's own `scale`.
+fn add_data_variables(workload: &mut Workload, data: &Data) {
+    let scale = data.pgbench.as_ref().map(|t| ("scale".to_owned(), t.scale.to_string()));
+    let known = data.variables.clone().into_iter().chain(scale);
+    for (name, value) in known {
+        workload.variables.entry(name).or_insert(value);
+    }
 }
 
 /// A workload's table with an axis's and a `run` entry's fields laid over it.

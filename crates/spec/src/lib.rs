@@ -26,6 +26,8 @@ mod plan;
 mod published;
 
 mod catalogue;
+mod template;
+
 mod folder;
 mod problem;
 
@@ -47,6 +49,7 @@ pub use problem::Problem;
 pub use profile::Profile;
 pub use published::Published;
 pub use study::{Named, Study};
+pub use template::template;
 pub use timeline::{Action, Check, Step, StopMode, Timed};
 pub use topology::{Node, NodeKind, Topology};
 pub use workload::{Builtin, Pace, Protocol, Script, ScriptSource, Syntax, Workload};

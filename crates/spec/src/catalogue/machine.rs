@@ -32,6 +32,8 @@ pub(super) const ROWS: &[Metric] = &[
     row("memory_available_mb", "MiB", Higher, Machine, Gauge, MEMINFO, "memory that programs can still get"),
     row("memory_cached_mb", "MiB", Neither, Machine, Gauge, MEMINFO, "page cache"),
     row("memory_dirty_mb", "MiB", Neither, Machine, Gauge, MEMINFO, "page cache not yet written to disk"),
+    row("page_faults", "1/s", Neither, Machine, Rate, "/proc/vmstat", "page faults of all processes"),
+    row("major_page_faults", "1/s", Lower, Machine, Rate, "/proc/vmstat", "page faults that had to read a disk"),
     row("swap_used_mb", "MiB", Lower, Machine, Gauge, MEMINFO, "swap in use"),
 
     labelled("device", row("disk_read_bytes", "B/s", Neither, Machine, Rate, DISK, "bytes read from a disk")),
@@ -56,4 +58,6 @@ pub(super) const ROWS: &[Metric] = &[
     row("group_preemptions", "1/s", Lower, Node, Rate, GROUP_STATUS, "context switches of a node's processes because others were to run"),
     row("group_read_bytes", "B/s", Neither, Node, Rate, GROUP_IO, "bytes that a node's processes made the disks read"),
     row("group_write_bytes", "B/s", Neither, Node, Rate, GROUP_IO, "bytes that a node's processes made the disks write"),
+
+    row("probe_cpu_cores", "cores", Lower, Machine, Gauge, "the sampler itself", "CPU that measuring the servers and the machine costs"),
 ];

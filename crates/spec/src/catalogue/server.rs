@@ -10,6 +10,8 @@ const STATEMENTS: &str = "pg_stat_statements";
 const ACTIVITY: &str = "pg_stat_activity";
 const BGWRITER: &str = "pg_stat_bgwriter, pg_stat_checkpointer";
 const WAL: &str = "pg_stat_wal";
+const IO: &str = "pg_stat_io";
+const REPLICATION: &str = "pg_stat_replication";
 const LOG: &str = "server log";
 const PROC: &str = "/proc/PID/stat of the server's processes";
 
@@ -69,4 +71,15 @@ pub(super) const ROWS: &[Metric] = &[
     row("wal_syncs", "1/s", Neither, Node, Rate, "pg_stat_wal, pg_stat_io", "fsyncs of WAL files"),
     row("wal_write_ms", "ms/s", Lower, Node, Rate, "pg_stat_wal, pg_stat_io, track_wal_io_timing", "time spent writing WAL"),
     row("wal_sync_ms", "ms/s", Lower, Node, Rate, "pg_stat_wal, pg_stat_io, track_wal_io_timing", "time spent in fsync of WAL"),
+
+    labelled("backend:object:context", row("io_reads", "1/s", Neither, Node, Rate, IO, "blocks read")),
+    labelled("backend:object:context", row("io_writes", "1/s", Neither, Node, Rate, IO, "blocks written")),
+    labelled("backend:object:context", row("io_extends", "1/s", Neither, Node, Rate, IO, "blocks added to relations")),
+    labelled("backend:object:context", row("io_evictions", "1/s", Neither, Node, Rate, IO, "blocks evicted from shared_buffers")),
+    labelled("backend:object:context", row("io_fsyncs", "1/s", Neither, Node, Rate, IO, "fsyncs")),
+
+    labelled("standby", row("replication_send_lag_bytes", "B", Lower, Node, Gauge, REPLICATION, "WAL generated but not yet sent to a standby")),
+    labelled("standby", row("replication_flush_lag_bytes", "B", Lower, Node, Gauge, REPLICATION, "WAL generated but not yet flushed by a standby")),
+    labelled("standby", row("replication_replay_lag_bytes", "B", Lower, Node, Gauge, REPLICATION, "WAL generated but not yet replayed by a standby")),
+    labelled("standby", row("replication_sync", "", Neither, Node, Gauge, REPLICATION, "1 while commits wait for a standby, 0 while they do not")),
 ];

@@ -1,0 +1,33 @@
+//! A small study to start from.
+
+use std::collections::BTreeMap;
+
+use crate::folder::Folder;
+
+/// The folder that `pgrig new` writes: a commented study that runs as it is.
+#[must_use]
+pub fn template(name: &str) -> Folder {
+    let files = [
+        (Folder::STUDY, include_str!("template/study.toml")),
+        ("init.sql", include_str!("template/init.sql")),
+        ("orders.sql", include_str!("template/orders.sql")),
+    ];
+    let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    Folder { name: name.to_owned(), files: BTreeMap::from(files) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Profile, Study};
+
+    #[test]
+    fn the_study_to_start_from_is_one() {
+        for profile in Profile::ALL {
+            let study = Study::parse(&template("mine"), profile).unwrap();
+            assert_eq!(study.points.len(), 4);
+            assert_eq!(study.claims.len(), 2);
+            assert!(study.answer.is_some());
+        }
+    }
+}

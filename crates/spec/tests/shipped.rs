@@ -1,0 +1,145 @@
+//! Every study that ships is one, in every profile, and its published figures are those of a
+//! study that exists.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use spec::{Folder, Profile, Study};
+
+/// Reads the folders below `studies/`.
+fn shipped() -> Vec<Folder> {
+    let studies = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
+    let folders = fs::read_dir(studies).unwrap().map(|entry| {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let files = fs::read_dir(&path).unwrap().map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            (name, fs::read_to_string(path).unwrap())
+        });
+        Folder { name, files: files.collect::<BTreeMap<_, _>>() }
+    });
+    folders.collect()
+}
+
+fn parse(folder: &Folder, profile: Profile) -> Study {
+    Study::parse(folder, profile).unwrap_or_else(|problems| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        panic!("{} in {profile}:\n{}", folder.name, problems.join("\n"));
+    })
+}
+
+#[test]
+fn every_shipped_study_is_one_in_every_profile() {
+    let folders = shipped();
+    assert!(!folders.is_empty());
+    for folder in &folders {
+        for profile in Profile::ALL {
+            let study = parse(folder, profile);
+            assert!(!study.claims.is_empty(), "{} claims nothing in {profile}", folder.name);
+            assert!(!study.trials(None).is_empty());
+        }
+    }
+}
+
+#[test]
+fn every_script_of_a_shipped_study_is_used() {
+    for folder in shipped() {
+        let study = &folder.files[Folder::STUDY];
+        for file in folder.files.keys().filter(|file| file.ends_with(".sql")) {
+            assert!(study.contains(&format!("\"{file}\"")), "{}: {file}", folder.name);
+        }
+    }
+}
+
+#[test]
+fn a_published_ratio_is_that_of_the_published_figures() {
+    for folder in shipped() {
+        let study = parse(&folder, Profile::Full);
+        for claim in &study.claims {
+            let spec::About::Value { value, .. } = &claim.about else { continue };
+            let Some(published) = claim.published else { continue };
+            let figures: Option<Vec<f64>> = value
+                .references()
+                .iter()
+                .map(|reference| {
+                    let name = &study.points[reference.point].name;
+                    let metric = match reference.metric.name {
+                        "tps" => "tps_published",
+                        other => other,
+                    };
+                    study
+                        .published
+                        .iter()
+                        .find(|figure| {
+                            figure.metric == metric
+                                && figure.variant == name.variant
+                                && figure.scenario == name.scenario
+                                && figure.scope == reference.scope
+                        })
+                        .map(|figure| figure.value)
+                })
+                .collect();
+            let Some(figures) = figures else { continue };
+            let computed = value.evaluate(std::iter::once(figures.as_slice()))[0];
+            let off = (computed / published - 1.0).abs();
+            assert!(off < 0.001, "{}: {} is {computed}", folder.name, claim.says);
+        }
+    }
+}
+
+#[test]
+fn published_figures_of_two_load_machines_add_up() {
+    for folder in shipped() {
+        let study = parse(&folder, Profile::Full);
+        let sums = study.published.iter().filter(|figure| figure.scope.is_empty());
+        for sum in sums {
+            let parts: Vec<f64> = study
+                .published
+                .iter()
+                .filter(|figure| {
+                    figure.metric == sum.metric
+                        && figure.variant == sum.variant
+                        && figure.scenario == sum.scenario
+                        && figure.scope.starts_with("generator ")
+                })
+                .map(|figure| figure.value)
+                .collect();
+            if !parts.is_empty() {
+                // Published figures are rounded one by one.
+                let off = (parts.iter().sum::<f64>() - sum.value).abs();
+                assert!(off <= 1.0, "{} of {}: {off}", sum.metric, sum.scenario);
+            }
+        }
+    }
+}
+
+/// The study's own condition: more clients than branches queue for the same rows.
+#[test]
+fn pgbench_runs_fewer_clients_than_there_are_branches() {
+    let folders = shipped();
+    for profile in Profile::ALL {
+        let study = folders.iter().find(|folder| folder.name == "pgbench");
+        let study = parse(study.unwrap(), profile);
+        for point in &study.points {
+            let tables = point.data.pgbench.as_ref().unwrap();
+            assert!(point.clients() < tables.scale, "{}", point.name);
+            assert_eq!(point.workloads[0].variables["scale"], tables.scale.to_string());
+        }
+    }
+}
+
+/// What `make demo` promises: minutes for quick, seconds for smoke.
+#[test]
+fn pgbench_fits_the_time_of_its_profile() {
+    let folders = shipped();
+    let folder = folders.iter().find(|folder| folder.name == "pgbench").unwrap();
+    let load_ms = |profile| {
+        let study = parse(folder, profile);
+        let trials = study.trials(None);
+        trials.iter().map(|trial| study.points[trial.point].load_ms_max()).sum::<u64>()
+    };
+    assert!(load_ms(Profile::Smoke) <= 6_000);
+    assert!(load_ms(Profile::Quick) <= 300_000);
+}
