@@ -33,6 +33,15 @@ pub struct Metric {
     pub says: &'static str,
 }
 
+impl Metric {
+    /// Whether the clients measured it: then it is worth no more than the clients were fast
+    /// enough to see.
+    #[must_use]
+    pub fn is_from_clients(&self) -> bool {
+        self.source.starts_with("clients")
+    }
+}
+
 /// Which way a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Better {

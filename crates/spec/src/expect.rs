@@ -1,86 +1,90 @@
-//! The interval in which a claim expects its value.
+//! Where a claim expects its value.
 
 use std::fmt;
 
-/// An interval of numbers, as a claim writes it: `>= 0.9`, `< 1`, `== 0`, `0.95 .. 1.05`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Expect {
-    low: f64,
-    high: f64,
-    ends: Ends,
-    text: String,
-}
-
-/// Whether the ends belong to the interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ends {
-    Inside,
-    Outside,
+/// Where a value is expected, as a claim writes it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Expect {
+    /// `>= 0.9`
+    AtLeast(f64),
+    /// `> 1`
+    MoreThan(f64),
+    /// `<= 1.05`
+    AtMost(f64),
+    /// `< 1`
+    LessThan(f64),
+    /// `== 0`
+    Equal(f64),
+    /// `0.95 .. 1.05`: both ends belong to it.
+    Between {
+        /// The lower end.
+        low: f64,
+        /// The upper end.
+        high: f64,
+    },
+    /// `1.144 ± 5 %`
+    Approximately {
+        /// The value expected.
+        value: f64,
+        /// The share that it may be off.
+        tolerance: f64,
+    },
 }
 
 impl Expect {
     /// Reads an expectation.
     ///
     /// # Errors
-    /// Says what it should look like.
+    /// Says what is wrong with it.
     pub fn parse(text: &str) -> Result<Expect, String> {
-        let operators = [">=", "<=", "==", ">", "<"];
-        let trimmed = text.trim();
-        let operator = operators.into_iter().find(|operator| trimmed.starts_with(operator));
-        let interval = match operator {
-            Some(operator) => {
-                let bound = number(&trimmed[operator.len()..])?;
-                match operator {
-                    ">=" => (bound, f64::INFINITY, Ends::Inside),
-                    "<=" => (f64::NEG_INFINITY, bound, Ends::Inside),
-                    ">" => (bound, f64::INFINITY, Ends::Outside),
-                    "<" => (f64::NEG_INFINITY, bound, Ends::Outside),
-                    _ => (bound, bound, Ends::Inside),
-                }
+        let text = text.trim();
+        let bounds: [(&str, fn(f64) -> Expect); 5] = [
+            (">=", Expect::AtLeast),
+            ("<=", Expect::AtMost),
+            ("==", Expect::Equal),
+            (">", Expect::MoreThan),
+            ("<", Expect::LessThan),
+        ];
+        for (operator, expect) in bounds {
+            if let Some(bound) = text.strip_prefix(operator) {
+                return Ok(expect(number(bound).ok_or_else(|| shape(text))?));
             }
-            None => {
-                let (low, high) = trimmed.split_once("..").ok_or_else(|| shape(trimmed))?;
-                (number(low)?, number(high)?, Ends::Inside)
+        }
+        if let Some((low, high)) = text.split_once("..") {
+            let (low, high) = number(low).zip(number(high)).ok_or_else(|| shape(text))?;
+            if low > high {
+                return Err(format!("the interval {text} is empty"));
             }
-        };
-        let (low, high, ends) = interval;
-        if low > high {
-            return Err(format!("the interval {trimmed} is empty"));
+            return Ok(Expect::Between { low, high });
         }
-        Ok(Expect { low, high, ends, text: trimmed.to_owned() })
-    }
-
-    /// Whether a value lies inside.
-    #[must_use]
-    pub fn contains(&self, value: f64) -> bool {
-        match self.ends {
-            Ends::Inside => self.low <= value && value <= self.high,
-            Ends::Outside => self.low < value && value < self.high,
+        let (value, percent) = text.split_once('±').ok_or_else(|| shape(text))?;
+        let percent = percent.trim().strip_suffix('%').ok_or_else(|| shape(text))?;
+        let (value, percent) = number(value).zip(number(percent)).ok_or_else(|| shape(text))?;
+        if percent < 0.0 {
+            return Err(format!("the tolerance of {text} is negative"));
         }
-    }
-
-    /// The lower end, negative infinity where there is none.
-    #[must_use]
-    pub fn low(&self) -> f64 {
-        self.low
-    }
-
-    /// The upper end, infinity where there is none.
-    #[must_use]
-    pub fn high(&self) -> f64 {
-        self.high
+        Ok(Expect::Approximately { value, tolerance: percent / 100.0 })
     }
 }
 
 impl fmt::Display for Expect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        match self {
+            Expect::AtLeast(bound) => write!(f, "≥ {bound}"),
+            Expect::MoreThan(bound) => write!(f, "> {bound}"),
+            Expect::AtMost(bound) => write!(f, "≤ {bound}"),
+            Expect::LessThan(bound) => write!(f, "< {bound}"),
+            Expect::Equal(value) => write!(f, "= {value}"),
+            Expect::Between { low, high } => write!(f, "{low} … {high}"),
+            Expect::Approximately { value, tolerance } => {
+                write!(f, "{value} ± {} %", tolerance * 100.0)
+            }
+        }
     }
 }
 
-fn number(text: &str) -> Result<f64, String> {
-    let parsed = text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
-    parsed.ok_or_else(|| shape(text.trim()))
+fn number(text: &str) -> Option<f64> {
+    text.trim().parse::<f64>().ok().filter(|number| number.is_finite())
 }
 
 fn shape(text: &str) -> String {
@@ -88,7 +92,8 @@ fn shape(text: &str) -> String {
 }
 
 /// How to write one, as a hint.
-pub(crate) const HINT: &str = "write \">= 0.9\", \"< 1\", \"== 0\" or \"0.95 .. 1.05\"";
+pub(crate) const HINT: &str =
+    "write \">= 0.9\", \"< 1\", \"== 0\", \"0.95 .. 1.05\" or \"1.14 ± 5 %\"";
 
 #[cfg(test)]
 mod tests {
@@ -96,19 +101,23 @@ mod tests {
 
     #[test]
     fn an_expectation_is_an_interval() {
-        let check = |text: &str, inside: f64, outside: f64| {
-            let expect = Expect::parse(text).unwrap();
-            assert!(expect.contains(inside), "{inside} in {text}");
-            assert!(!expect.contains(outside), "{outside} not in {text}");
+        let check = |text: &str, expected: &str| {
+            let shown = Expect::parse(text).map_or_else(|error| error, |e| e.to_string());
+            assert_eq!(shown, expected);
         };
-        check(">= 0.9", 0.9, 0.899);
-        check("> 1", 1.01, 1.0);
-        check("<=1.05", 1.05, 1.06);
-        check("< 1", 0.99, 1.0);
-        check("== 0", 0.0, 1.0);
-        check("0.95 .. 1.05", 0.95, 1.06);
-        for wrong in ["", "0.9", "~ 1", ">= x", "2 .. 1", ">= inf"] {
-            assert!(Expect::parse(wrong).is_err(), "{wrong}");
-        }
+        check(">= 0.9", "≥ 0.9");
+        check("> 1", "> 1");
+        check(" <=1.05 ", "≤ 1.05");
+        check("< -1e3", "< -1000");
+        check("== 0", "= 0");
+        check("0.95 .. 1.05", "0.95 … 1.05");
+        check("1.144 ± 5 %", "1.144 ± 5 %");
+        check("", "\"\" is not an expectation");
+        check("0.9", "\"0.9\" is not an expectation");
+        check(">= x", "\">= x\" is not an expectation");
+        check(">= inf", "\">= inf\" is not an expectation");
+        check("1 ± 5", "\"1 ± 5\" is not an expectation");
+        check("1 ± -5 %", "the tolerance of 1 ± -5 % is negative");
+        check("2 .. 1", "the interval 2 .. 1 is empty");
     }
 }

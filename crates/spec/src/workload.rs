@@ -170,8 +170,6 @@ const CLIENTS_MAX: u32 = 1 << 19;
 fn pace(fields: &Fields<'_>) -> Pace {
     let rate = fields.positive("rate");
     let pacing = fields.entry("pacing");
-    let words: &[(&str, fn(f64) -> Pace)] =
-        &[("poisson", Pace::Poisson), ("constant", Pace::Constant)];
     match (rate, pacing) {
         (None, None) => Pace::Closed,
         (None, Some(entry)) => {
@@ -180,7 +178,10 @@ fn pace(fields: &Fields<'_>) -> Pace {
             Pace::Closed
         }
         (Some(rate), None) => Pace::Poisson(rate),
-        (Some(rate), Some(_)) => fields.choice("pacing", words).unwrap_or(Pace::Poisson)(rate),
+        (Some(rate), Some(_)) => match fields.choice("pacing", PACINGS) {
+            Some(Pacing::Constant) => Pace::Constant(rate),
+            Some(Pacing::Poisson) | None => Pace::Poisson(rate),
+        },
     }
 }
 
@@ -233,6 +234,14 @@ fn script(value: &Value, named: Named, folder: &Folder, problems: &Problems) -> 
     Some(script)
 }
 
+/// How the gaps of an open loop are drawn.
+#[derive(Clone, Copy)]
+enum Pacing {
+    Poisson,
+    Constant,
+}
+
+const PACINGS: &[(&str, Pacing)] = &[("poisson", Pacing::Poisson), ("constant", Pacing::Constant)];
 const PROTOCOLS: &[(&str, Protocol)] = &[
     ("simple", Protocol::Simple),
     ("extended", Protocol::Extended),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use spec::{About, Folder, Pace, Problem, Profile, Protocol, Study, Warmup};
+use spec::{About, Expect, Folder, Pace, Problem, Profile, Protocol, Study, Warmup};
 
 /// A folder with two scripts and this study.toml.
 fn folder(study: &str) -> Folder {
@@ -94,7 +94,7 @@ fn a_study_of_ones_own_needs_only_what_differs() {
     assert_eq!(point.rounds, 6);
     assert_eq!(point.window_ms, 10_000);
     let About::Value { value, expect } = &study.claims[0].about else { panic!() };
-    assert_eq!(expect.low(), 2.0);
+    assert_eq!(*expect, Expect::AtLeast(2.0));
     let rows = [[30.0, 10.0], [8.0, 0.0]];
     let values = value.evaluate(rows.iter().map(|row| row.as_slice()));
     assert_eq!(values[0], 3.0);
@@ -260,7 +260,7 @@ fn everything_that_is_wrong_is_pointed_at() {
         "expect = \">= 2.0\"",
         "expect = \"about 2\"",
         "`\"about 2\"` \"about 2\" is not an expectation \
-         (write \">= 0.9\", \"< 1\", \"== 0\" or \"0.95 .. 1.05\")",
+         (write \">= 0.9\", \"< 1\", \"== 0\", \"0.95 .. 1.05\" or \"1.14 ± 5 %\")",
     );
     check(
         "synchronous_commit = \"on\"",
