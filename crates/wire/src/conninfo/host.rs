@@ -86,10 +86,13 @@ impl Host {
 
     /// `connection to server at "db" (10.0.0.1), port 5432 failed`, libpq's way to begin an error.
     pub fn connection_failed(&self, resolved: Option<IpAddr>) -> String {
-        let resolved = resolved.map(|address| address.to_string());
-        match resolved.filter(|address| self.network_name() != Some(address)) {
+        let name = match &self.address {
+            // An address that was given needs no explanation.
+            Address::Tcp { host, hostaddr: None } => host,
+            _ => return format!("connection to {self} failed"),
+        };
+        match resolved.map(|address| address.to_string()).filter(|address| address != name) {
             Some(address) => {
-                let name = self.certificate_name().unwrap_or_default();
                 let port = self.port;
                 format!("connection to server at \"{name}\" ({address}), port {port} failed")
             }
@@ -139,7 +142,7 @@ impl fmt::Display for Host {
         match self.socket_path() {
             Some(path) => write!(f, "server on socket \"{path}\""),
             None => {
-                let name = self.certificate_name().unwrap_or_default();
+                let name = self.network_name().unwrap_or_default();
                 write!(f, "server at \"{name}\", port {}", self.port)
             }
         }
