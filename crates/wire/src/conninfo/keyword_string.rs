@@ -6,15 +6,15 @@ use super::{ConninfoError, Values};
 /// Reads a string of keywords and values.
 pub(super) fn parse(text: &str) -> Result<Values, ConninfoError> {
     let mut values = Values::default();
-    for (keyword, value) in pairs(text)? {
-        values.set(&keyword, &value)?;
-    }
+    each_pair(text, |keyword, value| values.set(keyword, &value))?;
     Ok(values)
 }
 
-/// The pairs, whether or not such keywords exist.
-pub(super) fn pairs(text: &str) -> Result<Vec<(String, String)>, ConninfoError> {
-    let mut pairs = Vec::new();
+/// Passes on each pair as it is read, so that the first thing wrong is the one reported.
+pub(super) fn each_pair(
+    text: &str,
+    mut take: impl FnMut(&str, String) -> Result<(), ConninfoError>,
+) -> Result<(), ConninfoError> {
     let mut rest = text.trim_start_matches(is_space);
     while !rest.is_empty() {
         let end = rest.find(|c| c == '=' || is_space(c)).unwrap_or(rest.len());
@@ -27,10 +27,10 @@ pub(super) fn pairs(text: &str) -> Result<Vec<(String, String)>, ConninfoError> 
             Some(quoted) => quoted_value(quoted)?,
             None => bare_value(after),
         };
-        pairs.push((keyword.to_owned(), value));
+        take(keyword, value)?;
         rest = left.trim_start_matches(is_space);
     }
-    Ok(pairs)
+    Ok(())
 }
 
 /// Appends ` keyword=value`, quoted where it must be.

@@ -171,14 +171,15 @@ fn word<T: PartialEq + Copy>(words: &[(&'static str, T)], meaning: T) -> &'stati
 pub(super) fn read(text: &str) -> Result<Conninfo, ConninfoError> {
     let mut values = Values::default();
     let (mut passwords, mut passfile, mut settings) = (None, None, Vec::new());
-    for (keyword, value) in keyword_string::pairs(text)? {
+    keyword_string::each_pair(text, |keyword, value| {
         match keyword.strip_prefix(SETTING) {
             Some(name) => settings.push((name.to_owned(), value)),
             None if keyword == HOST_PASSWORDS => passwords = Some(value),
             None if keyword == PASSFILE => passfile = Some(value),
-            None => values.set(&keyword, &value)?,
+            None => values.set(keyword, &value)?,
         }
-    }
+        Ok(())
+    })?;
     let nowhere = Sources {
         environment: &|_| None,
         read: &|_, _| None,
@@ -189,16 +190,17 @@ pub(super) fn read(text: &str) -> Result<Conninfo, ConninfoError> {
     let mut conninfo = from_values(&values, &nowhere)?;
     conninfo.settings.extend(settings);
     conninfo.passfile = passfile;
-    for (place, password) in keyword_string::pairs(passwords.as_deref().unwrap_or_default())? {
+    keyword_string::each_pair(passwords.as_deref().unwrap_or_default(), |place, password| {
         let (source, number) = match place.strip_prefix("file") {
             Some(number) => (PasswordSource::PassFile, number),
             None => (PasswordSource::Given, place.trim_start_matches("given")),
         };
-        let unknown = || ConninfoError::UnknownKeyword(place.clone());
+        let unknown = || ConninfoError::UnknownKeyword(place.to_owned());
         let number: usize = number.parse().map_err(|_| unknown())?;
         let host = conninfo.hosts.get_mut(number).ok_or_else(unknown)?;
         host.password = Some(password);
         host.password_source = source;
-    }
+        Ok(())
+    })?;
     Ok(conninfo)
 }
