@@ -1,12 +1,45 @@
 //! The load engine: lanes, sessions, pacing, connecting, recording.
 //!
-//! Reading order: [`Plan`] says what to load, [`Outcome`] what it came to.
+//! Reading order: [`Plan`] says what to load, [`run`] does it, [`Outcome`] says what it came to.
+//! Inside, `conductor` leads the lanes, a `lane` is one thread with its sessions, a `session` is
+//! one client and does no I/O, `transaction` and `reply` are the two halves of what it does.
+//!
+//! Limits: Linux. Nothing is printed and nothing is read but the sockets, the clock and the
+//! certificate files that a conninfo names.
 
+mod cancel;
+mod conductor;
+mod connecting;
+mod control;
+mod dial;
+mod encryption;
+mod endpoint;
+mod error;
+mod grid;
+mod lane;
+mod lanes;
+mod log;
 mod outcome;
 mod plan;
+mod program;
+mod reply;
+mod report;
+mod route;
+mod run;
+mod schedule;
+mod session;
+mod shell;
+mod socket;
+mod summary;
+mod tally;
+mod transaction;
+mod warm_up;
 
+pub use control::{Control, Urgency};
+pub use error::LoadError;
 pub use outcome::{End, Event, Level, Message, Outcome};
 pub use plan::{
     Connecting, Limit, LogPlan, OnError, OnLoss, Pace, Plan, Protocol, ScriptText, Syntax, WarmUp,
     Workload,
 };
+pub use run::run;

@@ -1,6 +1,7 @@
 //! What a load came to, and what it says while it runs.
 
 use record::{Generator, Interval, Phase, Window, WorkloadResult};
+use serde::{Deserialize, Serialize};
 
 /// What a load came to.
 #[derive(Clone, Debug)]
@@ -57,7 +58,8 @@ pub enum Event<'a> {
 }
 
 /// Something to tell the user.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Message {
     /// How grave.
     pub level: Level,
@@ -66,7 +68,8 @@ pub struct Message {
 }
 
 /// How grave a message is; pgbench's log levels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Level {
     /// A client ends because of it.
     Error,

@@ -19,6 +19,9 @@ pub struct Plan {
     pub connecting: Connecting,
     /// How long.
     pub limit: Limit,
+    /// How long after the window's close an answer is waited for before queries are cancelled, in
+    /// milliseconds; none waits for ever, as pgbench does.
+    pub drain_ms: Option<u64>,
     /// Length of an interval, in milliseconds: how often a lane hands over what it counted.
     pub interval_ms: u64,
     /// Keep a histogram for each statement of each script.

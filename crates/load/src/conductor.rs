@@ -1,0 +1,333 @@
+//! Leads a load: decides its moments, merges what the lanes count, and tells an observer.
+
+use std::{
+    collections::BTreeMap,
+    sync::mpsc::{Receiver, RecvTimeoutError},
+    time::{Duration, Instant},
+};
+
+use record::{Interval, Moment, Window};
+
+use crate::{
+    Control, End, Event, Level, Limit, LoadError, Message, Outcome, Plan, WarmUp,
+    control::Urgency,
+    grid::{Grid, NEVER},
+    report::{LaneOutcome, Report},
+    summary,
+    warm_up::Ramp,
+};
+
+/// The lanes of a load, wherever they run.
+pub(crate) trait Fleet {
+    /// Lanes in all.
+    fn lanes(&self) -> usize;
+    /// Generator processes.
+    fn processes(&self) -> u32;
+    /// Makes every lane see these moments.
+    fn publish(&self, grid: &Grid);
+}
+
+/// How often the conductor looks whether somebody asked for the end.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// How long an interrupted load waits for cancelled queries to end.
+const CANCEL_GRACE_NS: u64 = 5_000_000_000;
+
+/// How long before the load begins its moment is announced: a lane in another process must have
+/// heard of it by then.
+const LEAD_NS: u64 = 2_000_000;
+
+/// Leads `fleet` through `plan`.
+pub(crate) fn conduct(
+    plan: &Plan,
+    fleet: &dyn Fleet,
+    reports: &Receiver<(usize, Report)>,
+    control: &Control,
+    origin: Instant,
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<Outcome, LoadError> {
+    let mut conductor = Conductor::new(plan, fleet, origin);
+    loop {
+        match reports.recv_timeout(GLANCE) {
+            Ok((lane, report)) => conductor.hear(lane, report, observe),
+            Err(RecvTimeoutError::Timeout) => {}
+            // A lane that vanishes without a word has panicked.
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        conductor.glance(control);
+        if conductor.done.iter().all(Option::is_some) {
+            break;
+        }
+    }
+    conductor.finish(observe)
+}
+
+struct Conductor<'a> {
+    plan: &'a Plan,
+    fleet: &'a dyn Fleet,
+    origin: Instant,
+    grid: Grid,
+    clients: u32,
+    connected: Vec<u32>,
+    ready: Vec<bool>,
+    merge: Merge,
+    intervals: Vec<Interval>,
+    ramp: Option<Ramp>,
+    done: Vec<Option<Box<LaneOutcome>>>,
+    failure: Option<LoadError>,
+    end: End,
+    urgency: Urgency,
+}
+
+impl<'a> Conductor<'a> {
+    fn new(plan: &'a Plan, fleet: &'a dyn Fleet, origin: Instant) -> Self {
+        let lanes = fleet.lanes();
+        let ramp = match plan.limit {
+            Limit::Time { warm_up: WarmUp::Auto { min_ms, max_ms }, .. } => {
+                Some(Ramp::new(min_ms * 1_000_000, max_ms * 1_000_000))
+            }
+            _ => None,
+        };
+        Conductor {
+            plan,
+            fleet,
+            origin,
+            grid: Grid::UNDECIDED,
+            clients: plan.workloads.iter().map(|workload| workload.clients).sum(),
+            connected: vec![0; lanes],
+            ready: vec![false; lanes],
+            merge: Merge::new(lanes),
+            intervals: Vec::new(),
+            ramp,
+            done: (0..lanes).map(|_| None).collect(),
+            failure: None,
+            end: End::Completed,
+            urgency: Urgency::None,
+        }
+    }
+
+    fn now(&self) -> u64 {
+        self.origin.elapsed().as_nanos() as u64
+    }
+
+    fn hear(&mut self, lane: usize, report: Report, observe: &mut dyn FnMut(Event<'_>)) {
+        match report {
+            Report::Connected(n) => {
+                self.connected[lane] = n;
+                let done = self.connected.iter().sum();
+                observe(Event::Connecting { done, of: self.clients });
+            }
+            Report::Ready => {
+                self.ready[lane] = true;
+                if self.ready.iter().all(|ready| *ready) && self.failure.is_none() {
+                    self.begin();
+                    observe(Event::LoadBegan);
+                }
+            }
+            Report::ConnectFailed(failure) => {
+                self.failure.get_or_insert(LoadError::Connect {
+                    message: failure.message,
+                    sqlstate: failure
+                        .sqlstate
+                        .map(|state| wire::SqlState::from_bytes(state.as_bytes())),
+                    connected: self.connected.iter().sum(),
+                    clients: self.clients,
+                    hint: failure.hint,
+                });
+                self.abandon();
+            }
+            Report::Interval(index, cells) => {
+                self.merge.add(lane, index, cells);
+                self.deliver(observe);
+            }
+            Report::Said(messages) => {
+                for message in messages {
+                    observe(Event::Message(message));
+                }
+            }
+            Report::Aborted => {
+                if self.plan.exit_on_abort {
+                    self.end = End::Aborted;
+                    self.close_now();
+                }
+            }
+            Report::Done(outcome) => {
+                self.merge.end(lane);
+                self.done[lane] = Some(outcome);
+                self.deliver(observe);
+            }
+        }
+    }
+
+    /// The load begins: everybody is connected and prepared.
+    fn begin(&mut self) {
+        let began = self.now() + LEAD_NS;
+        self.grid.began = began;
+        self.grid.anchor = began;
+        match self.plan.limit {
+            Limit::Transactions(_) => self.grid.open = began,
+            Limit::Time { warm_up: WarmUp::Fixed(ms), window_ms } => {
+                self.open_at(began + ms * 1_000_000, window_ms);
+                self.grid.anchor = self.grid.open;
+            }
+            Limit::Time { warm_up: WarmUp::Auto { .. }, .. } => {}
+        }
+        self.fleet.publish(&self.grid);
+    }
+
+    fn open_at(&mut self, open: u64, window_ms: u64) {
+        self.grid.open = open;
+        self.grid.close = open + window_ms * 1_000_000;
+        if let Some(ms) = self.plan.drain_ms {
+            self.grid.cancel = self.grid.close + ms * 1_000_000;
+            self.grid.abandon = self.grid.cancel + CANCEL_GRACE_NS;
+        }
+    }
+
+    /// Passes on the intervals that every lane has delivered.
+    fn deliver(&mut self, observe: &mut dyn FnMut(Event<'_>)) {
+        while let Some(cells) = self.merge.next() {
+            if self.grid.began == NEVER {
+                continue;
+            }
+            observe(Event::Interval(&cells));
+            self.consider_opening(&cells, observe);
+            self.intervals.extend(cells);
+        }
+    }
+
+    /// With automatic warm-up, opens the window as soon as throughput is steady.
+    fn consider_opening(&mut self, cells: &[Interval], observe: &mut dyn FnMut(Event<'_>)) {
+        let Limit::Time { window_ms, .. } = self.plan.limit else { return };
+        let Some(ramp) = self.ramp.as_mut().filter(|_| self.grid.open == NEVER) else { return };
+        let transactions: u64 = cells.iter().map(|cell| cell.counts.transactions).sum();
+        let Some(first) = cells.first() else { return };
+        let end = first.start.0 + first.length_ns;
+        if !ramp.add(transactions, end.saturating_sub(self.grid.began)) {
+            return;
+        }
+        // The next boundary that no lane has passed yet.
+        let length = self.plan.interval_ms * 1_000_000;
+        let behind = self.now() + LEAD_NS - self.grid.anchor;
+        self.open_at(self.grid.anchor + (behind / length + 1) * length, window_ms);
+        self.fleet.publish(&self.grid);
+        observe(Event::WindowOpens);
+    }
+
+    /// Looks whether somebody asked for the end.
+    fn glance(&mut self, control: &Control) {
+        let urgency = control.urgency();
+        if urgency <= self.urgency {
+            return;
+        }
+        self.urgency = urgency;
+        if self.end == End::Completed {
+            self.end = End::Interrupted;
+        }
+        if self.grid.began == NEVER {
+            self.failure.get_or_insert(LoadError::Interrupted {
+                connected: self.connected.iter().sum(),
+                clients: self.clients,
+            });
+            self.abandon();
+        } else if urgency == Urgency::AtOnce {
+            self.abandon();
+        } else {
+            self.close_now();
+        }
+    }
+
+    fn close_now(&mut self) {
+        let now = self.now();
+        self.grid.open = self.grid.open.min(now);
+        self.grid.close = self.grid.close.min(now);
+        self.grid.cancel = now;
+        self.grid.abandon = now + CANCEL_GRACE_NS;
+        self.fleet.publish(&self.grid);
+    }
+
+    fn abandon(&mut self) {
+        let now = self.now();
+        self.grid.open = self.grid.open.min(now);
+        self.grid.close = self.grid.close.min(now);
+        self.grid.cancel = now;
+        self.grid.abandon = now;
+        self.fleet.publish(&self.grid);
+    }
+
+    fn finish(mut self, observe: &mut dyn FnMut(Event<'_>)) -> Result<Outcome, LoadError> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        self.deliver(observe);
+        let lanes: Vec<LaneOutcome> =
+            self.done.drain(..).flatten().map(|outcome| *outcome).collect();
+        if lanes.len() < self.fleet.lanes() {
+            return Err(LoadError::Generator {
+                number: 1,
+                why: "a lane ended without a report; this is a bug in the rig".to_owned(),
+            });
+        }
+        let drained = lanes.iter().map(|lane| lane.drained).max().unwrap_or(0);
+        let window = (self.grid.began != NEVER && self.grid.open != NEVER).then(|| Window {
+            load_began: Moment(self.grid.began),
+            open: Moment(self.grid.open),
+            close: Moment(if self.grid.close == NEVER { drained } else { self.grid.close }),
+        });
+        let steady = self.ramp.as_ref().map(Ramp::is_steady);
+        if steady == Some(false) {
+            let text = "throughput was not steady when the warm-up's bound was reached";
+            observe(Event::Message(Message { level: Level::Info, text: text.to_owned() }));
+        }
+        let processes = self.fleet.processes();
+        let mut outcome =
+            summary::sum_up(self.plan, lanes, self.intervals, window, drained, processes);
+        outcome.steady = steady;
+        let all_aborted = outcome.workloads.iter().all(|workload| {
+            workload.counts_total.aborted_clients >= u64::from(workload.clients)
+        });
+        outcome.end = if all_aborted { End::Aborted } else { self.end };
+        Ok(outcome)
+    }
+}
+
+/// Intervals that have not arrived from every lane yet.
+struct Merge {
+    /// Per lane, the last index it delivered; `i64::MAX` when it has ended.
+    delivered: Vec<i64>,
+    waiting: BTreeMap<i64, Vec<Interval>>,
+}
+
+impl Merge {
+    fn new(lanes: usize) -> Self {
+        Merge { delivered: vec![i64::MIN; lanes], waiting: BTreeMap::new() }
+    }
+
+    fn add(&mut self, lane: usize, index: i64, cells: Vec<Interval>) {
+        self.delivered[lane] = index;
+        match self.waiting.get_mut(&index) {
+            None => drop(self.waiting.insert(index, cells)),
+            Some(merged) => {
+                for (into, from) in merged.iter_mut().zip(cells) {
+                    into.length_ns = into.length_ns.max(from.length_ns);
+                    into.counts.add(&from.counts);
+                    into.latency.merge(&from.latency);
+                    into.service.merge(&from.service);
+                    into.lag.merge(&from.lag);
+                    into.backlog += from.backlog;
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, lane: usize) {
+        self.delivered[lane] = i64::MAX;
+    }
+
+    /// The next interval that is complete.
+    fn next(&mut self) -> Option<Vec<Interval>> {
+        let complete = *self.delivered.iter().min()?;
+        let entry = self.waiting.first_entry()?;
+        (*entry.key() <= complete).then(|| entry.remove())
+    }
+}

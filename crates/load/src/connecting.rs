@@ -1,0 +1,412 @@
+//! Making and ending connections: measured phases, with a budget.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use record::Phase;
+use rustix::event::epoll::{self, EventFlags};
+use stats::Latency;
+use wire::{auth::Nonce, startup::Session as Started};
+
+use crate::{
+    cancel,
+    dial::{Dial, Progress},
+    grid::NEVER,
+    lane::{LIVE, Lane, Link, thread_cpu_ns},
+    report::{ConnectFailure, Report},
+    session::State,
+    socket::{Received, Socket},
+};
+
+/// The state of a lane's connecting and disconnecting.
+pub(crate) struct Connecting {
+    /// Attempts allowed at once.
+    at_once: usize,
+    /// Nanoseconds between the beginnings of two attempts.
+    gap_ns: u64,
+    next_ns: u64,
+    /// Sessions that wait for their attempt.
+    waiting: VecDeque<usize>,
+    dialing: usize,
+    prepared: u32,
+    pub(crate) phase: Phase,
+    pub(crate) span: (u64, u64),
+    pub(crate) leaving: Phase,
+    pub(crate) leaving_span: (u64, u64),
+    closing: usize,
+    terminate_at: u64,
+    failed: bool,
+    pub(crate) messages_dropped: u64,
+    jitter: script::Prng,
+}
+
+/// A Unix socket whose backlog is full is tried again after this long.
+const BACKLOG_PAUSE_NS: u64 = 2_000_000;
+
+/// The first pause before a lost connection is made again; it doubles up to the longest.
+const BACK_OFF_NS: u64 = 50_000_000;
+const BACK_OFF_NS_MAX: u64 = 1_000_000_000;
+
+/// How long the servers are given to close connections after Terminate.
+const LEAVING_NS_MAX: u64 = 30_000_000_000;
+
+impl Connecting {
+    /// A lane's share of the budget: `at_once` attempts, `rate` a second.
+    pub(crate) fn new(at_once: usize, rate: Option<f64>, jitter: script::Prng) -> Self {
+        Connecting {
+            at_once,
+            gap_ns: rate.map_or(0, |rate| (1e9 / rate) as u64),
+            next_ns: 0,
+            waiting: VecDeque::new(),
+            dialing: 0,
+            prepared: 0,
+            phase: empty_phase(),
+            span: (NEVER, 0),
+            leaving: empty_phase(),
+            leaving_span: (NEVER, 0),
+            closing: 0,
+            terminate_at: NEVER,
+            failed: false,
+            messages_dropped: 0,
+            jitter,
+        }
+    }
+
+    pub(crate) fn is_dialing(&self) -> bool {
+        self.dialing > 0 || !self.waiting.is_empty()
+    }
+
+    /// When the next attempt may begin; never while nobody waits or the budget is used up.
+    pub(crate) fn next_attempt(&self) -> u64 {
+        if self.waiting.is_empty() || self.dialing >= self.at_once { NEVER } else { self.next_ns }
+    }
+}
+
+fn empty_phase() -> Phase {
+    Phase {
+        count: 0,
+        failures: BTreeMap::new(),
+        length_ns: 0,
+        latency: Latency::new(),
+        generator_cpu_ns: 0,
+    }
+}
+
+impl Lane<'_> {
+    /// Connects every session; false when one could not be, or nobody waits any longer.
+    pub(crate) fn connect_all(&mut self) -> bool {
+        let cpu = thread_cpu_ns();
+        // With a connection for each transaction there is nothing to do beforehand.
+        let slots = self.slots.iter().enumerate();
+        let early = slots.filter(|(_, slot)| !self.programs[slot.session.workload].connect_each);
+        self.connecting.waiting = early.map(|(index, _)| index).collect();
+        let wanted = self.connecting.waiting.len() as u32;
+        while self.connecting.prepared < wanted {
+            let now = self.now();
+            self.grid = self.shared.read();
+            if now >= self.grid.abandon || self.connecting.failed {
+                return false;
+            }
+            self.dial_waiting(now);
+            self.time_out_dials(now);
+            self.wait(self.connecting.next_attempt().min(now + 100_000_000));
+        }
+        self.speak();
+        self.connecting.phase.generator_cpu_ns = thread_cpu_ns() - cpu;
+        (self.report)(Report::Ready);
+        true
+    }
+
+    /// Waits until the conductor says when the load begins; false when it will not.
+    pub(crate) fn await_beginning(&mut self) -> bool {
+        loop {
+            self.grid = self.shared.read();
+            if self.grid.began != NEVER {
+                return true;
+            }
+            if self.grid.abandon != NEVER || self.connecting.failed {
+                return false;
+            }
+            self.wait(self.now() + 100_000_000);
+        }
+    }
+
+    /// Begins as many attempts as the budget allows.
+    pub(crate) fn dial_waiting(&mut self, now: u64) {
+        while now >= self.connecting.next_attempt() {
+            let Some(index) = self.connecting.waiting.pop_front() else { break };
+            if self.slots[index].finished {
+                continue;
+            }
+            // Equal gaps would keep step with the server's own rhythms.
+            let jitter = 0.5 + self.connecting.jitter.double();
+            self.connecting.next_ns = now + (self.connecting.gap_ns as f64 * jitter) as u64;
+            self.connecting.dialing += 1;
+            self.connecting.span.0 = self.connecting.span.0.min(now);
+            let dial = match std::mem::replace(&mut self.slots[index].link, Link::None) {
+                // Put back because the backlog was full.
+                Link::Dialing(dial, _) => dial,
+                _ => {
+                    let route = &self.routes[self.slots[index].session.workload];
+                    let jitter = &mut self.connecting.jitter;
+                    let first = route.first_step(|n| jitter.uniform(0, n as i64 - 1) as usize);
+                    Box::new(Dial::new(first, now))
+                }
+            };
+            self.slots[index].link = Link::Dialing(dial, None);
+            self.dial(index, Dial::start);
+        }
+    }
+
+    /// Lets a dial take a step, and acts on it.
+    fn dial(
+        &mut self,
+        index: usize,
+        step: impl FnOnce(&mut Dial, &crate::route::Route, u64) -> Progress,
+    ) {
+        let now = self.now();
+        let route = &self.routes[self.slots[index].session.workload];
+        let Link::Dialing(dial, _) = &mut self.slots[index].link else { return };
+        let progress = step(dial, route, now);
+        self.progress(index, progress);
+    }
+
+    fn progress(&mut self, index: usize, progress: Progress) {
+        match progress {
+            Progress::Pending => {}
+            Progress::Registered(socket) => self.register(index, socket),
+            Progress::Later => {
+                self.connecting.dialing -= 1;
+                self.connecting.next_ns = self.now() + BACKLOG_PAUSE_NS;
+                self.connecting.waiting.push_front(index);
+            }
+            Progress::NextStep => {
+                self.drop_dial_socket(index);
+                self.dial(index, Dial::start);
+            }
+            Progress::Done(started) => self.started(index, *started),
+            Progress::Failed(failure) => self.dial_failed(index, failure),
+        }
+    }
+
+    fn register(&mut self, index: usize, socket: Socket) {
+        let data = epoll::EventData::new_u64(index as u64);
+        if let Err(error) = epoll::add(&self.epoll, socket.fd(), data, LIVE | EventFlags::OUT) {
+            let message = format!("could not watch a socket: {error}");
+            self.dial_failed(index, ConnectFailure { message, sqlstate: None, hint: None });
+            return;
+        }
+        if let Link::Dialing(_, place) = &mut self.slots[index].link {
+            *place = Some(socket);
+        }
+        // A Unix socket is connected as soon as it is made: no need to wait to be told.
+        self.dial_event(index);
+    }
+
+    /// Something happened on the socket of a dial.
+    pub(crate) fn dial_event(&mut self, index: usize) {
+        let route = &self.routes[self.slots[index].session.workload];
+        let Link::Dialing(dial, Some(socket)) = &mut self.slots[index].link else { return };
+        let progress = dial.advance(route, socket, &mut self.keys, nonce);
+        self.progress(index, progress);
+    }
+
+    fn drop_dial_socket(&mut self, index: usize) {
+        if let Link::Dialing(_, socket) = &mut self.slots[index].link {
+            *socket = None;
+        }
+    }
+
+    fn started(&mut self, index: usize, started: Started) {
+        let now = self.now();
+        let Link::Dialing(dial, Some(socket)) =
+            std::mem::replace(&mut self.slots[index].link, Link::None)
+        else {
+            return;
+        };
+        self.connecting.dialing -= 1;
+        self.connecting.phase.count += 1;
+        self.connecting.phase.latency.record_ns(now - dial.began);
+        self.connecting.span.1 = now;
+        let slot = &mut self.slots[index];
+        slot.link = Link::Live(socket);
+        slot.key = started.backend_key;
+        slot.step = dial.step() as u32;
+        let again = std::mem::take(&mut slot.attempts) > 0;
+        slot.session.connected();
+        self.watch(index, LIVE);
+        let program = &self.programs[self.slots[index].session.workload];
+        if self.grid.began == NEVER {
+            self.step(index, now, |session, cx| session.prepare(program, cx.out));
+        } else {
+            if again {
+                self.tally.reconnected(self.slots[index].session.workload);
+            }
+            self.go_on(index);
+        }
+    }
+
+    /// A session is connected and its statements are prepared, before the load begins.
+    pub(crate) fn prepared(&mut self) {
+        self.connecting.prepared += 1;
+        let n = self.connecting.prepared;
+        // Not more than a hundred reports a lane, or the conductor drowns in them.
+        let every = (self.slots.len() as u32 / 100).max(1);
+        if n.is_multiple_of(every) || n as usize == self.slots.len() {
+            (self.report)(Report::Connected(n));
+        }
+    }
+
+    fn dial_failed(&mut self, index: usize, failure: ConnectFailure) {
+        let now = self.now();
+        self.connecting.dialing -= 1;
+        self.slots[index].link = Link::None;
+        let state = failure.sqlstate.clone().unwrap_or_else(|| "08001".to_owned());
+        *self.connecting.phase.failures.entry(state.clone()).or_default() += 1;
+        if self.grid.began == NEVER {
+            self.connecting.failed = true;
+            (self.report)(Report::ConnectFailed(failure));
+            return;
+        }
+        let workload = self.slots[index].session.workload;
+        self.tally.error(workload, &state);
+        if self.plan.workloads[workload].on_loss == crate::OnLoss::Reconnect {
+            self.back_off(index, now);
+            return;
+        }
+        self.step(index, now, |session, cx| {
+            cx.say(crate::Level::Error, failure.message);
+            let text = format!("client {} aborted while establishing connection", session.id);
+            session.abort(cx, text)
+        });
+    }
+
+    /// Connects again after a pause that grows with every attempt.
+    pub(crate) fn back_off(&mut self, index: usize, now: u64) {
+        let slot = &mut self.slots[index];
+        slot.attempts += 1;
+        let pause = (BACK_OFF_NS << (slot.attempts - 1).min(8)).min(BACK_OFF_NS_MAX);
+        let jitter = 0.5 + self.connecting.jitter.double() / 2.0;
+        self.set_timer(index, now + (pause as f64 * jitter) as u64);
+    }
+
+    /// Puts a session without a connection in line for one.
+    pub(crate) fn redial(&mut self, index: usize, now: u64) {
+        self.connecting.waiting.push_back(index);
+        self.dial_waiting(now);
+    }
+
+    /// Takes a session that is on its way in out of the line.
+    pub(crate) fn undial(&mut self, index: usize) {
+        self.slots[index].link = Link::None;
+        if !self.connecting.waiting.contains(&index) {
+            self.connecting.dialing -= 1;
+        }
+    }
+
+    /// Ends dials whose host has had its time.
+    fn time_out_dials(&mut self, now: u64) {
+        for index in 0..self.slots.len() {
+            let route = &self.routes[self.slots[index].session.workload];
+            let Some(timeout) = route.timeout_ns else { continue };
+            if let Link::Dialing(dial, Some(_)) = &mut self.slots[index].link
+                && now > dial.step_began + timeout
+            {
+                let progress = dial.timed_out(route);
+                self.progress(index, progress);
+            }
+        }
+    }
+
+    /// Ends the connection of a session that will have another one.
+    pub(crate) fn hang_up(&mut self, index: usize) {
+        if let Link::Live(socket) = &mut self.slots[index].link {
+            let mut out = Vec::with_capacity(5);
+            wire::frontend::terminate(&mut out);
+            // Whether it arrives or not, the connection ends here.
+            let _ = socket.send(&out);
+        }
+        self.slots[index].link = Link::None;
+        self.slots[index].key = None;
+    }
+
+    /// Asks the server to cancel what still runs, and ends sleeps.
+    pub(crate) fn cancel_busy(&mut self) {
+        self.cancelled = true;
+        let mut requests = Vec::new();
+        for index in 0..self.slots.len() {
+            let slot = &self.slots[index];
+            if slot.finished {
+                continue;
+            }
+            let step = slot.step as usize;
+            let route = &self.routes[slot.session.workload];
+            if slot.session.state == State::Sleeping {
+                self.finish(index);
+            } else if let (true, Some(key)) = (slot.session.is_busy(), &slot.key) {
+                requests.push((route.steps[step].endpoint.clone(), key.clone()));
+            }
+        }
+        cancel::send(requests);
+    }
+
+    /// Says good-bye on every connection and waits until the servers have closed them.
+    pub(crate) fn disconnect_all(&mut self) {
+        let cpu = thread_cpu_ns();
+        let now = self.now();
+        self.connecting.terminate_at = now;
+        self.connecting.leaving_span = (now, now);
+        let mut out = Vec::with_capacity(5);
+        wire::frontend::terminate(&mut out);
+        for slot in &mut self.slots {
+            if let Link::Live(mut socket) = std::mem::replace(&mut slot.link, Link::None)
+                && socket.send(&out).is_ok()
+            {
+                self.connecting.closing += 1;
+                slot.link = Link::Closing(socket);
+            }
+        }
+        let deadline = now + LEAVING_NS_MAX;
+        while self.connecting.closing > 0 && self.now() < deadline {
+            self.grid = self.shared.read();
+            if self.now() >= self.grid.abandon {
+                break;
+            }
+            self.wait((self.now() + 100_000_000).min(deadline));
+        }
+        self.connecting.leaving.generator_cpu_ns = thread_cpu_ns() - cpu;
+    }
+
+    /// Something happened on a connection that was said good-bye to.
+    pub(crate) fn closing_event(&mut self, index: usize) {
+        let Link::Closing(socket) = &mut self.slots[index].link else { return };
+        let mut scrap = Vec::new();
+        loop {
+            scrap.clear();
+            match socket.receive(&mut scrap) {
+                Ok(Received::Bytes { .. }) => {}
+                Ok(Received::Nothing) => return,
+                Ok(Received::Closed) | Err(_) => break,
+            }
+        }
+        self.slots[index].link = Link::None;
+        let now = self.now();
+        let connecting = &mut self.connecting;
+        connecting.closing -= 1;
+        connecting.leaving.count += 1;
+        connecting.leaving.latency.record_ns(now - connecting.terminate_at);
+        connecting.leaving_span.1 = now;
+    }
+
+    /// A session that was connected while the load runs goes on with its transactions.
+    fn go_on(&mut self, index: usize) {
+        self.slots[index].session.state = State::Idle;
+        self.have_turn(index);
+    }
+}
+
+fn nonce() -> Nonce {
+    let mut bytes = [0; 18];
+    // Never fails for so few bytes once the system has booted.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    Nonce(bytes)
+}

@@ -1,0 +1,363 @@
+//! One connection in the making: from an address to a session that can be queried.
+
+use wire::{
+    Message,
+    auth::{KeyCache, Nonce},
+    conninfo::Judgement,
+    frame,
+    startup::{Channel, Session, Startup, StartupError},
+    tls::{self, Answer, Attempt, SslNegotiation},
+};
+
+use crate::{
+    encryption,
+    endpoint::Opening,
+    report::ConnectFailure,
+    route::{Route, Step},
+    socket::{Received, Socket},
+};
+
+/// An attempt under way. The socket lies beside it, so that it outlives the attempt.
+pub(crate) struct Dial {
+    /// Index into the route's steps.
+    step: usize,
+    /// Steps tried, so that the end is found wherever the beginning was.
+    tried: usize,
+    stage: Stage,
+    arrived: Vec<u8>,
+    /// When this client began to connect.
+    pub(crate) began: u64,
+    /// When the step under way began: a host's own time limit counts from there.
+    pub(crate) step_began: u64,
+    /// The last thing that went wrong.
+    failure: Option<ConnectFailure>,
+}
+
+enum Stage {
+    /// No socket yet.
+    Idle,
+    /// `connect` is under way.
+    Opening,
+    /// An SSLRequest was sent.
+    Asking,
+    /// TLS shakes hands.
+    Handshaking,
+    /// The start-up message was sent.
+    StartingUp(Box<Startup>),
+    /// The server was asked whether it takes writes, being too old to say so by itself.
+    Judging(Box<Session>),
+}
+
+/// What an attempt needs next.
+pub(crate) enum Progress {
+    /// A socket was made: it must be registered for events.
+    Registered(Socket),
+    /// More events.
+    Pending,
+    /// The Unix socket's backlog is full: [`Dial::start`] again in a moment.
+    Later,
+    /// This step failed; drop the socket and [`Dial::start`] the next.
+    NextStep,
+    /// Connected.
+    Done(Box<Session>),
+    /// No step is left.
+    Failed(ConnectFailure),
+}
+
+impl Dial {
+    pub(crate) fn new(first_step: usize, now: u64) -> Self {
+        Dial {
+            step: first_step,
+            tried: 0,
+            stage: Stage::Idle,
+            arrived: Vec::new(),
+            began: now,
+            step_began: now,
+            failure: None,
+        }
+    }
+
+    fn current<'r>(&self, route: &'r Route) -> &'r Step {
+        &route.steps[self.step]
+    }
+
+    /// Opens a socket for the current step.
+    pub(crate) fn start(&mut self, route: &Route, now: u64) -> Progress {
+        self.arrived.clear();
+        self.step_began = now;
+        match self.current(route).endpoint.open() {
+            Ok(Opening::Open(fd)) => {
+                self.stage = Stage::Opening;
+                Progress::Registered(Socket::new(fd))
+            }
+            Ok(Opening::BacklogFull) => Progress::Later,
+            Err(error) => self.unreachable(route, &error.to_string()),
+        }
+    }
+
+    /// The socket is writable or readable, or has just been made.
+    pub(crate) fn advance(
+        &mut self,
+        route: &Route,
+        socket: &mut Socket,
+        keys: &mut KeyCache,
+        nonce: impl FnOnce() -> Nonce,
+    ) -> Progress {
+        let mut nonce = Some(nonce);
+        loop {
+            let stepped = match &mut self.stage {
+                Stage::Idle => return Progress::Pending,
+                Stage::Opening => self.opened(route, socket, &mut nonce),
+                Stage::Asking | Stage::Handshaking | Stage::StartingUp(_) | Stage::Judging(_) => {
+                    match socket.receive(&mut self.arrived) {
+                        Ok(Received::Bytes { .. }) => {}
+                        Ok(Received::Nothing) if !matches!(self.stage, Stage::Handshaking) => {
+                            return Progress::Pending;
+                        }
+                        Ok(Received::Nothing) => {}
+                        Ok(Received::Closed) => return self.refused(route, &StartupError::Closed),
+                        Err(error) => return self.broken(route, &error.to_string()),
+                    }
+                    self.arrived(route, socket, keys, &mut nonce)
+                }
+            };
+            match stepped {
+                Some(progress) => return progress,
+                // Another stage was reached, and its first answer may be here already only where
+                // TLS has read ahead.
+                None if socket.tls().is_some() => {}
+                None => return Progress::Pending,
+            }
+        }
+    }
+
+    fn opened(
+        &mut self,
+        route: &Route,
+        socket: &mut Socket,
+        nonce: &mut Option<impl FnOnce() -> Nonce>,
+    ) -> Option<Progress> {
+        if let Err(error) = socket.connect_result() {
+            return Some(self.unreachable(route, &error.to_string()));
+        }
+        if !socket.is_connected() {
+            return Some(Progress::Pending);
+        }
+        match (self.current(route).attempt, route.negotiation) {
+            (Attempt::Plain, _) => self.start_up(route, socket, Channel::Plain, nonce),
+            (Attempt::Tls | Attempt::TlsOrPlain, SslNegotiation::Postgres) => {
+                let mut request = Vec::with_capacity(8);
+                wire::frontend::ssl_request(&mut request);
+                self.stage = Stage::Asking;
+                self.send(route, socket, &request)
+            }
+            (Attempt::Tls | Attempt::TlsOrPlain, SslNegotiation::Direct) => {
+                self.shake_hands(route, socket)
+            }
+        }
+    }
+
+    fn arrived(
+        &mut self,
+        route: &Route,
+        socket: &mut Socket,
+        keys: &mut KeyCache,
+        nonce: &mut Option<impl FnOnce() -> Nonce>,
+    ) -> Option<Progress> {
+        match &mut self.stage {
+            Stage::Idle | Stage::Opening => None,
+            Stage::Asking => match tls::answer(self.current(route).attempt, &self.arrived) {
+                Ok(None) => Some(Progress::Pending),
+                Ok(Some(Answer::Plain)) => {
+                    self.arrived.clear();
+                    self.start_up(route, socket, Channel::Plain, nonce)
+                }
+                Ok(Some(Answer::Handshake)) => {
+                    self.arrived.clear();
+                    self.shake_hands(route, socket)
+                }
+                Err(error) => Some(self.broken(route, &error.to_string())),
+            },
+            Stage::Handshaking if socket.is_handshaking() => Some(Progress::Pending),
+            Stage::Handshaking => {
+                let server_end_point = socket.tls().and_then(encryption::server_end_point);
+                self.start_up(route, socket, Channel::Tls { server_end_point }, nonce)
+            }
+            Stage::StartingUp(startup) => {
+                let mut answer = Vec::new();
+                match startup.advance(&self.arrived, keys, &mut answer) {
+                    Err(error) => Some(self.refused(route, &error)),
+                    Ok(progress) => {
+                        self.arrived.drain(..progress.consumed);
+                        match progress.session {
+                            Some(session) => self.judge(route, socket, session),
+                            None => self.send(route, socket, &answer).or(Some(Progress::Pending)),
+                        }
+                    }
+                }
+            }
+            Stage::Judging(_) => Some(self.judge_answer(route)),
+        }
+    }
+
+    fn shake_hands(&mut self, route: &Route, socket: &mut Socket) -> Option<Progress> {
+        let step = self.current(route);
+        let client = match (&route.tls, &step.server_name) {
+            (Some(config), Some(name)) => {
+                rustls::ClientConnection::new(config.clone(), name.clone())
+                    .map_err(|error| error.to_string())
+            }
+            _ => Err(format!("{} has no name that TLS could check", step.endpoint.host())),
+        };
+        match client {
+            Ok(client) => {
+                socket.encrypt(client);
+                self.stage = Stage::Handshaking;
+                self.send(route, socket, &[])
+            }
+            Err(error) => Some(self.broken(route, &error)),
+        }
+    }
+
+    fn start_up(
+        &mut self,
+        route: &Route,
+        socket: &mut Socket,
+        channel: Channel,
+        nonce: &mut Option<impl FnOnce() -> Nonce>,
+    ) -> Option<Progress> {
+        let Some(nonce) = nonce.take() else { return Some(Progress::Pending) };
+        let mut hello = Vec::with_capacity(128);
+        let login = self.current(route).login.clone();
+        match Startup::begin(login, channel, nonce(), &mut hello) {
+            Ok(startup) => {
+                self.stage = Stage::StartingUp(Box::new(startup));
+                self.send(route, socket, &hello)
+            }
+            Err(error) => Some(self.refused(route, &error)),
+        }
+    }
+
+    /// What little a start-up sends goes out at once, or the socket is broken.
+    fn send(&mut self, route: &Route, socket: &mut Socket, bytes: &[u8]) -> Option<Progress> {
+        match socket.send(bytes) {
+            Ok(_) => None,
+            Err(error) => Some(self.broken(route, &error.to_string())),
+        }
+    }
+
+    /// Whether this server is what the conninfo asks for.
+    fn judge(
+        &mut self,
+        route: &Route,
+        socket: &mut Socket,
+        session: Session,
+    ) -> Option<Progress> {
+        match self.current(route).wanted.judge(&session.parameters) {
+            Judgement::Accept => Some(Progress::Done(Box::new(session))),
+            Judgement::Reject(why) => Some(self.broken(route, why)),
+            Judgement::Ask(query) => {
+                let mut out = Vec::new();
+                if let Err(error) = wire::frontend::query(&mut out, query.as_bytes()) {
+                    return Some(self.broken(route, &error.to_string()));
+                }
+                self.stage = Stage::Judging(Box::new(session));
+                self.send(route, socket, &out)
+            }
+        }
+    }
+
+    fn judge_answer(&mut self, route: &Route) -> Progress {
+        let mut rest = &self.arrived[..];
+        let mut value = None;
+        loop {
+            let frame = match frame::next(rest) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return Progress::Pending,
+                Err(error) => return self.broken(route, &error.to_string()),
+            };
+            rest = &rest[frame.total_bytes()..];
+            match Message::parse(frame) {
+                Ok(Message::DataRow(row)) => {
+                    value = row.columns().next().flatten().map(<[u8]>::to_vec);
+                }
+                Ok(Message::ErrorResponse(error)) => {
+                    let error = StartupError::Server(Box::new(error.to_owned()));
+                    return self.refused(route, &error);
+                }
+                Ok(Message::ReadyForQuery(_)) => break,
+                Ok(_) => {}
+                Err(error) => return self.broken(route, &error.to_string()),
+            }
+        }
+        let judgement = self.current(route).wanted.judge_answer(&value.unwrap_or_default());
+        match (judgement, std::mem::replace(&mut self.stage, Stage::Idle)) {
+            (Judgement::Accept, Stage::Judging(session)) => Progress::Done(session),
+            (Judgement::Reject(why), _) => self.broken(route, why),
+            _ => Progress::Pending,
+        }
+    }
+
+    /// Nobody listens there: other ways to the same address are not worth trying.
+    fn unreachable(&mut self, route: &Route, why: &str) -> Progress {
+        let step = self.current(route);
+        let message = format!(
+            "{}: {}\n\t{}",
+            step.endpoint.connection_failed(),
+            strip_errno(why),
+            step.endpoint.host().unreachable_hint()
+        );
+        let address = step.address;
+        let same = route.steps[self.step..].iter().take_while(|other| other.address == address);
+        let others = same.count().saturating_sub(1);
+        let hint =
+            "start the server, or say where it is with -h and -p (PGHOST and PGPORT)".to_owned();
+        self.failed(route, ConnectFailure { message, sqlstate: None, hint: Some(hint) }, others)
+    }
+
+    /// The host has had its time.
+    pub(crate) fn timed_out(&mut self, route: &Route) -> Progress {
+        self.broken(route, "timeout expired")
+    }
+
+    /// The step that led to the session.
+    pub(crate) fn step(&self) -> usize {
+        self.step
+    }
+
+    fn broken(&mut self, route: &Route, why: &str) -> Progress {
+        let begun = self.current(route).endpoint.connection_failed();
+        let message = format!("{begun}: {}", strip_errno(why));
+        self.failed(route, ConnectFailure { message, sqlstate: None, hint: None }, 0)
+    }
+
+    fn refused(&mut self, route: &Route, error: &StartupError) -> Progress {
+        let message = format!("{}: {error}", self.current(route).endpoint.connection_failed());
+        let sqlstate = error.sql_state().map(|state| state.as_str().to_owned());
+        let hint = error.hint().map(str::to_owned);
+        self.failed(route, ConnectFailure { message, sqlstate, hint }, 0)
+    }
+
+    fn failed(&mut self, route: &Route, failure: ConnectFailure, skip: usize) -> Progress {
+        self.stage = Stage::Idle;
+        self.tried += 1 + skip;
+        self.step = (self.step + 1 + skip) % route.steps.len();
+        if self.tried < route.steps.len() {
+            self.failure = Some(failure);
+            return Progress::NextStep;
+        }
+        // libpq tells the story of every host; the last failure decides what is counted.
+        let told = match self.failure.take() {
+            Some(before) if before.message != failure.message => {
+                format!("{}\n{}", before.message, failure.message)
+            }
+            _ => failure.message,
+        };
+        Progress::Failed(ConnectFailure { message: told, ..failure })
+    }
+}
+
+/// Without the "(os error 111)" that Rust adds.
+fn strip_errno(why: &str) -> &str {
+    why.split(" (os error").next().unwrap_or(why)
+}

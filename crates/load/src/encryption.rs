@@ -1,0 +1,206 @@
+//! TLS by rustls: which certificates are believed, and which one we show.
+
+use std::{fs, sync::Arc};
+
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    SupportedProtocolVersion,
+    client::{
+        WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
+    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
+};
+use sha2::{Digest, Sha256, Sha384, Sha512};
+use wire::{
+    conninfo::{ClientCertificate, TlsSettings, TlsVersion},
+    tls::SslMode,
+};
+use x509_parser::{oid_registry as oid, prelude::{FromDer, X509Certificate}};
+
+use crate::error::LoadError;
+
+/// What the conninfo asks of TLS.
+pub(crate) fn config(settings: &TlsSettings) -> Result<Arc<ClientConfig>, LoadError> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&versions(settings)?)
+        .map_err(failed("choosing protocol versions"))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Verifier::new(settings, provider)?));
+    let shows = settings.client_certificate != ClientCertificate::Disable;
+    let mut config = match (&settings.certificate, &settings.key) {
+        (Some(certificate), Some(key)) if shows => {
+            let chain = CertificateDer::pem_file_iter(certificate)
+                .and_then(Iterator::collect)
+                .map_err(failed(&format!("reading client certificate \"{certificate}\"")))?;
+            let key = PrivateKeyDer::from_pem_file(key)
+                .map_err(failed(&format!("reading private key \"{key}\"")))?;
+            builder
+                .with_client_auth_cert(chain, key)
+                .map_err(failed("using the client certificate"))?
+        }
+        _ => builder.with_no_client_auth(),
+    };
+    config.enable_sni = settings.names_host;
+    config.alpn_protocols = vec![wire::tls::ALPN.to_vec()];
+    Ok(Arc::new(config))
+}
+
+fn versions(
+    settings: &TlsSettings,
+) -> Result<Vec<&'static SupportedProtocolVersion>, LoadError> {
+    let known = [
+        (TlsVersion::V1_2, &rustls::version::TLS12),
+        (TlsVersion::V1_3, &rustls::version::TLS13),
+    ];
+    let chosen: Vec<_> = known
+        .into_iter()
+        .filter(|(version, _)| settings.least_version.is_none_or(|least| *version >= least))
+        .filter(|(version, _)| settings.most_version.is_none_or(|most| *version <= most))
+        .map(|(_, version)| version)
+        .collect();
+    if chosen.is_empty() {
+        let why = "only TLSv1.2 and TLSv1.3 are spoken: raise ssl_max_protocol_version";
+        return Err(LoadError::Tls(why.to_owned()));
+    }
+    Ok(chosen)
+}
+
+/// RFC 5929's `tls-server-end-point` of the certificate that the server showed: its hash by the
+/// signature's own hash function, SHA-256 standing in for MD5 and SHA-1. None where the signature
+/// has no single hash function.
+pub(crate) fn server_end_point(tls: &ClientConnection) -> Option<Vec<u8>> {
+    let der = tls.peer_certificates()?.first()?;
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let algorithm = certificate.signature_algorithm.oid();
+    let is = |known: &[oid::Oid<'static>]| known.contains(algorithm);
+    if is(&[oid::OID_PKCS1_SHA384WITHRSA, oid::OID_SIG_ECDSA_WITH_SHA384]) {
+        Some(Sha384::digest(der).to_vec())
+    } else if is(&[oid::OID_PKCS1_SHA512WITHRSA, oid::OID_SIG_ECDSA_WITH_SHA512]) {
+        Some(Sha512::digest(der).to_vec())
+    } else if is(&[
+        oid::OID_PKCS1_SHA256WITHRSA,
+        oid::OID_SIG_ECDSA_WITH_SHA256,
+        oid::OID_PKCS1_SHA1WITHRSA,
+        oid::OID_PKCS1_MD5WITHRSAENC,
+    ]) {
+        Some(Sha256::digest(der).to_vec())
+    } else {
+        None
+    }
+}
+
+fn failed<E: std::fmt::Display>(doing: &str) -> impl FnOnce(E) -> LoadError {
+    move |error| LoadError::Tls(format!("{doing}: {error}"))
+}
+
+/// How far a server must prove who it is: libpq's `sslmode`.
+#[derive(Debug)]
+struct Verifier {
+    /// None believes anybody, as `sslmode=require` without root certificates does.
+    authority: Option<Arc<WebPkiServerVerifier>>,
+    check_name: bool,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Verifier {
+    fn new(settings: &TlsSettings, provider: Arc<CryptoProvider>) -> Result<Self, LoadError> {
+        let demanded = matches!(settings.mode, SslMode::VerifyCa | SslMode::VerifyFull);
+        let roots = match settings.root_certificates.as_deref() {
+            Some("system") => Some(system_roots()?),
+            // A named file that exists turns `require` into `verify-ca`, as in libpq.
+            Some(path) if demanded || fs::exists(path).unwrap_or(false) => Some(read_roots(path)?),
+            None if demanded => {
+                return Err(LoadError::Tls(format!(
+                    "sslmode {} needs root certificates: set sslrootcert to a file, or to \
+                     \"system\"",
+                    settings.mode
+                )));
+            }
+            Some(_) | None => None,
+        };
+        let authority = roots
+            .map(|roots| {
+                WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+                    .build()
+                    .map_err(failed("using the root certificates"))
+            })
+            .transpose()?;
+        let check_name = settings.mode == SslMode::VerifyFull;
+        Ok(Verifier { authority, check_name, provider })
+    }
+}
+
+fn read_roots(path: &str) -> Result<RootCertStore, LoadError> {
+    let mut roots = RootCertStore::empty();
+    let doing = format!("reading root certificate file \"{path}\"");
+    for certificate in CertificateDer::pem_file_iter(path).map_err(failed(&doing))? {
+        let certificate = certificate.map_err(failed(&doing))?;
+        roots.add(certificate).map_err(failed(&doing))?;
+    }
+    Ok(roots)
+}
+
+fn system_roots() -> Result<RootCertStore, LoadError> {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        return Err(LoadError::Tls("the system has no root certificates".to_owned()));
+    }
+    Ok(roots)
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let Some(authority) = &self.authority else { return Ok(ServerCertVerified::assertion()) };
+        let verified = authority.verify_server_cert(
+            end_entity,
+            intermediates,
+            server_name,
+            ocsp_response,
+            now,
+        );
+        match verified {
+            // webpki looks at the name last, so the chain is sound when only the name is wrong.
+            Err(rustls::Error::InvalidCertificate(
+                rustls::CertificateError::NotValidForName
+                | rustls::CertificateError::NotValidForNameContext { .. },
+            )) if !self.check_name => Ok(ServerCertVerified::assertion()),
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,107 @@
+//! Why a load could not begin.
+
+use thiserror::Error;
+
+/// Why a load could not begin, or could not go on at all. What single clients meet while it runs
+/// is counted and told as messages instead.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// A connection string is no good.
+    #[error("invalid connection string of workload \"{workload}\": {why}")]
+    Conninfo {
+        /// The workload.
+        workload: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A script does not parse.
+    #[error("{0}")]
+    Script(#[from] script::ParseError),
+    /// A statement cannot be sent by the chosen protocol.
+    #[error("script \"{script}\": {why}")]
+    Statement {
+        /// The script.
+        script: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A variable's value is no good.
+    #[error("invalid value of variable \"{name}\": {why}")]
+    Variable {
+        /// The variable.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A host's name has no address.
+    #[error("could not translate host name \"{host}\" to address: {why}")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// What the resolver said.
+        why: String,
+    },
+    /// Certificates could not be read.
+    #[error("could not set up TLS: {0}")]
+    Tls(String),
+    /// A client could not connect.
+    #[error("{message}")]
+    Connect {
+        /// In libpq's words.
+        message: String,
+        /// SQLSTATE, where the server gave one.
+        sqlstate: Option<wire::SqlState>,
+        /// Clients that did get in.
+        connected: u32,
+        /// Clients that wanted to.
+        clients: u32,
+        /// What to do next.
+        hint: Option<String>,
+    },
+    /// The limit on open files is below what the clients need.
+    #[error("need at least {needed} open files, but the system allows {allowed}")]
+    OpenFiles {
+        /// One for each client, and some.
+        needed: u64,
+        /// The hard limit.
+        allowed: u64,
+    },
+    /// The operating system refused something.
+    #[error("{doing}: {source}")]
+    System {
+        /// What was being done.
+        doing: &'static str,
+        /// What it said.
+        source: std::io::Error,
+    },
+    /// A generator process died or said something unexpected.
+    #[error("generator process {number}: {why}")]
+    Generator {
+        /// Which, from 1.
+        number: u32,
+        /// What happened.
+        why: String,
+    },
+    /// The interruption came before the load began.
+    #[error("interrupted while {connected} of {clients} clients were connected")]
+    Interrupted {
+        /// Clients that were in.
+        connected: u32,
+        /// Clients planned.
+        clients: u32,
+    },
+}
+
+impl LoadError {
+    /// What to do next.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            LoadError::Connect { hint, .. } => hint.clone(),
+            LoadError::OpenFiles { needed, .. } => {
+                Some(format!("raise the hard limit (ulimit -Hn {needed}) or use fewer clients"))
+            }
+            _ => None,
+        }
+    }
+}

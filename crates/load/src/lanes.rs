@@ -1,0 +1,339 @@
+//! The lanes of this process: their threads, and what each of them gets to do.
+
+use std::{os::fd::OwnedFd, sync::Arc, time::Instant};
+
+use rustix::event::{EventfdFlags, eventfd};
+use script::{Prng, Seeds};
+use stats::Latency;
+use wire::conninfo::Conninfo;
+
+use crate::{
+    Limit, LoadError, Plan,
+    connecting::Connecting,
+    grid::{Grid, SharedGrid},
+    lane::{Lane, Parts},
+    log::{Columns, LaneLog},
+    program::{Automatic, Program},
+    report::{LaneOutcome, LaneStatement, LaneWorkload, Report},
+    route::Route,
+    schedule::Schedule,
+    session::Session,
+    tally::{Statement, Tally, Totals},
+};
+
+/// Which part of a plan this process does: lanes `index × lanes` up to the next process's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub(crate) index: u32,
+    pub(crate) of: u32,
+}
+
+/// A plan made ready: parsed, resolved, dealt out.
+pub(crate) struct Lanes {
+    pub(crate) programs: Vec<Program>,
+    pub(crate) routes: Vec<Route>,
+    pub(crate) deals: Vec<Deal>,
+    pub(crate) shared: SharedGrid,
+    pub(crate) wakes: Vec<Arc<OwnedFd>>,
+}
+
+/// What one lane gets.
+pub(crate) struct Deal {
+    /// Its number over all processes.
+    number: u32,
+    states: script::ThreadStates,
+    /// Workload, client number, and state of the client's random functions.
+    clients: Vec<(usize, u32, Prng)>,
+    /// Its share of each workload's clients.
+    shares: Vec<f64>,
+}
+
+impl Lanes {
+    pub(crate) fn prepare(plan: &Plan, part: Part) -> Result<Self, LoadError> {
+        let deals = deal(plan, part);
+        let default_seed = seeds(plan, lanes_all(plan, part)).default_seed;
+        let automatic = Automatic {
+            random_seed: plan.seed as i64,
+            default_seed,
+            statements: plan.statements,
+            verbose_errors: plan.verbose_errors,
+            debug: plan.debug,
+            transactions: match plan.limit {
+                Limit::Transactions(n) => Some(n),
+                Limit::Time { .. } => None,
+            },
+        };
+        let mut programs = Vec::new();
+        let mut routes = Vec::new();
+        for workload in &plan.workloads {
+            programs.push(Program::new(workload, &automatic)?);
+            let conninfo =
+                Conninfo::from_keyword_string(&workload.conninfo).map_err(|error| {
+                    LoadError::Conninfo { workload: workload.name.clone(), why: error.to_string() }
+                })?;
+            routes.push(Route::new(&conninfo, &workload.session)?);
+        }
+        let clients = deals.iter().map(|deal| deal.clients.len() as u64).sum::<u64>();
+        raise_open_files(clients + OTHER_FILES)?;
+        let wakes = deals.iter().map(|_| {
+            eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map(Arc::new).map_err(
+                |errno| LoadError::System {
+                    doing: "making an event descriptor",
+                    source: errno.into(),
+                },
+            )
+        });
+        let wakes = wakes.collect::<Result<_, _>>()?;
+        Ok(Lanes { programs, routes, deals, shared: SharedGrid::new(), wakes })
+    }
+
+    /// Makes every lane see these moments now.
+    pub(crate) fn publish(&self, grid: &Grid) {
+        self.shared.write(grid);
+        for wake in &self.wakes {
+            // The counter cannot overflow, and a lane that is awake needs no waking.
+            let _ = rustix::io::write(wake, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// The whole life of one lane, on the calling thread.
+    pub(crate) fn live(
+        &self,
+        plan: &Plan,
+        lane: usize,
+        origin: Instant,
+        report: &(dyn Fn(Report) + Sync),
+    ) {
+        // Without it the kernel may be 50 µs late for every timer.
+        let slack = std::num::NonZeroU64::new(1);
+        let _ = rustix::thread::set_current_timer_slack(slack);
+        match self.lane(plan, lane, origin, report) {
+            Ok(mut lane_at_work) => {
+                let drained = self.work(plan, lane, &mut lane_at_work);
+                let outcome = outcome(lane_at_work, drained);
+                report(Report::Done(Box::new(outcome)));
+            }
+            Err(error) => {
+                report(Report::ConnectFailed(crate::report::ConnectFailure {
+                    message: format!("could not set up a lane: {error}"),
+                    sqlstate: None,
+                    hint: None,
+                }));
+                report(Report::Done(Box::new(LaneOutcome::nothing())));
+            }
+        }
+    }
+
+    fn work(&self, plan: &Plan, number: usize, lane: &mut Lane<'_>) -> u64 {
+        let mut drained = 0;
+        if lane.connect_all() && lane.await_beginning() {
+            lane.log = self.open_log(plan, number, lane);
+            drained = lane.run();
+            if let Some(log) = lane.log.take()
+                && let Err(error) = log.finish()
+            {
+                let text = format!("could not write to the transaction log: {error}");
+                let level = crate::Level::Error;
+                (lane.report)(Report::Said(vec![crate::Message { level, text }]));
+            }
+        }
+        lane.speak();
+        lane.disconnect_all();
+        drained
+    }
+
+    fn lane<'a>(
+        &'a self,
+        plan: &'a Plan,
+        lane: usize,
+        origin: Instant,
+        report: &'a (dyn Fn(Report) + Sync),
+    ) -> rustix::io::Result<Lane<'a>> {
+        let deal = &self.deals[lane];
+        let sessions = deal.clients.iter().map(|(workload, id, prng)| {
+            Session::new(*id, *workload, &self.programs[*workload], prng.clone())
+        });
+        let schedules = plan.workloads.iter().zip(&deal.shares).map(|(workload, share)| {
+            Schedule::new(workload.pace, *share, deal.states.throttle.clone())
+        });
+        let totals = self.programs.iter().map(|program| Totals {
+            open_loop: program.open_loop,
+            unknown: 0,
+            longest_ns: 0,
+            statements: statements(program),
+        });
+        let lanes = self.deals.len();
+        let jitter = Prng::from_seed(plan.seed ^ (u64::from(deal.number) << 32 | 0x6a69_7474));
+        Lane::new(Parts {
+            plan,
+            programs: &self.programs,
+            routes: &self.routes,
+            shared: &self.shared,
+            origin,
+            report,
+            wake: Arc::clone(&self.wakes[lane]),
+            sessions: sessions.collect(),
+            states: deal.states.clone(),
+            schedules: schedules.collect(),
+            tally: Tally::new(plan.interval_ms * 1_000_000, totals.collect()),
+            connecting: Connecting::new(
+                (plan.connecting.at_once as usize / lanes).max(1),
+                plan.connecting.rate.map(|rate| rate / lanes as f64),
+                jitter,
+            ),
+        })
+    }
+
+    fn open_log(&self, plan: &Plan, number: usize, lane: &Lane<'_>) -> Option<LaneLog> {
+        let log = plan.log.as_ref()?;
+        let columns = Columns {
+            lag: self.programs.iter().any(|program| program.open_loop),
+            retries: self.programs.iter().any(|program| program.tries_max != 1),
+        };
+        let sample = self.deals[number].states.sample.clone();
+        match LaneLog::open(log, number as u32, columns, sample, lane.grid.began) {
+            Ok(log) => Some(log),
+            Err(error) => {
+                let level = crate::Level::Error;
+                (lane.report)(Report::Said(vec![crate::Message { level, text: error.to_string() }]));
+                None
+            }
+        }
+    }
+}
+
+/// Descriptors beside the clients' sockets: epolls, event descriptors, logs, pipes.
+const OTHER_FILES: u64 = 64;
+
+fn lanes_all(plan: &Plan, part: Part) -> usize {
+    lanes_each(plan, part) * part.of as usize
+}
+
+/// Lanes of each process: a lane without a client would only wake up.
+fn lanes_each(plan: &Plan, part: Part) -> usize {
+    let clients: u32 = plan.workloads.iter().map(|workload| workload.clients).sum();
+    plan.lanes.min(clients.div_ceil(part.of)).max(1) as usize
+}
+
+/// pgbench's order: clients first, then `default_seed`, then threads.
+fn seeds(plan: &Plan, lanes: usize) -> Seeds {
+    let clients = plan.workloads.iter().map(|workload| workload.clients as usize).sum();
+    let given = plan
+        .workloads
+        .iter()
+        .flat_map(|workload| &workload.variables)
+        .find(|(name, _)| name == "default_seed")
+        .and_then(|(_, value)| value.parse().ok());
+    Seeds::new(plan.seed, clients, lanes, given)
+}
+
+/// Deals clients out to lanes as pgbench deals them to threads: in runs, as even as can be.
+fn deal(plan: &Plan, part: Part) -> Vec<Deal> {
+    let lanes = lanes_all(plan, part);
+    let Seeds { clients: mut prngs, threads, .. } = seeds(plan, lanes);
+    let each = lanes_each(plan, part);
+    let mine = part.index as usize * each..(part.index as usize + 1) * each;
+    let mut deals: Vec<Deal> = threads
+        .into_iter()
+        .enumerate()
+        .map(|(number, states)| Deal {
+            number: number as u32,
+            states,
+            clients: Vec::new(),
+            shares: Vec::new(),
+        })
+        .collect();
+    let mut id = 0;
+    for (index, workload) in plan.workloads.iter().enumerate() {
+        let mut left = workload.clients as usize;
+        for (lane, deal) in deals.iter_mut().enumerate() {
+            let n = (left + lanes - lane - 1) / (lanes - lane);
+            left -= n;
+            deal.shares.push(n as f64 / f64::from(workload.clients.max(1)));
+            for prng in prngs.drain(..n) {
+                deal.clients.push((index, id, prng));
+                id += 1;
+            }
+        }
+    }
+    deals.drain(mine).collect()
+}
+
+fn statements(program: &Program) -> Vec<Vec<Statement>> {
+    if !program.time_each_command {
+        return Vec::new();
+    }
+    let commands = |script: &crate::program::ProgramScript| {
+        vec![Statement::default(); script.script.commands.len()]
+    };
+    program.scripts.iter().map(commands).collect()
+}
+
+fn raise_open_files(needed: u64) -> Result<(), LoadError> {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    if let Some(allowed) = limit.maximum.filter(|allowed| *allowed < needed) {
+        return Err(LoadError::OpenFiles { needed, allowed });
+    }
+    limit.current = Some(limit.maximum.map_or(needed, |allowed| allowed.min(needed.max(65_536))));
+    setrlimit(Resource::Nofile, limit).map_err(|errno| LoadError::System {
+        doing: "raising the limit on open files",
+        source: errno.into(),
+    })
+}
+
+fn outcome(mut lane: Lane<'_>, drained: u64) -> LaneOutcome {
+    let (cpu_ns, busy_share, lag) = lane.cost();
+    let mut clients = vec![std::collections::BTreeMap::new(); lane.programs.len()];
+    for slot in &lane.slots {
+        clients[slot.session.workload].insert(slot.session.id, slot.session.in_window);
+    }
+    let totals = std::mem::take(&mut lane.tally.totals);
+    let workloads = totals.into_iter().zip(clients).map(|(totals, clients)| LaneWorkload {
+        unknown: totals.unknown,
+        longest_ns: totals.longest_ns,
+        statements: totals.statements.into_iter().map(lane_statements).collect(),
+        clients,
+    });
+    LaneOutcome {
+        workloads: workloads.collect(),
+        connecting: lane.connecting.phase,
+        disconnecting: lane.connecting.leaving,
+        connect_span: lane.connecting.span,
+        disconnect_span: lane.connecting.leaving_span,
+        drained,
+        cpu_ns,
+        busy_share,
+        lag,
+        messages_dropped: lane.connecting.messages_dropped,
+    }
+}
+
+fn lane_statements(commands: Vec<Statement>) -> Vec<LaneStatement> {
+    commands
+        .into_iter()
+        .map(|Statement { failures, latency }| LaneStatement { failures, latency })
+        .collect()
+}
+
+impl LaneOutcome {
+    /// Of a lane that never came to life.
+    fn nothing() -> Self {
+        let idle = Connecting::new(1, None, Prng::from_seed(0));
+        LaneOutcome {
+            connecting: idle.phase,
+            disconnecting: idle.leaving,
+            connect_span: idle.span,
+            disconnect_span: idle.leaving_span,
+            drained: 0,
+            workloads: Vec::new(),
+            cpu_ns: 0,
+            busy_share: 0.0,
+            lag: Latency::new(),
+            messages_dropped: 0,
+        }
+    }
+}

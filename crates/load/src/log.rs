@@ -1,0 +1,208 @@
+//! pgbench's log of transactions: one line each, or one line for so many seconds.
+
+use std::{
+    fs::File,
+    io::{BufWriter, Write},
+};
+
+use script::Prng;
+
+use crate::{
+    LogPlan,
+    tally::{Ending, Finished},
+};
+
+/// One lane's log file.
+pub(crate) struct LaneLog {
+    file: BufWriter<File>,
+    plan: LogPlan,
+    columns: Columns,
+    /// The thread's state for `--sampling-rate`.
+    sample: Prng,
+    sum: Sum,
+    /// The first thing that went wrong; nothing is written after it.
+    failed: Option<std::io::Error>,
+}
+
+/// Which optional columns a run has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Columns {
+    /// Open loop: the lag.
+    pub(crate) lag: bool,
+    /// More than one try is allowed: the retries.
+    pub(crate) retries: bool,
+}
+
+/// What identifies a transaction in the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Who {
+    pub(crate) client: u32,
+    /// Transactions of this client before.
+    pub(crate) number: u64,
+    pub(crate) script: usize,
+}
+
+/// One stretch of an aggregated log. Times are microseconds.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    start_us: u64,
+    count: u64,
+    latency: Extent,
+    lag: Extent,
+    skipped: u64,
+    retried: u64,
+    retries: u64,
+    serialization: u64,
+    deadlock: u64,
+    other: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Extent {
+    count: u64,
+    sum: f64,
+    sum_of_squares: f64,
+    min: f64,
+    max: f64,
+}
+
+impl LaneLog {
+    /// Opens `PREFIX.PID` for the first lane and `PREFIX.PID.N` for lane N. `began` is the load's
+    /// beginning in nanoseconds since the run began.
+    pub(crate) fn open(
+        plan: &LogPlan,
+        lane: u32,
+        columns: Columns,
+        sample: Prng,
+        began: u64,
+    ) -> std::io::Result<Self> {
+        let pid = std::process::id();
+        let path = match lane {
+            0 => format!("{}.{pid}", plan.prefix),
+            _ => format!("{}.{pid}.{lane}", plan.prefix),
+        };
+        let named = |error: std::io::Error| {
+            std::io::Error::new(error.kind(), format!("could not open logfile \"{path}\": {error}"))
+        };
+        let file = BufWriter::new(File::create(&path).map_err(named)?);
+        let start_us = (plan.epoch_us + began / 1_000) / 1_000_000 * 1_000_000;
+        let sum = Sum { start_us, ..Sum::default() };
+        Ok(LaneLog { file, plan: plan.clone(), columns, sample, sum, failed: None })
+    }
+
+    /// Logs a finished transaction.
+    pub(crate) fn write(&mut self, who: Who, done: &Finished) {
+        if self.failed.is_some() {
+            return;
+        }
+        // As pgbench: no number is drawn where everything is logged.
+        let rate = self.plan.sampling_rate;
+        if rate > 0.0 && rate < 1.0 && self.sample.double() > rate {
+            return;
+        }
+        let written = match self.plan.aggregate_s {
+            None => self.line(who, done),
+            Some(seconds) => self.aggregate(seconds, done),
+        };
+        self.failed = written.err();
+    }
+
+    /// Completes the file, and tells what went wrong with it.
+    pub(crate) fn finish(mut self) -> std::io::Result<()> {
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => self.file.flush(),
+        }
+    }
+
+    fn line(&mut self, who: Who, done: &Finished) -> std::io::Result<()> {
+        let file = &mut self.file;
+        write!(file, "{} {} ", who.client, who.number)?;
+        if done.ending == Ending::Good {
+            write!(file, "{}", done.ended.saturating_sub(done.scheduled) / 1_000)?;
+        } else {
+            write!(file, "{}", word(done.ending, self.plan.failures_detailed))?;
+        }
+        let now_us = self.plan.epoch_us + done.ended / 1_000;
+        write!(file, " {} {} {}", who.script, now_us / 1_000_000, now_us % 1_000_000)?;
+        if self.columns.lag {
+            write!(file, " {}", done.began.saturating_sub(done.scheduled) / 1_000)?;
+        }
+        if self.columns.retries {
+            write!(file, " {}", done.retries)?;
+        }
+        writeln!(file)
+    }
+
+    fn aggregate(&mut self, seconds: u64, done: &Finished) -> std::io::Result<()> {
+        let length_us = seconds * 1_000_000;
+        let now_us = self.plan.epoch_us + done.ended / 1_000;
+        while self.sum.start_us + length_us <= now_us {
+            self.sum.write(&mut self.file, &self.plan)?;
+            self.sum = Sum { start_us: self.sum.start_us + length_us, ..Sum::default() };
+        }
+        self.sum.add(done, self.columns);
+        Ok(())
+    }
+}
+
+fn word(ending: Ending, detailed: bool) -> &'static str {
+    match ending {
+        Ending::Skipped => "skipped",
+        Ending::Serialization if detailed => "serialization",
+        Ending::Deadlock if detailed => "deadlock",
+        Ending::Other if detailed => "other",
+        Ending::Good | Ending::Serialization | Ending::Deadlock | Ending::Other => "failed",
+    }
+}
+
+impl Sum {
+    fn add(&mut self, done: &Finished, columns: Columns) {
+        if done.retries > 0 {
+            self.retried += 1;
+            self.retries += u64::from(done.retries);
+        }
+        match done.ending {
+            Ending::Skipped => self.skipped += 1,
+            Ending::Serialization => self.serialization += 1,
+            Ending::Deadlock => self.deadlock += 1,
+            Ending::Other => self.other += 1,
+            Ending::Good => {
+                self.count += 1;
+                self.latency.add(done.ended.saturating_sub(done.scheduled) as f64 / 1e3);
+                if columns.lag {
+                    self.lag.add(done.began.saturating_sub(done.scheduled) as f64 / 1e3);
+                }
+            }
+        }
+    }
+
+    fn write(&self, file: &mut impl Write, plan: &LogPlan) -> std::io::Result<()> {
+        write!(file, "{} {} ", self.start_us / 1_000_000, self.count)?;
+        self.latency.write(file)?;
+        write!(file, " ")?;
+        self.lag.write(file)?;
+        write!(file, " {} {} {}", self.skipped, self.retried, self.retries)?;
+        let detailed = |n: u64| if plan.failures_detailed { n } else { 0 };
+        write!(file, " {} {}", detailed(self.serialization), detailed(self.deadlock))?;
+        if plan.other_failures {
+            write!(file, " {}", detailed(self.other))?;
+        }
+        writeln!(file)
+    }
+}
+
+impl Extent {
+    fn add(&mut self, value: f64) {
+        self.min = if self.count == 0 { value } else { self.min.min(value) };
+        self.max = if self.count == 0 { value } else { self.max.max(value) };
+        self.count += 1;
+        self.sum += value;
+        self.sum_of_squares += value * value;
+    }
+
+    fn write(&self, file: &mut impl Write) -> std::io::Result<()> {
+        let Extent { sum, sum_of_squares, min, max, .. } = self;
+        write!(file, "{sum:.0} {sum_of_squares:.0} {min:.0} {max:.0}")
+    }
+}

@@ -1,0 +1,172 @@
+//! A workload made ready to run: its scripts parsed, its statements numbered.
+
+use script::{CommandKind, Names, Script, Slot, Value, Variables};
+
+use crate::{LoadError, Protocol, Syntax, Workload};
+
+/// A workload as sessions see it: read by every lane, written by none.
+pub(crate) struct Program {
+    pub(crate) scripts: Vec<ProgramScript>,
+    pub(crate) names: Names,
+    pub(crate) variables: Variables,
+    /// Unless `-D client_id` was given.
+    pub(crate) sets_client_id: bool,
+    /// Statements of all scripts in order, as they are prepared.
+    pub(crate) statements: Vec<Statement>,
+    pub(crate) weight: i64,
+    pub(crate) protocol: Protocol,
+    pub(crate) describe: bool,
+    pub(crate) tries_max: u32,
+    pub(crate) go_on: bool,
+    pub(crate) connect_each: bool,
+    pub(crate) latency_limit_ns: Option<u64>,
+    pub(crate) open_loop: bool,
+    pub(crate) time_each_command: bool,
+    pub(crate) verbose_errors: bool,
+    pub(crate) debug: bool,
+    /// For `-t`: transactions of each client; none where time is the limit.
+    pub(crate) transactions: Option<u64>,
+}
+
+/// One script.
+pub(crate) struct ProgramScript {
+    pub(crate) script: Script,
+    pub(crate) weight: i64,
+    /// For each command, its statement.
+    pub(crate) statements: Vec<Option<usize>>,
+}
+
+/// One SQL command as the extended protocols send it.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    /// Position among the statements of the program.
+    pub(crate) number: usize,
+    /// Name on the server, `P_0` and so on, as pgbench calls them; empty for the unnamed one.
+    pub(crate) name: String,
+    pub(crate) sql: Vec<u8>,
+    pub(crate) parameters: Vec<Slot>,
+    /// Whether a lost connection leaves the outcome of a whole block unknown.
+    pub(crate) commits: bool,
+}
+
+impl Program {
+    pub(crate) fn new(workload: &Workload, automatic: &Automatic) -> Result<Self, LoadError> {
+        let mut names = Names::new();
+        let mut scripts = Vec::new();
+        let mut statements = Vec::new();
+        for source in &workload.scripts {
+            let syntax = match source.syntax {
+                Syntax::Current => script::Syntax::Current,
+                Syntax::NineX => script::Syntax::NineX,
+            };
+            let script = Script::parse(&source.name, source.text.as_bytes(), syntax, &mut names)?;
+            let numbers = number(&script, workload.protocol, &mut statements)?;
+            scripts.push(ProgramScript {
+                script,
+                weight: i64::from(source.weight),
+                statements: numbers,
+            });
+        }
+        let variables = initial(workload, &mut names, automatic)?;
+        Ok(Program {
+            weight: scripts.iter().map(|script| script.weight).sum(),
+            scripts,
+            sets_client_id: !is_given(workload, "client_id"),
+            names,
+            variables,
+            statements,
+            protocol: workload.protocol,
+            describe: workload.describe,
+            tries_max: workload.on_error.tries_max,
+            go_on: workload.on_error.go_on,
+            connect_each: workload.connect_each,
+            latency_limit_ns: workload.latency_limit_us.map(|us| us * 1_000),
+            open_loop: workload.pace != crate::Pace::Closed,
+            time_each_command: automatic.statements,
+            verbose_errors: automatic.verbose_errors,
+            debug: automatic.debug,
+            transactions: automatic.transactions,
+        })
+    }
+}
+
+/// What the plan says of every workload alike.
+pub(crate) struct Automatic {
+    pub(crate) random_seed: i64,
+    pub(crate) default_seed: i64,
+    pub(crate) statements: bool,
+    pub(crate) verbose_errors: bool,
+    pub(crate) debug: bool,
+    pub(crate) transactions: Option<u64>,
+}
+
+/// Numbers the SQL commands of `script` on from those that came before.
+fn number(
+    script: &Script,
+    protocol: Protocol,
+    statements: &mut Vec<Statement>,
+) -> Result<Vec<Option<usize>>, LoadError> {
+    let mut numbers = Vec::with_capacity(script.commands.len());
+    for command in &script.commands {
+        let CommandKind::Sql { template, .. } = &command.kind else {
+            numbers.push(None);
+            continue;
+        };
+        let number = statements.len();
+        let (sql, parameters) = match protocol {
+            Protocol::Simple => (Vec::new(), Vec::new()),
+            Protocol::Extended | Protocol::Prepared => {
+                let statement = template.parameterized().map_err(|error| {
+                    LoadError::Statement { script: script.name.clone(), why: error.to_string() }
+                })?;
+                (statement.text.to_vec(), statement.slots.to_vec())
+            }
+        };
+        let name = match protocol {
+            Protocol::Prepared => format!("P_{number}"),
+            Protocol::Simple | Protocol::Extended => String::new(),
+        };
+        statements.push(Statement { number, name, sql, parameters, commits: commits(template.text()) });
+        numbers.push(Some(number));
+    }
+    Ok(numbers)
+}
+
+/// Whether the statement ends a block, or several statements are joined and one of them may.
+fn commits(sql: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
+    text.contains(';')
+        || ["commit", "end", "prepare transaction"].iter().any(|word| text.trim_start().starts_with(word))
+}
+
+fn is_given(workload: &Workload, name: &str) -> bool {
+    workload.variables.iter().any(|(given, _)| given == name)
+}
+
+fn initial(
+    workload: &Workload,
+    names: &mut Names,
+    automatic: &Automatic,
+) -> Result<Variables, LoadError> {
+    // Every name has its slot before the first session copies the variables.
+    for (name, _) in &workload.variables {
+        names.intern(name);
+    }
+    let mut variables = Variables::new(names);
+    variables.set(Slot::RANDOM_SEED, Value::Int(automatic.random_seed));
+    variables.set(Slot::DEFAULT_SEED, Value::Int(automatic.default_seed));
+    for (name, value) in &workload.variables {
+        variables.set_text(names.intern(name), value);
+    }
+    Ok(variables)
+}
+
+impl From<Protocol> for script::Protocol {
+    fn from(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::Simple => script::Protocol::Simple,
+            Protocol::Extended => script::Protocol::Extended,
+            Protocol::Prepared => script::Protocol::Prepared,
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! What the server answers: frames in, the session's next step out.
+
+use script::{Capture, CommandKind};
+use wire::{
+    Message, SqlState,
+    backend::{ServerError, TransactionStatus, tag},
+    frame::{self, Frame},
+};
+
+use crate::{
+    Level,
+    session::{Block, Session, State, Surroundings, Wait},
+    transaction::Failure,
+};
+
+/// What has arrived of an answer so far.
+#[derive(Default)]
+pub(crate) struct Reply {
+    /// ReadyForQuery messages still to come.
+    pub(crate) awaiting: u32,
+    /// Statements parsed in this flight, by number, in order.
+    pub(crate) parsing: Vec<usize>,
+    /// Results so far: pgbench's query number within a command.
+    query: u32,
+    error: Option<Box<ServerError>>,
+    captured: Option<Box<Captured>>,
+}
+
+/// A result that `\gset` or `\aset` keeps.
+#[derive(Default)]
+struct Captured {
+    columns: Vec<Vec<u8>>,
+    rows: u64,
+    last: Vec<Option<Vec<u8>>>,
+}
+
+impl Captured {
+    fn take(&mut self, message: Message<'_>) {
+        match message {
+            Message::RowDescription(fields) => {
+                *self = Captured::default();
+                self.columns = fields.names().map(<[u8]>::to_vec).collect();
+            }
+            Message::DataRow(row) => {
+                self.rows += 1;
+                self.last = row.columns().map(|value| value.map(<[u8]>::to_vec)).collect();
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Reply {
+    /// A new command is sent.
+    pub(crate) fn begin(&mut self, capture: bool) {
+        self.query = 0;
+        self.captured = capture.then(Box::default);
+    }
+}
+
+impl Session {
+    /// Takes what has arrived, whole frames or not.
+    pub(crate) fn input(&mut self, cx: &mut Surroundings<'_>, now: u64, bytes: &[u8]) -> Wait {
+        if self.carry.is_empty() {
+            return self.frames(cx, now, bytes);
+        }
+        let mut carry = std::mem::take(&mut self.carry);
+        carry.extend_from_slice(bytes);
+        self.frames(cx, now, &carry)
+    }
+
+    fn frames(&mut self, cx: &mut Surroundings<'_>, now: u64, bytes: &[u8]) -> Wait {
+        let mut rest = bytes;
+        let mut wait = Wait::Server;
+        loop {
+            match frame::next(rest) {
+                Ok(Some(frame)) => {
+                    rest = &rest[frame.total_bytes()..];
+                    match self.frame(cx, now, frame) {
+                        Ok(None) => {}
+                        Ok(Some(Wait::Gone)) => return Wait::Gone,
+                        Ok(Some(next)) => wait = next,
+                        Err(error) => return self.garbage(cx, &error.to_string()),
+                    }
+                }
+                Ok(None) => {
+                    if !rest.is_empty() {
+                        self.carry = rest.to_vec();
+                    }
+                    return wait;
+                }
+                Err(error) => return self.garbage(cx, &error.to_string()),
+            }
+        }
+    }
+
+    fn frame(
+        &mut self,
+        cx: &mut Surroundings<'_>,
+        now: u64,
+        frame: Frame<'_>,
+    ) -> Result<Option<Wait>, wire::ProtocolError> {
+        match frame.tag {
+            tag::READY_FOR_QUERY => {
+                if let Message::ReadyForQuery(status) = Message::parse(frame)? {
+                    self.block = match status {
+                        TransactionStatus::Idle => Block::Outside,
+                        TransactionStatus::InTransaction => Block::Inside,
+                        TransactionStatus::Failed => Block::Failed,
+                    };
+                }
+                return Ok(self.ready(cx, now));
+            }
+            tag::COMMAND_COMPLETE | tag::EMPTY_QUERY_RESPONSE => {
+                return Ok(self.result_complete(cx));
+            }
+            // Rows that nobody keeps are not looked into.
+            tag::DATA_ROW | tag::ROW_DESCRIPTION => {
+                if let Some(captured) = &mut self.reply.captured {
+                    captured.take(Message::parse(frame)?);
+                }
+            }
+            tag::PARSE_COMPLETE => {
+                if !self.reply.parsing.is_empty() {
+                    self.reply.parsing.remove(0);
+                }
+            }
+            tag::ERROR_RESPONSE => {
+                if let Message::ErrorResponse(error) = Message::parse(frame)? {
+                    self.error(cx, error.to_owned());
+                }
+            }
+            tag::NOTICE_RESPONSE => {
+                if let Message::NoticeResponse(notice) = Message::parse(frame)? {
+                    cx.say(Level::Script, notice.to_owned().to_string());
+                }
+            }
+            tag::COPY_IN_RESPONSE | tag::COPY_OUT_RESPONSE | tag::COPY_BOTH_RESPONSE => {
+                let why = "COPY is not supported in pgbench, aborting";
+                cx.say(Level::Error, why.to_owned());
+                return Ok(Some(self.abort_in_query(cx, why)));
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    #[cold]
+    fn error(&mut self, cx: &mut Surroundings<'_>, error: ServerError) {
+        let preparing = self.state == State::Preparing;
+        // What was to be parsed after the error, up to the next Sync, has been skipped by the
+        // server; while preparing, that is one statement.
+        let skipped = if preparing { 1 } else { usize::MAX }.min(self.reply.parsing.len());
+        for number in self.reply.parsing.drain(..skipped).collect::<Vec<_>>() {
+            self.unmark_prepared(number);
+        }
+        // A statement that cannot be prepared yet is no error; it is prepared when it is used.
+        if preparing && error.severity == "ERROR" {
+            return;
+        }
+        cx.tally.error(self.workload, error.sql_state.as_str());
+        // The first error is the cause; later ones say that the block is in ruins.
+        self.reply.error.get_or_insert_with(|| Box::new(error));
+    }
+
+    /// A ReadyForQuery has come.
+    fn ready(&mut self, cx: &mut Surroundings<'_>, now: u64) -> Option<Wait> {
+        self.reply.awaiting = self.reply.awaiting.saturating_sub(1);
+        if self.reply.awaiting > 0 {
+            return None;
+        }
+        let error = self.reply.error.take();
+        match self.state {
+            // Synchronised in the middle of a pipeline, or a server that says more than it was
+            // asked.
+            State::Idle | State::Due | State::Sleeping | State::Aborted => {
+                self.reply.error = error;
+                None
+            }
+            State::Preparing => {
+                self.state = State::Idle;
+                Some(Wait::Next)
+            }
+            State::Awaiting => match error {
+                Some(error) => Some(self.failed(cx, now, &error)),
+                None => Some(self.succeeded(cx, now)),
+            },
+            State::RollingBack => match error {
+                Some(error) => {
+                    let text = format!(
+                        "client {} aborted while rolling back the transaction after an error; {error}",
+                        self.id
+                    );
+                    Some(self.abort(cx, text))
+                }
+                None => Some(self.try_again_or_end(cx, now, self.failure)),
+            },
+        }
+    }
+
+    fn succeeded(&mut self, cx: &mut Surroundings<'_>, now: u64) -> Wait {
+        if let Some(captured) = self.reply.captured.take()
+            && let Err(wait) = self.check_gset(cx, &captured)
+        {
+            return wait;
+        }
+        let next = cx.program.scripts[self.script].script.next(self.command);
+        self.finish_command(cx, next, now);
+        self.state = State::Idle;
+        self.proceed(cx, now)
+    }
+
+    fn failed(&mut self, cx: &mut Surroundings<'_>, now: u64, error: &ServerError) -> Wait {
+        self.reply.captured = None;
+        let failure = match error.sql_state {
+            SqlState::SERIALIZATION_FAILURE => Failure::Serialization,
+            SqlState::DEADLOCK_DETECTED => Failure::Deadlock,
+            _ if cx.program.go_on => Failure::Other,
+            _ => return self.abort_in_query(cx, &error.to_string()),
+        };
+        if cx.program.verbose_errors {
+            let text = format!(
+                "client {} got an error in command {} (SQL) of script {}; {error}",
+                self.id, self.command, self.script
+            );
+            cx.say(Level::Info, text);
+        }
+        self.fail(cx, now, failure)
+    }
+
+    /// One result of the command is complete.
+    fn result_complete(&mut self, cx: &mut Surroundings<'_>) -> Option<Wait> {
+        self.reply.query += 1;
+        let captured = self.reply.captured.take()?;
+        match self.capture(cx) {
+            // Every result with rows is kept.
+            Some(Capture::Aset { .. }) => {
+                let stored =
+                    if captured.rows > 0 { self.store(cx, &captured) } else { Ok(()) };
+                self.reply.captured = Some(Box::default());
+                stored.err()
+            }
+            // Only the last one counts, and it is not known yet which that is.
+            _ => {
+                self.reply.captured = Some(captured);
+                None
+            }
+        }
+    }
+
+    fn capture<'p>(&self, cx: &Surroundings<'p>) -> Option<&'p Capture> {
+        let program = cx.program;
+        match &program.scripts[self.script].script.commands.get(self.command)?.kind {
+            CommandKind::Sql { capture, .. } => capture.as_ref(),
+            _ => None,
+        }
+    }
+
+    fn check_gset(&mut self, cx: &mut Surroundings<'_>, captured: &Captured) -> Result<(), Wait> {
+        if !matches!(self.capture(cx), Some(Capture::Gset { .. })) {
+            return Ok(());
+        }
+        self.reply.query = self.reply.query.saturating_sub(1);
+        if captured.rows != 1 {
+            let text = format!(
+                "client {} script {} command {} query {}: expected one row, got {}",
+                self.id, self.script, self.command, self.reply.query, captured.rows
+            );
+            return Err(self.abort(cx, text));
+        }
+        self.store(cx, captured)
+    }
+
+    fn store(&mut self, cx: &mut Surroundings<'_>, captured: &Captured) -> Result<(), Wait> {
+        let Some(capture) = self.capture(cx) else { return Ok(()) };
+        for (column, value) in captured.columns.iter().zip(&captured.last) {
+            let name = capture.variable(column);
+            if !script::is_variable_name(&name) {
+                let name = String::from_utf8_lossy(&name).into_owned();
+                cx.say(Level::Error, format!("{}: invalid variable name: \"{name}\"", capture.word()));
+                let text = format!(
+                    "client {} script {} command {} query {}: error storing into variable {name}",
+                    self.id, self.script, self.command, self.reply.query
+                );
+                return Err(self.abort(cx, text));
+            }
+            if let Some(slot) = capture.slot(column, &cx.program.names) {
+                // pgbench takes NULL for the empty string.
+                self.variables.set_text(slot, value.as_deref().unwrap_or_default());
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn abort_in_query(&mut self, cx: &mut Surroundings<'_>, why: &str) -> Wait {
+        let text = format!(
+            "client {} script {} aborted in command {} query {}: {why}",
+            self.id, self.script, self.command, self.reply.query
+        );
+        self.abort(cx, text)
+    }
+
+    #[cold]
+    fn garbage(&mut self, cx: &mut Surroundings<'_>, why: &str) -> Wait {
+        cx.tally.error(self.workload, "08P01");
+        self.abort_in_command(cx, why)
+    }
+
+    /// Whether the server has said why the current command failed.
+    pub(crate) fn has_server_error(&self) -> bool {
+        self.reply.error.is_some()
+    }
+
+    /// The connection is gone. Says in pgbench's words what that means for this client; the lane
+    /// decides whether it connects again.
+    pub(crate) fn lost(&mut self, why: Option<&str>) -> String {
+        match (self.reply.error.take(), self.state) {
+            (Some(error), _) => format!(
+                "client {} script {} aborted in command {} query {}: {error}",
+                self.id, self.script, self.command, self.reply.query
+            ),
+            (None, State::RollingBack) => format!(
+                "client {} aborted while rolling back the transaction after an error; perhaps the \
+                 backend died while processing",
+                self.id
+            ),
+            (None, _) => {
+                let why = why.map_or(String::new(), |why| format!(": {why}"));
+                format!(
+                    "client {} aborted in command {} (SQL) of script {}; perhaps the backend died \
+                     while processing{why}",
+                    self.id, self.command, self.script
+                )
+            }
+        }
+    }
+
+    /// Whether the transaction in flight may have been committed although nobody said so.
+    pub(crate) fn outcome_is_unknown(&self, cx: &Surroundings<'_>) -> bool {
+        if self.state != State::Awaiting {
+            return false;
+        }
+        match self.block {
+            Block::Outside => true,
+            Block::Failed => false,
+            Block::Inside => {
+                let program = cx.program;
+                program.scripts[self.script].statements[self.command]
+                    .is_some_and(|number| program.statements[number].commits)
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What a lane tells the conductor, across a channel or out of a generator process.
+
+use std::collections::BTreeMap;
+
+use record::{Interval, Phase, histogram_text};
+use serde::{Deserialize, Serialize};
+use stats::Latency;
+
+use crate::Message;
+
+/// One report of one lane.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Report {
+    /// So many clients of this lane are connected and prepared.
+    Connected(u32),
+    /// All of them are.
+    Ready,
+    /// One could not connect; the load cannot begin.
+    ConnectFailed(ConnectFailure),
+    /// An interval is over: its index on the grid, and one entry a workload.
+    Interval(i64, Vec<Interval>),
+    /// Things to tell the user.
+    Said(Vec<Message>),
+    /// A client aborted.
+    Aborted,
+    /// The lane has ended.
+    Done(Box<LaneOutcome>),
+}
+
+/// Why a client could not connect.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ConnectFailure {
+    /// In libpq's words.
+    pub(crate) message: String,
+    /// Where the server gave one.
+    pub(crate) sqlstate: Option<String>,
+    pub(crate) hint: Option<String>,
+}
+
+/// What only the whole life of a lane knows.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct LaneOutcome {
+    pub(crate) connecting: Phase,
+    pub(crate) disconnecting: Phase,
+    /// When the first attempt to connect began and the last one ended.
+    pub(crate) connect_span: (u64, u64),
+    /// The same for disconnecting.
+    pub(crate) disconnect_span: (u64, u64),
+    /// When the last transaction ended.
+    pub(crate) drained: u64,
+    pub(crate) workloads: Vec<LaneWorkload>,
+    /// CPU of this thread inside the window.
+    pub(crate) cpu_ns: u64,
+    /// Share of the window that this thread was on the CPU.
+    pub(crate) busy_share: f64,
+    #[serde(with = "histogram_text")]
+    pub(crate) lag: Latency,
+    pub(crate) messages_dropped: u64,
+}
+
+/// One workload's share of a lane.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct LaneWorkload {
+    pub(crate) unknown: u64,
+    pub(crate) longest_ns: u64,
+    pub(crate) statements: Vec<Vec<LaneStatement>>,
+    /// Client number → transactions inside the window.
+    pub(crate) clients: BTreeMap<u32, u64>,
+}
+
+/// One command of one script.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct LaneStatement {
+    pub(crate) failures: u64,
+    #[serde(with = "histogram_text")]
+    pub(crate) latency: Latency,
+}

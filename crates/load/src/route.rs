@@ -1,0 +1,90 @@
+//! The ways to a workload's server: hosts, addresses and encryption, in the order to try them.
+
+use std::sync::Arc;
+
+use rustls::{ClientConfig, pki_types::ServerName};
+use wire::{
+    conninfo::{Conninfo, LoadBalance, TargetSessionAttrs},
+    startup::Login,
+    tls::{Attempt, SslNegotiation},
+};
+
+use crate::{encryption, endpoint::Endpoint, error::LoadError};
+
+/// Everything that a connection of one workload needs to know.
+pub(crate) struct Route {
+    pub(crate) steps: Vec<Step>,
+    /// How many of `steps` belong to one round over the hosts.
+    pub(crate) round: usize,
+    pub(crate) tls: Option<Arc<ClientConfig>>,
+    pub(crate) negotiation: SslNegotiation,
+    pub(crate) balance: LoadBalance,
+    pub(crate) timeout_ns: Option<u64>,
+}
+
+/// One attempt.
+#[derive(Clone)]
+pub(crate) struct Step {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) attempt: Attempt,
+    /// What the server must be in this round.
+    pub(crate) wanted: TargetSessionAttrs,
+    pub(crate) login: Arc<Login>,
+    pub(crate) server_name: Option<ServerName<'static>>,
+    /// Counts addresses: the other steps to this one are the same address in other ways.
+    pub(crate) address: usize,
+}
+
+impl Route {
+    /// Resolves every name of `conninfo`. `session` holds the workload's own settings.
+    pub(crate) fn new(
+        conninfo: &Conninfo,
+        session: &[(String, String)],
+    ) -> Result<Self, LoadError> {
+        let mut steps = Vec::new();
+        let mut address = 0;
+        for wanted in conninfo.target.rounds() {
+            for host in &conninfo.hosts {
+                let mut login = conninfo.login(host);
+                login.settings.extend(session.iter().cloned());
+                let login = Arc::new(login);
+                let server_name = host
+                    .certificate_name()
+                    .and_then(|name| ServerName::try_from(name.to_owned()).ok());
+                for endpoint in Endpoint::resolve(host, conninfo.keepalives)? {
+                    address += 1;
+                    for attempt in conninfo.tls.mode.attempts(host.transport()) {
+                        steps.push(Step {
+                            endpoint: endpoint.clone(),
+                            attempt: *attempt,
+                            wanted: *wanted,
+                            login: Arc::clone(&login),
+                            server_name: server_name.clone(),
+                            address,
+                        });
+                    }
+                }
+            }
+        }
+        let encrypts = steps.iter().any(|step| step.attempt != Attempt::Plain);
+        Ok(Route {
+            round: steps.len() / conninfo.target.rounds().len(),
+            steps,
+            tls: encrypts.then(|| encryption::config(&conninfo.tls)).transpose()?,
+            negotiation: conninfo.tls.negotiation,
+            balance: conninfo.load_balance,
+            timeout_ns: conninfo.connect_timeout_s.map(|s| u64::from(s) * 1_000_000_000),
+        })
+    }
+
+    /// Where a client begins: with the first host, or, balancing, with one drawn by `draw`.
+    pub(crate) fn first_step(&self, draw: impl FnOnce(usize) -> usize) -> usize {
+        if self.balance == LoadBalance::Disable {
+            return 0;
+        }
+        let at = draw(self.round);
+        let address = self.steps[at].address;
+        // A host's encrypted attempt comes before its plain one, so begin at its first.
+        self.steps.iter().position(|step| step.address == address).unwrap_or(0)
+    }
+}

@@ -1,0 +1,63 @@
+//! A load by the lanes of this process alone.
+
+use std::{sync::mpsc::channel, thread, time::Instant};
+
+use crate::{
+    Control, Event, LoadError, Outcome, Plan,
+    conductor::{self, Fleet},
+    grid::Grid,
+    lanes::{Lanes, Part},
+    report::Report,
+};
+
+/// Runs `plan` in this process. `origin` is the beginning of the run: the zero of every moment.
+/// `observe` is called on this thread, in order.
+///
+/// # Errors
+/// [`LoadError`] when the load could not begin. What happens to single clients later is in the
+/// outcome.
+pub fn run(
+    plan: &Plan,
+    control: &Control,
+    origin: Instant,
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<Outcome, LoadError> {
+    let lanes = Lanes::prepare(plan, Part { index: 0, of: 1 })?;
+    let (sender, reports) = channel();
+    thread::scope(|scope| {
+        for lane in 0..lanes.deals.len() {
+            let sender = sender.clone();
+            let lanes = &lanes;
+            let spawned = thread::Builder::new().name(format!("lane {lane}")).spawn_scoped(
+                scope,
+                move || {
+                    let report = |report: Report| {
+                        // The conductor has gone only if this thread is not waited for any more.
+                        let _ = sender.send((lane, report));
+                    };
+                    lanes.live(plan, lane, origin, &report);
+                },
+            );
+            if let Err(source) = spawned {
+                lanes.publish(&Grid { cancel: 0, abandon: 0, ..Grid::UNDECIDED });
+                return Err(LoadError::System { doing: "starting a lane's thread", source });
+            }
+        }
+        drop(sender);
+        conductor::conduct(plan, &lanes, &reports, control, origin, observe)
+    })
+}
+
+impl Fleet for Lanes {
+    fn lanes(&self) -> usize {
+        self.deals.len()
+    }
+
+    fn processes(&self) -> u32 {
+        1
+    }
+
+    fn publish(&self, grid: &Grid) {
+        Lanes::publish(self, grid);
+    }
+}

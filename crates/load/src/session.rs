@@ -1,0 +1,221 @@
+//! One client: a state machine without I/O.
+//!
+//! A session is given the time and what arrived, appends what to send, and says what it waits
+//! for. It holds no buffer of its own while nothing is half done, so that an idle one is small.
+//!
+//! The life of a transaction is in [`crate::transaction`], what the server answers in
+//! [`crate::reply`].
+
+use script::{Pipeline, Prng, Slot, Value, Variables};
+
+use wire::frontend;
+
+use crate::{
+    Level, Message, Protocol,
+    grid::Grid,
+    log::LaneLog,
+    program::{Program, Statement},
+    reply::Reply,
+    shell::Shell,
+    tally::Tally,
+    transaction::Failure,
+};
+
+/// A client. Times are nanoseconds since the run began.
+pub(crate) struct Session {
+    /// pgbench's client number, over all lanes and generators.
+    pub(crate) id: u32,
+    /// Index of its workload.
+    pub(crate) workload: usize,
+    pub(crate) state: State,
+    pub(crate) variables: Variables,
+    /// State of its random functions.
+    pub(crate) prng: Prng,
+    /// The same at the beginning of the transaction: a retry draws the same numbers.
+    pub(crate) prng_at_start: Prng,
+    pub(crate) script: usize,
+    pub(crate) command: usize,
+    pub(crate) scheduled: u64,
+    pub(crate) began: u64,
+    pub(crate) command_began: u64,
+    pub(crate) tries: u32,
+    /// As the last ReadyForQuery said.
+    pub(crate) block: Block,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) reply: Reply,
+    /// Why the transaction is being rolled back.
+    pub(crate) failure: Failure,
+    /// The shell command that it waits for.
+    pub(crate) shell: Option<Box<Shell>>,
+    /// One bit for each statement of the program: prepared on this connection.
+    pub(crate) prepared: Box<[u64]>,
+    /// A frame that has arrived in part.
+    pub(crate) carry: Vec<u8>,
+    /// Transactions so far, as pgbench counts them: good ones, failed ones and skipped ones.
+    pub(crate) transactions: u64,
+    /// Good ones inside the window.
+    pub(crate) in_window: u64,
+}
+
+/// What a session is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Its statements are being prepared, before the load begins.
+    Preparing,
+    /// Between transactions.
+    Idle,
+    /// Open loop: waits for a slot that it has taken.
+    Due,
+    /// A command runs on the server.
+    Awaiting,
+    /// A meta-command sleeps, or waits for a shell command.
+    Sleeping,
+    /// The failed transaction is being rolled back.
+    RollingBack,
+    /// It will do nothing more, because of an error.
+    Aborted,
+}
+
+/// Whether the session is inside a transaction block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Block {
+    Outside,
+    Inside,
+    Failed,
+}
+
+/// What a session waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// The server's answer.
+    Server,
+    /// A moment.
+    Until(u64),
+    /// Nothing: its transaction is over, and the lane says when the next one starts.
+    Next,
+    /// Nothing ever again: it has aborted.
+    Gone,
+}
+
+/// What a session needs of its lane for one step.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) tally: &'a mut Tally,
+    pub(crate) log: Option<&'a mut LaneLog>,
+    pub(crate) narration: &'a mut Vec<Message>,
+    /// The lane's state for choosing scripts.
+    pub(crate) choose: &'a mut Prng,
+    /// Where to append what is to be sent.
+    pub(crate) out: &'a mut Vec<u8>,
+    pub(crate) grid: Grid,
+    /// The time, for commands that take some without anything arriving.
+    pub(crate) clock: &'a dyn Fn() -> u64,
+}
+
+impl Surroundings<'_> {
+    pub(crate) fn say(&mut self, level: Level, text: String) {
+        self.narration.push(Message { level, text });
+    }
+}
+
+impl Session {
+    pub(crate) fn new(id: u32, workload: usize, program: &Program, prng: Prng) -> Self {
+        let mut variables = program.variables.clone();
+        if program.sets_client_id {
+            variables.set(Slot::CLIENT_ID, Value::Int(i64::from(id)));
+        }
+        Session {
+            id,
+            workload,
+            state: State::Idle,
+            variables,
+            prng_at_start: prng.clone(),
+            prng,
+            script: 0,
+            command: 0,
+            scheduled: 0,
+            began: 0,
+            command_began: 0,
+            tries: 0,
+            block: Block::Outside,
+            pipeline: Pipeline::Off,
+            reply: Reply::default(),
+            failure: Failure::Other,
+            shell: None,
+            prepared: vec![0; program.statements.len().div_ceil(64)].into(),
+            carry: Vec::new(),
+            transactions: 0,
+            in_window: 0,
+        }
+    }
+
+    /// A new connection has taken the place of the old one, if there was one.
+    pub(crate) fn connected(&mut self) {
+        self.prepared.fill(0);
+        self.block = Block::Outside;
+        self.pipeline = Pipeline::Off;
+        self.reply = Reply::default();
+        self.carry = Vec::new();
+        self.state = State::Idle;
+    }
+
+    pub(crate) fn is_prepared(&self, statement: &Statement) -> bool {
+        self.prepared[statement.number / 64] & (1 << (statement.number % 64)) != 0
+    }
+
+    pub(crate) fn mark_prepared(&mut self, number: usize) {
+        self.prepared[number / 64] |= 1 << (number % 64);
+    }
+
+    pub(crate) fn unmark_prepared(&mut self, number: usize) {
+        self.prepared[number / 64] &= !(1 << (number % 64));
+    }
+
+    /// Appends a Parse for every statement, each with a Sync of its own: one flight, and a
+    /// statement that cannot be prepared yet does not spoil the others.
+    pub(crate) fn prepare(&mut self, program: &Program, out: &mut Vec<u8>) -> Wait {
+        if program.protocol != Protocol::Prepared || program.connect_each {
+            return Wait::Next;
+        }
+        for statement in &program.statements {
+            let name = statement.name.as_bytes();
+            if frontend::parse(out, name, &statement.sql, &[]).is_ok() {
+                frontend::sync(out);
+                self.mark_prepared(statement.number);
+                self.reply.parsing.push(statement.number);
+                self.reply.awaiting += 1;
+            }
+        }
+        if self.reply.awaiting == 0 {
+            return Wait::Next;
+        }
+        self.state = State::Preparing;
+        Wait::Server
+    }
+
+    /// Open loop: takes a slot that lies ahead.
+    pub(crate) fn wait_for_slot(&mut self, scheduled: u64) -> Wait {
+        self.scheduled = scheduled;
+        self.state = State::Due;
+        Wait::Until(scheduled)
+    }
+
+    /// Whether a transaction is under way.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        matches!(self.state, State::Awaiting | State::Sleeping | State::RollingBack)
+    }
+
+    /// Whether a query may be running on the server: what a cancel request is for.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self.state, State::Awaiting | State::RollingBack)
+    }
+
+    /// Memory that belongs to this session alone, in bytes.
+    #[cfg(test)]
+    pub(crate) fn memory_bytes(&self) -> usize {
+        std::mem::size_of::<Self>()
+            + self.carry.capacity()
+            + self.prepared.len() * 8
+            + self.variables.memory_bytes()
+    }
+}

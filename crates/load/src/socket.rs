@@ -1,0 +1,183 @@
+//! A connection's bytes: a non-blocking socket, with or without TLS on top.
+
+use std::{
+    io::{Read, Write},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use rustix::{
+    io::Errno,
+    net::{RecvFlags, SendFlags, recv, send},
+};
+use rustls::ClientConnection;
+
+/// A socket and what has not yet gone out through it.
+pub(crate) struct Socket {
+    fd: OwnedFd,
+    tls: Option<Box<ClientConnection>>,
+    unsent: Vec<u8>,
+}
+
+/// What a read came to.
+pub(crate) enum Received {
+    /// So many bytes were appended; `more` when the socket may hold further ones.
+    Bytes { more: bool },
+    /// Nothing there.
+    Nothing,
+    /// The peer has closed.
+    Closed,
+}
+
+/// Whether everything has gone out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    All,
+    /// The rest goes out when the socket is writable again.
+    Part,
+}
+
+/// What one read asks for. A select-only answer has 80 bytes; a larger result is read in pieces.
+const READ_BYTES: usize = 64 * 1024;
+
+impl Socket {
+    pub(crate) fn new(fd: OwnedFd) -> Self {
+        Socket { fd, tls: None, unsent: Vec::new() }
+    }
+
+    /// Speaks TLS from here on.
+    pub(crate) fn encrypt(&mut self, tls: ClientConnection) {
+        self.tls = Some(Box::new(tls));
+    }
+
+    pub(crate) fn tls(&self) -> Option<&ClientConnection> {
+        self.tls.as_deref()
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// The error that a connect in progress ended with, if it failed.
+    pub(crate) fn connect_result(&self) -> Result<(), Errno> {
+        rustix::net::sockopt::socket_error(&self.fd)?
+    }
+
+    /// Whether a connect in progress has come to its end.
+    pub(crate) fn is_connected(&self) -> bool {
+        rustix::net::getpeername(&self.fd).is_ok()
+    }
+
+    /// Sends `bytes`, after whatever is still waiting. Takes them all: what the socket does not
+    /// accept is kept.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<Sent, std::io::Error> {
+        if self.tls.is_some() {
+            return self.send_encrypted(bytes);
+        }
+        if !self.unsent.is_empty() {
+            self.unsent.extend_from_slice(bytes);
+            return self.flush();
+        }
+        let sent = match send(&self.fd, bytes, SendFlags::NOSIGNAL) {
+            Ok(n) => n,
+            Err(Errno::AGAIN | Errno::INTR) => 0,
+            Err(error) => return Err(error.into()),
+        };
+        if sent == bytes.len() {
+            return Ok(Sent::All);
+        }
+        self.unsent.extend_from_slice(&bytes[sent..]);
+        Ok(Sent::Part)
+    }
+
+    /// Sends what is waiting.
+    pub(crate) fn flush(&mut self) -> Result<Sent, std::io::Error> {
+        while !self.unsent.is_empty() {
+            match send(&self.fd, &self.unsent, SendFlags::NOSIGNAL) {
+                Ok(n) => drop(self.unsent.drain(..n)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(Sent::Part),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // An idle session keeps no buffer.
+        self.unsent = Vec::new();
+        Ok(Sent::All)
+    }
+
+    /// Appends what has arrived to `into`.
+    pub(crate) fn receive(&mut self, into: &mut Vec<u8>) -> Result<Received, std::io::Error> {
+        if self.tls.is_some() {
+            return self.receive_encrypted(into);
+        }
+        into.reserve(READ_BYTES);
+        let space = into.capacity() - into.len();
+        let spare = rustix::buffer::spare_capacity(into);
+        match recv(&self.fd, spare, RecvFlags::empty()) {
+            Ok((0, _)) => Ok(Received::Closed),
+            // A stream socket that gives less than asked for is empty, so an edge-triggered
+            // reader need not try again.
+            Ok((n, _)) => Ok(Received::Bytes { more: n == space }),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(Received::Nothing),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether TLS is still shaking hands.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    fn send_encrypted(&mut self, bytes: &[u8]) -> Result<Sent, std::io::Error> {
+        if let Some(tls) = &mut self.tls {
+            tls.writer().write_all(bytes)?;
+            while tls.wants_write() {
+                tls.write_tls(&mut self.unsent)?;
+            }
+        }
+        self.flush()
+    }
+
+    fn receive_encrypted(&mut self, into: &mut Vec<u8>) -> Result<Received, std::io::Error> {
+        let before = into.len();
+        let mut closed = false;
+        let mut raw = [0_u8; 16 * 1024];
+        loop {
+            let n = match recv(&self.fd, &mut raw[..], RecvFlags::empty()) {
+                Ok((0, _)) => {
+                    closed = true;
+                    break;
+                }
+                Ok((n, _)) => n,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => break,
+                Err(error) => return Err(error.into()),
+            };
+            self.decrypt(&raw[..n], into)?;
+            if n < raw.len() {
+                break;
+            }
+        }
+        // Handshake answers and alerts.
+        self.send_encrypted(&[])?;
+        if into.len() > before {
+            Ok(Received::Bytes { more: false })
+        } else if closed {
+            Ok(Received::Closed)
+        } else {
+            Ok(Received::Nothing)
+        }
+    }
+
+    fn decrypt(&mut self, mut raw: &[u8], into: &mut Vec<u8>) -> Result<(), std::io::Error> {
+        let Some(tls) = &mut self.tls else { return Ok(()) };
+        while !raw.is_empty() {
+            tls.read_tls(&mut raw)?;
+            let state = tls.process_new_packets().map_err(std::io::Error::other)?;
+            let plain = state.plaintext_bytes_to_read();
+            let start = into.len();
+            into.resize(start + plain, 0);
+            tls.reader().read_exact(&mut into[start..])?;
+        }
+        Ok(())
+    }
+}

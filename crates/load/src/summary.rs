@@ -1,0 +1,167 @@
+//! From what lanes counted to what a load came to. Pure.
+
+use std::collections::BTreeMap;
+
+use record::{
+    Counts, Generator, Interval, Phase, PublishedWay, StatementResult, Window, WorkloadResult,
+};
+use script::{Names, Script};
+use stats::Latency;
+
+use crate::{
+    End, Outcome, Plan, Syntax, Workload,
+    report::{LaneOutcome, LaneWorkload},
+};
+
+/// Sums up. `drained` is the moment at which the last transaction ended.
+pub(crate) fn sum_up(
+    plan: &Plan,
+    lanes: Vec<LaneOutcome>,
+    intervals: Vec<Interval>,
+    window: Option<Window>,
+    drained: u64,
+    processes: u32,
+) -> Outcome {
+    let generator = generator(&lanes, processes);
+    let connecting = phase(lanes.iter().map(|lane| (&lane.connecting, lane.connect_span)));
+    let disconnecting = phase(lanes.iter().map(|lane| (&lane.disconnecting, lane.disconnect_span)));
+    let messages_dropped = lanes.iter().map(|lane| lane.messages_dropped).sum();
+    let mut by_workload: Vec<Vec<LaneWorkload>> = plan.workloads.iter().map(|_| vec![]).collect();
+    for lane in lanes {
+        for (shares, share) in by_workload.iter_mut().zip(lane.workloads) {
+            shares.push(share);
+        }
+    }
+    let workloads = plan.workloads.iter().zip(by_workload).enumerate().map(
+        |(index, (workload, shares))| {
+            let own = intervals.iter().filter(|interval| interval.workload == index);
+            workload_result(workload, shares, own, window, drained)
+        },
+    );
+    Outcome {
+        window,
+        steady: None,
+        connecting,
+        disconnecting,
+        workloads: workloads.collect(),
+        generator,
+        intervals,
+        end: End::Completed,
+        messages_dropped,
+    }
+}
+
+fn workload_result<'i>(
+    workload: &Workload,
+    shares: Vec<LaneWorkload>,
+    intervals: impl Iterator<Item = &'i Interval>,
+    window: Option<Window>,
+    drained: u64,
+) -> WorkloadResult {
+    let mut counts = Counts::default();
+    let mut counts_total = Counts::default();
+    let (mut latency, mut service, mut lag) = (Latency::new(), Latency::new(), Latency::new());
+    for interval in intervals {
+        counts_total.add(&interval.counts);
+        let inside = window.is_some_and(|window| {
+            interval.start >= window.open && interval.start < window.close
+        });
+        if inside {
+            counts.add(&interval.counts);
+            latency.merge(&interval.latency);
+            service.merge(&interval.service);
+            lag.merge(&interval.lag);
+        }
+    }
+    let seconds = window.map_or(0.0, |window| drained.saturating_sub(window.load_began.0) as f64 / 1e9);
+    let mut per_client = BTreeMap::new();
+    for share in &shares {
+        per_client.extend(&share.clients);
+    }
+    WorkloadResult {
+        name: workload.name.clone(),
+        clients: workload.clients,
+        published_way: PublishedWay { transactions: counts_total.transactions, seconds },
+        counts,
+        counts_total,
+        unknown: shares.iter().map(|share| share.unknown).sum(),
+        longest_wait_ns: shares.iter().map(|share| share.longest_ns).max().unwrap_or(0),
+        statements: statements(workload, &shares),
+        latency,
+        service,
+        lag,
+        per_client: per_client.into_values().copied().collect(),
+    }
+}
+
+fn statements(workload: &Workload, shares: &[LaneWorkload]) -> Vec<StatementResult> {
+    if shares.iter().all(|share| share.statements.is_empty()) {
+        return Vec::new();
+    }
+    let mut results = Vec::new();
+    for (number, source) in workload.scripts.iter().enumerate() {
+        let syntax = match source.syntax {
+            Syntax::Current => script::Syntax::Current,
+            Syntax::NineX => script::Syntax::NineX,
+        };
+        // It has been parsed before, so it parses now.
+        let Ok(script) = Script::parse(&source.name, &source.text, syntax, &mut Names::new())
+        else {
+            continue;
+        };
+        for (index, command) in script.commands.iter().enumerate() {
+            let mut result = StatementResult {
+                script: source.name.clone(),
+                line: command.line,
+                text: command.source.clone(),
+                failures: 0,
+                latency: Latency::new(),
+            };
+            let lanes = shares.iter().filter_map(|share| share.statements.get(number)?.get(index));
+            for lane in lanes {
+                result.failures += lane.failures;
+                result.latency.merge(&lane.latency);
+            }
+            results.push(result);
+        }
+    }
+    results
+}
+
+fn phase<'a>(lanes: impl Iterator<Item = (&'a Phase, (u64, u64))>) -> Phase {
+    let mut whole = Phase {
+        count: 0,
+        failures: BTreeMap::new(),
+        length_ns: 0,
+        latency: Latency::new(),
+        generator_cpu_ns: 0,
+    };
+    let (mut first, mut last) = (u64::MAX, 0);
+    for (phase, (from, to)) in lanes {
+        whole.count += phase.count;
+        whole.generator_cpu_ns += phase.generator_cpu_ns;
+        whole.latency.merge(&phase.latency);
+        for (state, n) in &phase.failures {
+            *whole.failures.entry(state.clone()).or_default() += n;
+        }
+        first = first.min(from);
+        last = last.max(to);
+    }
+    whole.length_ns = last.saturating_sub(first);
+    whole
+}
+
+fn generator(lanes: &[LaneOutcome], processes: u32) -> Generator {
+    let mut lag = Latency::new();
+    for lane in lanes {
+        lag.merge(&lane.lag);
+    }
+    Generator {
+        processes,
+        lanes: lanes.len() as u32,
+        cpu_ns: lanes.iter().map(|lane| lane.cpu_ns).sum(),
+        busy_share_max: lanes.iter().map(|lane| lane.busy_share).fold(0.0, f64::max),
+        lag_p99_ns: lag.quantile_ns(0.99).unwrap_or(0),
+        lag_max_ns: lag.max_ns().unwrap_or(0),
+    }
+}

@@ -1,0 +1,188 @@
+//! What one lane has counted.
+//!
+//! Everything here belongs to one lane, so nothing is locked. Each finished interval is handed
+//! over whole and its histograms start anew: a lane keeps the same few histograms however long it
+//! runs and however many sessions it has.
+
+use record::{Counts, Interval, Moment};
+use stats::Latency;
+
+use crate::grid::{DRAIN, Grid};
+
+/// A lane's counters.
+pub(crate) struct Tally {
+    length_ns: u64,
+    interval: i64,
+    cells: Vec<Cell>,
+    /// Per workload, what only the whole load knows.
+    pub(crate) totals: Vec<Totals>,
+}
+
+/// One workload's counters within the current interval.
+#[derive(Default)]
+struct Cell {
+    counts: Counts,
+    latency: Latency,
+    service: Latency,
+    lag: Latency,
+}
+
+/// One workload's counters over the whole load.
+pub(crate) struct Totals {
+    /// Whether due times differ from start times.
+    pub(crate) open_loop: bool,
+    /// Transactions whose outcome nobody knows.
+    pub(crate) unknown: u64,
+    /// Longest latency inside the window, in nanoseconds.
+    pub(crate) longest_ns: u64,
+    /// Per script, per command, inside the window; empty where nobody asked.
+    pub(crate) statements: Vec<Vec<Statement>>,
+}
+
+/// One command's counters.
+#[derive(Clone, Default)]
+pub(crate) struct Statement {
+    pub(crate) failures: u64,
+    pub(crate) latency: Latency,
+}
+
+/// How a transaction ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Good,
+    Skipped,
+    Serialization,
+    Deadlock,
+    Other,
+}
+
+/// A finished transaction. Times are nanoseconds since the run began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Finished {
+    pub(crate) workload: usize,
+    pub(crate) ending: Ending,
+    /// When it should have started.
+    pub(crate) scheduled: u64,
+    /// When it did.
+    pub(crate) began: u64,
+    pub(crate) ended: u64,
+    pub(crate) retries: u32,
+    pub(crate) late: bool,
+}
+
+/// An interval of one lane, with its index on the grid.
+pub(crate) struct LaneInterval {
+    pub(crate) index: i64,
+    pub(crate) cells: Vec<Interval>,
+}
+
+impl Tally {
+    pub(crate) fn new(length_ns: u64, totals: Vec<Totals>) -> Self {
+        let cells = totals.iter().map(|_| Cell::default()).collect();
+        Tally { length_ns, interval: i64::MIN, cells, totals }
+    }
+
+    /// Begins at the first interval of the grid.
+    pub(crate) fn begin(&mut self, grid: &Grid) {
+        self.interval = grid.interval(grid.began, self.length_ns);
+    }
+
+    /// When the current interval ends: a lane wakes then, even if nothing happens.
+    pub(crate) fn interval_end(&self, grid: &Grid) -> u64 {
+        grid.end(self.interval, self.length_ns)
+    }
+
+    /// Moves to the interval of `now`. Returns the one that is over, if one is; intervals in which
+    /// nothing happened are handed over by further calls.
+    pub(crate) fn roll(
+        &mut self,
+        now: u64,
+        grid: &Grid,
+        backlog: impl Fn(usize, u64) -> u64,
+    ) -> Option<LaneInterval> {
+        if self.interval == DRAIN || now < self.interval_end(grid) {
+            return None;
+        }
+        let over = self.take(grid, self.interval_end(grid), backlog);
+        self.interval = if self.interval_end(grid) >= grid.close { DRAIN } else { self.interval + 1 };
+        Some(over)
+    }
+
+    /// Hands over the interval under way, which ends at `now`: the lane is done.
+    pub(crate) fn finish(&mut self, now: u64, grid: &Grid) -> LaneInterval {
+        self.take(grid, now, |_, _| 0)
+    }
+
+    /// Counts a finished transaction; [`Tally::roll`] has been called for its end before.
+    pub(crate) fn count(&mut self, done: Finished, grid: &Grid) {
+        let cell = &mut self.cells[done.workload];
+        let totals = &mut self.totals[done.workload];
+        if done.retries > 0 {
+            cell.counts.retried += 1;
+            cell.counts.retries += u64::from(done.retries);
+        }
+        match done.ending {
+            Ending::Good => cell.counts.transactions += 1,
+            Ending::Skipped => cell.counts.skipped += 1,
+            Ending::Serialization => cell.counts.serialization_failures += 1,
+            Ending::Deadlock => cell.counts.deadlock_failures += 1,
+            Ending::Other => cell.counts.other_failures += 1,
+        }
+        if done.ending != Ending::Good {
+            return;
+        }
+        cell.counts.late += u64::from(done.late);
+        let latency = done.ended.saturating_sub(done.scheduled);
+        cell.latency.record_ns(latency);
+        // In closed loop both latencies are one; the conductor fills in the second.
+        if totals.open_loop {
+            cell.service.record_ns(done.ended.saturating_sub(done.began));
+            cell.lag.record_ns(done.began.saturating_sub(done.scheduled));
+        }
+        if latency > totals.longest_ns && grid.in_window(done.ended) {
+            totals.longest_ns = latency;
+        }
+    }
+
+    /// Counts an error that the server or the network gave, retried or not.
+    pub(crate) fn error(&mut self, workload: usize, state: &str) {
+        let errors = &mut self.cells[workload].counts.errors;
+        match errors.get_mut(state) {
+            Some(n) => *n += 1,
+            None => {
+                errors.insert(state.to_owned(), 1);
+            }
+        }
+    }
+
+    pub(crate) fn reconnected(&mut self, workload: usize) {
+        self.cells[workload].counts.reconnects += 1;
+    }
+
+    pub(crate) fn aborted(&mut self, workload: usize) {
+        self.cells[workload].counts.aborted_clients += 1;
+    }
+
+    fn take(
+        &mut self,
+        grid: &Grid,
+        end: u64,
+        backlog: impl Fn(usize, u64) -> u64,
+    ) -> LaneInterval {
+        let start = grid.start(self.interval, self.length_ns);
+        let cells = self.cells.iter_mut().enumerate().map(|(workload, cell)| {
+            let cell = std::mem::take(cell);
+            Interval {
+                start: Moment(start),
+                length_ns: end.saturating_sub(start),
+                workload,
+                counts: cell.counts,
+                latency: cell.latency,
+                service: cell.service,
+                lag: cell.lag,
+                backlog: backlog(workload, end),
+            }
+        });
+        LaneInterval { index: self.interval, cells: cells.collect() }
+    }
+}

@@ -1,0 +1,445 @@
+//! The life of a transaction: pgbench's, from choosing a script to its end.
+//!
+//! ```text
+//! begin ─▶ proceed ─▶ (answer) ─▶ proceed … ─▶ end, good
+//!             │           └─ error ─▶ roll back ─▶ proceed again, or end, failed
+//!             └─ meta-commands, sleeps
+//! ```
+
+use script::{CommandKind, EvalError, Pipeline, Template, Value};
+use wire::frontend::{self, Bind, EncodeError, Query, Target};
+
+use crate::{
+    Level, Protocol,
+    log::Who,
+    program::{Program, ProgramScript, Statement},
+    session::{Block, Session, State, Surroundings, Wait},
+    shell::{self, Shell},
+    tally::{Ending, Finished},
+};
+
+/// How the transaction under way has failed, and may be tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Serialization,
+    Deadlock,
+    Other,
+}
+
+impl From<Failure> for Ending {
+    fn from(failure: Failure) -> Ending {
+        match failure {
+            Failure::Serialization => Ending::Serialization,
+            Failure::Deadlock => Ending::Deadlock,
+            Failure::Other => Ending::Other,
+        }
+    }
+}
+
+impl Session {
+    /// Draws the script of the next transaction. pgbench does so before it waits for its turn.
+    pub(crate) fn choose(&mut self, cx: &mut Surroundings<'_>) {
+        self.script = 0;
+        if cx.program.scripts.len() > 1 {
+            let mut at = cx.choose.uniform(0, cx.program.weight - 1);
+            for (i, script) in cx.program.scripts.iter().enumerate() {
+                self.script = i;
+                at -= script.weight;
+                if at < 0 {
+                    break;
+                }
+            }
+        }
+        if cx.program.debug {
+            let name = &cx.program.scripts[self.script].script.name;
+            cx.say(Level::Debug, format!("client {} executing script \"{name}\"", self.id));
+        }
+    }
+
+    /// Begins the transaction that was due at `scheduled`.
+    pub(crate) fn begin(&mut self, cx: &mut Surroundings<'_>, now: u64, scheduled: u64) -> Wait {
+        self.scheduled = scheduled;
+        self.began = now;
+        self.tries = 1;
+        self.prng_at_start = self.prng.clone();
+        self.command = 0;
+        self.command_began = now;
+        self.proceed(cx, now)
+    }
+
+    /// A moment that the session waited for has come.
+    pub(crate) fn wake(&mut self, cx: &mut Surroundings<'_>, now: u64) -> Wait {
+        match self.state {
+            State::Sleeping => {}
+            State::Due => return self.begin(cx, now, self.scheduled),
+            _ => return Wait::Server,
+        }
+        if let Some(shell) = &mut self.shell {
+            let Some(output) = shell.output() else { return Wait::Until(now + shell::GLANCE_NS) };
+            self.shell = None;
+            if let Err(why) = self.store_shell_output(cx, output) {
+                return self.execution_failed(cx, why);
+            }
+        }
+        let next = cx.program.scripts[self.script].script.next(self.command);
+        self.finish_command(cx, next, now);
+        self.proceed(cx, now)
+    }
+
+    fn store_shell_output(
+        &mut self,
+        cx: &Surroundings<'_>,
+        output: Result<Vec<u8>, String>,
+    ) -> Result<(), String> {
+        let commands = &cx.program.scripts[self.script].script.commands;
+        let output = output?;
+        if let Some(CommandKind::SetShell { slot, .. }) =
+            commands.get(self.command).map(|command| &command.kind)
+        {
+            let value = script::shell_result(&output).map_err(|error| error.to_string())?;
+            self.variables.set(*slot, Value::Int(value));
+        }
+        Ok(())
+    }
+
+    /// Goes on with the current command, and with those after it, until something must be waited
+    /// for.
+    pub(crate) fn proceed(&mut self, cx: &mut Surroundings<'_>, mut now: u64) -> Wait {
+        let program = cx.program;
+        let script = &program.scripts[self.script];
+        while let Some(command) = script.script.commands.get(self.command) {
+            if program.debug && !matches!(command.kind, CommandKind::Sql { .. }) {
+                let word = command.kind.word();
+                cx.say(Level::Debug, format!("client {} executing \\{word}", self.id));
+            }
+            self.pipeline = match self.pipeline.step(&command.kind, program.protocol.into()) {
+                Ok(pipeline) => pipeline,
+                Err(fault) => return self.abort_in_command(cx, &fault.to_string()),
+            };
+            match self.execute(cx, script, &command.kind, now) {
+                Ok(Step::Next(next)) => {
+                    if program.time_each_command {
+                        now = (cx.clock)();
+                    }
+                    self.finish_command(cx, next, now);
+                }
+                Ok(Step::Wait(wait)) | Err(wait) => return wait,
+            }
+        }
+        self.end_of_script(cx, now)
+    }
+
+    /// Does what the command says.
+    fn execute(
+        &mut self,
+        cx: &mut Surroundings<'_>,
+        script: &ProgramScript,
+        kind: &CommandKind,
+        now: u64,
+    ) -> Result<Step, Wait> {
+        let next = script.script.next(self.command);
+        let next = match kind {
+            CommandKind::Sql { template, capture } => {
+                self.send(cx, script, template, capture.is_some())?;
+                if self.pipeline == Pipeline::Off {
+                    self.state = State::Awaiting;
+                    return Ok(Step::Wait(Wait::Server));
+                }
+                next
+            }
+            CommandKind::Set { slot, expr } => {
+                let value = self.evaluate(cx, expr)?;
+                self.variables.set(*slot, value);
+                next
+            }
+            CommandKind::If { condition, otherwise }
+            | CommandKind::Elif { condition, otherwise, .. } => {
+                if self.evaluate(cx, condition)?.is_true() { next } else { *otherwise }
+            }
+            CommandKind::Else { end } => *end,
+            CommandKind::EndIf | CommandKind::StartPipeline => next,
+            CommandKind::SyncPipeline => {
+                frontend::sync(cx.out);
+                self.reply.awaiting += 1;
+                next
+            }
+            CommandKind::EndPipeline => {
+                frontend::sync(cx.out);
+                self.reply.awaiting += 1;
+                self.state = State::Awaiting;
+                return Ok(Step::Wait(Wait::Server));
+            }
+            CommandKind::Sleep(sleep) => match sleep.time_us(&self.variables) {
+                Ok(..=0) => next,
+                Ok(us) => {
+                    self.state = State::Sleeping;
+                    let until = now.saturating_add((us as u64).saturating_mul(1_000));
+                    return Ok(Step::Wait(Wait::Until(until)));
+                }
+                Err(error) => return Err(self.execution_failed(cx, error.to_string())),
+            },
+            CommandKind::Shell(command) | CommandKind::SetShell { command, .. } => {
+                match command.line(&self.variables) {
+                    Ok(line) => self.shell = Some(Box::new(Shell::start(line))),
+                    Err(error) => return Err(self.execution_failed(cx, error.to_string())),
+                }
+                self.state = State::Sleeping;
+                return Ok(Step::Wait(Wait::Until(now + shell::GLANCE_NS)));
+            }
+        };
+        Ok(Step::Next(next))
+    }
+
+    fn evaluate(
+        &mut self,
+        cx: &mut Surroundings<'_>,
+        expr: &script::Expr,
+    ) -> Result<script::Value, Wait> {
+        let (script, command) = (self.script, self.command);
+        let mut shown = Vec::new();
+        let value = expr.eval(&self.variables, &mut self.prng, &mut |text| {
+            shown.push(format!("debug(script={script},command={}): {text}", command + 1));
+        });
+        for text in shown {
+            cx.say(Level::Script, text);
+        }
+        value.map_err(|error| self.evaluation_failed(cx, &error))
+    }
+
+    #[cold]
+    fn evaluation_failed(&mut self, cx: &mut Surroundings<'_>, error: &EvalError) -> Wait {
+        cx.say(Level::Error, error.to_string());
+        self.abort_in_command(cx, "evaluation of meta-command failed")
+    }
+
+    #[cold]
+    fn execution_failed(&mut self, cx: &mut Surroundings<'_>, why: String) -> Wait {
+        cx.say(Level::Error, why);
+        self.abort_in_command(cx, "execution of meta-command failed")
+    }
+
+    /// Appends an SQL command to what is to be sent.
+    fn send(
+        &mut self,
+        cx: &mut Surroundings<'_>,
+        script: &ProgramScript,
+        template: &Template,
+        capture: bool,
+    ) -> Result<(), Wait> {
+        self.reply.begin(capture);
+        let before = cx.out.len();
+        let program = cx.program;
+        let encoded = match (program.protocol, script.statements[self.command]) {
+            (Protocol::Extended | Protocol::Prepared, Some(number)) => {
+                self.send_extended(cx, &program.statements[number])
+            }
+            _ => {
+                let mut query = Query::begin(cx.out);
+                template.write_simple(&self.variables, query.text());
+                query.finish()
+            }
+        };
+        if let Err(error) = encoded {
+            cx.out.truncate(before);
+            return Err(self.abort_in_command(cx, &error.to_string()));
+        }
+        if self.pipeline == Pipeline::Off {
+            self.reply.awaiting += 1;
+        }
+        if program.debug {
+            let text = String::from_utf8_lossy(template.text()).into_owned();
+            cx.say(Level::Debug, format!("client {} sending {text}", self.id));
+        }
+        Ok(())
+    }
+
+    fn send_extended(
+        &mut self,
+        cx: &mut Surroundings<'_>,
+        statement: &Statement,
+    ) -> Result<(), EncodeError> {
+        let name = statement.name.as_bytes();
+        // A statement that could not be prepared while connecting (its table did not exist yet)
+        // is prepared here, in the same flight.
+        let prepared = !name.is_empty() && self.is_prepared(statement);
+        if !prepared {
+            frontend::parse(cx.out, name, &statement.sql, &[])?;
+            if !name.is_empty() {
+                self.reply.parsing.push(statement.number);
+                self.mark_prepared(statement.number);
+            }
+        }
+        let mut bind = Bind::begin(cx.out, b"", name)?;
+        for slot in &statement.parameters {
+            if *self.variables.get(*slot) == script::Variable::Undefined {
+                bind.null();
+            } else {
+                bind.parameter_with(|out| self.variables.write(*slot, out));
+            }
+        }
+        bind.finish()?;
+        if cx.program.describe {
+            frontend::describe(cx.out, Target::Portal, b"")?;
+        }
+        frontend::execute(cx.out, b"", 0)?;
+        if self.pipeline == Pipeline::Off {
+            frontend::sync(cx.out);
+        }
+        Ok(())
+    }
+
+    /// The current command is over: counts its time and moves on to `next`.
+    pub(crate) fn finish_command(&mut self, cx: &mut Surroundings<'_>, next: usize, now: u64) {
+        if cx.program.time_each_command {
+            if cx.grid.in_window(now) {
+                let commands = &mut cx.tally.totals[self.workload].statements[self.script];
+                commands[self.command].latency.record_ns(now.saturating_sub(self.command_began));
+            }
+            self.command_began = now;
+        }
+        self.command = next;
+    }
+
+    fn end_of_script(&mut self, cx: &mut Surroundings<'_>, now: u64) -> Wait {
+        if let Err(fault) = self.pipeline.finish() {
+            return self.abort(cx, format!("client {} aborted: {fault}", self.id));
+        }
+        if self.block != Block::Outside {
+            let text = format!(
+                "client {} aborted: end of script reached without completing the last transaction",
+                self.id
+            );
+            return self.abort(cx, text);
+        }
+        self.end(cx, now, Ending::Good)
+    }
+
+    /// The transaction is over.
+    pub(crate) fn end(&mut self, cx: &mut Surroundings<'_>, now: u64, ending: Ending) -> Wait {
+        let late = cx
+            .program
+            .latency_limit_ns
+            .is_some_and(|limit| now.saturating_sub(self.scheduled) > limit);
+        let done = Finished {
+            workload: self.workload,
+            ending,
+            scheduled: self.scheduled,
+            began: self.began,
+            ended: now,
+            retries: self.tries.saturating_sub(1),
+            late,
+        };
+        cx.tally.count(done, &cx.grid);
+        if let Some(log) = &mut cx.log {
+            log.write(Who { client: self.id, number: self.transactions, script: self.script }, &done);
+        }
+        self.transactions += 1;
+        if ending == Ending::Good && cx.grid.in_window(now) {
+            self.in_window += 1;
+        }
+        self.state = State::Idle;
+        Wait::Next
+    }
+
+    /// A slot of the schedule that is too late to be worth starting.
+    pub(crate) fn skip(&mut self, cx: &mut Surroundings<'_>, now: u64, scheduled: u64) {
+        self.scheduled = scheduled;
+        self.began = now;
+        self.tries = 0;
+        self.end(cx, now, Ending::Skipped);
+    }
+
+    /// An error that does not end the client: rolls back first where a block is open.
+    pub(crate) fn fail(&mut self, cx: &mut Surroundings<'_>, now: u64, failure: Failure) -> Wait {
+        if cx.program.time_each_command && cx.grid.in_window(now) {
+            cx.tally.totals[self.workload].statements[self.script][self.command].failures += 1;
+        }
+        if self.block == Block::Outside {
+            return self.try_again_or_end(cx, now, failure);
+        }
+        self.state = State::RollingBack;
+        self.failure = failure;
+        self.reply.begin(false);
+        self.reply.awaiting += 1;
+        match frontend::query(cx.out, b"ROLLBACK") {
+            Ok(()) => Wait::Server,
+            Err(error) => self.abort(cx, format!("client {} aborted: {error}", self.id)),
+        }
+    }
+
+    /// The failed transaction is rolled back.
+    pub(crate) fn try_again_or_end(
+        &mut self,
+        cx: &mut Surroundings<'_>,
+        now: u64,
+        failure: Failure,
+    ) -> Wait {
+        let again = self.may_try_again(cx, now, failure);
+        if cx.program.verbose_errors {
+            let text = self.verbose(cx.program, now, again);
+            cx.say(Level::Info, text);
+        }
+        if !again {
+            return self.end(cx, now, failure.into());
+        }
+        self.tries += 1;
+        self.prng = self.prng_at_start.clone();
+        self.command = 0;
+        self.command_began = now;
+        self.state = State::Idle;
+        self.proceed(cx, now)
+    }
+
+    fn may_try_again(&self, cx: &Surroundings<'_>, now: u64, failure: Failure) -> bool {
+        let limit = cx.program.tries_max;
+        failure != Failure::Other
+            && (limit == 0 || self.tries < limit)
+            && now < cx.grid.close
+            && cx
+                .program
+                .latency_limit_ns
+                .is_none_or(|limit| now.saturating_sub(self.scheduled) <= limit)
+    }
+
+    fn verbose(&self, program: &Program, now: u64, again: bool) -> String {
+        let what =
+            if again { "repeats the transaction after the error" } else { "ends the failed transaction" };
+        let limit = match program.tries_max {
+            0 => String::new(),
+            limit => format!("/{limit}"),
+        };
+        let used = program.latency_limit_ns.map_or(String::new(), |limit| {
+            let percent = 100.0 * now.saturating_sub(self.scheduled) as f64 / limit as f64;
+            format!(", {percent:.3}% of the maximum time of tries was used")
+        });
+        format!("client {} {what} (try {}{limit}{used})", self.id, self.tries)
+    }
+
+    /// The client ends here, because of the current command.
+    #[cold]
+    pub(crate) fn abort_in_command(&mut self, cx: &mut Surroundings<'_>, why: &str) -> Wait {
+        let commands = &cx.program.scripts[self.script].script.commands;
+        let word = commands.get(self.command).map_or("SQL", |command| command.kind.word());
+        let text = format!(
+            "client {} aborted in command {} ({word}) of script {}; {why}",
+            self.id, self.command, self.script
+        );
+        self.abort(cx, text)
+    }
+
+    /// The client ends here.
+    #[cold]
+    pub(crate) fn abort(&mut self, cx: &mut Surroundings<'_>, text: String) -> Wait {
+        cx.say(Level::Error, text);
+        cx.tally.aborted(self.workload);
+        self.state = State::Aborted;
+        Wait::Gone
+    }
+}
+
+/// Where a command leads.
+enum Step {
+    /// To this command.
+    Next(usize),
+    Wait(Wait),
+}
