@@ -471,11 +471,9 @@ impl Node {
             ("log_directory", &folder),
             ("log_filename", "server.log"),
         ];
-        let given =
-            self.config.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let text = [
             settings::render(defaults),
-            settings::render(given),
+            settings::render(self.config.settings.iter()),
             self.lines.clone(),
             settings::render(of_the_lab),
         ]

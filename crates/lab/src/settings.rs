@@ -5,8 +5,47 @@ use std::fmt::Write;
 
 use crate::error::Error;
 
-/// Server settings by name; the order does not matter to the server.
-pub type Settings = BTreeMap<String, String>;
+/// Server settings by name. As to the server, the case of names does not matter, nor does the
+/// order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings(BTreeMap<String, String>);
+
+impl Settings {
+    /// No settings: everything as initdb leaves it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets one, in the place of the value that it had.
+    pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        self.0.insert(name.into().to_ascii_lowercase(), value.into());
+    }
+
+    /// The value of one, if it is set.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.0.get(&name.to_ascii_lowercase()).map(String::as_str)
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+impl<N: Into<String>, V: Into<String>> Extend<(N, V)> for Settings {
+    fn extend<T: IntoIterator<Item = (N, V)>>(&mut self, pairs: T) {
+        pairs.into_iter().for_each(|(name, value)| self.set(name, value));
+    }
+}
+
+/// Of several values for one name the last one holds.
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Settings {
+    fn from_iter<T: IntoIterator<Item = (N, V)>>(pairs: T) -> Self {
+        let mut settings = Self::new();
+        settings.extend(pairs);
+        settings
+    }
+}
 
 /// Settings that tie a node to its lab: where it listens and what it writes where.
 const OF_THE_LAB: [&str; 12] = [
@@ -26,15 +65,15 @@ const OF_THE_LAB: [&str; 12] = [
 
 /// Checks what a user wants to set on `node`.
 pub(crate) fn check(node: &str, settings: &Settings) -> Result<(), Error> {
-    for (name, value) in settings {
+    for (name, value) in settings.iter() {
         let error = |why: &'static str| {
-            let (node, name) = (node.to_owned(), name.clone());
+            let (node, name) = (node.to_owned(), name.to_owned());
             Err(Error::Setting { node, name, why })
         };
         if !is_name(name) {
             return error("is not the name of a setting");
         }
-        if OF_THE_LAB.contains(&name.to_ascii_lowercase().as_str()) {
+        if OF_THE_LAB.contains(&name) {
             return error("is managed by the lab");
         }
         if value.contains('\0') {
@@ -88,9 +127,16 @@ mod tests {
     }
 
     #[test]
+    fn the_last_value_of_a_name_holds_whatever_its_case() {
+        let settings = Settings::from_iter([("work_mem", "1MB"), ("Work_Mem", "2MB")]);
+        assert_eq!(settings.iter().collect::<Vec<_>>(), [("work_mem", "2MB")]);
+        assert_eq!(settings.value("WORK_MEM"), Some("2MB"));
+    }
+
+    #[test]
     fn names_are_checked() {
         let check = |name: &str, expected: Option<&str>| {
-            let result = super::check("n", &Settings::from([(name.to_owned(), "1".to_owned())]));
+            let result = super::check("n", &Settings::from_iter([(name, "1")]));
             let why = result.err().map(|error| match error {
                 Error::Setting { why, .. } => why,
                 other => panic!("{other}"),

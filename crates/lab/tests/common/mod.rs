@@ -15,8 +15,7 @@ pub(crate) fn open() -> Lab {
 /// Settings from pairs, for a small server.
 pub(crate) fn settings(pairs: &[(&str, &str)]) -> Settings {
     let small = [("shared_buffers", "16MB"), ("max_connections", "20")];
-    let all = small.iter().chain(pairs);
-    all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    small.iter().chain(pairs).copied().collect()
 }
 
 /// A node that is initialised.
