@@ -15,7 +15,7 @@ pub struct Define {
 /// Why a definition cannot be used, in pgbench's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefineError {
-    /// No name or no equals sign.
+    /// No name, no equals sign or no value.
     #[error("invalid variable definition: \"{0}\"")]
     Form(String),
     /// The name could not be used in a script.
@@ -30,7 +30,7 @@ impl Define {
     /// If it is not `name=value` with a possible name.
     pub fn parse(text: &str) -> Result<Define, DefineError> {
         match text.split_once('=') {
-            Some((name, value)) if !name.is_empty() => {
+            Some((name, value)) if !name.is_empty() && !value.is_empty() => {
                 if !is_variable_name(name) {
                     return Err(DefineError::Name(name.to_owned()));
                 }
@@ -49,9 +49,9 @@ mod tests {
     fn splits_at_the_first_equals_sign() {
         let define = Define::parse("a=b=c").unwrap();
         assert_eq!((define.name.as_str(), define.value.as_str()), ("a", "b=c"));
-        assert_eq!(Define::parse("a=").unwrap().value, "");
         let message = |text| Define::parse(text).unwrap_err().to_string();
         assert_eq!(message("=5"), "invalid variable definition: \"=5\"");
+        assert_eq!(message("a="), "invalid variable definition: \"a=\"");
         assert_eq!(message("a"), "invalid variable definition: \"a\"");
         assert_eq!(message("1a=5"), "option: invalid variable name: \"1a\"");
     }

@@ -100,8 +100,7 @@ struct Line<'a> {
 impl<'a> Line<'a> {
     fn set(&self, mut words: Words<'a>, names: &mut Names) -> Result<(Meta, usize), ParseError> {
         let Some(variable) = words.next() else {
-            let source = self.meta.source(words.at);
-            return Err(self.place.error("missing argument", None, Some(source), None));
+            return Err(self.place.error("missing argument", None, None, None));
         };
         let (expr, next) = self.expression(words.at, names)?;
         let slot = self.variable(&variable, next, names)?;
@@ -124,7 +123,7 @@ impl<'a> Line<'a> {
         let word = |index: usize| &self.meta.text[arguments[index].clone()];
         let count = arguments.len();
         if count > MAX_WORDS {
-            return Err(self.error("too many arguments", end));
+            return Err(self.place.error("too many arguments", None, None, None));
         }
         let bare = |kind: CommandKind| match count {
             0 => Ok(Meta::Command(kind)),

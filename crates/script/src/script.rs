@@ -171,9 +171,12 @@ impl Parser<'_> {
                         ..
                     }) => *capture = Some(captured),
                     last => {
-                        let excerpt = last.map(|command| command.source.as_bytes());
+                        // pgbench shows what stands before only where that is no SQL.
+                        let before = last
+                            .filter(|before| !matches!(before.kind, CommandKind::Sql { .. }))
+                            .map(|before| before.source.as_str());
                         let message = "\\gset must follow an SQL command";
-                        return Err(place.error(message, None, excerpt, None));
+                        return Err(place.error(message, before, None, None));
                     }
                 }
             }

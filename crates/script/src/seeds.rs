@@ -9,7 +9,7 @@ use crate::prng::Prng;
 /// What `--random-seed` and `PGBENCH_RANDOM_SEED` can say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RandomSeed {
-    /// `time`, or nothing: from the clock.
+    /// `time`, and the default: from the clock.
     Time,
     /// `rand`: from a strong random source.
     Strong,
@@ -37,7 +37,7 @@ impl RandomSeed {
     /// If it is none of the three.
     pub fn parse(text: &str) -> Result<RandomSeed, RandomSeedError> {
         match text {
-            "" | "time" => Ok(RandomSeed::Time),
+            "time" => Ok(RandomSeed::Time),
             "rand" => Ok(RandomSeed::Strong),
             // C's scanf takes white space and a sign before the digits.
             _ => {

@@ -217,8 +217,8 @@ fn piece(rest: &[u8]) -> (Piece, usize) {
         [first, ..] if is_name_start(*first) => {
             (Piece::Word, until(rest, |byte| !is_name_byte(byte) && byte != b'$'))
         }
-        // A digit takes the letters behind it along, so that they do not count as a word.
-        [b'0'..=b'9', ..] => (Piece::Other, until(rest, |byte| !is_name_byte(byte))),
+        // What follows a number without a blank is junk, not a word.
+        [b'0'..=b'9', ..] => (Piece::Other, number(rest)),
         _ => (Piece::Other, 1),
     }
 }
@@ -299,7 +299,7 @@ fn comment(rest: &[u8]) -> usize {
 /// The length of a dollar-quoted string, of `$1`, or of a lone dollar sign.
 fn dollar(rest: &[u8]) -> usize {
     if rest.get(1).is_some_and(u8::is_ascii_digit) {
-        return 1 + until(&rest[1..], |byte| !byte.is_ascii_digit());
+        return 1 + number(&rest[1..]);
     }
     let tag = match rest.get(1) {
         Some(byte) if is_name_start(*byte) => until(&rest[1..], |byte| !is_name_byte(byte)),
@@ -313,6 +313,17 @@ fn dollar(rest: &[u8]) -> usize {
     // The last byte of one delimiter may be the first of the next: `$a$ $$a$`.
     let end = body.windows(length).position(|window| window == delimiter);
     end.map_or(rest.len(), |end| length + end + length)
+}
+
+/// The length of a number and of an identifier that stands right behind it.
+fn number(rest: &[u8]) -> usize {
+    let digits = until(rest, |byte| !byte.is_ascii_digit() && byte != b'_');
+    match rest.get(digits) {
+        Some(byte) if is_name_start(*byte) => {
+            digits + until(&rest[digits..], |byte| !is_name_byte(byte) && byte != b'$')
+        }
+        _ => digits,
+    }
 }
 
 /// `::` and `:=` are operators; `:name` must not be taken for a word.

@@ -381,7 +381,7 @@ fn line_end(text: &[u8], at: usize) -> usize {
         end += token::continuation(&text[end..]).max(1);
     }
     let end = end.min(text.len());
-    if end > at && text[end - 1] == b'\r' { end - 1 } else { end }
+    end - text[..end].iter().rev().take_while(|byte| **byte == b'\r').count()
 }
 
 fn infix_level(token: &Token) -> Option<Level> {
