@@ -1,5 +1,6 @@
 //! A session without a server: runs meta-commands, collects what SQL would be sent.
 
+use super::listener::Statement;
 use script::{CommandKind, Names, Prng, Protocol, Script, Value, Variables};
 
 /// What a session did.
@@ -8,7 +9,7 @@ pub(crate) struct Done {
     /// What `debug()` printed.
     pub(crate) debug: Vec<String>,
     /// SQL in the order of sending: the text and, unless the protocol is simple, the parameters.
-    pub(crate) sent: Vec<(Vec<u8>, Vec<Option<Vec<u8>>>)>,
+    pub(crate) sent: Vec<Statement>,
     /// Why it stopped.
     pub(crate) error: Option<String>,
 }
