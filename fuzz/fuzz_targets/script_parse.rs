@@ -1,0 +1,54 @@
+//! Any bytes as a script: it is parsed or refused, every jump stays inside, and everything that a
+//! command could send can be written.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use script::{CommandKind, Names, Prng, Script, Syntax, Variables};
+
+fuzz_target!(|text: &[u8]| {
+    for syntax in [Syntax::Current, Syntax::NineX] {
+        let mut names = Names::new();
+        match Script::parse("fuzz.sql", text, syntax, &mut names) {
+            Ok(script) => exercise(&script, &names),
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+});
+
+fn exercise(script: &Script, names: &Names) {
+    let mut variables = Variables::new(names);
+    let mut prng = Prng::from_seed(1);
+    let mut out = Vec::new();
+    let end = script.commands.len();
+    for (at, command) in script.commands.iter().enumerate() {
+        let next = script.next(at);
+        assert!(at < next && next <= end);
+        match &command.kind {
+            CommandKind::Sql { template, .. } => {
+                template.write_simple(&variables, &mut out);
+                if let Ok(parameterized) = template.parameterized() {
+                    assert!(parameterized.slots.iter().all(|slot| slot.index() < names.len()));
+                }
+            }
+            CommandKind::Set { slot, expr } => {
+                if let Ok(value) = expr.eval(&variables, &mut prng, &mut |_| {}) {
+                    variables.set(*slot, value);
+                }
+            }
+            CommandKind::SetShell { command, .. } | CommandKind::Shell(command) => {
+                let _ = command.line(&variables);
+            }
+            CommandKind::Sleep(sleep) => {
+                let _ = sleep.time_us(&variables);
+            }
+            CommandKind::If { condition, otherwise }
+            | CommandKind::Elif { condition, otherwise, .. } => {
+                assert!(at < *otherwise && *otherwise < end);
+                let _ = condition.eval(&variables, &mut prng, &mut |_| {});
+            }
+            _ => {}
+        }
+        out.clear();
+    }
+}
