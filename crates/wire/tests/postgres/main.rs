@@ -1,5 +1,6 @@
 //! The state machines against real servers and real clients.
 
+mod channel_binding;
 mod conninfo;
 mod exchanges;
 mod logins;

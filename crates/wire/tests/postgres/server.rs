@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -35,6 +35,11 @@ pub(crate) struct Server {
 impl Server {
     /// Builds and starts a server with these lines as its pg_hba.conf.
     pub(crate) fn start(hba: &str, settings: &[&str]) -> Self {
+        Self::start_with(hba, settings, &[])
+    }
+
+    /// As above, with these files in its data directory, readable by nobody else.
+    pub(crate) fn start_with(hba: &str, settings: &[&str], files: &[(&str, &str)]) -> Self {
         let directory = tempfile::Builder::new().prefix("wire-").tempdir().unwrap();
         let data = directory.path().join("data");
         if is_root() {
@@ -46,6 +51,15 @@ impl Server {
         let initdb = initdb.args(["--locale", "C"]).output().unwrap();
         assert!(initdb.status.success(), "{}", String::from_utf8_lossy(&initdb.stderr));
         fs::write(data.join("pg_hba.conf"), hba).unwrap();
+        for (name, text) in files {
+            let path = data.join(name);
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            if is_root() {
+                let (user, group) = unprivileged();
+                chown(&path, Some(user), Some(group)).unwrap();
+            }
+        }
         // Another process may take a free port before the server does.
         let server = (0..3).find_map(|_| Self::launch(&directory, &data, settings));
         let (postmaster, port) = server.unwrap_or_else(|| {
