@@ -80,15 +80,16 @@ impl Groups {
             .iter_mut()
             .map(|(name, group)| (name.clone(), group.readings(&usages)))
             .collect();
-        if !self.memory_denied && self.memory.is_due(now) {
-            let began = std::time::Instant::now();
-            for (group, (_, readings)) in self.groups.values().zip(&mut readings) {
-                match group.memory_mib() {
-                    Ok(mib) => readings.push(Reading::new(metric::GROUP_MEMORY, "", mib)),
-                    Err(_) => self.memory_denied = true,
+        let groups = &self.groups;
+        let memory = || groups.values().map(Group::memory_mib).collect::<io::Result<Vec<f64>>>();
+        match self.memory.when_due(now, memory) {
+            Some(Ok(memory)) => {
+                for ((_, readings), mib) in readings.iter_mut().zip(memory) {
+                    readings.push(Reading::new(metric::GROUP_MEMORY, "", mib));
                 }
             }
-            self.memory.ran(now, began.elapsed());
+            Some(Err(_)) => self.memory_denied = true,
+            None => {}
         }
         Ok(readings)
     }

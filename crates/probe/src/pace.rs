@@ -1,28 +1,34 @@
 //! Keeps a costly reading rare.
 
-use std::time::Duration;
-
 use record::Moment;
 
-/// A reading may take one part in so many of the time: one that costs 20 ms is done once a second,
-/// one that costs a second every 50 seconds.
-const SHARE: u32 = 50;
+use crate::process::this_thread_cpu_ns;
 
-/// When a reading is next due, so that it never costs more than a fiftieth of a core.
+/// A reading may take one part in so many of a core: one that costs 20 ms of CPU time is done
+/// once a second, one that costs a second every 50 seconds.
+const SHARE: u64 = 50;
+
+/// When a reading is next due.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
     next: Moment,
 }
 
 impl Pace {
-    pub(crate) fn is_due(&self, now: Moment) -> bool {
-        now >= self.next
+    /// Does `read` if it is due at `now`. Its cost is CPU time: on a busy machine it may have had
+    /// to wait for that, which costs nobody anything.
+    pub(crate) fn when_due<T>(&mut self, now: Moment, read: impl FnOnce() -> T) -> Option<T> {
+        if now < self.next {
+            return None;
+        }
+        let before = this_thread_cpu_ns();
+        let result = read();
+        self.spent(now, this_thread_cpu_ns().saturating_sub(before));
+        Some(result)
     }
 
-    /// Tells that a reading that began at `began` took `cost`.
-    pub(crate) fn ran(&mut self, began: Moment, cost: Duration) {
-        let pause = cost.saturating_mul(SHARE);
-        self.next = began.plus_ns(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX));
+    fn spent(&mut self, began: Moment, cpu_ns: u64) {
+        self.next = began.plus_ns(cpu_ns.saturating_mul(SHARE));
     }
 }
 
@@ -33,9 +39,9 @@ mod tests {
     #[test]
     fn a_costly_reading_waits_fifty_times_its_cost() {
         let mut pace = Pace::default();
-        assert!(pace.is_due(Moment(0)));
-        pace.ran(Moment(1_000), Duration::from_millis(100));
-        assert!(!pace.is_due(Moment(4_999_000_000)));
-        assert!(pace.is_due(Moment(5_000_001_000)));
+        assert!(pace.when_due(Moment(0), || ()).is_some());
+        pace.spent(Moment(1_000), 100_000_000);
+        assert!(pace.when_due(Moment(4_999_000_000), || ()).is_none());
+        assert!(pace.when_due(Moment(5_000_001_000), || ()).is_some());
     }
 }

@@ -65,6 +65,11 @@ pub(crate) fn own_cpu_ns(stat: &Stat, ns_per_tick: u64) -> u64 {
     ticks_ns.max(exact_ns)
 }
 
+/// CPU time of the thread that asks, in nanoseconds; 0 where the kernel does not keep it.
+pub(crate) fn this_thread_cpu_ns() -> u64 {
+    schedstat_ns("/proc/thread-self/schedstat").unwrap_or(0)
+}
+
 /// How often a process's threads gave the CPU away, and how often it was taken from them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Switches {

@@ -1,0 +1,308 @@
+//! One server through one trial: its samples, the marks from its log, and what it did in all.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    path::PathBuf,
+    rc::Rc,
+    time::{Duration, Instant},
+};
+
+use record::{Mark, Moment};
+use tokio::{sync::watch, time};
+use tokio_postgres::{Config, Row};
+
+use crate::{
+    book::Book,
+    clock::{Clock, ServerClock, Ticks},
+    error::ProbeError,
+    log::{Chronicle, Follower, WallClock},
+    metric::{self, SESSIONS, WAITING_SESSIONS},
+    reading::{Rates, Reading},
+    session::Session,
+    snapshot::{Delta, Snapshot, fact},
+    versions::{APPLICATION, CLOCK},
+};
+
+/// A server that is gone is asked for once a second at first, then every ten seconds, and after
+/// so many attempts no more.
+const EAGER_ATTEMPTS: u32 = 60;
+const ATTEMPTS_MAX: u32 = 300;
+const PATIENT_PAUSE: Duration = Duration::from_secs(10);
+
+/// How long the logging collector may take to write down what the server has said.
+const COLLECTOR_LAG: Duration = Duration::from_millis(100);
+
+/// A PostgreSQL server to be watched.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// The node's name: what its samples and marks are filed under.
+    pub node: String,
+    /// How to connect, as the `postgres` crate reads it. A session in another database than the
+    /// watched one leaves no trace in its counts; but `pg_stat_statements` is found only where it
+    /// was created.
+    pub conninfo: String,
+    /// The database whose counters and sessions are watched.
+    pub database: String,
+    /// Directory (or one file) into which the logging collector writes jsonlog or csvlog; none
+    /// for a server whose log can not be read.
+    pub log: Option<PathBuf>,
+    /// The postmaster, as this process's `/proc` numbers it; none for a server on another host.
+    pub root_pid: Option<u32>,
+}
+
+/// What is left of a server when the sampler stops.
+#[derive(Debug, Default)]
+pub(crate) struct Story {
+    pub(crate) delta: Option<Delta>,
+    pub(crate) marks: Vec<Mark>,
+    pub(crate) own_transactions: u64,
+}
+
+/// Watches `server` until `stop` says so; calls `ready` when its first snapshot is taken, or
+/// can not be taken.
+pub(crate) async fn watch(
+    server: Server,
+    clock: Clock,
+    book: Rc<RefCell<Book>>,
+    mut stop: watch::Receiver<bool>,
+    ready: impl FnOnce(),
+) -> Story {
+    let mut node = Node::of(server, clock, book);
+    node.reconnect().await;
+    let before = node.snapshot().await;
+    let began = node.session.as_ref().map(|session| session.began);
+    ready();
+    let mut ticks = Ticks::from_now();
+    loop {
+        // Told to stop, or the one who could tell is gone.
+        if time::timeout_at(ticks.next(), stop.changed()).await.is_ok() {
+            break;
+        }
+        node.tick().await;
+        let late = ticks.advance(time::Instant::now());
+        node.book.borrow_mut().late_ticks += late;
+    }
+    node.finish(before, began).await
+}
+
+struct Node {
+    server: Server,
+    clock: Clock,
+    book: Rc<RefCell<Book>>,
+    config: Option<Config>,
+    session: Option<Session>,
+    own_transactions: u64,
+    server_clock: ServerClock,
+    rates: Rates,
+    /// Labels that a gauge by label had before: a state in which nobody is any more is 0.
+    labels: BTreeMap<(&'static str, String), ()>,
+    follower: Option<Follower>,
+    chronicle: Chronicle,
+    gap: Option<Gap>,
+}
+
+/// A time without answers.
+struct Gap {
+    began: Moment,
+    why: String,
+    attempts: u32,
+    next_attempt: Instant,
+}
+
+impl Node {
+    fn of(server: Server, clock: Clock, book: Rc<RefCell<Book>>) -> Node {
+        let mut node = Node {
+            chronicle: Chronicle::of(&server.node, APPLICATION),
+            config: None,
+            session: None,
+            own_transactions: 0,
+            server_clock: ServerClock::default(),
+            rates: Rates::default(),
+            labels: BTreeMap::new(),
+            follower: None,
+            gap: None,
+            server,
+            clock,
+            book,
+        };
+        match node.server.conninfo.parse::<Config>() {
+            Ok(mut config) => {
+                config.application_name(APPLICATION);
+                node.config = Some(config);
+            }
+            Err(source) => {
+                let name = node.server.node.clone();
+                node.note(&ProbeError::Conninfo { node: name, source }.to_string());
+            }
+        }
+        node.follower = node.server.log.clone().and_then(|path| {
+            let follower = Follower::from_now_on(&path);
+            follower.map_err(|error| node.note(&format!("log not followed: {error}"))).ok()
+        });
+        node
+    }
+
+    async fn tick(&mut self) {
+        if self.session.is_some() {
+            self.sample().await;
+        } else if self.gap.as_ref().is_some_and(|gap| Instant::now() >= gap.next_attempt) {
+            self.reconnect().await;
+        }
+        self.follow_log();
+    }
+
+    async fn sample(&mut self) {
+        let Some(session) = &mut self.session else { return };
+        let asked = self.clock.now();
+        let answer = session.sample().await;
+        let answered = self.clock.now();
+        match answer {
+            Ok(rows) => {
+                let at = Moment(asked.0.midpoint(answered.0));
+                let readings = self.readings(&rows, asked, answered);
+                let samples = self.rates.samples(&self.server.node, at, readings);
+                self.book.borrow_mut().add(samples);
+            }
+            Err(error) => self.lose(asked, &error),
+        }
+    }
+
+    /// The rows as readings. The server's clock among them is taken notice of.
+    fn readings(&mut self, rows: &[Row], asked: Moment, answered: Moment) -> Vec<Reading> {
+        let mut unseen = self.labels.clone();
+        let mut readings = Vec::with_capacity(rows.len() + 8);
+        for row in rows {
+            let (name, label, Some(value)) = fact(row) else { continue };
+            if name == CLOCK {
+                self.server_clock.read(WallClock(value as i64), asked, answered);
+            }
+            let Some(metric) = metric::named(name) else { continue };
+            if [SESSIONS, WAITING_SESSIONS].contains(&metric) {
+                let key = (metric.name, label.to_owned());
+                unseen.remove(&key);
+                self.labels.insert(key, ());
+            }
+            readings.push(Reading::new(metric, label, value));
+        }
+        let zeros = unseen
+            .into_keys()
+            .filter_map(|(name, label)| Some(Reading::new(metric::named(name)?, label, 0.0)));
+        readings.extend(zeros);
+        readings
+    }
+
+    async fn reconnect(&mut self) {
+        let Some(config) = &self.config else { return };
+        let began = self.clock.now();
+        match Session::open(config, &self.server.database).await {
+            Ok((session, notes)) => {
+                self.session = Some(session);
+                notes.iter().for_each(|note| self.note(note));
+                self.close_gap();
+                self.sample().await;
+            }
+            Err(error) => self.lose(began, &error),
+        }
+    }
+
+    /// The server does not answer: notes since when, and when to ask again.
+    fn lose(&mut self, at: Moment, error: &ProbeError) {
+        if let Some(session) = self.session.take() {
+            self.own_transactions += session.own_transactions();
+        }
+        let gap = self.gap.get_or_insert_with(|| Gap {
+            began: at,
+            why: error.to_string(),
+            attempts: 0,
+            next_attempt: Instant::now(),
+        });
+        gap.attempts += 1;
+        if gap.attempts >= ATTEMPTS_MAX {
+            self.config = None;
+        } else if gap.attempts >= EAGER_ATTEMPTS {
+            gap.next_attempt = Instant::now() + PATIENT_PAUSE;
+        }
+    }
+
+    fn close_gap(&mut self) {
+        if let Some(gap) = self.gap.take() {
+            let [from, to] = [gap.began, self.clock.now()].map(|moment| moment.as_secs_f64());
+            self.note(&format!("no samples from {from:.1} s to {to:.1} s: {}", gap.why));
+        }
+    }
+
+    async fn snapshot(&mut self) -> Option<Snapshot> {
+        let at = self.clock.now();
+        let earlier = self.own_transactions;
+        let snapshot = self.session.as_mut()?.snapshot().await;
+        match snapshot {
+            Ok((mut snapshot, notes)) => {
+                snapshot.own_transactions += earlier;
+                notes.iter().for_each(|note| self.note(note));
+                Some(snapshot)
+            }
+            Err(error) => {
+                self.lose(at, &error);
+                None
+            }
+        }
+    }
+
+    fn follow_log(&mut self) {
+        let Some(follower) = &mut self.follower else { return };
+        match follower.read() {
+            Ok(entries) => {
+                for entry in entries {
+                    let at = self.server_clock.moment(entry.at).unwrap_or_else(|| self.clock.now());
+                    self.chronicle.take(at, &entry);
+                }
+            }
+            Err(error) => {
+                self.follower = None;
+                self.note(&format!("log not followed any more: {error}"));
+            }
+        }
+    }
+
+    async fn finish(mut self, before: Option<Snapshot>, began: Option<f64>) -> Story {
+        if self.session.is_none() && self.config.is_some() {
+            self.reconnect().await;
+        }
+        if let (Some(session), Some(began)) = (&mut self.session, began) {
+            // When this fails the snapshot fails too, and says so.
+            if let Ok(Some(note)) = session.settle(began).await {
+                self.note(&note);
+            }
+        }
+        let after = self.snapshot().await;
+        let delta = before.zip(after).map(|(before, after)| Snapshot::delta(&before, &after));
+        if delta.is_none() {
+            self.note("the server's own counts over the trial are unknown");
+        }
+        if delta.as_ref().is_some_and(|delta| !delta.is_continuous) {
+            self.note(
+                "the server began its statistics anew in the trial: its counts are not whole",
+            );
+        }
+        self.close_gap();
+        if let Some(session) = self.session.take() {
+            self.own_transactions += session.own_transactions();
+            session.close().await;
+        }
+        time::sleep(COLLECTOR_LAG).await;
+        self.follow_log();
+        let (marks, note) = self.chronicle.finish(self.clock.now());
+        self.book.borrow_mut().notes.extend(note);
+        Story { delta, marks, own_transactions: self.own_transactions }
+    }
+
+    /// A note that is repeated at every reconnection stands once.
+    fn note(&self, text: &str) {
+        let note = format!("{}: {text}", self.server.node);
+        let mut book = self.book.borrow_mut();
+        if !book.notes.contains(&note) {
+            book.notes.push(note);
+        }
+    }
+}

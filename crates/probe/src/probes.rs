@@ -1,0 +1,271 @@
+//! The sampler: one thread for a trial that reads every server, the machine and itself.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    io,
+    rc::Rc,
+    sync::mpsc,
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use record::{Mark, Moment, Sample};
+use tokio::{sync::watch, task::LocalSet, time};
+
+use crate::{
+    book::Book,
+    clock::{Clock, Ticks},
+    error::ProbeError,
+    group::{Extent, Groups},
+    machine::Machine,
+    metric,
+    node::{self, Server, Story},
+    pace::Pace,
+    process::this_thread_cpu_ns,
+    reading::{Rates, Reading},
+    snapshot::Delta,
+};
+
+/// The node names of what is no server.
+const MACHINE: &str = "machine";
+const GENERATOR: &str = "generator";
+
+/// How long the start waits for every server's first snapshot, and the stop for the last one.
+const SERVERS_MAX: Duration = Duration::from_secs(15);
+
+/// What to watch.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The PostgreSQL servers.
+    pub servers: Vec<Server>,
+    /// Other parts of the topology whose processes are accounted (poolers, relays): a node's name
+    /// and its root process.
+    pub processes: Vec<(String, u32)>,
+    /// The generator's processes, without their children.
+    pub generator_pids: Vec<u32>,
+}
+
+/// Starts samplers.
+#[derive(Debug)]
+pub struct Probes;
+
+impl Probes {
+    /// Starts a sampler on the run's clock, whose origin is `origin`. Returns when every server's
+    /// counters have been read once, so that whatever runs from here on is in the deltas.
+    ///
+    /// What can not be read, a server that is not there included, becomes a note and never fails
+    /// a trial.
+    ///
+    /// # Errors
+    /// When the system gives no thread or no file descriptors for the sampler.
+    pub fn start(config: Config, origin: Instant) -> Result<Running, ProbeError> {
+        let (stop, stopped) = watch::channel(false);
+        let (roots, new_roots) = mpsc::channel();
+        let (ready, is_ready) = mpsc::channel();
+        // Each server, and the machine.
+        let watched = config.servers.len() + 1;
+        let system = |source| ProbeError::System { what: "start the sampler", source };
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
+        let thread = thread::Builder::new().name("probe".to_owned()).spawn(move || {
+            let sampler = Sampler { config, clock: Clock::from(origin), new_roots };
+            LocalSet::new().block_on(&runtime, sampler.run(stopped, ready))
+        });
+        let running = Running { thread: thread.map_err(system)?, stop, roots };
+        let deadline = Instant::now() + SERVERS_MAX;
+        for _ in 0..watched {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if is_ready.recv_timeout(left).is_err() {
+                break; // Notes will tell, when the sampling ends.
+            }
+        }
+        Ok(running)
+    }
+}
+
+/// A sampler at work.
+#[derive(Debug)]
+pub struct Running {
+    thread: JoinHandle<Readings>,
+    stop: watch::Sender<bool>,
+    roots: mpsc::Sender<(String, u32)>,
+}
+
+impl Running {
+    /// Tells that `node`'s processes descend from `root_pid` from now on: it was started again.
+    pub fn watch_process(&self, node: &str, root_pid: u32) {
+        // A sampler that has ended takes no more roots.
+        let _ = self.roots.send((node.to_owned(), root_pid));
+    }
+
+    /// Ends the sampling: waits, within bounds, until the clients' sessions have ended, reads the
+    /// servers' counters a last time, and hands over everything.
+    #[must_use]
+    pub fn stop(self) -> Readings {
+        // An error means that it has ended already.
+        let _ = self.stop.send(true);
+        self.thread.join().unwrap_or_else(|_| Readings {
+            notes: vec!["the sampler broke down: its samples are lost".to_owned()],
+            ..Readings::default()
+        })
+    }
+}
+
+/// What a sampler has read.
+#[derive(Clone, Debug, Default)]
+pub struct Readings {
+    /// Second by second, in order of time.
+    pub samples: Vec<Sample>,
+    /// From the servers' logs, in order of time.
+    pub marks: Vec<Mark>,
+    /// What each server did from start to stop, by node; without those that could not tell.
+    pub deltas: BTreeMap<String, Delta>,
+    /// What could not be read, and why; what a reader should know.
+    pub notes: Vec<String>,
+    /// What the sampling cost.
+    pub cost: Cost,
+}
+
+/// What the sampling itself cost.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// CPU time of the sampler's thread, in nanoseconds.
+    pub cpu_ns: u64,
+    /// From start to stop, in nanoseconds.
+    pub length_ns: u64,
+    /// Seconds without a sample because the one before took too long, all nodes together.
+    pub late_ticks: u64,
+    /// Transactions that the sampler ran in each server's watched database.
+    pub transactions: BTreeMap<String, u64>,
+}
+
+struct Sampler {
+    config: Config,
+    clock: Clock,
+    new_roots: mpsc::Receiver<(String, u32)>,
+}
+
+impl Sampler {
+    async fn run(self, stopped: watch::Receiver<bool>, ready: mpsc::Sender<()>) -> Readings {
+        let (began, cpu_before) = (Instant::now(), this_thread_cpu_ns());
+        let book = Rc::new(RefCell::new(Book::default()));
+        let watch = |server: &Server| {
+            let (book, ready) = (Rc::clone(&book), ready.clone());
+            let tell = move || ready.send(()).unwrap_or_default();
+            let story = node::watch(server.clone(), self.clock, book, stopped.clone(), tell);
+            (server.node.clone(), tokio::task::spawn_local(story))
+        };
+        let servers: Vec<_> = self.config.servers.iter().map(watch).collect();
+        self.watch_machine(&book, stopped.clone(), &ready, cpu_before).await;
+        let mut readings = Readings::default();
+        for (name, story) in servers {
+            match time::timeout(SERVERS_MAX, story).await {
+                Ok(Ok(story)) => readings.take(name, story),
+                Ok(Err(_)) | Err(_) => readings.notes.push(format!(
+                    "{name}: the last reading did not end; its counts and marks are lost"
+                )),
+            }
+        }
+        readings.take_book(&mut book.borrow_mut());
+        readings.cost.cpu_ns = this_thread_cpu_ns().saturating_sub(cpu_before);
+        readings.cost.length_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        readings
+    }
+
+    /// Samples the machine, the process groups and the sampler itself until told to stop.
+    async fn watch_machine(
+        &self,
+        book: &RefCell<Book>,
+        mut stopped: watch::Receiver<bool>,
+        ready: &mpsc::Sender<()>,
+        cpu_before: u64,
+    ) {
+        let mut host = Host::of(&self.config);
+        let mut ticks = Ticks::from_now();
+        host.sample(self.clock, book, cpu_before);
+        ready.send(()).unwrap_or_default();
+        while time::timeout_at(ticks.next(), stopped.changed()).await.is_err() {
+            for (node, root) in self.new_roots.try_iter() {
+                host.groups.watch(&node, &[root], Extent::Tree);
+            }
+            host.sample(self.clock, book, cpu_before);
+            book.borrow_mut().late_ticks += ticks.advance(time::Instant::now());
+        }
+        book.borrow_mut().notes.extend(host.notes());
+    }
+}
+
+/// What is read from `/proc`.
+struct Host {
+    machine: Machine,
+    groups: Groups,
+    groups_pace: Pace,
+    rates: BTreeMap<String, Rates>,
+    failure: Option<io::Error>,
+}
+
+impl Host {
+    fn of(config: &Config) -> Host {
+        let mut groups = Groups::new();
+        groups.watch(GENERATOR, &config.generator_pids, Extent::Alone);
+        for server in &config.servers {
+            groups.watch(&server.node, server.root_pid.as_slice(), Extent::Tree);
+        }
+        for (node, root) in &config.processes {
+            groups.watch(node, &[*root], Extent::Tree);
+        }
+        Host {
+            machine: Machine::of_this_host(),
+            groups,
+            groups_pace: Pace::default(),
+            rates: BTreeMap::new(),
+            failure: None,
+        }
+    }
+
+    fn sample(&mut self, clock: Clock, book: &RefCell<Book>, cpu_before: u64) {
+        let mut readings = vec![(MACHINE.to_owned(), self.machine.read())];
+        let own_cpu_s = this_thread_cpu_ns().saturating_sub(cpu_before) as f64 / 1e9;
+        let own = Reading::new(metric::PROBE_CPU, "", own_cpu_s);
+        readings.push((GENERATOR.to_owned(), vec![own]));
+        let at = clock.now();
+        self.add(book, at, readings);
+        match self.groups_pace.when_due(at, || self.groups.read(at)) {
+            Some(Ok(groups)) => self.add(book, clock.now(), groups),
+            Some(Err(error)) => self.failure = Some(error),
+            None => {}
+        }
+    }
+
+    fn add(&mut self, book: &RefCell<Book>, at: Moment, readings: Vec<(String, Vec<Reading>)>) {
+        for (node, readings) in readings {
+            let rates = self.rates.entry(node.clone()).or_default();
+            book.borrow_mut().add(rates.samples(&node, at, readings));
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let failure = self.failure.as_ref();
+        let processes = failure.map(|error| format!("process groups unknown: /proc: {error}"));
+        self.machine.notes().into_iter().chain(self.groups.note()).chain(processes).collect()
+    }
+}
+
+impl Readings {
+    fn take(&mut self, node: String, story: Story) {
+        self.marks.extend(story.marks);
+        self.cost.transactions.insert(node.clone(), story.own_transactions);
+        if let Some(delta) = story.delta {
+            self.deltas.insert(node, delta);
+        }
+    }
+
+    fn take_book(&mut self, book: &mut Book) {
+        self.notes.extend(book.notes());
+        self.samples = std::mem::take(&mut book.samples);
+        self.samples.sort_by_key(|sample| sample.at);
+        self.marks.sort_by_key(|mark| mark.at);
+        self.cost.late_ticks = book.late_ticks;
+    }
+}

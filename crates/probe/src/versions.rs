@@ -1,0 +1,299 @@
+//! What to ask a server, by its version: PostgreSQL 13 to 18 keep the same facts in other places.
+//!
+//! Everything that is read every second is one statement: rows of (metric, label, value), put
+//! together from one part for each view. Rates come from counters on our side, so that the
+//! statement has no state. The comment inside names it in the server's own views.
+
+use crate::metric::{self, Metric};
+
+/// How the probe's own sessions are called in `pg_stat_activity` and in the log.
+pub(crate) const APPLICATION: &str = "pgrig probe";
+
+/// Pseudo-metrics: the server's clock, and what shows that its statistics began anew.
+pub(crate) const CLOCK: &str = "clock";
+pub(crate) const POSTMASTER_START: &str = "postmaster_start";
+pub(crate) const STATISTICS_RESET: &str = "statistics_reset";
+
+/// One view's contribution, and how to call it when it can not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) view: &'static str,
+    sql: String,
+}
+
+/// The parts that a server of version `major` can answer. `$1` is the watched database.
+pub(crate) fn parts(major: u32) -> Vec<Part> {
+    let mut parts = vec![identity(), database(), activity()];
+    parts.extend(checkpoints(major));
+    parts.extend(wal(major));
+    if major >= 16 {
+        parts.push(io());
+    }
+    parts.push(replication());
+    parts
+}
+
+/// One statement that asks for all `parts`.
+pub(crate) fn statement(parts: &[Part]) -> String {
+    let selects: Vec<&str> = parts.iter().map(|part| part.sql.as_str()).collect();
+    format!("SELECT /* {APPLICATION} */ * FROM ({}) r(m, l, v)", selects.join(" UNION ALL "))
+}
+
+/// The settings of a probe's session: cheap, quick, and without traces in logs and statistics
+/// where the role may leave none.
+pub(crate) const SESSION: &str = "\
+    SET synchronous_commit = local; SET jit = off; SET max_parallel_workers_per_gather = 0; \
+    SET statement_timeout = '10s'; SET lock_timeout = '1s'; \
+    SELECT set_config(s.n, s.v, false) \
+    FROM (VALUES ('pg_stat_statements.track', 'none'), ('log_statement', 'none'), \
+                 ('log_min_duration_statement', '-1'), ('log_duration', 'off')) s(n, v) \
+    WHERE current_setting('is_superuser') = 'on'";
+
+const DATABASE: [(Metric, &str); 15] = [
+    (metric::DB_COMMITS, "xact_commit"),
+    (metric::DB_ROLLBACKS, "xact_rollback"),
+    (metric::DB_BLOCKS_HIT, "blks_hit"),
+    (metric::DB_BLOCKS_READ, "blks_read"),
+    (metric::DB_TUPLES_RETURNED, "tup_returned"),
+    (metric::DB_TUPLES_FETCHED, "tup_fetched"),
+    (metric::DB_TUPLES_INSERTED, "tup_inserted"),
+    (metric::DB_TUPLES_UPDATED, "tup_updated"),
+    (metric::DB_TUPLES_DELETED, "tup_deleted"),
+    (metric::DB_TEMP_BYTES, "temp_bytes"),
+    (metric::DB_DEADLOCKS, "deadlocks"),
+    (metric::DB_CONFLICTS, "conflicts"),
+    (metric::DB_READ_MS, "blk_read_time"),
+    (metric::DB_WRITE_MS, "blk_write_time"),
+    (metric::DB_BACKENDS, "numbackends"),
+];
+
+fn database() -> Part {
+    columns("pg_stat_database", &DATABASE, "s.datname = $1")
+}
+
+/// Time as microseconds since 1970. The clock is what the server writes into its log: in
+/// `log_timezone`, without saying which.
+fn identity() -> Part {
+    let rows = format!(
+        "SELECT x.m, '', x.v::float8 FROM (VALUES \
+         ('{CLOCK}', extract(epoch FROM clock_timestamp() \
+            AT TIME ZONE current_setting('log_timezone')) * 1e6), \
+         ('{POSTMASTER_START}', extract(epoch FROM pg_postmaster_start_time()) * 1e6), \
+         ('{STATISTICS_RESET}', (SELECT extract(epoch FROM stats_reset) * 1e6 \
+            FROM pg_stat_bgwriter))) x(m, v)"
+    );
+    Part { view: "pg_stat_bgwriter", sql: rows }
+}
+
+/// Sessions of the watched database by state; active ones by what they wait for, too.
+fn activity() -> Part {
+    let [sessions, waiting] =
+        [metric::SESSIONS, metric::WAITING_SESSIONS].map(|metric| metric.name);
+    let sql = format!(
+        "SELECT x.m, x.l, count(*)::float8 FROM pg_stat_activity s CROSS JOIN LATERAL (VALUES \
+         ('{sessions}', coalesce(s.state, 'unknown')), \
+         ('{waiting}', CASE WHEN s.state = 'active' \
+            THEN coalesce(s.wait_event_type || ':' || s.wait_event, 'CPU') END)) x(m, l) \
+         WHERE s.datname = $1 AND s.backend_type = 'client backend' \
+         AND s.application_name <> '{APPLICATION}' AND s.pid <> pg_backend_pid() \
+         AND x.l IS NOT NULL GROUP BY 1, 2"
+    );
+    Part { view: "pg_stat_activity", sql }
+}
+
+/// PostgreSQL 17 gave the checkpointer a view of its own, and left what sessions write themselves
+/// to `pg_stat_io`.
+fn checkpoints(major: u32) -> Vec<Part> {
+    let shared =
+        [(metric::BUFFERS_CLEAN, "buffers_clean"), (metric::BUFFERS_ALLOC, "buffers_alloc")];
+    let before_17 = [
+        (metric::CHECKPOINTS_TIMED, "checkpoints_timed"),
+        (metric::CHECKPOINTS_REQUESTED, "checkpoints_req"),
+        (metric::CHECKPOINT_WRITE_MS, "checkpoint_write_time"),
+        (metric::CHECKPOINT_SYNC_MS, "checkpoint_sync_time"),
+        (metric::BUFFERS_CHECKPOINT, "buffers_checkpoint"),
+        (metric::BUFFERS_BACKEND, "buffers_backend"),
+    ];
+    let since_17 = [
+        (metric::CHECKPOINTS_TIMED, "num_timed"),
+        (metric::CHECKPOINTS_REQUESTED, "num_requested"),
+        (metric::CHECKPOINT_WRITE_MS, "write_time"),
+        (metric::CHECKPOINT_SYNC_MS, "sync_time"),
+        (metric::BUFFERS_CHECKPOINT, "buffers_written"),
+    ];
+    if major < 17 {
+        let all: Vec<_> = shared.into_iter().chain(before_17).collect();
+        return vec![columns("pg_stat_bgwriter", &all, "true")];
+    }
+    let by_sessions = format!(
+        "SELECT '{}', '', sum(coalesce(writes, 0) + coalesce(extends, 0))::float8 FROM pg_stat_io \
+         WHERE object = 'relation' AND backend_type NOT IN ('checkpointer', 'background writer')",
+        metric::BUFFERS_BACKEND.name
+    );
+    vec![
+        columns("pg_stat_bgwriter", &shared, "true"),
+        columns("pg_stat_checkpointer", &since_17, "true"),
+        Part { view: "pg_stat_io", sql: by_sessions },
+    ]
+}
+
+/// The bytes come from the WAL's end: sessions report their statistics once a second at best,
+/// which would make every second's figure a lottery, and 13 has no `pg_stat_wal`.
+fn wal(major: u32) -> Vec<Part> {
+    let position = format!(
+        "SELECT '{}', '', pg_wal_lsn_diff({WAL_END}, '0/0')::float8",
+        metric::WAL_BYTES.name
+    );
+    let mut parts = vec![Part { view: "the end of the WAL", sql: position }];
+    let shared = [
+        (metric::WAL_RECORDS, "wal_records"),
+        (metric::WAL_FPI, "wal_fpi"),
+        (metric::WAL_BUFFERS_FULL, "wal_buffers_full"),
+    ];
+    let until_17 = [
+        (metric::WAL_WRITES, "wal_write"),
+        (metric::WAL_SYNCS, "wal_sync"),
+        (metric::WAL_WRITE_MS, "wal_write_time"),
+        (metric::WAL_SYNC_MS, "wal_sync_time"),
+    ];
+    let since_18 = [
+        (metric::WAL_WRITES, "sum(writes)"),
+        (metric::WAL_SYNCS, "sum(fsyncs)"),
+        (metric::WAL_WRITE_MS, "sum(write_time)"),
+        (metric::WAL_SYNC_MS, "sum(fsync_time)"),
+    ];
+    match major {
+        ..14 => {}
+        14..18 => {
+            let all: Vec<_> = shared.into_iter().chain(until_17).collect();
+            parts.push(columns("pg_stat_wal", &all, "true"));
+        }
+        18.. => {
+            parts.push(columns("pg_stat_wal", &shared, "true"));
+            let sums = since_18.map(|(metric, sum)| {
+                format!(
+                    "SELECT '{}', '', {sum}::float8 FROM pg_stat_io WHERE object = 'wal'",
+                    metric.name
+                )
+            });
+            parts.push(Part { view: "pg_stat_io", sql: sums.join(" UNION ALL ") });
+        }
+    }
+    parts
+}
+
+/// Where the WAL ends: generated on a primary, replayed on a standby.
+const WAL_END: &str = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() \
+    ELSE pg_current_wal_insert_lsn() END";
+
+/// From 16 on: who reads and writes what, as `client backend:relation:normal`.
+fn io() -> Part {
+    let values = [
+        (metric::IO_READS, "reads"),
+        (metric::IO_WRITES, "writes"),
+        (metric::IO_EXTENDS, "extends"),
+        (metric::IO_EVICTIONS, "evictions"),
+        (metric::IO_FSYNCS, "fsyncs"),
+    ]
+    .map(|(metric, column)| format!("('{}', s.{column}::float8)", metric.name));
+    let sql = format!(
+        "SELECT x.m, concat_ws(':', s.backend_type, s.object, s.context), x.v FROM pg_stat_io s \
+         CROSS JOIN LATERAL (VALUES {}) x(m, v) WHERE x.v > 0",
+        values.join(", ")
+    );
+    Part { view: "pg_stat_io", sql }
+}
+
+/// How far each standby is behind, in bytes of WAL, and whether commits wait for it.
+fn replication() -> Part {
+    let lag = |metric: Metric, column: &str| {
+        format!("('{}', pg_wal_lsn_diff(e.lsn, s.{column})::float8)", metric.name)
+    };
+    let sql = format!(
+        "SELECT x.m, s.application_name, max(x.v) \
+         FROM (SELECT {WAL_END} AS lsn) e CROSS JOIN pg_stat_replication s \
+         CROSS JOIN LATERAL (VALUES {}, {}, {}, \
+         ('{}', CASE WHEN s.sync_state IN ('sync', 'quorum') THEN 1.0 ELSE 0.0 END::float8)) x(m, v) \
+         WHERE x.v IS NOT NULL GROUP BY 1, 2",
+        lag(metric::REPLICATION_SEND_LAG, "sent_lsn"),
+        lag(metric::REPLICATION_FLUSH_LAG, "flush_lsn"),
+        lag(metric::REPLICATION_REPLAY_LAG, "replay_lsn"),
+        metric::REPLICATION_SYNC.name,
+    );
+    Part { view: "pg_stat_replication", sql }
+}
+
+/// One row for each of a view's columns.
+fn columns(view: &'static str, columns: &[(Metric, &str)], condition: &str) -> Part {
+    let values: Vec<String> = columns
+        .iter()
+        .map(|(metric, column)| format!("('{}', s.{column}::float8)", metric.name))
+        .collect();
+    let sql = format!(
+        "SELECT x.m, '', x.v FROM {view} s CROSS JOIN LATERAL (VALUES {}) x(m, v) WHERE {condition}",
+        values.join(", ")
+    );
+    Part { view, sql }
+}
+
+/// What `pg_stat_statements` knows of the watched database (`$1`), summed over users.
+/// `schema` is where the extension lives, `version` its own version as (major, minor): 1.8, of
+/// PostgreSQL 13, split planning from execution and counts WAL; 1.9 tells nested statements apart.
+/// An extension can be older than its server.
+pub(crate) fn statements(schema: &str, version: (u32, u32)) -> String {
+    let schema = schema.replace('"', "\"\"");
+    let [time, wal] = if version >= (1, 8) {
+        ["s.total_exec_time", "s.wal_bytes"]
+    } else {
+        ["s.total_time", "0"]
+    };
+    let toplevel = if version >= (1, 9) { "s.toplevel" } else { "true" };
+    format!(
+        "SELECT /* {APPLICATION} */ s.queryid, {toplevel}, left(min(s.query), 2000), \
+         sum(s.calls)::float8, sum({time})::float8, sum(s.rows)::float8, \
+         sum(s.shared_blks_hit)::float8, sum(s.shared_blks_read)::float8, sum({wal})::float8 \
+         FROM \"{schema}\".pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid \
+         WHERE d.datname = $1 AND s.queryid IS NOT NULL \
+         AND s.query NOT LIKE '%/* {APPLICATION} */%' GROUP BY 1, 2"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which of the columns a version's statement must and must not name.
+    fn check(major: u32, named: &[&str], not_named: &[&str]) {
+        let sql = statement(&parts(major));
+        for name in named {
+            assert!(sql.contains(name), "{major} asks for {name}");
+        }
+        for name in not_named {
+            assert!(!sql.contains(name), "{major} has no {name}");
+        }
+    }
+
+    #[test]
+    fn each_version_is_asked_for_what_it_has() {
+        check(13, &["checkpoints_timed", "insert_lsn"], &["pg_stat_wal", "pg_stat_io"]);
+        check(14, &["buffers_backend", "wal_sync_time"], &["pg_stat_io"]);
+        check(15, &["checkpoints_req", "wal_write"], &["pg_stat_io", "checkpointer s"]);
+        check(16, &["checkpoints_req", "evictions", "wal_sync_time"], &["checkpointer s"]);
+        check(17, &["pg_stat_checkpointer", "num_timed", "s.wal_sync"], &["s.buffers_backend"]);
+        check(
+            18,
+            &["object = 'wal'", "num_timed", "s.wal_fpi"],
+            &["s.wal_sync", "s.checkpoints_req"],
+        );
+        check(19, &["object = 'wal'"], &[]);
+    }
+
+    #[test]
+    fn an_extension_older_than_its_server() {
+        assert!(statements("public", (1, 7)).contains("s.total_time"));
+        let now = statements("my\"schema", (1, 10));
+        for part in ["\"my\"\"schema\".pg_stat_statements", "s.toplevel", "s.wal_bytes"] {
+            assert!(now.contains(part), "{now}");
+        }
+    }
+}

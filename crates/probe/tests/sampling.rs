@@ -1,0 +1,334 @@
+//! The sampler against a real PostgreSQL: what it sees of a load, of the log, and of a server's
+//! death.
+
+use std::{
+    path::PathBuf,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use lab::{Lab, LabConfig, Node, NodeConfig};
+use probe::{Config, Probes, Readings, Server, Snapshot};
+use record::{MarkKind, Sample};
+
+/// A server of its own for one test, ready for pgbench; it ends with the test.
+struct Bench {
+    node: Node,
+    lab: Lab,
+}
+
+impl Bench {
+    fn start(settings: &[(&str, &str)]) -> Bench {
+        let installation = lab::find::find(None).expect("PostgreSQL is needed for this test");
+        let lab = Lab::open(LabConfig::new(installation)).expect("a lab");
+        let shared = [
+            ("autovacuum", "off"),
+            ("fsync", "off"),
+            ("shared_preload_libraries", "pg_stat_statements"),
+        ];
+        let settings = shared
+            .iter()
+            .chain(settings)
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let mut node = lab.node("primary", NodeConfig::new(settings)).expect("a node");
+        node.init().expect("initdb");
+        node.start().expect("a server");
+        let mut client = node.connect().expect("a connection");
+        client.batch_execute("CREATE EXTENSION pg_stat_statements").expect("pg_stat_statements");
+        let bench = Bench { node, lab };
+        bench.pgbench(&["-i", "-q", "-s", "1"]);
+        bench
+    }
+
+    fn program(&self) -> PathBuf {
+        self.lab.installation().program("pgbench")
+    }
+
+    fn command(&self, options: &[&str]) -> Command {
+        let mut command = Command::new(self.program());
+        command.args(options).arg(self.node.endpoint().to_string());
+        command
+    }
+
+    fn pgbench(&self, options: &[&str]) -> String {
+        let output = self.command(options).output().expect("pgbench");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn server(&self) -> Server {
+        Server {
+            node: "primary".to_owned(),
+            conninfo: self.node.endpoint().to_string(),
+            database: "postgres".to_owned(),
+            log: Some(self.node.structured_log().1),
+            root_pid: self.node.host_pid().map(|pid| pid as u32),
+        }
+    }
+
+    fn config(&self) -> Config {
+        Config {
+            servers: vec![self.server()],
+            generator_pids: vec![std::process::id()],
+            ..Config::default()
+        }
+    }
+}
+
+fn of<'a>(readings: &'a Readings, node: &str, metric: &str) -> Vec<&'a Sample> {
+    let wanted = |s: &&Sample| s.node == node && s.metric == metric;
+    readings.samples.iter().filter(wanted).collect()
+}
+
+fn sum(samples: &[&Sample]) -> f64 {
+    samples.iter().map(|sample| sample.value).sum()
+}
+
+fn processed(pgbench: &str) -> u64 {
+    let line = pgbench.lines().find(|line| line.contains("actually processed")).expect(pgbench);
+    let number = line.rsplit(": ").next().unwrap().split('/').next().unwrap();
+    number.parse().expect(line)
+}
+
+#[test]
+fn samples_come_every_second_and_deltas_equal_the_clients_counts() {
+    let bench = Bench::start(&[]);
+    let origin = Instant::now();
+    let running = Probes::start(bench.config(), origin).unwrap();
+    let output = bench.pgbench(&["-n", "-c", "2", "-T", "5", "-M", "prepared"]);
+    let readings = running.stop();
+    let lasted = origin.elapsed();
+
+    let commits = of(&readings, "primary", "db_commits");
+    assert!((4..=6).contains(&commits.len()), "{}", commits.len());
+    for pair in commits.windows(2) {
+        let apart = pair[1].at.since(pair[0].at) as f64 / 1e9;
+        assert!((0.8..1.2).contains(&apart), "{apart} s between two samples");
+    }
+    assert!(readings.samples.iter().all(|s| s.at.as_secs_f64() <= lasted.as_secs_f64()));
+    assert!(readings.samples.is_sorted_by_key(|sample| sample.at));
+    for (node, metric) in [
+        ("primary", "wal_bytes"),
+        ("primary", "group_cpu_user_cores"),
+        ("primary", "group_memory_mb"),
+        ("machine", "cpu_user_pct"),
+        ("machine", "context_switches"),
+        ("generator", "group_cpu_user_cores"),
+        ("generator", "probe_cpu_cores"),
+    ] {
+        let samples = of(&readings, node, metric);
+        assert!(samples.len() >= 4, "{metric} of {node}: {}", samples.len());
+    }
+    assert!(sum(&of(&readings, "primary", "wal_bytes")) > 100_000.0);
+    let active: f64 = of(&readings, "primary", "waiting_sessions").iter().map(|s| s.value).sum();
+    assert!(active >= 1.0, "two busy clients were active at some of five looks");
+
+    let transactions = processed(&output);
+    let delta = &readings.deltas["primary"];
+    assert!(delta.is_continuous);
+    let updates = delta.calls(|query| query.starts_with("UPDATE pgbench_accounts"));
+    assert_eq!(updates, Some(transactions));
+    // Beside its transactions each client has its start, its end, and what pgbench itself asks.
+    let surplus = delta.transactions().unwrap() as i64 - transactions as i64;
+    assert!((1..=30).contains(&surplus), "{surplus} more commits than pgbench's");
+    assert!(delta.hit_ratio().unwrap() > 0.9);
+    assert!(delta.counter("wal_bytes").unwrap() > 0.0);
+    assert_eq!(readings.notes, Vec::<String>::new());
+    assert!(readings.cost.cpu_ns > 0 && readings.cost.cpu_ns < readings.cost.length_ns / 10);
+    assert!(readings.cost.transactions["primary"] >= 8);
+}
+
+/// Has a session's statistics told at once: it needs a look into a table for that.
+const FLUSH: &str = "SELECT pg_stat_force_next_flush() FROM pg_database LIMIT 1";
+
+#[test]
+fn the_probes_own_transactions_are_counted_exactly() {
+    let bench = Bench::start(&[]);
+    let mut client = bench.node.connect().unwrap();
+    let check = |config: Config, client: &mut postgres::Client, known: u64| {
+        let running = Probes::start(config, Instant::now()).unwrap();
+        for _ in 0..known {
+            client.batch_execute("SELECT 1").unwrap();
+        }
+        thread::sleep(Duration::from_millis(2_200));
+        client.batch_execute(FLUSH).unwrap();
+        let readings = running.stop();
+        // The flush, too, is a transaction of the client's.
+        assert_eq!(readings.deltas["primary"].transactions(), Some(known + 1));
+        readings
+    };
+    let readings = check(bench.config(), &mut client, 1234);
+    assert!(readings.deltas["primary"].own_transactions > 0);
+
+    client.batch_execute("CREATE DATABASE elsewhere").unwrap();
+    let mut config = bench.config();
+    config.servers[0].conninfo = bench.node.endpoint().with_database("elsewhere").to_string();
+    client.batch_execute(FLUSH).unwrap();
+    let readings = check(config, &mut client, 77);
+    assert_eq!(readings.deltas["primary"].own_transactions, 0);
+    assert!(
+        readings.notes.iter().any(|n| n.contains("pg_stat_statements")),
+        "{:?}",
+        readings.notes
+    );
+}
+
+#[test]
+fn snapshots_around_known_work_give_its_counts() {
+    let bench = Bench::start(&[]);
+    let mut client = bench.node.connect().unwrap();
+    assert!(probe::reset_statements(&mut client).unwrap());
+    let before = Snapshot::take(&mut client, "postgres").unwrap();
+    bench.pgbench(&["-n", "-S", "-c", "3", "-t", "100"]);
+    assert!(probe::settle(&mut client, "postgres", Duration::from_secs(5)).unwrap());
+    let after = Snapshot::take(&mut client, "postgres").unwrap();
+    let delta = Snapshot::delta(&before, &after);
+    assert_eq!(delta.calls(|query| query.starts_with("SELECT abalance")), Some(300));
+    let statement = &delta.statements.as_ref().unwrap();
+    let select = statement.iter().find(|s| s.query.starts_with("SELECT abalance")).unwrap();
+    assert_eq!((select.calls, select.rows), (300, 300));
+    assert!(select.total_exec_ms > 0.0 && select.hit_ratio().unwrap() > 0.5);
+    assert!(delta.counter("db_tuples_fetched").unwrap() >= 300.0);
+}
+
+#[test]
+fn cpu_of_a_busy_backend_is_the_nodes_also_after_its_end() {
+    let bench = Bench::start(&[]);
+    let root = bench.server().root_pid.unwrap();
+    let before = probe::cpu_time_ns(root).unwrap();
+    let running = Probes::start(bench.config(), Instant::now()).unwrap();
+    let mut client = bench.node.connect().unwrap();
+    client.batch_execute("SELECT count(*) FROM generate_series(1, 3000000)").unwrap();
+    let backend: i32 = client.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
+    let living = probe::cpu_time_ns(root).unwrap() - before;
+    client.close().unwrap();
+    let gone = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {backend}");
+    bench.node.poll_query_until(&gone, "0", Duration::from_secs(5)).unwrap();
+    thread::sleep(Duration::from_millis(1_300));
+    let ended = probe::cpu_time_ns(root).unwrap() - before;
+    let readings = running.stop();
+
+    assert!(living > 200_000_000, "{living} ns for counting three million rows");
+    assert!(ended + 20_000_000 >= living, "{ended} ns after the end, {living} ns before");
+    let sampled = sum(&of(&readings, "primary", "group_cpu_user_cores"))
+        + sum(&of(&readings, "primary", "group_cpu_system_cores"));
+    let difference = (sampled - ended as f64 / 1e9).abs();
+    assert!(difference < 0.15, "{sampled} s sampled, {ended} ns counted");
+    let own = sum(&of(&readings, "generator", "group_cpu_user_cores"));
+    assert!(own < sampled, "the server's CPU is not the generator's");
+}
+
+#[test]
+fn checkpoints_and_errors_become_marks_where_they_happened() {
+    let bench = Bench::start(&[("log_checkpoints", "on")]);
+    let origin = Instant::now();
+    let running = Probes::start(bench.config(), origin).unwrap();
+    let mut client = bench.node.connect().unwrap();
+    thread::sleep(Duration::from_millis(700));
+    let checkpoint_from = origin.elapsed().as_secs_f64();
+    client.batch_execute("UPDATE pgbench_accounts SET abalance = 1; CHECKPOINT").unwrap();
+    let checkpoint_to = origin.elapsed().as_secs_f64();
+    client.batch_execute("SELECT 1/0").unwrap_err();
+    let error_at = origin.elapsed().as_secs_f64();
+    let readings = running.stop();
+
+    let mark = |kind: MarkKind| {
+        let mut marks = readings.marks.iter().filter(|mark| mark.kind == kind);
+        let mark = marks.next().unwrap_or_else(|| panic!("no {kind:?}: {readings:?}"));
+        assert!(marks.next().is_none(), "{:?}", readings.marks);
+        mark
+    };
+    let checkpoint = mark(MarkKind::Checkpoint);
+    assert!(checkpoint.text.starts_with("checkpoint (immediate force wait): "), "{checkpoint:?}");
+    let [from, to] = [checkpoint.at, checkpoint.at.plus_ns(checkpoint.length_ns)];
+    assert!(from.as_secs_f64() > checkpoint_from - 0.01, "{checkpoint:?} {checkpoint_from}");
+    assert!(to.as_secs_f64() < checkpoint_to + 0.01, "{checkpoint:?} {checkpoint_to}");
+    let error = mark(MarkKind::ServerError);
+    assert_eq!(error.text, "ERROR 22012: division by zero");
+    assert_eq!(error.node, "primary");
+    assert!((error.at.as_secs_f64() - error_at).abs() < 0.05, "{error:?} at {error_at}");
+}
+
+#[test]
+fn a_server_that_dies_and_comes_back_leaves_a_gap() {
+    let mut bench = Bench::start(&[]);
+    let origin = Instant::now();
+    let running = Probes::start(bench.config(), origin).unwrap();
+    thread::sleep(Duration::from_millis(2_500));
+    bench.node.kill9().unwrap();
+    thread::sleep(Duration::from_millis(2_500));
+    bench.node.start().unwrap();
+    running.watch_process("primary", bench.node.host_pid().unwrap() as u32);
+    bench.pgbench(&["-n", "-c", "2", "-T", "3"]);
+    let readings = running.stop();
+
+    let times: Vec<f64> =
+        of(&readings, "primary", "db_backends").iter().map(|s| s.at.as_secs_f64()).collect();
+    let widest = times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
+    assert!((1.5..8.0).contains(&widest), "{times:?}");
+    let gap = readings.notes.iter().find(|note| note.starts_with("primary: no samples from "));
+    assert!(gap.is_some(), "{:?}", readings.notes);
+    assert!(!readings.deltas["primary"].is_continuous);
+    let restart = |text: &str| readings.marks.iter().any(|mark| mark.text.starts_with(text));
+    assert!(restart("database system is ready to accept"), "{:?}", readings.marks);
+    let cpu = of(&readings, "primary", "group_cpu_user_cores");
+    assert!(cpu.last().unwrap().value > 0.0, "the new postmaster is accounted");
+    let machine: Vec<f64> =
+        of(&readings, "machine", "load_average").iter().map(|s| s.at.as_secs_f64()).collect();
+    assert!(machine.windows(2).all(|pair| pair[1] - pair[0] < 1.3), "{machine:?}");
+}
+
+#[test]
+fn a_paused_server_holds_up_nobody() {
+    let mut bench = Bench::start(&[]);
+    let running = Probes::start(bench.config(), Instant::now()).unwrap();
+    thread::sleep(Duration::from_millis(1_300));
+    bench.node.pause().unwrap();
+    thread::sleep(Duration::from_millis(5_000));
+    let stopping = Instant::now();
+    let readings = running.stop();
+    assert!(stopping.elapsed() < Duration::from_secs(10), "{:?}", stopping.elapsed());
+    bench.node.resume().unwrap();
+    let machine = of(&readings, "machine", "load_average");
+    assert!(machine.len() >= 6, "{}", machine.len());
+    assert!(!readings.deltas.contains_key("primary"));
+    assert!(readings.notes.iter().any(|n| n.contains("no answer")), "{:?}", readings.notes);
+}
+
+#[test]
+fn what_can_not_be_read_is_a_note() {
+    let bench = Bench::start(&[]);
+    let mut client = bench.node.connect().unwrap();
+    client.batch_execute("CREATE ROLE plain LOGIN").unwrap();
+    let mut config = bench.config();
+    config.servers[0].conninfo =
+        bench.node.endpoint().to_string().replace("user=postgres", "user=plain");
+    config.servers[0].log = Some("/no/such/directory".into());
+    let absent = |node: &str, conninfo: &str| Server {
+        node: node.to_owned(),
+        conninfo: conninfo.to_owned(),
+        log: None,
+        root_pid: None,
+        ..bench.server()
+    };
+    config.servers.push(absent("gone", "host=/no/such/directory user=x"));
+    config.servers.push(absent("odd", "nonsense"));
+    let running = Probes::start(config, Instant::now()).unwrap();
+    thread::sleep(Duration::from_millis(2_200));
+    let readings = running.stop();
+
+    assert!(of(&readings, "primary", "db_commits").len() >= 2);
+    assert!(readings.deltas.contains_key("primary"));
+    for expected in [
+        "primary: log not followed: ",
+        "primary: what other roles' sessions wait for is hidden",
+        "gone: no samples from ",
+        "gone: the server's own counts over the trial are unknown",
+        "odd: read the conninfo of node odd: ",
+    ] {
+        let is_there = readings.notes.iter().any(|note| note.starts_with(expected));
+        assert!(is_there, "{expected} in {:#?}", readings.notes);
+    }
+}
