@@ -47,12 +47,6 @@ pub enum Error {
         /// The pgrig that wrote it.
         writer: String,
     },
-    /// The folder holds a study that is not text.
-    #[error("reading {path}: a study's files are UTF-8 text", path = path.display())]
-    NotText {
-        /// The file.
-        path: PathBuf,
-    },
 }
 
 impl Error {
@@ -86,7 +80,6 @@ impl Error {
             Error::Format { .. } => {
                 Some("read it with the pgrig that wrote it, or run the study again".to_owned())
             }
-            Error::NotText { .. } => None,
         }
     }
 

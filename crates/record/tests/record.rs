@@ -301,3 +301,26 @@ fn a_full_disk_is_said_and_costs_nothing_that_was_written() {
     assert_eq!(reader.header().state, State::Running);
     assert_eq!(reader.trials().len(), 1);
 }
+
+#[test]
+fn a_studys_folder_is_its_texts_and_nothing_else() {
+    let place = tempfile::tempdir().unwrap();
+    let study = place.path().join("mine");
+    fs::create_dir_all(study.join("sql")).unwrap();
+    fs::write(study.join("orders.sql"), "SELECT 1;").unwrap();
+    assert_eq!(record::read_folder(&study).unwrap().files.len(), 0, "no study.toml, no study");
+
+    fs::write(study.join("study.toml"), "question = \"?\"").unwrap();
+    fs::write(study.join("sql/init.sql"), "SELECT 2;").unwrap();
+    fs::write(study.join("photo.jpg"), [0xff, 0xd8]).unwrap();
+    fs::write(study.join(".study.toml.swp"), "").unwrap();
+    std::os::unix::fs::symlink(&study, study.join("loop")).unwrap();
+    Writer::create_below(&study.join("runs"), header(), &folder()).unwrap();
+    let read = record::read_folder(&study.join("sql/..")).unwrap();
+    assert_eq!(read.name, "mine");
+    let names: Vec<&str> = read.files.keys().map(String::as_str).collect();
+    assert_eq!(names, ["orders.sql", "sql/init.sql", "study.toml"]);
+
+    let error = record::read_folder(&study.join("orders.sql")).unwrap_err();
+    assert!(error.to_string().ends_with("not a directory"), "{error}");
+}

@@ -38,7 +38,7 @@ impl Expect {
     /// Says what is wrong with it.
     pub fn parse(text: &str) -> Result<Expect, String> {
         let text = text.trim();
-        let bounds: [(&str, fn(f64) -> Expect); 5] = [
+        let bounds: [(&str, Bounded); 5] = [
             (">=", Expect::AtLeast),
             ("<=", Expect::AtMost),
             ("==", Expect::Equal),
@@ -66,6 +66,9 @@ impl Expect {
         Ok(Expect::Approximately { value, tolerance: percent / 100.0 })
     }
 }
+
+/// An expectation with one bound.
+type Bounded = fn(f64) -> Expect;
 
 impl fmt::Display for Expect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

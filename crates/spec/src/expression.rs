@@ -60,6 +60,11 @@ impl Expression {
     /// Reads an expression and finds the points that it speaks of.
     pub(crate) fn parse(source: &str, targets: &Arc<[Target]>) -> Result<Expression, Fault> {
         let found = Arc::new(Mutex::new(Vec::new()));
+        if let Some(span) = logic(source) {
+            let message =
+                format!("a value is arithmetic, it knows no \"{}\"", &source[span.clone()]);
+            return Err(Fault { message, hint: None, span: Some(span) });
+        }
         let mut environment = arithmetic();
         for metric in catalogue() {
             let (found, targets) = (Arc::clone(&found), Arc::clone(targets));
@@ -193,6 +198,25 @@ impl Condition {
         }
         environment.compile_expression(&self.source)?.eval(())
     }
+}
+
+/// A word of logic outside quotes. With one, some trials would be asked for only depending on
+/// others, and nobody could say what a claim rests on.
+fn logic(source: &str) -> Option<Range<usize>> {
+    let mut at = 0;
+    for (index, part) in source.split('\'').enumerate() {
+        let words = part.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let mut from = at;
+        for word in words {
+            if index % 2 == 0 && ["if", "else", "and", "or", "not"].contains(&word) {
+                return Some(from..from + word.len());
+            }
+            let after = from + word.len();
+            from = after + source[after..].chars().next().map_or(0, char::len_utf8);
+        }
+        at += part.len() + 1;
+    }
+    None
 }
 
 /// What expressions can call besides metrics.

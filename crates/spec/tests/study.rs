@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use proptest::prelude::*;
 use spec::{About, Expect, Folder, Pace, Problem, Profile, Protocol, Study, Warmup};
 
 /// A folder with two scripts and this study.toml.
@@ -310,6 +311,10 @@ fn a_claim_is_wrong_at_the_place_where_it_is_wrong() {
         "1 + 1",
         "`\"1 + 1\"` the expression speaks of no trial (ask for a metric: tps('variant/scenario'))",
     );
+    check(
+        "tps('fast/load', 'clients=8') if 1 > 0 else 1",
+        "`if` a value is arithmetic, it knows no \"if\"",
+    );
     check("tps(1)", "`tps(1)` tps speaks of a point: write tps('variant/scenario', 'axis=value')");
     check("tps('fast/load', 'clients=8') /", "`/` unexpected end of input, expected expression");
 }
@@ -321,4 +326,30 @@ fn broken_toml_is_pointed_at() {
         problems(""),
         "`` a study has no question\n`` a study has at least one scenario (add [scenarios.NAME] with run = [\"WORKLOAD\"])\n"
     );
+}
+
+proptest! {
+    /// Whatever somebody types on the way to a study is answered, and pointed at within the file.
+    #[test]
+    fn no_text_is_too_broken_to_be_answered(
+        at in 0..OWN.len() + SHAPES.len(),
+        remove in 0..12usize,
+        insert in "[\\[\\]{}\"'=,. a-z0-9é\n#/()-]{0,6}",
+    ) {
+        let source = if at < OWN.len() { OWN } else { SHAPES };
+        let at = at % source.len();
+        let mut text = source.to_owned();
+        let end = (at + remove).min(text.len());
+        if text.is_char_boundary(at) && text.is_char_boundary(end) {
+            text.replace_range(at..end, &insert);
+        }
+        for profile in Profile::ALL {
+            if let Err(problems) = Study::parse(&folder(&text), profile) {
+                prop_assert!(!problems.is_empty());
+                for problem in problems {
+                    prop_assert!(text.get(problem.span.clone()).is_some(), "{problem:?}");
+                }
+            }
+        }
+    }
 }

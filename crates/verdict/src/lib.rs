@@ -1,1 +1,28 @@
 //! From a study and its record to verdicts, and from two records to differences.
+//!
+//! Reading order: [`judge`] answers every claim of a study; [`Measured`] is what it rests on, and
+//! `doubt` what may stand against it; [`diff()`] compares two records.
+//!
+//! Limits: nothing is read from disk, drawn or printed here. Everything is a function of the study
+//! and its trials, so that a report made years later says what was said on the day.
+
+mod judge;
+
+mod every;
+mod value;
+
+mod doubt;
+mod rounds;
+
+mod answer;
+mod noise;
+
+mod diff;
+
+mod number;
+
+pub use diff::{Change, Difference, Side, diff};
+pub use judge::{ClaimVerdict, Discarded, Judgement, Measured, Verdict, judge, judge_claim};
+pub use noise::Noise;
+pub use number::number;
+pub use rounds::{Rounds, value_of};

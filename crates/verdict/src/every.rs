@@ -1,0 +1,83 @@
+//! What is true of every single trial.
+
+use record::{Status, Trial};
+use spec::{Condition, Study};
+
+use crate::judge::{Found, Measured, Verdict, trial_name};
+use crate::rounds::value_of;
+
+/// Judges a condition on every trial of some points. A void trial counts too: its figures are
+/// worthless, but what must hold everywhere must hold in it.
+pub(crate) fn judge(
+    study: &Study,
+    condition: &Condition,
+    points: &[usize],
+    trials: &[Trial],
+) -> Found {
+    let mut seen = 0u64;
+    let mut unseen = 0u64;
+    let mut failed: Vec<String> = Vec::new();
+    let ran = |trial: &&Trial| matches!(trial.status, Status::Done | Status::Void(_));
+    for trial in trials.iter().filter(ran) {
+        let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
+        if !point.is_some_and(|point| points.contains(&point)) {
+            continue;
+        }
+        let metrics = condition.metrics().iter();
+        let values: Option<Vec<f64>> =
+            metrics.map(|metric| value_of(trial, metric.name, "")).collect();
+        let Some(values) = values else {
+            unseen += 1;
+            continue;
+        };
+        seen += 1;
+        if !condition.is_true(&values) {
+            failed.push(describe(trial, condition, &values));
+        }
+    }
+    let failures = failed.len() as u64;
+    let mut why = Vec::new();
+    if failures > 0 {
+        let more = failed.len().saturating_sub(SHOWN_MAX);
+        failed.truncate(SHOWN_MAX);
+        why.append(&mut failed);
+        if more > 0 {
+            why.push(format!("and {more} more"));
+        }
+    }
+    if unseen > 0 {
+        let names: Vec<&str> = condition.metrics().iter().map(|metric| metric.name).collect();
+        let trials = if unseen == 1 { "trial" } else { "trials" };
+        why.push(format!("{unseen} {trials} without {}", names.join(", ")));
+    }
+    let verdict = match (seen, failures) {
+        (0, _) => Verdict::CannotTell,
+        (_, 0) => Verdict::Holds,
+        _ => Verdict::DoesNotHold,
+    };
+    if seen == 0 && unseen == 0 {
+        why.push("no such trial was run".to_owned());
+    }
+    let measured = match seen {
+        0 => Measured::Nothing,
+        trials => Measured::Count { trials, failures, rate_max: rate_max(failures, trials) },
+    };
+    Found { measured, verdict, why: why.join("; ") }
+}
+
+/// More than these are not read.
+const SHOWN_MAX: usize = 3;
+
+fn rate_max(failures: u64, trials: u64) -> f64 {
+    if failures == 0 {
+        return stats::failure_rate::rule_of_three(trials);
+    }
+    stats::failure_rate::rate_upper_bound(failures, trials, 0.95).unwrap_or(1.0)
+}
+
+fn describe(trial: &Trial, condition: &Condition, values: &[f64]) -> String {
+    let names = condition.metrics().iter().map(|metric| metric.name);
+    let values: Vec<String> =
+        names.zip(values).map(|(name, value)| format!("{name} = {value}")).collect();
+    format!("trial {} ({}): {}", trial.number, trial_name(trial), values.join(", "))
+}

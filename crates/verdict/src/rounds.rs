@@ -1,0 +1,58 @@
+//! The values of metrics, round by round.
+
+use std::collections::BTreeMap;
+
+use record::{Status, Trial};
+use spec::{Reference, Study};
+
+/// What an expression asks for, one row for each round in which all of it was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rounds {
+    /// One row a round, in their order; one value for each reference, in theirs.
+    pub rows: Vec<Vec<f64>>,
+    /// Rounds in which some, but not all, was measured.
+    pub incomplete: usize,
+}
+
+impl Rounds {
+    /// Collects the references' values from trials that count.
+    #[must_use]
+    pub fn collect(study: &Study, references: &[Reference], trials: &[Trial]) -> Rounds {
+        let mut by_round: BTreeMap<usize, Vec<Option<f64>>> = BTreeMap::new();
+        for trial in trials.iter().filter(|trial| trial.status == Status::Done) {
+            let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
+            for (index, reference) in references.iter().enumerate() {
+                if point != Some(reference.point) {
+                    continue;
+                }
+                let row = by_round.entry(trial.round).or_insert(vec![None; references.len()]);
+                row[index] = value_of(trial, reference.metric.name, &reference.scope);
+            }
+        }
+        let seen = by_round.len();
+        let rows: Vec<Vec<f64>> =
+            by_round.into_values().filter_map(|row| row.into_iter().collect()).collect();
+        Rounds { incomplete: seen - rows.len(), rows }
+    }
+
+    /// The mean of each reference over some rounds, a round counting as often as it is named.
+    pub(crate) fn means(&self, rounds: &[usize]) -> Vec<f64> {
+        let width = self.rows.first().map_or(0, Vec::len);
+        let mut sums = vec![0.0; width];
+        for round in rounds {
+            for (sum, value) in sums.iter_mut().zip(&self.rows[*round]) {
+                *sum += value;
+            }
+        }
+        sums.iter().map(|sum| sum / rounds.len() as f64).collect()
+    }
+}
+
+/// A trial's value of a metric. Without a scope: that of the trial as a whole, or, where it has
+/// none but only one part has a value, that part's.
+#[must_use]
+pub fn value_of(trial: &Trial, metric: &str, scope: &str) -> Option<f64> {
+    let scopes = trial.metrics.get(metric)?;
+    let only = || scopes.values().next().filter(|_| scopes.len() == 1 && scope.is_empty());
+    scopes.get(scope).or_else(only).copied().filter(|value| value.is_finite())
+}
