@@ -201,12 +201,6 @@ pub enum Error {
         /// Why.
         source: postgres::Error,
     },
-    /// A target's conninfo that cannot be read.
-    #[error("reading the target's address: {}", chain(.source))]
-    Address {
-        /// Why.
-        source: postgres::Error,
-    },
 }
 
 impl Error {

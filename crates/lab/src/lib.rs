@@ -33,5 +33,5 @@ pub use node::{Listen, Node, NodeConfig, Snapshot, StopMode};
 pub use os::init::Exit;
 pub use server::Server;
 pub use settings::Settings;
-pub use target::{TARGET_SCHEMA, Target};
+pub use target::{TARGET_SCHEMA, Target, TargetConfig};
 pub use wait::wait_until;

@@ -1,9 +1,10 @@
 //! A server that somebody else runs. The rig builds nothing there and changes no setting; what it
 //! writes, it writes into a schema of its own.
 
-use std::str::FromStr;
+use std::fmt;
 
 use postgres::NoTls;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::endpoint::first_value;
 use crate::error::Error;
@@ -11,13 +12,21 @@ use crate::error::Error;
 /// The schema that the rig writes in on an outside server.
 pub const TARGET_SCHEMA: &str = "pgrig";
 
+/// How an outside server is reached. Whoever knows libpq's conventions fills it in.
+#[derive(Clone)]
+pub struct TargetConfig {
+    /// What clients are told.
+    pub conninfo: String,
+    /// The same for administration.
+    pub admin: postgres::Config,
+    /// How administration is encrypted, where `admin` allows or demands that.
+    pub tls: Option<rustls::ClientConfig>,
+}
+
 /// An outside server.
-///
-/// Limit: administration goes without TLS; a server that insists on it is refused by name.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Target {
-    conninfo: String,
-    config: postgres::Config,
+    config: TargetConfig,
     version_number: u32,
     version: String,
 }
@@ -26,35 +35,30 @@ impl Target {
     /// Connects once, to see that the server is there and which version it has.
     ///
     /// # Errors
-    /// [`Error::Address`] for a conninfo (URI or keywords) that cannot be read;
     /// [`Error::Connect`].
-    pub fn open(conninfo: &str) -> Result<Self, Error> {
-        let mut config =
-            postgres::Config::from_str(conninfo).map_err(|source| Error::Address { source })?;
-        if config.get_application_name().is_none() {
-            config.application_name("pgrig");
+    pub fn open(config: TargetConfig) -> Result<Self, Error> {
+        let mut target = Self { config, version_number: 0, version: String::new() };
+        if target.config.admin.get_application_name().is_none() {
+            target.config.admin.application_name("pgrig");
         }
-        let (version_number, version) = (0, String::new());
-        let conninfo = conninfo.to_owned();
-        let mut target = Self { conninfo, config, version_number, version };
         let number = target.value("SHOW server_version_num")?.unwrap_or_default();
         target.version_number = number.parse().unwrap_or(0);
         target.version = target.value("SHOW server_version")?.unwrap_or_default();
         Ok(target)
     }
 
-    /// The address as it was given; it may hold a password.
+    /// What clients are told; it may hold a password.
     pub fn conninfo(&self) -> &str {
-        &self.conninfo
+        &self.config.conninfo
     }
 
     /// Where it is, without a password, as in "db.example.org:5432".
     pub fn place(&self) -> String {
-        let hosts = self.config.get_hosts().iter().map(|host| match host {
+        let hosts = self.config.admin.get_hosts().iter().map(|host| match host {
             postgres::config::Host::Tcp(name) => name.clone(),
             postgres::config::Host::Unix(path) => path.display().to_string(),
         });
-        let port = self.config.get_ports().first().copied().unwrap_or(5432);
+        let port = self.config.admin.get_ports().first().copied().unwrap_or(5432);
         format!("{}:{port}", hosts.collect::<Vec<_>>().join(","))
     }
 
@@ -68,12 +72,16 @@ impl Target {
         &self.version
     }
 
-    /// A connection to the database that the address names.
+    /// A connection for administration.
     ///
     /// # Errors
     /// [`Error::Connect`].
     pub fn connect(&self) -> Result<postgres::Client, Error> {
-        self.config.connect(NoTls).map_err(|source| Error::Connect {
+        let connected = match &self.config.tls {
+            Some(tls) => self.config.admin.connect(MakeRustlsConnect::new(tls.clone())),
+            None => self.config.admin.connect(NoTls),
+        };
+        connected.map_err(|source| Error::Connect {
             server: "the target".to_owned(),
             place: self.place(),
             source,
@@ -86,5 +94,12 @@ impl Target {
     /// [`Error::Connect`]; [`Error::Query`].
     pub fn value(&self, statement: &str) -> Result<Option<String>, Error> {
         first_value(&mut self.connect()?, statement, "the target")
+    }
+}
+
+/// Without the conninfo, which may hold a password.
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Target({}, {})", self.place(), self.version)
     }
 }

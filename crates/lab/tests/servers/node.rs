@@ -1,13 +1,11 @@
 //! One node through its life, on a real PostgreSQL.
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, Instant};
 
-use common::{node, open, settings};
-use lab::{Endpoint, Error, Host, Listen, LogFormat, NodeConfig, StopMode, Target};
+use crate::common::{node, open, settings};
+use lab::{Endpoint, Error, Host, Listen, LogFormat, NodeConfig, StopMode};
 
 #[test]
 fn a_node_starts_answers_and_stops_and_nothing_is_left() {
@@ -263,23 +261,14 @@ fn loopback_asks_for_the_password_and_the_socket_does_not() {
     node.start().unwrap();
     let endpoint = node.endpoint();
     assert_eq!(endpoint.host, Host::Tcp("127.0.0.1".into()));
-    let target = Target::open(&endpoint.to_string()).unwrap();
-    assert_eq!(target.major(), node.installation().version().major);
-    assert_eq!(target.value("SHOW password_encryption").unwrap().as_deref(), Some("scram-sha-256"));
-    let password = endpoint.password.clone().unwrap();
+    let config = NodeConfig::new(settings(&[]));
+    assert!(lab.node("second", config).unwrap().endpoint().password.is_none());
+    let log_in = |endpoint: &Endpoint| endpoint.to_string().parse::<postgres::Config>().unwrap();
+    let mut client = log_in(&endpoint).connect(postgres::NoTls).unwrap();
+    client.batch_execute("SELECT 1").unwrap();
     let refused = Endpoint { password: Some("wrong".into()), ..endpoint };
-    let error = Target::open(&refused.to_string()).unwrap_err().to_string();
-    assert!(error.contains("password authentication failed"), "{error}");
-    assert!(!error.contains("wrong") && !error.contains(&password), "{error}");
+    assert!(log_in(&refused).connect(postgres::NoTls).is_err());
     assert_eq!(node.value("SELECT 1").unwrap().as_deref(), Some("1"));
-}
-
-#[test]
-fn a_target_that_is_not_there_is_named() {
-    let error = Target::open("host=/nonexistent/socket port=5999 user=u").unwrap_err().to_string();
-    assert!(error.starts_with("connecting to the target (/nonexistent/socket:5999):"), "{error}");
-    let error = Target::open("postgres://[").unwrap_err().to_string();
-    assert!(error.starts_with("reading the target's address:"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,6 @@
+//! The lab on a real PostgreSQL.
+
+mod common;
+mod isolation;
+mod node;
+mod target;

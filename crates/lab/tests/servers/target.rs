@@ -1,0 +1,91 @@
+//! A server of somebody else, on a real PostgreSQL.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::sync::Arc;
+
+use crate::common::{open, settings};
+use lab::{Endpoint, Error, Listen, Node, NodeConfig, Server, Target, TargetConfig};
+use postgres::config::SslMode;
+
+/// The address of `node` as an outsider would give it.
+fn address(endpoint: &Endpoint) -> TargetConfig {
+    let conninfo = endpoint.to_string();
+    TargetConfig { admin: conninfo.parse().unwrap(), conninfo, tls: None }
+}
+
+fn outside(lab: &lab::Lab, pairs: &[(&str, &str)]) -> Node {
+    let config = NodeConfig { listen: Listen::Loopback, ..NodeConfig::new(settings(pairs)) };
+    let mut node = lab.node("outside", config).unwrap();
+    node.init().unwrap();
+    node
+}
+
+#[test]
+fn a_target_tells_its_version_and_answers() {
+    let lab = open();
+    let mut node = outside(&lab, &[]);
+    node.start().unwrap();
+    let target = Target::open(address(&node.endpoint())).unwrap();
+    assert_eq!(target.major(), node.installation().version().major);
+    assert!(target.version().starts_with(&node.installation().version().text));
+    let mut server = Server::Target(Box::new(target));
+    assert_eq!(server.value("SHOW application_name").unwrap().as_deref(), Some("pgrig"));
+    assert_eq!(server.conninfo(), node.endpoint().to_string());
+    assert!(server.node().is_none(), "nobody stops a server of somebody else");
+}
+
+#[test]
+fn a_target_that_refuses_is_named_without_its_password() {
+    let lab = open();
+    let mut node = outside(&lab, &[]);
+    node.start().unwrap();
+    let endpoint = Endpoint { password: Some("wrong-secret".into()), ..node.endpoint() };
+    let error = Target::open(address(&endpoint)).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, Error::Connect { .. }));
+    assert!(text.starts_with("connecting to the target (127.0.0.1:"), "{text}");
+    assert!(text.contains("password authentication failed"), "{text}");
+    assert!(!text.contains("wrong-secret"), "{text}");
+
+    let nobody = Endpoint { port: 1, ..endpoint };
+    let text = Target::open(address(&nobody)).unwrap_err().to_string();
+    assert!(text.contains("Connection refused"), "{text}");
+}
+
+#[test]
+fn a_target_can_insist_on_encryption() {
+    let lab = open();
+    let mut node = outside(&lab, &[("ssl", "on")]);
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+    let key = made.signing_key.serialize_pem();
+    for (name, text) in [("server.crt", made.cert.pem()), ("server.key", key)] {
+        let path = node.data().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        chown(&path, Some(lab.user().uid), Some(lab.user().gid)).unwrap();
+    }
+    let hba = node.data().join("pg_hba.conf");
+    let text = "local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n";
+    fs::write(&hba, text).unwrap();
+    node.start().unwrap();
+
+    let mut config = address(&node.endpoint());
+    let text = Target::open(config.clone()).unwrap_err().to_string();
+    assert!(text.contains("no encryption"), "{text}");
+
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.tls = Some(tls);
+    config.admin = config.conninfo.replace("127.0.0.1", "localhost").parse().unwrap();
+    config.admin.ssl_mode(SslMode::Require);
+    let target = Target::open(config).unwrap();
+    let is_encrypted = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    assert_eq!(target.value(is_encrypted).unwrap().as_deref(), Some("t"));
+}
