@@ -13,25 +13,10 @@ pub(crate) fn did_you_mean<'a>(
     let allowed = (word.len() / 3).max(1);
     known
         .into_iter()
-        .map(|candidate| (edits(word.as_bytes(), candidate.as_bytes()), candidate))
+        .map(|candidate| (strsim::levenshtein(&word, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| format!("did you mean \"{candidate}\"?"))
-}
-
-/// Levenshtein's distance: insertions, deletions and replacements.
-fn edits(from: &[u8], to: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, from_byte) in from.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to_byte) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(from_byte != to_byte);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub const MAX_PARAMETERS: usize = 255;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
     text: Box<[u8]>,
-    uses: Box<[(Range<u32>, Slot)]>,
+    uses: Box<[(Range<usize>, Slot)]>,
     slots: Box<[Slot]>,
     /// The text with `$n`; empty if there are too many uses for that.
     numbered: Box<[u8]>,
@@ -57,7 +57,7 @@ impl Template {
                 continue;
             }
             let end = at + 1 + length;
-            uses.push((at as u32..end as u32, names.intern(&text[at + 1..end])));
+            uses.push((at..end, names.intern(&text[at + 1..end])));
             numbered.extend_from_slice(&text[copied..at]);
             numbered.push(b'$');
             number::write_int(uses.len() as i64, &mut numbered);
@@ -87,10 +87,10 @@ impl Template {
     pub fn write_simple(&self, variables: &Variables, out: &mut Vec<u8>) {
         let mut copied = 0;
         for (range, slot) in &self.uses {
-            out.extend_from_slice(&self.text[copied..range.start as usize]);
-            copied = range.end as usize;
+            out.extend_from_slice(&self.text[copied..range.start]);
+            copied = range.end;
             if !variables.write(*slot, out) {
-                out.extend_from_slice(&self.text[range.start as usize..range.end as usize]);
+                out.extend_from_slice(&self.text[range.start..range.end]);
             }
         }
         out.extend_from_slice(&self.text[copied..]);

@@ -16,8 +16,8 @@ pub enum Variable {
     Undefined,
     /// Set by an expression.
     Value(Value),
-    /// Text from `-D`, `\gset` or `\aset`: it is put into SQL as it came and gets a type only when
-    /// an expression asks for one.
+    /// Text from `-D`, `\gset` or `\aset` other than a plain integer: it is put into SQL as it
+    /// came and gets a type only when an expression asks for one.
     Text(Arc<[u8]>),
 }
 
@@ -57,9 +57,14 @@ impl Variables {
         *self.place(slot) = Variable::Value(value);
     }
 
-    /// Give `slot` a text whose type is found when it is needed.
+    /// Give `slot` a text whose type is found when it is needed. An integer in its plain form is
+    /// kept as the number, which is the same to every reader and needs no allocation.
     pub fn set_text(&mut self, slot: Slot, text: impl AsRef<[u8]>) {
-        *self.place(slot) = Variable::Text(text.as_ref().into());
+        let text = text.as_ref();
+        *self.place(slot) = match plain_integer(text) {
+            Some(number) => Variable::Value(Value::Int(number)),
+            None => Variable::Text(text.into()),
+        };
     }
 
     /// Append the variable's text as SQL or as a parameter (a NULL value is the text `NULL`).
@@ -106,6 +111,15 @@ fn typed(text: &[u8]) -> Option<Value> {
     }
 }
 
+/// The integer that is printed as `text`, if there is one.
+fn plain_integer(text: &[u8]) -> Option<i64> {
+    match text {
+        [b'0'] => Some(0),
+        [b'1'..=b'9', ..] | [b'-', b'1'..=b'9', ..] => std::str::from_utf8(text).ok()?.parse().ok(),
+        _ => None,
+    }
+}
+
 /// `text` without leading white space if the rest is a sign and digits only.
 fn integer_text(text: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(text).ok()?;
@@ -145,6 +159,25 @@ mod tests {
         check("1e3", Some(Value::Double(1000.0)));
         for bad in ["", "o", "12 ", "truee", "abc", "+"] {
             check(bad, None);
+        }
+    }
+
+    #[test]
+    fn plain_integers_are_kept_as_numbers() {
+        let check = |text: &str, expected: bool| {
+            let mut variables = Variables::default();
+            variables.set_text(Slot::SCALE, text);
+            let is_number = matches!(variables.get(Slot::SCALE), Variable::Value(_));
+            assert_eq!(is_number, expected, "{text:?}");
+            let mut out = Vec::new();
+            variables.write(Slot::SCALE, &mut out);
+            assert_eq!(out, text.as_bytes());
+        };
+        for plain in ["0", "7", "-12", "9223372036854775807", "-9223372036854775808"] {
+            check(plain, true);
+        }
+        for other in ["-0", "007", "+7", " 7", "7 ", "9223372036854775808", "1.0", "", "-"] {
+            check(other, false);
         }
     }
 
