@@ -1,0 +1,36 @@
+//! Any bytes as what a server sent: frames stay inside them, and whatever parses can be read.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wire::trace::{self, Detail, Origin};
+use wire::{Message, frame};
+
+fuzz_target!(|input: &[u8]| {
+    let mut rest = input;
+    while let Ok(Some(frame)) = frame::next(rest) {
+        assert_eq!(frame::announced_bytes(rest), Ok(Some(frame.total_bytes())));
+        rest = &rest[frame.total_bytes()..];
+        if let Ok(message) = Message::parse(frame) {
+            read(message);
+        }
+    }
+    trace::dump(Origin::Backend, input, Detail::Full);
+    trace::dump(Origin::Frontend, input, Detail::Stable);
+    trace::start(input);
+});
+
+fn read(message: Message<'_>) {
+    match message {
+        Message::DataRow(row) => assert_eq!(row.columns().count(), row.columns().len()),
+        Message::RowDescription(row) => assert_eq!(row.names().count(), row.fields().len()),
+        Message::ErrorResponse(error) | Message::NoticeResponse(error) => {
+            assert!(error.to_owned().to_string().contains(&*error.message()));
+        }
+        Message::CommandComplete(complete) => {
+            complete.rows();
+        }
+        Message::BackendKeyData(data) => assert_eq!(data.to_owned().key.as_bytes(), data.key),
+        _ => {}
+    }
+}

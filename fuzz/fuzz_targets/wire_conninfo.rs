@@ -1,0 +1,45 @@
+//! Any text as a conninfo, an environment, a service file and a password file: what it comes to
+//! reads the same in another process, and shows no password.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wire::conninfo::{Conninfo, FileKind, Given, Sources};
+
+const VARIABLES: [&str; 8] =
+    ["PGHOST", "PGPORT", "PGUSER", "PGSERVICE", "PGSSLMODE", "PGREQUIREAUTH", "PGTZ", "PGHOSTADDR"];
+
+fuzz_target!(|text: &str| {
+    let mut parts = text.split('\u{1}');
+    let dbname = parts.next().map(str::to_owned);
+    let services = parts.next().unwrap_or_default();
+    let passwords = parts.next().unwrap_or_default();
+    let values: Vec<&str> = parts.collect();
+    let sources = Sources {
+        environment: &|name| {
+            let at = VARIABLES.iter().position(|variable| *variable == name)?;
+            values.get(at).map(|value| (*value).to_owned())
+        },
+        read: &|kind, _| {
+            Some(match kind {
+                FileKind::Service => services.to_owned(),
+                FileKind::Passwords => passwords.to_owned(),
+            })
+        },
+        os_user: Some("os"),
+        home: Some("/home/os"),
+        socket_directories: &[],
+    };
+    let given = Given { dbname, ..Given::default() };
+    match Conninfo::resolve(&given, &sources) {
+        Ok(conninfo) => {
+            let copy = Conninfo::from_keyword_string(&conninfo.to_keyword_string());
+            assert_eq!(copy.as_ref(), Ok(&conninfo));
+            assert!(!conninfo.hosts.is_empty());
+            conninfo.redacted();
+            conninfo.hosts.iter().for_each(|host| drop(conninfo.login(host)));
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+    let _ = Conninfo::from_keyword_string(text);
+});
