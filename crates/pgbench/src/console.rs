@@ -85,10 +85,10 @@ impl<'a> Console<'a> {
         self.narrate(format_args!("pgbench: {text}"));
     }
 
-    /// `pgbench: debug: …`, with `--debug` only.
+    /// A debug message: `pgbench: …`, with `--debug` only.
     pub fn debug(&mut self, text: impl Display) {
         if self.debug {
-            self.narrate(format_args!("pgbench: debug: {text}"));
+            self.narrate(format_args!("pgbench: {text}"));
         }
     }
 

@@ -1,12 +1,23 @@
 //! `pgrig bench`: pgbench's options, initialisation, logs and words over the load engine.
+//!
+//! Whatever calls pgbench and reads its output can call [`bench`] instead: options, messages, the
+//! final block and exit codes are those of pgbench 18. What is ours comes on top, in options that
+//! pgbench does not have and in lines that begin with `pgrig: `.
+//!
+//! Reading order: [`bench`] does what a command line asks for, [`options`] reads it, [`words`] is
+//! the final block. Nothing here prints: all output goes through a [`Console`].
 
-mod builtin;
+mod bench;
 mod complaint;
 mod console;
 mod getopt;
+mod initialise;
 mod number;
 pub mod options;
+mod run;
+mod server;
 pub mod words;
 
+pub use bench::bench;
 pub use complaint::Complaint;
 pub use console::Console;

@@ -39,24 +39,8 @@ pub(crate) fn prefix_float(text: &str) -> f64 {
         .unwrap_or(0.0)
 }
 
-/// An unsigned number of 64 bits as `scanf("%u")` takes it: space before it, a sign (a negative
-/// number wraps), nothing after it.
-pub(crate) fn seed(text: &str) -> Option<u64> {
-    let text = text.trim_start_matches(is_space);
-    let (negative, digits) = match text.as_bytes().first()? {
-        b'-' => (true, &text[1..]),
-        b'+' => (false, &text[1..]),
-        _ => (false, text),
-    };
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let value = digits.parse::<u64>().unwrap_or(u64::MAX);
-    Some(if negative { value.wrapping_neg() } else { value })
-}
-
 /// `strtol`: the number, which stays at the ends of 64 bits, and what follows it.
-pub(crate) fn leading_int(text: &str) -> (i64, &str) {
+fn leading_int(text: &str) -> (i64, &str) {
     let trimmed = text.trim_start_matches(is_space);
     let (negative, digits) = match trimmed.as_bytes().first() {
         Some(b'-') => (true, &trimmed[1..]),
@@ -119,18 +103,5 @@ mod tests {
         int("-3", -3);
         int("abc", 0);
         int("99999999999", i32::MAX);
-    }
-
-    #[test]
-    fn seeds_are_unsigned() {
-        let check = |text: &str, expected: Option<u64>| assert_eq!(seed(text), expected, "{text}");
-        check("5432", Some(5432));
-        check("18446744073709551615", Some(u64::MAX));
-        check("-1", Some(u64::MAX));
-        check("", None);
-        check("+", None);
-        check("5x", None);
-        check("0x10", None);
-        check("bad", None);
     }
 }

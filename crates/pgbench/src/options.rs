@@ -10,8 +10,8 @@ mod help;
 mod table;
 
 use load::{OnError, Pace, Protocol, Syntax, WarmUp};
+use script::{Builtin, RandomSeed};
 
-use crate::builtin::Builtin;
 use crate::complaint::Complaint;
 
 pub use help::help;
@@ -43,6 +43,8 @@ pub struct Invocation<'a> {
     pub arguments: &'a [String],
     /// The value of an environment variable.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
+    /// Asks the user for a password with this prompt; none where there is nobody to ask.
+    pub ask_password: &'a dyn Fn(&str) -> Option<String>,
 }
 
 /// Which server, as far as the command line says it.
@@ -176,7 +178,7 @@ pub struct RunOptions {
     /// `--exit-on-abort`
     pub exit_on_abort: bool,
     /// `--random-seed`; none for one from the clock.
-    pub seed: Option<Seed>,
+    pub seed: Option<RandomSeed>,
     /// What pgbench does not have.
     pub ours: OurOptions,
 }
@@ -232,17 +234,6 @@ pub struct LogOptions {
     pub sampling_rate: f64,
     /// `--aggregate-interval`
     pub aggregate_s: Option<u32>,
-}
-
-/// The random seed that the user gave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seed {
-    /// `time`
-    Time,
-    /// `rand`
-    Strong,
-    /// A number.
-    Given(u64),
 }
 
 /// What pgbench does not have.

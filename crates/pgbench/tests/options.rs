@@ -4,14 +4,19 @@ use std::process::Command;
 
 use load::{Pace, Protocol, WarmUp};
 use pgbench::options::{
-    Invocation, Length, LoadProgress, PartitionMethod, Partitions, Persistence, Request, Seed,
-    Vacuum,
+    Invocation, Length, LoadProgress, PartitionMethod, Partitions, Persistence, Request, Vacuum,
 };
+use script::RandomSeed;
 
 fn read_as(program: &str, line: &[&str]) -> Result<Request, String> {
     let arguments: Vec<String> = line.iter().map(|&word| word.to_owned()).collect();
-    let invocation =
-        Invocation { program, command: "pgbench", arguments: &arguments, environment: &|_| None };
+    let invocation = Invocation {
+        program,
+        command: "pgbench",
+        arguments: &arguments,
+        environment: &|_| None,
+        ask_password: &|_| None,
+    };
     Request::read(&invocation).map_err(|complaint| complaint.to_string())
 }
 
@@ -78,7 +83,7 @@ fn options_are_taken_in_every_spelling() {
     assert_eq!(options.pace, Pace::Poisson(100.5));
     assert_eq!((options.latency_limit_us, options.progress_s), (Some(2500), Some(3)));
     assert_eq!((options.on_error.tries_max, options.on_error.go_on), (0, true));
-    assert_eq!(options.seed, Some(Seed::Given(7)));
+    assert_eq!(options.seed, Some(RandomSeed::Given(7)));
     assert!(options.per_command && options.connect_each && options.failures_detailed);
     assert!(options.verbose_errors && options.exit_on_abort && options.debug);
 }
@@ -274,14 +279,15 @@ fn the_seed_comes_from_the_environment_too() {
             command: "pgbench",
             arguments: &arguments,
             environment: &environment,
+            ask_password: &|_| None,
         })
     };
     let seed = |request| match request {
         Ok(Request::Run(options)) => options.seed,
         other => panic!("{other:?}"),
     };
-    assert_eq!(seed(read("5", &[])), Some(Seed::Given(5)));
-    assert_eq!(seed(read("5", &["--random-seed=rand"])), Some(Seed::Strong));
+    assert_eq!(seed(read("5", &[])), Some(RandomSeed::Given(5)));
+    assert_eq!(seed(read("5", &["--random-seed=rand"])), Some(RandomSeed::Strong));
     assert_eq!(
         read("x", &[]).expect_err("no seed").to_string(),
         "pgbench: error: unrecognized random seed option \"x\"\n\

@@ -14,6 +14,7 @@ fn options(line: &str) -> RunOptions {
         command: "pgbench",
         arguments: &arguments,
         environment: &|_| None,
+        ask_password: &|_| None,
     });
     match request {
         Ok(Request::Run(options)) => *options,

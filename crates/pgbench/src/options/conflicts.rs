@@ -1,21 +1,22 @@
 //! Which options go together, checked in pgbench's order, and the defaults of the others.
 
 use load::{OnError, Pace, Protocol, Syntax};
+use script::{Builtin, Names};
 
 use super::given::{Arrivals, Given};
 use super::{
     InitialiseOptions, Length, LoadProgress, LogOptions, Origin, OurOptions, PartitionMethod,
     Partitions, Persistence, Request, RunOptions, Script, Vacuum,
 };
-use crate::builtin;
 use crate::complaint::Complaint;
 
 /// The mode that was asked for, if its options go together.
 pub(super) fn settle(mut given: Given) -> Result<Request, Complaint> {
+    if !given.initialise && given.scripts.is_empty() {
+        given.scripts.push(default_script());
+    }
+    check_scripts(&given)?;
     if !given.initialise {
-        if given.scripts.is_empty() {
-            given.scripts.push(default_script());
-        }
         if given.scripts.iter().all(|script| script.weight == 0) {
             return refuse("total script weight must not be zero");
         }
@@ -35,13 +36,39 @@ fn refuse<T>(text: &str) -> Result<T, Complaint> {
 }
 
 fn default_script() -> Script {
-    let builtin = &builtin::BUILTINS[0];
+    let builtin = &Builtin::ALL[0];
     Script {
         name: builtin.description.to_owned(),
         text: builtin.text.to_owned(),
         weight: 1,
         origin: Origin::Builtin,
     }
+}
+
+/// Finds mistakes in scripts now, where pgbench finds them, and not when the first client runs.
+fn check_scripts(given: &Given) -> Result<(), Complaint> {
+    let syntax = match given.syntax {
+        Some(Syntax::NineX) => script::Syntax::NineX,
+        _ => script::Syntax::Current,
+    };
+    let protocol = match given.protocol.unwrap_or(Protocol::Simple) {
+        Protocol::Simple => script::Protocol::Simple,
+        Protocol::Extended => script::Protocol::Extended,
+        Protocol::Prepared => script::Protocol::Prepared,
+    };
+    let mut names = Names::new();
+    for Script { name, text, .. } in &given.scripts {
+        let script = script::Script::parse(name, text.as_bytes(), syntax, &mut names);
+        let script = script.map_err(|error| {
+            let complaint = Complaint::error(&error);
+            match &error.hint {
+                Some(hint) => complaint.with_our_hint(hint),
+                None => complaint,
+            }
+        })?;
+        script.check(protocol).map_err(Complaint::error)?;
+    }
+    Ok(())
 }
 
 fn initialise(given: Given) -> Result<InitialiseOptions, Complaint> {

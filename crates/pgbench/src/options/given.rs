@@ -4,16 +4,15 @@ use std::io::Read;
 use std::path::Path;
 
 use load::{Protocol, Syntax, WarmUp};
+use script::{Builtin, Define, RandomSeed, RandomSeedError, Weighted};
 
 use super::table::{Id, Mode, OURS, PGBENCH};
 use super::{
-    Invocation, LoadProgress, Origin, PartitionMethod, Persistence, Request, Script, Seed,
-    ServerOptions,
+    Invocation, LoadProgress, Origin, PartitionMethod, Persistence, Request, Script, ServerOptions,
 };
-use crate::builtin::{self, Builtin};
 use crate::complaint::{Complaint, system_error};
 use crate::getopt::{self, Found};
-use crate::number::{bounded_int, leading_int, prefix_float, prefix_int, seed};
+use crate::number::{bounded_int, prefix_float, prefix_int};
 
 /// pgbench's limit.
 const SCRIPTS_MAX: usize = 128;
@@ -72,7 +71,7 @@ pub(super) struct Given {
     pub(super) continue_on_error: bool,
     pub(super) verbose_errors: bool,
     pub(super) exit_on_abort: bool,
-    pub(super) seed: Option<Seed>,
+    pub(super) seed: Option<RandomSeed>,
     pub(super) arrivals: Option<Arrivals>,
     pub(super) warm_up: Option<WarmUp>,
     pub(super) connect_rate: Option<f64>,
@@ -142,7 +141,7 @@ impl Given {
         match id {
             Id::Help => return Ok(Some(Request::Help)),
             Id::Version => return Ok(Some(Request::Version)),
-            Id::ShowScript => return builtin::find(value).map(Request::ShowScript).map(Some),
+            Id::ShowScript => return builtin(value).map(Request::ShowScript).map(Some),
             Id::Builtin if value == "list" => return Ok(Some(Request::ListScripts)),
             Id::Debug => self.debug = true,
             Id::Host => self.server.host = Some(value.to_owned()),
@@ -180,11 +179,11 @@ impl Given {
     fn take_benchmarking(&mut self, id: Id, value: &str) -> Result<(), Complaint> {
         match id {
             Id::Builtin => {
-                let (name, weight) = weighted(value)?;
-                self.add_builtin(builtin::find(name)?, weight)?;
+                let Weighted { name, weight } = weighted(value)?;
+                self.add_builtin(builtin(&name)?, weight)?;
             }
-            Id::SkipSomeUpdates => self.add_builtin(builtin::find("simple-update")?, 1)?,
-            Id::SelectOnly => self.add_builtin(builtin::find("select-only")?, 1)?,
+            Id::SkipSomeUpdates => self.add_builtin(builtin("simple-update")?, 1)?,
+            Id::SelectOnly => self.add_builtin(builtin("select-only")?, 1)?,
             Id::File => self.add_file(value)?,
             Id::Client => self.clients = Some(positive(value, "-c/--clients")?),
             Id::Jobs => self.lanes = Some(positive(value, "-j/--jobs")?),
@@ -244,9 +243,9 @@ impl Given {
     }
 
     fn add_file(&mut self, value: &str) -> Result<(), Complaint> {
-        let (name, weight) = weighted(value)?;
-        let text = script_text(name)?;
-        self.add_script(Script { name: name.to_owned(), text, weight, origin: Origin::File })
+        let Weighted { name, weight } = weighted(value)?;
+        let text = script_text(&name)?;
+        self.add_script(Script { name, text, weight, origin: Origin::File })
     }
 
     fn add_script(&mut self, script: Script) -> Result<(), Complaint> {
@@ -283,25 +282,16 @@ fn script_text(name: &str) -> Result<String, Complaint> {
 }
 
 /// `NAME[@W]`
-fn weighted(value: &str) -> Result<(&str, u32), Complaint> {
-    let Some(at) = value.rfind('@') else {
-        return Ok((value, 1));
-    };
-    let (name, digits) = (&value[..at], &value[at + 1..]);
-    let (weight, rest) = leading_int(digits);
-    if digits.is_empty() || !rest.is_empty() || (weight == i64::MAX && digits.len() > 19) {
-        let specification = &value[at..];
-        return Err(Complaint::error(format_args!(
-            "invalid weight specification: {specification}"
-        )));
-    }
-    match i32::try_from(weight) {
-        Ok(weight) if weight >= 0 => Ok((name, weight as u32)),
-        _ => Err(Complaint::error(format_args!(
-            "weight specification out of range (0 .. {}): {weight}",
-            i32::MAX
-        ))),
-    }
+fn weighted(value: &str) -> Result<Weighted, Complaint> {
+    Weighted::parse(value).map_err(Complaint::error)
+}
+
+/// The built-in script whose name begins so; else the complaint lists them all.
+fn builtin(name: &str) -> Result<&'static Builtin, Complaint> {
+    Builtin::find(name).map_err(|error| {
+        let list = Builtin::list();
+        Complaint::error(error).with_bare(list.strip_suffix('\n').unwrap_or(&list))
+    })
 }
 
 fn positive(value: &str, option: &str) -> Result<u32, Complaint> {
@@ -341,29 +331,23 @@ fn protocol(value: &str) -> Result<Protocol, Complaint> {
 }
 
 fn definition(value: &str) -> Result<(String, String), Complaint> {
-    let (name, text) = match value.split_once('=') {
-        Some((name, text)) if !name.is_empty() && !text.is_empty() => (name, text),
-        _ => return Err(invalid("variable definition", value)),
-    };
-    let first = |c: char| c.is_ascii_alphabetic() || c == '_' || !c.is_ascii();
-    let later = |c: char| first(c) || c.is_ascii_digit();
-    let is_name = name.starts_with(first) && name.chars().all(later);
-    if !is_name {
-        return Err(Complaint::error(format_args!("option: invalid variable name: \"{name}\"")));
+    let define = Define::parse(value).map_err(Complaint::error)?;
+    if define.value.is_empty() {
+        return Err(invalid("variable definition", value));
     }
-    Ok((name.to_owned(), text.to_owned()))
+    Ok((define.name, define.value))
 }
 
-fn seed_option(value: &str, origin: &str) -> Result<Seed, Complaint> {
-    match value {
-        "time" => Ok(Seed::Time),
-        "rand" => Ok(Seed::Strong),
-        _ => seed(value).map(Seed::Given).ok_or_else(|| {
-            Complaint::error(format_args!("unrecognized random seed option \"{value}\""))
-                .with_detail("Expecting an unsigned integer, \"time\" or \"rand\".")
-                .with_error(format_args!("error while setting random seed from {origin}"))
-        }),
-    }
+fn seed_option(value: &str, origin: &str) -> Result<RandomSeed, Complaint> {
+    let seed = match value {
+        "" => Err(RandomSeedError(String::new())),
+        _ => RandomSeed::parse(value),
+    };
+    seed.map_err(|error| {
+        Complaint::error(&error)
+            .with_detail(RandomSeedError::DETAIL)
+            .with_error(format_args!("error while setting random seed from {origin}"))
+    })
 }
 
 fn steps(value: &str) -> Result<String, Complaint> {

@@ -1,0 +1,66 @@
+//! One command line, from arguments to exit code.
+
+use load::{Control, Urgency};
+use script::Builtin;
+
+use crate::complaint::Complaint;
+use crate::console::Console;
+use crate::initialise::initialise;
+use crate::options::{InitialiseOptions, Invocation, Request, help};
+use crate::run::{PGBENCH_VERSION, run};
+use crate::server::Server;
+
+/// pgbench's exit code for what could not begin.
+const COULD_NOT_BEGIN: u8 = 1;
+
+/// Does what a command line asks for. `control` ends it early: the first interruption of a run
+/// reports what there is, that of an initialisation cancels the statement under way.
+///
+/// Exit codes are pgbench's: 0 done, 1 could not begin, 2 ran but is incomplete; and 130
+/// interrupted.
+pub fn bench(invocation: &Invocation<'_>, control: &Control, console: &mut Console<'_>) -> u8 {
+    let done = Request::read(invocation)
+        .and_then(|request| execute(&request, invocation, control, console));
+    done.unwrap_or_else(|complaint| {
+        complaint.show(console);
+        COULD_NOT_BEGIN
+    })
+}
+
+fn execute(
+    request: &Request,
+    invocation: &Invocation<'_>,
+    control: &Control,
+    console: &mut Console<'_>,
+) -> Result<u8, Complaint> {
+    match request {
+        Request::Help => console.text(&help(invocation.command)),
+        Request::Version => console.line(format_args!(
+            "pgbench (PostgreSQL) {PGBENCH_VERSION} (pgrig {})",
+            env!("CARGO_PKG_VERSION")
+        )),
+        Request::ListScripts => console.narrate_part(&Builtin::list()),
+        Request::ShowScript(builtin) => console.narrate_part(&builtin.show()),
+        Request::Initialise(options) => fill(options, invocation, control, console)?,
+        Request::Run(options) => {
+            if options.debug {
+                console.show_debug();
+            }
+            return run(options, invocation, control, console);
+        }
+    }
+    Ok(0)
+}
+
+fn fill(
+    options: &InitialiseOptions,
+    invocation: &Invocation<'_>,
+    control: &Control,
+    console: &mut Console<'_>,
+) -> Result<(), Complaint> {
+    let (mut server, _) = Server::open(&options.server, invocation).map_err(|complaint| {
+        complaint.with_error("could not create connection for initialization")
+    })?;
+    let interrupted = || control.urgency() != Urgency::None;
+    initialise(options, &mut server, &interrupted, console)
+}

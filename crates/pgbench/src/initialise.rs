@@ -1,0 +1,91 @@
+//! `-i`: pgbench's tables, created and filled step by step.
+//!
+//! The definitions and every row are pgbench's own, since published results depend on them. Only
+//! the way rows are sent differs: many to a message, from one buffer.
+
+mod generate;
+mod rows;
+mod tables;
+
+use std::time::Instant;
+
+use crate::complaint::Complaint;
+use crate::console::Console;
+use crate::options::InitialiseOptions;
+use crate::server::Server;
+
+/// Runs all steps and says what each took.
+///
+/// # Errors
+/// In pgbench's words when a statement fails, and when somebody interrupts.
+pub(crate) fn initialise(
+    options: &InitialiseOptions,
+    server: &mut Server,
+    interrupted: &(dyn Fn() -> bool + Sync),
+    console: &mut Console<'_>,
+) -> Result<(), Complaint> {
+    server.cancel_when(interrupted, |server| {
+        let mut told = Vec::new();
+        let mut total_s = 0.0;
+        for step in options.steps.chars() {
+            let began = Instant::now();
+            let name = run_step(step, options, server, console);
+            server.take_notices().iter().for_each(|notice| console.narrate(notice));
+            let Some(name) = name? else {
+                continue;
+            };
+            let seconds = began.elapsed().as_secs_f64();
+            total_s += seconds;
+            told.push(format!("{name} {seconds:.2} s"));
+        }
+        console.narrate(format_args!("done in {total_s:.2} s ({}).", told.join(", ")));
+        Ok(())
+    })
+}
+
+/// One step; its name in the last line, none for the space that `-n` leaves behind.
+fn run_step(
+    step: char,
+    options: &InitialiseOptions,
+    server: &mut Server,
+    console: &mut Console<'_>,
+) -> Result<Option<&'static str>, Complaint> {
+    let name = match step {
+        'd' => {
+            console.narrate("dropping old tables...");
+            server.execute(tables::DROP)?;
+            "drop tables"
+        }
+        't' => {
+            tables::create(options, server, console)?;
+            "create tables"
+        }
+        'g' => {
+            console.narrate("generating data (client-side)...");
+            generate::on_client(options, server, console)?;
+            "client-side generate"
+        }
+        'G' => {
+            console.narrate("generating data (server-side)...");
+            generate::on_server(options, server)?;
+            "server-side generate"
+        }
+        'v' => {
+            console.narrate("vacuuming...");
+            tables::vacuum(server)?;
+            "vacuum"
+        }
+        'p' => {
+            console.narrate("creating primary keys...");
+            tables::primary_keys(options, server)?;
+            "primary keys"
+        }
+        'f' => {
+            console.narrate("creating foreign keys...");
+            tables::foreign_keys(server)?;
+            "foreign keys"
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(name))
+}

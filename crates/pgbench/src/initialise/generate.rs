@@ -1,0 +1,148 @@
+//! Filling pgbench's tables, from the client by COPY or on the server.
+
+use std::io::Write;
+use std::time::Instant;
+
+use crate::complaint::Complaint;
+use crate::console::Console;
+use crate::options::{InitialiseOptions, LoadProgress};
+use crate::server::{Server, query_failed};
+
+use super::rows::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, Rows, TELLERS_PER_SCALE};
+use super::tables::TRUNCATE;
+
+/// Rows between two looks at the clock, and in one message to the server: about 64 KiB, which
+/// keeps both sides busy.
+const ROWS_AT_ONCE: u64 = 4_000;
+
+/// pgbench says where it is every so many rows.
+const ROWS_PER_REPORT: u64 = 100_000;
+
+/// With `-q`, every so many seconds.
+const SECONDS_PER_REPORT: f64 = 5.0;
+
+/// Generates the rows here and sends them by COPY.
+pub(super) fn on_client(
+    options: &InitialiseOptions,
+    server: &mut Server,
+    console: &mut Console<'_>,
+) -> Result<(), Complaint> {
+    // One transaction, in which the tables are emptied: COPY then writes no WAL where wal_level
+    // allows it, and may freeze the rows. Branches come first because foreign keys may exist.
+    server.execute("begin")?;
+    server.execute(TRUNCATE)?;
+    let scale = u64::from(options.scale);
+    for (table, rows, count) in [
+        ("pgbench_branches", Rows::branches(), BRANCHES_PER_SCALE * scale),
+        ("pgbench_tellers", Rows::tellers(), TELLERS_PER_SCALE * scale),
+        ("pgbench_accounts", Rows::accounts(), ACCOUNTS_PER_SCALE * scale),
+    ] {
+        let progress = Progress::new(table, count, options.progress);
+        copy(server, table, rows, count, progress, console)?;
+    }
+    server.execute("commit")
+}
+
+/// Has the server generate the rows.
+pub(super) fn on_server(options: &InitialiseOptions, server: &mut Server) -> Result<(), Complaint> {
+    let scale = u64::from(options.scale);
+    let (tellers, accounts) = (TELLERS_PER_SCALE * scale, ACCOUNTS_PER_SCALE * scale);
+    server.execute("begin")?;
+    server.execute(TRUNCATE)?;
+    server.execute(&format!(
+        "insert into pgbench_branches(bid,bbalance) select bid, 0 from generate_series(1, {}) as \
+         bid",
+        BRANCHES_PER_SCALE * scale
+    ))?;
+    server.execute(&format!(
+        "insert into pgbench_tellers(tid,bid,tbalance) select tid, (tid - 1) / \
+         {TELLERS_PER_SCALE} + 1, 0 from generate_series(1, {tellers}) as tid"
+    ))?;
+    server.execute(&format!(
+        "insert into pgbench_accounts(aid,bid,abalance,filler) select aid, (aid - 1) / \
+         {ACCOUNTS_PER_SCALE} + 1, 0, '' from generate_series(1, {accounts}) as aid"
+    ))?;
+    server.execute("commit")
+}
+
+fn copy(
+    server: &mut Server,
+    table: &str,
+    mut rows: Rows,
+    count: u64,
+    mut progress: Progress<'_>,
+    console: &mut Console<'_>,
+) -> Result<(), Complaint> {
+    // FREEZE saves the vacuum afterwards from writing every page again. It is for ordinary
+    // tables only, and the visibility map is set by it since version 14.
+    let freeze = server.version_num() >= 140_000 && server.is_ordinary_table(table)?;
+    let options = if freeze { " with (freeze on)" } else { "" };
+    let sql = format!("copy {table} from stdin{options}");
+    let mut copy = server.copy_in(&sql)?;
+    let mut buffer = Vec::with_capacity(128 * 1024);
+    let mut sent = 0;
+    while sent < count {
+        // Never beyond a report, so that it names the same row as pgbench's.
+        let before_report = ROWS_PER_REPORT - sent % ROWS_PER_REPORT;
+        let part = ROWS_AT_ONCE.min(count - sent).min(before_report);
+        buffer.clear();
+        rows.append(part, &mut buffer);
+        if copy.write_all(&buffer).is_err() {
+            // The server has ended the COPY; finishing it says why.
+            break;
+        }
+        sent += part;
+        progress.report(sent, console);
+    }
+    progress.end(console);
+    copy.finish().map(drop).map_err(|error| query_failed(&error, &sql))
+}
+
+/// pgbench's lines about one table.
+struct Progress<'a> {
+    table: &'a str,
+    total: u64,
+    began: Instant,
+    pace: LoadProgress,
+    reports_due: u64,
+}
+
+impl<'a> Progress<'a> {
+    fn new(table: &'a str, total: u64, pace: LoadProgress) -> Self {
+        Progress { table, total, began: Instant::now(), pace, reports_due: 1 }
+    }
+
+    fn report(&mut self, done: u64, console: &mut Console<'_>) {
+        let elapsed_s = self.began.elapsed().as_secs_f64();
+        let due = match self.pace {
+            LoadProgress::Rows => done.is_multiple_of(ROWS_PER_REPORT),
+            LoadProgress::Seconds => {
+                // pgbench looks at the clock every 100 rows.
+                let looks = done.is_multiple_of(100);
+                let late = elapsed_s >= self.reports_due as f64 * SECONDS_PER_REPORT;
+                looks && (late || done == self.total)
+            }
+        };
+        if !due {
+            return;
+        }
+        self.reports_due = (elapsed_s / SECONDS_PER_REPORT) as u64 + 1;
+        let remaining_s = (self.total - done) as f64 * elapsed_s / done as f64;
+        let text = format!(
+            "{done} of {} tuples ({}%) of {} done (elapsed {elapsed_s:.2} s, remaining \
+             {remaining_s:.2} s)",
+            self.total,
+            done * 100 / self.total,
+            self.table
+        );
+        if console.err_is_terminal {
+            console.live(&text);
+        } else {
+            console.narrate(text);
+        }
+    }
+
+    fn end(&self, console: &mut Console<'_>) {
+        console.wipe();
+    }
+}

@@ -1,0 +1,141 @@
+//! The definitions of pgbench's tables, keys and partitions.
+
+use crate::complaint::Complaint;
+use crate::console::Console;
+use crate::options::{InitialiseOptions, PartitionMethod, Partitions, Persistence};
+use crate::server::Server;
+
+use super::rows::ACCOUNTS_PER_SCALE;
+
+/// Scales from here on have more accounts than a 32-bit number tells apart.
+const SCALE_OF_BIGINT: u32 = 20_000;
+
+/// All in one statement, so that foreign keys do not matter.
+pub(super) const DROP: &str = "drop table if exists pgbench_accounts, pgbench_branches, \
+                               pgbench_history, pgbench_tellers";
+
+/// All in one statement, so that foreign keys do not matter.
+pub(super) const TRUNCATE: &str =
+    "truncate table pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers";
+
+/// Creates the four tables, and the partitions of accounts.
+pub(super) fn create(
+    options: &InitialiseOptions,
+    server: &mut Server,
+    console: &mut Console<'_>,
+) -> Result<(), Complaint> {
+    console.narrate("creating tables...");
+    definitions(options).iter().try_for_each(|sql| server.execute(sql))?;
+    if let Some(partitions) = options.partitions {
+        console.narrate(format_args!("creating {} partitions...", partitions.count));
+        for number in 1..=partitions.count {
+            server.execute(&partition(options, partitions, number))?;
+        }
+    }
+    Ok(())
+}
+
+/// Vacuums and analyses every table.
+pub(super) fn vacuum(server: &mut Server) -> Result<(), Complaint> {
+    ["branches", "tellers", "accounts", "history"]
+        .iter()
+        .try_for_each(|table| server.execute(&format!("vacuum analyze pgbench_{table}")))
+}
+
+/// Adds the primary keys.
+pub(super) fn primary_keys(
+    options: &InitialiseOptions,
+    server: &mut Server,
+) -> Result<(), Complaint> {
+    let place = match &options.index_tablespace {
+        Some(name) => format!(" using index tablespace {}", quoted(name)),
+        None => String::new(),
+    };
+    for (table, column) in [("branches", "bid"), ("tellers", "tid"), ("accounts", "aid")] {
+        server
+            .execute(&format!("alter table pgbench_{table} add primary key ({column}){place}"))?;
+    }
+    Ok(())
+}
+
+/// Adds the foreign keys.
+pub(super) fn foreign_keys(server: &mut Server) -> Result<(), Complaint> {
+    for (table, column, referenced) in [
+        ("tellers", "bid", "branches"),
+        ("accounts", "bid", "branches"),
+        ("history", "bid", "branches"),
+        ("history", "tid", "tellers"),
+        ("history", "aid", "accounts"),
+    ] {
+        server.execute(&format!(
+            "alter table pgbench_{table} add constraint pgbench_{table}_{column}_fkey \
+             foreign key ({column}) references pgbench_{referenced}"
+        ))?;
+    }
+    Ok(())
+}
+
+fn definitions(options: &InitialiseOptions) -> [String; 4] {
+    let aid = if options.scale >= SCALE_OF_BIGINT { "bigint" } else { "   int" };
+    // A partitioned table has no storage of its own to be unlogged or filled.
+    let unlogged = match (options.persistence, options.partitions) {
+        (Persistence::Unlogged, None) => " unlogged",
+        _ => "",
+    };
+    let filled = format!(" with (fillfactor={})", options.fillfactor);
+    let accounts = match options.partitions {
+        Some(Partitions { method, .. }) => format!(" partition by {} (aid)", method.name()),
+        None => filled.clone(),
+    };
+    let place = match &options.tablespace {
+        Some(name) => format!(" tablespace {}", quoted(name)),
+        None => String::new(),
+    };
+    let create = |table: &str, columns: &str, storage: &str| {
+        format!("create{unlogged} table pgbench_{table}({columns}){storage}{place}")
+    };
+    [
+        create(
+            "history",
+            &format!("tid int,bid int,aid {aid},delta int,mtime timestamp,filler char(22)"),
+            "",
+        ),
+        create("tellers", "tid int not null,bid int,tbalance int,filler char(84)", &filled),
+        create(
+            "accounts",
+            &format!("aid {aid} not null,bid int,abalance int,filler char(84)"),
+            &accounts,
+        ),
+        create("branches", "bid int not null,bbalance int,filler char(88)", &filled),
+    ]
+}
+
+/// One partition of accounts. Ranges are open at both ends, so that any aid has a place.
+fn partition(options: &InitialiseOptions, partitions: Partitions, number: u32) -> String {
+    let Partitions { count, method } = partitions;
+    let unlogged = match options.persistence {
+        Persistence::Unlogged => " unlogged",
+        Persistence::Logged => "",
+    };
+    let values = match method {
+        PartitionMethod::Hash => format!("with (modulus {count}, remainder {})", number - 1),
+        PartitionMethod::Range => {
+            let accounts = ACCOUNTS_PER_SCALE * u64::from(options.scale);
+            let size = accounts.div_ceil(u64::from(count));
+            let begin = |number: u32| (u64::from(number) * size + 1).to_string();
+            let from = if number == 1 { "minvalue".to_owned() } else { begin(number - 1) };
+            let to = if number == count { "maxvalue".to_owned() } else { begin(number) };
+            format!("from ({from}) to ({to})")
+        }
+    };
+    format!(
+        "create{unlogged} table pgbench_accounts_{number} partition of pgbench_accounts \
+         for values {values} with (fillfactor={})",
+        options.fillfactor
+    )
+}
+
+/// An identifier in quotes.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

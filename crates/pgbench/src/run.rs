@@ -1,0 +1,156 @@
+//! Benchmarking mode, from the first connection to the last line.
+
+mod files;
+mod json;
+mod ours;
+mod plan;
+mod progress;
+mod settle;
+mod tables;
+mod vacuum;
+
+use std::time::Instant;
+
+use load::{Control, End, Event, Level, LoadError, Message, Outcome};
+
+use crate::complaint::Complaint;
+use crate::console::Console;
+use crate::options::{Invocation, Origin, RunOptions};
+use crate::server::Server;
+
+use files::Files;
+use progress::Progress;
+use settle::Results;
+use tables::Tables;
+
+/// pgbench's exit codes, and the shell's for an interruption.
+const DONE: u8 = 0;
+const INCOMPLETE: u8 = 2;
+const INTERRUPTED: u8 = 130;
+
+/// The pgbench whose options and words these are.
+pub(crate) const PGBENCH_VERSION: &str = "18.0";
+
+/// Runs a benchmark. The exit code says whether it is complete.
+///
+/// # Errors
+/// When it could not begin.
+pub(crate) fn run(
+    options: &RunOptions,
+    invocation: &Invocation<'_>,
+    control: &Control,
+    console: &mut Console<'_>,
+) -> Result<u8, Complaint> {
+    let (mut server, conninfo) = Server::open(&options.server, invocation)
+        .map_err(|complaint| complaint.with_error("could not create connection for setup"))?;
+    console.line(version(server.version()));
+    let seed = plan::seed(options, console)?;
+    let tables = look_at_tables(options, invocation, &mut server, &conninfo.dbname, console)?;
+    vacuum::vacuum(options.vacuum, &mut server, console);
+    let server_version = server.version().to_owned();
+    drop(server);
+
+    let files = Files::create(&options.ours)?;
+    let clock = plan::Clock::start();
+    let plan = plan::plan(options, &conninfo, &tables, seed, clock);
+    let outcome = drive(options, &plan, control, clock.origin, console)?;
+    let results = Results { options, tables: &tables, outcome: &outcome };
+    console.text(&results.words().block());
+    console.text(&ours::lines(&results));
+    files.write(&results, &server_version, clock)?;
+    Ok(end(&outcome, console))
+}
+
+/// `pgbench (18.0, pgrig 0.1.0, server 15.4)`
+fn version(server: &str) -> String {
+    let rig = env!("CARGO_PKG_VERSION");
+    if server.split_whitespace().next() == Some(PGBENCH_VERSION) {
+        format!("pgbench ({PGBENCH_VERSION}, pgrig {rig})")
+    } else {
+        format!("pgbench ({PGBENCH_VERSION}, pgrig {rig}, server {server})")
+    }
+}
+
+/// pgbench's own scripts take their scale from pgbench's tables.
+fn look_at_tables(
+    options: &RunOptions,
+    invocation: &Invocation<'_>,
+    server: &mut Server,
+    database: &str,
+    console: &mut Console<'_>,
+) -> Result<Tables, Complaint> {
+    if !options.scripts.iter().any(|script| script.origin == Origin::Builtin) {
+        return Ok(Tables { scale: i64::from(options.scale.unwrap_or(1)), partitions: None });
+    }
+    let tables = tables::look(server, database, invocation.command)?;
+    if options.scale.is_some() {
+        console.warning(format_args!(
+            "scale option ignored, using count from pgbench_branches table ({})",
+            tables.scale
+        ));
+    }
+    Ok(tables)
+}
+
+fn drive(
+    options: &RunOptions,
+    plan: &load::Plan,
+    control: &Control,
+    origin: Instant,
+    console: &mut Console<'_>,
+) -> Result<Outcome, Complaint> {
+    let mut progress = Progress::new(options);
+    let mut observe = |event: Event<'_>| match event {
+        Event::Message(message) => tell(&message, console),
+        event => progress.observe(&event, console),
+    };
+    let outcome = load::run(plan, control, origin, &mut observe);
+    progress.end(console);
+    outcome.map_err(|error| could_not_begin(&error))
+}
+
+fn tell(message: &Message, console: &mut Console<'_>) {
+    match message.level {
+        Level::Error => console.error(&message.text),
+        Level::Info => console.info(&message.text),
+        Level::Debug => console.debug(&message.text),
+        Level::Script => console.narrate(&message.text),
+    }
+}
+
+fn could_not_begin(error: &LoadError) -> Complaint {
+    let complaint = Complaint::error(error);
+    match error {
+        LoadError::Connect { connected, clients, hint, .. } => {
+            let who = format!("could not create connection for client {connected}");
+            let count = format!("{connected} of {clients} clients were connected");
+            complaint.with_error(who).with_our_hint(match hint {
+                Some(hint) => format!("{count}; {hint}"),
+                None => count,
+            })
+        }
+        _ => match error.hint() {
+            Some(hint) => complaint.with_our_hint(hint),
+            None => complaint,
+        },
+    }
+}
+
+fn end(outcome: &Outcome, console: &mut Console<'_>) -> u8 {
+    if outcome.messages_dropped > 0 {
+        let dropped = outcome.messages_dropped;
+        console.narrate(format_args!("pgrig: {dropped} more messages were left out"));
+    }
+    let aborted = outcome.workloads.iter().any(|one| one.counts_total.aborted_clients > 0);
+    if outcome.end == End::Aborted || aborted {
+        console.error("Run was aborted; the above results are incomplete.");
+        return INCOMPLETE;
+    }
+    match outcome.end {
+        End::Interrupted => {
+            console.narrate("pgrig: interrupted; the above results are of the time until then");
+            INTERRUPTED
+        }
+        _ => DONE,
+    }
+}

@@ -1,0 +1,105 @@
+//! The files that a run writes beside pgbench's logs: `--hdr`, `--json`, `--html`.
+//!
+//! They are created before the run, so that a wrong path is known before the time is spent.
+
+use std::fs::File;
+use std::io::Write;
+
+use stats::hdr_log::{LogInterval, header};
+
+use crate::complaint::{Complaint, system_error};
+use crate::options::OurOptions;
+
+use super::plan::{Clock, is_open};
+use super::settle::Results;
+use super::{PGBENCH_VERSION, json};
+
+/// The files that were asked for.
+pub(super) struct Files {
+    hdr: Option<Target>,
+    json: Option<Target>,
+}
+
+struct Target {
+    name: String,
+    file: File,
+}
+
+impl Files {
+    /// Creates them.
+    ///
+    /// # Errors
+    /// When one cannot be.
+    pub(super) fn create(ours: &OurOptions) -> Result<Self, Complaint> {
+        let create = |name: &Option<String>| name.as_deref().map(Target::create).transpose();
+        Ok(Files { hdr: create(&ours.hdr)?, json: create(&ours.json)? })
+    }
+
+    /// Fills them.
+    ///
+    /// # Errors
+    /// When one cannot be written: a full disk, say.
+    pub(super) fn write(
+        self,
+        results: &Results<'_>,
+        server: &str,
+        clock: Clock,
+    ) -> Result<(), Complaint> {
+        if let Some(target) = self.hdr {
+            target.write(&hdr(results, server, clock))?;
+        }
+        if let Some(target) = self.json {
+            target.write(&json::document(results, server, clock))?;
+        }
+        Ok(())
+    }
+}
+
+impl Target {
+    fn create(name: &str) -> Result<Self, Complaint> {
+        match File::create(name) {
+            Ok(file) => Ok(Target { name: name.to_owned(), file }),
+            Err(error) => Err(Complaint::error(format_args!(
+                "could not create file \"{name}\": {}",
+                system_error(&error)
+            ))),
+        }
+    }
+
+    fn write(mut self, text: &str) -> Result<(), Complaint> {
+        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_all());
+        written.map_err(|error| {
+            let reason = system_error(&error);
+            Complaint::error(format_args!("could not write file \"{}\": {reason}", self.name))
+                .with_our_hint("the results above are complete; only this file is not")
+        })
+    }
+}
+
+/// One line for each interval from the first transaction on, warm-up included. In open loop there
+/// are two series: from the intended start and, tagged `send`, from the send.
+fn hdr(results: &Results<'_>, server: &str, clock: Clock) -> String {
+    let intervals = &results.outcome.intervals;
+    let began = intervals.first().map(|interval| interval.start).unwrap_or_default();
+    let start_us = clock.unix_us() + began.0 / 1000;
+    let rig = env!("CARGO_PKG_VERSION");
+    let title = format!("pgrig {rig}: pgbench {PGBENCH_VERSION} on server {server}");
+    let seconds = start_us / 1_000_000;
+    let mut text = header(&[&title, "nanoseconds"], start_us as f64 / 1e6, &format!("@{seconds}"));
+    for interval in intervals {
+        let mut line = |tag: Option<&str>, latency: &stats::Latency| {
+            let line = LogInterval {
+                tag: tag.map(str::to_owned),
+                start_s: interval.start.since(began) as f64 / 1e9,
+                length_s: interval.length_ns as f64 / 1e9,
+                latency: latency.clone(),
+            };
+            text.push_str(&line.to_line());
+        };
+        line(None, &interval.latency);
+        if is_open(results.options) {
+            line(Some("send"), &interval.service);
+        }
+    }
+    text
+}

@@ -1,0 +1,222 @@
+//! `--json`: everything that was measured, in one document.
+//!
+//! `format` is `pgrig bench` and `version` 1; a reader may rely on every key of a version, and new
+//! keys may come without a new one. Times are nanoseconds (`…_ns`) since `began_unix_us` unless
+//! their name says otherwise; histograms are HDR's V2 encoding, deflated, in base64.
+//!
+//! | key | what |
+//! |---|---|
+//! | `pgrig`, `pgbench`, `server` | versions |
+//! | `began_unix_us` | moment 0 on the wall clock, microseconds since 1970 |
+//! | `options` | what was asked for |
+//! | `scale`, `partitions` | pgbench's tables |
+//! | `end` | `completed`, `interrupted` or `aborted` |
+//! | `pgbench_way` | pgbench's counting: `transactions`, `seconds`, `tps`, `counts` |
+//! | `window` | the clean window: `open_ns`, `close_ns`, `seconds`, `transactions_per_second`, `counts` |
+//! | `steady` | whether throughput was steady in it, from when on, and how much it was |
+//! | `latency`, `service`, `lag` | from the intended start; from the send; behind schedule |
+//! | `statements` | with `-r`, per command: script, line, text, failures, latency |
+//! | `connecting`, `disconnecting` | count, failures, length, latency |
+//! | `generator` | what the rig cost, and `limit`: why it may have been the limit, or null |
+//! | `intervals` | every interval, warm-up included |
+
+use load::{End, Pace};
+use record::{Counts, Interval, Phase};
+use serde_json::{Value, json};
+use stats::{Latency, SteadyState, Unsteady};
+
+use crate::options::Length;
+use crate::words::protocol_name;
+
+use super::PGBENCH_VERSION;
+use super::ours::limit;
+use super::plan::Clock;
+use super::settle::Results;
+
+/// The document, ending in a newline.
+pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> String {
+    let outcome = results.outcome;
+    let workload = results.workload();
+    let document = json!({
+        "format": "pgrig bench",
+        "version": 1,
+        "pgrig": env!("CARGO_PKG_VERSION"),
+        "pgbench": PGBENCH_VERSION,
+        "server": server,
+        "began_unix_us": clock.unix_us(),
+        "options": options(results),
+        "scale": results.tables.scale,
+        "partitions": results.tables.partitions.map(|partitions| json!({
+            "method": partitions.method.name(),
+            "count": partitions.count,
+        })),
+        "end": match outcome.end {
+            End::Completed => "completed",
+            End::Interrupted => "interrupted",
+            End::Aborted => "aborted",
+        },
+        "pgbench_way": {
+            "transactions": workload.published_way.transactions,
+            "seconds": workload.published_way.seconds,
+            "tps": rate(workload.published_way.transactions, workload.published_way.seconds),
+            "counts": counts(&workload.counts_total),
+        },
+        "window": outcome.window.map(|window| json!({
+            "load_began_ns": window.load_began.0,
+            "open_ns": window.open.0,
+            "close_ns": window.close.0,
+            "seconds": window.seconds(),
+            "transactions_per_second": rate(workload.counts.transactions, window.seconds()),
+            "counts": counts(&workload.counts),
+        })),
+        "steady": steady(results),
+        "unknown": workload.unknown,
+        "longest_wait_ns": workload.longest_wait_ns,
+        "per_client": workload.per_client,
+        "latency": latency(&workload.latency),
+        "service": latency(&workload.service),
+        "lag": latency(&workload.lag),
+        "statements": workload.statements.iter().map(statement).collect::<Value>(),
+        "connecting": phase(&outcome.connecting),
+        "disconnecting": phase(&outcome.disconnecting),
+        "generator": {
+            "processes": outcome.generator.processes,
+            "lanes": outcome.generator.lanes,
+            "cpu_ns": outcome.generator.cpu_ns,
+            "busy_share_max": outcome.generator.busy_share_max,
+            "lag_p99_ns": outcome.generator.lag_p99_ns,
+            "lag_max_ns": outcome.generator.lag_max_ns,
+            "limit": limit(&outcome.generator, &workload.latency),
+        },
+        "intervals": outcome.intervals.iter().map(interval).collect::<Value>(),
+    });
+    format!("{document:#}\n")
+}
+
+fn options(results: &Results<'_>) -> Value {
+    let options = results.options;
+    let (transactions, seconds) = match options.length {
+        Length::Transactions(each) => (Some(each), None),
+        Length::Seconds(seconds) => (None, Some(seconds)),
+    };
+    let (rate, arrivals) = match options.pace {
+        Pace::Closed => (None, None),
+        Pace::Poisson(rate) => (Some(rate), Some("poisson")),
+        Pace::Constant(rate) => (Some(rate), Some("constant")),
+    };
+    json!({
+        "clients": options.clients,
+        "jobs": options.lanes,
+        "generators": options.ours.generators,
+        "protocol": protocol_name(options.protocol),
+        "transactions": transactions,
+        "seconds": seconds,
+        "rate": rate,
+        "arrivals": arrivals,
+        "latency_limit_us": options.latency_limit_us,
+        "connect": options.connect_each,
+        "max_tries": options.on_error.tries_max,
+        "continue_on_error": options.on_error.go_on,
+        "describe": options.ours.describe,
+        "warmup": options.ours.warm_up.is_some(),
+        "interval_ms": options.ours.interval_ms,
+    })
+}
+
+fn counts(counts: &Counts) -> Value {
+    json!({
+        "transactions": counts.transactions,
+        "skipped": counts.skipped,
+        "late": counts.late,
+        "failed": counts.failed(),
+        "serialization_failures": counts.serialization_failures,
+        "deadlock_failures": counts.deadlock_failures,
+        "other_failures": counts.other_failures,
+        "retried": counts.retried,
+        "retries": counts.retries,
+        "reconnects": counts.reconnects,
+        "aborted_clients": counts.aborted_clients,
+        "errors": counts.errors,
+    })
+}
+
+fn latency(latency: &Latency) -> Value {
+    let quantile = |q: f64| latency.quantile_ns(q);
+    json!({
+        "count": latency.count(),
+        "mean_ns": latency.mean_ns(),
+        "stddev_ns": latency.stddev_ns(),
+        "min_ns": latency.min_ns(),
+        "p50_ns": quantile(0.5),
+        "p90_ns": quantile(0.9),
+        "p95_ns": quantile(0.95),
+        "p99_ns": quantile(0.99),
+        "p99_9_ns": quantile(0.999),
+        "max_ns": latency.max_ns(),
+        "histogram": latency.to_base64(),
+    })
+}
+
+fn statement(statement: &record::StatementResult) -> Value {
+    json!({
+        "script": statement.script,
+        "line": statement.line,
+        "text": statement.text,
+        "failures": statement.failures,
+        "latency": latency(&statement.latency),
+    })
+}
+
+fn phase(phase: &Phase) -> Value {
+    json!({
+        "count": phase.count,
+        "failures": phase.failures,
+        "length_ns": phase.length_ns,
+        "latency": latency(&phase.latency),
+        "generator_cpu_ns": phase.generator_cpu_ns,
+    })
+}
+
+fn interval(interval: &Interval) -> Value {
+    json!({
+        "start_ns": interval.start.0,
+        "length_ns": interval.length_ns,
+        "counts": counts(&interval.counts),
+        "latency": latency(&interval.latency),
+        "service": latency(&interval.service),
+        "lag": latency(&interval.lag),
+        "backlog": interval.backlog,
+    })
+}
+
+fn steady(results: &Results<'_>) -> Value {
+    match results.steady() {
+        SteadyState::Steady { warmup_s, slope_per_10s } => {
+            let (rate, seconds) = results.rate_after(warmup_s);
+            json!({
+                "is": "steady",
+                "from_s": warmup_s,
+                "seconds": seconds,
+                "transactions_per_second": rate,
+                "slope_per_10s": slope_per_10s,
+            })
+        }
+        SteadyState::NotSteady { reason } => json!({
+            "is": "not steady",
+            "why": match reason {
+                Unsteady::LateChange { .. } => "late change",
+                Unsteady::Drift { .. } => "drift",
+                Unsteady::Stalled => "stalled",
+                Unsteady::NotARate => "not a rate",
+            },
+        }),
+        SteadyState::TooShort { needed_s, .. } => json!({
+            "is": "too short to tell",
+            "needed_s": needed_s,
+        }),
+    }
+}
+
+fn rate(transactions: u64, seconds: f64) -> Option<f64> {
+    (seconds > 0.0).then(|| transactions as f64 / seconds)
+}

@@ -1,0 +1,233 @@
+//! The lines that pgbench does not have. Each begins with `pgrig: ` and says neither "tps" nor
+//! "latency", so that nothing which reads pgbench's output takes them for pgbench's.
+
+use std::fmt::Write;
+
+use load::WarmUp;
+use record::{Counts, Generator};
+use stats::{Latency, SteadyState, Unsteady};
+
+use super::plan::is_open;
+use super::settle::Results;
+
+/// A lane that is busier than this cannot be trusted to be on time.
+pub(super) const BUSY_SHARE_MAX: f64 = 0.8;
+
+/// Handling an answer may be later than it came by this share of the median latency.
+pub(super) const LAG_SHARE_MAX: f64 = 0.05;
+
+/// All of them.
+pub(super) fn lines(results: &Results<'_>) -> String {
+    let mut text = String::new();
+    let workload = results.workload();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "pgrig: {name:<18} {value}");
+    };
+    if workload.latency.is_empty() {
+        return text;
+    }
+    line("percentiles ms", percentiles(&workload.latency));
+    if is_open(results.options) {
+        line("from the send ms", percentiles(&workload.service));
+        line("backlog", backlog(results));
+    }
+    if results.outcome.window.is_some() {
+        throughput(results, &mut line);
+    }
+    if results.options.clients > 1 && !results.options.connect_each {
+        line("connecting", connecting(results));
+    }
+    if let Some(errors) = errors(&workload.counts_total) {
+        line("errors", errors);
+    }
+    if results.outcome.window.is_some() {
+        line("generator", generator(results));
+    }
+    if !results.options.ours.describe {
+        line("not like for like", "results are not described (--no-describe)".to_owned());
+    }
+    text
+}
+
+/// A duration in milliseconds with three significant digits.
+pub(super) fn short_ms(ns: u64) -> String {
+    short(ns as f64 / 1e6)
+}
+
+/// Three significant digits, no exponent.
+fn short(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let digits = 2 - value.abs().log10().floor() as i32;
+    if digits <= 0 { grouped(value) } else { format!("{value:.*}", digits.min(6) as usize) }
+}
+
+/// A whole number with a comma every three digits.
+pub(super) fn grouped(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        let left = digits.len() - index;
+        if index > 0 && left.is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn percentiles(latency: &Latency) -> String {
+    let quantiles = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
+    let mut parts: Vec<String> = quantiles
+        .iter()
+        .map(|(name, q)| format!("{name} {}", short_ms(latency.quantile_ns(*q).unwrap_or(0))))
+        .collect();
+    parts.push(format!("max {}", short_ms(latency.max_ns().unwrap_or(0))));
+    parts.join("   ")
+}
+
+/// The clean window's throughput beside pgbench's own.
+fn throughput(results: &Results<'_>, line: &mut impl FnMut(&str, String)) {
+    let window_s = results.outcome.window.map_or(0.0, |window| window.seconds());
+    if let Some(warm_up) = results.options.ours.warm_up {
+        let published = results.workload().published_way;
+        let (rate, _) = results.rate_after(0.0);
+        line(
+            "window",
+            format!("{window_s:.1} s: {} a second, {}", grouped(rate), warmed(results, warm_up)),
+        );
+        let everything = published.transactions as f64 / published.seconds.max(f64::MIN_POSITIVE);
+        line(
+            "pgbench's way",
+            format!("{} a second, warm-up and last answers included", grouped(everything)),
+        );
+    }
+    let steady = match results.steady() {
+        SteadyState::Steady { warmup_s, .. } => {
+            let (rate, seconds) = results.rate_after(warmup_s);
+            let left_out = match warmup_s {
+                0.0 => "nothing left out".to_owned(),
+                _ => format!("warm-up {warmup_s:.1} s left out"),
+            };
+            format!("{seconds:.1} s of {window_s:.1} s: {} a second ({left_out})", grouped(rate))
+        }
+        SteadyState::NotSteady { reason } => format!("none: {}", unsteady(reason)),
+        SteadyState::TooShort { needed_s, .. } => {
+            format!("not judged: that takes {needed_s:.0} s or more")
+        }
+    };
+    line("steady window", steady);
+}
+
+fn warmed(results: &Results<'_>, warm_up: WarmUp) -> String {
+    let window = results.outcome.window;
+    let seconds = window.map_or(0.0, |window| window.open.since(window.load_began) as f64 / 1e9);
+    match (warm_up, results.outcome.steady) {
+        (WarmUp::Auto { .. }, Some(false)) => {
+            format!("not steady after {seconds:.1} s of warm-up")
+        }
+        (WarmUp::Auto { .. }, _) => format!("steady after {seconds:.1} s of warm-up"),
+        (WarmUp::Fixed(_), _) => format!("after {seconds:.1} s of warm-up"),
+    }
+}
+
+fn unsteady(reason: Unsteady) -> String {
+    match reason {
+        Unsteady::LateChange { at_s, before, after } => {
+            format!("from {} to {} a second at {at_s:.0} s", grouped(before), grouped(after))
+        }
+        Unsteady::Drift { slope_per_10s } => {
+            let verb = if slope_per_10s > 0.0 { "rises" } else { "falls" };
+            format!("throughput {verb} by {:.1} % in 10 s", slope_per_10s.abs() * 100.0)
+        }
+        Unsteady::Stalled => "at least half of the time nothing happened".to_owned(),
+        Unsteady::NotARate => "throughput cannot be told".to_owned(),
+    }
+}
+
+fn backlog(results: &Results<'_>) -> String {
+    let backlogs = || results.window_intervals().map(|interval| interval.backlog);
+    let largest = backlogs().max().unwrap_or(0);
+    let last = backlogs().last().unwrap_or(0);
+    format!(
+        "{} due but not started at the end, {} at most",
+        grouped(last as f64),
+        grouped(largest as f64)
+    )
+}
+
+fn connecting(results: &Results<'_>) -> String {
+    let phase = &results.outcome.connecting;
+    let quantile = |q| phase.latency.quantile_ns(q).map_or("–".to_owned(), short_ms);
+    let mut text = format!(
+        "{} in {:.2} s, each p50 {} ms  p99 {} ms",
+        grouped(phase.count as f64),
+        phase.length_ns as f64 / 1e9,
+        quantile(0.5),
+        quantile(0.99)
+    );
+    let failures: Vec<_> =
+        phase.failures.iter().map(|(state, count)| format!("{state} × {count}")).collect();
+    if !failures.is_empty() {
+        let _ = write!(text, ", tried again after {}", failures.join(", "));
+    }
+    text
+}
+
+fn errors(counts: &Counts) -> Option<String> {
+    let mut parts: Vec<_> =
+        counts.errors.iter().map(|(state, count)| format!("{state} × {count}")).collect();
+    if counts.reconnects > 0 {
+        parts.push(format!("connected again × {}", counts.reconnects));
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn generator(results: &Results<'_>) -> String {
+    let generator = &results.outcome.generator;
+    let window_s = results.outcome.window.map_or(0.0, |window| window.seconds());
+    let cores = generator.cpu_ns as f64 / 1e9 / window_s.max(f64::MIN_POSITIVE);
+    let lag_ms = short_ms(generator.lag_p99_ns);
+    let text = format!("{cores:.2} cores, loop lag p99 {lag_ms} ms");
+    match limit(generator, &results.workload().latency) {
+        None => format!("{text}: not the limit"),
+        Some(why) => format!("{text}: the limit, {why}"),
+    }
+}
+
+/// Why the rig itself may have been the limit.
+pub(super) fn limit(generator: &Generator, latency: &Latency) -> Option<String> {
+    if generator.busy_share_max > BUSY_SHARE_MAX {
+        let percent = generator.busy_share_max * 100.0;
+        return Some(format!("its busiest thread worked {percent:.0} % of the time (see -j)"));
+    }
+    let median_ns = latency.quantile_ns(0.5)? as f64;
+    let share = generator.lag_p99_ns as f64 / median_ns;
+    (share > LAG_SHARE_MAX).then(|| {
+        format!(
+            "its lag is {:.0} % of the median (more threads with -j, or fewer clients)",
+            share * 100.0
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let check = |ns: u64, expected: &str| assert_eq!(short_ms(ns), expected, "{ns}");
+        check(0, "0");
+        check(813_412, "0.813");
+        check(1_214_000, "1.21");
+        check(11_340_000, "11.3");
+        check(123_456_000, "123");
+        check(12_345_678_000, "12,346");
+        check(20_500, "0.0205");
+        assert_eq!(grouped(74_119.6), "74,120");
+        assert_eq!(grouped(1_234_567.0), "1,234,567");
+        assert_eq!(grouped(999.0), "999");
+    }
+}

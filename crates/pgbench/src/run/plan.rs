@@ -1,0 +1,139 @@
+//! The plan that the load engine gets.
+
+use std::fs::File;
+use std::io::Read;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use load::{Connecting, Limit, LogPlan, OnLoss, Pace, Plan, ScriptText, WarmUp, Workload};
+use script::RandomSeed;
+use wire::conninfo::Conninfo;
+
+use crate::complaint::{Complaint, system_error};
+use crate::console::Console;
+use crate::options::{Length, RunOptions};
+
+use super::tables::Tables;
+
+/// The beginning of a run, on both clocks.
+#[derive(Clone, Copy)]
+pub(super) struct Clock {
+    pub(super) origin: Instant,
+    pub(super) wall: SystemTime,
+}
+
+impl Clock {
+    pub(super) fn start() -> Self {
+        Clock { origin: Instant::now(), wall: SystemTime::now() }
+    }
+
+    /// Microseconds since 1970.
+    pub(super) fn unix_us(&self) -> u64 {
+        let since = self.wall.duration_since(UNIX_EPOCH).unwrap_or_default();
+        since.as_micros() as u64
+    }
+}
+
+/// The seed of all random sequences. One that was asked for is told, so that a run can be
+/// repeated.
+pub(super) fn seed(options: &RunOptions, console: &mut Console<'_>) -> Result<u64, Complaint> {
+    let seed = match options.seed {
+        None | Some(RandomSeed::Time) => Clock::start().unix_us(),
+        Some(RandomSeed::Given(seed)) => seed,
+        Some(RandomSeed::Strong) => strong_seed()?,
+    };
+    if options.seed.is_some() {
+        console.info(format_args!("setting random seed to {seed}"));
+    }
+    Ok(seed)
+}
+
+fn strong_seed() -> Result<u64, Complaint> {
+    let mut bytes = [0; 8];
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.map(|()| u64::from_ne_bytes(bytes)).map_err(|error| {
+        Complaint::error("could not generate random seed")
+            .with_detail(format_args!("reading /dev/urandom: {}", system_error(&error)))
+    })
+}
+
+/// What to load.
+pub(super) fn plan(
+    options: &RunOptions,
+    conninfo: &Conninfo,
+    tables: &Tables,
+    seed: u64,
+    clock: Clock,
+) -> Plan {
+    let generators = options.ours.generators;
+    Plan {
+        workloads: vec![workload(options, conninfo, tables)],
+        lanes: options.lanes.div_ceil(generators),
+        seed,
+        connecting: Connecting {
+            rate: options.ours.connect_rate.map(|rate| rate / f64::from(generators)),
+            ..Connecting::default()
+        },
+        limit: limit(options),
+        // pgbench waits for every answer.
+        drain_ms: None,
+        interval_ms: options.ours.interval_ms,
+        statements: options.per_command,
+        log: options.log.as_ref().map(|log| LogPlan {
+            prefix: log.prefix.clone(),
+            sampling_rate: log.sampling_rate,
+            aggregate_s: log.aggregate_s.map(u64::from),
+            other_failures: options.on_error.go_on,
+            failures_detailed: options.failures_detailed,
+            epoch_us: clock.unix_us(),
+        }),
+        exit_on_abort: options.exit_on_abort,
+        verbose_errors: options.verbose_errors,
+        debug: options.debug,
+    }
+}
+
+fn workload(options: &RunOptions, conninfo: &Conninfo, tables: &Tables) -> Workload {
+    let mut variables = options.variables.clone();
+    if !variables.iter().any(|(name, _)| name == "scale") {
+        variables.push(("scale".to_owned(), tables.scale.to_string()));
+    }
+    Workload {
+        name: "bench".to_owned(),
+        conninfo: conninfo.to_keyword_string(),
+        scripts: options
+            .scripts
+            .iter()
+            .map(|script| ScriptText {
+                name: script.name.clone(),
+                text: script.text.clone(),
+                weight: script.weight,
+                syntax: options.ours.syntax,
+            })
+            .collect(),
+        clients: options.clients,
+        protocol: options.protocol,
+        pace: options.pace,
+        latency_limit_us: options.latency_limit_us,
+        variables,
+        session: Vec::new(),
+        on_error: options.on_error,
+        connect_each: options.connect_each,
+        on_loss: OnLoss::Abort,
+        describe: options.ours.describe,
+    }
+}
+
+fn limit(options: &RunOptions) -> Limit {
+    match options.length {
+        Length::Transactions(each) => Limit::Transactions(u64::from(each)),
+        Length::Seconds(seconds) => Limit::Time {
+            warm_up: options.ours.warm_up.unwrap_or(WarmUp::Fixed(0)),
+            window_ms: u64::from(seconds) * 1000,
+        },
+    }
+}
+
+/// Whether transactions start by the clock.
+pub(super) fn is_open(options: &RunOptions) -> bool {
+    options.pace != Pace::Closed
+}

@@ -1,0 +1,199 @@
+//! What is told while a load runs: pgbench's progress lines, or one live line on a terminal.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use load::{Event, WarmUp};
+use record::{Counts, Interval, Moment};
+use stats::Latency;
+
+use crate::console::Console;
+use crate::options::{Length, RunOptions};
+
+use super::ours::{grouped, short_ms};
+use super::plan::is_open;
+
+const BAR_CELLS: u64 = 20;
+
+/// Tells of intervals as they come.
+pub(super) struct Progress<'a> {
+    options: &'a RunOptions,
+    style: Style,
+    began_connecting: Instant,
+    connected: u32,
+    /// When the load began and when the last report ended.
+    began: Option<Moment>,
+    reported: Moment,
+    /// Since the last report.
+    since: Sum,
+    last_line: String,
+}
+
+enum Style {
+    /// `-P`: a line every so many nanoseconds.
+    Lines(u64),
+    /// One line that is replaced; seen on a terminal only.
+    Live,
+}
+
+#[derive(Default)]
+struct Sum {
+    counts: Counts,
+    latency: Latency,
+    lag: Latency,
+}
+
+impl<'a> Progress<'a> {
+    pub(super) fn new(options: &'a RunOptions) -> Self {
+        Progress {
+            options,
+            style: match options.progress_s {
+                Some(seconds) => Style::Lines(u64::from(seconds) * 1_000_000_000),
+                None => Style::Live,
+            },
+            began_connecting: Instant::now(),
+            connected: 0,
+            began: None,
+            reported: Moment::default(),
+            since: Sum::default(),
+            last_line: String::new(),
+        }
+    }
+
+    pub(super) fn observe(&mut self, event: &Event<'_>, console: &mut Console<'_>) {
+        match event {
+            Event::Connecting { done, of } => {
+                self.connected = *done;
+                self.live(console, self.connecting_line(*done, *of));
+            }
+            Event::LoadBegan => {
+                if self.options.clients > 1 {
+                    let line = self.connecting_line(self.options.clients, self.options.clients);
+                    self.live(console, line);
+                    self.keep(console);
+                }
+            }
+            Event::Interval(intervals) => {
+                intervals.iter().for_each(|interval| self.interval(interval, console));
+            }
+            Event::WindowOpens | Event::Message(_) => {}
+        }
+    }
+
+    /// Leaves the last live line where it stands.
+    pub(super) fn end(&mut self, console: &mut Console<'_>) {
+        self.keep(console);
+    }
+
+    fn interval(&mut self, interval: &Interval, console: &mut Console<'_>) {
+        let began = *self.began.get_or_insert(interval.start);
+        if self.reported < began {
+            self.reported = began;
+        }
+        let end = interval.start.plus_ns(interval.length_ns);
+        self.since.counts.add(&interval.counts);
+        self.since.latency.merge(&interval.latency);
+        self.since.lag.merge(&interval.lag);
+        let length_ns = end.since(self.reported);
+        match self.style {
+            // Intervals end a little early or late; half of one decides.
+            Style::Lines(every_ns) if length_ns + interval.length_ns / 2 >= every_ns => {
+                console.narrate(self.line(end.since(began), length_ns));
+            }
+            Style::Lines(_) => return,
+            Style::Live => self.live(console, self.live_line(end.since(began), length_ns)),
+        }
+        self.since = Sum::default();
+        self.reported = end;
+    }
+
+    /// `progress: 1.0 s, 2345.0 tps, lat 0.425 ms stddev 0.113, 0 failed`
+    fn line(&self, elapsed_ns: u64, length_ns: u64) -> String {
+        let Sum { counts, latency, lag } = &self.since;
+        let time = if self.options.progress_timestamp {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            format!("{:.3} s", now.as_secs_f64())
+        } else {
+            format!("{:.1} s", elapsed_ns as f64 / 1e9)
+        };
+        let tps = counts.transactions as f64 * 1e9 / length_ns.max(1) as f64;
+        let mean_ms = latency.mean_ns().unwrap_or(0.0) / 1e6;
+        let stddev_ms = latency.stddev_ns().unwrap_or(0.0) / 1e6;
+        let mut line = format!(
+            "progress: {time}, {tps:.1} tps, lat {mean_ms:.3} ms stddev {stddev_ms:.3}, {} failed",
+            counts.failed()
+        );
+        if is_open(self.options) {
+            let lag_ms = lag.mean_ns().unwrap_or(0.0) / 1e6;
+            line.push_str(&format!(", lag {lag_ms:.3} ms"));
+            if self.options.latency_limit_us.is_some() {
+                line.push_str(&format!(", {} skipped", counts.skipped));
+            }
+        }
+        if self.options.on_error.tries_max != 1 {
+            let Counts { retried, retries, .. } = counts;
+            line.push_str(&format!(", {retried} retried, {retries} retries"));
+        }
+        line
+    }
+
+    fn connecting_line(&self, done: u32, of: u32) -> String {
+        let seconds = self.began_connecting.elapsed().as_secs_f64();
+        format!("  connecting      {} of {}   {seconds:.2} s", done, of)
+    }
+
+    fn live_line(&self, elapsed_ns: u64, length_ns: u64) -> String {
+        let Sum { counts, latency, .. } = &self.since;
+        let tps = counts.transactions as f64 * 1e9 / length_ns.max(1) as f64;
+        let quantile = |q: f64| latency.quantile_ns(q).map_or("–".to_owned(), short_ms);
+        let (time, share) = self.position(elapsed_ns);
+        let bar = match share {
+            Some(share) => {
+                let full = (share * BAR_CELLS as f64).round().clamp(0.0, BAR_CELLS as f64) as usize;
+                let (full, rest) = ("━".repeat(full), "─".repeat(BAR_CELLS as usize - full));
+                format!("{full}{rest} ")
+            }
+            None => String::new(),
+        };
+        let failed = match counts.failed() {
+            0 => String::new(),
+            failed => format!("  {} failed", grouped(failed as f64)),
+        };
+        let (p50, p99) = (quantile(0.5), quantile(0.99));
+        format!(
+            "  measuring       {bar}{time}   {} tps   p50 {p50} ms  p99 {p99} ms{failed}",
+            grouped(tps)
+        )
+    }
+
+    /// How far the run has come, and as a share of the whole where that is known.
+    fn position(&self, elapsed_ns: u64) -> (String, Option<f64>) {
+        let elapsed_s = elapsed_ns as f64 / 1e9;
+        let warm_up_s = match self.options.ours.warm_up {
+            None => Some(0.0),
+            Some(WarmUp::Fixed(ms)) => Some(ms as f64 / 1000.0),
+            Some(WarmUp::Auto { .. }) => None,
+        };
+        match (self.options.length, warm_up_s) {
+            (Length::Seconds(seconds), Some(warm_up_s)) => {
+                let whole_s = f64::from(seconds) + warm_up_s;
+                (format!("{elapsed_s:.0} s/{whole_s:.0} s"), Some(elapsed_s / whole_s))
+            }
+            _ => (format!("{elapsed_s:.0} s"), None),
+        }
+    }
+
+    fn live(&mut self, console: &mut Console<'_>, line: String) {
+        if matches!(self.style, Style::Live) {
+            console.live(&line);
+            self.last_line = line;
+        }
+    }
+
+    fn keep(&mut self, console: &mut Console<'_>) {
+        let line = std::mem::take(&mut self.last_line);
+        if console.err_is_terminal && !line.is_empty() {
+            console.wipe();
+            console.narrate(line);
+        }
+    }
+}

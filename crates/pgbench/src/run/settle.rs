@@ -1,0 +1,130 @@
+//! What a run came to, seen the way pgbench counts and in its clean window.
+
+use load::Outcome;
+use record::{Counts, Interval, WorkloadResult};
+use stats::{SteadyState, steady_state};
+
+use crate::options::RunOptions;
+use crate::words::{CommandWords, ScriptWords, Words};
+
+use super::tables::Tables;
+
+/// Everything that there is to tell about a run.
+pub(super) struct Results<'a> {
+    pub(super) options: &'a RunOptions,
+    pub(super) tables: &'a Tables,
+    pub(super) outcome: &'a Outcome,
+}
+
+impl Results<'_> {
+    /// The only workload.
+    pub(super) fn workload(&self) -> &WorkloadResult {
+        &self.outcome.workloads[0]
+    }
+
+    /// What pgbench counts: everything from when all clients were connected until the last one
+    /// was done. After a warm-up, which pgbench does not have, what the window counts.
+    pub(super) fn counts(&self) -> &Counts {
+        let workload = self.workload();
+        if self.warmed_up() { &workload.counts } else { &workload.counts_total }
+    }
+
+    /// The time in which that happened, in seconds.
+    pub(super) fn seconds(&self) -> f64 {
+        match self.outcome.window {
+            Some(window) if self.warmed_up() => window.seconds(),
+            _ => self.workload().published_way.seconds,
+        }
+    }
+
+    pub(super) fn warmed_up(&self) -> bool {
+        self.options.ours.warm_up.is_some()
+    }
+
+    /// For pgbench's block.
+    pub(super) fn words(&self) -> Words<'_> {
+        let workload = self.workload();
+        let connecting = &self.outcome.connecting;
+        Words {
+            options: self.options,
+            scale: self.tables.scale,
+            partitions: self.tables.partitions,
+            counts: self.counts(),
+            latency: &workload.latency,
+            lag: &workload.lag,
+            seconds: self.seconds(),
+            connecting_ns: if self.options.connect_each {
+                u64::try_from(connecting.latency.sum_ns()).unwrap_or(u64::MAX)
+            } else {
+                connecting.length_ns
+            },
+            scripts: self.scripts(),
+        }
+    }
+
+    /// The engine counts the transactions of all scripts together, so there is something to tell
+    /// of a script only where it is the only one.
+    fn scripts(&self) -> Vec<ScriptWords<'_>> {
+        let workload = self.workload();
+        let [script] = &self.options.scripts[..] else {
+            return Vec::new();
+        };
+        vec![ScriptWords {
+            name: &script.name,
+            weight: script.weight,
+            counts: self.counts(),
+            latency: &workload.latency,
+            commands: workload
+                .statements
+                .iter()
+                .map(|statement| CommandWords {
+                    text: &statement.text,
+                    mean_ms: statement.latency.mean_ns().unwrap_or(0.0) / 1e6,
+                    failures: statement.failures,
+                    retries: 0,
+                })
+                .collect(),
+        }]
+    }
+
+    /// The intervals of the window.
+    pub(super) fn window_intervals(&self) -> impl Iterator<Item = &Interval> {
+        let window = self.outcome.window;
+        self.outcome.intervals.iter().filter(move |interval| {
+            window.is_some_and(|window| {
+                interval.start >= window.open && interval.start < window.close
+            })
+        })
+    }
+
+    /// Whether throughput was steady within the window, and from when on.
+    pub(super) fn steady(&self) -> SteadyState {
+        let length_ns = self.options.ours.interval_ms * 1_000_000;
+        // The last interval may be cut short; a rate over less than half of one is noise.
+        let rates: Vec<f64> = self
+            .window_intervals()
+            .filter(|interval| interval.length_ns * 2 >= length_ns)
+            .map(|interval| interval.counts.transactions as f64 * 1e9 / interval.length_ns as f64)
+            .collect();
+        steady_state(&rates, length_ns as f64 / 1e9)
+    }
+
+    /// Transactions a second in the window from `after_s` on, and the seconds that this covers.
+    pub(super) fn rate_after(&self, after_s: f64) -> (f64, f64) {
+        let Some(window) = self.outcome.window else {
+            return (0.0, 0.0);
+        };
+        let begin = window.open.plus_ns((after_s * 1e9) as u64);
+        // Half an interval of tolerance: a start is on the grid only to within rounding.
+        let half_ns = self.options.ours.interval_ms * 500_000;
+        let (mut transactions, mut length_ns) = (0, 0);
+        for interval in self.window_intervals() {
+            if interval.start.plus_ns(half_ns) >= begin {
+                transactions += interval.counts.transactions;
+                length_ns += interval.length_ns;
+            }
+        }
+        let seconds = length_ns as f64 / 1e9;
+        (if seconds > 0.0 { transactions as f64 / seconds } else { 0.0 }, seconds)
+    }
+}

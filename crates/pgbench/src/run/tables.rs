@@ -1,0 +1,90 @@
+//! What a run has to know of pgbench's tables: their scale and their partitions.
+
+use postgres::error::SqlState;
+
+use crate::complaint::Complaint;
+use crate::options::{PartitionMethod, Partitions};
+use crate::server::{Server, error_text};
+
+/// pgbench's tables as they are.
+pub(crate) struct Tables {
+    /// Branches; or `-s` where nobody needs the tables.
+    pub(crate) scale: i64,
+    /// How accounts are partitioned, if they are.
+    pub(crate) partitions: Option<Partitions>,
+}
+
+/// Counts branches and partitions.
+///
+/// # Errors
+/// In pgbench's words, with its hint, when the tables are not there. `command` is how the user
+/// calls us.
+pub(super) fn look(
+    server: &mut Server,
+    database: &str,
+    command: &str,
+) -> Result<Tables, Complaint> {
+    let initialise = format!(
+        "Perhaps you need to do initialization (\"{command} -i\") in database \"{database}\"."
+    );
+    let scale = scale(server, &initialise)?;
+    Ok(Tables { scale, partitions: partitions(server, &initialise)? })
+}
+
+fn scale(server: &mut Server, initialise: &str) -> Result<i64, Complaint> {
+    let sql = "select count(*) from pgbench_branches";
+    match server.row(sql) {
+        Ok(row) => {
+            let count = row.and_then(|columns| columns.into_iter().next().flatten());
+            let count = count.unwrap_or_default();
+            count.parse().map_err(|_| {
+                Complaint::error(format_args!(
+                    "invalid count(*) from pgbench_branches: \"{count}\""
+                ))
+            })
+        }
+        Err(error) => {
+            let text = error_text(&error, Some(sql));
+            let complaint =
+                Complaint::error(format_args!("could not count number of branches: {text}"));
+            Err(if error.code() == Some(&SqlState::UNDEFINED_TABLE) {
+                complaint.with_hint(initialise)
+            } else {
+                complaint
+            })
+        }
+    }
+}
+
+/// Of the first table pgbench_accounts in the search path.
+const PARTITIONS: &str = "\
+    select partitioned.partstrat, count(child.inhrelid) \
+    from pg_catalog.pg_class as accounts \
+    left join pg_catalog.pg_partitioned_table as partitioned on partitioned.partrelid = accounts.oid \
+    left join pg_catalog.pg_inherits as child on child.inhparent = accounts.oid \
+    where accounts.oid = pg_catalog.to_regclass('pgbench_accounts') \
+    group by partitioned.partstrat";
+
+fn partitions(server: &mut Server, initialise: &str) -> Result<Option<Partitions>, Complaint> {
+    let row = server.row(PARTITIONS).map_err(|error| {
+        let text = error_text(&error, Some(PARTITIONS));
+        Complaint::error(format_args!("could not count partitions: {text}"))
+    })?;
+    let Some(row) = row else {
+        return Err(Complaint::error("no pgbench_accounts table found in \"search_path\"")
+            .with_hint(initialise));
+    };
+    let [strategy, count] = row.as_slice() else {
+        return Ok(None);
+    };
+    let method = match strategy.as_deref() {
+        None => return Ok(None),
+        Some("r") => PartitionMethod::Range,
+        Some("h") => PartitionMethod::Hash,
+        Some(other) => {
+            return Err(Complaint::error(format_args!("unexpected partition method: \"{other}\"")));
+        }
+    };
+    let count = count.as_deref().and_then(|count| count.parse().ok()).unwrap_or(0);
+    Ok(Some(Partitions { count, method }))
+}

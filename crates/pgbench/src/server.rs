@@ -1,0 +1,189 @@
+//! The connection on which a run is prepared and tables are created: one, blocking.
+//!
+//! What clients do goes through the load engine; this is administration.
+
+mod connect;
+mod conninfo;
+mod message;
+
+pub(crate) use message::text as error_text;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use postgres::{Client, CopyInWriter, NoTls, SimpleQueryMessage};
+
+use wire::conninfo::Conninfo;
+
+use crate::complaint::Complaint;
+use crate::options::{Invocation, ServerOptions};
+
+use connect::Failure;
+
+/// The oldest server that is supported.
+const OLDEST: u32 = 130_000;
+
+/// A connected server.
+pub(crate) struct Server {
+    client: Client,
+    version: String,
+    version_num: u32,
+    notices: Notices,
+}
+
+/// What the server says beside its answers, as libpq tells it.
+type Notices = Arc<Mutex<Vec<String>>>;
+
+impl Server {
+    /// Connects where the user says. Asks for a password when the server wants one and there is
+    /// none. The conninfo that did it comes back: clients connect by it too.
+    ///
+    /// # Errors
+    /// In libpq's words when no server will do; and when it is older than PostgreSQL 13.
+    pub(crate) fn open(
+        options: &ServerOptions,
+        invocation: &Invocation<'_>,
+    ) -> Result<(Self, Conninfo), Complaint> {
+        let resolve = |password| conninfo::resolve(options, password, invocation.environment);
+        let mut conninfo = resolve(None)?;
+        let notices = Notices::default();
+        let client = match connect::connect(&conninfo, &notices) {
+            Ok(client) => client,
+            Err(Failure::NoPassword(complaint)) => {
+                let Some(password) = (invocation.ask_password)("Password: ") else {
+                    return Err(complaint);
+                };
+                conninfo = resolve(Some(password))?;
+                connect::connect(&conninfo, &notices).map_err(Failure::into_complaint)?
+            }
+            Err(failure) => return Err(failure.into_complaint()),
+        };
+        Ok((Server::new(client, notices)?, conninfo))
+    }
+
+    fn new(client: Client, notices: Notices) -> Result<Self, Complaint> {
+        let mut server = Server { client, version: String::new(), version_num: 0, notices };
+        server.version = server.value("show server_version")?.unwrap_or_default();
+        let number = server.value("show server_version_num")?.unwrap_or_default();
+        server.version_num = number.parse().unwrap_or(0);
+        if server.version_num < OLDEST {
+            return Err(Complaint::error(format_args!(
+                "server version {} is not supported: pgrig needs PostgreSQL 13 or later",
+                server.version
+            ))
+            .with_our_hint("use the pgbench that came with that server"));
+        }
+        Ok(server)
+    }
+
+    /// As the server tells it.
+    pub(crate) fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// 150018 for 15.18.
+    pub(crate) fn version_num(&self) -> u32 {
+        self.version_num
+    }
+
+    /// What the server has said since the last time.
+    pub(crate) fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Runs a statement.
+    ///
+    /// # Errors
+    /// In pgbench's words, with the statement.
+    pub(crate) fn execute(&mut self, sql: &str) -> Result<(), Complaint> {
+        self.client.batch_execute(sql).map_err(|error| query_failed(&error, sql))
+    }
+
+    /// Runs a statement that may fail.
+    ///
+    /// # Errors
+    /// The server's own.
+    pub(crate) fn attempt(&mut self, sql: &str) -> Result<(), postgres::Error> {
+        self.client.batch_execute(sql)
+    }
+
+    /// The first row of a query, as text.
+    ///
+    /// # Errors
+    /// The server's own.
+    pub(crate) fn row(
+        &mut self,
+        sql: &str,
+    ) -> Result<Option<Vec<Option<String>>>, postgres::Error> {
+        let messages = self.client.simple_query(sql)?;
+        Ok(messages.into_iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => {
+                Some((0..row.len()).map(|column| row.get(column).map(str::to_owned)).collect())
+            }
+            _ => None,
+        }))
+    }
+
+    /// Begins a COPY from here.
+    ///
+    /// # Errors
+    /// In pgbench's words.
+    pub(crate) fn copy_in(&mut self, sql: &str) -> Result<CopyInWriter<'_>, Complaint> {
+        self.client.copy_in(sql).map_err(|error| {
+            Complaint::error(format_args!(
+                "unexpected copy in result: {}",
+                message::text(&error, Some(sql))
+            ))
+        })
+    }
+
+    /// Whether a table has storage of its own.
+    ///
+    /// # Errors
+    /// In pgbench's words.
+    pub(crate) fn is_ordinary_table(&mut self, table: &str) -> Result<bool, Complaint> {
+        let sql = format!(
+            "select relkind from pg_catalog.pg_class where oid = '{table}'::pg_catalog.regclass"
+        );
+        Ok(self.value(&sql)?.as_deref() == Some("r"))
+    }
+
+    /// Does something with the server, and cancels the statement under way once `interrupted`
+    /// says so.
+    pub(crate) fn cancel_when<T>(
+        &mut self,
+        interrupted: &(dyn Fn() -> bool + Sync),
+        work: impl FnOnce(&mut Server) -> Result<T, Complaint>,
+    ) -> Result<T, Complaint> {
+        let token = self.client.cancel_token();
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    if interrupted() {
+                        // A cancel that cannot be sent leaves the statement to end by itself.
+                        let _ = token.cancel_query(NoTls);
+                    }
+                    thread::sleep(Duration::from_millis(20));
+                }
+            });
+            let result = work(self);
+            done.store(true, Ordering::Relaxed);
+            result
+        })
+    }
+
+    fn value(&mut self, sql: &str) -> Result<Option<String>, Complaint> {
+        let row = self.row(sql).map_err(|error| query_failed(&error, sql))?;
+        Ok(row.and_then(|columns| columns.into_iter().next().flatten()))
+    }
+}
+
+/// A failed statement.
+pub(crate) fn query_failed(error: &postgres::Error, sql: &str) -> Complaint {
+    let message = message::text(error, Some(sql));
+    Complaint::error(format_args!("query failed: {message}"))
+        .with_detail(format_args!("Query was: {sql}"))
+}

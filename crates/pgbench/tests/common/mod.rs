@@ -1,0 +1,148 @@
+//! A PostgreSQL of one's own, and both programs on it: the real pgbench and ours.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::process::Command;
+
+use lab::{Host, Lab, LabConfig, Listen, Node, NodeConfig, Settings, StopMode};
+use load::Control;
+use pgbench::options::Invocation;
+use pgbench::{Console, bench};
+
+/// A running server, removed with the test.
+pub(crate) struct Server {
+    pub(crate) node: Node,
+    _lab: Lab,
+}
+
+/// What a program said and how it ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Server {
+    pub(crate) fn start(settings: &[(&str, &str)]) -> Self {
+        Server::start_on(settings, Listen::Unix)
+    }
+
+    pub(crate) fn start_on(settings: &[(&str, &str)], listen: Listen) -> Self {
+        let installation = lab::find::find(None).expect("PostgreSQL is installed");
+        let lab = Lab::open(LabConfig::new(installation)).expect("a lab opens");
+        let defaults = [("fsync", "off"), ("autovacuum", "off")];
+        let all: Settings = defaults
+            .iter()
+            .chain(settings)
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let config = NodeConfig { listen, ..NodeConfig::new(all) };
+        let mut node = lab.node("server", config).expect("a node is made");
+        node.init().expect("initdb works");
+        node.start().expect("the server starts");
+        Server { node, _lab: lab }
+    }
+
+    /// The environment that leads to a database of this server.
+    pub(crate) fn environment(&self, database: &str) -> Vec<(String, String)> {
+        let endpoint = self.node.endpoint();
+        let host = match &endpoint.host {
+            Host::Unix(directory) => directory.display().to_string(),
+            Host::Tcp(name) => name.clone(),
+        };
+        let mut environment = vec![
+            ("PGHOST".to_owned(), host),
+            ("PGPORT".to_owned(), endpoint.port.to_string()),
+            ("PGUSER".to_owned(), endpoint.user.clone()),
+            ("PGDATABASE".to_owned(), database.to_owned()),
+        ];
+        if let Some(password) = &endpoint.password {
+            environment.push(("PGPASSWORD".to_owned(), password.clone()));
+        }
+        environment
+    }
+
+    /// Ours.
+    pub(crate) fn ours(&self, database: &str, line: &str) -> Ended {
+        ours(&self.environment(database), line)
+    }
+
+    /// The real pgbench.
+    pub(crate) fn theirs(&self, database: &str, line: &str) -> Ended {
+        let output = Command::new(self.node.installation().program("pgbench"))
+            .args(line.split_whitespace())
+            .envs(self.environment(database))
+            .env("LC_ALL", "C")
+            .output()
+            .expect("pgbench runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ended {
+            code: output.status.code().expect("no signal"),
+            out: text(&output.stdout),
+            err: text(&output.stderr),
+        }
+    }
+
+    pub(crate) fn create_database(&self, name: &str) {
+        self.execute("postgres", &format!("create database {name}"));
+    }
+
+    pub(crate) fn execute(&self, database: &str, sql: &str) {
+        let mut client = self.node.connect_to(database).expect("connects");
+        client.batch_execute(sql).expect(sql);
+    }
+
+    /// All rows of a query as text, one a line.
+    pub(crate) fn rows(&self, database: &str, sql: &str) -> Vec<String> {
+        let mut client = self.node.connect_to(database).expect("connects");
+        let messages = client.simple_query(sql).expect(sql);
+        let rows = messages.into_iter().filter_map(|message| match message {
+            postgres::SimpleQueryMessage::Row(row) => {
+                let columns = (0..row.len()).map(|at| row.get(at).unwrap_or("∅"));
+                Some(columns.collect::<Vec<_>>().join("|"))
+            }
+            _ => None,
+        });
+        rows.collect()
+    }
+
+    /// The first column of the first row.
+    pub(crate) fn value(&self, database: &str, sql: &str) -> String {
+        self.rows(database, sql).into_iter().next().unwrap_or_default()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.node.stop(StopMode::Immediate);
+    }
+}
+
+/// Ours, with nothing but this environment.
+pub(crate) fn ours(environment: &[(String, String)], line: &str) -> Ended {
+    let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    ours_until(environment, &arguments, &Control::new())
+}
+
+/// Ours, ended by `control`.
+pub(crate) fn ours_until(
+    environment: &[(String, String)],
+    arguments: &[String],
+    control: &Control,
+) -> Ended {
+    let look_up = |name: &str| {
+        environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+    };
+    let invocation = Invocation {
+        program: "pgbench",
+        command: "pgbench",
+        arguments,
+        environment: &look_up,
+        ask_password: &|_| None,
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let code = bench(&invocation, control, &mut Console::new(&mut out, &mut err, false));
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
+    Ended { code: i32::from(code), out: text(out), err: text(err) }
+}

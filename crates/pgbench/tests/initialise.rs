@@ -1,0 +1,115 @@
+//! `-i`, beside the real pgbench's on the same server: the same definitions, the same rows.
+
+mod common;
+
+use common::Server;
+
+/// Everything about pgbench's tables that a dump would show.
+const DEFINITIONS: &str = "
+    select relname, relkind, relpersistence, reloptions::text, attname, attnotnull,
+           format_type(atttypid, atttypmod), pg_get_partkeydef(c.oid),
+           pg_get_expr(relpartbound, c.oid),
+           (select spcname from pg_tablespace where oid = reltablespace)
+    from pg_class c join pg_attribute a on a.attrelid = c.oid and attnum > 0
+    where relnamespace = 'public'::regnamespace
+    order by relname, attnum";
+
+const CONSTRAINTS: &str = "
+    select conname, conrelid::regclass, pg_get_constraintdef(oid) from pg_constraint
+    where connamespace = 'public'::regnamespace order by 1, 2::text";
+
+/// Rows in the order of their keys; the padding of `filler` is part of it.
+fn contents(table: &str) -> String {
+    format!("select count(*), md5(string_agg(t::text, ';' order by t::text)) from {table} t")
+}
+
+/// Durations differ from run to run.
+fn without_times(text: &str) -> String {
+    let mut result = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        let number = rest[at..].find(|c: char| !c.is_ascii_digit() && c != '.');
+        let end = at + number.unwrap_or(rest.len() - at);
+        result.push_str(&rest[..at]);
+        let seconds = rest[end..].starts_with(" s");
+        result.push_str(if seconds { "T" } else { &rest[at..end] });
+        rest = &rest[end..];
+    }
+    result + rest
+}
+
+#[test]
+fn tables_and_rows_are_pgbenchs() {
+    let server = Server::start(&[]);
+    for (number, line) in [
+        "-i",
+        "-i -s 2 -F 90 --foreign-keys",
+        "-i -s 2 -q -n --unlogged-tables",
+        "-i -s 2 --partitions=3",
+        "-i -s 1 --partitions=7 --partition-method=hash --fillfactor 80",
+        "-i -s 2 -I dtGvp",
+        "-i -I dtpgv",
+        "-i --index-tablespace=pg_default --tablespace=pg_default",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (ours, theirs) = (format!("ours{number}"), format!("theirs{number}"));
+        server.create_database(&ours);
+        server.create_database(&theirs);
+        let our_end = server.ours(&ours, line);
+        let their_end = server.theirs(&theirs, line);
+        assert_eq!((our_end.code, &*our_end.out), (0, ""), "{line}: {our_end:?}");
+        assert_eq!(their_end.code, 0, "{line}: {their_end:?}");
+        // Until version 17 pgbench did not name the table.
+        let our_words = without_times(&our_end.err).replace(" of pgbench_accounts done", " done");
+        let their_words =
+            without_times(&their_end.err).replace(" of pgbench_accounts done", " done");
+        assert_eq!(our_words, their_words, "{line}");
+        let contents = ["accounts", "branches", "tellers", "history"]
+            .map(|table| contents(&format!("pgbench_{table}")));
+        for sql in [DEFINITIONS, CONSTRAINTS].into_iter().chain(contents.iter().map(|s| &**s)) {
+            assert_eq!(server.rows(&ours, sql), server.rows(&theirs, sql), "{line}: {sql}");
+        }
+    }
+}
+
+#[test]
+fn loaded_rows_are_frozen() {
+    let server = Server::start(&[]);
+    assert_eq!(server.ours("postgres", "-i -I dtg -q").code, 0);
+    let sql = "select relallvisible = relpages and relpages > 0 from pg_class
+               where relname = 'pgbench_accounts'";
+    server.execute("postgres", "analyze pgbench_accounts");
+    assert_eq!(server.value("postgres", sql), "t");
+}
+
+#[test]
+fn a_step_that_fails_says_which_and_why() {
+    let server = Server::start(&[]);
+    for line in ["-i -I g", "-i -I v", "-i -I p", "-i -I t --tablespace=nowhere", "-i -I G"] {
+        let (ours, theirs) = (server.ours("postgres", line), server.theirs("postgres", line));
+        assert_eq!((ours.code, theirs.code), (1, 1), "{line}");
+        let first = |text: &str| text.lines().take(3).collect::<Vec<_>>().join("\n");
+        assert_eq!(first(&ours.err), first(&theirs.err), "{line}");
+    }
+}
+
+#[test]
+fn an_interruption_cancels_the_statement_under_way() {
+    let server = Server::start(&[]);
+    let control = load::Control::new();
+    let arguments: Vec<String> = ["-i", "-s", "200", "-q"].map(str::to_owned).to_vec();
+    let environment = server.environment("postgres");
+    let ended = std::thread::scope(|scope| {
+        let run = scope.spawn(|| common::ours_until(&environment, &arguments, &control));
+        let copying = "select count(*) from pg_stat_progress_copy";
+        while server.value("postgres", copying) != "1" {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        control.interrupt();
+        run.join().expect("no panic")
+    });
+    assert_eq!(ended.code, 1, "{ended:?}");
+    assert!(ended.err.contains("canceling statement due to user request"), "{ended:?}");
+}
