@@ -1,9 +1,9 @@
 //! What a run leaves behind: trials, intervals, samples, marks, and the directory that holds them.
 //!
 //! ```text
-//! runs/2026-11-21-pgbench-1/
+//! runs/DATE-STUDY-N/
 //!   record.json              what was run, on what, how it ended
-//!   study/pgbench/           the study's folder as it was run
+//!   study/STUDY/             the study's folder as it was run
 //!   trials/0001-VARIANT-SCENARIO/
 //!     trial.json             what came out
 //!     intervals.jsonl        what the clients did, second by second

@@ -186,7 +186,7 @@ fn report(fault: Fault, source: &str, value: &Value, text: &str, problems: &Prob
     let offset = quoted.find(source).map(|at| value.span.start + at);
     let span: Range<usize> = match (offset, fault.span) {
         (Some(offset), Some(inner)) if inner.end <= source.len() && !inner.is_empty() => {
-            offset + inner.start..offset + inner.end
+            whole_characters(text, offset + inner.start..offset + inner.end)
         }
         _ => value.span.clone(),
     };
@@ -194,6 +194,13 @@ fn report(fault: Fault, source: &str, value: &Value, text: &str, problems: &Prob
         Some(hint) => problems.hinted(&span, fault.message, hint),
         None => problems.add(&span, fault.message),
     }
+}
+
+/// The span, widened to whole characters: minijinja points at single bytes.
+fn whole_characters(text: &str, span: Range<usize>) -> Range<usize> {
+    let start = (0..=span.start).rev().find(|at| text.is_char_boundary(*at));
+    let end = (span.end..=text.len()).find(|at| text.is_char_boundary(*at));
+    start.unwrap_or(0)..end.unwrap_or(text.len())
 }
 
 const KINDS: &[(&str, ClaimKind)] =

@@ -2,19 +2,18 @@
 
 use std::ops::Range;
 
+use crate::built::Built;
+use crate::cast;
 use crate::claim::made_in;
-use crate::data::Data;
-use crate::fields::{self, Fields, Settings};
+use crate::defaults::Defaults;
+use crate::fields::Fields;
 use crate::folder::Folder;
-use crate::point::{OnLoss, Point, PointName, Unfit, Warmup};
+use crate::point::{OnLoss, Point, PointName, Unfit};
 use crate::problem::Problems;
 use crate::profile::Profile;
 use crate::study::Named;
 use crate::timeline;
-use crate::topology::{NodeKind, Topology};
-use crate::value::{
-    Bindings, Entry, Is, Table, Value, is_name, names_used, substitute, substitute_table,
-};
+use crate::value::{Bindings, Entry, Is, Table, Value, is_name, names_used, substitute_table};
 use crate::workload::Workload;
 
 /// The tables of a study that points are made of, the profile's values chosen.
@@ -31,64 +30,6 @@ pub(crate) struct Tables<'t> {
     pub(crate) defaults: Defaults,
 }
 
-/// What a scenario has unless it says otherwise.
-#[derive(Clone, Copy)]
-pub(crate) struct Defaults {
-    pub(crate) rounds: u32,
-    pub(crate) window_ms: u64,
-    pub(crate) warmup: Warmup,
-}
-
-impl Defaults {
-    pub(crate) fn of(profile: Profile) -> Defaults {
-        match profile {
-            Profile::Smoke => {
-                Defaults { rounds: 1, window_ms: 1_000, warmup: Warmup::Fixed { ms: 500 } }
-            }
-            // Six rounds are the fewest from which a 95 % interval exists.
-            Profile::Quick => Defaults {
-                rounds: 6,
-                window_ms: 10_000,
-                warmup: Warmup::Auto { min_ms: 2_000, max_ms: 10_000 },
-            },
-            Profile::Full => Defaults {
-                rounds: 10,
-                window_ms: 60_000,
-                warmup: Warmup::Auto { min_ms: 10_000, max_ms: 120_000 },
-            },
-        }
-    }
-
-    /// Reads `rounds`, `window`, `warmup` and `warmup_max`, which the study and every scenario
-    /// may give.
-    pub(crate) fn or(self, fields: &Fields<'_>) -> Defaults {
-        let max_ms = fields.duration_ms("warmup_max");
-        let warmup = match fields.value("warmup") {
-            None => self.warmup,
-            Some(Value { is: Is::Text(text), .. }) if text == "auto" => match self.warmup {
-                auto @ Warmup::Auto { .. } => auto,
-                Warmup::Fixed { ms } => Warmup::Auto { min_ms: ms, max_ms: ms * 5 },
-            },
-            Some(value) => fields::duration_ms("warmup", value, fields.problems)
-                .map_or(self.warmup, |ms| Warmup::Fixed { ms }),
-        };
-        let warmup = match (warmup, max_ms) {
-            (Warmup::Auto { min_ms, .. }, Some(max_ms)) => {
-                Warmup::Auto { min_ms: min_ms.min(max_ms), max_ms }
-            }
-            (warmup, _) => warmup,
-        };
-        let window_ms = fields.duration_ms("window").unwrap_or(self.window_ms);
-        if window_ms == 0 {
-            fields.problems.add(fields.span(), "the window must be longer than 0 s");
-        }
-        let rounds = fields.integer("rounds", 1..=ROUNDS_MAX).unwrap_or(self.rounds);
-        Defaults { rounds, window_ms, warmup }
-    }
-}
-
-/// More rounds than anybody waits for; beyond it a figure was mistaken.
-const ROUNDS_MAX: u32 = 10_000;
 /// More points than a plan that a person can read; beyond it an axis was mistaken.
 const POINTS_MAX: usize = 10_000;
 
@@ -139,6 +80,7 @@ struct Frame<'t> {
     name: &'t str,
     table: &'t Table,
     span: Range<usize>,
+    run: &'t [Value],
     axes: Vec<(&'t str, &'t [Value])>,
     variants: Vec<&'t Entry>,
 }
@@ -166,8 +108,14 @@ impl<'t> Frame<'t> {
         if !made_in(&fields, tables.profile) {
             return None;
         }
+        let run = cast::run_of(table);
+        if run.is_empty() {
+            let message = format!("scenario \"{}\" runs nothing", entry.key);
+            problems.hinted(&entry.value.span, message, "add run = [\"WORKLOAD\"]");
+        }
         let frame = Frame {
             name: &entry.key,
+            run,
             table,
             span: entry.value.span.clone(),
             axes,
@@ -270,7 +218,7 @@ fn point(
     table.entries.retain(|entry| entry.key != "run" && entry.key != "over");
     let table = substitute_table(&table, &bindings, problems);
     let fields = Fields::new("a scenario", &table, frame.span.clone(), problems);
-    let workloads = workloads(tables, frame, variant, &built, &bindings);
+    let workloads = cast::workloads(tables, frame.run, variant, &built, &bindings);
     let plan = tables.defaults.or(&fields);
     for known in ["says", "run", "over", "variants", "profiles"] {
         fields.entry(known);
@@ -300,258 +248,6 @@ fn point(
     Some(point)
 }
 
-/// What a variant builds at one point.
-struct Built {
-    topology: Topology,
-    data: Data,
-    override_: Table,
-}
-
-impl Built {
-    fn parse(tables: &Tables<'_>, variant: &Entry, bindings: &Bindings) -> Option<Built> {
-        let problems = tables.problems;
-        let value = substitute(&variant.value, bindings, problems);
-        let fields = Fields::of("a variant", &value, problems)?;
-        for known in ["says", "profiles"] {
-            fields.entry(known);
-        }
-        let topology = topology(&fields, tables, bindings);
-        let study = tables.settings.map(|settings| {
-            fields::settings("settings", &substitute(settings, bindings, problems), problems)
-        });
-        let study = study.unwrap_or_default();
-        let own = fields.settings("settings");
-        let override_ = match fields.value("override").map(|value| &value.is) {
-            Some(Is::Table(table)) => table.clone(),
-            _ => Table::default(),
-        };
-        check_override(&override_, tables);
-        let data = data(&fields, tables, bindings, topology.as_ref());
-        fields.finish();
-        let mut topology = topology?;
-        for node in topology.nodes.iter_mut().filter(|node| node.kind == NodeKind::Postgres) {
-            let mut settings: Settings = study.clone();
-            settings.append(&mut node.settings);
-            settings.extend(own.clone());
-            node.settings = settings;
-        }
-        Some(Built { topology, data, override_ })
-    }
-}
-
-fn topology(fields: &Fields<'_>, tables: &Tables<'_>, bindings: &Bindings) -> Option<Topology> {
-    let problems = tables.problems;
-    let named = fields.value("topology");
-    let entry = match (named, tables.topologies) {
-        (None, []) => return Some(Topology::single()),
-        (None, [only]) => only,
-        (None, [_, ..]) => {
-            problems.add(fields.span(), "the study has several topologies: say topology = …");
-            return None;
-        }
-        (Some(value), entries) => {
-            let name = fields::text("topology", value, problems)?;
-            let found = entries.iter().find(|entry| entry.key == name);
-            if found.is_none() {
-                let known = entries.iter().map(|entry| entry.key.as_str());
-                problems.unknown(&value.span, "topology", name, known);
-            }
-            found?
-        }
-    };
-    let value = substitute(&entry.value, bindings, problems);
-    Topology::parse(&entry.key, &value, problems)
-}
-
-/// The study's data with the variant's fields laid over them.
-fn data(
-    fields: &Fields<'_>,
-    tables: &Tables<'_>,
-    bindings: &Bindings,
-    topology: Option<&Topology>,
-) -> Data {
-    let problems = tables.problems;
-    let mut value = tables.data.map(|data| substitute(data, bindings, problems));
-    if let Some(own) = fields.value("data") {
-        value = Some(match (value, &own.is) {
-            (Some(Value { span, is: Is::Table(mut table) }), Is::Table(own)) => {
-                own.entries.iter().for_each(|entry| table.set(entry.clone()));
-                Value { span, is: Is::Table(table) }
-            }
-            _ => own.clone(),
-        });
-    }
-    let first = topology.and_then(|topology| topology.nodes.first());
-    let first = first.map_or("primary", |node| node.name.as_str());
-    let data = Data::parse(value.as_ref(), first, tables.folder, problems);
-    if let (Some(topology), Some(value)) = (topology, &value)
-        && topology.node(&data.node).is_none()
-    {
-        let known = topology.nodes.iter().map(|node| node.name.as_str());
-        problems.unknown(&value.span, "node", &data.node, known);
-    }
-    data
-}
-
-fn workloads(
-    tables: &Tables<'_>,
-    frame: &Frame<'_>,
-    variant: &Entry,
-    built: &Built,
-    bindings: &Bindings,
-) -> Vec<Workload> {
-    let problems = tables.problems;
-    let run = match frame.table.find("run").map(|entry| &entry.value) {
-        Some(Value { is: Is::List(run), .. }) => run.as_slice(),
-        Some(one) => std::slice::from_ref(one),
-        None => &[],
-    };
-    if run.is_empty() {
-        let hint = "add run = [\"WORKLOAD\"]";
-        problems.hinted(&frame.span, format!("scenario \"{}\" runs nothing", frame.name), hint);
-    }
-    let repeated = |name: &str| run.iter().filter(|r| workload_named(r) == Some(name)).count() > 1;
-    let mut workloads: Vec<Workload> = Vec::new();
-    for item in run {
-        let item = substitute(item, bindings, problems);
-        let Some(name) = workload_named(&item) else {
-            let message = "run lists workloads: \"NAME\" or { workload = \"NAME\", … }";
-            problems.add(&item.span, message);
-            continue;
-        };
-        let Some(entry) = tables.workloads.iter().find(|entry| entry.key == name) else {
-            let known = tables.workloads.iter().map(|entry| entry.key.as_str());
-            problems.unknown(&item.span, "workload", name, known);
-            continue;
-        };
-        let Is::Table(base) = &entry.value.is else {
-            problems.add(&entry.value.span, "a workload must be a table");
-            continue;
-        };
-        let laid = Laid::over(base, &item, bindings, problems);
-        let mut table = laid.table;
-        if let Some(Value { is: Is::Table(own), .. }) =
-            built.override_.find(name).map(|entry| &entry.value)
-        {
-            own.entries.iter().for_each(|entry| table.set(entry.clone()));
-        }
-        let table = substitute_table(&table, &laid.bindings, problems);
-        let name = match laid.name {
-            Some(name) => name,
-            None if repeated(name) => {
-                std::iter::once(name.to_owned()).chain(laid.own).collect::<Vec<_>>().join("-")
-            }
-            None => name.to_owned(),
-        };
-        if workloads.iter().any(|workload| workload.name == name) {
-            let hint = "give it a name of its own: as = \"NAME\"";
-            problems.hinted(&item.span, format!("\"{name}\" runs twice"), hint);
-        }
-        let span = &entry.value.span;
-        let first = &built.topology.nodes[0].name;
-        let mut workload = Workload::parse(&name, &table, span, first, tables.folder, problems);
-        add_data_variables(&mut workload, &built.data);
-        check_target(&workload, &table, span, &built.topology, variant, problems);
-        workloads.push(workload);
-    }
-    workloads
-}
-
-/// Scripts know the size of the data: the variables that built them, and pgbench's own `scale`.
-fn add_data_variables(workload: &mut Workload, data: &Data) {
-    let scale = data.pgbench.as_ref().map(|t| ("scale".to_owned(), t.scale.to_string()));
-    let known = data.variables.clone().into_iter().chain(scale);
-    for (name, value) in known {
-        workload.variables.entry(name).or_insert(value);
-    }
-}
-
-/// A workload's table with an axis's and a `run` entry's fields laid over it.
-struct Laid {
-    table: Table,
-    bindings: Bindings,
-    /// What `as` says.
-    name: Option<String>,
-    /// What the `run` entry sets, for a name when a workload runs twice.
-    own: Vec<String>,
-}
-
-impl Laid {
-    fn over(base: &Table, item: &Value, axes: &Bindings, problems: &Problems) -> Laid {
-        let mut laid =
-            Laid { table: base.clone(), bindings: axes.clone(), name: None, own: Vec::new() };
-        let mut used = Vec::new();
-        base.entries.iter().for_each(|entry| names_used(&entry.value, &mut used));
-        for (axis, value) in axes {
-            // An axis that the workload asks for by {name} goes where it asks.
-            if Workload::FIELDS.contains(&axis.as_str()) && !used.contains(axis) {
-                let (key_span, value) = (value.span.clone(), value.clone());
-                laid.table.set(Entry { key: axis.clone(), key_span, value });
-            }
-        }
-        let Is::Table(item) = &item.is else { return laid };
-        for entry in &item.entries {
-            match entry.key.as_str() {
-                "workload" => continue,
-                "as" => laid.name = fields::text("as", &entry.value, problems).map(str::to_owned),
-                key if used.iter().any(|name| name == key) => {
-                    laid.bindings.insert(key.to_owned(), entry.value.clone());
-                    laid.own.extend(entry.value.scalar_text());
-                }
-                key if Workload::FIELDS.contains(&key) => {
-                    laid.table.set(entry.clone());
-                    laid.own.extend(entry.value.scalar_text());
-                }
-                key => {
-                    let known = Workload::FIELDS.into_iter().chain(used.iter().map(String::as_str));
-                    problems.unknown(&entry.key_span, "field or name of the workload", key, known);
-                }
-            }
-        }
-        laid
-    }
-}
-
-fn workload_named(item: &Value) -> Option<&str> {
-    match &item.is {
-        Is::Text(name) => Some(name),
-        Is::Table(table) => match &table.find("workload")?.value.is {
-            Is::Text(name) => Some(name),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-fn check_target(
-    workload: &Workload,
-    table: &Table,
-    span: &Range<usize>,
-    topology: &Topology,
-    variant: &Entry,
-    problems: &Problems,
-) {
-    if topology.node(&workload.to).is_some() {
-        return;
-    }
-    let span = table.find("to").map_or(span, |entry| &entry.value.span);
-    let known = topology.nodes.iter().map(|node| node.name.as_str());
-    let what = format!("node of variant \"{}\":", variant.key);
-    problems.unknown(span, &what, &workload.to, known);
-}
-
-fn check_override(override_: &Table, tables: &Tables<'_>) {
-    let known = || tables.workloads.iter().map(|entry| entry.key.as_str());
-    for entry in &override_.entries {
-        if !known().any(|name| name == entry.key) {
-            tables.problems.unknown(&entry.key_span, "workload", &entry.key, known());
-        } else if !matches!(entry.value.is, Is::Table(_)) {
-            let message = "override lays fields over a workload: { FIELD = … }";
-            tables.problems.add(&entry.value.span, message);
-        }
-    }
-}
-
 /// Whatever is defined but used nowhere, in any profile, was mistyped somewhere.
 fn check_use(tables: &Tables<'_>, variants: &[Entry]) {
     let problems = tables.problems;
@@ -565,14 +261,8 @@ fn check_use(tables: &Tables<'_>, variants: &[Entry]) {
     let runs = |workload: &Entry| {
         tables.scenarios.iter().any(|scenario| {
             let Is::Table(table) = &scenario.value.is else { return true };
-            let run = match table.find("run").map(|entry| &entry.value) {
-                Some(Value { is: Is::List(run), .. }) => run.as_slice(),
-                Some(one) => std::slice::from_ref(one),
-                None => &[],
-            };
-            run.iter()
-                .filter_map(workload_named)
-                .any(|name| name == workload.key || name.contains('{'))
+            let mut run = cast::run_of(table).iter().filter_map(cast::workload_named);
+            run.any(|name| name == workload.key || name.contains('{'))
         })
     };
     for workload in tables.workloads.iter().filter(|workload| !runs(workload)) {

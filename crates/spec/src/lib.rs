@@ -31,8 +31,13 @@ mod template;
 mod folder;
 mod problem;
 
-mod duration;
 mod expand;
+
+mod built;
+mod cast;
+mod defaults;
+
+mod duration;
 mod fields;
 mod value;
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::claim::{Answer, Claim};
-use crate::expand::{self, Defaults, Tables};
+use crate::defaults::Defaults;
+use crate::expand::{self, Tables};
 use crate::expression::Target;
 use crate::fields::Fields;
 use crate::folder::Folder;

@@ -324,11 +324,15 @@ fn broken_toml_is_pointed_at() {
     assert_eq!(problems("question = \n[data").lines().count(), 2);
     assert_eq!(
         problems(""),
-        "`` a study has no question\n`` a study has at least one scenario (add [scenarios.NAME] with run = [\"WORKLOAD\"])\n"
+        "`` a study has no question\n\
+         `` a study has at least one scenario \
+         (add [scenarios.NAME] with run = [\"WORKLOAD\"])\n"
     );
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// Whatever somebody types on the way to a study is answered, and pointed at within the file.
     #[test]
     fn no_text_is_too_broken_to_be_answered(

@@ -1,0 +1,116 @@
+//! What a variant builds at one point: topology, settings, data, and what it overrides.
+
+use crate::data::Data;
+use crate::expand::Tables;
+use crate::fields::{self, Fields, Settings};
+use crate::topology::{NodeKind, Topology};
+use crate::value::{Bindings, Entry, Is, Table, Value, substitute};
+
+/// What a variant builds at one point.
+pub(crate) struct Built {
+    pub(crate) topology: Topology,
+    pub(crate) data: Data,
+    pub(crate) override_: Table,
+}
+
+impl Built {
+    pub(crate) fn parse(
+        tables: &Tables<'_>,
+        variant: &Entry,
+        bindings: &Bindings,
+    ) -> Option<Built> {
+        let problems = tables.problems;
+        let value = substitute(&variant.value, bindings, problems);
+        let fields = Fields::of("a variant", &value, problems)?;
+        for known in ["says", "profiles"] {
+            fields.entry(known);
+        }
+        let topology = topology(&fields, tables, bindings);
+        let study = tables.settings.map(|settings| {
+            fields::settings("settings", &substitute(settings, bindings, problems), problems)
+        });
+        let study = study.unwrap_or_default();
+        let own = fields.settings("settings");
+        let override_ = match fields.value("override").map(|value| &value.is) {
+            Some(Is::Table(table)) => table.clone(),
+            _ => Table::default(),
+        };
+        check_override(&override_, tables);
+        let data = data(&fields, tables, bindings, topology.as_ref());
+        fields.finish();
+        let mut topology = topology?;
+        for node in topology.nodes.iter_mut().filter(|node| node.kind == NodeKind::Postgres) {
+            let mut settings: Settings = study.clone();
+            settings.append(&mut node.settings);
+            settings.extend(own.clone());
+            node.settings = settings;
+        }
+        Some(Built { topology, data, override_ })
+    }
+}
+
+fn topology(fields: &Fields<'_>, tables: &Tables<'_>, bindings: &Bindings) -> Option<Topology> {
+    let problems = tables.problems;
+    let named = fields.value("topology");
+    let entry = match (named, tables.topologies) {
+        (None, []) => return Some(Topology::single()),
+        (None, [only]) => only,
+        (None, [_, ..]) => {
+            problems.add(fields.span(), "the study has several topologies: say topology = …");
+            return None;
+        }
+        (Some(value), entries) => {
+            let name = fields::text("topology", value, problems)?;
+            let found = entries.iter().find(|entry| entry.key == name);
+            if found.is_none() {
+                let known = entries.iter().map(|entry| entry.key.as_str());
+                problems.unknown(&value.span, "topology", name, known);
+            }
+            found?
+        }
+    };
+    let value = substitute(&entry.value, bindings, problems);
+    Topology::parse(&entry.key, &value, problems)
+}
+
+/// The study's data with the variant's fields laid over them.
+fn data(
+    fields: &Fields<'_>,
+    tables: &Tables<'_>,
+    bindings: &Bindings,
+    topology: Option<&Topology>,
+) -> Data {
+    let problems = tables.problems;
+    let mut value = tables.data.map(|data| substitute(data, bindings, problems));
+    if let Some(own) = fields.value("data") {
+        value = Some(match (value, &own.is) {
+            (Some(Value { span, is: Is::Table(mut table) }), Is::Table(own)) => {
+                own.entries.iter().for_each(|entry| table.set(entry.clone()));
+                Value { span, is: Is::Table(table) }
+            }
+            _ => own.clone(),
+        });
+    }
+    let first = topology.and_then(|topology| topology.nodes.first());
+    let first = first.map_or("primary", |node| node.name.as_str());
+    let data = Data::parse(value.as_ref(), first, tables.folder, problems);
+    if let (Some(topology), Some(value)) = (topology, &value)
+        && topology.node(&data.node).is_none()
+    {
+        let known = topology.nodes.iter().map(|node| node.name.as_str());
+        problems.unknown(&value.span, "node", &data.node, known);
+    }
+    data
+}
+
+fn check_override(override_: &Table, tables: &Tables<'_>) {
+    let known = || tables.workloads.iter().map(|entry| entry.key.as_str());
+    for entry in &override_.entries {
+        if !known().any(|name| name == entry.key) {
+            tables.problems.unknown(&entry.key_span, "workload", &entry.key, known());
+        } else if !matches!(entry.value.is, Is::Table(_)) {
+            let message = "override lays fields over a workload: { FIELD = … }";
+            tables.problems.add(&entry.value.span, message);
+        }
+    }
+}
