@@ -16,7 +16,13 @@ use crate::error::Error;
 /// otherwise copied inside the kernel (copy_file_range).
 pub(crate) fn copy_tree(from: &Path, to: &Path, owner: User) -> Result<u64, Error> {
     let mut copier = Copier { owner, can_clone: true, bytes: 0 };
-    copier.directory(from, to)?;
+    if to.exists() {
+        return Err(failed("copying to", to)(io::ErrorKind::AlreadyExists.into()));
+    }
+    copier.directory(from, to).inspect_err(|_| {
+        // Half a data directory would look like a whole one; the first error is the one to tell.
+        let _ = remove_tree(to);
+    })?;
     Ok(copier.bytes)
 }
 
@@ -127,5 +133,6 @@ mod tests {
         assert_eq!(fs::metadata(to.join("PG_VERSION")).unwrap().mode() & 0o777, 0o640);
         assert_eq!(fs::metadata(&to).unwrap().mode() & 0o777, 0o750);
         assert!(copy_tree(&from, &to, User::current()).is_err(), "must not overwrite");
+        assert!(to.join("PG_VERSION").exists());
     }
 }

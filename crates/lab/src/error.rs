@@ -234,7 +234,7 @@ impl Error {
             Self::Setting { why: "is managed by the lab", .. } => {
                 Some("leave it out; the lab chooses where a node listens and logs".into())
             }
-            Self::Start { log, .. } => log_hint(log),
+            Self::Start { log, .. } | Self::Initdb { output: log, .. } => log_hint(log),
             Self::Reload { .. } => Some("correct the values; some settings need a restart".into()),
             Self::Timeout { doing: "stopping", .. } => {
                 Some("clients that stay connected delay a smart stop; use fast or immediate".into())

@@ -288,7 +288,8 @@ impl Node {
         Ok(Snapshot { directory, bytes })
     }
 
-    /// Makes its data directory from a snapshot of this lab, replacing one that is there.
+    /// Makes its data directory from a snapshot of this lab, replacing one that is there. What it
+    /// wrote is on the disk only after [`crate::Lab::sync`].
     ///
     /// # Errors
     /// [`Error::State`] if it runs; the file system's.

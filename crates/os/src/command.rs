@@ -2,9 +2,9 @@
 //!
 //! A [`Command`] says everything about the process (program, arguments, environment, directory,
 //! user, where its output goes, what happens when its parent dies); nothing is inherited by
-//! accident: the environment is empty until it is given, standard input is `/dev/null`, and
-//! only the descriptors named here reach the child. A [`Child`] that is dropped is killed with its
-//! process group and reaped, so that no error path leaves a process behind.
+//! accident: the environment is empty until it is given, standard input is `/dev/null`, only the
+//! descriptors named here reach the child, and no signal is blocked there. A [`Child`] that is
+//! dropped is killed with its process group and reaped, so that no error path leaves one behind.
 //!
 //! Limit: the parent-death signal follows the *thread* that spawned. Give it only from a thread
 //! that lives as long as the child should (the lab's init is single-threaded for this reason).
@@ -18,6 +18,7 @@ use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal};
 
+use crate::signals;
 use crate::user::User;
 
 /// A process to be started.
@@ -206,15 +207,17 @@ impl Command {
         if self.group == Group::Own {
             command.process_group(0);
         }
-        if let Some(signal) = self.parent_death_signal.and_then(Signal::from_named_raw) {
-            // SAFETY: the closure makes one system call and allocates nothing. It runs after the
-            // change of user, which would reset the signal.
-            unsafe {
-                command.pre_exec(move || {
+        let death_signal = self.parent_death_signal.and_then(Signal::from_named_raw);
+        // SAFETY: the closure makes system calls and allocates nothing. It runs after the change
+        // of user, which would reset the parent-death signal.
+        unsafe {
+            command.pre_exec(move || {
+                signals::unblock_all()?;
+                if let Some(signal) = death_signal {
                     rustix::process::set_parent_process_death_signal(Some(signal))?;
-                    Ok(())
-                });
-            }
+                }
+                Ok(())
+            });
         }
         Ok(command)
     }

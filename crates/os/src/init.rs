@@ -9,8 +9,8 @@
 //! that it started escapes from the tree below it.
 //!
 //! It is forked and not executed anew so that it works in every program that links this crate,
-//! tests included, without a hidden entry point in each. [`crate::signals::fork`] says what that
-//! asks of the code in `init/server.rs`.
+//! tests included, without a hidden entry point in each. `signals::fork` says what that asks of
+//! the code in `init/server.rs`.
 
 mod message;
 mod server;
@@ -147,13 +147,19 @@ impl Init {
         drop(theirs);
         let line = Line { socket: Some(ours), exits: HashMap::new() };
         let mut init = Self { isolation, forked, host_pid: None, line: Mutex::new(line) };
-        match init.line().receive(ANSWER_TIMEOUT) {
-            Ok(Report::Ready) => {}
+        let said = init.line().receive(START_TIMEOUT);
+        let failure = match said {
+            Ok(Report::Ready) => None,
             Ok(Report::Failed { step, errno }) => {
-                return Err(Failure { step, error: io::Error::from_raw_os_error(errno) });
+                Some(Failure { step, error: io::Error::from_raw_os_error(errno) })
             }
-            Ok(_) => return Err(Failure::new("starting the init", &Errno::PROTO.into())),
-            Err(error) => return Err(Failure::new("starting the init", &error)),
+            Ok(_) => Some(Failure::new("starting the init", &Errno::PROTO.into())),
+            Err(error) => Some(Failure::new("starting the init", &error)),
+        };
+        if let Some(failure) = failure {
+            // It may hang, so it is not asked; it has no children yet. Dropping it reaps it.
+            let _ = rustix::process::kill_process(forked, Signal::KILL);
+            return Err(failure);
         }
         let forked = forked.as_raw_nonzero().get();
         init.host_pid = match isolation {
@@ -339,6 +345,9 @@ fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Resu
         }
     }
 }
+
+/// Setting up takes milliseconds.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// An answer takes microseconds, except that of a signal that has to take effect on many
 /// processes ([`Init::signal_under`]), which the init itself bounds to ten seconds.

@@ -29,12 +29,28 @@ pub(crate) fn block_all_and_watch_children() -> io::Result<OwnedFd> {
     }
 }
 
+/// Lets every signal reach this thread again: a new program inherits what its parent blocked.
+pub(crate) fn unblock_all() -> io::Result<()> {
+    let mut none = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the set is initialised by sigemptyset before it is read; both functions may be
+    // called between fork and exec.
+    let code = unsafe {
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut())
+    };
+    match code {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
 /// Forks; the child runs `body`, never returns, and ends with the code that it gives.
 ///
 /// Other threads do not exist in the child, and a lock that one of them held stays locked there.
 /// `body` must therefore keep away from everything that other threads lock: standard streams, the
 /// environment, the loader. Memory may be allocated, because the C libraries of Linux (glibc, and
-/// musl since 1.2.2) hold the allocator's locks across fork.
+/// musl since 1.2.2) hold their allocator's locks across fork; a program with another global
+/// allocator needs one that does the same.
 pub(crate) fn fork(body: impl FnOnce() -> i32) -> io::Result<Pid> {
     // SAFETY: see above; `body` only runs code of this crate, which keeps to that.
     match unsafe { libc::fork() } {

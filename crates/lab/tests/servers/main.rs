@@ -1,6 +1,7 @@
 //! The lab on a real PostgreSQL.
 
 mod common;
+mod disk;
 mod isolation;
 mod node;
 mod target;

@@ -1,8 +1,8 @@
 //! The init's own side: what the forked process does. Everything in this file runs in a copy of
 //! the rig with one thread, so it takes no lock that another thread of the rig may have held
-//! (see [`crate::signals::fork`]) and reports failures over its socket only.
+//! (see `signals::fork`) and reports failures over its socket only.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -18,7 +18,7 @@ use crate::command::Command;
 use crate::init::message::{MESSAGE_BYTES_MAX, Report, Request};
 use crate::init::{Exit, Failure, Isolation, WhenOrphaned, retry};
 use crate::namespaces::{self, Entry};
-use crate::processes;
+use crate::processes::{self, Process};
 use crate::shared_memory::Segments;
 use crate::signals;
 
@@ -230,22 +230,14 @@ impl Server<'_> {
 
     fn signal_under(&mut self, directory: &Path, signal: i32) -> io::Result<i32> {
         let deadline = Instant::now() + EFFECT_TIMEOUT;
-        let mut reached = std::collections::HashSet::new();
+        let mut reached = HashSet::new();
         loop {
             self.reap()?;
             let processes = processes::all()?;
-            let own = processes::tree(&processes, own_pid());
-            let is_root = |pid: &i32| {
-                self.spawned.get(pid).is_some_and(|started_in| {
-                    started_in.as_ref().is_some_and(|path| path.starts_with(directory))
-                }) || processes.iter().any(|row| row.pid == *pid && row.is_under(directory))
-            };
-            let affected: Vec<i32> = own
-                .iter()
-                .skip(1)
-                .filter(|pid| is_root(pid))
-                .flat_map(|pid| processes::tree(&processes, *pid))
-                .filter(|pid| !has_effect(&processes, *pid, signal))
+            let affected: Vec<i32> = self
+                .under(directory, &processes)
+                .filter(|process| !has_effect(process, signal))
+                .map(|process| process.pid)
                 .collect();
             for pid in &affected {
                 if signal == libc::SIGKILL {
@@ -264,6 +256,31 @@ impl Server<'_> {
             }
             std::thread::sleep(SCAN_PAUSE);
         }
+    }
+
+    /// The descendants that were started in `directory` or below, or work there, and all that
+    /// descend from those; parents before children, so that a stopped parent forks no more.
+    fn under<'p>(
+        &self,
+        directory: &Path,
+        processes: &'p [Process],
+    ) -> impl Iterator<Item = &'p Process> {
+        let by_pid: HashMap<i32, &Process> = processes.iter().map(|row| (row.pid, row)).collect();
+        let was_started_under = move |pid| {
+            let started_in = self.spawned.get(&pid).and_then(Option::as_ref);
+            started_in.is_some_and(|path| path.starts_with(directory))
+        };
+        let mut under = HashSet::new();
+        processes::tree(processes, own_pid()).into_iter().skip(1).filter_map(move |pid| {
+            let process = *by_pid.get(&pid)?;
+            let is_under = under.contains(&process.parent)
+                || was_started_under(pid)
+                || process.is_under(directory);
+            is_under.then(|| {
+                under.insert(pid);
+                process
+            })
+        })
     }
 
     /// Reaps all that has ended and tells the rig of those that it asked for.
@@ -317,8 +334,7 @@ impl Server<'_> {
     }
 }
 
-fn has_effect(processes: &[processes::Process], pid: i32, signal: i32) -> bool {
-    let Some(process) = processes.iter().find(|process| process.pid == pid) else { return true };
+fn has_effect(process: &Process, signal: i32) -> bool {
     match signal {
         libc::SIGSTOP => process.is_zombie() || process.is_stopped(),
         libc::SIGCONT => !process.is_stopped(),

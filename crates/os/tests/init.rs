@@ -1,0 +1,183 @@
+//! The init: it starts, reaps, signals and takes everything with it, in every isolation that this
+//! machine allows.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use os::command::{Command, Output};
+use os::init::{Exit, Init, Isolation, WhenOrphaned};
+use os::user::User;
+use rustix::process::Signal;
+
+const LONG: Duration = Duration::from_secs(30);
+
+/// A keeper always; namespaces unless this machine refuses them, which has to have a reason.
+fn each_isolation(check: impl Fn(Init)) {
+    check(Init::start(Isolation::Keeper, WhenOrphaned::Keep, &[]).unwrap());
+    let namespaces = match User::current().is_root() {
+        true => Isolation::Namespaces,
+        false => Isolation::UserNamespace,
+    };
+    match Init::start(namespaces, WhenOrphaned::Keep, &[]) {
+        Ok(init) => check(init),
+        Err(failure) => {
+            let kind = failure.error.kind();
+            assert_eq!(kind, io::ErrorKind::PermissionDenied, "{failure}");
+        }
+    }
+}
+
+fn sh(script: &str, directory: &Path) -> Command {
+    Command::new("/bin/sh").arg("-c").arg(script).env("PATH", "/usr/bin:/bin").directory(directory)
+}
+
+#[test]
+fn ends_are_reported_as_they_were() {
+    let directory = tempfile::tempdir().unwrap();
+    each_isolation(|init| {
+        let check = |script: &str, expected| {
+            let pid = init.spawn(&sh(script, directory.path())).unwrap();
+            assert_eq!(init.wait(pid, LONG).unwrap(), expected, "{script}");
+        };
+        check("exit 0", Exit::Code(0));
+        check("exit 3", Exit::Code(3));
+        check("kill -9 $$", Exit::Signal(9));
+    });
+}
+
+#[test]
+fn a_start_that_fails_says_why() {
+    let directory = tempfile::tempdir().unwrap();
+    each_isolation(|init| {
+        let check = |command: &Command, expected| {
+            assert_eq!(init.spawn(command).unwrap_err().kind(), expected);
+        };
+        check(&Command::new("/nonexistent"), io::ErrorKind::NotFound);
+        check(&Command::new("/etc/passwd"), io::ErrorKind::PermissionDenied);
+        check(&sh("", &directory.path().join("none")), io::ErrorKind::NotFound);
+        // It is still there for the next one.
+        let pid = init.spawn(&sh("exit 0", directory.path())).unwrap();
+        assert_eq!(init.wait(pid, LONG).unwrap(), Exit::Code(0));
+    });
+}
+
+#[test]
+fn output_goes_to_files() {
+    let directory = tempfile::tempdir().unwrap();
+    each_isolation(|init| {
+        let path = directory.path().join(format!("{:?}", init.isolation()));
+        let command = sh("echo out; echo err >&2; pwd", directory.path())
+            .stdout(Output::File(path.clone()))
+            .stderr(Output::File(path.clone()));
+        let pid = init.spawn(&command).unwrap();
+        init.wait(pid, LONG).unwrap();
+        let expected = format!("out\nerr\n{}\n", directory.path().display());
+        assert_eq!(fs::read_to_string(path).unwrap(), expected);
+    });
+}
+
+#[test]
+fn signals_reach_all_that_was_started_in_a_directory_and_nothing_else() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path().canonicalize().unwrap();
+    let (one, two) = (root.join("one"), root.join("two"));
+    fs::create_dir(&one).unwrap();
+    fs::create_dir(&two).unwrap();
+    each_isolation(|init| {
+        // A child that changes its session and its directory is still one of them.
+        let family = "sleep 600 & setsid sh -c 'cd / && sleep 600' & wait";
+        let first = init.spawn(&sh(family, &one)).unwrap();
+        let second = init.spawn(&sh("exec sleep 600", &two)).unwrap();
+        let deadline = Instant::now() + LONG;
+        while init.signal_under(&one, Signal::STOP).unwrap() < 3 && Instant::now() < deadline {
+            init.signal_under(&one, Signal::CONT).unwrap();
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(init.signal_under(&one, Signal::CONT).unwrap() >= 3);
+        assert!(init.signal_under(&one, Signal::KILL).unwrap() >= 3);
+        assert_eq!(init.wait(first, LONG).unwrap(), Exit::Signal(9));
+        assert_eq!(init.signal_under(&one, Signal::KILL).unwrap(), 0);
+        assert_eq!(init.exit(second).unwrap(), None);
+        init.signal(second, Signal::TERM).unwrap();
+        assert_eq!(init.wait(second, LONG).unwrap(), Exit::Signal(15));
+        init.signal(second, Signal::TERM).unwrap();
+    });
+}
+
+#[test]
+fn its_end_is_the_end_of_all() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path().canonicalize().unwrap();
+    each_isolation(|init| {
+        let orphan = "setsid sh -c 'trap \"\" TERM HUP; sleep 600; sleep 600' & echo";
+        let pid = init.spawn(&sh(orphan, &directory)).unwrap();
+        init.wait(pid, LONG).unwrap();
+        let survivor = init.spawn(&sh("exec sleep 600", &directory)).unwrap();
+        let host_pid = init.host_pid(survivor).unwrap();
+        assert!(os::processes::of(host_pid).is_some());
+        init.end().unwrap();
+        assert!(os::processes::of(host_pid).is_none());
+        let left = os::processes::all().unwrap();
+        assert!(!left.iter().any(|process| process.is_under(&directory)));
+    });
+}
+
+#[test]
+fn requests_of_several_threads_do_not_mix() {
+    let directory = tempfile::tempdir().unwrap();
+    each_isolation(|init| {
+        std::thread::scope(|scope| {
+            for code in 0..4 {
+                let (init, directory) = (&init, directory.path());
+                scope.spawn(move || {
+                    for _ in 0..5 {
+                        let pid = init.spawn(&sh(&format!("exit {code}"), directory)).unwrap();
+                        assert_eq!(init.wait(pid, LONG).unwrap(), Exit::Code(code));
+                    }
+                });
+            }
+        });
+    });
+}
+
+#[test]
+fn the_isolation_keeps_descriptors_and_terminals_away() {
+    let directory = tempfile::tempdir().unwrap();
+    each_isolation(|init| {
+        let path = directory.path().join(format!("{:?}", init.isolation()));
+        let command =
+            sh("ls -l /proc/self/fd", directory.path()).stdout(Output::File(path.clone()));
+        let pid = init.spawn(&command).unwrap();
+        init.wait(pid, LONG).unwrap();
+        let listing = fs::read_to_string(&path).unwrap();
+        // Standard streams, and the directory that is listed.
+        assert_eq!(listing.lines().filter(|line| line.contains(" -> ")).count(), 4, "{listing}");
+    });
+}
+
+#[test]
+fn it_starts_while_other_threads_hold_all_kinds_of_locks() {
+    let directory = tempfile::tempdir().unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let words: Vec<String> = (0..100).map(|n| n.to_string().repeat(n)).collect();
+                    assert!(std::env::var_os("NO_SUCH_VARIABLE").is_none());
+                    assert_eq!(words.len(), 100);
+                    std::thread::yield_now();
+                }
+            });
+        }
+        for _ in 0..20 {
+            let init = Init::start(Isolation::Keeper, WhenOrphaned::Keep, &[]).unwrap();
+            let pid = init.spawn(&sh("exit 5", directory.path())).unwrap();
+            assert_eq!(init.wait(pid, LONG).unwrap(), Exit::Code(5));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
