@@ -33,7 +33,8 @@ const LOG_SUFFIX: &str = ".log";
 
 /// Writes all files of a trial into an empty directory.
 pub(crate) fn write(finished: &Finished, directory: &Path) -> Result<(), Error> {
-    files::write(&directory.join(TRIAL), |out| files::json(out, &finished.trial))?;
+    let trial = finite(&finished.trial);
+    files::write(&directory.join(TRIAL), |out| files::json(out, &trial))?;
     files::write(&directory.join(INTERVALS), |out| lines(out, &finished.intervals))?;
     files::write(&directory.join(SAMPLES), |out| samples(out, &finished.samples))?;
     files::write(&directory.join(MARKS), |out| lines(out, &finished.marks))?;
@@ -42,6 +43,19 @@ pub(crate) fn write(finished: &Finished, directory: &Path) -> Result<(), Error> 
         files::write(&directory.join(name), |out| out.write_all(text.as_bytes()))?;
     }
     files::sync_directory(directory)
+}
+
+/// The trial without values that are none: a quotient by zero is NaN, for which JSON has no word.
+fn finite(trial: &Trial) -> Trial {
+    let mut trial = trial.clone();
+    for scopes in trial.metrics.values_mut() {
+        scopes.retain(|_, value| value.is_finite());
+    }
+    trial.metrics.retain(|_, scopes| !scopes.is_empty());
+    let seconds = trial.workloads.iter_mut().map(|workload| &mut workload.published_way.seconds);
+    let numbers = seconds.chain([&mut trial.generator.busy_share_max]);
+    numbers.filter(|number| !number.is_finite()).for_each(|number| *number = 0.0);
+    trial
 }
 
 /// Reads the trial alone.

@@ -324,3 +324,21 @@ fn a_studys_folder_is_its_texts_and_nothing_else() {
     let error = record::read_folder(&study.join("orders.sql")).unwrap_err();
     assert!(error.to_string().ends_with("not a directory"), "{error}");
 }
+
+#[test]
+fn a_value_that_is_none_does_not_spoil_the_record() {
+    let place = tempfile::tempdir().unwrap();
+    let writer = Writer::create(&place.path().join("mine"), header(), &folder()).unwrap();
+    let mut finished = finished(1, Status::Done);
+    let scopes = BTreeMap::from([(String::new(), f64::NAN), ("read".to_owned(), f64::INFINITY)]);
+    finished.trial.metrics.insert("jain".to_owned(), scopes);
+    finished.trial.generator.busy_share_max = f64::NAN;
+    finished.trial.workloads[0].published_way.seconds = f64::INFINITY;
+    finished.samples[0].value = f64::NAN;
+    writer.add(&finished).unwrap();
+    let reader = Reader::open(writer.directory()).unwrap();
+    let trial = &reader.trials()[0];
+    assert!(!trial.metrics.contains_key("jain"));
+    assert!(trial.metrics.contains_key("tps"));
+    assert_eq!(reader.samples(trial).unwrap().len(), 3);
+}
