@@ -10,8 +10,8 @@ use spec::{Folder, Profile, Study};
 /// Reads the folders below `studies/`.
 fn shipped() -> Vec<Folder> {
     let studies = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
-    let folders = fs::read_dir(studies).unwrap().map(|entry| {
-        let path = entry.unwrap().path();
+    let entries = fs::read_dir(studies).unwrap().map(|entry| entry.unwrap().path());
+    let folders = entries.filter(|path| path.is_dir()).map(|path| {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         let files = fs::read_dir(&path).unwrap().map(|entry| {
             let path = entry.unwrap().path();
@@ -142,4 +142,33 @@ fn pgbench_fits_the_time_of_its_profile() {
     };
     assert!(load_ms(Profile::Smoke) <= 6_000);
     assert!(load_ms(Profile::Quick) <= 300_000);
+}
+
+/// The reference is read by people who write studies: what it leaves out they cannot know. The
+/// parser asks for fields as `fields.KIND("NAME"`.
+#[test]
+fn the_reference_names_every_field_that_the_parser_asks_for() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let reference = fs::read_to_string(here.join("../../studies/README.md")).unwrap();
+    let mut asked = 0;
+    for file in fs::read_dir(here.join("src")).unwrap() {
+        let path = file.unwrap().path();
+        let source = if path.is_file() { fs::read_to_string(&path).unwrap() } else { continue };
+        for call in source.split("fields.").skip(1) {
+            let kind = call.find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(0);
+            let Some(key) = call[kind..].strip_prefix("(\"") else { continue };
+            let key = key.split('"').next().unwrap();
+            asked += 1;
+            assert!(names(&reference, key), "{}: `{key}`", path.display());
+        }
+    }
+    assert!(asked > 40, "the parser asks in another way now: {asked}");
+}
+
+/// Whether a page names a field: alone, `[[in a heading]]`, or within a longer piece of code.
+fn names(page: &str, field: &str) -> bool {
+    let code =
+        page.split('`').skip(1).step_by(2).chain(page.lines().filter(|l| l.starts_with('#')));
+    let mut words = code.flat_map(|code| code.split(|c: char| !c.is_ascii_lowercase() && c != '_'));
+    words.any(|word| word == field)
 }
