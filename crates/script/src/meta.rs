@@ -135,12 +135,12 @@ impl<'a> Line<'a> {
             Some("setshell") => {
                 let slot = self.variable(&arguments[0], end, names)?;
                 let words = (1..count).map(word);
-                let command = ShellCommand::new("setshell", words, names);
+                let command = ShellCommand::new(words, names);
                 Ok(Meta::Command(CommandKind::SetShell { slot, command }))
             }
             Some("shell") if count < 1 => Err(self.error("missing command", end)),
             Some("shell") => {
-                let command = ShellCommand::new("shell", (0..count).map(word), names);
+                let command = ShellCommand::new((0..count).map(word), names);
                 Ok(Meta::Command(CommandKind::Shell(command)))
             }
             Some("setrandom") if count < 3 => Err(self.error("missing argument", end)),

@@ -11,8 +11,8 @@ const MAX_LENGTH: usize = 254;
 /// The words of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellCommand {
-    /// The meta-command, for messages.
-    command: &'static str,
+    /// The first word as written: pgbench's messages begin with it.
+    program: Box<str>,
     words: Box<[Word]>,
 }
 
@@ -27,33 +27,36 @@ enum Word {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ShellError {
     /// A variable was never set.
-    #[error("{command}: undefined variable \"{name}\"")]
+    #[error("{program}: undefined variable \"{name}\"")]
     Undefined {
-        /// `shell` or `setshell`.
-        command: &'static str,
+        /// The first word of the command.
+        program: Box<str>,
         /// As written, colon included.
         name: Box<str>,
     },
     /// The command line is longer than 254 bytes.
     #[error("{0}: shell command is too long")]
     TooLong(
-        /// `shell` or `setshell`.
-        &'static str,
+        /// The first word of the command.
+        Box<str>,
     ),
     /// `\setshell` needs an integer.
-    #[error("setshell: shell command must return an integer (not \"{0}\")")]
-    NotAnInteger(
-        /// What was printed.
-        String,
-    ),
+    #[error("{program}: shell command must return an integer (not \"{output}\")")]
+    NotAnInteger {
+        /// The first word of the command.
+        program: Box<str>,
+        /// The first line that was printed.
+        output: String,
+    },
 }
 
 impl ShellCommand {
     pub(crate) fn new<'a>(
-        command: &'static str,
         words: impl Iterator<Item = &'a [u8]>,
         names: &mut Names,
     ) -> ShellCommand {
+        let mut words = words.peekable();
+        let program = words.peek().map(|word| String::from_utf8_lossy(word).into());
         let words = words.map(|word| match word {
             // Two colons stand for one that is no variable.
             [b':', b':', ..] => Word::Text(word[1..].into()),
@@ -62,7 +65,7 @@ impl ShellCommand {
             }
             text => Word::Text(text.into()),
         });
-        ShellCommand { command, words: words.collect() }
+        ShellCommand { words: words.collect(), program: program.unwrap_or_default() }
     }
 
     /// The line to give to `sh -c`: the words with one space between.
@@ -80,28 +83,39 @@ impl ShellCommand {
                 Word::Variable(slot, written) => {
                     if !variables.write(*slot, &mut line) {
                         let name = written.clone();
-                        return Err(ShellError::Undefined { command: self.command, name });
+                        return Err(ShellError::Undefined { program: self.program.clone(), name });
                     }
                 }
             }
             if line.len() > MAX_LENGTH {
-                return Err(ShellError::TooLong(self.command));
+                return Err(ShellError::TooLong(self.program.clone()));
             }
         }
         Ok(line)
     }
+
+    /// The integer that `\setshell` takes from the first line of the command's output.
+    ///
+    /// # Errors
+    /// If it is no integer.
+    pub fn result(&self, output: &[u8]) -> Result<i64, ShellError> {
+        let line = output.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
+        let text = String::from_utf8_lossy(line);
+        // pgbench keeps an int.
+        let number = text.trim().parse::<i64>().ok().map(|number| i64::from(number as i32));
+        number.ok_or_else(|| ShellError::NotAnInteger {
+            program: self.program.clone(),
+            output: text.into_owned(),
+        })
+    }
 }
 
-/// The integer that `\setshell` takes from the first line of the command's output.
+/// [`ShellCommand::result`] for a caller that does not have the command at hand.
 ///
 /// # Errors
 /// If it is no integer.
 pub fn shell_result(output: &[u8]) -> Result<i64, ShellError> {
-    let line = output.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
-    let text = String::from_utf8_lossy(line);
-    // pgbench keeps an int.
-    let number = text.trim().parse::<i64>().ok().map(|number| i64::from(number as i32));
-    number.ok_or_else(|| ShellError::NotAnInteger(text.into_owned()))
+    ShellCommand { program: "setshell".into(), words: Box::default() }.result(output)
 }
 
 #[cfg(test)]
@@ -113,14 +127,14 @@ mod tests {
     fn joins_words_and_variables() {
         let mut names = Names::new();
         let words = ["echo", ":x", "::x", "a:x"];
-        let command = ShellCommand::new("shell", words.iter().map(|w| w.as_bytes()), &mut names);
+        let command = ShellCommand::new(words.iter().map(|w| w.as_bytes()), &mut names);
         let mut variables = Variables::new(&names);
         let undefined = command.line(&variables).unwrap_err();
-        assert_eq!(undefined.to_string(), "shell: undefined variable \":x\"");
+        assert_eq!(undefined.to_string(), "echo: undefined variable \":x\"");
         variables.set(names.slot("x").unwrap(), Value::Int(7));
         assert_eq!(command.line(&variables).unwrap(), b"echo 7 :x a:x");
         variables.set_text(names.slot("x").unwrap(), "y".repeat(250));
-        assert_eq!(command.line(&variables), Err(ShellError::TooLong("shell")));
+        assert_eq!(command.line(&variables), Err(ShellError::TooLong("echo".into())));
     }
 
     #[test]

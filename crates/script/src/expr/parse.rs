@@ -110,7 +110,7 @@ impl Parser<'_> {
             if infix_level < level {
                 break;
             }
-            let (_, _) = self.take()?;
+            self.take()?;
             self.infix(infix, infix_level, left)?;
         }
         self.nesting -= 1;

@@ -277,3 +277,36 @@ fn buckets_are_the_servers_hash_partitions() {
         assert_eq!(wrong, Vec::<String>::new(), "{buckets} buckets");
     }
 }
+
+#[test]
+fn sleep_and_shell_read_variables_alike() {
+    let server = Postgres::shared();
+    for text in [
+        "\\sleep :nosuch\n",
+        "\\sleep :t us\n",
+        "\\sleep :d us\n",
+        "\\sleep :f us\n\\set x debug(1)\n",
+        "\\sleep 5us\n\\sleep -1\n\\sleep +1 US\n\\set x debug(2)\n",
+        "\\shell echo :nosuch\n",
+        "\\shell true ::nosuch :\n",
+        "\\setshell x expr :f + 40\n\\set x debug(:x)\n",
+        "\\setshell x echo  -7  \n\\set x debug(:x + 1)\n",
+        "\\setshell x echo :t\n",
+        "\\setshell x echo 1 2\n",
+        "\\setshell x echo ::5 | tr -d :\n\\set x debug(:x)\n",
+        &format!("\\shell echo {}\n", "x".repeat(249)),
+        &format!("\\shell echo {}\n", "x".repeat(250)),
+    ] {
+        let defines = [("t", "soon"), ("d", "-"), ("f", "2.5")];
+        let defines =
+            if text.contains("expr") { [defines[0], defines[1], ("f", "2")] } else { defines };
+        let done = ours(text, 1, &defines);
+        let options = defines.map(|(name, value)| format!("-D{name}={value}"));
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let output = theirs(server.directory(), text, 1, &options);
+        assert_eq!(support::debugged(&output), done.debug, "{text:?}");
+        let first_line = |error: String| error.lines().next().map(str::to_owned);
+        let there = support::first_error(&output).and_then(first_line);
+        assert_eq!(there, done.error.and_then(first_line), "{text:?}");
+    }
+}

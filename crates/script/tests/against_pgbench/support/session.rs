@@ -1,7 +1,11 @@
 //! A session without a server: runs meta-commands, collects what SQL would be sent.
 
+use std::process::Command;
+
 use super::listener::Statement;
-use script::{CommandKind, Names, Prng, Protocol, Script, Value, Variables};
+use script::{
+    CommandKind, Expr, Names, Prng, Protocol, Script, ShellCommand, Template, Value, Variables,
+};
 
 /// What a session did.
 #[derive(Debug, Default, PartialEq)]
@@ -23,51 +27,80 @@ pub(crate) fn run(
 ) -> Done {
     let mut done = Done::default();
     let mut at = 0;
-    while let Some(command) = script.commands.get(at) {
-        let mut debug = |text: &str| done.debug.push(text.to_owned());
-        at = match &command.kind {
-            CommandKind::Sql { template, .. } => {
-                let mut text = Vec::new();
-                let mut parameters = Vec::new();
-                if protocol == Protocol::Simple {
-                    template.write_simple(variables, &mut text);
-                } else {
-                    let parameterized = template.parameterized().unwrap();
-                    text.extend_from_slice(parameterized.text);
-                    for slot in parameterized.slots {
-                        let mut parameter = Vec::new();
-                        let defined = variables.write(*slot, &mut parameter);
-                        parameters.push(defined.then_some(parameter));
-                    }
-                }
-                done.sent.push((text, parameters));
-                script.next(at)
+    while at < script.commands.len() {
+        match step(script, at, protocol, variables, prng, &mut done) {
+            Ok(next) => at = next,
+            Err(error) => {
+                done.error = Some(error);
+                break;
             }
-            CommandKind::Set { slot, expr } => match expr.eval(variables, prng, &mut debug) {
-                Ok(value) => {
-                    variables.set(*slot, value);
-                    script.next(at)
-                }
-                Err(error) => {
-                    done.error = Some(error.to_string());
-                    return done;
-                }
-            },
-            CommandKind::If { condition, otherwise }
-            | CommandKind::Elif { condition, otherwise, .. } => {
-                match condition.eval(variables, prng, &mut debug).map(Value::is_true) {
-                    Ok(true) => script.next(at),
-                    Ok(false) => *otherwise,
-                    Err(error) => {
-                        done.error = Some(error.to_string());
-                        return done;
-                    }
-                }
-            }
-            _ => script.next(at),
-        };
+        }
     }
     done
+}
+
+/// Do the command at `at`; the next one's index or why there is none.
+fn step(
+    script: &Script,
+    at: usize,
+    protocol: Protocol,
+    variables: &mut Variables,
+    prng: &mut Prng,
+    done: &mut Done,
+) -> Result<usize, String> {
+    let mut debug = |text: &str| done.debug.push(text.to_owned());
+    let mut eval = |expr: &Expr, variables: &Variables| {
+        expr.eval(variables, prng, &mut debug).map_err(|error| error.to_string())
+    };
+    match &script.commands[at].kind {
+        CommandKind::Sql { template, .. } => done.sent.push(send(template, protocol, variables)),
+        CommandKind::Set { slot, expr } => {
+            let value = eval(expr, variables)?;
+            variables.set(*slot, value);
+        }
+        CommandKind::If { condition, otherwise }
+        | CommandKind::Elif { condition, otherwise, .. } => {
+            if !eval(condition, variables)?.is_true() {
+                return Ok(*otherwise);
+            }
+        }
+        CommandKind::Sleep(sleep) => {
+            sleep.time_us(variables).map_err(|error| error.to_string())?;
+        }
+        CommandKind::Shell(command) => {
+            shell(command, variables)?;
+        }
+        CommandKind::SetShell { slot, command } => {
+            let output = shell(command, variables)?;
+            let number = command.result(&output).map_err(|error| error.to_string())?;
+            variables.set(*slot, Value::Int(number));
+        }
+        _ => {}
+    }
+    Ok(script.next(at))
+}
+
+fn send(template: &Template, protocol: Protocol, variables: &Variables) -> Statement {
+    let mut text = Vec::new();
+    let mut parameters = Vec::new();
+    if protocol == Protocol::Simple {
+        template.write_simple(variables, &mut text);
+    } else {
+        let parameterized = template.parameterized().unwrap();
+        text.extend_from_slice(parameterized.text);
+        for slot in parameterized.slots {
+            let mut parameter = Vec::new();
+            let defined = variables.write(*slot, &mut parameter);
+            parameters.push(defined.then_some(parameter));
+        }
+    }
+    (text, parameters)
+}
+
+fn shell(command: &ShellCommand, variables: &Variables) -> Result<Vec<u8>, String> {
+    let line = command.line(variables).map_err(|error| error.to_string())?;
+    let line = String::from_utf8(line).expect("the tests' command lines are text");
+    Ok(Command::new("sh").args(["-c", &line]).output().expect("sh runs").stdout)
 }
 
 /// Variables as pgbench sets them at the start of client `client`.
