@@ -1,1 +1,41 @@
 //! A record and its verdicts as HTML, Markdown and CSV.
+//!
+//! Reading order: [`Report`] takes up a record, [`Bench`] a single load; `grouping` decides what stands side by side;
+//! `comparison`, `timeline`, `percentiles`, `proof`, `trust` and `environment` are the sections;
+//! `view` is what a template sees; `page` and `plot` are what it looks like.
+//!
+//! Limits: never sees a live system, and measures nothing. A figure that is not in the record is
+//! not in the report.
+
+mod bench;
+mod report;
+
+mod grouping;
+
+mod claims;
+mod comparison;
+mod data;
+mod environment;
+mod estimate;
+mod glance;
+mod latency_tables;
+mod noise;
+mod percentiles;
+mod proof;
+mod timeline;
+mod trust;
+
+mod csv_files;
+mod html;
+mod markdown;
+
+mod page;
+mod plot;
+mod view;
+
+mod json;
+mod number;
+
+pub use bench::Bench;
+pub use csv_files::{TRIAL_COLUMNS, VERDICT_COLUMNS};
+pub use report::Report;

@@ -1,0 +1,51 @@
+// Curves over an axis of the study, and latency percentiles.
+
+function curveOf({ title, unit, axis, x, lines, log }, host) {
+  makeChart(host, {
+    title,
+    unit,
+    x,
+    xKind: "points",
+    xLabel: axis,
+    yKind: log ? "log" : "linear",
+    range: x[0] > 0 ? [x[0] / 1.15, x[x.length - 1] * 1.15] : undefined,
+    series: lines,
+    height: 260,
+  });
+}
+
+function percentilesOf(groups, host) {
+  const [where, of] = ["group", "of"].map((name) => host.querySelector(`select[name=${name}]`));
+  let chart = null;
+
+  function options(select, labels) {
+    select.replaceChildren(...labels.map((label, index) => new Option(label, index)));
+    select.closest("label").hidden = labels.length < 2;
+  }
+
+  function draw() {
+    const distribution = groups[where.value].of[of.value];
+    const { x, lines } = distribution;
+    if (chart) destroyChart(chart);
+    chart = makeChart(host.querySelector(".panels"), {
+      title: `Latency, ${distribution.label}`,
+      unit: "ms",
+      x,
+      xKind: "percentile",
+      xLabel: "percentile: so many are not slower",
+      yKind: "log",
+      range: [1, x[x.length - 1]],
+      series: lines,
+      height: 340,
+    });
+  }
+
+  where.addEventListener("change", () => {
+    options(of, groups[where.value].of.map(({ label }) => label));
+    draw();
+  });
+  of.addEventListener("change", draw);
+  options(where, groups.map(({ label }) => label));
+  options(of, groups[0].of.map(({ label }) => label));
+  draw();
+}

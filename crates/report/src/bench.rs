@@ -1,0 +1,226 @@
+//! The page of a single load, `pgrig bench --html`.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use record::{
+    Fact, Finished, Generator, Interval, Mark, Moment, Phase, Sample, Status, Trial, Window,
+    WorkloadResult,
+};
+
+use crate::environment;
+use crate::grouping::{Group, Line};
+use crate::json::Json;
+use crate::page::BenchPage;
+use crate::timeline::{self, Timeline, timeline};
+use crate::view::Table;
+use crate::{data, latency_tables, number};
+
+/// Cells of the time axis: more than a screen has room for is not drawn.
+const CELLS_MAX: usize = 1200;
+
+/// A single load, as `pgrig bench` ran it.
+#[derive(Clone, Debug)]
+pub struct Bench {
+    /// The command that was run.
+    pub command: String,
+    /// What it printed, word for word.
+    pub words: String,
+    /// What ran, as pgbench calls it: `<builtin: select only>`.
+    pub what: String,
+    /// Wall clock at the beginning, RFC 3339.
+    pub started_at: String,
+    /// The window; none when it never opened.
+    pub window: Option<Window>,
+    /// Connecting.
+    pub connecting: Phase,
+    /// Disconnecting.
+    pub disconnecting: Phase,
+    /// What each workload achieved.
+    pub workloads: Vec<WorkloadResult>,
+    /// What the rig cost.
+    pub generator: Generator,
+    /// Every second since the load began.
+    pub intervals: Vec<Interval>,
+    /// What probes read, where there were any.
+    pub samples: Vec<Sample>,
+    /// What happened.
+    pub marks: Vec<Mark>,
+    /// Server and machine.
+    pub facts: Vec<Fact>,
+}
+
+impl Bench {
+    /// The load as one HTML file that needs nothing beside it.
+    #[must_use]
+    pub fn html(&self) -> String {
+        let finished = self.finished();
+        let mut course = timeline(&finished, CELLS_MAX);
+        timeline::rank_waits(course.iter_mut());
+        let trials = [finished.trial];
+        let (latency_tables, percentiles) = latency_tables::latency(&[self.group()], &trials);
+        let charts = course.iter().map(|course| self.chart(&trials[0], course));
+        let figures = Json::Object(vec![
+            ("trials", Json::List(charts.collect())),
+            ("percentiles", Json::List(percentiles.clone())),
+            ("curves", Json::List(Vec::new())),
+        ]);
+        let page = BenchPage {
+            headline: self.headline(),
+            started_at: self.started_at.clone(),
+            tiles: self.tiles(),
+            has_timeline: course.is_some(),
+            has_percentiles: !percentiles.is_empty(),
+            latency_tables,
+            tables: vec![self.phases(), self.generator_table()],
+            command: self.command.clone(),
+            words: self.words.clone(),
+            environment: environment::grouped(&self.facts),
+            data: figures.to_string(),
+        };
+        page.render().expect("writing into a string cannot fail")
+    }
+
+    fn headline(&self) -> String {
+        let clients: u32 = self.workloads.iter().map(|workload| workload.clients).sum();
+        let plural = if clients == 1 { "" } else { "s" };
+        let rate = self.rate().map_or_else(String::new, |rate| {
+            format!(": {} transactions a second", number::figure(rate))
+        });
+        format!("{}, {clients} client{plural}{rate}", self.what)
+    }
+
+    /// Transactions a second inside the window.
+    fn rate(&self) -> Option<f64> {
+        let seconds = self.window?.seconds();
+        let count: u64 = self.workloads.iter().map(|w| w.counts.transactions).sum();
+        (seconds > 0.0).then(|| count as f64 / seconds)
+    }
+
+    fn tiles(&self) -> Vec<(String, String)> {
+        let mut tiles: Vec<(&str, String)> = Vec::new();
+        if let (Some(rate), Some(window)) = (self.rate(), self.window) {
+            tiles.push(("inside the window", number::with_unit(rate, "1/s")));
+            tiles.push(("window", format!("{} s", number::figure(window.seconds()))));
+        }
+        let (mut transactions, mut seconds) = (0, 0f64);
+        for workload in &self.workloads {
+            transactions += workload.published_way.transactions;
+            seconds = seconds.max(workload.published_way.seconds);
+        }
+        if seconds > 0.0 {
+            let rate = transactions as f64 / seconds;
+            tiles.push(("as pgbench counts", number::with_unit(rate, "1/s")));
+        }
+        let mut latencies = self.workloads.iter().map(|workload| &workload.latency);
+        if let Some(mut all) = latencies.next().cloned() {
+            latencies.for_each(|latency| all.merge(latency));
+            for (name, quantile) in [("p50", 0.5), ("p99", 0.99), ("max", 1.0)] {
+                if let Some(ns) = all.quantile_ns(quantile) {
+                    tiles.push((name, number::with_unit(ns as f64 / 1e6, "ms")));
+                }
+            }
+        }
+        let failed: u64 = self.workloads.iter().map(|w| w.counts.failed()).sum();
+        tiles.push(("failed", number::count(failed)));
+        tiles.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    fn phases(&self) -> Table {
+        let columns =
+            ["", "#Connections", "#Failures", "#All", "#p50 each", "#p99 each", "#Rig CPU"];
+        let mut table = Table::new("Connecting and disconnecting", "", &columns);
+        for (name, phase) in
+            [("connecting", &self.connecting), ("disconnecting", &self.disconnecting)]
+        {
+            let each = |quantile: f64| {
+                let ns = phase.latency.quantile_ns(quantile);
+                ns.map_or("–".to_owned(), |ns| number::duration_ns(ns as f64))
+            };
+            table.row([
+                name.to_owned(),
+                number::count(phase.count),
+                number::count(phase.failures.values().sum()),
+                number::duration_ns(phase.length_ns as f64),
+                each(0.5),
+                each(0.99),
+                number::duration_ns(phase.generator_cpu_ns as f64),
+            ]);
+        }
+        table
+    }
+
+    fn generator_table(&self) -> Table {
+        let columns = [
+            "",
+            "#Processes",
+            "#Lanes",
+            "#Cores used",
+            "#Busiest lane",
+            "#Loop lag p99",
+            "#Loop lag max",
+        ];
+        let note = "a busiest lane above 80 %, or a loop lag above 5 % of the median latency, means \
+                    that the rig may be the limit";
+        let mut table = Table::new("The generator's own cost", note, &columns);
+        let generator = &self.generator;
+        let seconds = self.window.map_or(0.0, |window| window.seconds());
+        let cores = generator.cpu_ns as f64 / 1e9 / seconds;
+        table.row([
+            "generator".to_owned(),
+            generator.processes.to_string(),
+            generator.lanes.to_string(),
+            number::figure(cores),
+            number::percent(generator.busy_share_max),
+            number::duration_ns(generator.lag_p99_ns as f64),
+            number::duration_ns(generator.lag_max_ns as f64),
+        ]);
+        table
+    }
+
+    fn chart(&self, trial: &Trial, course: &Timeline) -> Json {
+        data::trial(trial, (&trial.scenario, ""), course, true)
+    }
+
+    fn group(&self) -> Group {
+        let several = self.workloads.len() > 1;
+        let workloads = self.workloads.iter().enumerate().map(|(index, workload)| Line {
+            label: workload.name.clone(),
+            scenario: self.what.clone(),
+            variant: String::new(),
+            axes: BTreeMap::new(),
+            workload: several.then(|| (index, workload.name.clone())),
+            trials: vec![0],
+        });
+        Group { label: String::new(), lines: workloads.collect() }
+    }
+
+    /// The load in the shape of a study's trial, which is what charts are drawn from.
+    fn finished(&self) -> Finished {
+        let trial = Trial {
+            number: 1,
+            round: 1,
+            variant: String::new(),
+            scenario: self.what.clone(),
+            axes: BTreeMap::new(),
+            status: Status::Done,
+            started_at: self.started_at.clone(),
+            began: Moment::default(),
+            ended: Moment::default(),
+            window: self.window,
+            connecting: self.connecting.clone(),
+            disconnecting: self.disconnecting.clone(),
+            workloads: self.workloads.clone(),
+            generator: self.generator.clone(),
+            metrics: BTreeMap::new(),
+            notes: Vec::new(),
+        };
+        Finished {
+            trial,
+            intervals: self.intervals.clone(),
+            samples: self.samples.clone(),
+            marks: self.marks.clone(),
+            logs: BTreeMap::new(),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The answer, and every claim with its verdict.
+
+use spec::{About, Claim, Expect, Study};
+use verdict::{ClaimVerdict, Judgement, Measured, Verdict};
+
+use crate::number;
+use crate::plot::{ClaimPlot, claim_plot};
+use crate::view::{Answer, ClaimRow, Outcome, Tally};
+
+/// The answer and how sure it is.
+pub(crate) fn answer(judgement: &Judgement) -> Answer {
+    let headline = judgement.claims.first();
+    let mut sure = Vec::new();
+    match headline.map(|claim| (&claim.measured, claim)) {
+        Some((Measured::Value { interval, per_round }, _)) => {
+            let percent = number::percent(interval.confidence);
+            let method = interval.method.name();
+            let n = interval.n;
+            let (_, range) = number::with_interval(interval.point, interval.low, interval.high);
+            sure.push(format!("{percent} interval {range} from {n} rounds ({method})."));
+            sure.extend(each_round(per_round));
+        }
+        Some((Measured::Count { trials, failures, rate_max }, _)) => {
+            let rate = number::percent(*rate_max);
+            sure.push(format!(
+                "{failures} failures in {trials} trials; a rate above {rate} is ruled out at 95 %."
+            ));
+        }
+        _ => {}
+    }
+    sure.extend(noise(judgement));
+    let why = headline.map(|claim| claim.why.as_str()).filter(|why| !why.is_empty());
+    sure.extend(why.map(|why| format!("But: {why}.")));
+    let mark = headline.map_or(Outcome::Unsure, |claim| outcome(claim.verdict));
+    Answer { mark, sentence: judgement.answer.clone(), sure }
+}
+
+/// "The same thing twice differs by …".
+pub(crate) fn noise(judgement: &Judgement) -> Option<String> {
+    let noise = judgement.noise?;
+    Some(format!(
+        "Noise of this machine: the same thing measured twice differs by ± {} ({}, at least {} each).",
+        number::percent(noise.percent / 100.0),
+        plural(noise.points, "point"),
+        plural(noise.rounds, "round"),
+    ))
+}
+
+/// How many claims came out how.
+pub(crate) fn tallies(judgement: &Judgement) -> Vec<Tally> {
+    let kinds = [
+        (Outcome::Holds, "holds", "hold"),
+        (Outcome::Fails, "does not hold", "do not hold"),
+        (Outcome::Unsure, "cannot be told", "cannot be told"),
+    ];
+    let tallies = kinds.map(|(mark, one, many)| {
+        let count = judgement.claims.iter().filter(|c| outcome(c.verdict) == mark).count();
+        Tally { mark, count, words: if count == 1 { one } else { many } }
+    });
+    tallies.into_iter().filter(|tally| tally.count > 0).collect()
+}
+
+/// Every claim, in the study's order.
+pub(crate) fn rows(study: &Study, judgement: &Judgement) -> Vec<ClaimRow> {
+    study.claims.iter().zip(&judgement.claims).map(|(claim, judged)| row(claim, judged)).collect()
+}
+
+/// A verdict as a mark.
+pub(crate) fn outcome(verdict: Verdict) -> Outcome {
+    match verdict {
+        Verdict::Holds => Outcome::Holds,
+        Verdict::DoesNotHold => Outcome::Fails,
+        Verdict::CannotTell => Outcome::Unsure,
+    }
+}
+
+fn row(claim: &Claim, judged: &ClaimVerdict) -> ClaimRow {
+    let code = match &claim.about {
+        About::Value { value, .. } => format!("{} {}", value.source(), judged.expected),
+        About::Every { condition, .. } => format!("every trial: {}", condition.source()),
+    };
+    let [here, interval, n, basis] = measured(&judged.measured);
+    let published = judged.published.map_or("–".to_owned(), number::as_written);
+    ClaimRow {
+        mark: outcome(judged.verdict),
+        says: judged.says.clone(),
+        plot: plot(claim, judged, &here, &interval, &published),
+        code,
+        kind: judged.kind.name(),
+        published,
+        here,
+        interval,
+        n,
+        basis,
+        note: judged.note.clone(),
+        why: judged.why.clone(),
+    }
+}
+
+/// What was measured: the figure, its interval, on how much both rest, and what that means.
+fn measured(measured: &Measured) -> [String; 4] {
+    let (figure, range, n, basis) = match measured {
+        Measured::Nothing => ("–".to_owned(), String::new(), "–".to_owned(), String::new()),
+        Measured::Value { interval, .. } => {
+            let (middle, range) =
+                number::with_interval(interval.point, interval.low, interval.high);
+            (middle, range, interval.n.to_string(), format!("n {}", interval.n))
+        }
+        Measured::Count { trials, failures: 0, rate_max } => {
+            let rate = number::percent(*rate_max);
+            let basis = format!("more than {rate} failing is ruled out");
+            (format!("{trials} of {trials}"), String::new(), trials.to_string(), basis)
+        }
+        Measured::Count { trials, failures, .. } => {
+            let basis = plural(*failures as usize, "failure");
+            let held = format!("{} of {trials}", trials - failures);
+            (held, String::new(), trials.to_string(), basis)
+        }
+    };
+    [figure, range, n, basis]
+}
+
+fn plot(claim: &Claim, judged: &ClaimVerdict, here: &str, range: &str, published: &str) -> String {
+    let (About::Value { expect, .. }, Measured::Value { interval, .. }) =
+        (&claim.about, &judged.measured)
+    else {
+        return String::new();
+    };
+    let finite = [interval.low, interval.point, interval.high].iter().all(|v| v.is_finite());
+    if !finite {
+        return String::new();
+    }
+    let plot = ClaimPlot {
+        measured: (interval.low, interval.point, interval.high),
+        expected: bounds(*expect),
+        published: judged.published,
+    };
+    // Figures and signs only; the one sign that an attribute cannot hold is written in words.
+    let expected = judged.expected.replace('<', "below ").replace('>', "above ");
+    claim_plot(
+        &plot,
+        &format!("measured {here} {range}, expected {expected}, published {published}"),
+    )
+}
+
+/// The ends of what is expected; infinite where it is open.
+fn bounds(expect: Expect) -> (f64, f64) {
+    match expect {
+        Expect::AtLeast(bound) | Expect::MoreThan(bound) => (bound, f64::INFINITY),
+        Expect::AtMost(bound) | Expect::LessThan(bound) => (f64::NEG_INFINITY, bound),
+        Expect::Equal(value) => (value, value),
+        Expect::Between { low, high } => (low, high),
+        Expect::Approximately { value, tolerance } => {
+            let off = (value * tolerance).abs();
+            (value - off, value + off)
+        }
+    }
+}
+
+/// The rounds by themselves, so that one that stands apart is seen.
+fn each_round(per_round: &[f64]) -> Option<String> {
+    let finite: Vec<f64> = per_round.iter().copied().filter(|value| value.is_finite()).collect();
+    let low = finite.iter().copied().reduce(f64::min)?;
+    let high = finite.iter().copied().reduce(f64::max)?;
+    let (low, high) = (number::figure(low), number::figure(high));
+    (finite.len() > 1).then(|| format!("The rounds by themselves lie between {low} and {high}."))
+}
+
+/// `1 round`, `6 rounds`.
+pub(crate) fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

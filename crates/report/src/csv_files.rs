@@ -1,0 +1,168 @@
+//! The figures of a record as CSV, for whoever wants to calculate with them.
+//!
+//! Numbers keep all their digits. An empty field is a value that does not exist.
+
+use record::Trial;
+use spec::{About, metric};
+use verdict::Measured;
+
+use crate::glance::not_counted;
+use crate::grouping::in_study_order;
+use crate::report::Report;
+
+/// Columns of [`Report::trials_csv`], a row for each trial, metric and scope:
+///
+/// | column | meaning |
+/// |---|---|
+/// | `trial`, `round` | position in the order of execution, and round; both from 1 |
+/// | `variant`, `scenario` | what ran, by the study's names |
+/// | `axes` | the point, `axis=value,axis=value` |
+/// | `status` | `done`, or `void`, `skipped`, `failed`: such a trial counts nowhere |
+/// | `metric`, `unit` | name and unit in the catalogue of metrics |
+/// | `scope` | a workload, node or statement; empty for the trial as a whole |
+/// | `value` | the figure |
+pub const TRIAL_COLUMNS: [&str; 10] =
+    ["trial", "round", "variant", "scenario", "axes", "status", "metric", "unit", "scope", "value"];
+
+/// Columns of [`Report::verdicts_csv`], a row for each claim:
+///
+/// | column | meaning |
+/// |---|---|
+/// | `claim`, `kind` | in words; `finding` or `invariant` |
+/// | `expression`, `expected` | how it is computed, and where it is expected |
+/// | `published` | what was published |
+/// | `measured`, `low`, `high` | the value here and its interval; for an invariant the share of trials in which it holds |
+/// | `confidence`, `method` | what the interval promises, and how it was found |
+/// | `n` | rounds, for an invariant trials |
+/// | `verdict`, `why` | `holds`, `does not hold`, `cannot tell`; and the reason, if one is needed |
+pub const VERDICT_COLUMNS: [&str; 13] = [
+    "claim",
+    "kind",
+    "expression",
+    "expected",
+    "published",
+    "measured",
+    "low",
+    "high",
+    "confidence",
+    "method",
+    "n",
+    "verdict",
+    "why",
+];
+
+impl Report<'_> {
+    /// Every figure of every trial in long form, [`TRIAL_COLUMNS`].
+    #[must_use]
+    pub fn trials_csv(&self) -> String {
+        let mut table = CsvTable::new(TRIAL_COLUMNS);
+        for index in in_study_order(self.study, &self.trials) {
+            let trial = &self.trials[index];
+            for (name, scopes) in &trial.metrics {
+                let unit = metric(name).map_or("", |metric| metric.unit);
+                for (scope, value) in scopes {
+                    trial_row(&mut table, trial, [name, unit, scope], *value);
+                }
+            }
+            if trial.metrics.is_empty() {
+                trial_row(&mut table, trial, ["", "", ""], f64::NAN);
+            }
+        }
+        table.into_text()
+    }
+
+    /// Every claim and its verdict, [`VERDICT_COLUMNS`].
+    #[must_use]
+    pub fn verdicts_csv(&self) -> String {
+        let mut table = CsvTable::new(VERDICT_COLUMNS);
+        for (claim, judged) in self.study.claims.iter().zip(&self.judgement.claims) {
+            let expression = match &claim.about {
+                About::Value { value, .. } => value.source(),
+                About::Every { condition, .. } => condition.source(),
+            };
+            let [value, low, high, confidence, method, n] = figures(&judged.measured);
+            table.row([
+                judged.says.as_str(),
+                judged.kind.name(),
+                expression,
+                &judged.expected,
+                &judged.published.map(digits).unwrap_or_default(),
+                &value,
+                &low,
+                &high,
+                &confidence,
+                &method,
+                &n,
+                judged.verdict.words(),
+                &judged.why,
+            ]);
+        }
+        table.into_text()
+    }
+}
+
+fn trial_row(table: &mut CsvTable, trial: &Trial, metric: [&str; 3], value: f64) {
+    let axes: Vec<String> =
+        trial.axes.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
+    let status = not_counted(&trial.status).map_or("done", |(word, _)| word);
+    let [name, unit, scope] = metric;
+    table.row([
+        trial.number.to_string().as_str(),
+        &trial.round.to_string(),
+        &trial.variant,
+        &trial.scenario,
+        &axes.join(","),
+        status,
+        name,
+        unit,
+        scope,
+        &digits(value),
+    ]);
+}
+
+/// Value, low, high, confidence, method, n.
+fn figures(measured: &Measured) -> [String; 6] {
+    match measured {
+        Measured::Nothing => Default::default(),
+        Measured::Value { interval, .. } => [
+            digits(interval.point),
+            digits(interval.low),
+            digits(interval.high),
+            digits(interval.confidence),
+            interval.method.name().to_owned(),
+            interval.n.to_string(),
+        ],
+        Measured::Count { trials, failures, rate_max } => [
+            digits(1.0 - *failures as f64 / (*trials).max(1) as f64),
+            digits(1.0 - rate_max),
+            String::new(),
+            digits(0.95),
+            "counted; one-sided bound".to_owned(),
+            trials.to_string(),
+        ],
+    }
+}
+
+fn digits(value: f64) -> String {
+    if value.is_finite() { value.to_string() } else { String::new() }
+}
+
+/// A table that grows in memory, where writing cannot fail.
+struct CsvTable(csv::Writer<Vec<u8>>);
+
+impl CsvTable {
+    fn new<const N: usize>(columns: [&str; N]) -> CsvTable {
+        let mut table = CsvTable(csv::Writer::from_writer(Vec::new()));
+        table.row(columns);
+        table
+    }
+
+    fn row<const N: usize>(&mut self, fields: [&str; N]) {
+        self.0.write_record(fields).expect("rows of one length, written to memory");
+    }
+
+    fn into_text(self) -> String {
+        let bytes = self.0.into_inner().expect("memory takes what is left in the buffer");
+        String::from_utf8(bytes).expect("made of texts")
+    }
+}

@@ -1,0 +1,88 @@
+//! The report as one HTML file.
+
+use askama::Template;
+
+use crate::grouping::label;
+use crate::json::Json;
+use crate::page::StudyPage;
+use crate::report::Report;
+use crate::{claims, comparison, data, environment, glance, latency_tables, proof, trust};
+
+/// Anchor and title of each section, in the order of the page.
+const SECTIONS: [(&str, &str); 7] = [
+    ("claims", "Claims"),
+    ("comparisons", "Comparisons"),
+    ("time", "Time"),
+    ("latency", "Latency"),
+    ("proof", "Proof"),
+    ("trust", "Can it be trusted?"),
+    ("again", "Environment"),
+];
+
+impl Report<'_> {
+    /// The whole report as one HTML file that needs nothing beside it.
+    #[must_use]
+    pub fn html(&self) -> String {
+        let Report { study, header, trials, .. } = self;
+        let comparisons = comparison::comparisons(study, trials, &self.groups);
+        let (latency_tables, percentiles) = latency_tables::latency(&self.groups, trials);
+        let (proof_words, proof) = proof::proof(study, trials, &self.groups);
+        let (trust_words, trust) = trust::trust(study, trials, &self.noise, &self.judgement);
+        let (charts, positions) = self.charts();
+        let has_percentiles = !percentiles.is_empty();
+        let data = Json::Object(vec![
+            ("trials", Json::List(charts)),
+            ("percentiles", Json::List(percentiles)),
+            ("curves", Json::List(comparisons.data)),
+        ]);
+        let page = StudyPage {
+            study: study.name.clone(),
+            question: study.question.clone(),
+            subtitle: environment::subtitle(header),
+            answer: claims::answer(&self.judgement),
+            tallies: claims::tallies(&self.judgement),
+            sections: SECTIONS.to_vec(),
+            claims: claims::rows(study, &self.judgement),
+            comparisons: comparisons.dots,
+            curves: comparisons.curves,
+            published: comparison::published_table(study, trials, &self.groups),
+            rounds: glance::rounds(trials),
+            glance: glance::glance(study, trials, &self.timelines, &positions),
+            has_percentiles,
+            latency_tables,
+            proof_words,
+            proof,
+            trust_words,
+            trust,
+            command: header.again.clone(),
+            environment: environment::facts(header),
+            settings: environment::tables(study),
+            colophon: colophon(header),
+            data: data.to_string(),
+        };
+        page.render().expect("writing into a string cannot fail")
+    }
+
+    /// Every trial that has a course over time, and where on the page it went.
+    fn charts(&self) -> (Vec<Json>, Vec<Option<usize>>) {
+        let mut charts = Vec::new();
+        let mut positions = vec![None; self.trials.len()];
+        // The first line of the first group is what the study names first.
+        let first = self.groups.first().and_then(|group| group.lines.first());
+        let first = first.and_then(|line| line.trials.first()).copied();
+        for (index, trial) in self.trials.iter().enumerate() {
+            if let Some(timeline) = &self.timelines[index] {
+                positions[index] = Some(charts.len());
+                let scenario = label(&self.study.scenarios, &trial.scenario);
+                let variant = label(&self.study.variants, &trial.variant);
+                let first = first == Some(index);
+                charts.push(data::trial(trial, (scenario, variant), timeline, first));
+            }
+        }
+        (charts, positions)
+    }
+}
+
+fn colophon(header: &record::Header) -> String {
+    format!("Written by pgrig {} from the record of {}.", header.pgrig, header.started_at)
+}

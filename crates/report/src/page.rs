@@ -1,0 +1,105 @@
+//! The page around every report: style, script, and the templates that askama fills.
+//!
+//! A page is one file. Nothing in it refers to the network, and its content security policy would
+//! refuse to fetch anything.
+
+use askama::Template;
+
+use crate::view::{Answer, ClaimRow, Comparison, CurveSet, FactGroup, GlanceRow, Table, Tally};
+
+/// Style sheets, the library's before ours.
+pub(crate) const STYLE: &str =
+    concat!(include_str!("../vendor/uplot/uPlot.min.css"), include_str!("../assets/report.css"));
+
+/// Scripts: the library, then ours in a scope of their own.
+pub(crate) const SCRIPT: &str = concat!(
+    include_str!("../vendor/uplot/uPlot.iife.min.js"),
+    "\n(() => {\n\"use strict\";\n",
+    include_str!("../assets/script/status.js"),
+    include_str!("../assets/script/format.js"),
+    include_str!("../assets/script/chart.js"),
+    include_str!("../assets/script/timeline.js"),
+    include_str!("../assets/script/curves.js"),
+    include_str!("../assets/script/main.js"),
+    "})();"
+);
+
+/// The report of a study, top to bottom.
+#[derive(Template)]
+#[template(path = "study.html")]
+pub(crate) struct StudyPage {
+    /// The study's name.
+    pub(crate) study: String,
+    /// Its question.
+    pub(crate) question: String,
+    /// Profile, date, server, machine.
+    pub(crate) subtitle: String,
+    /// The answer.
+    pub(crate) answer: Answer,
+    /// How many claims came out how.
+    pub(crate) tallies: Vec<Tally>,
+    /// Anchor and title of each section.
+    pub(crate) sections: Vec<(&'static str, &'static str)>,
+    /// The claims.
+    pub(crate) claims: Vec<ClaimRow>,
+    /// Variants side by side.
+    pub(crate) comparisons: Vec<Comparison>,
+    /// The same over an axis.
+    pub(crate) curves: Vec<CurveSet>,
+    /// Every published figure beside ours.
+    pub(crate) published: Option<Table>,
+    /// Rounds, the columns of the glance.
+    pub(crate) rounds: Vec<usize>,
+    /// All trials at a glance.
+    pub(crate) glance: Vec<GlanceRow>,
+    /// Whether there is a latency to draw.
+    pub(crate) has_percentiles: bool,
+    /// Percentiles, and statements.
+    pub(crate) latency_tables: Vec<Table>,
+    /// What the proof says in words.
+    pub(crate) proof_words: Vec<String>,
+    /// Counts compared, ledgers, seeds.
+    pub(crate) proof: Vec<Table>,
+    /// What a sceptic should know, in words.
+    pub(crate) trust_words: Vec<String>,
+    /// Noise, discarded trials, the rig's own share.
+    pub(crate) trust: Vec<Table>,
+    /// The command that runs the study again.
+    pub(crate) command: String,
+    /// Machine and software.
+    pub(crate) environment: Vec<FactGroup>,
+    /// Settings and installation, folded away.
+    pub(crate) settings: Vec<Table>,
+    /// The last line.
+    pub(crate) colophon: String,
+    /// Figures for the charts.
+    pub(crate) data: String,
+}
+
+/// The page of a single load.
+#[derive(Template)]
+#[template(path = "bench.html")]
+pub(crate) struct BenchPage {
+    /// What ran, with how many clients, how fast.
+    pub(crate) headline: String,
+    /// Wall clock at the beginning.
+    pub(crate) started_at: String,
+    /// The figures that most look for: name and value.
+    pub(crate) tiles: Vec<(String, String)>,
+    /// Whether the load began.
+    pub(crate) has_timeline: bool,
+    /// Whether there is a latency to draw.
+    pub(crate) has_percentiles: bool,
+    /// Percentiles, and statements.
+    pub(crate) latency_tables: Vec<Table>,
+    /// Connecting, and the generator.
+    pub(crate) tables: Vec<Table>,
+    /// The command.
+    pub(crate) command: String,
+    /// What it printed.
+    pub(crate) words: String,
+    /// Server and machine.
+    pub(crate) environment: Vec<FactGroup>,
+    /// Figures for the charts.
+    pub(crate) data: String,
+}

@@ -1,0 +1,57 @@
+//! A record, reduced to what a report shows of it.
+
+use record::{Finished, Header, Trial};
+use spec::Study;
+use verdict::Judgement;
+
+use crate::grouping::{Group, groups};
+use crate::noise::{Noise, noise};
+use crate::timeline::{self, Timeline, timeline};
+
+/// Values that all charts over time may hold together: about five megabytes of page.
+const CHART_VALUES_MAX: usize = 900_000;
+
+/// Series of a trial, roughly: what the budget is divided by.
+const SERIES_TYPICAL: usize = 25;
+
+/// A record and what it proves, ready to be written as HTML, Markdown or CSV.
+pub struct Report<'a> {
+    pub(crate) study: &'a Study,
+    pub(crate) header: &'a Header,
+    pub(crate) trials: Vec<Trial>,
+    pub(crate) timelines: Vec<Option<Timeline>>,
+    pub(crate) noise: Vec<Noise>,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) judgement: Judgement,
+}
+
+impl<'a> Report<'a> {
+    /// Takes up a record. Trials come one by one, because everything that was measured second by
+    /// second would not fit into memory at once: each is reduced to what a chart can show.
+    ///
+    /// # Errors
+    /// The first error of the trials' source.
+    pub fn new<E>(
+        study: &'a Study,
+        header: &'a Header,
+        finished: impl IntoIterator<Item = Result<Finished, E>>,
+    ) -> Result<Report<'a>, E> {
+        let cells_max = cells_max(header.plan.len());
+        let (mut trials, mut timelines, mut noises) = (Vec::new(), Vec::new(), Vec::new());
+        for data in finished {
+            let data = data?;
+            timelines.push(timeline(&data, cells_max));
+            noises.push(noise(&data));
+            trials.push(data.trial);
+        }
+        timeline::rank_waits(timelines.iter_mut().flatten());
+        let groups = groups(study, &trials);
+        let judgement = verdict::judge(study, &trials);
+        Ok(Report { study, header, trials, timelines, noise: noises, groups, judgement })
+    }
+}
+
+/// How finely each of so many trials can be drawn.
+fn cells_max(trials: usize) -> usize {
+    (CHART_VALUES_MAX / SERIES_TYPICAL / trials.max(1)).clamp(20, 1200)
+}

@@ -1,0 +1,215 @@
+//! What happened second by second in one trial, on one grid of time for all panels.
+//!
+//! Second 0 is the moment in which every client was connected and the load began. Long trials are
+//! drawn in steps of several seconds: throughput as the mean of a step with its lowest second
+//! beside it, latency percentiles as the worst second of a step, so that no stall disappears.
+//!
+//! Limits: the grid holds what a screen can show; the record keeps every second.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use record::{Finished, Interval, Mark, MarkKind, Moment, Sample};
+
+mod panels;
+
+pub(crate) use panels::rank_waits;
+
+/// One trial over time.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Timeline {
+    /// Beginning of the grid, seconds.
+    pub(crate) from_s: f64,
+    /// Width of one cell, seconds.
+    pub(crate) step_s: f64,
+    /// Cells.
+    pub(crate) cells: usize,
+    /// The window that counts, seconds.
+    pub(crate) window_s: Option<(f64, f64)>,
+    /// What is drawn, top to bottom.
+    pub(crate) panels: Vec<Panel>,
+    /// What happened, in order.
+    pub(crate) marks: Vec<TimedMark>,
+    /// Marks that were left out because there were too many.
+    pub(crate) marks_left_out: usize,
+}
+
+/// One chart of a timeline.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Panel {
+    /// Its name, which also aligns panels between trials.
+    pub(crate) title: String,
+    /// Unit of the y axis.
+    pub(crate) unit: &'static str,
+    /// How series stand to each other.
+    pub(crate) style: Style,
+    /// The lines.
+    pub(crate) series: Vec<Series>,
+}
+
+/// How the series of a panel are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// Lines from zero.
+    Lines,
+    /// Lines over a logarithmic y axis.
+    LogLines,
+    /// Areas on top of each other.
+    Stack,
+}
+
+/// One line of a panel.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Series {
+    /// Its name.
+    pub(crate) label: String,
+    /// Index into the page's palette.
+    pub(crate) colour: usize,
+    /// Whether it is drawn dashed.
+    pub(crate) dashed: bool,
+    /// One value a cell.
+    pub(crate) values: Vec<Option<f64>>,
+}
+
+/// A mark on the grid's clock.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TimedMark {
+    /// Seconds.
+    pub(crate) at_s: f64,
+    /// Seconds; 0 for an instant.
+    pub(crate) length_s: f64,
+    /// What it is.
+    pub(crate) kind: MarkKind,
+    /// Where.
+    pub(crate) node: String,
+    /// What to show.
+    pub(crate) text: String,
+}
+
+/// More marks than a reader can look at help nobody; faults and phases are kept first.
+const MARKS_MAX: usize = 200;
+
+/// Lays everything that was measured in a trial on one grid of at most `cells_max` cells. None
+/// when the load never began.
+pub(crate) fn timeline(data: &Finished, cells_max: usize) -> Option<Timeline> {
+    let grid = Grid::over(data, cells_max)?;
+    let window_s = data.trial.window.map(|w| (grid.seconds(w.open), grid.seconds(w.close)));
+    let (marks, marks_left_out) = marks(&data.marks, &grid);
+    Some(Timeline {
+        from_s: grid.from_s,
+        step_s: grid.step_s,
+        cells: grid.cells,
+        window_s,
+        panels: panels::panels(data, &grid),
+        marks,
+        marks_left_out,
+    })
+}
+
+/// The cells that a trial's time is divided into.
+struct Grid {
+    zero: Moment,
+    from_s: f64,
+    step_s: f64,
+    cells: usize,
+}
+
+impl Grid {
+    fn over(data: &Finished, cells_max: usize) -> Option<Grid> {
+        let first = data.intervals.iter().map(|i| i.start).min()?;
+        let last = data.intervals.iter().map(|i| i.start.plus_ns(i.length_ns)).max()?;
+        let zero = data.trial.window.map_or(first, |window| window.load_began);
+        let grid = Grid { zero, from_s: 0.0, step_s: 1.0, cells: 0 };
+        let from_s = grid.seconds(first).min(0.0).floor();
+        let span_s = (grid.seconds(last) - from_s).max(1.0);
+        let step_s = (span_s / cells_max.max(1) as f64).ceil().max(1.0);
+        // A remainder of a few milliseconds is not a second.
+        let cells = ((span_s - 0.05) / step_s).ceil().max(1.0) as usize;
+        Some(Grid { zero, from_s, step_s, cells })
+    }
+
+    /// Seconds since the load began; negative before.
+    fn seconds(&self, at: Moment) -> f64 {
+        (at.0 as f64 - self.zero.0 as f64) / 1e9
+    }
+
+    /// The cell that a moment falls into.
+    fn cell(&self, seconds: f64) -> Option<usize> {
+        let cell = ((seconds - self.from_s) / self.step_s).floor();
+        (cell >= 0.0 && (cell as usize) < self.cells).then_some(cell as usize)
+    }
+
+    /// The intervals of one workload, by the cell in which they began.
+    fn intervals<'a>(&self, all: &'a [Interval], workload: usize) -> Vec<Vec<&'a Interval>> {
+        let mut cells = vec![Vec::new(); self.cells];
+        for interval in all.iter().filter(|interval| interval.workload == workload) {
+            // The tolerance puts an interval that began a hair early into its own second.
+            if let Some(cell) = self.cell(self.seconds(interval.start) + 0.01) {
+                cells[cell].push(interval);
+            }
+        }
+        cells
+    }
+
+    /// The mean of one metric in each cell, by node and label, and the cells in which its node
+    /// was read at all. A reading speaks of the second before it.
+    fn readings(&self, samples: &[Sample], metric: &str) -> Readings {
+        let mut readings = Readings { read: BTreeMap::new(), sums: BTreeMap::new() };
+        for sample in samples.iter().filter(|sample| sample.metric == metric) {
+            let Some(cell) = self.cell(self.seconds(sample.at) - 0.5) else {
+                continue;
+            };
+            let moments = readings.read.entry(sample.node.clone()).or_default();
+            moments.entry(cell).or_default().insert(sample.at);
+            let key = (sample.node.clone(), sample.label.clone());
+            *readings.sums.entry(key).or_default().entry(cell).or_default() += sample.value;
+        }
+        readings
+    }
+}
+
+/// Readings of one metric on a grid.
+struct Readings {
+    read: BTreeMap<String, BTreeMap<usize, BTreeSet<Moment>>>,
+    sums: BTreeMap<(String, String), BTreeMap<usize, f64>>,
+}
+
+impl Readings {
+    /// Node and label of every series, in order of names.
+    fn keys(&self) -> impl Iterator<Item = &(String, String)> {
+        self.sums.keys()
+    }
+
+    /// The series of a node and label: 0 where the node was read and had none of it, a gap where
+    /// nobody looked.
+    fn series(&self, key: &(String, String), cells: usize) -> Vec<Option<f64>> {
+        let sums = self.sums.get(key);
+        let read = self.read.get(&key.0);
+        (0..cells)
+            .map(|cell| {
+                let moments = read?.get(&cell)?.len() as f64;
+                let sum = sums.and_then(|sums| sums.get(&cell)).copied().unwrap_or(0.0);
+                Some(sum / moments)
+            })
+            .collect()
+    }
+}
+
+fn marks(all: &[Mark], grid: &Grid) -> (Vec<TimedMark>, usize) {
+    let end_s = grid.from_s + grid.step_s * grid.cells as f64;
+    let mut marks: Vec<TimedMark> = all
+        .iter()
+        .map(|mark| TimedMark {
+            at_s: grid.seconds(mark.at),
+            length_s: mark.length_ns as f64 / 1e9,
+            kind: mark.kind,
+            node: mark.node.clone(),
+            text: mark.text.clone(),
+        })
+        .filter(|mark| mark.at_s + mark.length_s >= grid.from_s && mark.at_s <= end_s)
+        .collect();
+    let left_out = marks.len().saturating_sub(MARKS_MAX);
+    marks.sort_by(|a, b| (a.kind, a.at_s).partial_cmp(&(b.kind, b.at_s)).expect("finite"));
+    marks.truncate(MARKS_MAX);
+    marks.sort_by(|a, b| a.at_s.partial_cmp(&b.at_s).expect("finite"));
+    (marks, left_out)
+}

@@ -1,0 +1,285 @@
+//! The panels of a timeline, from what clients, servers and the machine reported.
+
+use std::collections::BTreeMap;
+
+use record::{Finished, Interval, Sample};
+
+use super::{Grid, Panel, Series, Style, Timeline};
+
+/// Wait events that get a colour of their own; the others are summed.
+const WAITS_MAX: usize = 7;
+
+/// Devices, interfaces and error codes that get a line of their own.
+const LINES_MAX: usize = 4;
+
+/// The colour of "other", a grey at the end of the palette.
+const GREY: usize = 8;
+
+/// How the titles of wait event panels begin.
+const WAITS: &str = "Wait events";
+
+/// One megabyte, for axes.
+const MB: f64 = 1e6;
+
+/// Gives each of the most frequent wait events of all trials a colour of its own on the whole
+/// page, so that trials can be compared, and sums the others.
+pub(crate) fn rank_waits<'t>(timelines: impl Iterator<Item = &'t mut Timeline>) {
+    let mut panels: Vec<&mut Panel> = timelines
+        .flat_map(|timeline| &mut timeline.panels)
+        .filter(|panel| panel.title.starts_with(WAITS))
+        .collect();
+    let mut totals: BTreeMap<&str, f64> = BTreeMap::new();
+    for series in panels.iter().flat_map(|panel| &panel.series) {
+        let total: f64 = series.values.iter().flatten().sum();
+        *totals.entry(series.label.as_str()).or_default() += total;
+    }
+    let mut ranked: Vec<(&str, f64)> = totals.into_iter().collect();
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let names = ranked.into_iter().take(WAITS_MAX).map(|(name, _)| name.to_owned());
+    let names: Vec<String> = names.collect();
+    for panel in &mut panels {
+        let (named, others): (Vec<Series>, Vec<Series>) =
+            panel.series.drain(..).partition(|series| names.contains(&series.label));
+        panel.series = named;
+        let rank = |series: &Series| names.iter().position(|name| *name == series.label);
+        panel.series.sort_by_key(rank);
+        for series in &mut panel.series {
+            series.colour = rank(series).unwrap_or(GREY);
+        }
+        if let Some(values) = sum(others.into_iter().map(|series| series.values)) {
+            let label = "other".to_owned();
+            panel.series.push(Series { label, colour: GREY, dashed: false, values });
+        }
+    }
+}
+
+/// Everything that can be drawn of a trial, top to bottom; a panel without data is left out.
+pub(super) fn panels(data: &Finished, grid: &Grid) -> Vec<Panel> {
+    let names: Vec<&str> = data.trial.workloads.iter().map(|w| w.name.as_str()).collect();
+    let mut panels = vec![
+        throughput(&data.intervals, &names, grid),
+        latency(&data.intervals, &names, grid),
+        errors(&data.intervals, grid),
+        backlog(&data.intervals, &names, grid),
+    ];
+    panels.extend(waits(&data.samples, grid));
+    panels.push(group_cpu(&data.samples, grid));
+    panels.push(machine_cpu(&data.samples, grid));
+    panels.push(storage(&data.samples, grid));
+    panels.push(network(&data.samples, grid));
+    panels.retain(|panel| panel.series.iter().any(|s| s.values.iter().any(Option::is_some)));
+    panels
+}
+
+fn panel(title: impl Into<String>, unit: &'static str, style: Style) -> Panel {
+    Panel { title: title.into(), unit, style, series: Vec::new() }
+}
+
+fn throughput(intervals: &[Interval], names: &[&str], grid: &Grid) -> Panel {
+    let mut panel = panel("Throughput", "transactions/s", Style::Lines);
+    for (workload, name) in names.iter().enumerate() {
+        let cells = grid.intervals(intervals, workload);
+        let rate = |i: &&Interval| i.counts.transactions as f64 / (i.length_ns as f64 / 1e9);
+        // A stub of a second at the end says nothing about a rate.
+        let whole = |i: &&&Interval| i.length_ns >= 100_000_000;
+        let mean = |cell: &Vec<&Interval>| {
+            let seconds: f64 = cell.iter().filter(whole).map(|i| i.length_ns as f64 / 1e9).sum();
+            let count: u64 = cell.iter().filter(whole).map(|i| i.counts.transactions).sum();
+            (seconds > 0.0).then(|| count as f64 / seconds)
+        };
+        panel.series.push(Series {
+            label: (*name).to_owned(),
+            colour: workload,
+            dashed: false,
+            values: cells.iter().map(mean).collect(),
+        });
+        if grid.step_s > 1.0 {
+            let lowest =
+                |cell: &Vec<&Interval>| cell.iter().filter(whole).map(rate).min_by(f64::total_cmp);
+            panel.series.push(Series {
+                label: format!("{name}, lowest second"),
+                colour: workload,
+                dashed: true,
+                values: cells.iter().map(lowest).collect(),
+            });
+        }
+    }
+    panel
+}
+
+fn latency(intervals: &[Interval], names: &[&str], grid: &Grid) -> Panel {
+    let mut panel = panel("Latency", "ms", Style::LogLines);
+    for (workload, name) in names.iter().enumerate() {
+        let cells = grid.intervals(intervals, workload);
+        for (quantile, percentile) in [(0.5, "p50"), (0.99, "p99")] {
+            let worst = |cell: &Vec<&Interval>| {
+                let each = cell.iter().filter_map(|i| i.latency.quantile_ns(quantile));
+                each.max().map(|ns| ns as f64 / 1e6)
+            };
+            let alone = names.len() == 1;
+            panel.series.push(Series {
+                label: if alone { percentile.to_owned() } else { format!("{name} {percentile}") },
+                colour: workload,
+                dashed: percentile == "p99",
+                values: cells.iter().map(worst).collect(),
+            });
+        }
+    }
+    panel
+}
+
+fn errors(intervals: &[Interval], grid: &Grid) -> Panel {
+    let mut panel = panel("Errors", "errors/s", Style::Stack);
+    let mut totals: BTreeMap<&str, u64> = BTreeMap::new();
+    for interval in intervals {
+        for (state, count) in &interval.counts.errors {
+            *totals.entry(state).or_default() += count;
+        }
+    }
+    let mut states: Vec<(&str, u64)> = totals.into_iter().collect();
+    states.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+    for (position, (state, _)) in states.into_iter().take(LINES_MAX).enumerate() {
+        let mut values = vec![None; grid.cells];
+        for interval in intervals {
+            let Some(cell) = grid.cell(grid.seconds(interval.start) + 0.01) else {
+                continue;
+            };
+            let count = interval.counts.errors.get(state).copied().unwrap_or(0) as f64;
+            *values[cell].get_or_insert(0.0) += count / grid.step_s;
+        }
+        let label = format!("SQLSTATE {state}");
+        panel.series.push(Series { label, colour: position + 1, dashed: false, values });
+    }
+    panel
+}
+
+fn backlog(intervals: &[Interval], names: &[&str], grid: &Grid) -> Panel {
+    let mut panel = panel("Backlog", "transactions", Style::Lines);
+    if intervals.iter().all(|interval| interval.backlog == 0) {
+        return panel;
+    }
+    for (workload, name) in names.iter().enumerate() {
+        let cells = grid.intervals(intervals, workload);
+        let largest =
+            |cell: &Vec<&Interval>| cell.iter().map(|i| i.backlog as f64).reduce(f64::max);
+        panel.series.push(Series {
+            label: (*name).to_owned(),
+            colour: workload,
+            dashed: false,
+            values: cells.iter().map(largest).collect(),
+        });
+    }
+    panel
+}
+
+/// One panel a node, with every wait event that it had; [`rank_waits`] does the rest.
+fn waits(samples: &[Sample], grid: &Grid) -> Vec<Panel> {
+    let readings = grid.readings(samples, "waiting_sessions");
+    let mut nodes: BTreeMap<&str, Panel> = BTreeMap::new();
+    for key in readings.keys() {
+        let (node, event) = (key.0.as_str(), key.1.clone());
+        let new = || panel(format!("{WAITS}, {node}"), "active sessions", Style::Stack);
+        let values = readings.series(key, grid.cells);
+        let series = Series { label: event, colour: GREY, dashed: false, values };
+        nodes.entry(node).or_insert_with(new).series.push(series);
+    }
+    nodes.into_values().collect()
+}
+
+fn group_cpu(samples: &[Sample], grid: &Grid) -> Panel {
+    let mut panel = panel("CPU of servers and generator", "cores", Style::Lines);
+    let user = grid.readings(samples, "group_cpu_user_cores");
+    let system = grid.readings(samples, "group_cpu_system_cores");
+    for (position, key) in user.keys().enumerate() {
+        let parts = [user.series(key, grid.cells), system.series(key, grid.cells)];
+        let generator = key.0 == "generator";
+        panel.series.push(Series {
+            label: key.0.clone(),
+            colour: if generator { 1 } else { (position * 2) % GREY },
+            dashed: generator,
+            values: sum(parts.into_iter()).unwrap_or_default(),
+        });
+    }
+    panel
+}
+
+fn machine_cpu(samples: &[Sample], grid: &Grid) -> Panel {
+    let mut panel = panel("CPU of the machine", "% of all cores", Style::Stack);
+    let parts = [
+        ("cpu_user_pct", "user", 0),
+        ("cpu_system_pct", "system", 2),
+        ("cpu_iowait_pct", "I/O wait", 4),
+        ("cpu_steal_pct", "steal", 1),
+    ];
+    for (metric, label, colour) in parts {
+        let readings = grid.readings(samples, metric);
+        if let Some(values) = sum(readings.keys().map(|key| readings.series(key, grid.cells))) {
+            panel.series.push(Series { label: label.to_owned(), colour, dashed: false, values });
+        }
+    }
+    panel
+}
+
+fn storage(samples: &[Sample], grid: &Grid) -> Panel {
+    let mut panel = panel("Disk and WAL", "MB/s", Style::Lines);
+    let kinds = [
+        ("wal_bytes", "WAL", 1, false),
+        ("disk_write_bytes", "written to", 0, false),
+        ("disk_read_bytes", "read from", 2, true),
+    ];
+    for (metric, verb, colour, dashed) in kinds {
+        panel.series.extend(busiest(samples, grid, metric, verb, colour, dashed));
+    }
+    panel
+}
+
+fn network(samples: &[Sample], grid: &Grid) -> Panel {
+    let mut panel = panel("Network", "MB/s", Style::Lines);
+    let kinds =
+        [("net_send_bytes", "sent on", 0, false), ("net_receive_bytes", "received on", 2, true)];
+    for (metric, verb, colour, dashed) in kinds {
+        panel.series.extend(busiest(samples, grid, metric, verb, colour, dashed));
+    }
+    panel
+}
+
+/// The busiest devices of a rate in bytes, as MB/s; one that never exceeds 1 kB/s is idle.
+fn busiest(
+    samples: &[Sample],
+    grid: &Grid,
+    metric: &str,
+    verb: &str,
+    colour: usize,
+    dashed: bool,
+) -> Vec<Series> {
+    let readings = grid.readings(samples, metric);
+    let mut series: Vec<(f64, Series)> = Vec::new();
+    for key in readings.keys() {
+        let values = readings.series(key, grid.cells);
+        let largest = values.iter().flatten().copied().fold(0.0, f64::max);
+        if largest < 1000.0 {
+            continue;
+        }
+        let name = if key.1.is_empty() { &key.0 } else { &key.1 };
+        let values = values.into_iter().map(|value| value.map(|bytes| bytes / MB)).collect();
+        series.push((largest, Series { label: format!("{verb} {name}"), colour, dashed, values }));
+    }
+    series.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let shown = series.into_iter().take(LINES_MAX).enumerate();
+    shown
+        .map(|(position, (_, series))| Series { colour: (colour + 3 * position) % GREY, ..series })
+        .collect()
+}
+
+/// The sum of several series, cell by cell; none of none.
+fn sum(all: impl Iterator<Item = Vec<Option<f64>>>) -> Option<Vec<Option<f64>>> {
+    all.reduce(|total, each| {
+        let pairs = total.into_iter().zip(each);
+        pairs
+            .map(|(a, b)| match (a, b) {
+                (Some(a), Some(b)) => Some(a + b),
+                (a, b) => a.or(b),
+            })
+            .collect()
+    })
+}

@@ -1,0 +1,192 @@
+//! Why a sceptic may believe the figures, or may not.
+
+use record::{Status, Trial};
+use spec::Study;
+use stats::sample;
+use verdict::Judgement;
+
+use crate::claims;
+use crate::glance::{not_counted, trial_label};
+use crate::grouping::{entry, in_study_order};
+use crate::noise::Noise;
+use crate::number;
+use crate::view::{Cell, Outcome, Table};
+
+/// Above this share of the window on the CPU, the busiest lane is the limit.
+const BUSY_SHARE_MAX: f64 = 0.8;
+
+/// Above this share of the median latency, the loop lag colours what is measured.
+const LAG_SHARE_MAX: f64 = 0.05;
+
+/// What can be said in words, and the tables.
+pub(crate) fn trust(
+    study: &Study,
+    trials: &[Trial],
+    noise: &[Noise],
+    judgement: &Judgement,
+) -> (Vec<String>, Vec<Table>) {
+    let mut words: Vec<String> = claims::noise(judgement).into_iter().collect();
+    words.extend(counted(trials));
+    let points = points(study, trials);
+    let (generator, is_limit) = generator(trials, &points);
+    words.push(if is_limit {
+        "In some trials the rig itself may have been the limit; the table names them.".to_owned()
+    } else {
+        "The rig itself was not the limit in any trial.".to_owned()
+    });
+    let mut tables = Vec::new();
+    tables.extend(discarded(study, trials));
+    tables.push(generator);
+    tables.push(machine(trials, noise, &points));
+    tables.extend(notes(study, trials));
+    (words, tables)
+}
+
+/// How many trials count, and how many do not.
+pub(crate) fn counted(trials: &[Trial]) -> Option<String> {
+    let counted = trials.iter().filter(|trial| trial.status == Status::Done).count();
+    match trials.len() {
+        0 => None,
+        all if all == counted => Some(format!("All {counted} trials count; none was discarded.")),
+        all if all == counted + 1 => {
+            Some(format!("{counted} of {all} trials count; one was discarded."))
+        }
+        all => Some(format!("{counted} of {all} trials count; {} were discarded.", all - counted)),
+    }
+}
+
+/// A point's label and the trials of it that count.
+type PointTrials = (String, Vec<usize>);
+
+fn points(study: &Study, trials: &[Trial]) -> Vec<PointTrials> {
+    let mut points: Vec<PointTrials> = Vec::new();
+    for index in in_study_order(study, trials) {
+        if trials[index].status == Status::Done {
+            let label = trial_label(study, &trials[index]);
+            let new = || (label.clone(), Vec::new());
+            entry(&mut points, |(known, _)| *known == label, new).1.push(index);
+        }
+    }
+    points
+}
+
+fn discarded(study: &Study, trials: &[Trial]) -> Option<Table> {
+    let mut table = Table::new("Discarded trials", "", &["Trial", "#Round", "Status", "Why"]);
+    for trial in trials {
+        if let Some((word, why)) = not_counted(&trial.status) {
+            let name = format!("{} {}", trial.number, trial_label(study, trial));
+            table.row([name, trial.round.to_string(), word.to_owned(), why.to_owned()]);
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// What the generator cost, and whether it was the limit anywhere.
+fn generator(trials: &[Trial], points: &[PointTrials]) -> (Table, bool) {
+    let columns = [
+        "",
+        "#Cores used",
+        "#Share of all CPU used",
+        "#Busiest lane",
+        "#Loop lag p99",
+        "#÷ median latency",
+        "The limit?",
+    ];
+    let mut table = Table::new(
+        "The generator's own cost",
+        "the middle of all rounds; on one machine it competes with the server for the same cores",
+        &columns,
+    );
+    let mut any_limit = false;
+    for (label, indices) in points {
+        let middle = |of: &dyn Fn(&Trial) -> Option<f64>| {
+            let values = indices.iter().filter_map(|&index| of(&trials[index]));
+            sample::median(&values.collect::<Vec<f64>>())
+        };
+        let cores = middle(&|t| Some(t.generator.cpu_ns as f64 / 1e9 / t.window?.seconds()));
+        let share = middle(&|t| t.metrics.get("generator_cpu_share")?.get("").copied());
+        let busy = middle(&|t| Some(t.generator.busy_share_max));
+        let lag_ns = middle(&|t| Some(t.generator.lag_p99_ns as f64));
+        let lag_share = middle(&lag_share);
+        let limit = busy.is_some_and(|share| share > BUSY_SHARE_MAX)
+            || lag_share.is_some_and(|share| share > LAG_SHARE_MAX);
+        any_limit |= limit;
+        let percent = |share: Option<f64>| share.map_or("–".to_owned(), number::percent);
+        let mut row: Vec<Cell> = [
+            label.clone(),
+            cores.map_or("–".to_owned(), number::figure),
+            percent(share),
+            percent(busy),
+            lag_ns.map_or("–".to_owned(), number::duration_ns),
+            percent(lag_share),
+        ]
+        .map(Cell::from)
+        .into();
+        row.push(match limit {
+            true => Cell::verdict(Outcome::Unsure, "perhaps"),
+            false => Cell::verdict(Outcome::Holds, "no"),
+        });
+        table.rows.push(row);
+    }
+    (table, any_limit)
+}
+
+fn lag_share(trial: &Trial) -> Option<f64> {
+    let medians = trial.workloads.iter().filter_map(|workload| workload.latency.quantile_ns(0.5));
+    let fastest_ns = medians.min()?.max(1);
+    Some(trial.generator.lag_p99_ns as f64 / fastest_ns as f64)
+}
+
+/// How much rounds differ, and what others did on the machine meanwhile.
+fn machine(trials: &[Trial], noise: &[Noise], points: &[PointTrials]) -> Table {
+    let columns = [
+        "",
+        "#Rounds",
+        "#Spread of rounds",
+        "#Steal, mean",
+        "#Steal, largest second",
+        "#Pressure cpu",
+        "#Pressure io",
+        "#Pressure memory",
+    ];
+    let note = "spread: standard deviation ÷ mean of transactions a second; steal: CPU that the \
+                hypervisor gave to others; pressure: share of the time in which something waited \
+                for a resource";
+    let mut table = Table::new("Noise of the machine", note, &columns);
+    for (label, indices) in points {
+        let tps = |&index: &usize| trials[index].metrics.get("tps")?.get("").copied();
+        let tps: Vec<f64> = indices.iter().filter_map(tps).collect();
+        let percent = |value: Option<f64>| {
+            value.map_or("–".to_owned(), |value| number::with_unit(value, "%"))
+        };
+        let readings: Vec<&Noise> = indices.iter().map(|&index| &noise[index]).collect();
+        let steal: Vec<f64> = readings.iter().filter_map(|n| Some(n.steal_pct?.0)).collect();
+        let peak = readings.iter().filter_map(|n| Some(n.steal_pct?.1)).reduce(f64::max);
+        let pressure = |resource: &str| {
+            let each = readings.iter().filter_map(|n| n.pressure_pct.get(resource).copied());
+            percent(sample::mean(&each.collect::<Vec<f64>>()))
+        };
+        table.row([
+            label.clone(),
+            indices.len().to_string(),
+            sample::coefficient_of_variation(&tps).map_or("–".to_owned(), number::percent),
+            percent(sample::mean(&steal)),
+            percent(peak),
+            pressure("cpu"),
+            pressure("io"),
+            pressure("memory"),
+        ]);
+    }
+    table
+}
+
+fn notes(study: &Study, trials: &[Trial]) -> Option<Table> {
+    let mut table = Table::new("Notes of single trials", "", &["Trial", "#Round", "Note"]);
+    for trial in trials {
+        for note in &trial.notes {
+            let name = format!("{} {}", trial.number, trial_label(study, trial));
+            table.row([name, trial.round.to_string(), note.clone()]);
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}

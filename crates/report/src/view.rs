@@ -1,0 +1,267 @@
+//! What stands on the page, ready to be printed: words, figures already formatted, plots drawn.
+//!
+//! Everything between a record and a template passes through these types, and nothing in them
+//! knows where it came from.
+
+use std::fmt::Write as _;
+
+/// How something came out; shown as colour, symbol and word, so that each alone is enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It holds.
+    Holds,
+    /// It does not hold.
+    Fails,
+    /// Nobody can tell.
+    Unsure,
+}
+
+impl Outcome {
+    /// The class in the style sheet.
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Outcome::Holds => "holds",
+            Outcome::Fails => "fails",
+            Outcome::Unsure => "unsure",
+        }
+    }
+
+    /// The symbol.
+    pub(crate) fn symbol(self) -> &'static str {
+        match self {
+            Outcome::Holds => "✓",
+            Outcome::Fails => "✗",
+            Outcome::Unsure => "?",
+        }
+    }
+
+    /// The word.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Outcome::Holds => "holds",
+            Outcome::Fails => "does not hold",
+            Outcome::Unsure => "cannot tell",
+        }
+    }
+}
+
+/// The answer to the study's question.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Answer {
+    /// How the headline claim came out.
+    pub(crate) mark: Outcome,
+    /// One sentence.
+    pub(crate) sentence: String,
+    /// How sure, a line each.
+    pub(crate) sure: Vec<String>,
+}
+
+/// How many claims came out one way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Which way.
+    pub(crate) mark: Outcome,
+    /// How many.
+    pub(crate) count: usize,
+    /// The verb that goes with the number.
+    pub(crate) words: &'static str,
+}
+
+/// One claim.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ClaimRow {
+    /// Its verdict.
+    pub(crate) mark: Outcome,
+    /// What it says.
+    pub(crate) says: String,
+    /// How it is computed, and what is expected.
+    pub(crate) code: String,
+    /// Finding or invariant.
+    pub(crate) kind: &'static str,
+    /// What was published.
+    pub(crate) published: String,
+    /// What was measured.
+    pub(crate) here: String,
+    /// Its interval, `[1.27, 1.35]`.
+    pub(crate) interval: String,
+    /// Rounds, or trials, that it rests on.
+    pub(crate) n: String,
+    /// What that means.
+    pub(crate) basis: String,
+    /// A condition or a doubt that the study itself states.
+    pub(crate) note: String,
+    /// Why nobody can tell, or what failed.
+    pub(crate) why: String,
+    /// The plot, empty where there is nothing to plot.
+    pub(crate) plot: String,
+}
+
+/// Figures that compare the same lines.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Comparison {
+    /// What they have in common.
+    pub(crate) heading: String,
+    /// One figure a metric.
+    pub(crate) figures: Vec<DotFigure>,
+}
+
+/// One metric of a comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DotFigure {
+    /// The metric and its unit.
+    pub(crate) title: String,
+    /// What it means and which way is better.
+    pub(crate) note: String,
+    /// Whether any row has a published figure.
+    pub(crate) has_published: bool,
+    /// One row a line.
+    pub(crate) rows: Vec<DotRow>,
+    /// The axis under them.
+    pub(crate) axis: String,
+}
+
+/// One line of a figure.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DotRow {
+    /// Its name.
+    pub(crate) label: String,
+    /// The plot.
+    pub(crate) plot: String,
+    /// The estimate.
+    pub(crate) here: String,
+    /// Its interval.
+    pub(crate) interval: String,
+    /// Rounds.
+    pub(crate) n: usize,
+    /// What was published.
+    pub(crate) published: String,
+}
+
+/// Curves of one scenario over one axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CurveSet {
+    /// What they have in common.
+    pub(crate) heading: String,
+    /// Positions in the page's list of curves.
+    pub(crate) ids: Vec<usize>,
+}
+
+/// A row of trials at a glance.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct GlanceRow {
+    /// What they have in common.
+    pub(crate) label: String,
+    /// One a round.
+    pub(crate) cells: Vec<GlanceCell>,
+}
+
+/// One trial at a glance.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum GlanceCell {
+    /// It can be looked at.
+    Trial {
+        /// Position in the page's list of trials.
+        index: usize,
+        /// Its sparkline.
+        plot: String,
+        /// Its figure.
+        words: String,
+        /// What a screen reader says.
+        spoken: String,
+        /// Whether it does not count.
+        void: bool,
+    },
+    /// There is nothing to look at, but something to say.
+    Words {
+        /// What to say.
+        words: String,
+        /// Whether it does not count.
+        void: bool,
+    },
+    /// The study has no such trial.
+    Nothing,
+}
+
+/// Any table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Table {
+    /// What it shows.
+    pub(crate) title: String,
+    /// What a reader should know of it.
+    pub(crate) note: String,
+    /// Columns.
+    pub(crate) head: Vec<Head>,
+    /// Rows, each as long as the head; the first cell names the row.
+    pub(crate) rows: Vec<Vec<Cell>>,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// Its name.
+    pub(crate) text: String,
+    /// Whether figures stand in it.
+    pub(crate) numeric: bool,
+}
+
+/// A cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cell {
+    /// Its text.
+    pub(crate) text: String,
+    /// How it came out, where it is a verdict.
+    pub(crate) mark: Option<Outcome>,
+}
+
+impl Table {
+    /// A table without rows. A column whose name begins with `#` holds figures.
+    pub(crate) fn new(title: &str, note: &str, columns: &[&str]) -> Table {
+        let head = columns.iter().map(|column| match column.strip_prefix('#') {
+            Some(text) => Head { text: text.to_owned(), numeric: true },
+            None => Head { text: (*column).to_owned(), numeric: false },
+        });
+        let (title, note) = (title.to_owned(), note.to_owned());
+        Table { title, note, head: head.collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row of plain texts.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().map(Cell::from).collect());
+    }
+}
+
+impl Cell {
+    /// The classes of its element.
+    pub(crate) fn class(&self, numeric: &bool) -> String {
+        let mut class = String::new();
+        if *numeric {
+            class.push_str("num");
+        }
+        if let Some(mark) = self.mark {
+            let _ = write!(class, " {}", mark.class());
+        }
+        class
+    }
+
+    /// A verdict: symbol and words.
+    pub(crate) fn verdict(mark: Outcome, words: impl Into<String>) -> Cell {
+        Cell { text: format!("{} {}", mark.symbol(), words.into()), mark: Some(mark) }
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell { text, mark: None }
+    }
+}
+
+/// Facts that belong together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FactGroup {
+    /// What they are about.
+    pub(crate) name: String,
+    /// Name and value of each.
+    pub(crate) facts: Vec<(String, String)>,
+    /// Whether there are too many to stand open.
+    pub(crate) folded: bool,
+}

@@ -1,0 +1,103 @@
+//! The page as a whole: one file, well formed, safe whatever a study contains.
+
+mod example;
+
+use sha2::{Digest, Sha256};
+
+#[test]
+fn a_report_answers_in_the_order_in_which_people_ask() {
+    let html = example::report(|report| report.html());
+    let mut at = 0;
+    for words in [
+        "Does a function on the server beat",
+        "The function is faster than the plain script: 1.30× [",
+        "4 hold",
+        ">1</span> Claims",
+        "1.144",
+        ">2</span> Comparisons",
+        "57,296",
+        ">3</span> Time",
+        "data-trial=\"0\"",
+        "throughput was not steady",
+        ">5</span> Proof",
+    ] {
+        // A void trial's reason stands in the section on trust, after everything else.
+        if words.starts_with("throughput was") {
+            assert!(html.contains(words));
+            continue;
+        }
+        let found = html[at..].find(words);
+        at += found.unwrap_or_else(|| panic!("{words} is missing after byte {at}"));
+    }
+    assert!(html.len() < 400_000, "{} bytes", html.len());
+}
+
+#[test]
+fn a_page_refers_to_nothing_outside_itself() {
+    for html in [example::report(|report| report.html()), example::bench().html()] {
+        assert!(html.contains("default-src 'none'"));
+        for reference in [" src=", "@import", "url(", "href=\"http", "fetch(", "XMLHttpRequest"] {
+            assert!(!html.contains(reference), "{reference}");
+        }
+    }
+}
+
+#[test]
+fn elements_are_closed_where_they_should_be() {
+    for html in [example::report(|report| report.html()), example::bench().html()] {
+        let body = &html[html.find("<body>").unwrap()..html.find("<script").unwrap()];
+        assert_eq!(unbalanced(body), None);
+    }
+}
+
+#[test]
+fn what_a_study_says_is_text() {
+    let html = example::bench().html();
+    assert!(html.contains("pgrig bench -f read-write.sql -c 8 -T 25 &#60;bank&#62;"), "escaped");
+    let mut bench = example::bench();
+    bench.what = "</script><script>alert(1)</script>".to_owned();
+    bench.workloads[0].name = "</script><script>alert(2)</script>".to_owned();
+    bench.marks[0].text = "<img src=x onerror=alert(3)>".to_owned();
+    let html = bench.html();
+    // The page has two script elements of its own: the figures and the code.
+    assert_eq!(html.matches("<script").count(), 2);
+    assert_eq!(html.matches("</script").count(), 2);
+    assert!(!html.contains("<img"));
+}
+
+#[test]
+fn the_vendored_library_is_the_one_that_was_published() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("vendor/uplot");
+    let sums = std::fs::read_to_string(folder.join("SHA256SUMS")).unwrap();
+    assert_eq!(sums.lines().count(), 3);
+    for line in sums.lines() {
+        let (expected, name) = line.split_once("  ").unwrap();
+        let digest = Sha256::digest(std::fs::read(folder.join(name)).unwrap());
+        let found: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(found, expected, "{name}");
+    }
+    let version = std::fs::read_to_string(folder.join("VERSION")).unwrap();
+    let script = std::fs::read_to_string(folder.join("uPlot.iife.min.js")).unwrap();
+    assert!(script.contains(&format!("(v{})", version.trim())));
+}
+
+/// The first tag that closes nothing, or is never closed.
+fn unbalanced(html: &str) -> Option<String> {
+    const VOID: [&str; 6] = ["meta", "link", "br", "hr", "img", "input"];
+    let mut open: Vec<&str> = Vec::new();
+    for tag in html.split('<').skip(1) {
+        let (tag, _) = tag.split_once('>')?;
+        if tag.ends_with('/') || tag.starts_with('!') {
+            continue;
+        }
+        let name = tag.split_whitespace().next().unwrap_or_default();
+        match name.strip_prefix('/') {
+            Some(name) if open.pop() != Some(name) => return Some(format!("</{name}>")),
+            Some(_) => {}
+            None if VOID.contains(&name) => {}
+            None => open.push(name),
+        }
+    }
+    // The body itself is closed after the scripts.
+    open.get(1).map(|name| format!("<{name}>"))
+}
