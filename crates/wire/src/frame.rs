@@ -131,30 +131,22 @@ mod tests {
     #[test]
     fn absurd_lengths_are_refused_before_they_arrive() {
         let check = |input: &[u8], expected: &str| {
-            assert_eq!(next(input).unwrap_err().to_string(), expected);
+            let message = next(input).unwrap_err().to_string();
+            let message = message.strip_prefix("the server sent a ").unwrap();
+            assert_eq!(message.trim_end_matches(", which cannot be"), expected);
         };
-        check(
-            b"D\0\0\0\x03",
-            "the server sent a DataRow message (\"D\") that claims 3 bytes, which cannot be",
-        );
+        check(b"D\0\0\0\x03", "DataRow message (\"D\") that claims 3 bytes");
         check(
             b"HTTP/1.1 400 Bad Request",
-            "the server sent a CopyOutResponse message (\"H\") that claims 1414811695 bytes, \
-             which cannot be",
+            "CopyOutResponse message (\"H\") that claims 1414811695 bytes",
         );
         check(
             b"SSH-2.0-OpenSSH_9.2",
-            "the server sent a ParameterStatus message (\"S\") that claims 1397239090 bytes, which cannot be",
+            "ParameterStatus message (\"S\") that claims 1397239090 bytes",
         );
-        check(
-            b"Z\0\0\0\x06",
-            "the server sent a ReadyForQuery message (\"Z\") that claims 6 bytes, which cannot be",
-        );
-        check(b"\x15", "the server sent a message of unknown type 0x15");
-        check(
-            b"K\0\0\x01\x09",
-            "the server sent a BackendKeyData message (\"K\") that claims 265 bytes, which cannot be",
-        );
+        check(b"Z\0\0\0\x06", "ReadyForQuery message (\"Z\") that claims 6 bytes");
+        check(b"K\0\0\x01\x09", "BackendKeyData message (\"K\") that claims 265 bytes");
+        check(b"\x15", "message of unknown type 0x15");
     }
 
     proptest! {

@@ -34,7 +34,7 @@ impl SqlState {
     /// The server is starting up, shutting down or in recovery.
     pub const CANNOT_CONNECT_NOW: Self = Self(*b"57P03");
 
-    /// The SQLSTATE in `bytes`; [`SqlState::UNKNOWN`] unless these are five ASCII letters or digits.
+    /// The SQLSTATE in `bytes`; [`SqlState::UNKNOWN`] unless they are five letters or digits.
     pub const fn from_bytes(bytes: &[u8]) -> Self {
         let Some((code, [])) = bytes.split_first_chunk::<5>() else {
             return Self::UNKNOWN;

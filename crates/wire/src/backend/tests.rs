@@ -174,8 +174,12 @@ proptest! {
         if let Ok(message) = Message::parse(Frame { tag, body: &body }) {
             // Whatever was accepted can be read to its end.
             match message {
-                Message::DataRow(row) => prop_assert_eq!(row.columns().count(), row.columns().len()),
-                Message::RowDescription(row) => prop_assert_eq!(row.names().count(), row.names().len()),
+                Message::DataRow(row) => {
+                    prop_assert_eq!(row.columns().count(), row.columns().len());
+                }
+                Message::RowDescription(row) => {
+                    prop_assert_eq!(row.names().count(), row.names().len());
+                }
                 Message::ErrorResponse(error) => drop(error.to_owned()),
                 _ => {}
             }

@@ -318,7 +318,11 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics(text in ".{0,60}", uri in "[a-z%@:/?&=,\\[\\] 0-9é]{0,40}", file in ".{0,80}") {
+    fn no_text_panics(
+        text in ".{0,60}",
+        uri in "[a-z%@:/?&=,\\[\\] 0-9é]{0,40}",
+        file in ".{0,80}",
+    ) {
         let world = World::new(&[("PGPASSFILE", "/f"), ("PGSERVICEFILE", "/f")], &[("/f", &file)]);
         let _ = world.resolve(&given(&text));
         let _ = world.resolve(&given(&format!("postgres://{uri}")));

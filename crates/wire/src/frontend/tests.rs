@@ -53,7 +53,8 @@ fn messages_byte_for_byte() {
     );
     check(
         |out| bind(out, b"p", b"s", [None, Some(&b""[..])]).unwrap(),
-        r"B\x00\x00\x00\x18p\x00s\x00\x00\x00\x00\x02\xff\xff\xff\xff\x00\x00\x00\x00\x00\x01\x00\x00",
+        &(r"B\x00\x00\x00\x18p\x00s\x00\x00\x00\x00\x02".to_owned()
+            + r"\xff\xff\xff\xff\x00\x00\x00\x00\x00\x01\x00\x00"),
     );
     check(|out| describe(out, Target::Statement, b"s").unwrap(), r"D\x00\x00\x00\x07Ss\x00");
     check(|out| close(out, Target::Portal, b"p").unwrap(), r"C\x00\x00\x00\x07Pp\x00");

@@ -92,6 +92,18 @@ impl StartupError {
         }
     }
 
+    /// Whether another host of a list is to be tried: only where the server says that it takes no
+    /// connections now. Where it has refused this client the others are left alone, as by libpq.
+    pub fn leads_to_next_host(&self) -> bool {
+        self.sql_state() == Some(SqlState::CANNOT_CONNECT_NOW)
+    }
+
+    /// Whether the same host is to be tried with the next of [`crate::tls::SslMode::attempts`]:
+    /// where the server itself has refused, since pg_hba.conf may tell encrypted from plain.
+    pub fn leads_to_next_attempt(&self) -> bool {
+        matches!(self, Self::Server(_))
+    }
+
     /// What to do next, where the server itself does not say.
     pub fn hint(&self) -> Option<&'static str> {
         match self {

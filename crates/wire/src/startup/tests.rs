@@ -201,6 +201,7 @@ fn servers_that_refuse_or_are_none() {
     let error = startup.advance(&refusal, &mut KeyCache::new(), &mut Vec::new()).unwrap_err();
     assert_eq!(error.sql_state(), Some(crate::SqlState::TOO_MANY_CONNECTIONS));
     assert!(error.hint().unwrap().contains("max_connections"));
+    assert!(error.leads_to_next_attempt() && !error.leads_to_next_host());
 
     plain(b"Ecould not fork new process\n\0", "could not fork new process");
     plain(

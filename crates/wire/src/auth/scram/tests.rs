@@ -110,7 +110,8 @@ proptest! {
         ours.nonce = their_first.split_once("n=,r=").unwrap().1.to_owned();
         prop_assert_eq!(ours.first(), their_first);
 
-        let challenge = format!("r={}server,s={},i={iterations}", ours.nonce, STANDARD.encode(&salt));
+        let salt64 = STANDARD.encode(&salt);
+        let challenge = format!("r={}server,s={salt64},i={iterations}", ours.nonce);
         theirs.update(challenge.as_bytes()).unwrap();
         let proof = ours.proof(challenge.as_bytes(), &password, &mut KeyCache::new()).unwrap();
         prop_assert_eq!(&proof, std::str::from_utf8(theirs.message()).unwrap());
