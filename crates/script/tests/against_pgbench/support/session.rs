@@ -60,9 +60,8 @@ fn step(
         }
         CommandKind::If { condition, otherwise }
         | CommandKind::Elif { condition, otherwise, .. } => {
-            if !eval(condition, variables)?.is_true() {
-                return Ok(*otherwise);
-            }
+            let is_true = eval(condition, variables)?.is_true();
+            return Ok(if is_true { script.next(at) } else { *otherwise });
         }
         CommandKind::Sleep(sleep) => {
             sleep.time_us(variables).map_err(|error| error.to_string())?;
