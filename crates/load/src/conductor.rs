@@ -55,7 +55,7 @@ pub(crate) fn conduct(
             Err(RecvTimeoutError::Disconnected) => break,
         }
         conductor.glance(control);
-        if conductor.done.iter().all(Option::is_some) {
+        if conductor.done.iter().zip(&conductor.lost).all(|(done, lost)| done.is_some() || *lost) {
             break;
         }
     }
@@ -74,6 +74,7 @@ struct Conductor<'a> {
     intervals: Vec<Interval>,
     ramp: Option<Ramp>,
     done: Vec<Option<Box<LaneOutcome>>>,
+    lost: Vec<bool>,
     failure: Option<LoadError>,
     end: End,
     urgency: Urgency,
@@ -100,6 +101,7 @@ impl<'a> Conductor<'a> {
             intervals: Vec::new(),
             ramp,
             done: (0..lanes).map(|_| None).collect(),
+            lost: vec![false; lanes],
             failure: None,
             end: End::Completed,
             urgency: Urgency::None,
@@ -150,6 +152,14 @@ impl<'a> Conductor<'a> {
                     self.end = End::Aborted;
                     self.close_now();
                 }
+            }
+            Report::Lost(why) => {
+                let each = self.fleet.lanes() / self.fleet.processes() as usize;
+                let number = (lane / each) as u32 + 1;
+                self.lost[lane] = self.done[lane].is_none();
+                self.failure.get_or_insert(LoadError::Generator { number, why });
+                self.merge.end(lane);
+                self.abandon();
             }
             Report::Done(outcome) => {
                 self.merge.end(lane);

@@ -17,7 +17,13 @@ use wire::{
     conninfo::{ClientCertificate, TlsSettings, TlsVersion},
     tls::SslMode,
 };
-use x509_parser::{oid_registry as oid, prelude::{FromDer, X509Certificate}};
+use x509_cert::{
+    Certificate,
+    der::{
+        Decode,
+        oid::{ObjectIdentifier, db::rfc5912 as oid},
+    },
+};
 
 use crate::error::LoadError;
 
@@ -73,18 +79,17 @@ fn versions(
 /// has no single hash function.
 pub(crate) fn server_end_point(tls: &ClientConnection) -> Option<Vec<u8>> {
     let der = tls.peer_certificates()?.first()?;
-    let (_, certificate) = X509Certificate::from_der(der).ok()?;
-    let algorithm = certificate.signature_algorithm.oid();
-    let is = |known: &[oid::Oid<'static>]| known.contains(algorithm);
-    if is(&[oid::OID_PKCS1_SHA384WITHRSA, oid::OID_SIG_ECDSA_WITH_SHA384]) {
+    let certificate = Certificate::from_der(der).ok()?;
+    let is = |known: &[ObjectIdentifier]| known.contains(&certificate.signature_algorithm.oid);
+    if is(&[oid::SHA_384_WITH_RSA_ENCRYPTION, oid::ECDSA_WITH_SHA_384]) {
         Some(Sha384::digest(der).to_vec())
-    } else if is(&[oid::OID_PKCS1_SHA512WITHRSA, oid::OID_SIG_ECDSA_WITH_SHA512]) {
+    } else if is(&[oid::SHA_512_WITH_RSA_ENCRYPTION, oid::ECDSA_WITH_SHA_512]) {
         Some(Sha512::digest(der).to_vec())
     } else if is(&[
-        oid::OID_PKCS1_SHA256WITHRSA,
-        oid::OID_SIG_ECDSA_WITH_SHA256,
-        oid::OID_PKCS1_SHA1WITHRSA,
-        oid::OID_PKCS1_MD5WITHRSAENC,
+        oid::SHA_256_WITH_RSA_ENCRYPTION,
+        oid::ECDSA_WITH_SHA_256,
+        oid::SHA_1_WITH_RSA_ENCRYPTION,
+        oid::MD_5_WITH_RSA_ENCRYPTION,
     ]) {
         Some(Sha256::digest(der).to_vec())
     } else {

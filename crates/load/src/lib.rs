@@ -15,6 +15,7 @@ mod dial;
 mod encryption;
 mod endpoint;
 mod error;
+pub mod generators;
 mod grid;
 mod lane;
 mod lanes;

@@ -40,6 +40,8 @@ pub enum End {
 /// What a load says while it runs. Events of one load arrive in order, on one thread.
 #[derive(Debug)]
 pub enum Event<'a> {
+    /// Generator processes have started: their process ids.
+    Generators(&'a [u32]),
     /// Connections made so far.
     Connecting {
         /// Made.

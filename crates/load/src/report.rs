@@ -24,6 +24,8 @@ pub(crate) enum Report {
     Said(Vec<Message>),
     /// A client aborted.
     Aborted,
+    /// The lane's process is gone, and why.
+    Lost(String),
     /// The lane has ended.
     Done(Box<LaneOutcome>),
 }
