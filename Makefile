@@ -1,0 +1,35 @@
+# The README's commands. Each sets up what it needs, and can be run again.
+
+PGRIG := target/release/pgrig
+
+.PHONY: demo build setup setup-test test check bench clean
+
+# Sets up, builds, proves itself on this machine, and runs the main job.
+demo: setup build
+	@$(PGRIG) run pgbench --profile smoke
+	@$(PGRIG) run pgbench --profile quick
+
+setup:
+	@scripts/setup demo
+
+build:
+	@cargo build --release --locked --bin pgrig
+
+setup-test:
+	@scripts/setup test
+
+# Every test, with real PostgreSQL servers and a real browser.
+test: setup-test
+	@cargo test --workspace --locked
+
+# What a change must pass before anything else: formatting and lints.
+check:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# The generator beside pgbench, interleaved, medians with spread. Some minutes; a quiet machine.
+bench: setup build
+	@scripts/bench
+
+clean:
+	cargo clean
