@@ -59,9 +59,12 @@ fn clean_one(directory: PathBuf, cleaned: &mut Cleaned) {
     }
 }
 
+/// Only a plain file marks a lab: anybody may put a link, or a pipe that nobody writes to, into a
+/// directory of the system's temporary one.
 fn is_marked(directory: &Path) -> bool {
-    let text = fs::read_to_string(directory.join(MARKER)).unwrap_or_default();
-    text.starts_with(FIRST_LINE)
+    let path = directory.join(MARKER);
+    path.symlink_metadata().is_ok_and(|file| file.is_file())
+        && fs::read_to_string(path).is_ok_and(|text| text.starts_with(FIRST_LINE))
 }
 
 /// The locked marker of a lab.

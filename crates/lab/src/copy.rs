@@ -15,25 +15,25 @@ use crate::error::Error;
 /// Files are cloned with FICLONE where the file system shares blocks (btrfs, xfs, bcachefs) and
 /// otherwise copied inside the kernel (copy_file_range).
 pub(crate) fn copy_tree(from: &Path, to: &Path, owner: User) -> Result<u64, Error> {
-    let mut copier = Copier { owner, can_clone: true, bytes: 0 };
+    let mut copy = TreeCopy { owner, can_clone: true, bytes: 0 };
     if to.exists() {
         return Err(failed("copying to", to)(io::ErrorKind::AlreadyExists.into()));
     }
-    copier.directory(from, to).inspect_err(|_| {
+    copy.directory(from, to).inspect_err(|_| {
         // Half a data directory would look like a whole one; the first error is the one to tell.
         let _ = remove_tree(to);
     })?;
-    Ok(copier.bytes)
+    Ok(copy.bytes)
 }
 
-/// Carries what was learnt from one file to the next.
-struct Copier {
+/// A copy under way: what was learnt from one file counts for the next.
+struct TreeCopy {
     owner: User,
     can_clone: bool,
     bytes: u64,
 }
 
-impl Copier {
+impl TreeCopy {
     fn directory(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
         let failed = failed("copying", from);
         let mode = fs::metadata(from).map_err(&failed)?.mode();

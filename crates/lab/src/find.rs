@@ -333,14 +333,13 @@ fn ask(program: &Path, option: &str) -> Result<String, String> {
 fn share_of(bin: &Path, major: u32) -> PathBuf {
     let told = ask(&bin.join("pg_config"), "--sharedir").ok().map(PathBuf::from);
     let prefix = bin.parent().unwrap_or(bin);
-    let usual = [
-        prefix.join("share"),
-        prefix.join("share/postgresql"),
-        prefix.join("share/pgsql"),
-        PathBuf::from(format!("/usr/share/postgresql/{major}")),
-    ];
+    let mut usual =
+        ["share", "share/postgresql", "share/pgsql"].map(|share| prefix.join(share)).to_vec();
+    if prefix.starts_with("/usr/lib/postgresql") {
+        usual.push(format!("/usr/share/postgresql/{major}").into());
+    }
     told.into_iter()
-        .chain(usual.iter().cloned())
+        .chain(usual)
         .find(|folder| folder.join("extension").is_dir())
         .unwrap_or_else(|| prefix.join("share"))
 }
@@ -433,9 +432,9 @@ mod tests {
 
         let bin = root.path().join("bin");
         fake(&bin, "15.1");
-        let error = Installation::at(&bin).unwrap().require_extension("pgfincore").unwrap_err();
-        assert!(error.to_string().contains("pgfincore is not installed"), "{error}");
-        assert!(error.hint().unwrap().contains("pgfincore"));
+        let error = Installation::at(&bin).unwrap().require_extension("no_such_part").unwrap_err();
+        assert!(error.to_string().contains("no_such_part is not installed"), "{error}");
+        assert!(error.hint().unwrap().contains("--pg-bin"));
     }
 
     #[test]

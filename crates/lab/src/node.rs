@@ -83,7 +83,7 @@ struct Server {
 }
 
 /// A copy of a stopped node's data.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Snapshot {
     directory: PathBuf,
     bytes: u64,
@@ -93,6 +93,14 @@ impl Snapshot {
     /// How many bytes its files hold.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Removes it before the lab ends.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn remove(self) -> Result<(), Error> {
+        remove_tree(&self.directory)
     }
 }
 

@@ -54,7 +54,13 @@ impl Rig {
     fn start(wish: &str, at_end: &str, user: User) -> Self {
         let home = tempfile::Builder::new().prefix("rig").tempdir_in("/tmp").unwrap();
         let program = home.path().join("rig");
-        fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+        // By another process: a file that this one had open for writing may still be so in a
+        // child that another test is just starting, and could not be executed.
+        let mut copy = Command::new("/bin/cp")
+            .args([&std::env::current_exe().unwrap(), &program])
+            .spawn()
+            .unwrap();
+        assert!(copy.wait().unwrap().success());
         for (path, mode) in [(home.path(), 0o777), (&program, 0o755)] {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         }
@@ -82,6 +88,11 @@ impl Rig {
             isolation: fields[2].clone(),
             _home: home,
         }
+    }
+
+    /// The init and all that descends from it.
+    fn family(&self) -> Vec<i32> {
+        os::processes::tree(&os::processes::all().unwrap(), parent_of(self.server_pid))
     }
 
     /// Kills the rig itself and nothing else.
@@ -134,13 +145,13 @@ fn a_rig_that_is_killed_leaves_nothing() {
         // Behind it, in parentheses, stands why it is no better.
         assert_eq!(rig.isolation.split(" (").next(), Some(expected));
         let shared_memory = shared_memory_of(rig.server_pid);
-        let processes = working_in(&rig.directory);
-        assert!(processes.contains(&rig.server_pid) && processes.len() >= 3, "{processes:?}");
+        let family = rig.family();
+        assert!(family.contains(&rig.server_pid) && family.len() >= 4, "{family:?}");
 
         rig.kill9();
 
         until(|| !rig.directory.exists(), "the directory is removed");
-        until(|| processes.iter().all(|pid| is_gone(*pid)), "all processes have ended");
+        until(|| family.iter().all(|pid| is_gone(*pid)), "all processes have ended");
         for path in shared_memory {
             // That of a mount namespace is not this one's /dev/shm, and went with it.
             assert!(!path.exists(), "{} is left", path.display());
@@ -180,11 +191,10 @@ fn a_crash_of_rig_and_init_leaves_a_directory_that_clean_removes() {
         assert_eq!(alive.alive, std::slice::from_ref(&rig.directory), "{wish}");
         assert!(alive.removed.is_empty() && alive.failed.is_empty());
 
-        let init = parent_of(rig.server_pid);
-        kill_process(Pid::from_raw(init).unwrap(), Signal::KILL).unwrap();
+        let family = rig.family();
+        kill_process(Pid::from_raw(family[0]).unwrap(), Signal::KILL).unwrap();
         rig.kill9();
-        until(|| is_gone(rig.server_pid), "the server follows its init");
-        until(|| working_in(&rig.directory).is_empty(), "all servers have ended");
+        until(|| family.iter().all(|pid| is_gone(*pid)), "the servers follow their init");
         assert!(rig.directory.exists());
 
         let cleaned = lab::clean(parent).unwrap();
@@ -303,11 +313,6 @@ fn until(mut is_so: impl FnMut() -> bool, what: &str) {
     let reached =
         lab::wait_until(Duration::from_secs(30), || Ok::<_, ()>(is_so().then_some(()))).unwrap();
     assert!(reached.is_some(), "waited in vain until {what}");
-}
-
-fn working_in(directory: &Path) -> Vec<i32> {
-    let processes = os::processes::all().unwrap();
-    processes.iter().filter(|p| p.is_under(directory)).map(|p| p.pid).collect()
 }
 
 fn is_gone(pid: i32) -> bool {
