@@ -60,9 +60,11 @@ impl Complaint {
         self.with(Tone::Error, text)
     }
 
-    /// Shows it.
+    /// Shows it: what pgbench says, then our advice.
     pub fn show(&self, console: &mut Console<'_>) {
-        for (tone, text) in &self.lines {
+        let is_ours = |(tone, _): &&(Tone, String)| *tone == Tone::OurHint;
+        let (ours, theirs): (Vec<_>, Vec<_>) = self.lines.iter().partition(is_ours);
+        for (tone, text) in theirs.into_iter().chain(ours) {
             match tone {
                 Tone::Error => console.error(text),
                 Tone::Detail => console.detail(text),

@@ -9,6 +9,8 @@ mod given;
 mod help;
 mod table;
 
+use std::path::Path;
+
 use load::{OnError, Pace, Protocol, Syntax, WarmUp};
 use script::{Builtin, RandomSeed};
 
@@ -43,6 +45,8 @@ pub struct Invocation<'a> {
     pub arguments: &'a [String],
     /// The value of an environment variable.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
+    /// The program whose one argument `generator` makes a generator process of it: this one.
+    pub generator: &'a Path,
     /// Asks the user for a password with this prompt; none where there is nobody to ask.
     pub ask_password: &'a dyn Fn(&str) -> Option<String>,
 }

@@ -53,7 +53,7 @@ pub(crate) fn run(
     let files = Files::create(&options.ours)?;
     let clock = plan::Clock::start();
     let plan = plan::plan(options, &conninfo, &tables, seed, clock);
-    let outcome = drive(options, &plan, control, clock.origin, console)?;
+    let outcome = drive(options, invocation, &plan, control, clock.origin, console)?;
     let results = Results { options, tables: &tables, outcome: &outcome };
     console.text(&results.words().block());
     console.text(&ours::lines(&results));
@@ -94,6 +94,7 @@ fn look_at_tables(
 
 fn drive(
     options: &RunOptions,
+    invocation: &Invocation<'_>,
     plan: &load::Plan,
     control: &Control,
     origin: Instant,
@@ -104,7 +105,10 @@ fn drive(
         Event::Message(message) => tell(&message, console),
         event => progress.observe(&event, console),
     };
-    let outcome = load::run(plan, control, origin, &mut observe);
+    let outcome = match options.ours.generators {
+        1 => load::run(plan, control, origin, &mut observe),
+        n => load::generators::run(plan, n, invocation.generator, control, origin, &mut observe),
+    };
     progress.end(console);
     outcome.map_err(|error| could_not_begin(&error))
 }

@@ -16,6 +16,7 @@ fn read_as(program: &str, line: &[&str]) -> Result<Request, String> {
         arguments: &arguments,
         environment: &|_| None,
         ask_password: &|_| None,
+        generator: std::path::Path::new("pgrig"),
     };
     Request::read(&invocation).map_err(|complaint| complaint.to_string())
 }
@@ -280,6 +281,7 @@ fn the_seed_comes_from_the_environment_too() {
             arguments: &arguments,
             environment: &environment,
             ask_password: &|_| None,
+            generator: std::path::Path::new("pgrig"),
         })
     };
     let seed = |request| match request {

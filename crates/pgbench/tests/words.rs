@@ -15,6 +15,7 @@ fn options(line: &str) -> RunOptions {
         arguments: &arguments,
         environment: &|_| None,
         ask_password: &|_| None,
+        generator: std::path::Path::new("pgrig"),
     });
     match request {
         Ok(Request::Run(options)) => *options,

@@ -23,15 +23,15 @@ pub(super) fn lines(results: &Results<'_>) -> String {
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "pgrig: {name:<18} {value}");
     };
-    if workload.latency.is_empty() {
-        return text;
+    let some = !workload.latency.is_empty();
+    if some {
+        line("percentiles ms", percentiles(&workload.latency));
     }
-    line("percentiles ms", percentiles(&workload.latency));
-    if is_open(results.options) {
+    if some && is_open(results.options) {
         line("from the send ms", percentiles(&workload.service));
         line("backlog", backlog(results));
     }
-    if results.outcome.window.is_some() {
+    if some && results.outcome.window.is_some() {
         throughput(results, &mut line);
     }
     if results.options.clients > 1 && !results.options.connect_each {
@@ -40,7 +40,7 @@ pub(super) fn lines(results: &Results<'_>) -> String {
     if let Some(errors) = errors(&workload.counts_total) {
         line("errors", errors);
     }
-    if results.outcome.window.is_some() {
+    if some && results.outcome.window.is_some() {
         line("generator", generator(results));
     }
     if !results.options.ours.describe {

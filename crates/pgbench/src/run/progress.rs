@@ -75,7 +75,7 @@ impl<'a> Progress<'a> {
             Event::Interval(intervals) => {
                 intervals.iter().for_each(|interval| self.interval(interval, console));
             }
-            Event::WindowOpens | Event::Message(_) => {}
+            Event::Generators(_) | Event::WindowOpens | Event::Message(_) => {}
         }
     }
 
