@@ -1,4 +1,18 @@
 //! What the servers and the machine did, second by second.
+//!
+//! A trial has one sampler ([`Probes::start`] → [`Running::stop`] → [`Readings`]), which gives
+//! samples once a second on the run's clock, marks from the servers' logs, and for every server
+//! what it did in all ([`Delta`]). Beside it stand what a runner asks for directly: the CPU time
+//! of a server over a window ([`cpu_time_ns`]), a [`Snapshot`] of a server's counters, the
+//! [`residency`] of relations in memory.
+//!
+//! Reading order: [`probes`] is the sampler and its thread, [`node`] one server in it, [`session`]
+//! the connection and its limits, [`versions`] what each PostgreSQL is asked; [`machine`],
+//! [`group`] and [`process`] read `/proc`; [`log`] reads the server's log.
+//!
+//! Limits: Linux; PostgreSQL 13 and later. What can not be read becomes a note and fails nothing.
+//! A backend that lives shorter than a second shows in CPU and counters, not among the sessions.
+
 mod book;
 mod clock;
 mod error;
@@ -11,6 +25,7 @@ mod pace;
 mod probes;
 mod process;
 mod reading;
+mod residency;
 mod session;
 mod snapshot;
 mod versions;
@@ -19,4 +34,5 @@ pub use error::ProbeError;
 pub use group::cpu_time_ns;
 pub use node::Server;
 pub use probes::{Config, Cost, Probes, Readings, Running};
+pub use residency::{Residency, residency};
 pub use snapshot::{Delta, Snapshot, Statement, reset_statements, settle};

@@ -132,3 +132,17 @@ metrics! {
 pub(crate) fn named(name: &str) -> Option<Metric> {
     ALL.iter().copied().find(|metric| metric.name == name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn probes_sample_exactly_what_the_catalogue_has_samples_of() {
+        let ours: BTreeSet<_> = ALL.iter().map(|metric| metric.name).collect();
+        let sampled = spec::catalogue().filter(|metric| metric.kind != spec::Kind::Total);
+        let catalogued: BTreeSet<_> = sampled.map(|metric| metric.name).collect();
+        assert_eq!(ours, catalogued);
+    }
+}

@@ -42,6 +42,8 @@ pub struct Server {
     /// watched one leaves no trace in its counts; but `pg_stat_statements` is found only where it
     /// was created.
     pub conninfo: String,
+    /// How to encrypt, where the conninfo allows or demands that.
+    pub tls: Option<rustls::ClientConfig>,
     /// The database whose counters and sessions are watched.
     pub database: String,
     /// Directory (or one file) into which the logging collector writes jsonlog or csvlog; none
@@ -195,7 +197,7 @@ impl Node {
     async fn reconnect(&mut self) {
         let Some(config) = &self.config else { return };
         let began = self.clock.now();
-        match Session::open(config, &self.server.database).await {
+        match Session::open(config, self.server.tls.as_ref(), &self.server.database).await {
             Ok((session, notes)) => {
                 self.session = Some(session);
                 notes.iter().for_each(|note| self.note(note));

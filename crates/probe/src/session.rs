@@ -7,9 +7,11 @@ use std::{future::Future, time::Duration};
 
 use tokio::{task::JoinHandle, time};
 use tokio_postgres::{
-    Client, Config, NoTls, Row, Statement,
+    Client, Config, NoTls, Row, Socket, Statement,
+    tls::MakeTlsConnect,
     types::{ToSql, Type},
 };
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{
     error::ProbeError,
@@ -46,14 +48,13 @@ impl Session {
     /// Connects, and finds out what this server can tell about `database`.
     pub(crate) async fn open(
         config: &Config,
+        tls: Option<&rustls::ClientConfig>,
         database: &str,
     ) -> Result<(Session, Notes), ProbeError> {
-        let connecting = config.connect(NoTls);
-        let (client, connection) = answer("connect", connecting).await?;
-        let connection = Connection(tokio::task::spawn_local(async move {
-            // Whoever waits for an answer on the connection is told of its end.
-            let _ = connection.await;
-        }));
+        let (client, connection) = match tls {
+            None => connect(config, NoTls).await?,
+            Some(tls) => connect(config, MakeRustlsConnect::new(tls.clone())).await?,
+        };
         answer("prepare the probe's session", client.batch_execute(versions::SESSION)).await?;
         let about = query(&client, ABOUT, &[(&database, Type::NAME)]).await?;
         let about = about.first().ok_or(ProbeError::Silence { what: ABOUT_WHAT, seconds: 0 })?;
@@ -186,12 +187,11 @@ const FLUSH: &str = "SELECT /* pgrig probe */ pg_stat_force_next_flush() FROM pg
 
 const ABOUT_WHAT: &str = "ask the server about itself";
 
-/// Asked once per session. The settings may be unknown to a role, then they are taken as English.
+/// Asked once per session.
 const ABOUT: &str = "SELECT /* pgrig probe */ current_setting('server_version_num')::int4, \
     current_database() = $1 AS is_in_watched, \
     pg_has_role(current_user, 'pg_read_all_stats', 'member') AS sees_all, \
-    current_setting('lc_messages') ~* '^(c|posix|en)' OR current_setting('lc_messages') = '' \
-        AS speaks_english, \
+    current_setting('lc_messages') ~* '^((c|posix)([.].*)?|en([_.@].*)?)?$' AS speaks_english, \
     (SELECT extract(epoch FROM backend_start)::float8 FROM pg_stat_activity \
         WHERE pid = pg_backend_pid()) AS began";
 
@@ -216,6 +216,18 @@ async fn prepare(client: &Client, parts: Vec<Part>) -> Result<(Statement, u64, N
     let attempts = usable.len() as u64 + 1;
     let statement = answer(preparing, client.prepare(&versions::statement(&usable))).await?;
     Ok((statement, attempts, notes))
+}
+
+async fn connect<T: MakeTlsConnect<Socket, Stream: 'static>>(
+    config: &Config,
+    tls: T,
+) -> Result<(Client, Connection), ProbeError> {
+    let (client, connection) = answer("connect", config.connect(tls)).await?;
+    let task = tokio::task::spawn_local(async move {
+        // Whoever waits for an answer on the connection is told of its end.
+        let _ = connection.await;
+    });
+    Ok((client, Connection(task)))
 }
 
 /// One question in one transaction.

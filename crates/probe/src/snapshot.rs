@@ -70,7 +70,8 @@ impl Snapshot {
     /// Asks the server now, for `database`.
     ///
     /// Sessions tell what they did when they end, or after a second or more of idleness: let the
-    /// clients leave first, and wait for it with [`settle`].
+    /// clients leave first, and wait for it with [`settle`]. What `client`'s own session did is
+    /// not all told either; a [`Running`](crate::Running) sampler's deltas know their own share.
     ///
     /// # Errors
     /// When the server does not answer, or refuses one of its statistics views.
@@ -245,20 +246,22 @@ pub fn reset_statements(client: &mut Client) -> Result<bool, ProbeError> {
 pub(crate) const SETTLE_PAUSE: Duration = Duration::from_millis(10);
 
 /// When this session began, in seconds since 1970.
-pub(crate) const SESSION_BEGAN: &str = "SELECT extract(epoch FROM backend_start)::float8 \
+pub(crate) const SESSION_BEGAN: &str = "SELECT /* pgrig probe */ extract(epoch FROM backend_start)::float8 \
     FROM pg_stat_activity WHERE pid = pg_backend_pid()";
 
 /// How many clients' sessions of database `$1` began after `$2`.
-pub(crate) const LATER_SESSIONS: &str = "SELECT count(*) FROM pg_stat_activity \
+pub(crate) const LATER_SESSIONS: &str = "SELECT /* pgrig probe */ count(*) FROM pg_stat_activity \
     WHERE datname = $1 AND backend_type = 'client backend' AND pid <> pg_backend_pid() \
     AND application_name <> 'pgrig probe' AND extract(epoch FROM backend_start)::float8 > $2";
 
 /// The server's version number, 150018 for 15.18.
-pub(crate) const VERSION: &str = "SELECT current_setting('server_version_num')::int4";
+pub(crate) const VERSION: &str =
+    "SELECT /* pgrig probe */ current_setting('server_version_num')::int4";
 
 /// Where `pg_stat_statements` lives and how old it is, when its library is loaded too. Only in
 /// this database: `CREATE EXTENSION` makes the view, though it tells of all databases.
-pub(crate) const EXTENSION: &str = "SELECT n.nspname::text, e.extversion FROM pg_extension e \
+pub(crate) const EXTENSION: &str = "SELECT /* pgrig probe */ n.nspname::text, e.extversion \
+    FROM pg_extension e \
     JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_stat_statements' \
     AND EXISTS (SELECT FROM pg_settings s WHERE s.name = 'pg_stat_statements.max')";
 
