@@ -178,7 +178,7 @@ pub(crate) struct Shared {
 #[derive(Debug, Default)]
 struct Names {
     nodes: HashSet<String>,
-    ports: HashSet<u16>,
+    unix_ports: HashSet<u16>,
     snapshots: u32,
 }
 
@@ -214,31 +214,20 @@ impl Shared {
         lock(&self.names).nodes.insert(name.to_owned())
     }
 
-    pub(crate) fn give_back(&self, name: &str, port: u16) {
+    pub(crate) fn give_back(&self, name: &str, unix_port: u16) {
         let mut names = lock(&self.names);
         names.nodes.remove(name);
-        names.ports.remove(&port);
+        names.unix_ports.remove(&unix_port);
     }
 
     /// A port that no node of this lab has; it only names a Unix socket.
     pub(crate) fn take_unix_port(&self) -> u16 {
         let mut names = lock(&self.names);
         let mut port = PORT_FIRST;
-        while !names.ports.insert(port) {
+        while !names.unix_ports.insert(port) {
             port += 1;
         }
         port
-    }
-
-    /// A TCP port that is free on the loopback address now.
-    pub(crate) fn take_tcp_port(&self) -> io::Result<u16> {
-        loop {
-            let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
-            let port = listener.local_addr()?.port();
-            if lock(&self.names).ports.insert(port) {
-                return Ok(port);
-            }
-        }
     }
 
     /// A program of the installation, run as the server user in `directory`.

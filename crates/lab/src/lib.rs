@@ -18,6 +18,7 @@ mod lab;
 mod log;
 pub mod machine;
 mod node;
+mod port;
 mod server;
 mod settings;
 mod target;

@@ -16,6 +16,7 @@ use crate::find::Installation;
 use crate::initdb::{self, SETTINGS_FILE, SUPERUSER};
 use crate::lab::Shared;
 use crate::log::{self, LogFormat};
+use crate::port::ReservedPort;
 use crate::settings::{self, Settings};
 use crate::wait::wait_until;
 
@@ -70,6 +71,7 @@ pub struct Node {
     /// Configuration lines as they were given.
     lines: String,
     port: u16,
+    _reserved: Option<ReservedPort>,
     directory: PathBuf,
     server: Option<Server>,
 }
@@ -111,18 +113,21 @@ impl Node {
             return Err(Error::NodeName { name: name.to_owned() });
         }
         settings::check(name, &config.settings)?;
+        let reserved = match config.listen {
+            Listen::Unix => None,
+            Listen::Loopback => Some(ReservedPort::take().map_err(|source| {
+                let (doing, node) = ("finding a TCP port", name.to_owned());
+                Error::Process { doing, node, source }
+            })?),
+        };
         if !shared.take_name(name) {
             return Err(Error::NodeExists { name: name.to_owned() });
         }
-        let port = match config.listen {
-            Listen::Unix => shared.take_unix_port(),
-            Listen::Loopback => shared.take_tcp_port().map_err(|source| {
-                shared.give_back(name, 0);
-                Error::Process { doing: "finding a TCP port", node: name.to_owned(), source }
-            })?,
-        };
-        let (directory, name) = (shared.node_directory(name), name.to_owned());
-        Ok(Self { shared, name, config, lines: String::new(), port, directory, server: None })
+        // One server has one port for both; Unix sockets only need names that differ.
+        let port = reserved.as_ref().map_or_else(|| shared.take_unix_port(), |tcp| tcp.number);
+        let (directory, name, lines) =
+            (shared.node_directory(name), name.to_owned(), String::new());
+        Ok(Self { shared, name, config, lines, port, _reserved: reserved, directory, server: None })
     }
 
     /// Makes its data directory, replacing one that is there.

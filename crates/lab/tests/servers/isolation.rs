@@ -145,6 +145,7 @@ fn a_rig_that_is_killed_leaves_nothing() {
         // Behind it, in parentheses, stands why it is no better.
         assert_eq!(rig.isolation.split(" (").next(), Some(expected));
         let shared_memory = shared_memory_of(rig.server_pid);
+        assert_eq!(capabilities_of(rig.server_pid), 0, "a server has no rights of its namespace");
         let family = rig.family();
         assert!(family.contains(&rig.server_pid) && family.len() >= 4, "{family:?}");
 
@@ -313,6 +314,12 @@ fn until(mut is_so: impl FnMut() -> bool, what: &str) {
     let reached =
         lab::wait_until(Duration::from_secs(30), || Ok::<_, ()>(is_so().then_some(()))).unwrap();
     assert!(reached.is_some(), "waited in vain until {what}");
+}
+
+fn capabilities_of(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
+    u64::from_str_radix(effective.trim(), 16).unwrap()
 }
 
 fn is_gone(pid: i32) -> bool {

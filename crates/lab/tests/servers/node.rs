@@ -275,6 +275,8 @@ fn loopback_asks_for_the_password_and_the_socket_does_not() {
     client.batch_execute("SELECT 1").unwrap();
     let refused = Endpoint { password: Some("wrong".into()), ..endpoint };
     assert!(log_in(&refused).connect(postgres::NoTls).is_err());
+    drop(client);
+    node.restart().unwrap();
     assert_eq!(node.value("SELECT 1").unwrap().as_deref(), Some("1"));
 }
 
