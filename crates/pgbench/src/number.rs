@@ -66,12 +66,12 @@ mod tests {
     #[test]
     fn bounded_ints_are_strict() {
         let check = |text: &str, expected: Result<i32, &str>| {
-            let result = bounded_int(text, "-c/--clients", 1, i32::MAX);
+            let result = bounded_int(text, "-c/--client", 1, i32::MAX);
             let result = result.map_err(|complaint| complaint.to_string());
             let expected = expected.map_err(|text| format!("pgbench: error: {text}"));
             assert_eq!(result, expected, "{text:?}");
         };
-        let range = Err("-c/--clients must be in range 1..2147483647");
+        let range = Err("-c/--client must be in range 1..2147483647");
         check("1", Ok(1));
         check(" +12 ", Ok(12));
         check("2147483647", Ok(2_147_483_647));
@@ -80,9 +80,9 @@ mod tests {
         check("0", range);
         check("-1", range);
         check("", range);
-        check("three", Err("invalid value \"three\" for option -c/--clients"));
-        check("1x", Err("invalid value \"1x\" for option -c/--clients"));
-        check("1.5", Err("invalid value \"1.5\" for option -c/--clients"));
+        check("three", Err("invalid value \"three\" for option -c/--client"));
+        check("1x", Err("invalid value \"1x\" for option -c/--client"));
+        check("1.5", Err("invalid value \"1.5\" for option -c/--client"));
     }
 
     #[test]

@@ -185,7 +185,7 @@ impl Given {
             Id::SkipSomeUpdates => self.add_builtin(builtin("simple-update")?, 1)?,
             Id::SelectOnly => self.add_builtin(builtin("select-only")?, 1)?,
             Id::File => self.add_file(value)?,
-            Id::Client => self.clients = Some(positive(value, "-c/--clients")?),
+            Id::Client => self.clients = Some(positive(value, "-c/--client")?),
             Id::Jobs => self.lanes = Some(positive(value, "-j/--jobs")?),
             Id::Connect => self.connect_each = true,
             Id::Define => self.variables.push(definition(value)?),
