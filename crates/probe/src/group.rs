@@ -38,7 +38,7 @@ pub fn cpu_time_ns(root_pid: u32) -> io::Result<u64> {
     Stat::read(root_pid)?;
     let usages = usages(&[(root_pid, Extent::Tree)])?;
     let usage = usages.get(&root_pid).ok_or(io::ErrorKind::NotFound)?;
-    Ok(usage.cpu_ns)
+    Ok(usage.totals.cpu_ns)
 }
 
 /// Which processes a root stands for.
@@ -111,10 +111,18 @@ struct Group {
     /// Per root, what was accounted already.
     totals: HashMap<u32, Totals>,
     began: bool,
-    members: Vec<u32>,
     cpu_s: [f64; 2],
     switches: Switches,
-    switches_of: HashMap<(u32, u64), Switches>,
+    io: Option<Io>,
+    members: HashMap<(u32, u64), Seen>,
+}
+
+/// What a member (a pid and when it started) had done at the last reading. As long as it has not
+/// run since, none of it has changed: of thousands of idle sessions little needs to be read.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    cpu_ns: u64,
+    switches: Option<Switches>,
     io: Option<Io>,
 }
 
@@ -128,20 +136,18 @@ struct Totals {
 
 impl Group {
     fn readings(&mut self, usages: &HashMap<u32, Usage>) -> Vec<Reading> {
-        self.members.clear();
-        let mut switches_of = HashMap::new();
+        let mut before = std::mem::take(&mut self.members);
         for (root, _) in self.roots.clone() {
             let Some(usage) = usages.get(&root) else { continue };
-            self.account(root, usage);
-            self.members.extend(usage.members.iter().map(|member| member.pid));
-            for member in &usage.members {
-                if let Some(switches) = Switches::read(member) {
-                    self.account_switches(member, switches);
-                    switches_of.insert((member.pid, member.started), switches);
-                }
+            let mut totals = usage.totals;
+            for (member, cpu_ns) in &usage.members {
+                let key = (member.pid, member.started);
+                let seen = self.look(member, *cpu_ns, before.remove(&key));
+                totals.io = totals.io.into_iter().chain(seen.io).reduce(Io::plus);
+                self.members.insert(key, seen);
             }
+            self.account(root, totals);
         }
-        self.switches_of = switches_of;
         self.began = true;
         let mut readings = vec![
             Reading::new(metric::GROUP_PROCESSES, "", self.members.len() as f64),
@@ -158,8 +164,24 @@ impl Group {
         readings
     }
 
-    fn account(&mut self, root: u32, usage: &Usage) {
-        let now = usage.totals();
+    fn look(&mut self, member: &Stat, cpu_ns: u64, before: Option<Seen>) -> Seen {
+        if let Some(before) = before.filter(|before| before.cpu_ns == cpu_ns) {
+            return before;
+        }
+        let (switches, io) = (Switches::read(member), Io::read(member.pid));
+        if let Some(now) = switches {
+            let then = match before {
+                Some(before) => before.switches.unwrap_or(now),
+                None if self.began => Switches::default(),
+                None => now,
+            };
+            self.switches.voluntary += now.voluntary.saturating_sub(then.voluntary);
+            self.switches.involuntary += now.involuntary.saturating_sub(then.involuntary);
+        }
+        Seen { cpu_ns, switches, io }
+    }
+
+    fn account(&mut self, root: u32, now: Totals) {
         let before = match self.totals.get(&root) {
             Some(before) if before.started == now.started => *before,
             // A process that came later counts from its own beginning.
@@ -181,19 +203,9 @@ impl Group {
         self.totals.insert(root, now.at_least(before));
     }
 
-    fn account_switches(&mut self, member: &Stat, now: Switches) {
-        let before = match self.switches_of.get(&(member.pid, member.started)) {
-            Some(before) => *before,
-            None if self.began => Switches::default(),
-            None => now,
-        };
-        self.switches.voluntary += now.voluntary.saturating_sub(before.voluntary);
-        self.switches.involuntary += now.involuntary.saturating_sub(before.involuntary);
-    }
-
     fn memory_mib(&self) -> io::Result<f64> {
         let mut kib = 0;
-        for pid in &self.members {
+        for (pid, _) in self.members.keys() {
             match process::proportional_kib(*pid) {
                 Ok(own) => kib += own,
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
@@ -216,20 +228,11 @@ impl Totals {
 }
 
 /// What one root and its descendants have used since they began.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Usage {
-    started: u64,
-    members: Vec<Stat>,
-    cpu_ns: u64,
-    ticks: [u64; 2],
-}
-
-impl Usage {
-    fn totals(&self) -> Totals {
-        let ios = self.members.iter().filter_map(|member| Io::read(member.pid));
-        let io = ios.reduce(Io::plus);
-        Totals { started: self.started, cpu_ns: self.cpu_ns, ticks: self.ticks, io }
-    }
+    totals: Totals,
+    /// Each with its own CPU time, in nanoseconds.
+    members: Vec<(Stat, u64)>,
 }
 
 /// What each of `roots` has used. A root that is not there is left out.
@@ -264,16 +267,17 @@ fn usages(roots: &[(u32, Extent)]) -> io::Result<HashMap<u32, Usage>> {
 
 fn usage(members: Vec<Stat>, extent: Extent, ns_per_tick: u64) -> Usage {
     let started = members.first().map_or(0, |root| root.started);
-    let mut usage = Usage { started, ..Usage::default() };
-    for member in &members {
-        usage.cpu_ns += process::own_cpu_ns(member, ns_per_tick);
+    let mut totals = Totals { started, ..Totals::default() };
+    let account = |member: Stat| {
+        let own_ns = process::own_cpu_ns(&member, ns_per_tick);
         let reaped = if extent == Extent::Tree { member.reaped } else { [0, 0] };
-        usage.cpu_ns += (reaped[0] + reaped[1]) * ns_per_tick;
-        usage.ticks[0] += member.own[0] + reaped[0];
-        usage.ticks[1] += member.own[1] + reaped[1];
-    }
-    usage.members = members;
-    usage
+        totals.cpu_ns += own_ns + (reaped[0] + reaped[1]) * ns_per_tick;
+        totals.ticks[0] += member.own[0] + reaped[0];
+        totals.ticks[1] += member.own[1] + reaped[1];
+        (member, own_ns)
+    };
+    let members = members.into_iter().map(account).collect();
+    Usage { totals, members }
 }
 
 fn reaped(pid: u32) -> Option<[u64; 2]> {

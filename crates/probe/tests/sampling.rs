@@ -110,17 +110,18 @@ fn samples_come_every_second_and_deltas_equal_the_clients_counts() {
     }
     assert!(readings.samples.iter().all(|s| s.at.as_secs_f64() <= lasted.as_secs_f64()));
     assert!(readings.samples.is_sorted_by_key(|sample| sample.at));
-    for (node, metric) in [
-        ("primary", "wal_bytes"),
-        ("primary", "group_cpu_user_cores"),
-        ("primary", "group_memory_mb"),
-        ("machine", "cpu_user_pct"),
-        ("machine", "context_switches"),
-        ("generator", "group_cpu_user_cores"),
-        ("generator", "probe_cpu_cores"),
+    // Process groups are read more rarely where that is costly.
+    for (node, metric, least) in [
+        ("primary", "wal_bytes", 4),
+        ("primary", "group_cpu_user_cores", 1),
+        ("primary", "group_memory_mb", 1),
+        ("machine", "cpu_user_pct", 4),
+        ("machine", "context_switches", 4),
+        ("generator", "group_cpu_user_cores", 1),
+        ("generator", "probe_cpu_cores", 4),
     ] {
         let samples = of(&readings, node, metric);
-        assert!(samples.len() >= 4, "{metric} of {node}: {}", samples.len());
+        assert!(samples.len() >= least, "{metric} of {node}: {}", samples.len());
     }
     assert!(sum(&of(&readings, "primary", "wal_bytes")) > 100_000.0);
     let transactions = processed(&output);
