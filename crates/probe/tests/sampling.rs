@@ -4,6 +4,10 @@
 use std::{
     path::PathBuf,
     process::Command,
+    sync::{
+        LazyLock,
+        atomic::{AtomicU32, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -12,16 +16,21 @@ use lab::{Lab, LabConfig, Node, NodeConfig};
 use probe::{Config, Probes, Readings, Server, Snapshot};
 use record::{Mark, MarkKind, Sample};
 
+/// One lab for all tests, so that initdb runs once. Its init ends it with this process.
+static LAB: LazyLock<Lab> = LazyLock::new(|| {
+    let installation = lab::find::find(None).expect("PostgreSQL is needed for this test");
+    Lab::open(LabConfig::new(installation)).expect("a lab")
+});
+
 /// A server of its own for one test, ready for pgbench; it ends with the test.
 struct Bench {
     node: Node,
-    lab: Lab,
 }
 
 impl Bench {
     fn start(settings: &[(&str, &str)]) -> Bench {
-        let installation = lab::find::find(None).expect("PostgreSQL is needed for this test");
-        let lab = Lab::open(LabConfig::new(installation)).expect("a lab");
+        static NODES: AtomicU32 = AtomicU32::new(0);
+        let name = format!("node{}", NODES.fetch_add(1, Ordering::Relaxed));
         let shared = [
             ("autovacuum", "off"),
             ("fsync", "off"),
@@ -32,22 +41,18 @@ impl Bench {
             .chain(settings)
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
-        let mut node = lab.node("primary", NodeConfig::new(settings)).expect("a node");
+        let mut node = LAB.node(&name, NodeConfig::new(settings)).expect("a node");
         node.init().expect("initdb");
         node.start().expect("a server");
         let mut client = node.connect().expect("a connection");
         client.batch_execute("CREATE EXTENSION pg_stat_statements").expect("pg_stat_statements");
-        let bench = Bench { node, lab };
+        let bench = Bench { node };
         bench.pgbench(&["-i", "-q", "-s", "1"]);
         bench
     }
 
-    fn program(&self) -> PathBuf {
-        self.lab.installation().program("pgbench")
-    }
-
     fn command(&self, options: &[&str]) -> Command {
-        let mut command = Command::new(self.program());
+        let mut command = Command::new(LAB.installation().program("pgbench"));
         command.args(options).arg(self.node.endpoint().to_string());
         command
     }
