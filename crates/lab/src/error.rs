@@ -8,6 +8,7 @@ use std::time::Duration;
 use os::init::Exit;
 
 use crate::find::Version;
+use crate::node::StopMode;
 
 /// A failure of the lab. The message says what and why, [`Error::hint`] what to do next.
 #[derive(Debug, thiserror::Error)]
@@ -137,7 +138,7 @@ pub enum Error {
         /// The setting.
         name: String,
         /// What is wrong with it.
-        why: &'static str,
+        why: SettingFault,
     },
     /// initdb failed.
     #[error("initialising node {node}: initdb {exit}{}", tail(.output))]
@@ -181,6 +182,21 @@ pub enum Error {
         /// The end of its log, or what was seen last.
         log: String,
     },
+    /// A server did not stop in time; it still runs.
+    #[error(
+        "stopping node {node} ({mode}): it still runs after {} s{}", .waited.as_secs_f32(),
+        tail(.log)
+    )]
+    Stop {
+        /// The node.
+        node: String,
+        /// How it was to stop.
+        mode: StopMode,
+        /// The time that it was given.
+        waited: Duration,
+        /// The end of its log.
+        log: String,
+    },
     /// No connection.
     #[error("connecting to {server} ({place}): {}", chain(.source))]
     Connect {
@@ -201,6 +217,20 @@ pub enum Error {
         /// Why.
         source: postgres::Error,
     },
+}
+
+/// What is wrong with a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SettingFault {
+    /// No setting can be called that.
+    #[error("is not the name of a setting")]
+    NotAName,
+    /// It would tear the node out of its lab.
+    #[error("is managed by the lab")]
+    OfTheLab,
+    /// No configuration file can hold its value.
+    #[error("has a zero byte in its value")]
+    ZeroByte,
 }
 
 impl Error {
@@ -231,14 +261,16 @@ impl Error {
                 "user {uid} may not enter {}: use another directory, or chmod o+x it",
                 closed.display()
             )),
-            Self::Setting { why: "is managed by the lab", .. } => {
+            Self::Setting { why: SettingFault::OfTheLab, .. } => {
                 Some("leave it out; the lab chooses where a node listens and logs".into())
             }
             Self::Start { log, .. } | Self::Initdb { output: log, .. } => log_hint(log),
             Self::Reload { .. } => Some("correct the values; some settings need a restart".into()),
-            Self::Timeout { doing: "stopping", .. } => {
-                Some("clients that stay connected delay a smart stop; use fast or immediate".into())
-            }
+            Self::Stop { mode, .. } => match mode {
+                StopMode::Smart => Some("it waits for its clients to leave; stop it fast".into()),
+                StopMode::Fast => Some("its last checkpoint may take longer; allow it more".into()),
+                StopMode::Immediate => None,
+            },
             _ => None,
         }
     }

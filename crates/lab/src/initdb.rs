@@ -69,7 +69,7 @@ fn run(shared: &Shared, node: &str, options: &[String], directory: &Path) -> Res
     let _ = fs::remove_file(&password);
     let exit = exit?;
     if !exit.is_success() {
-        let (node, output) = (node.to_owned(), log::tail(&output));
+        let (node, output) = (node.to_owned(), log::tail(&output, 0));
         return Err(Error::Initdb { node, exit, output });
     }
     include_settings(shared, directory)

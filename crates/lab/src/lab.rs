@@ -1,8 +1,4 @@
-//! The lab itself: its directory, its init, and what all its nodes share.
-//!
-//! Everything lives in one directory, 0700 and owned by the user that the servers run as:
-//! `s/` holds the Unix sockets (short, because the kernel limits their paths), `nodes/NAME/` each
-//! node's data and logs, `templates/` what initdb made, `snapshots/` copies of data directories.
+//! The lab itself: its init, and what all its nodes share.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -17,9 +13,9 @@ use os::command::Command;
 use os::init::{Exit, Init, WhenOrphaned};
 use os::user::User;
 
-use crate::clean::Marker;
-use crate::copy::{failed, make_directory, remove_tree};
-use crate::error::{Error, SOCKET_PATH_BYTES_MAX};
+use crate::copy::failed;
+use crate::directory::{Directory, NODES, SNAPSHOTS, SOCKETS, TEMPLATES};
+use crate::error::Error;
 use crate::find::Installation;
 use crate::node::{Node, NodeConfig};
 
@@ -277,82 +273,6 @@ impl Drop for Shared {
     }
 }
 
-/// The lab's directory, removed when it is dropped if it shall be.
-#[derive(Debug)]
-struct Directory {
-    path: PathBuf,
-    at_end: AtEnd,
-    marker: Option<Marker>,
-}
-
-impl Directory {
-    fn make(config: &LabConfig, user: User) -> Result<Self, Error> {
-        let path = match &config.directory {
-            Some(given) => make_given(given, user)?,
-            None => make_temporary(user)?,
-        };
-        // From here on it is removed on every way out.
-        let mut directory = Self { path, at_end: AtEnd::Remove, marker: None };
-        directory.path =
-            directory.path.canonicalize().map_err(failed("resolving", &directory.path))?;
-        check_socket_path(&directory.path)?;
-        directory.marker = Some(Marker::make(&directory.path)?);
-        for part in [SOCKETS, NODES, TEMPLATES, SNAPSHOTS] {
-            make_directory(&directory.path.join(part), user)?;
-        }
-        directory.at_end = config.at_end;
-        Ok(directory)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        if self.at_end == AtEnd::Remove {
-            // What cannot be removed now (a failing disk) is found by clean() later.
-            let _ = remove_tree(&self.path);
-        }
-    }
-}
-
-fn make_given(given: &Path, user: User) -> Result<PathBuf, Error> {
-    let refused =
-        |why: &str| Err(Error::Directory { directory: given.to_owned(), why: why.to_owned() });
-    // An empty one is made anew, with the owner and the mode that it has to have.
-    match fs::remove_dir(given) {
-        Ok(()) => {}
-        Err(error) => match error.kind() {
-            io::ErrorKind::NotFound => {}
-            io::ErrorKind::DirectoryNotEmpty => return refused("it is not empty"),
-            io::ErrorKind::NotADirectory => return refused("it is not a directory"),
-            _ => return Err(failed("replacing the directory", given)(error)),
-        },
-    }
-    make_directory(given, user)?;
-    Ok(given.to_owned())
-}
-
-fn make_temporary(user: User) -> Result<PathBuf, Error> {
-    let parent = std::env::temp_dir();
-    loop {
-        let path = parent.join(format!("pgrig-{}", random_hex(3)?));
-        match make_directory(&path, user) {
-            Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-            Ok(()) => return Ok(path),
-        }
-    }
-}
-
-fn check_socket_path(directory: &Path) -> Result<(), Error> {
-    // The longest that any node's socket can have.
-    let socket = directory.join(SOCKETS).join(".s.PGSQL.65535");
-    let length = socket.as_os_str().len();
-    match length <= SOCKET_PATH_BYTES_MAX {
-        true => Ok(()),
-        false => Err(Error::SocketPath { socket, length }),
-    }
-}
-
 fn isolate(directory: &Directory, wish: Wish) -> Result<(Init, Isolation), Error> {
     use os::init::Isolation as Kind;
     let namespaces = match User::current().is_root() {
@@ -422,7 +342,7 @@ fn password() -> Result<String, Error> {
     random_hex(16)
 }
 
-fn random_hex(bytes: usize) -> Result<String, Error> {
+pub(crate) fn random_hex(bytes: usize) -> Result<String, Error> {
     let path = Path::new("/dev/urandom");
     let mut random = vec![0; bytes];
     let mut read = || fs::File::open(path)?.read_exact(&mut random);
@@ -434,11 +354,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // These maps are whole between any two statements, so a panic elsewhere does not matter.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
-
-const SOCKETS: &str = "s";
-const NODES: &str = "nodes";
-const TEMPLATES: &str = "templates";
-const SNAPSHOTS: &str = "snapshots";
 
 /// Where the numbering of Unix sockets begins: PostgreSQL's own port.
 const PORT_FIRST: u16 = 5432;

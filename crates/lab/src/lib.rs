@@ -10,6 +10,7 @@
 
 mod clean;
 mod copy;
+mod directory;
 mod endpoint;
 mod error;
 pub mod find;
@@ -26,7 +27,7 @@ mod wait;
 
 pub use clean::{Cleaned, clean};
 pub use endpoint::{Endpoint, Host};
-pub use error::Error;
+pub use error::{Error, SettingFault};
 pub use find::{Installation, Version};
 pub use lab::{AtEnd, Isolation, Lab, LabConfig, Wish};
 pub use log::LogFormat;

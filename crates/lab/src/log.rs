@@ -36,12 +36,12 @@ impl LogFormat {
     }
 }
 
-/// The last lines of `path`, empty where there is no such file.
-pub(crate) fn tail(path: &Path) -> String {
+/// The last lines of `path` after its first `from_bytes`, empty where there is no such file.
+pub(crate) fn tail(path: &Path, from_bytes: u64) -> String {
     let read = || {
         let mut file = File::open(path)?;
         let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        file.seek(SeekFrom::Start(from_bytes.max(length.saturating_sub(TAIL_BYTES))))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         std::io::Result::Ok(bytes)
@@ -66,9 +66,12 @@ mod tests {
         let path = directory.path().join("log");
         let text: String = (0..10_000).map(|line| format!("line {line}\n")).collect();
         std::fs::write(&path, text).unwrap();
-        let tail = tail(&path);
-        assert_eq!(tail.lines().count(), TAIL_LINES);
-        assert!(tail.ends_with("line 9999"));
-        assert_eq!(super::tail(&directory.path().join("none")), "");
+        let text = tail(&path, 0);
+        assert_eq!(text.lines().count(), TAIL_LINES);
+        assert!(text.ends_with("line 9999"));
+        let length = path.metadata().unwrap().len();
+        assert_eq!(tail(&path, length - 10), "line 9999");
+        assert_eq!(tail(&path, length), "");
+        assert_eq!(tail(&directory.path().join("none"), 0), "");
     }
 }

@@ -1,5 +1,9 @@
 //! One PostgreSQL server of a lab, with the verbs of PostgreSQL's own test framework.
 
+mod config;
+mod data;
+mod settings_file;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,58 +13,19 @@ use os::command::Output;
 use os::init::{Exit, Init};
 use rustix::process::Signal;
 
-use crate::copy::{copy_tree, failed, make_directory, remove_tree, write_file};
+use crate::copy::failed;
 use crate::endpoint::{Endpoint, Host};
 use crate::error::Error;
 use crate::find::Installation;
-use crate::initdb::{self, SETTINGS_FILE, SUPERUSER};
+use crate::initdb::{self, SUPERUSER};
 use crate::lab::Shared;
 use crate::log::{self, LogFormat};
 use crate::port::ReservedPort;
 use crate::settings::{self, Settings};
 use crate::wait::wait_until;
 
-/// What a node is made from.
-#[derive(Debug, Clone)]
-pub struct NodeConfig {
-    /// Its settings.
-    pub settings: Settings,
-    /// Further options of initdb, as in `--data-checksums`.
-    pub initdb: Vec<String>,
-    /// Where clients reach it.
-    pub listen: Listen,
-    /// How long a start (crash recovery included) and a stop may take.
-    pub timeout: Duration,
-}
-
-impl NodeConfig {
-    /// A node with these settings that listens on a Unix socket.
-    pub fn new(settings: Settings) -> Self {
-        // The time that PostgreSQL's own tests allow.
-        let timeout = Duration::from_secs(180);
-        Self { settings, initdb: Vec::new(), listen: Listen::Unix, timeout }
-    }
-}
-
-/// Where clients reach a node. Its administrators always use the Unix socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listen {
-    /// On a Unix socket in the lab's directory, without a password.
-    Unix,
-    /// On a free port of 127.0.0.1 as well, with SCRAM and the lab's password.
-    Loopback,
-}
-
-/// How a server is stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StopMode {
-    /// When the last client has left.
-    Smart,
-    /// After disconnecting all clients and a checkpoint.
-    Fast,
-    /// At once, so that the next start recovers from the WAL.
-    Immediate,
-}
+pub use config::{Listen, NodeConfig, StopMode};
+pub use data::Snapshot;
 
 /// One PostgreSQL server. It is killed when it is dropped; its directory stays until the lab ends.
 #[derive(Debug)]
@@ -74,6 +39,9 @@ pub struct Node {
     _reserved: Option<ReservedPort>,
     directory: PathBuf,
     server: Option<Server>,
+    /// How long its log was when it was last started: what stood there does not explain what
+    /// happened since.
+    log_bytes: u64,
 }
 
 /// A postmaster that was started.
@@ -82,28 +50,6 @@ struct Server {
     pid: i32,
     host_pid: Option<i32>,
     is_paused: bool,
-}
-
-/// A copy of a stopped node's data.
-#[derive(Debug)]
-pub struct Snapshot {
-    directory: PathBuf,
-    bytes: u64,
-}
-
-impl Snapshot {
-    /// How many bytes its files hold.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Removes it before the lab ends.
-    ///
-    /// # Errors
-    /// The file system's.
-    pub fn remove(self) -> Result<(), Error> {
-        remove_tree(&self.directory)
-    }
 }
 
 impl Node {
@@ -127,7 +73,17 @@ impl Node {
         let port = reserved.as_ref().map_or_else(|| shared.take_unix_port(), |tcp| tcp.number);
         let (directory, name, lines) =
             (shared.node_directory(name), name.to_owned(), String::new());
-        Ok(Self { shared, name, config, lines, port, _reserved: reserved, directory, server: None })
+        Ok(Self {
+            shared,
+            name,
+            config,
+            lines,
+            port,
+            _reserved: reserved,
+            directory,
+            server: None,
+            log_bytes: 0,
+        })
     }
 
     /// Makes its data directory, replacing one that is there.
@@ -169,6 +125,7 @@ impl Node {
         }
         self.remove_leftovers()?;
         self.write_settings()?;
+        self.log_bytes = self.log().metadata().map_or(0, |log| log.len());
         let log = self.start_log();
         let command = self
             .shared
@@ -195,7 +152,7 @@ impl Node {
     /// Stops the server and waits for its end. One that is paused is resumed for it.
     ///
     /// # Errors
-    /// [`Error::State`] if it does not run; [`Error::Timeout`], after which it still runs.
+    /// [`Error::State`] if it does not run; [`Error::Stop`], after which it still runs.
     pub fn stop(&mut self, mode: StopMode) -> Result<Exit, Error> {
         let server = self.expect_running("stopping")?;
         if server.is_paused {
@@ -208,8 +165,10 @@ impl Node {
         };
         let process = |source| self.process("signalling the server", source);
         self.shared.init().and_then(|init| init.signal(server.pid, signal)).map_err(process)?;
-        let exit = wait_until(self.config.timeout, || self.exit())?
-            .ok_or_else(|| self.timeout("stopping"))?;
+        let exit = wait_until(self.config.timeout, || self.exit())?.ok_or_else(|| {
+            let (node, waited) = (self.name.clone(), self.config.timeout);
+            Error::Stop { node, mode, waited, log: self.log_tail() }
+        })?;
         self.server = None;
         Ok(exit)
     }
@@ -288,39 +247,6 @@ impl Node {
     /// The init's.
     pub fn is_running(&self) -> Result<bool, Error> {
         Ok(self.server.is_some() && self.exit()?.is_none())
-    }
-
-    /// Copies the data of the stopped node.
-    ///
-    /// # Errors
-    /// [`Error::State`] if it runs; the file system's.
-    pub fn snapshot(&self) -> Result<Snapshot, Error> {
-        self.expect_stopped("copying")?;
-        let directory = self.shared.new_snapshot_directory();
-        let bytes = copy_tree(&self.data(), &directory, self.shared.user)?;
-        Ok(Snapshot { directory, bytes })
-    }
-
-    /// Makes its data directory from a snapshot of this lab, replacing one that is there. What it
-    /// wrote is on the disk only after [`crate::Lab::sync`].
-    ///
-    /// # Errors
-    /// [`Error::State`] if it runs; the file system's.
-    pub fn init_from_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
-        self.expect_stopped("restoring")?;
-        self.make_room()?;
-        copy_tree(&snapshot.directory, &self.data(), self.shared.user).map(drop)
-    }
-
-    /// Makes its data directory from that of another node of this lab, which is stopped.
-    ///
-    /// # Errors
-    /// [`Error::State`] if either runs; the file system's.
-    pub fn clone_data(&mut self, from: &Node) -> Result<(), Error> {
-        self.expect_stopped("cloning into")?;
-        from.expect_stopped("cloning")?;
-        self.make_room()?;
-        copy_tree(&from.data(), &self.data(), self.shared.user).map(drop)
     }
 
     /// Its name.
@@ -430,16 +356,6 @@ impl Node {
 }
 
 impl Node {
-    fn make_room(&self) -> Result<(), Error> {
-        let (user, log) = (self.shared.user, self.directory.join("log"));
-        for directory in [&self.directory, &log] {
-            if !directory.is_dir() {
-                make_directory(directory, user)?;
-            }
-        }
-        remove_tree(&self.data())
-    }
-
     /// Removes what a killed server left: process ids are few in a namespace, so that the next
     /// server would soon take another's for the owner of the lock files.
     fn remove_leftovers(&self) -> Result<(), Error> {
@@ -457,44 +373,6 @@ impl Node {
         Ok(())
     }
 
-    fn write_settings(&self) -> Result<(), Error> {
-        let log = self.log();
-        let folder = log.parent().unwrap_or(&log);
-        let destination = format!("stderr,{}", self.structured_log().0.destination());
-        let defaults = [
-            ("cluster_name", self.name.as_str()),
-            ("log_destination", &destination),
-            ("log_line_prefix", "%m [%p] %q%u@%d "),
-            ("log_rotation_age", "0"),
-            ("log_rotation_size", "0"),
-            ("log_timezone", "UTC"),
-            ("timezone", "UTC"),
-        ];
-        let (port, sockets) = (self.port.to_string(), self.shared.sockets());
-        let (folder, sockets) = (folder.to_string_lossy(), sockets.to_string_lossy());
-        let listen = match self.config.listen {
-            Listen::Unix => "",
-            Listen::Loopback => "127.0.0.1",
-        };
-        let of_the_lab = [
-            ("listen_addresses", listen),
-            ("port", &port),
-            ("unix_socket_directories", &sockets),
-            ("unix_socket_permissions", "0700"),
-            ("logging_collector", "on"),
-            ("log_directory", &folder),
-            ("log_filename", "server.log"),
-        ];
-        let text = [
-            settings::render(defaults),
-            settings::render(self.config.settings.iter()),
-            self.lines.clone(),
-            settings::render(of_the_lab),
-        ]
-        .concat();
-        write_file(&self.data().join(SETTINGS_FILE), &text, self.shared.user)
-    }
-
     /// The eighth line of postmaster.pid says what state the server is in (pidfile.h): looking
     /// there leaves no failed connections in its log.
     fn wait_until_ready(&self, pid: i32) -> Result<(), Error> {
@@ -509,7 +387,10 @@ impl Node {
             let is_own = lines.next() == Some(pid.to_string().as_str());
             Ok((is_own && lines.nth(6).map(str::trim) == Some("ready")).then_some(()))
         })?;
-        ready.ok_or_else(|| self.timeout("starting"))
+        ready.ok_or_else(|| {
+            let (node, waited) = (self.name.clone(), self.config.timeout);
+            Error::Timeout { doing: "starting", node, waited, log: self.log_tail() }
+        })
     }
 
     fn signal_all(&self, doing: &'static str, signal: Signal) -> Result<usize, Error> {
@@ -548,17 +429,13 @@ impl Node {
 
     /// What the server said before its log collector ran, and the end of what it said after.
     fn log_tail(&self) -> String {
-        let (before, after) = (log::tail(&self.start_log()), log::tail(&self.log()));
+        let (before, after) =
+            (log::tail(&self.start_log(), 0), log::tail(&self.log(), self.log_bytes));
         [before, after].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
     }
 
     fn state(&self, doing: &'static str, state: &'static str) -> Error {
         Error::State { doing, node: self.name.clone(), state }
-    }
-
-    fn timeout(&self, doing: &'static str) -> Error {
-        let (node, waited) = (self.name.clone(), self.config.timeout);
-        Error::Timeout { doing, node, waited, log: self.log_tail() }
     }
 
     fn process(&self, doing: &'static str, source: std::io::Error) -> Error {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::error::Error;
+use crate::error::{Error, SettingFault};
 
 /// Server settings by name. As to the server, the case of names does not matter, nor does the
 /// order.
@@ -66,18 +66,18 @@ const OF_THE_LAB: [&str; 12] = [
 /// Checks what a user wants to set on `node`.
 pub(crate) fn check(node: &str, settings: &Settings) -> Result<(), Error> {
     for (name, value) in settings.iter() {
-        let error = |why: &'static str| {
+        let error = |why: SettingFault| {
             let (node, name) = (node.to_owned(), name.to_owned());
             Err(Error::Setting { node, name, why })
         };
         if !is_name(name) {
-            return error("is not the name of a setting");
+            return error(SettingFault::NotAName);
         }
         if OF_THE_LAB.contains(&name) {
-            return error("is managed by the lab");
+            return error(SettingFault::OfTheLab);
         }
         if value.contains('\0') {
-            return error("has a zero byte in its value");
+            return error(SettingFault::ZeroByte);
         }
     }
     Ok(())
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn names_are_checked() {
-        let check = |name: &str, expected: Option<&str>| {
+        let check = |name: &str, expected: Option<SettingFault>| {
             let result = super::check("n", &Settings::from_iter([(name, "1")]));
             let why = result.err().map(|error| match error {
                 Error::Setting { why, .. } => why,
@@ -146,10 +146,10 @@ mod tests {
         check("work_mem", None);
         check("pg_stat_statements.track", None);
         check("Work_Mem", None);
-        check("", Some("is not the name of a setting"));
-        check("a b", Some("is not the name of a setting"));
-        check("a = 1\nb", Some("is not the name of a setting"));
-        check("a.b.c", Some("is not the name of a setting"));
-        check("Port", Some("is managed by the lab"));
+        check("", Some(SettingFault::NotAName));
+        check("a b", Some(SettingFault::NotAName));
+        check("a = 1\nb", Some(SettingFault::NotAName));
+        check("a.b.c", Some(SettingFault::NotAName));
+        check("Port", Some(SettingFault::OfTheLab));
     }
 }

@@ -1,0 +1,96 @@
+//! The one directory that everything of a lab is in, 0700 and owned by the user that its servers run
+//! as: `s/` holds the Unix sockets (short, because the kernel limits their paths), `nodes/NAME/`
+//! each node's data and logs, `templates/` what initdb made, `snapshots/` copies of data.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use os::user::User;
+
+use crate::clean::Marker;
+use crate::copy::{failed, make_directory, remove_tree};
+use crate::error::{Error, SOCKET_PATH_BYTES_MAX};
+use crate::lab::{AtEnd, LabConfig, random_hex};
+
+/// The lab's directory, removed when it is dropped if it shall be.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    pub(crate) path: PathBuf,
+    pub(crate) at_end: AtEnd,
+    pub(crate) marker: Option<Marker>,
+}
+
+impl Directory {
+    /// Makes and marks it.
+    pub(crate) fn make(config: &LabConfig, user: User) -> Result<Self, Error> {
+        let path = match &config.directory {
+            Some(given) => make_given(given, user)?,
+            None => make_temporary(user)?,
+        };
+        // From here on it is removed on every way out.
+        let mut directory = Self { path, at_end: AtEnd::Remove, marker: None };
+        directory.path =
+            directory.path.canonicalize().map_err(failed("resolving", &directory.path))?;
+        check_socket_path(&directory.path)?;
+        directory.marker = Some(Marker::make(&directory.path)?);
+        for part in [SOCKETS, NODES, TEMPLATES, SNAPSHOTS] {
+            make_directory(&directory.path.join(part), user)?;
+        }
+        directory.at_end = config.at_end;
+        Ok(directory)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        if self.at_end == AtEnd::Remove {
+            // What cannot be removed now (a failing disk) is found by clean() later.
+            let _ = remove_tree(&self.path);
+        }
+    }
+}
+
+fn make_given(given: &Path, user: User) -> Result<PathBuf, Error> {
+    let refused =
+        |why: &str| Err(Error::Directory { directory: given.to_owned(), why: why.to_owned() });
+    // An empty one is made anew, with the owner and the mode that it has to have.
+    match fs::remove_dir(given) {
+        Ok(()) => {}
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound => {}
+            io::ErrorKind::DirectoryNotEmpty => return refused("it is not empty"),
+            io::ErrorKind::NotADirectory => return refused("it is not a directory"),
+            _ => return Err(failed("replacing the directory", given)(error)),
+        },
+    }
+    make_directory(given, user)?;
+    Ok(given.to_owned())
+}
+
+fn make_temporary(user: User) -> Result<PathBuf, Error> {
+    let parent = std::env::temp_dir();
+    loop {
+        let path = parent.join(format!("pgrig-{}", random_hex(3)?));
+        match make_directory(&path, user) {
+            Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            Ok(()) => return Ok(path),
+        }
+    }
+}
+
+fn check_socket_path(directory: &Path) -> Result<(), Error> {
+    // The longest that any node's socket can have.
+    let socket = directory.join(SOCKETS).join(".s.PGSQL.65535");
+    let length = socket.as_os_str().len();
+    match length <= SOCKET_PATH_BYTES_MAX {
+        true => Ok(()),
+        false => Err(Error::SocketPath { socket, length }),
+    }
+}
+
+pub(crate) const SOCKETS: &str = "s";
+pub(crate) const NODES: &str = "nodes";
+pub(crate) const TEMPLATES: &str = "templates";
+pub(crate) const SNAPSHOTS: &str = "snapshots";

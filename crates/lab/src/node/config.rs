@@ -1,0 +1,58 @@
+//! What a node is made from, and how it is stopped.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::settings::Settings;
+
+/// What a node is made from.
+#[derive(Debug, Clone)]
+pub struct NodeConfig {
+    /// Its settings.
+    pub settings: Settings,
+    /// Further options of initdb, as in `--data-checksums`.
+    pub initdb: Vec<String>,
+    /// Where clients reach it.
+    pub listen: Listen,
+    /// How long a start (crash recovery included) and a stop may take.
+    pub timeout: Duration,
+}
+
+impl NodeConfig {
+    /// A node with these settings that listens on a Unix socket.
+    pub fn new(settings: Settings) -> Self {
+        // The time that PostgreSQL's own tests allow.
+        let timeout = Duration::from_secs(180);
+        Self { settings, initdb: Vec::new(), listen: Listen::Unix, timeout }
+    }
+}
+
+/// Where clients reach a node. Its administrators always use the Unix socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listen {
+    /// On a Unix socket in the lab's directory, without a password.
+    Unix,
+    /// On a free port of 127.0.0.1 as well, with SCRAM and the lab's password.
+    Loopback,
+}
+
+/// How a server is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopMode {
+    /// When the last client has left.
+    Smart,
+    /// After disconnecting all clients and a checkpoint.
+    Fast,
+    /// At once, so that the next start recovers from the WAL.
+    Immediate,
+}
+
+impl fmt::Display for StopMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Smart => "smart",
+            Self::Fast => "fast",
+            Self::Immediate => "immediate",
+        })
+    }
+}

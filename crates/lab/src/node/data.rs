@@ -1,0 +1,75 @@
+//! A node's data directory: copied while the server stands, and put back.
+
+use std::path::PathBuf;
+
+use crate::copy::{copy_tree, make_directory, remove_tree};
+use crate::error::Error;
+use crate::node::Node;
+
+/// A copy of a stopped node's data.
+#[derive(Debug)]
+pub struct Snapshot {
+    directory: PathBuf,
+    bytes: u64,
+}
+
+impl Snapshot {
+    /// How many bytes its files hold.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Removes it before the lab ends.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn remove(self) -> Result<(), Error> {
+        remove_tree(&self.directory)
+    }
+}
+
+impl Node {
+    /// Copies the data of the stopped node.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it runs; the file system's.
+    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+        self.expect_stopped("copying")?;
+        let directory = self.shared.new_snapshot_directory();
+        let bytes = copy_tree(&self.data(), &directory, self.shared.user)?;
+        Ok(Snapshot { directory, bytes })
+    }
+
+    /// Makes its data directory from a snapshot of this lab, replacing one that is there. What it
+    /// wrote is on the disk only after [`crate::Lab::sync`].
+    ///
+    /// # Errors
+    /// [`Error::State`] if it runs; the file system's.
+    pub fn init_from_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
+        self.expect_stopped("restoring")?;
+        self.make_room()?;
+        copy_tree(&snapshot.directory, &self.data(), self.shared.user).map(drop)
+    }
+
+    /// Makes its data directory from that of another node of this lab, which is stopped.
+    ///
+    /// # Errors
+    /// [`Error::State`] if either runs; the file system's.
+    pub fn clone_data(&mut self, from: &Node) -> Result<(), Error> {
+        self.expect_stopped("cloning into")?;
+        from.expect_stopped("cloning")?;
+        self.make_room()?;
+        copy_tree(&from.data(), &self.data(), self.shared.user).map(drop)
+    }
+
+    /// Makes sure that the node's directory is there, and its data directory is not.
+    pub(super) fn make_room(&self) -> Result<(), Error> {
+        let (user, log) = (self.shared.user, self.directory.join("log"));
+        for directory in [&self.directory, &log] {
+            if !directory.is_dir() {
+                make_directory(directory, user)?;
+            }
+        }
+        remove_tree(&self.data())
+    }
+}

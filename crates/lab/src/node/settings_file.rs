@@ -1,0 +1,49 @@
+//! The file that a node's settings are written to.
+
+use crate::copy::write_file;
+use crate::error::Error;
+use crate::initdb::SETTINGS_FILE;
+use crate::node::{Listen, Node};
+use crate::settings;
+
+impl Node {
+    /// Writes the lab's defaults, the settings that were given, the lines that were given, and what
+    /// the lab itself needs; later ones win.
+    pub(super) fn write_settings(&self) -> Result<(), Error> {
+        let log = self.log();
+        let folder = log.parent().unwrap_or(&log);
+        let destination = format!("stderr,{}", self.structured_log().0.destination());
+        let defaults = [
+            ("cluster_name", self.name.as_str()),
+            ("log_destination", &destination),
+            ("log_line_prefix", "%m [%p] %q%u@%d "),
+            ("log_rotation_age", "0"),
+            ("log_rotation_size", "0"),
+            ("log_timezone", "UTC"),
+            ("timezone", "UTC"),
+        ];
+        let (port, sockets) = (self.port.to_string(), self.shared.sockets());
+        let (folder, sockets) = (folder.to_string_lossy(), sockets.to_string_lossy());
+        let listen = match self.config.listen {
+            Listen::Unix => "",
+            Listen::Loopback => "127.0.0.1",
+        };
+        let of_the_lab = [
+            ("listen_addresses", listen),
+            ("port", &port),
+            ("unix_socket_directories", &sockets),
+            ("unix_socket_permissions", "0700"),
+            ("logging_collector", "on"),
+            ("log_directory", &folder),
+            ("log_filename", "server.log"),
+        ];
+        let text = [
+            settings::render(defaults),
+            settings::render(self.config.settings.iter()),
+            self.lines.clone(),
+            settings::render(of_the_lab),
+        ]
+        .concat();
+        write_file(&self.data().join(SETTINGS_FILE), &text, self.shared.user)
+    }
+}
