@@ -2,15 +2,15 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::Path;
 
 use os::user::User;
 
 use crate::error::Error;
 
-/// Copies the directory `from` to `to`, which must not exist. Modes and symbolic links stay what
-/// they are, everything belongs to `owner` afterwards. Returns how many bytes the files hold.
+/// Copies the directory `from` to `to`, which must not exist. Modes stay what they are, everything
+/// belongs to `owner` afterwards; links (a tablespace, WAL elsewhere) are refused. Returns how many bytes the files hold.
 ///
 /// Files are cloned with FICLONE where the file system shares blocks (btrfs, xfs, bcachefs) and
 /// otherwise copied inside the kernel (copy_file_range).
@@ -45,8 +45,9 @@ impl TreeCopy {
             if kind.is_dir() {
                 self.directory(&source, &copy)?;
             } else if kind.is_symlink() {
-                let link = fs::read_link(&source).map_err(&failed)?;
-                symlink(link, &copy).map_err(self::failed("making the link", &copy))?;
+                let why = "two servers would share what this link leads to";
+                let error = io::Error::new(io::ErrorKind::Unsupported, why);
+                return Err(self::failed("copying", &source)(error));
             } else if kind.is_file() {
                 self.file(&source, &copy).map_err(self::failed("copying", &source))?;
             }
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_has_the_same_files_links_and_modes() {
+    fn a_copy_has_the_same_files_and_modes_and_no_links() {
         let directory = tempfile::tempdir().unwrap();
         let (from, to) = (directory.path().join("from"), directory.path().join("to"));
         fs::create_dir_all(from.join("base/1")).unwrap();
@@ -124,15 +125,19 @@ mod tests {
         fs::write(from.join("PG_VERSION"), "15\n").unwrap();
         fs::set_permissions(from.join("PG_VERSION"), fs::Permissions::from_mode(0o640)).unwrap();
         fs::set_permissions(&from, fs::Permissions::from_mode(0o750)).unwrap();
-        symlink("/elsewhere", from.join("pg_wal")).unwrap();
 
         assert_eq!(copy_tree(&from, &to, User::current()).unwrap(), 100_003);
 
         assert_eq!(fs::read(to.join("base/1/1259")).unwrap(), vec![7; 100_000]);
-        assert_eq!(fs::read_link(to.join("pg_wal")).unwrap(), Path::new("/elsewhere"));
         assert_eq!(fs::metadata(to.join("PG_VERSION")).unwrap().mode() & 0o777, 0o640);
         assert_eq!(fs::metadata(&to).unwrap().mode() & 0o777, 0o750);
         assert!(copy_tree(&from, &to, User::current()).is_err(), "must not overwrite");
         assert!(to.join("PG_VERSION").exists());
+
+        std::os::unix::fs::symlink("/elsewhere", from.join("pg_wal")).unwrap();
+        let linked = directory.path().join("linked");
+        let error = copy_tree(&from, &linked, User::current()).unwrap_err().to_string();
+        assert!(error.ends_with("two servers would share what this link leads to"), "{error}");
+        assert!(!linked.exists());
     }
 }

@@ -346,8 +346,8 @@ fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Resu
     }
 }
 
-/// Setting up takes milliseconds.
-const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// Setting up takes milliseconds, but the machine may be thrashing.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An answer takes microseconds, except that of a signal that has to take effect on many
 /// processes ([`Init::signal_under`]), which the init itself bounds to ten seconds.
