@@ -160,8 +160,8 @@ impl Bench {
             "#Loop lag p99",
             "#Loop lag max",
         ];
-        let note = "a busiest lane above 80 %, or a loop lag above 5 % of the median latency, means \
-                    that the rig may be the limit";
+        let note = "a busiest lane above 80 %, or a loop lag above 5 % of the median latency, \
+                    means that the rig may be the limit";
         let mut table = Table::new("The generator's own cost", note, &columns);
         let generator = &self.generator;
         let seconds = self.window.map_or(0.0, |window| window.seconds());

@@ -39,7 +39,8 @@ pub(crate) fn answer(judgement: &Judgement) -> Answer {
 pub(crate) fn noise(judgement: &Judgement) -> Option<String> {
     let noise = judgement.noise?;
     Some(format!(
-        "Noise of this machine: the same thing measured twice differs by ± {} ({}, at least {} each).",
+        "Noise of this machine: the same thing measured twice differs by ± {} \
+         ({}, at least {} each).",
         number::percent(noise.percent / 100.0),
         plural(noise.points, "point"),
         plural(noise.rounds, "round"),

@@ -31,7 +31,7 @@ pub const TRIAL_COLUMNS: [&str; 10] =
 /// | `claim`, `kind` | in words; `finding` or `invariant` |
 /// | `expression`, `expected` | how it is computed, and where it is expected |
 /// | `published` | what was published |
-/// | `measured`, `low`, `high` | the value here and its interval; for an invariant the share of trials in which it holds |
+/// | `measured`, `low`, `high` | the value and its interval; of an invariant the share of trials |
 /// | `confidence`, `method` | what the interval promises, and how it was found |
 /// | `n` | rounds, for an invariant trials |
 /// | `verdict`, `why` | `holds`, `does not hold`, `cannot tell`; and the reason, if one is needed |

@@ -19,16 +19,22 @@ const SECTIONS: [(&str, &str); 7] = [
     ("again", "Environment"),
 ];
 
+/// More tables than these before the reader has asked for them are a wall.
+const LATENCY_TABLES_MAX: usize = 4;
+
 impl Report<'_> {
     /// The whole report as one HTML file that needs nothing beside it.
     #[must_use]
     pub fn html(&self) -> String {
         let Report { study, header, trials, .. } = self;
         let comparisons = comparison::comparisons(study, trials, &self.groups);
-        let (latency_tables, percentiles) = latency_tables::latency(&self.groups, trials);
+        let (mut latency_tables, percentiles) = latency_tables::latency(&self.groups, trials);
         let (proof_words, proof) = proof::proof(study, trials, &self.groups);
-        let (trust_words, trust) = trust::trust(study, trials, &self.noise, &self.judgement);
+        let (mut trust_words, trust) = trust::trust(study, trials, &self.noise, &self.judgement);
+        trust_words.extend(header.notes.iter().cloned());
         let (charts, positions) = self.charts();
+        let shown = latency_tables.len().min(LATENCY_TABLES_MAX);
+        let latency_tables_folded = latency_tables.split_off(shown);
         let has_percentiles = !percentiles.is_empty();
         let data = Json::Object(vec![
             ("trials", Json::List(charts)),
@@ -43,6 +49,7 @@ impl Report<'_> {
             tallies: claims::tallies(&self.judgement),
             sections: SECTIONS.to_vec(),
             claims: claims::rows(study, &self.judgement),
+            notes: study.notes.clone(),
             comparisons: comparisons.dots,
             curves: comparisons.curves,
             published: comparison::published_table(study, trials, &self.groups),
@@ -50,10 +57,12 @@ impl Report<'_> {
             glance: glance::glance(study, trials, &self.timelines, &positions),
             has_percentiles,
             latency_tables,
+            latency_tables_folded,
             proof_words,
             proof,
             trust_words,
             trust,
+            logs: self.logs.clone(),
             command: header.again.clone(),
             environment: environment::facts(header),
             settings: environment::tables(study),

@@ -1,8 +1,9 @@
 //! A record and its verdicts as HTML, Markdown and CSV.
 //!
-//! Reading order: [`Report`] takes up a record, [`Bench`] a single load; `grouping` decides what stands side by side;
-//! `comparison`, `timeline`, `percentiles`, `proof`, `trust` and `environment` are the sections;
-//! `view` is what a template sees; `page` and `plot` are what it looks like.
+//! Reading order: [`Report`] takes up a record, [`Bench`] a single load; `grouping` decides what
+//! stands side by side; `claims`, `comparison`, `timeline`, `percentiles`, `proof`, `trust` and
+//! `environment` are the sections; `view` is what a template sees; `page` and `plot` are what it
+//! looks like, with `templates/`, `assets/` and the chart library in `vendor/`.
 //!
 //! Limits: never sees a live system, and measures nothing. A figure that is not in the record is
 //! not in the report.

@@ -5,11 +5,17 @@
 
 use askama::Template;
 
-use crate::view::{Answer, ClaimRow, Comparison, CurveSet, FactGroup, GlanceRow, Table, Tally};
+use crate::view::{
+    Answer, ClaimRow, Comparison, CurveSet, FactGroup, GlanceRow, Log, Table, Tally,
+};
 
 /// Style sheets, the library's before ours.
-pub(crate) const STYLE: &str =
-    concat!(include_str!("../vendor/uplot/uPlot.min.css"), include_str!("../assets/report.css"));
+pub(crate) const STYLE: &str = concat!(
+    include_str!("../vendor/uplot/uPlot.min.css"),
+    include_str!("../assets/style/page.css"),
+    include_str!("../assets/style/figures.css"),
+    include_str!("../assets/style/media.css"),
+);
 
 /// Scripts: the library, then ours in a scope of their own.
 pub(crate) const SCRIPT: &str = concat!(
@@ -42,6 +48,8 @@ pub(crate) struct StudyPage {
     pub(crate) sections: Vec<(&'static str, &'static str)>,
     /// The claims.
     pub(crate) claims: Vec<ClaimRow>,
+    /// What a reader should know before the figures.
+    pub(crate) notes: Vec<String>,
     /// Variants side by side.
     pub(crate) comparisons: Vec<Comparison>,
     /// The same over an axis.
@@ -56,6 +64,8 @@ pub(crate) struct StudyPage {
     pub(crate) has_percentiles: bool,
     /// Percentiles, and statements.
     pub(crate) latency_tables: Vec<Table>,
+    /// The same for further points, folded away.
+    pub(crate) latency_tables_folded: Vec<Table>,
     /// What the proof says in words.
     pub(crate) proof_words: Vec<String>,
     /// Counts compared, ledgers, seeds.
@@ -64,6 +74,8 @@ pub(crate) struct StudyPage {
     pub(crate) trust_words: Vec<String>,
     /// Noise, discarded trials, the rig's own share.
     pub(crate) trust: Vec<Table>,
+    /// Ends of the logs of servers on which something broke.
+    pub(crate) logs: Vec<Log>,
     /// The command that runs the study again.
     pub(crate) command: String,
     /// Machine and software.

@@ -67,7 +67,7 @@ fn statements(line: &Line, trials: &[Trial]) -> Vec<(String, Latency)> {
         let trial = &trials[index];
         for workload in line.workloads(trial) {
             let all = &trial.workloads[workload].statements;
-            for statement in all.iter().filter(|statement| !statement.latency.is_empty()) {
+            for statement in all.iter().filter(|statement| reaches_the_server(statement)) {
                 let label = label(statement, all);
                 match statements.iter_mut().find(|(known, _)| *known == label) {
                     Some((_, all)) => all.merge(&statement.latency),
@@ -77,6 +77,11 @@ fn statements(line: &Line, trials: &[Trial]) -> Vec<(String, Latency)> {
         }
     }
     statements
+}
+
+/// Whether something was sent and answered; pgbench's own commands begin with a backslash.
+fn reaches_the_server(statement: &StatementResult) -> bool {
+    !statement.latency.is_empty() && !statement.text.starts_with('\\')
 }
 
 /// A statement's short name, with its place where that is not enough.

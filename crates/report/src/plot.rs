@@ -19,7 +19,12 @@ use std::fmt::Write as _;
 fn diamond(svg: &mut String, x_pct: f64, y: f64) {
     let _ = write!(
         svg,
-        r#"<svg x="{x_pct:.2}%" y="{y}" overflow="visible"><path class="published" d="M0-5.5 5.5 0 0 5.5-5.5 0Z"/></svg>"#
+        concat!(
+            r#"<svg x="{x_pct:.2}%" y="{y}" overflow="visible">"#,
+            r#"<path class="published" d="M0-5.5 5.5 0 0 5.5-5.5 0Z"/></svg>"#
+        ),
+        x_pct = x_pct,
+        y = y,
     );
 }
 

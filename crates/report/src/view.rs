@@ -265,3 +265,12 @@ pub(crate) struct FactGroup {
     /// Whether there are too many to stand open.
     pub(crate) folded: bool,
 }
+
+/// The end of a server's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Log {
+    /// Trial and node.
+    pub(crate) title: String,
+    /// Its last lines.
+    pub(crate) text: String,
+}

@@ -19,7 +19,12 @@ fn every_chart_of_a_report_draws() {
 #[test]
 fn curves_and_a_long_trial_draw() {
     // Two curves; throughput, latency, errors, wait events; percentiles.
-    check(&example::sweep(|report| report.html()), "7/7");
+    check(&example::sweep::report(|report| report.html()), "7/7");
+}
+
+#[test]
+fn a_page_without_charts_is_quiet() {
+    check(&example::nothing(|report| report.html()), "0/0");
 }
 
 #[test]
@@ -28,25 +33,74 @@ fn every_chart_of_a_single_load_draws() {
     check(&example::bench().html(), "3/3");
 }
 
+#[test]
+fn all_panels_of_a_trial_have_one_cursor_and_one_zoom() {
+    let probe = r#"
+        const over = document.querySelector("\x23timeline .u-over");
+        const box = over.getBoundingClientRect();
+        const at = (type, share, on = over) => on.dispatchEvent(new MouseEvent(type, {
+          clientX: box.left + box.width * share, clientY: box.top + 20, bubbles: true, view: window,
+          button: 0, buttons: type === "mouseup" ? 0 : 1, movementX: 9 }));
+        const wait = () => new Promise((done) => setTimeout(done, 100));
+        const panels = () => [...document.querySelectorAll("\x23timeline figure")];
+        const times = () => new Set(panels().map((p) => p.querySelector(".at").textContent.trim()));
+        const reset = document.querySelector("\x23timeline .reset");
+        const said = [];
+        const say = (what) => said.push(what);
+        (async () => {
+          at("mouseenter", 0.5); at("mousemove", 0.5); await wait();
+          say(`cursor ${[...times()].join()}`);
+          say(`values ${panels().every((p) => p.querySelector("output").textContent !== "")}`);
+          at("mousedown", 0.4); at("mousemove", 0.6); await wait();
+          at("mouseup", 0.6, document); await wait();
+          say(`zoomed ${!reset.disabled}`);
+          reset.click(); await wait();
+          say(`whole ${reset.disabled}`);
+          const box2 = document.querySelector("\x23timeline .canvas");
+          box2.dispatchEvent(new KeyboardEvent("keydown", { key: "Home" })); await wait();
+          say(`key ${[...times()].join()}`);
+          box2.dispatchEvent(new KeyboardEvent("keydown", { key: "+" })); await wait();
+          say(`zoomed ${!reset.disabled}`);
+          document.querySelectorAll("button[data-trial]")[4].click(); await wait();
+          say(`trial ${document.querySelector("select[name=round]").value}`);
+          const legend = document.querySelector("\x23timeline .legend button");
+          legend.click(); await wait();
+          say(`hidden ${legend.getAttribute("aria-pressed") === "false"}`);
+          document.documentElement.dataset.probe = said.join("; ");
+        })();
+    "#;
+    let html = example::report(|report| report.html());
+    let html = html.replace("</body>", &format!("<script>{probe}</script></body>"));
+    let folder = tempfile::tempdir().unwrap();
+    let (dom, console) = open(&write(&html, folder.path()), folder.path());
+    let expected = "cursor at 12.5 s; values true; zoomed true; whole true; key at 0.5 s; \
+                    zoomed true; trial 5; hidden true";
+    assert!(dom.contains(&format!("data-probe=\"{expected}\"")), "{}", status(&dom));
+    assert_eq!(console, Vec::<String>::new());
+}
+
 fn check(html: &str, charts: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let page = folder.path().join("report.html");
-    std::fs::write(&page, html).unwrap();
-    let (dom, console) = open(&page, &folder.path().join("profile"));
+    let (dom, console) = open(&write(html, folder.path()), folder.path());
     assert!(dom.contains(&format!("data-charts=\"{charts}\"")), "{}", status(&dom));
     assert!(!dom.contains("data-errors="), "{}", status(&dom));
     assert_eq!(console, Vec::<String>::new());
-    assert!(dom.contains("<canvas"));
+}
+
+fn write(html: &str, folder: &Path) -> PathBuf {
+    let page = folder.join("report.html");
+    std::fs::write(&page, html).unwrap();
+    page
 }
 
 /// The page after its scripts have run, and what they left on the console.
-fn open(page: &Path, profile: &Path) -> (String, Vec<String>) {
+fn open(page: &Path, folder: &Path) -> (String, Vec<String>) {
     let output = Command::new(browser())
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"])
         .args(["--no-first-run", "--disable-background-networking", "--disable-component-update"])
         .args(["--disable-sync", "--disable-dev-shm-usage", "--virtual-time-budget=5000"])
         .args(["--window-size=1280,4000", "--enable-logging=stderr", "--v=0"])
-        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
         .arg("--dump-dom")
         .arg(format!("file://{}", page.display()))
         .stdin(Stdio::null())

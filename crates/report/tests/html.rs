@@ -33,6 +33,14 @@ fn a_report_answers_in_the_order_in_which_people_ask() {
 }
 
 #[test]
+fn a_run_that_was_stopped_at_once_has_a_page_too() {
+    let html = example::nothing(|report| report.html());
+    for words in ["4 cannot be told", "incomplete", "No trial has a course", "interrupted"] {
+        assert!(html.contains(words), "{words}");
+    }
+}
+
+#[test]
 fn a_page_refers_to_nothing_outside_itself() {
     for html in [example::report(|report| report.html()), example::bench().html()] {
         assert!(html.contains("default-src 'none'"));

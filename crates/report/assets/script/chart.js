@@ -14,13 +14,21 @@ const cssColour = (name) =>
   getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const seriesColour = (index) => cssColour(`c${index % 9}`);
 const translucent = (colour, alpha) =>
-  colour.startsWith("#") ? colour + Math.round(alpha * 255).toString(16).padStart(2, "0") : colour;
+  colour.startsWith("#")
+    ? colour +
+      Math.round(alpha * 255)
+        .toString(16)
+        .padStart(2, "0")
+    : colour;
 
-const FONT_FAMILY = '-apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, sans-serif';
+const FONT_FAMILY =
+  '-apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, sans-serif';
 const AXIS_FONT = `12px ${FONT_FAMILY}`;
 const Y_AXIS_WIDTH = 62;
 // Seconds between ticks: whole seconds, minutes, hours.
-const TIME_STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200];
+const TIME_STEPS = [
+  0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200,
+];
 const PAPER_WIDTH = 660;
 const allCharts = new Set();
 
@@ -137,7 +145,10 @@ function dataOf(chart) {
       stacked.set(column, column.values);
       continue;
     }
-    stacked.set(column, column.values.map((value, i) => (value === null ? null : (sums[i] += value))));
+    stacked.set(
+      column,
+      column.values.map((value, i) => (value === null ? null : (sums[i] += value))),
+    );
   }
   return [x, ...chart.columns.map((column) => stacked.get(column))];
 }
@@ -163,7 +174,11 @@ function optionsOf(chart) {
   const { description } = chart;
   const bands = [];
   chart.columns.forEach((column, position) => {
-    if (column.edge && chart.columns[position + 1]?.edge && chart.columns[position + 1].index === column.index) {
+    if (
+      column.edge &&
+      chart.columns[position + 1]?.edge &&
+      chart.columns[position + 1].index === column.index
+    ) {
       bands.push({
         series: [position + 1, position + 2],
         fill: () => translucent(seriesColour(description.series[column.index].colour), 0.16),
@@ -225,20 +240,33 @@ function scalesOf({ xKind, yKind, range, x, floor, ceiling }) {
 function axesOf({ xKind, xLabel, x, yKind }) {
   const lines = { stroke: () => cssColour("grid"), width: 1 };
   const common = { stroke: () => cssColour("muted"), font: AXIS_FONT, grid: lines, ticks: lines };
-  const bottom = { ...common, label: xLabel, labelFont: AXIS_FONT, labelSize: xLabel ? 20 : 0, labelGap: 2, size: 30 };
+  const bottom = {
+    ...common,
+    label: xLabel,
+    labelFont: AXIS_FONT,
+    labelSize: xLabel ? 20 : 0,
+    labelGap: 2,
+    size: 30,
+  };
   if (xKind === "time") bottom.incrs = TIME_STEPS;
   if (xKind === "time") bottom.values = (plot, splits) => splits.map((value) => seconds(value));
   if (xKind === "points") {
     bottom.filter = (plot, splits) => splits;
     bottom.splits = () => x;
-    bottom.values = (plot, splits) => spaced(plot, splits).map((value) => (value === null ? "" : tick(value)));
+    bottom.values = (plot, splits) =>
+      spaced(plot, splits).map((value) => (value === null ? "" : tick(value)));
   }
   if (xKind === "percentile") {
     bottom.filter = (plot, splits) => splits;
-    bottom.splits = () => [1, 2, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7].filter((at) => at <= x[x.length - 1] * 1.01);
+    bottom.splits = () =>
+      [1, 2, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7].filter((at) => at <= x[x.length - 1] * 1.01);
     bottom.values = (plot, splits) => splits.map(percentile);
   }
-  const left = { ...common, size: Y_AXIS_WIDTH, values: (plot, splits) => splits.map((v) => (v === null ? "" : tick(v))) };
+  const left = {
+    ...common,
+    size: Y_AXIS_WIDTH,
+    values: (plot, splits) => splits.map((v) => (v === null ? "" : tick(v))),
+  };
   // On a logarithmic axis only 1, 2 and 5 of each decade have room for a label.
   if (yKind === "log") {
     left.filter = (plot, splits) => {
@@ -355,7 +383,14 @@ function bindKeyboard(chart) {
   chart.canvas.addEventListener("keydown", (event) => {
     const { x, range } = chart.description;
     const last = x.length - 1;
-    const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -last, End: last };
+    const steps = {
+      ArrowLeft: -1,
+      ArrowRight: 1,
+      PageUp: -10,
+      PageDown: 10,
+      Home: -last,
+      End: last,
+    };
     if (event.key in steps) {
       at = Math.min(last, Math.max(0, (at ?? chart.plot.cursor.idx ?? 0) + steps[event.key]));
       for (const each of chart.description.group ?? [chart]) {

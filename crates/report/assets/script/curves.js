@@ -41,11 +41,20 @@ function percentilesOf(groups, host) {
   }
 
   where.addEventListener("change", () => {
-    options(of, groups[where.value].of.map(({ label }) => label));
+    options(
+      of,
+      groups[where.value].of.map(({ label }) => label),
+    );
     draw();
   });
   of.addEventListener("change", draw);
-  options(where, groups.map(({ label }) => label));
-  options(of, groups[0].of.map(({ label }) => label));
+  options(
+    where,
+    groups.map(({ label }) => label),
+  );
+  options(
+    of,
+    groups[0].of.map(({ label }) => label),
+  );
   draw();
 }

@@ -23,7 +23,8 @@ function timelineOf(data, host) {
         x,
         range,
         xKind: "time",
-        xLabel: position === trial.panels.length - 1 ? "since all clients were connected" : undefined,
+        xLabel:
+          position === trial.panels.length - 1 ? "since all clients were connected" : undefined,
         yKind: panel.style,
         ceiling: panel.unit.startsWith("%") ? 100 : undefined,
         group: state.group,
@@ -31,7 +32,9 @@ function timelineOf(data, host) {
         topSpace: position === 0 && trial.marks.length > 0 ? 40 : 8,
         drawUnder: (plot) => drawWarmup(plot, trial),
         drawOver: (plot) => drawMarks(plot, trial, position === 0),
-        zoomed: (zoomed) => { reset.disabled = !zoomed; },
+        zoomed: (zoomed) => {
+          reset.disabled = !zoomed;
+        },
       }),
     );
     pickers.set(trial);
@@ -71,13 +74,17 @@ function pickersOf(host, trials, show) {
   const selects = keys.map((key) => host.querySelector(`select[name=${key}]`));
   const unique = (values) => [...new Set(values)];
   const fill = (select, values, chosen) => {
-    select.replaceChildren(...values.map((value) => new Option(value, value, false, value === chosen)));
+    select.replaceChildren(
+      ...values.map((value) => new Option(value, value, false, value === chosen)),
+    );
     select.closest("label").hidden = values.length < 2;
   };
 
   function set(trial) {
     keys.forEach((key, depth) => {
-      const matching = trials.filter((each) => keys.slice(0, depth).every((k) => each[k] === trial[k]));
+      const matching = trials.filter((each) =>
+        keys.slice(0, depth).every((k) => each[k] === trial[k]),
+      );
       fill(selects[depth], unique(matching.map((each) => String(each[key]))), String(trial[key]));
     });
   }
@@ -107,7 +114,8 @@ const MARK_NAMES = {
 function drawWarmup(plot, { window: open }) {
   if (!open) return;
   const { ctx, bbox } = plot;
-  const at = (second) => Math.min(bbox.left + bbox.width, Math.max(bbox.left, plot.valToPos(second, "x", true)));
+  const at = (second) =>
+    Math.min(bbox.left + bbox.width, Math.max(bbox.left, plot.valToPos(second, "x", true)));
   ctx.save();
   ctx.fillStyle = cssColour("warmup");
   ctx.fillRect(bbox.left, bbox.top, at(open[0]) - bbox.left, bbox.height);
@@ -179,8 +187,15 @@ function listMarks(body, trial) {
     );
   });
   if (trial.more > 0) {
-    rows.push(element("tr", {}, element("td", { colspan: "5", class: "dim" }, `and ${trial.more} more in the record`)));
+    rows.push(
+      element(
+        "tr",
+        {},
+        element("td", { colspan: "5", class: "dim" }, `and ${trial.more} more in the record`),
+      ),
+    );
   }
-  if (rows.length === 0) rows.push(element("tr", {}, element("td", { colspan: "5", class: "dim" }, "none")));
+  if (rows.length === 0)
+    rows.push(element("tr", {}, element("td", { colspan: "5", class: "dim" }, "none")));
   body.replaceChildren(...rows);
 }

@@ -1,7 +1,7 @@
 //! Where a value stands along an axis, and which values get a tick.
 
 /// One value this many times the other makes an axis logarithmic.
-const LOG_FROM: f64 = 8.0;
+const LOG_FROM: f64 = 5.0;
 
 /// An axis from 0 % to 100 % of a figure's width.
 #[derive(Clone, Copy, Debug, PartialEq)]

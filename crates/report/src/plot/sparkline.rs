@@ -13,7 +13,11 @@ pub(crate) fn sparkline(
     window: Option<(f64, f64)>,
 ) -> String {
     let mut svg = format!(
-        r#"<svg class="plot spark" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" aria-hidden="true">"#
+        concat!(
+            r#"<svg class="plot spark" viewBox="0 0 {} {}" preserveAspectRatio="none" "#,
+            r#"aria-hidden="true">"#
+        ),
+        WIDTH, HEIGHT
     );
     if let Some((open, _)) = window {
         let width = (open * WIDTH).clamp(0.0, WIDTH);

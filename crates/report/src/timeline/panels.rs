@@ -192,7 +192,7 @@ fn group_cpu(samples: &[Sample], grid: &Grid) -> Panel {
     let system = grid.readings(samples, "group_cpu_system_cores");
     for (position, key) in user.keys().enumerate() {
         let parts = [user.series(key, grid.cells), system.series(key, grid.cells)];
-        let generator = key.0 == "generator";
+        let generator = key.0.starts_with("generator");
         panel.series.push(Series {
             label: key.0.clone(),
             colour: if generator { 1 } else { (position * 2) % GREY },

@@ -48,7 +48,7 @@ tps,governed,sweep,,clients=2048,38881,1/s,2018,
 ";
 
 /// What becomes of its report.
-pub(crate) fn sweep(write: impl FnOnce(&report::Report<'_>) -> String) -> String {
+pub(crate) fn report(write: impl FnOnce(&report::Report<'_>) -> String) -> String {
     let files = [("study.toml", STUDY), ("published.csv", PUBLISHED), ("on.sql", "SELECT 1;\n")];
     let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
     let folder = Folder { name: "sweep".to_owned(), files: BTreeMap::from(files) };
@@ -96,8 +96,8 @@ fn death(variant: &str, round: usize, number: usize, prng: &mut Prng) -> Finishe
         let dead = (900..1_300).contains(&second);
         for workload in 0..2 {
             let stopped = dead && workload == 0;
-            let mut counts = Counts::default();
-            counts.transactions = if stopped { 0 } else { 4_000 + second % 7 * 40 };
+            let transactions = if stopped { 0 } else { 4_000 + second % 7 * 40 };
+            let mut counts = Counts { transactions, ..Counts::default() };
             if second == 900 || second == 1_300 {
                 counts.errors.insert("08006".to_owned(), 4);
             }

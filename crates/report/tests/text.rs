@@ -1,0 +1,44 @@
+//! Markdown and CSV, word for word.
+
+mod example;
+
+/// The comment that a pull request gets.
+const MARKDOWN: &str = include_str!("expected/report.md");
+
+/// A row a claim, all digits.
+const VERDICTS: &str = include_str!("expected/verdicts.csv");
+
+#[test]
+fn markdown_fits_into_a_comment() {
+    let markdown = example::report(|report| report.markdown());
+    assert_eq!(markdown, MARKDOWN);
+}
+
+#[test]
+fn verdicts_are_a_row_each() {
+    let csv = example::report(|report| report.verdicts_csv());
+    assert_eq!(csv, VERDICTS);
+    let header = csv.lines().next().unwrap();
+    assert_eq!(header, report::VERDICT_COLUMNS.join(","));
+}
+
+#[test]
+fn every_figure_of_every_trial_is_a_row() {
+    let csv = example::report(|report| report.trials_csv());
+    let mut rows = csv::Reader::from_reader(csv.as_bytes());
+    assert_eq!(rows.headers().unwrap(), report::TRIAL_COLUMNS.as_slice());
+    let rows: Vec<csv::StringRecord> = rows.records().map(Result::unwrap).collect();
+    let figures = example::trials();
+    let figures = figures.iter().flat_map(|made| made.trial.metrics.values());
+    assert_eq!(rows.len(), figures.map(|scopes| scopes.len()).sum::<usize>());
+    let of = |scenario: &str, round: &str, metric: &str, scope: &str| {
+        let wanted = [(1, round), (3, scenario), (6, metric), (8, scope)];
+        let row = rows.iter().find(|row| wanted.iter().all(|&(column, text)| &row[column] == text));
+        let row = row.unwrap_or_else(|| panic!("{scenario} {round} {metric} {scope}"));
+        [row[5].to_owned(), row[7].to_owned(), row[9].to_owned()]
+    };
+    assert_eq!(of("function", "1", "count_difference", ""), ["done", "", "0"]);
+    assert_eq!(of("read-write", "2", "hit_ratio", "primary"), ["done", "", "0.9987"]);
+    assert_eq!(of("read-only", "4", "tps", "")[..2], ["void", "1/s"]);
+    assert_eq!(of("read-write", "1", "server_statement_s", "UPDATE pgbench_accounts")[1], "s");
+}
