@@ -1,0 +1,204 @@
+//! The generator beside pgbench: the goals that `make bench` measures.
+//!
+//! Every comparison runs both programs on the same server in turn, ours first in one pair and
+//! pgbench first in the next, and shows the median of the pairs' ratios with their range. CPU is
+//! what the kernel accounts to the finished process, user and system. Nothing here fails a build:
+//! a goal that is missed is a line in a table.
+//!
+//! `cargo bench --bench goals -- [PATTERN]`; GOALS_SECONDS and GOALS_PAIRS change the size.
+
+#[path = "goals/measure.rs"]
+mod measure;
+#[path = "goals/server.rs"]
+mod server;
+
+use measure::{Program, Spread, pairs, run};
+use server::Server;
+
+/// One line of the table.
+struct Goal {
+    name: &'static str,
+    goal: f64,
+    better: Better,
+    measure: fn(&Server, &Size) -> Result<Measured, String>,
+}
+
+enum Better {
+    Lower,
+    Higher,
+}
+
+/// What a goal's measurement came to.
+struct Measured {
+    ratio: Spread,
+    detail: String,
+}
+
+/// How much to measure.
+struct Size {
+    seconds: u32,
+    pairs: usize,
+}
+
+const GOALS: &[Goal] = &[
+    Goal {
+        name: "generator CPU a transaction, select-only prepared, 8 clients, ÷ pgbench's",
+        goal: 0.7,
+        better: Better::Lower,
+        measure: cpu_per_transaction,
+    },
+    Goal {
+        name: "transactions a second, select-only prepared, 8 clients, ÷ pgbench's",
+        goal: 1.1,
+        better: Better::Higher,
+        measure: throughput,
+    },
+    Goal {
+        name: "CPU an active transaction, 1 active and 999 idle on one thread, ÷ pgbench's",
+        goal: 0.12,
+        better: Better::Lower,
+        measure: one_of_a_thousand,
+    },
+    Goal {
+        name: "own CPU a transaction, 8 active of 8,192 ÷ 8 of 8",
+        goal: 1.3,
+        better: Better::Lower,
+        measure: eight_of_eight_thousand,
+    },
+    Goal {
+        name: "client CPU to connect 4,096 clients with SCRAM ÷ pgbench's",
+        goal: 0.05,
+        better: Better::Lower,
+        measure: connecting_with_scram,
+    },
+    Goal {
+        name: "generator memory an idle connection, KiB (goal: at most 4)",
+        goal: 4.0,
+        better: Better::Lower,
+        measure: memory_per_connection,
+    },
+];
+
+fn main() {
+    let pattern = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
+    let number = |name: &str, default: usize| {
+        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+    };
+    let size = Size {
+        seconds: number("GOALS_SECONDS", 6) as u32,
+        pairs: number("GOALS_PAIRS", 6),
+    };
+    let server = match Server::start() {
+        Ok(server) => server,
+        Err(error) => {
+            eprintln!("error: could not start a server to measure with: {error}");
+            std::process::exit(1);
+        }
+    };
+    println!("| what | goal | median | lowest – highest | n | met |");
+    println!("|---|---|---|---|---|---|");
+    for goal in GOALS.iter().filter(|goal| goal.name.contains(&pattern)) {
+        match (goal.measure)(&server, &size) {
+            Ok(measured) => println!("{}", goal.line(&measured)),
+            Err(error) => println!("| {} | | could not be measured: {error} | | | |", goal.name),
+        }
+    }
+}
+
+impl Goal {
+    fn line(&self, measured: &Measured) -> String {
+        let Spread { median, low, high, n } = measured.ratio;
+        let (sign, met) = match self.better {
+            Better::Lower => ("≤", median <= self.goal),
+            Better::Higher => ("≥", median >= self.goal),
+        };
+        let met = if met { "yes" } else { "no" };
+        let (name, goal, detail) = (self.name, self.goal, &measured.detail);
+        format!("| {name}<br>{detail} | {sign} {goal} | {median:.3} | {low:.3} – {high:.3} | {n} | {met} |")
+    }
+}
+
+const SELECT_ONLY: &[&str] = &["-n", "-S", "-M", "prepared", "-c", "8", "-j", "1"];
+
+fn cpu_per_transaction(server: &Server, size: &Size) -> Result<Measured, String> {
+    let time = ["-T".to_owned(), size.seconds.to_string()];
+    pairs(size.pairs, |program| {
+        let done = run(server, program, SELECT_ONLY, &time)?;
+        Ok(done.cpu_s / done.transactions * 1e6)
+    })
+    .map(|pairs| pairs.measured("µs"))
+}
+
+fn throughput(server: &Server, size: &Size) -> Result<Measured, String> {
+    let time = ["-T".to_owned(), size.seconds.to_string()];
+    pairs(size.pairs, |program| Ok(run(server, program, SELECT_ONLY, &time)?.tps))
+        .map(|pairs| pairs.measured("tps"))
+}
+
+/// CPU of a long run less that of a short one, over the difference in transactions: what setting
+/// up a thousand connections costs drops out.
+fn one_of_a_thousand(server: &Server, size: &Size) -> Result<Measured, String> {
+    let measure = |program: Program| {
+        let mut at = |seconds: u32| {
+            let script = server.script("one", &active_of(1, seconds))?;
+            let options = ["-n", "-M", "prepared", "-c", "1000", "-j", "1", "-f", &script];
+            run(server, program, &options, &["-T".to_owned(), seconds.to_string()])
+        };
+        let (long, short) = (at(size.seconds + 4)?, at(3)?);
+        Ok((long.cpu_s - short.cpu_s) / (long.transactions - short.transactions) * 1e6)
+    };
+    pairs(size.pairs.min(4), measure).map(|pairs| pairs.measured("µs"))
+}
+
+fn eight_of_eight_thousand(server: &Server, size: &Size) -> Result<Measured, String> {
+    let script = server.script("eight", &active_of(8, size.seconds))?;
+    let at = |clients: &str| {
+        let options = ["-n", "-M", "prepared", "-c", clients, "-j", "1", "-f", &script];
+        let done = run(
+            server,
+            Program::Pgrig,
+            &options,
+            &["-T".to_owned(), size.seconds.to_string()],
+        )?;
+        Ok::<_, String>(done.window_cpu_us)
+    };
+    let mut ratios = Vec::new();
+    let mut detail = String::new();
+    for _ in 0..size.pairs.min(3) {
+        let (many, few) = (at("8192")?, at("8")?);
+        detail = format!("last: {many:.2} against {few:.2} µs");
+        ratios.push(many / few);
+    }
+    Ok(Measured { ratio: Spread::of(&ratios), detail })
+}
+
+fn connecting_with_scram(server: &Server, size: &Size) -> Result<Measured, String> {
+    let script = server.script("nothing", "SELECT 1;\n")?;
+    pairs(size.pairs.min(3), |program| {
+        let options = ["-n", "-c", "4096", "-j", "1", "-f", &script, "-U", server::SCRAM_USER];
+        Ok(run(server, program, &options, &["-t".to_owned(), "1".to_owned()])?.cpu_s)
+    })
+    .map(|pairs| pairs.measured("s"))
+}
+
+fn memory_per_connection(server: &Server, size: &Size) -> Result<Measured, String> {
+    let script = server.script("sleep", "SELECT pg_sleep(1);\n")?;
+    let mut each = Vec::new();
+    for _ in 0..size.pairs.min(3) {
+        let at = |clients: &str| {
+            let options = ["-n", "-M", "prepared", "-c", clients, "-j", "1", "-f", &script];
+            run(server, Program::Pgrig, &options, &["-t".to_owned(), "1".to_owned()])
+        };
+        let (many, few) = (at("4096")?, at("8")?);
+        each.push((many.peak_kib - few.peak_kib) / 4088.0);
+    }
+    Ok(Measured { ratio: Spread::of(&each), detail: "peak resident memory".to_owned() })
+}
+
+/// The first `n` clients query, the others sleep on the server until the run is over.
+fn active_of(n: u32, seconds: u32) -> String {
+    format!(
+        "\\if :client_id < {n}\nSELECT 1;\n\\else\nSELECT pg_sleep({seconds});\n\\endif\n",
+        seconds = seconds + 1
+    )
+}
