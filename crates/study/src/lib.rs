@@ -1,1 +1,46 @@
-//! From a plan to a record: preflight, rounds, timeline.
+//! plan → preflight → rounds → record. The only room that composes load, lab and probe.
+//!
+//! [`preflight`](Preflight::of) says what a study needs and what the machine has; [`run`] builds
+//! what the study's points are made of, runs every trial of every round in the planned order, and
+//! writes each one into the record when it is done. What happens meanwhile is told as [`Event`]s.
+//!
+//! Reading order: `request` → `run` → `trial`; `sites` and `site` are what trials run on, `meter`
+//! does what happens inside a window, `metrics` makes the catalogue's figures of it all.
+//!
+//! Limits: nothing here prints, draws or judges claims.
+
+mod request;
+
+mod run;
+mod trial;
+
+mod site;
+mod sites;
+
+mod data;
+mod outside;
+mod sql;
+mod warm;
+
+mod load_plan;
+mod meter;
+mod progress;
+
+mod counts;
+mod metrics;
+mod steadiness;
+
+mod estimate;
+mod preflight;
+
+mod clock;
+mod error;
+mod event;
+mod facts;
+
+pub use error::Error;
+pub use estimate::Estimate;
+pub use event::{Event, Stage};
+pub use preflight::{Has, Misfit, Need, Preflight};
+pub use request::{Place, Request, Servers};
+pub use run::{Ended, run};

@@ -1,0 +1,21 @@
+//! The run's clock and the wall's.
+
+use std::time::{Duration, Instant};
+
+use record::Moment;
+
+/// The moment that it is on the clock that began at `origin`.
+pub(crate) fn now(origin: Instant) -> Moment {
+    Moment(u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// The instant of a moment.
+pub(crate) fn instant(origin: Instant, moment: Moment) -> Instant {
+    origin + Duration::from_nanos(moment.0)
+}
+
+/// The wall clock, RFC 3339, to the second.
+pub(crate) fn wall() -> String {
+    let now = jiff::Timestamp::now();
+    now.round(jiff::Unit::Second).unwrap_or(now).to_string()
+}

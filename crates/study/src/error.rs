@@ -1,0 +1,88 @@
+//! Why a study could not be run, or not to its end.
+
+use crate::preflight::Preflight;
+
+/// Why a study could not be run. A single trial that breaks is no error of the run: it is recorded
+/// and the next one begins.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No trial of the plan fits the pattern.
+    #[error("no trial fits \"{pattern}\"")]
+    NothingFits {
+        /// The pattern.
+        pattern: String,
+        /// The points that there are.
+        points: Vec<String>,
+    },
+    /// The machine is too small, or a part is missing.
+    #[error("the study does not fit this machine")]
+    DoesNotFit(Box<Preflight>),
+    /// No PostgreSQL, or no lab.
+    #[error(transparent)]
+    Lab(#[from] lab::Error),
+    /// The outside server's address.
+    #[error("reading the target's address: {0}")]
+    Target(#[from] wire::conninfo::ConninfoError),
+    /// The outside server has something of the rig's name that is not the rig's.
+    #[error("the target has a schema \"{schema}\" that pgrig did not make")]
+    ForeignSchema {
+        /// Its name.
+        schema: String,
+    },
+    /// The record could not be read or written.
+    #[error(transparent)]
+    Record(#[from] record::Error),
+    /// The study's data could not be built.
+    #[error("building the data of {site}: {why}")]
+    Data {
+        /// The topology.
+        site: String,
+        /// Why.
+        why: String,
+        /// What to do next.
+        hint: Option<String>,
+    },
+    /// Somebody interrupted before the first trial.
+    #[error("interrupted while {doing}")]
+    Interrupted {
+        /// What was being done.
+        doing: String,
+    },
+}
+
+impl Error {
+    /// What to do next, where that can be said.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::NothingFits { points, .. } => {
+                let shown: Vec<&str> = points.iter().take(POINTS_SHOWN).map(String::as_str).collect();
+                let more = if points.len() > shown.len() { ", …" } else { "" };
+                Some(format!("there is {}{more}", shown.join(", ")))
+            }
+            Error::DoesNotFit(_) | Error::Interrupted { .. } => None,
+            Error::Lab(error) => error.hint(),
+            Error::Target(error) => error.hint().map(str::to_owned),
+            Error::ForeignSchema { schema } => {
+                Some(format!("rename or drop schema \"{schema}\", or use another database"))
+            }
+            Error::Record(error) => error.hint(),
+            Error::Data { hint, .. } => hint.clone(),
+        }
+    }
+}
+
+/// More names than these are a list and not a hint.
+const POINTS_SHOWN: usize = 8;
+
+/// The server's own words; the client library says only "db error".
+pub(crate) fn server_words(error: &postgres::Error) -> String {
+    if let Some(db) = error.as_db_error() {
+        let detail = db.detail().map(|detail| format!(" ({detail})")).unwrap_or_default();
+        return format!("{}{detail}", db.message());
+    }
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,187 @@
+//! What a plan costs, about: time, memory, disk. Good enough to refuse what is hopeless and to
+//! tell a person whether to wait or to have lunch.
+
+use spec::{Data, Planned, Point, Reset, Study, Topology, Warmup};
+
+use crate::sites::SitePlan;
+
+/// What a plan costs, about.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Estimate {
+    /// Building servers and data, in seconds.
+    pub build_s: f64,
+    /// All trials, in seconds.
+    pub trials_s: f64,
+    /// Disk of the lab, in bytes.
+    pub disk_bytes: u64,
+    /// Memory of the largest trial, in bytes.
+    pub memory_bytes: u64,
+}
+
+impl Estimate {
+    /// Of these trials.
+    pub(crate) fn of(study: &Study, trials: &[Planned], sites: &[SitePlan]) -> Estimate {
+        let point = |planned: &Planned| &study.points[planned.point];
+        let copied = |index: usize| sites[..index].iter().any(|one| sites[index].has_data_of(one));
+        let builds = sites.iter().enumerate().map(|(index, site)| match copied(index) {
+            true => SERVER_S + copy_s(data_bytes(&site.data)),
+            false => SERVER_S + build_s(&site.data),
+        });
+        let memory = trials.iter().map(|planned| memory(point(planned)).total_bytes());
+        Estimate {
+            build_s: builds.sum(),
+            trials_s: trials.iter().map(|planned| trial_s(point(planned))).sum(),
+            disk_bytes: sites.iter().map(disk_bytes).sum(),
+            memory_bytes: memory.max().unwrap_or(0),
+        }
+    }
+
+    /// From the first server to the last trial.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.build_s + self.trials_s
+    }
+}
+
+/// How long one trial takes, from its preparation to the record.
+pub(crate) fn trial_s(point: &Point) -> f64 {
+    let warmup_ms = match point.warmup {
+        Warmup::Fixed { ms } => ms,
+        // Most throughput is steady soon after the least time that is given to it.
+        Warmup::Auto { min_ms, max_ms } => min_ms + (max_ms - min_ms) / 3,
+    };
+    let reset_s = match point.data.reset {
+        Reset::Clone => SERVER_S + copy_s(data_bytes(&point.data)),
+        Reset::Keep => 0.0,
+    };
+    let connect_s = f64::from(point.clients()) / CONNECTIONS_PER_S;
+    let load_s = (warmup_ms + point.window_ms) as f64 / 1e3;
+    reset_s + connect_s + load_s + TRIAL_S
+}
+
+/// What the memory of a trial is made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Memory {
+    pub(crate) clients: u32,
+    pub(crate) shared_bytes: u64,
+}
+
+impl Memory {
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.shared_bytes + (f64::from(self.clients) * CONNECTION_BYTES) as u64 + RIG_BYTES
+    }
+}
+
+/// Memory while a point runs: its servers' shared_buffers, a process for each connection, the rig.
+pub(crate) fn memory(point: &Point) -> Memory {
+    let shared = point.topology.nodes.iter().map(|node| {
+        let setting = node.settings.get("shared_buffers");
+        setting.and_then(|text| bytes_of_setting(text, 8192)).unwrap_or(SHARED_BUFFERS_DEFAULT)
+    });
+    Memory { clients: point.clients(), shared_bytes: shared.sum() }
+}
+
+/// Connections that a node gets at a point.
+pub(crate) fn connections(point: &Point, node: &str) -> u32 {
+    point.workloads.iter().filter(|workload| workload.to == node).map(|w| w.clients).sum()
+}
+
+/// A memory setting of PostgreSQL in bytes; a number without a unit counts in `unit_bytes`.
+pub(crate) fn bytes_of_setting(text: &str, unit_bytes: u64) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..digits].parse().ok()?;
+    let unit = match text[digits..].trim() {
+        "" => unit_bytes as f64,
+        "B" => 1.0,
+        "kB" => 1024.0,
+        "MB" => 1024.0 * 1024.0,
+        "GB" => 1024.0 * 1024.0 * 1024.0,
+        "TB" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    };
+    Some((number * unit) as u64)
+}
+
+fn disk_bytes(site: &SitePlan) -> u64 {
+    let wal = |topology: &Topology| -> u64 {
+        let settings = topology.nodes.iter().map(|node| node.settings.get("max_wal_size"));
+        let sizes = settings.map(|text| {
+            text.and_then(|text| bytes_of_setting(text, 1 << 20)).unwrap_or(WAL_DEFAULT)
+        });
+        sizes.sum()
+    };
+    let copies = match site.data.reset {
+        Reset::Clone => 2,
+        Reset::Keep => 1,
+    };
+    let empty = CLUSTER_BYTES * site.topology.nodes.len() as u64;
+    copies * (data_bytes(&site.data) + empty) + wal(&site.topology)
+}
+
+fn data_bytes(data: &Data) -> u64 {
+    let pgbench = data.pgbench.as_ref().map_or(0, |tables| {
+        // Of accounts, the table by far the largest: a lower fill factor makes more pages.
+        let table = SCALE_TABLE_BYTES * 100 / u64::from(tables.fillfactor);
+        u64::from(tables.scale) * (table + SCALE_INDEX_BYTES)
+    });
+    pgbench + rows(data) * ROW_BYTES
+}
+
+fn build_s(data: &Data) -> f64 {
+    let scale = data.pgbench.as_ref().map_or(0, |tables| tables.scale);
+    f64::from(scale) / SCALES_PER_S + rows(data) as f64 / ROWS_PER_S
+}
+
+/// Rows that a study's own script makes, as far as it says.
+fn rows(data: &Data) -> u64 {
+    data.variables.get("rows").and_then(|rows| rows.parse().ok()).unwrap_or(0)
+}
+
+fn copy_s(bytes: u64) -> f64 {
+    bytes as f64 / COPY_BYTES_PER_S
+}
+
+// Figures of a small virtual machine; a plan errs by their differences from another one.
+
+/// A backend with a few prepared statements and its part of the page tables.
+pub(crate) const CONNECTION_BYTES: f64 = 1.7 * 1024.0 * 1024.0;
+/// The rig with its histograms.
+const RIG_BYTES: u64 = 64 << 20;
+/// PostgreSQL's own default.
+const SHARED_BUFFERS_DEFAULT: u64 = 128 << 20;
+/// PostgreSQL's own default of max_wal_size.
+const WAL_DEFAULT: u64 = 1 << 30;
+/// What initdb makes, with its first WAL segments.
+const CLUSTER_BYTES: u64 = 60 << 20;
+/// 100,000 accounts, and their index.
+const SCALE_TABLE_BYTES: u64 = 13_500_000;
+const SCALE_INDEX_BYTES: u64 = 2_300_000;
+/// A row of a study's own, of unknown width.
+const ROW_BYTES: u64 = 150;
+/// initdb or a copy of it, a start, a stop.
+const SERVER_S: f64 = 2.0;
+/// Filling 100,000 accounts and indexing them, a second.
+const SCALES_PER_S: f64 = 4.0;
+const ROWS_PER_S: f64 = 300_000.0;
+const COPY_BYTES_PER_S: f64 = 400e6;
+/// Connecting, with authentication.
+const CONNECTIONS_PER_S: f64 = 500.0;
+/// A checkpoint, the probes' first and last readings, writing the record.
+const TRIAL_S: f64 = 1.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_settings_are_read_as_postgres_reads_them() {
+        let check = |text, expected| assert_eq!(bytes_of_setting(text, 8192), expected, "{text}");
+        check("128MB", Some(128 << 20));
+        check("2GB", Some(2 << 30));
+        check("16384", Some(128 << 20));
+        check("64 kB", Some(65_536));
+        check("0.5GB", Some(512 << 20));
+        check("much", None);
+    }
+}

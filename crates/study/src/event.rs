@@ -1,0 +1,101 @@
+//! What a run says while it goes on. Nothing here is words: whoever shows it chooses them.
+
+use std::path::Path;
+
+use record::Trial;
+use spec::{Planned, PointName};
+
+use crate::preflight::Preflight;
+
+/// Something that happened. Events arrive in order, on the thread that called
+/// [`run`](crate::run).
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The plan is made and fits, and the record is there.
+    Begins {
+        /// What it needs.
+        preflight: &'a Preflight,
+        /// Trials to come; fewer than planned where a record goes on.
+        trials: usize,
+        /// The record.
+        directory: &'a Path,
+    },
+    /// Servers or data are being made.
+    Preparing {
+        /// What.
+        what: &'a str,
+        /// How much of it is done, 0 to 1, where that is known.
+        share: Option<f64>,
+    },
+    /// Servers or data are made.
+    Prepared {
+        /// What.
+        what: &'a str,
+        /// How long it took.
+        seconds: f64,
+    },
+    /// A trial begins.
+    TrialBegins {
+        /// Which one.
+        planned: &'a Planned,
+        /// Of how many.
+        of: usize,
+        /// Its point.
+        point: &'a PointName,
+        /// How long the whole run still takes, about, in seconds.
+        left_s: f64,
+    },
+    /// What its clients do now.
+    Load {
+        /// The stage that the load is in.
+        stage: Stage,
+        /// How long the whole run still takes, about, in seconds.
+        left_s: f64,
+    },
+    /// A trial is over and in the record.
+    TrialEnded {
+        /// The trial.
+        trial: &'a Trial,
+        /// Of how many.
+        of: usize,
+    },
+    /// A round is over: every trial of it that could run is in the record.
+    RoundEnded {
+        /// Which one, from 1.
+        round: u32,
+        /// Of how many.
+        of: u32,
+        /// All trials so far, earlier rounds included.
+        trials: &'a [Trial],
+    },
+    /// Something that a person should know now rather than at the end.
+    Note(&'a str),
+}
+
+/// The stages of a load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stage {
+    /// Clients connect.
+    Connecting {
+        /// Connected.
+        done: u32,
+        /// Planned.
+        of: u32,
+    },
+    /// Warm-up: it does not count.
+    WarmingUp {
+        /// Since the load began, in seconds.
+        seconds: f64,
+    },
+    /// The window is open.
+    Measuring {
+        /// Since the window opened.
+        seconds: f64,
+        /// Its length.
+        of_s: f64,
+        /// Transactions a second in the last second.
+        tps: f64,
+        /// 99th percentile of the latency in the last second.
+        p99_ms: Option<f64>,
+    },
+}

@@ -1,0 +1,69 @@
+//! What a reader wants to know of the machine and of what was installed on it.
+
+use std::path::Path;
+
+use lab::machine::{Disk, Machine};
+use lab::{Installation, Isolation, Target};
+use record::Fact;
+
+use crate::preflight::size;
+
+/// The machine and its system, with labs in `labs`.
+pub(crate) fn machine(labs: &Path) -> Vec<Fact> {
+    let machine = Machine::here();
+    let group = "machine";
+    let mut facts = vec![
+        fact(group, "processor", format!("{}, {} cores", machine.cpu_model, machine.cores)),
+        fact(group, "memory", size(machine.memory.total_bytes)),
+        fact(group, "swap", size(machine.memory.swap_bytes)),
+    ];
+    if let Some(kind) = &machine.virtualisation {
+        facts.push(fact(group, "virtualisation", kind.clone()));
+    }
+    if let Ok(disk) = Disk::at(labs) {
+        let words = format!(
+            "{} on {}, {} of {} free",
+            disk.file_system,
+            disk.device,
+            size(disk.free_bytes),
+            size(disk.total_bytes)
+        );
+        facts.push(fact(group, "disk of the servers", words));
+    }
+    let [one, five, fifteen] = machine.load_average;
+    let load = format!("{one:.2}, {five:.2}, {fifteen:.2} in 1, 5, 15 min");
+    facts.push(fact(group, "load average before", load));
+    let steal = format!("{:.2} % of the time since boot", machine.steal_share * 100.0);
+    facts.push(fact(group, "CPU taken by the hypervisor", steal));
+    let group = "system";
+    facts.push(fact(group, "distribution", machine.distribution.clone()));
+    facts.push(fact(group, "kernel", machine.kernel.clone()));
+    let pages = &machine.huge_pages;
+    let huge = format!("{} reserved, transparent: {}", pages.total, pages.transparent);
+    facts.push(fact(group, "huge pages", huge));
+    facts
+}
+
+/// Servers that the rig has built.
+pub(crate) fn built(installation: &Installation, isolation: &Isolation) -> Vec<Fact> {
+    let group = "PostgreSQL";
+    vec![
+        fact(group, "version", installation.version().to_string()),
+        fact(group, "programs", installation.bin().display().to_string()),
+        fact(group, "isolation", isolation.to_string()),
+    ]
+}
+
+/// A server that is somebody else's.
+pub(crate) fn outside(target: &Target) -> Vec<Fact> {
+    let group = "PostgreSQL";
+    vec![
+        fact(group, "version", target.version().to_owned()),
+        fact(group, "target", target.place()),
+    ]
+}
+
+/// A fact.
+pub(crate) fn fact(group: &str, name: &str, value: String) -> Fact {
+    Fact { group: group.to_owned(), name: name.to_owned(), value }
+}

@@ -1,0 +1,127 @@
+//! A point of a study as the load engine wants it.
+
+use std::collections::BTreeMap;
+
+use load::{Connecting, Limit, OnError, Plan, WarmUp};
+use spec::{Planned, Point, ScriptSource, Warmup};
+
+/// What the engine shall do at this point. `conninfos` says where each node is reached;
+/// `search_path` is the schema that the rig has to itself on a server that is not its own.
+pub(crate) fn plan(
+    point: &Point,
+    planned: &Planned,
+    conninfos: &BTreeMap<String, String>,
+    search_path: Option<&str>,
+) -> Plan {
+    let workloads = point.workloads.iter().map(|workload| {
+        let conninfo = conninfos.get(&workload.to).cloned().unwrap_or_default();
+        self::workload(point, workload, conninfo, search_path)
+    });
+    let at_once = Connecting::default().at_once.div_ceil(point.generators);
+    Plan {
+        workloads: workloads.collect(),
+        lanes: lanes(point),
+        seed: planned.seed,
+        connecting: Connecting { at_once, rate: point.connect_rate },
+        limit: Limit::Time { warm_up: warm_up(point.warmup), window_ms: point.window_ms },
+        drain_ms: Some(DRAIN_MS),
+        interval_ms: interval_ms(point),
+        statements: true,
+        log: None,
+        exit_on_abort: false,
+        verbose_errors: false,
+        debug: false,
+    }
+}
+
+fn workload(
+    point: &Point,
+    workload: &spec::Workload,
+    conninfo: String,
+    search_path: Option<&str>,
+) -> load::Workload {
+    // The data's variables are known to every script, pgbench's scale among them; what the
+    // workload itself says comes last and wins.
+    let scale = point.data.pgbench.as_ref().map(|t| ("scale".to_owned(), t.scale.to_string()));
+    let mut variables: BTreeMap<String, String> = scale.into_iter().collect();
+    variables.extend(point.data.variables.clone());
+    variables.extend(workload.variables.clone());
+    let mut session = workload.session.clone();
+    if let Some(path) = search_path {
+        session.entry("search_path".to_owned()).or_insert_with(|| path.to_owned());
+    }
+    load::Workload {
+        name: workload.name.clone(),
+        conninfo,
+        scripts: workload.scripts.iter().map(script).collect(),
+        clients: workload.clients,
+        protocol: match workload.protocol {
+            spec::Protocol::Simple => load::Protocol::Simple,
+            spec::Protocol::Extended => load::Protocol::Extended,
+            spec::Protocol::Prepared => load::Protocol::Prepared,
+        },
+        pace: match workload.pace {
+            spec::Pace::Closed => load::Pace::Closed,
+            spec::Pace::Poisson(rate) => load::Pace::Poisson(rate),
+            spec::Pace::Constant(rate) => load::Pace::Constant(rate),
+        },
+        latency_limit_us: workload.latency_limit_ms.map(|ms| (ms * 1e3) as u64),
+        variables: variables.into_iter().collect(),
+        session: session.into_iter().collect(),
+        // A fault never ends a trial early, and neither does an error.
+        on_error: OnError { tries_max: workload.tries_max, go_on: true },
+        connect_each: false,
+        on_loss: match point.on_loss {
+            spec::OnLoss::Abort => load::OnLoss::Abort,
+            spec::OnLoss::Reconnect => load::OnLoss::Reconnect,
+        },
+        describe: true,
+    }
+}
+
+/// Name, text, weight and syntax of one script.
+pub(crate) fn script(script: &spec::Script) -> load::ScriptText {
+    let (name, text) = match &script.source {
+        ScriptSource::File(file) => (file.name.clone(), file.text.clone()),
+        ScriptSource::Builtin(builtin) => {
+            // Names of spec are names of pgbench.
+            let builtin = script::Builtin::find(builtin.name());
+            let found = builtin.map(|found| (found.description, found.text)).unwrap_or_default();
+            (found.0.to_owned(), found.1.to_owned())
+        }
+    };
+    load::ScriptText {
+        name,
+        text,
+        weight: script.weight,
+        syntax: match script.syntax {
+            spec::Syntax::Current => load::Syntax::Current,
+            spec::Syntax::NineX => load::Syntax::NineX,
+        },
+    }
+}
+
+fn warm_up(warmup: Warmup) -> WarmUp {
+    match warmup {
+        Warmup::Fixed { ms } => WarmUp::Fixed(ms),
+        Warmup::Auto { min_ms, max_ms } => WarmUp::Auto { min_ms, max_ms },
+    }
+}
+
+/// One lane serves thousands of connections; more than one helps where cores are idle.
+fn lanes(point: &Point) -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = u32::try_from(cores).unwrap_or(u32::MAX);
+    // The servers need the other half.
+    let default = (cores / 2 / point.generators).max(1);
+    point.lanes.unwrap_or(default).min(point.clients())
+}
+
+/// A window of less than ten seconds gets at least fifty intervals, so that it can be judged
+/// whether it was steady.
+pub(crate) fn interval_ms(point: &Point) -> u64 {
+    if point.window_ms < 10_000 { (point.window_ms / 50).clamp(20, 200) } else { 1_000 }
+}
+
+/// An answer that takes longer is not waited for: the query is cancelled.
+const DRAIN_MS: u64 = 30_000;

@@ -1,0 +1,373 @@
+//! What a study needs against what the machine has: asked before anything is built.
+
+use std::path::Path;
+
+use lab::machine::{Disk, Machine};
+use lab::{Installation, Target};
+use spec::{Planned, Point, Study, Unfit, Warmer};
+
+use crate::estimate::{self, Estimate};
+use crate::sites::SitePlan;
+
+/// What the machine has.
+#[derive(Clone, Debug)]
+pub struct Has {
+    /// Memory that can be used without swapping, in bytes.
+    pub memory_bytes: u64,
+    /// Room on the disk of the lab, in bytes.
+    pub disk_bytes: u64,
+    /// Files that one process may hold open.
+    pub open_files: u64,
+    /// The servers' side.
+    pub servers: HasServers,
+}
+
+/// What the servers are.
+#[derive(Clone, Debug)]
+pub enum HasServers {
+    /// The rig builds them from this.
+    Built(Installation),
+    /// Somebody else's, with so many connections to spare.
+    Outside {
+        /// Free connections.
+        connections: u32,
+        /// Extensions that are there, or could be created.
+        extensions: Vec<String>,
+    },
+}
+
+/// One line of the plan: what is needed, what there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// Of what.
+    pub what: &'static str,
+    /// How much is needed.
+    pub needs: String,
+    /// How much there is.
+    pub has: String,
+}
+
+/// Why a point cannot run here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// What it needs, with how that comes about.
+    pub needs: String,
+    /// What there is.
+    pub has: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+/// The answer to "does it fit?".
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preflight {
+    /// What the trials that fit cost.
+    pub estimate: Estimate,
+    /// Trials that fit.
+    pub trials: usize,
+    /// The plan's needs, for people.
+    pub needs: Vec<Need>,
+    /// Points that do not fit, with all that is in the way, in the order of the study.
+    pub misfits: Vec<(usize, Vec<Misfit>)>,
+    /// Whether the study must not begin: a point says so, or none fits.
+    pub refused: bool,
+}
+
+impl Has {
+    /// What this machine has for servers of this installation, with labs in `labs`.
+    ///
+    /// # Errors
+    /// When the file system cannot be asked.
+    pub fn here(installation: Installation, labs: &Path) -> Result<Has, lab::Error> {
+        Has::with(HasServers::Built(installation), labs)
+    }
+
+    /// What this machine has for loading somebody else's server.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn outside(target: &Target, labs: &Path) -> Result<Has, lab::Error> {
+        let number = |sql| Ok(target.value(sql)?.and_then(|text| text.parse().ok()).unwrap_or(0));
+        let connections: u32 = number(FREE_CONNECTIONS)?;
+        let listed = target.value(AVAILABLE_EXTENSIONS)?.unwrap_or_default();
+        let extensions = listed.split(',').map(str::to_owned).collect();
+        Has::with(HasServers::Outside { connections, extensions }, labs)
+    }
+
+    fn with(servers: HasServers, labs: &Path) -> Result<Has, lab::Error> {
+        let machine = Machine::here();
+        Ok(Has {
+            memory_bytes: machine.memory.available_bytes,
+            disk_bytes: Disk::at(labs)?.free_bytes,
+            open_files: machine.open_files.hard.unwrap_or(u64::MAX),
+            servers,
+        })
+    }
+}
+
+impl Preflight {
+    /// Whether these trials fit, each by itself and all together.
+    #[must_use]
+    pub fn of(study: &Study, trials: &[Planned], has: &Has) -> Preflight {
+        let mut planned: Vec<usize> = trials.iter().map(|trial| trial.point).collect();
+        planned.sort_unstable();
+        planned.dedup();
+        let mut misfits: Vec<(usize, Vec<Misfit>)> = planned
+            .iter()
+            .map(|index| (*index, misfits_of(&study.points[*index], has)))
+            .filter(|(_, misfits)| !misfits.is_empty())
+            .collect();
+        let fits =
+            |index: usize, misfits: &[(usize, Vec<Misfit>)]| misfits.iter().all(|m| m.0 != index);
+        let mut fitting: Vec<usize> =
+            planned.iter().copied().filter(|index| fits(*index, &misfits)).collect();
+        let estimate = |fitting: &[usize]| {
+            let trials: Vec<Planned> =
+                trials.iter().filter(|trial| fitting.contains(&trial.point)).cloned().collect();
+            (Estimate::of(study, &trials, &SitePlan::all(study, fitting)), trials.len())
+        };
+        let (mut cost, mut count) = estimate(&fitting);
+        if matches!(has.servers, HasServers::Built(_)) && cost.disk_bytes > has.disk_bytes {
+            // All sites share the disk, so that none of them fits by itself.
+            let misfit = disk_misfit(cost.disk_bytes, has);
+            misfits.extend(fitting.drain(..).map(|index| (index, vec![misfit.clone()])));
+            misfits.sort_by_key(|(index, _)| *index);
+            (cost, count) = (Estimate::default(), 0);
+        }
+        let refuses = |(index, _): &(usize, Vec<Misfit>)| {
+            study.points[*index].unfit == Unfit::Refuse
+        };
+        let refused = fitting.is_empty() || misfits.iter().any(refuses);
+        let needs = needs(study, &fitting, &cost, has);
+        Preflight { estimate: cost, trials: count, needs, misfits, refused }
+    }
+
+    /// Why a point cannot run, in one line; none if it can.
+    #[must_use]
+    pub fn reason(&self, point: usize) -> Option<String> {
+        let (_, misfits) = self.misfits.iter().find(|(index, _)| *index == point)?;
+        let one = |misfit: &Misfit| format!("needs {}, has {}", misfit.needs, misfit.has);
+        Some(misfits.iter().map(one).collect::<Vec<_>>().join("; "))
+    }
+
+    /// Everything that is in the way of some point, each once, the largest of its kind.
+    #[must_use]
+    pub fn distinct_misfits(&self) -> Vec<&Misfit> {
+        let mut distinct: Vec<&Misfit> = Vec::new();
+        for misfit in self.misfits.iter().flat_map(|(_, misfits)| misfits) {
+            if !distinct.contains(&misfit) {
+                distinct.push(misfit);
+            }
+        }
+        distinct
+    }
+}
+
+/// What is in the way of one point.
+fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
+    let mut misfits = Vec::new();
+    match &has.servers {
+        HasServers::Built(installation) => {
+            misfits.extend(memory_misfit(point, has));
+            misfits.extend(connection_misfits(point));
+            misfits.extend(part_misfits(point, installation));
+        }
+        HasServers::Outside { connections, extensions } => {
+            misfits.extend(outside_misfits(point, *connections, extensions));
+        }
+    }
+    let files = open_files(point);
+    if files > has.open_files {
+        misfits.push(Misfit {
+            needs: format!("file descriptors {} for each generator", grouped(files)),
+            has: format!("{} (hard limit)", grouped(has.open_files)),
+            hint: Some(format!("raise the hard limit: ulimit -Hn {files}")),
+        });
+    }
+    misfits
+}
+
+fn memory_misfit(point: &Point, has: &Has) -> Option<Misfit> {
+    let memory = estimate::memory(point);
+    (memory.total_bytes() > has.memory_bytes).then(|| Misfit {
+        needs: format!(
+            "{} direct connections × 1.7 MiB + {} shared_buffers = {} memory",
+            grouped(u64::from(memory.clients)),
+            size(memory.shared_bytes),
+            size(memory.total_bytes())
+        ),
+        has: size(has.memory_bytes),
+        hint: Some("a smaller profile, or --target an outside server".to_owned()),
+    })
+}
+
+/// Nodes whose max_connections the study sets too low; where it sets none, the rig chooses.
+fn connection_misfits(point: &Point) -> Vec<Misfit> {
+    let nodes = point.topology.nodes.iter().filter_map(|node| {
+        let limit: u32 = node.settings.get("max_connections")?.parse().ok()?;
+        let needed = estimate::connections(point, &node.name) + SPARE_CONNECTIONS;
+        (needed > limit).then(|| Misfit {
+            needs: format!("{} connections on node {}", grouped(u64::from(needed)), node.name),
+            has: format!("max_connections = {limit}"),
+            hint: Some("raise max_connections in the study, or leave it to the rig".to_owned()),
+        })
+    });
+    nodes.collect()
+}
+
+fn part_misfits(point: &Point, installation: &Installation) -> Vec<Misfit> {
+    let mut missing = Vec::new();
+    for node in &point.topology.nodes {
+        let extensions = node.extensions.iter().map(|name| installation.require_extension(name));
+        let preloaded = node.settings.get("shared_preload_libraries");
+        let preloaded = preloaded.map(String::as_str).unwrap_or_default().split(',');
+        let libraries = preloaded.map(str::trim).filter(|name| !name.is_empty());
+        let libraries = libraries.map(|name| installation.require_library(name));
+        missing.extend(extensions.chain(libraries).filter_map(Result::err));
+    }
+    let ways = point.data.warm.as_ref().map(|warm| warm.with.as_slice()).unwrap_or_default();
+    let needed = |way: &&Warmer| !installation.has_extension(extension(**way));
+    // Each way warms by itself: only when none is there does it not fit.
+    if !ways.is_empty() && ways.iter().all(|way| needed(&way)) {
+        missing.extend(ways.iter().filter_map(|way| {
+            installation.require_extension(extension(*way)).err()
+        }));
+    }
+    let misfit = |error: lab::Error| Misfit {
+        needs: match &error {
+            lab::Error::MissingPart { name, .. } => name.clone(),
+            other => other.to_string(),
+        },
+        has: match &error {
+            lab::Error::MissingPart { version, .. } => {
+                format!("PostgreSQL {version} without it")
+            }
+            _ => String::new(),
+        },
+        hint: error.hint(),
+    };
+    let mut misfits: Vec<Misfit> = missing.into_iter().map(misfit).collect();
+    misfits.dedup();
+    misfits
+}
+
+fn outside_misfits(point: &Point, free: u32, extensions: &[String]) -> Vec<Misfit> {
+    let mut misfits = Vec::new();
+    if point.topology.nodes.len() > 1 {
+        let nodes = point.topology.nodes.len();
+        misfits.push(Misfit {
+            needs: format!("{nodes} servers"),
+            has: "one target".to_owned(),
+            hint: Some("run it without --target".to_owned()),
+        });
+    }
+    let touches = point.timeline.iter().find(|timed| {
+        !matches!(timed.action, spec::Action::Sql(_) | spec::Action::Checkpoint { .. })
+    });
+    if let Some(timed) = touches {
+        misfits.push(Misfit {
+            needs: format!("to {} a server", timed.action.verb()),
+            has: "a target that is not ours to stop".to_owned(),
+            hint: Some("run it without --target".to_owned()),
+        });
+    }
+    let missing = point.topology.nodes.iter().flat_map(|node| &node.extensions);
+    for name in missing.filter(|name| !extensions.contains(name)) {
+        misfits.push(Misfit {
+            needs: name.clone(),
+            has: "a target without it".to_owned(),
+            hint: Some(format!("have {name} installed there")),
+        });
+    }
+    let needed = point.clients() + SPARE_CONNECTIONS;
+    if needed > free {
+        misfits.push(Misfit {
+            needs: format!("{} connections", grouped(u64::from(needed))),
+            has: format!("{} free on the target", grouped(u64::from(free))),
+            hint: Some("raise max_connections there".to_owned()),
+        });
+    }
+    misfits
+}
+
+fn disk_misfit(needed: u64, has: &Has) -> Misfit {
+    Misfit {
+        needs: format!("{} disk for servers and data", size(needed)),
+        has: format!("{} free", size(has.disk_bytes)),
+        hint: Some("a smaller profile, or TMPDIR on a larger disk".to_owned()),
+    }
+}
+
+fn needs(study: &Study, points: &[usize], cost: &Estimate, has: &Has) -> Vec<Need> {
+    let points = || points.iter().map(|index| &study.points[*index]);
+    let connections = points().map(Point::clients).max().unwrap_or(0);
+    let files = points().map(open_files).max().unwrap_or(0);
+    let mut needs = Vec::new();
+    let mut add = |what, needs_: String, has: String| {
+        needs.push(Need { what, needs: needs_, has });
+    };
+    if let HasServers::Built(installation) = &has.servers {
+        add("memory", size(cost.memory_bytes), format!("{} available", size(has.memory_bytes)));
+        add("disk", size(cost.disk_bytes), format!("{} free", size(has.disk_bytes)));
+        let version = installation.version();
+        add("servers", "PostgreSQL 13 or later".to_owned(), format!("PostgreSQL {version}"));
+    }
+    let allowed = match &has.servers {
+        HasServers::Built(_) => "as many as it needs".to_owned(),
+        HasServers::Outside { connections, .. } => format!("{connections} free on the target"),
+    };
+    add("connections", grouped(u64::from(connections)), allowed);
+    let limit = match has.open_files {
+        u64::MAX => "no limit".to_owned(),
+        limit => format!("{} (hard limit)", grouped(limit)),
+    };
+    add("open files", grouped(files), limit);
+    needs
+}
+
+/// Files that each generator process holds open: a socket for each client, and some.
+fn open_files(point: &Point) -> u64 {
+    u64::from(point.clients().div_ceil(point.generators)) + SPARE_FILES
+}
+
+/// The extension that a way of warming needs.
+pub(crate) fn extension(way: Warmer) -> &'static str {
+    match way {
+        Warmer::Pgfincore => "pgfincore",
+        Warmer::PrewarmRead | Warmer::PrewarmBuffer => "pg_prewarm",
+    }
+}
+
+/// `16,384`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// `23.5 GiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    let mib = bytes as f64 / (1024.0 * 1024.0);
+    match mib {
+        _ if mib >= 10_240.0 => format!("{:.0} GiB", mib / 1024.0),
+        _ if mib >= 1024.0 => format!("{:.1} GiB", mib / 1024.0),
+        _ => format!("{mib:.0} MiB"),
+    }
+}
+
+/// The probe's, the runner's, and what is reserved for superusers.
+pub(crate) const SPARE_CONNECTIONS: u32 = 10;
+/// Lanes, pipes, libraries.
+const SPARE_FILES: u64 = 64;
+
+const FREE_CONNECTIONS: &str = "SELECT current_setting('max_connections')::int \
+    - current_setting('superuser_reserved_connections')::int \
+    - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')";
+const AVAILABLE_EXTENSIONS: &str =
+    "SELECT string_agg(name::text, ',' ORDER BY name) FROM pg_available_extensions";

@@ -1,0 +1,66 @@
+//! From what a load says to what a person wants to see of it: where it is, how fast it is now.
+
+use std::time::Instant;
+
+use record::{Interval, Moment};
+use spec::Point;
+use stats::Latency;
+
+use crate::clock;
+use crate::event::Stage;
+
+/// Follows one load.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    origin: Instant,
+    window_ns: u64,
+    began: Option<Moment>,
+    open: Option<Moment>,
+    /// Intervals of the last second, or a bit more.
+    recent: Vec<Interval>,
+}
+
+impl Progress {
+    pub(crate) fn of(point: &Point, origin: Instant) -> Progress {
+        let window_ns = point.window_ms * 1_000_000;
+        Progress { origin, window_ns, began: None, open: None, recent: Vec::new() }
+    }
+
+    /// The load began now.
+    pub(crate) fn load_began(&mut self) {
+        self.began = Some(clock::now(self.origin));
+    }
+
+    /// The window opens at this moment.
+    pub(crate) fn window_opens(&mut self, open: Moment) {
+        self.open = Some(open);
+    }
+
+    /// An interval is over: one entry a workload. A stage about once a second.
+    pub(crate) fn interval(&mut self, cells: &[Interval]) -> Option<Stage> {
+        self.recent.extend(cells.iter().cloned());
+        let (first, last) = (self.recent.first()?, self.recent.last()?);
+        let end = last.start.plus_ns(last.length_ns);
+        let length_ns = end.since(first.start);
+        if length_ns < SECOND_NS {
+            return None;
+        }
+        let recent = std::mem::take(&mut self.recent);
+        match self.open {
+            Some(open) if end > open => {
+                let transactions: u64 = recent.iter().map(|cell| cell.counts.transactions).sum();
+                let mut latency = Latency::new();
+                recent.iter().for_each(|cell| latency.merge(&cell.latency));
+                Some(Stage::Measuring {
+                    seconds: end.since(open).min(self.window_ns) as f64 / 1e9,
+                    of_s: self.window_ns as f64 / 1e9,
+                    tps: transactions as f64 / (length_ns as f64 / 1e9),
+                    p99_ms: latency.quantile_ns(0.99).map(|ns| ns as f64 / 1e6),
+                })
+            }
+            _ => Some(Stage::WarmingUp { seconds: end.since(self.began?) as f64 / 1e9 }),
+        }
+    }
+}
+
+const SECOND_NS: u64 = 1_000_000_000;

@@ -1,0 +1,60 @@
+//! What somebody wants to be run.
+
+use std::path::PathBuf;
+
+use spec::{Folder, Planned, Study};
+
+/// A study to be run, and where.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The study's folder, which is copied into the record.
+    pub folder: Folder,
+    /// The same, read in one profile, with the seed and the rounds to be used.
+    pub study: Study,
+    /// Rounds, where somebody gave other ones than the study.
+    pub rounds: Option<u32>,
+    /// A pattern that limits it to some points.
+    pub only: Option<String>,
+    /// Where the record goes.
+    pub place: Place,
+    /// What it runs on.
+    pub servers: Servers,
+    /// The program that becomes a generator process when it is called with `generator`.
+    pub generator: PathBuf,
+    /// The command that runs it again.
+    pub again: String,
+}
+
+/// Where a record goes.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// Into a new directory `DATE-STUDY-N` below this one.
+    Below(PathBuf),
+    /// Into this directory, which is new or empty.
+    Directory(PathBuf),
+    /// Into this record, which is there and goes on.
+    Resume(PathBuf),
+}
+
+/// What a study runs on.
+#[derive(Clone, Debug)]
+pub enum Servers {
+    /// Servers that the rig builds, with the PostgreSQL in this folder or the first one found.
+    Built {
+        /// `--pg-bin`.
+        pg_bin: Option<PathBuf>,
+    },
+    /// A server that somebody else runs.
+    Outside {
+        /// URI or keywords, as libpq understands them.
+        conninfo: String,
+    },
+}
+
+impl Request {
+    /// The trials of the plan, in the order of execution.
+    #[must_use]
+    pub fn trials(&self) -> Vec<Planned> {
+        self.study.trials(self.only.as_deref())
+    }
+}

@@ -1,0 +1,486 @@
+//! A whole study: every trial of every round, each in the record when it is done.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use lab::{Installation, Lab, LabConfig, Target};
+use load::{Control, Urgency};
+use record::{Fact, Header, PlannedTrial, Reader, State, Status, Trial, Writer};
+use spec::{Planned, Profile};
+
+use crate::clock;
+use crate::error::Error;
+use crate::estimate;
+use crate::event::{Event, Stage};
+use crate::facts::{self, fact};
+use crate::outside::Schema;
+use crate::preflight::{Has, Preflight};
+use crate::request::{Place, Request, Servers};
+use crate::site::{Alone, Site};
+use crate::sites::SitePlan;
+use crate::trial::{self, Order, Ran};
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// The record.
+    pub directory: PathBuf,
+    /// How it ended, as the record has it.
+    pub state: State,
+    /// Trials that broke in this run.
+    pub failed: usize,
+    /// Trials that could not run here.
+    pub skipped: usize,
+    /// Wall time ÷ (windows + warm-ups + data builds); none where nothing was measured.
+    pub overhead: Option<f64>,
+}
+
+/// Runs a study. `control` ends it: the first interruption ends the trial under way, the second
+/// one at once; what was measured until then is in the record.
+///
+/// # Errors
+/// When it could not begin, or the record cannot be written any more. Single trials that break are
+/// recorded instead.
+pub fn run(
+    request: &Request,
+    control: &Control,
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<Ended, Error> {
+    let began = Instant::now();
+    let trials = request.trials();
+    if trials.is_empty() {
+        let points = request.study.points.iter().map(|point| point.name.to_string());
+        let pattern = request.only.clone().unwrap_or_default();
+        return Err(Error::NothingFits { pattern, points: points.collect() });
+    }
+    let labs = std::env::temp_dir();
+    let found = Found::here(&request.servers)?;
+    let preflight = Preflight::of(&request.study, &trials, &found.has(&labs)?);
+    if preflight.refused {
+        return Err(Error::DoesNotFit(Box::new(preflight)));
+    }
+    let _ = lab::machine::raise_nofile();
+    let ground = Ground::open(found)?;
+    let mut facts = facts::machine(&labs);
+    facts.extend(ground.facts());
+    let (writer, done) = open_record(request, &trials, &facts, &ground, &preflight)?;
+    let mut run = Run {
+        request,
+        control,
+        preflight: &preflight,
+        writer,
+        origin: Instant::now(),
+        done,
+        sites: Vec::new(),
+        spent: Spent { began, measured_s: 0.0, builds_s: 0.0, estimated_s: 0.0 },
+        failed: 0,
+        skipped: 0,
+    };
+    run.origin -= run.elapsed_before();
+    let planned = run.to_run(&trials);
+    observe(Event::Begins {
+        preflight: &preflight,
+        trials: planned.len(),
+        directory: run.writer.directory(),
+    });
+    let result = run.all(&ground, &trials, &planned, observe);
+    run.finish(result)
+}
+
+/// What the study will run on.
+enum Found {
+    Installation(Installation),
+    Target(Box<Target>),
+}
+
+impl Found {
+    fn here(servers: &Servers) -> Result<Found, Error> {
+        Ok(match servers {
+            Servers::Built { pg_bin } => Found::Installation(lab::find::find(pg_bin.as_deref())?),
+            Servers::Outside { conninfo } => {
+                Found::Target(Box::new(crate::outside::open(conninfo)?))
+            }
+        })
+    }
+
+    fn has(&self, labs: &Path) -> Result<Has, Error> {
+        Ok(match self {
+            Found::Installation(installation) => Has::here(installation.clone(), labs)?,
+            Found::Target(target) => Has::outside(target, labs)?,
+        })
+    }
+}
+
+/// What sites are made on.
+enum Ground {
+    Lab(Lab),
+    Target { target: Box<Target>, schema: Schema },
+}
+
+impl Ground {
+    fn open(found: Found) -> Result<Ground, Error> {
+        Ok(match found {
+            Found::Installation(installation) => {
+                Ground::Lab(Lab::open(LabConfig::new(installation))?)
+            }
+            Found::Target(target) => {
+                let schema = Schema::make(&target)?;
+                Ground::Target { target, schema }
+            }
+        })
+    }
+
+    fn facts(&self) -> Vec<Fact> {
+        match self {
+            Ground::Lab(lab) => facts::built(lab.installation(), lab.isolation()),
+            Ground::Target { target, .. } => facts::outside(target),
+        }
+    }
+}
+
+fn open_record(
+    request: &Request,
+    trials: &[Planned],
+    facts: &[Fact],
+    ground: &Ground,
+    preflight: &Preflight,
+) -> Result<(Writer, Vec<Trial>), Error> {
+    if let Place::Resume(directory) = &request.place {
+        let done: Vec<Trial> = Reader::open(directory)?.trials().to_vec();
+        let mut writer = Writer::resume(directory)?;
+        let differs = facts.iter().filter(|fact| fact.name != "load average before");
+        let differs = differs.filter(|fact| !writer.header().facts.contains(fact));
+        let differs: Vec<String> =
+            differs.map(|fact| format!("{} now {}", fact.name, fact.value)).collect();
+        let resumed = format!("resumed {}; {}", clock::wall(), differs.join("; "));
+        writer.change_header(|header| header.notes.push(resumed))?;
+        return Ok((writer, done));
+    }
+    let mut notes: Vec<String> = Vec::new();
+    for (point, _) in &preflight.misfits {
+        let name = &request.study.points[*point].name;
+        notes.push(format!("left out {name}: {}", preflight.reason(*point).unwrap_or_default()));
+    }
+    if let Ground::Target { target, .. } = ground {
+        let settings = request.study.points.iter().flat_map(|point| &point.topology.nodes);
+        let asked = settings.flat_map(|node| node.settings.keys().cloned());
+        let mut asked: Vec<String> = asked.collect();
+        asked.sort_unstable();
+        asked.dedup();
+        notes.push(format!(
+            "ran on {}, which is not ours: no setting was changed (the study asks for {}), \
+             everything was written into schema {}",
+            target.place(),
+            if asked.is_empty() { "none".to_owned() } else { asked.join(", ") },
+            lab::TARGET_SCHEMA
+        ));
+    }
+    let header = header(request, trials, facts.to_vec(), notes);
+    let writer = match &request.place {
+        Place::Below(runs) => Writer::create_below(runs, header, &request.folder)?,
+        Place::Directory(directory) | Place::Resume(directory) => {
+            Writer::create(directory, header, &request.folder)?
+        }
+    };
+    Ok((writer, Vec::new()))
+}
+
+fn header(
+    request: &Request,
+    trials: &[Planned],
+    facts: Vec<Fact>,
+    notes: Vec<String>,
+) -> Header {
+    let study = &request.study;
+    let plan = trials.iter().map(|planned| {
+        let name = &study.points[planned.point].name;
+        PlannedTrial {
+            number: planned.number,
+            round: planned.round as usize,
+            variant: name.variant.clone(),
+            scenario: name.scenario.clone(),
+            axes: name.axes.iter().cloned().collect(),
+        }
+    });
+    Header {
+        format: record::FORMAT,
+        pgrig: env!("CARGO_PKG_VERSION").to_owned(),
+        study: request.folder.name.clone(),
+        profile: study.profile.name().to_owned(),
+        seed: study.seed,
+        rounds: request.rounds,
+        only: request.only.clone(),
+        again: request.again.clone(),
+        started_at: clock::wall(),
+        ended_at: None,
+        state: State::Running,
+        plan: plan.collect(),
+        facts,
+        notes,
+    }
+}
+
+/// A run under way.
+struct Run<'a> {
+    request: &'a Request,
+    control: &'a Control,
+    preflight: &'a Preflight,
+    writer: Writer,
+    origin: Instant,
+    /// Trials of the record, earlier runs of it included.
+    done: Vec<Trial>,
+    sites: Vec<Site>,
+    spent: Spent,
+    failed: usize,
+    skipped: usize,
+}
+
+/// Where the time went.
+struct Spent {
+    began: Instant,
+    /// Windows and warm-ups.
+    measured_s: f64,
+    /// Servers and data.
+    builds_s: f64,
+    /// What was estimated for the trials that are over.
+    estimated_s: f64,
+}
+
+impl Run<'_> {
+    /// How far the record's clock had come: moments go on from there.
+    fn elapsed_before(&self) -> std::time::Duration {
+        let last = self.done.iter().map(|trial| trial.ended.0).max().unwrap_or(0);
+        std::time::Duration::from_nanos(last)
+    }
+
+    /// Trials that are still to be run, or to be recorded as skipped.
+    fn to_run(&self, trials: &[Planned]) -> Vec<Planned> {
+        let is_done = |planned: &&Planned| {
+            self.done.iter().any(|trial| {
+                trial.number == planned.number && !matches!(trial.status, Status::Failed(_))
+            })
+        };
+        trials.iter().filter(|planned| !is_done(planned)).cloned().collect()
+    }
+
+    fn all(
+        &mut self,
+        ground: &Ground,
+        trials: &[Planned],
+        planned: &[Planned],
+        observe: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), Error> {
+        let (fitting, unfit): (Vec<&Planned>, Vec<&Planned>) =
+            planned.iter().partition(|one| self.preflight.reason(one.point).is_none());
+        for planned in unfit {
+            self.skip(planned, trials.len(), observe)?;
+        }
+        self.build(ground, &fitting, observe)?;
+        let rounds = trials.iter().map(|planned| planned.round).max().unwrap_or(0);
+        for (index, planned) in fitting.iter().enumerate() {
+            if self.control.urgency() != Urgency::None {
+                return Err(Error::Interrupted { doing: "running trials".to_owned() });
+            }
+            self.one(planned, &fitting[index..], trials.len(), observe)?;
+            if fitting.get(index + 1).is_none_or(|next| next.round != planned.round) {
+                let trials = &self.done;
+                observe(Event::RoundEnded { round: planned.round, of: rounds, trials });
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes all sites before the first trial, so that nothing is built between trials.
+    fn build(
+        &mut self,
+        ground: &Ground,
+        fitting: &[&Planned],
+        observe: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), Error> {
+        let study = &self.request.study;
+        let mut points: Vec<usize> = fitting.iter().map(|planned| planned.point).collect();
+        points.sort_unstable();
+        points.dedup();
+        for plan in SitePlan::all(study, &points) {
+            let began = Instant::now();
+            let what = what_is_built(&plan);
+            observe(Event::Preparing { what: &what, share: None });
+            let site = match ground {
+                Ground::Lab(lab) => Site::build(lab, plan, study, &self.sites, self.control)?,
+                Ground::Target { schema, .. } => schema.site(plan, study, self.control)?,
+            };
+            self.sites.push(site);
+            let seconds = began.elapsed().as_secs_f64();
+            observe(Event::Prepared { what: &what, seconds });
+        }
+        if let Ground::Lab(lab) = ground {
+            lab.sync()?;
+        }
+        self.spent.builds_s = self.spent.began.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    fn skip(
+        &mut self,
+        planned: &Planned,
+        of: usize,
+        observe: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), Error> {
+        let why = self.preflight.reason(planned.point).unwrap_or_default();
+        let finished = trial::skipped(&self.order(planned, Alone::Yes), why);
+        self.writer.add(&finished)?;
+        observe(Event::TrialEnded { trial: &finished.trial, of });
+        self.skipped += 1;
+        self.keep(finished.trial);
+        Ok(())
+    }
+
+    fn one(
+        &mut self,
+        planned: &Planned,
+        left: &[&Planned],
+        of: usize,
+        observe: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), Error> {
+        let point = &self.request.study.points[planned.point];
+        let alone = if self.sites.len() == 1 { Alone::Yes } else { Alone::No };
+        let left_s = self.left_s(left);
+        observe(Event::TrialBegins { planned, of, point: &point.name, left_s });
+        let mut finished = self.attempt(planned, alone, left_s, observe)?;
+        // Once more, and then it stays as it is: whoever repeats until a figure pleases has none.
+        if trial::is_unsteady(&finished.trial.status)
+            && self.request.study.profile != Profile::Smoke
+        {
+            let Status::Void(first) = &finished.trial.status else { return Ok(()) };
+            let note = format!("ran twice; the first time it was {first}");
+            observe(Event::Note(&note));
+            self.spend(&finished.trial);
+            finished = self.attempt(planned, alone, left_s, observe)?;
+            finished.trial.notes.insert(0, note);
+        }
+        self.writer.add(&finished)?;
+        self.spend(&finished.trial);
+        self.spent.estimated_s += estimate::trial_s(point);
+        if let Status::Failed(_) = finished.trial.status {
+            self.failed += 1;
+        }
+        observe(Event::TrialEnded { trial: &finished.trial, of });
+        self.keep(finished.trial);
+        Ok(())
+    }
+
+    fn attempt(
+        &mut self,
+        planned: &Planned,
+        alone: Alone,
+        left_s: f64,
+        observe: &mut dyn FnMut(Event<'_>),
+    ) -> Result<record::Finished, Error> {
+        let began = Instant::now();
+        let index = self.sites.iter().position(|site| site.plan.points.contains(&planned.point));
+        let index = index.unwrap_or(0);
+        for (other, site) in self.sites.iter_mut().enumerate() {
+            if other != index {
+                site.stop()?;
+            }
+        }
+        let order = Order {
+            point: &self.request.study.points[planned.point],
+            planned,
+            profile: self.request.study.profile,
+            origin: self.origin,
+            control: self.control,
+            alone,
+            generator: &self.request.generator,
+        };
+        let mut show = |stage: Stage| {
+            let left_s = (left_s - began.elapsed().as_secs_f64()).max(0.0);
+            observe(Event::Load { stage, left_s });
+        };
+        match trial::run(&order, &mut self.sites[index], &mut show) {
+            Ran::Finished(finished) => Ok(*finished),
+            Ran::Interrupted => Err(Error::Interrupted { doing: "running trials".to_owned() }),
+        }
+    }
+
+    fn order<'o>(&'o self, planned: &'o Planned, alone: Alone) -> Order<'o> {
+        Order {
+            point: &self.request.study.points[planned.point],
+            planned,
+            profile: self.request.study.profile,
+            origin: self.origin,
+            control: self.control,
+            alone,
+            generator: &self.request.generator,
+        }
+    }
+
+    /// How long the trials that are left take, judged by the ones that are over.
+    fn left_s(&self, left: &[&Planned]) -> f64 {
+        let points = left.iter().map(|planned| &self.request.study.points[planned.point]);
+        let estimated: f64 = points.map(estimate::trial_s).sum();
+        let trials_s = self.spent.began.elapsed().as_secs_f64() - self.spent.builds_s;
+        match self.spent.estimated_s {
+            done if done > 0.0 => estimated * trials_s / done,
+            _ => estimated,
+        }
+    }
+
+    fn spend(&mut self, trial: &Trial) {
+        if let Some(window) = trial.window {
+            self.spent.measured_s += window.close.since(window.load_began) as f64 / 1e9;
+        }
+    }
+
+    fn keep(&mut self, trial: Trial) {
+        self.done.retain(|other| other.number != trial.number);
+        self.done.push(trial);
+    }
+
+    /// Writes how it ended on the record's first page.
+    fn finish(mut self, result: Result<(), Error>) -> Result<Ended, Error> {
+        let wall_s = self.spent.began.elapsed().as_secs_f64();
+        let needed_s = self.spent.measured_s + self.spent.builds_s;
+        let overhead = (self.spent.measured_s > 0.0).then_some(wall_s / needed_s);
+        let state = match &result {
+            Ok(()) => State::Done,
+            Err(Error::Interrupted { .. }) => State::Interrupted,
+            Err(error) => State::Broken(error.to_string()),
+        };
+        let ratio = overhead.map(|ratio| format!("{ratio:.3}")).unwrap_or_default();
+        let saved = self.writer.change_header(|header| {
+            header.ended_at = Some(clock::wall());
+            header.state = state.clone();
+            header.facts.retain(|fact| fact.group != RUN);
+            header.facts.push(fact(RUN, "wall time", format!("{wall_s:.1} s")));
+            header.facts.push(fact(RUN, OVERHEAD, ratio));
+        });
+        if let Err(error) = result
+            && !matches!(error, Error::Interrupted { .. })
+        {
+            return Err(error);
+        }
+        saved?;
+        let directory = self.writer.directory().to_owned();
+        let (failed, skipped) = (self.failed, self.skipped);
+        Ok(Ended { directory, state, failed, skipped, overhead })
+    }
+}
+
+fn what_is_built(plan: &SitePlan) -> String {
+    let mut parts = Vec::new();
+    if let Some(tables) = &plan.data.pgbench {
+        let accounts = crate::preflight::grouped(u64::from(tables.scale) * 100_000);
+        parts.push(format!("scale {}, {accounts} accounts", tables.scale));
+    }
+    if let Some(script) = &plan.data.script {
+        parts.push(script.name.clone());
+    }
+    match parts.is_empty() {
+        true => format!("servers of topology {}", plan.topology.name),
+        false => parts.join(", "),
+    }
+}
+
+const RUN: &str = "time";
+const OVERHEAD: &str = "wall time ÷ (windows + warm-ups + data builds)";

@@ -1,0 +1,471 @@
+//! One trial, from servers that are reset to figures that are computed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Instant;
+
+use load::{Control, End, LoadError, Outcome, Plan, Urgency};
+use probe::{Config, Probes, Readings, Running};
+use record::{
+    Finished, Generator, Mark, MarkKind, Moment, Phase, Status, Trial, Window,
+};
+use spec::{Check, Planned, Point, Profile};
+use stats::Latency;
+
+use crate::clock;
+use crate::counts::{self, Counted};
+use crate::event::Stage;
+use crate::load_plan;
+use crate::meter::{self, Agenda, Metered};
+use crate::metrics::{self, Evidence};
+use crate::outside::SEARCH_PATH;
+use crate::progress::Progress;
+use crate::site::{Alone, Site, SiteNode};
+use crate::steadiness::{self, Steadiness};
+use crate::sql;
+use crate::warm::{self, Warmed};
+
+/// What a trial is given.
+pub(crate) struct Order<'a> {
+    pub(crate) point: &'a Point,
+    pub(crate) planned: &'a Planned,
+    pub(crate) profile: Profile,
+    /// Zero of every moment.
+    pub(crate) origin: Instant,
+    pub(crate) control: &'a Control,
+    pub(crate) alone: Alone,
+    /// The program of generator processes.
+    pub(crate) generator: &'a Path,
+}
+
+/// How a trial came out.
+pub(crate) enum Ran {
+    /// It is over, for better or worse.
+    Finished(Box<Finished>),
+    /// Somebody interrupted it; half a trial is none.
+    Interrupted,
+}
+
+/// Runs one trial on a site. What breaks it becomes its status.
+pub(crate) fn run(
+    order: &Order<'_>,
+    site: &mut Site,
+    observe: &mut dyn FnMut(Stage),
+) -> Ran {
+    let started_at = clock::wall();
+    let began = clock::now(order.origin);
+    let result = attempt(order, site, observe);
+    if order.control.urgency() != Urgency::None {
+        return Ran::Interrupted;
+    }
+    let mut finished = blank(order, started_at, began);
+    match result {
+        Ok(loaded) => fill(order, loaded, &mut finished),
+        Err(why) => {
+            finished.trial.status = Status::Failed(why);
+            finished.logs = log_tails(site);
+        }
+    }
+    finished.trial.ended = clock::now(order.origin);
+    Ran::Finished(Box::new(finished))
+}
+
+/// A trial that is not run at all.
+pub(crate) fn skipped(order: &Order<'_>, why: String) -> Finished {
+    let mut finished = blank(order, clock::wall(), clock::now(order.origin));
+    finished.trial.status = Status::Skipped(why);
+    finished.trial.ended = finished.trial.began;
+    finished
+}
+
+/// Everything that was measured.
+struct Loaded {
+    outcome: Outcome,
+    readings: Readings,
+    metered: Metered,
+    warmed: Warmed,
+    messages: Vec<String>,
+}
+
+fn attempt(
+    order: &Order<'_>,
+    site: &mut Site,
+    observe: &mut dyn FnMut(Stage),
+) -> Result<Loaded, String> {
+    let point = order.point;
+    site.prepare(point, order.alone).map_err(|error| error.to_string())?;
+    let warmed = warm_up(point, site)?;
+    before(order, site)?;
+    let probes = Probes::start(probe_config(point, site), order.origin);
+    let probes = probes.map_err(|error| error.to_string())?;
+    let loaded = load(order, site, &probes, observe);
+    // The probes are stopped whatever became of the load: they hold connections.
+    let readings = probes.stop();
+    let (outcome, metered, messages) = loaded?;
+    Ok(Loaded { outcome, readings, metered, warmed, messages })
+}
+
+fn warm_up(point: &Point, site: &Site) -> Result<Warmed, String> {
+    let Some(warm) = &point.data.warm else { return Ok(Warmed::default()) };
+    let mut client = site.data_node().connect().map_err(|error| error.to_string())?;
+    warm::warm(&mut client, warm).map_err(|why| format!("warming: {why}"))
+}
+
+/// The study's steps, then the statistics of each server begin anew where they are ours.
+fn before(order: &Order<'_>, site: &Site) -> Result<(), String> {
+    let mut clients: BTreeMap<&str, postgres::Client> = BTreeMap::new();
+    for step in &order.point.before {
+        let Some(node) = site.node(&step.node) else { continue };
+        if !clients.contains_key(node.name.as_str()) {
+            let client = node.connect().map_err(|error| error.to_string())?;
+            clients.insert(&node.name, client);
+        }
+        if let Some(client) = clients.get_mut(node.name.as_str()) {
+            let done = sql::run_step(client, &step.sql, order.control);
+            done.map_err(|why| format!("before the trial, on {}: {why}", node.name))?;
+        }
+    }
+    for node in &site.nodes {
+        if let lab::Server::Node(_) = node.server {
+            let mut client = node.connect().map_err(|error| error.to_string())?;
+            probe::reset_statements(&mut client).map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+fn probe_config(point: &Point, site: &Site) -> Config {
+    let watched = |node: &&SiteNode| point.topology.node(&node.name).is_some();
+    let servers = site.nodes.iter().filter(watched).map(|node| probe::Server {
+        node: node.name.clone(),
+        conninfo: node.probe_conninfo(),
+        tls: None,
+        database: node.database(),
+        log: node.log(),
+        root_pid: node.pid(),
+    });
+    Config {
+        servers: servers.collect(),
+        processes: Vec::new(),
+        generator_pids: vec![std::process::id()],
+    }
+}
+
+/// The load on this thread, the meter on another one.
+fn load(
+    order: &Order<'_>,
+    site: &mut Site,
+    probes: &Running,
+    observe: &mut dyn FnMut(Stage),
+) -> Result<(Outcome, Metered, Vec<String>), String> {
+    let point = order.point;
+    let conninfos: BTreeMap<String, String> =
+        site.nodes.iter().map(|node| (node.name.clone(), node.conninfo.clone())).collect();
+    let is_target = |node: &SiteNode| matches!(node.server, lab::Server::Target(_));
+    let search_path = site.nodes.iter().any(is_target).then_some(SEARCH_PATH);
+    let plan = load_plan::plan(point, order.planned, &conninfos, search_path);
+    let agenda = &Agenda {
+        point,
+        at_ms: &order.planned.at_ms,
+        origin: order.origin,
+        probes: Some(probes),
+    };
+    let (opens, is_open) = channel::<Moment>();
+    let nodes = &mut site.nodes;
+    let mut watch = Watch {
+        plan: &plan,
+        origin: order.origin,
+        progress: Progress::of(point, order.origin),
+        last_start: None,
+        messages: Vec::new(),
+    };
+    let (outcome, metered) = thread::scope(|scope| {
+        let meter = scope.spawn(move || meter::follow(agenda, nodes, &is_open));
+        let outcome = {
+            let mut hear = |event: load::Event<'_>| {
+                match event {
+                    load::Event::Connecting { done, of } => {
+                        observe(Stage::Connecting { done, of });
+                    }
+                    load::Event::Generators(pids) => {
+                        for (index, pid) in pids.iter().enumerate() {
+                            probes.watch_process(&format!("generator {}", index + 1), *pid);
+                        }
+                    }
+                    _ => {}
+                }
+                let (stage, opening) = watch.hear(event);
+                if let Some(open) = opening {
+                    // The meter only goes away first if its thread has panicked.
+                    let _ = opens.send(open);
+                }
+                if let Some(stage) = stage {
+                    observe(stage);
+                }
+            };
+            run_plan(&plan, point.generators, order, &mut hear)
+        };
+        drop(opens);
+        (outcome, meter.join().unwrap_or_default())
+    });
+    let messages = watch.messages;
+    Ok((outcome.map_err(|error| load_failure(&error))?, metered, messages))
+}
+
+fn run_plan(
+    plan: &Plan,
+    generators: u32,
+    order: &Order<'_>,
+    observe: &mut dyn FnMut(load::Event<'_>),
+) -> Result<Outcome, LoadError> {
+    match generators {
+        1 => load::run(plan, order.control, order.origin, observe),
+        n => {
+            load::generators::run(plan, n, order.generator, order.control, order.origin, observe)
+        }
+    }
+}
+
+fn load_failure(error: &LoadError) -> String {
+    let count = match error {
+        LoadError::Connect { connected, clients, .. } => {
+            format!(" ({connected} of {clients} clients were connected)")
+        }
+        _ => String::new(),
+    };
+    let hint = error.hint().map(|hint| format!("; hint: {hint}")).unwrap_or_default();
+    format!("{error}{count}{hint}")
+}
+
+/// Follows what the load says: where it is, and when its window opens.
+struct Watch<'a> {
+    plan: &'a Plan,
+    origin: Instant,
+    progress: Progress,
+    last_start: Option<Moment>,
+    messages: Vec<String>,
+}
+
+impl Watch<'_> {
+    /// A stage to be shown, and the moment at which the window opens once that is known.
+    fn hear(&mut self, event: load::Event<'_>) -> (Option<Stage>, Option<Moment>) {
+        match event {
+            load::Event::Connecting { .. } | load::Event::Generators(_) => (None, None),
+            load::Event::LoadBegan => {
+                self.progress.load_began();
+                let load::Limit::Time { warm_up: load::WarmUp::Fixed(ms), .. } = self.plan.limit
+                else {
+                    return (None, None);
+                };
+                let open = clock::now(self.origin).plus_ns(ms * 1_000_000);
+                self.progress.window_opens(open);
+                (None, Some(open))
+            }
+            load::Event::WindowOpens => {
+                // At the next boundary of an interval.
+                let length = self.plan.interval_ms * 1_000_000;
+                let now = clock::now(self.origin);
+                let start = self.last_start.unwrap_or(now);
+                let open = start.plus_ns((now.since(start) / length + 1) * length);
+                self.progress.window_opens(open);
+                (None, Some(open))
+            }
+            load::Event::Interval(cells) => {
+                self.last_start = cells.first().map(|cell| cell.start).or(self.last_start);
+                (self.progress.interval(cells), None)
+            }
+            load::Event::Message(message) => {
+                if self.messages.len() < MESSAGES_MAX && message.level != load::Level::Debug {
+                    self.messages.push(message.text);
+                }
+                (None, None)
+            }
+        }
+    }
+}
+
+/// Notes are for people, and a thousand clients say the same.
+const MESSAGES_MAX: usize = 5;
+
+/// Makes a trial of what was measured.
+fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
+    let Loaded { outcome, mut readings, mut metered, warmed, messages } = loaded;
+    let trial = &mut finished.trial;
+    let counted = match order.point.checks.contains(&Check::Counts) {
+        true => counts::compare(order.point, &outcome.workloads, &readings.deltas),
+        false => Counted::default(),
+    };
+    let window = outcome.window;
+    if let Some(window) = window {
+        let point = order.point;
+        trial.metrics = metrics::all(&Evidence {
+            point,
+            outcome: &outcome,
+            window,
+            readings: &readings,
+            metered: &metered,
+            warmed: &warmed,
+            counted: &counted,
+        });
+    }
+    trial.notes.extend(messages);
+    trial.notes.extend(warmed.notes);
+    trial.notes.extend(counted.notes);
+    trial.notes.append(&mut readings.notes);
+    trial.notes.extend(generator_doubts(&outcome));
+    trial.status = status(order, &outcome, &metered, &mut trial.notes);
+    trial.window = window;
+    finished.marks = phase_marks(window);
+    finished.marks.append(&mut metered.marks);
+    finished.marks.append(&mut readings.marks);
+    finished.marks.sort_by_key(|mark| mark.at);
+    finished.samples = readings.samples;
+    finished.intervals = outcome.intervals;
+    trial.connecting = outcome.connecting;
+    trial.disconnecting = outcome.disconnecting;
+    trial.workloads = outcome.workloads;
+    trial.generator = outcome.generator;
+}
+
+/// Whether the trial counts. `smoke` proves that every part works: it counts, and notes why its
+/// figures may not.
+fn status(
+    order: &Order<'_>,
+    outcome: &Outcome,
+    metered: &Metered,
+    notes: &mut Vec<String>,
+) -> Status {
+    if let Some(failure) = metered.failures.first() {
+        return Status::Void(failure.clone());
+    }
+    if outcome.end == End::Aborted {
+        let first = notes.first().cloned().unwrap_or_default();
+        return Status::Failed(format!("every client gave up: {first}"));
+    }
+    let Some(window) = outcome.window else {
+        return Status::Failed("the window never opened".to_owned());
+    };
+    let transactions: u64 = outcome.workloads.iter().map(|one| one.counts.transactions).sum();
+    if transactions == 0 {
+        return Status::Void("no transaction ended well inside the window".to_owned());
+    }
+    if !order.point.timeline.is_empty() {
+        return Status::Done;
+    }
+    let interval_ms = load_plan::interval_ms(order.point);
+    let unsteady = match steadiness::judge(&outcome.intervals, window, interval_ms) {
+        _ if outcome.steady == Some(false) => Some("throughput was not steady when the warm-up's bound was reached".to_owned()),
+        Steadiness::Steady => None,
+        Steadiness::Noted(note) => {
+            notes.push(note);
+            None
+        }
+        Steadiness::NotSteady(why) => Some(why),
+    };
+    match unsteady {
+        Some(why) if order.profile == Profile::Smoke => {
+            notes.push(format!("not steady: {why}"));
+            Status::Done
+        }
+        Some(why) => Status::Void(format!("{NOT_STEADY}: {why}")),
+        None => Status::Done,
+    }
+}
+
+/// Whether a trial is void only because its throughput was not steady: then it may be run again.
+pub(crate) fn is_unsteady(status: &Status) -> bool {
+    matches!(status, Status::Void(why) if why.starts_with(NOT_STEADY))
+}
+
+const NOT_STEADY: &str = "not steady";
+
+/// Where the rig itself may have been the limit.
+fn generator_doubts(outcome: &Outcome) -> Vec<String> {
+    let generator = &outcome.generator;
+    let mut doubts = Vec::new();
+    if generator.busy_share_max > BUSY_SHARE_MAX {
+        let percent = generator.busy_share_max * 100.0;
+        doubts.push(format!("the generator's busiest lane was at work {percent:.0} % of the time"));
+    }
+    let mut latency = Latency::new();
+    outcome.workloads.iter().for_each(|workload| latency.merge(&workload.latency));
+    if let Some(p50) = latency.quantile_ns(0.5)
+        && generator.lag_p99_ns as f64 > LAG_SHARE_MAX * p50 as f64
+    {
+        let (lag, p50) = (generator.lag_p99_ns as f64 / 1e6, p50 as f64 / 1e6);
+        doubts.push(format!(
+            "the generator's loop lag p99 {lag:.2} ms is more than 5 % of the latency's p50 \
+             {p50:.2} ms"
+        ));
+    }
+    doubts
+}
+
+/// A lane that is busier may be what is measured.
+const BUSY_SHARE_MAX: f64 = 0.8;
+/// A lag that is longer is part of the latency that is measured.
+const LAG_SHARE_MAX: f64 = 0.05;
+
+fn phase_marks(window: Option<Window>) -> Vec<Mark> {
+    let Some(window) = window else { return Vec::new() };
+    let mark = |at: Moment, text: &str| Mark {
+        at,
+        length_ns: 0,
+        kind: MarkKind::Phase,
+        node: "generator".to_owned(),
+        text: text.to_owned(),
+    };
+    vec![
+        mark(window.load_began, "all clients connected"),
+        mark(window.open, "window opens"),
+        mark(window.close, "window closes"),
+    ]
+}
+
+fn log_tails(site: &Site) -> BTreeMap<String, String> {
+    let tail = |node: &SiteNode| {
+        let lab::Server::Node(server) = &node.server else { return None };
+        let text = std::fs::read(server.log()).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        let last = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
+        Some((node.name.clone(), last + "\n"))
+    };
+    site.nodes.iter().filter_map(tail).collect()
+}
+
+/// Lines of a server's log that are kept of a trial that broke.
+const LOG_LINES: usize = 200;
+
+fn blank(order: &Order<'_>, started_at: String, began: Moment) -> Finished {
+    let name = &order.point.name;
+    let phase = || Phase {
+        count: 0,
+        failures: BTreeMap::new(),
+        length_ns: 0,
+        latency: Latency::new(),
+        generator_cpu_ns: 0,
+    };
+    let trial = Trial {
+        number: order.planned.number,
+        round: order.planned.round as usize,
+        variant: name.variant.clone(),
+        scenario: name.scenario.clone(),
+        axes: name.axes.iter().cloned().collect(),
+        status: Status::Done,
+        started_at,
+        began,
+        ended: began,
+        window: None,
+        connecting: phase(),
+        disconnecting: phase(),
+        workloads: Vec::new(),
+        generator: Generator::default(),
+        metrics: BTreeMap::new(),
+        notes: Vec::new(),
+    };
+    let (intervals, samples, marks, logs) = Default::default();
+    Finished { trial, intervals, samples, marks, logs }
+}

@@ -1,0 +1,79 @@
+//! Reading relations into memory before the clients come, and telling how much of them is there.
+
+use std::collections::BTreeMap;
+
+use lab::Installation;
+use postgres::Client;
+use spec::{Data, Warm, Warmer};
+
+use crate::error::server_words;
+use crate::preflight::extension;
+use crate::sql::literal;
+
+/// What warming came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Warmed {
+    /// Per relation, bytes in memory and bytes in all, as far as that can be told.
+    pub(crate) residency: BTreeMap<String, (f64, f64)>,
+    /// What a reader should know.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The extensions that warming uses and this installation has.
+pub(crate) fn extensions(data: &Data, installation: &Installation) -> Vec<String> {
+    let Some(warm) = &data.warm else { return Vec::new() };
+    let mut names: Vec<&str> = warm.with.iter().map(|way| extension(*way)).collect();
+    names.retain(|name| installation.has_extension(name));
+    // Looking through all of shared_buffers takes its time; pgfincore knows more, sooner.
+    let needs_buffers = warm.with.contains(&Warmer::PrewarmBuffer) || !names.contains(&"pgfincore");
+    if needs_buffers && installation.has_extension(BUFFERCACHE) {
+        names.push(BUFFERCACHE);
+    }
+    names.dedup();
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// Reads the relations in each of the ways that this server has, in their order.
+///
+/// # Errors
+/// The server's words, when none of the ways is there or a relation is not.
+pub(crate) fn warm(client: &mut Client, warm: &Warm) -> Result<Warmed, String> {
+    let mut warmed = Warmed::default();
+    let installed = installed(client)?;
+    let has = |name: &str| installed.iter().any(|one| one == name);
+    for way in &warm.with {
+        if !has(extension(*way)) {
+            warmed.notes.push(format!("not warmed with {}: not installed", extension(*way)));
+            continue;
+        }
+        for relation in &warm.relations {
+            let relation = literal(relation);
+            let sql = match way {
+                Warmer::Pgfincore => format!("SELECT * FROM pgfadvise_willneed({relation})"),
+                Warmer::PrewarmRead => format!("SELECT pg_prewarm({relation}, 'read')"),
+                Warmer::PrewarmBuffer => format!("SELECT pg_prewarm({relation}, 'buffer')"),
+            };
+            client.simple_query(&sql).map_err(|error| server_words(&error))?;
+        }
+    }
+    let names: Vec<&str> = warm.relations.iter().map(String::as_str).collect();
+    let (found, mut notes) = probe::residency(client, &names).map_err(|error| error.to_string())?;
+    for residency in &found {
+        if let Some(share) = residency.in_memory() {
+            let bytes = residency.bytes as f64;
+            warmed.residency.insert(residency.relation.clone(), (share * bytes, bytes));
+        }
+    }
+    // That one of two places cannot be looked into matters only where neither can.
+    notes.retain(|note| warmed.residency.is_empty() || !note.starts_with("share in "));
+    warmed.notes.append(&mut notes);
+    Ok(warmed)
+}
+
+fn installed(client: &mut Client) -> Result<Vec<String>, String> {
+    let rows = client.query("SELECT extname::text FROM pg_extension", &[]);
+    let rows = rows.map_err(|error| server_words(&error))?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+const BUFFERCACHE: &str = "pg_buffercache";
