@@ -1,3 +1,68 @@
-//! The command line: arguments, progress, exit codes. The only crate that prints.
+//! pgrig: a test rig for PostgreSQL.
+//!
+//! This crate is the user's side: arguments, progress, words, exit codes; the only one that
+//! prints. Results go to stdout, narration to stderr.
+//!
+//! Reading order: `arguments` is what can be typed, `command` does it, `exit` says how it ended.
 
-fn main() {}
+mod arguments;
+mod command;
+mod exit;
+
+mod bench;
+
+mod complaint;
+mod fit;
+mod progress;
+mod records;
+mod signals;
+mod studies;
+mod summary;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::arguments::{Arguments, Command};
+use crate::exit::Exit;
+
+fn main() -> ExitCode {
+    let mut words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let program = words.first().cloned().unwrap_or_else(|| "pgrig".to_owned());
+    // Under pgbench's name, and behind `bench`, every argument is pgbench's own.
+    if called(&program) == "pgbench" {
+        return bench::run(&program, "pgbench", &words[1..]);
+    }
+    if words.get(1).is_some_and(|word| word == "bench") {
+        return bench::run(&program, "pgrig bench", &words.split_off(2));
+    }
+    let arguments = match Arguments::try_parse_from(&words) {
+        Ok(arguments) => arguments,
+        Err(asked) => return arguments::answer(&asked).code(),
+    };
+    let exit = execute(&arguments.command).unwrap_or_else(|complaint| complaint.show());
+    exit.code()
+}
+
+fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
+    match command {
+        // Its arguments are pgbench's and were taken before clap saw them.
+        Command::Bench(_) => Ok(Exit::Done),
+        Command::Run(arguments) => command::run::run(arguments),
+        Command::Check(arguments) => command::check::check(arguments),
+        Command::Studies => command::studies::studies(),
+        Command::New(arguments) => command::new::new(&arguments.directory),
+        Command::Show(arguments) => command::show::show(arguments),
+        Command::Report(arguments) => command::report::report(&arguments.directory),
+        Command::Diff(arguments) => command::diff::diff(&arguments.first, &arguments.second),
+        Command::Clean(arguments) => command::clean::clean(arguments.directory.as_deref()),
+        Command::Generator => command::generator::generator(),
+    }
+}
+
+/// The name under which the program was called.
+fn called(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}

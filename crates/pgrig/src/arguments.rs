@@ -1,0 +1,230 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use spec::Profile;
+
+use crate::exit::Exit;
+
+/// A test rig for PostgreSQL: builds what a question is about, loads it, breaks it, and answers
+/// with numbers that can be trusted.
+#[derive(Debug, Parser)]
+#[command(name = "pgrig", version, help_template = HELP, subcommand_required = true)]
+#[command(disable_help_subcommand = true, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Benchmark a server as pgbench does: its options, its words, more figures
+    #[command(disable_help_flag = true)]
+    Bench(BenchArguments),
+    /// Run a study: a shipped one, or a folder of your own
+    Run(RunArguments),
+    /// Say what a study needs and whether it fits here; bare, what this machine can do
+    Check(CheckArguments),
+    /// List the studies that pgrig brings along
+    Studies,
+    /// Write a small, commented study to start from
+    New(NewArguments),
+    /// Print the verdicts of a record
+    Show(ShowArguments),
+    /// Write the report of a record anew
+    Report(RecordArguments),
+    /// Compare two records
+    Diff(DiffArguments),
+    /// Remove what a crash of the machine has left
+    Clean(CleanArguments),
+    /// Become a generator process: reads its orders from stdin
+    #[command(hide = true)]
+    Generator,
+}
+
+/// pgbench's own arguments, which are passed through.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
+    /// As pgbench's
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    _arguments: Vec<String>,
+}
+
+/// `pgrig run`
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// A shipped study's name (see `pgrig studies`), or a folder with a study.toml
+    #[arg(value_name = "STUDY", required_unless_present = "resume")]
+    pub(crate) study: Option<String>,
+    /// How big it runs: smoke takes seconds and proves that it works, quick takes minutes on two
+    /// cores, full is the published size
+    #[arg(long, value_enum, value_name = "PROFILE")]
+    pub(crate) profile: Option<ProfileName>,
+    /// Where the record goes: a new or empty directory [default: runs/DATE-STUDY-N]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// How often each trial is run, instead of what the study says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) rounds: Option<u32>,
+    /// Seed of everything random, instead of the study's
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Only trials whose name (`variant/scenario axis=value`) contains this, or fits it with `*`
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) only: Option<String>,
+    /// Go on with a record that was interrupted; profile, seed, rounds and pattern are its own
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "profile", "out", "rounds", "seed", "only"])]
+    pub(crate) resume: Option<PathBuf>,
+    /// Exit with 4 if an invariant does not hold, with 5 if nobody can tell
+    #[arg(long)]
+    pub(crate) gate: bool,
+    /// With --gate: findings count as invariants do
+    #[arg(long, requires = "gate")]
+    pub(crate) strict: bool,
+    /// The folder of the PostgreSQL programs to use
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pg_bin: Option<PathBuf>,
+    /// Run on this server instead of building one; it gets a schema "pgrig" for the while, no
+    /// setting is changed
+    #[arg(long, value_name = "URI", conflicts_with = "pg_bin")]
+    pub(crate) target: Option<String>,
+}
+
+/// `pgrig check`
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// A shipped study's name, or a folder with a study.toml
+    #[arg(value_name = "STUDY")]
+    pub(crate) study: Option<String>,
+    /// The profile to plan
+    #[arg(long, value_enum, value_name = "PROFILE")]
+    pub(crate) profile: Option<ProfileName>,
+    /// The folder of the PostgreSQL programs to use
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pg_bin: Option<PathBuf>,
+}
+
+/// `pgrig new`
+#[derive(Debug, Args)]
+pub(crate) struct NewArguments {
+    /// The study's folder, which must not exist or be empty
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+}
+
+/// `pgrig show`
+#[derive(Debug, Args)]
+pub(crate) struct ShowArguments {
+    /// The record
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `pgrig report`
+#[derive(Debug, Args)]
+pub(crate) struct RecordArguments {
+    /// The record
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+}
+
+/// `pgrig diff`
+#[derive(Debug, Args)]
+pub(crate) struct DiffArguments {
+    /// The record to compare with
+    #[arg(value_name = "DIR1")]
+    pub(crate) first: PathBuf,
+    /// The record that is compared
+    #[arg(value_name = "DIR2")]
+    pub(crate) second: PathBuf,
+}
+
+/// `pgrig clean`
+#[derive(Debug, Args)]
+pub(crate) struct CleanArguments {
+    /// Where to look [default: the system's directory for temporary files]
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+}
+
+/// How big a study runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProfileName {
+    /// Seconds: proves that every part works
+    Smoke,
+    /// Minutes on two cores
+    Quick,
+    /// The published size
+    Full,
+}
+
+impl From<ProfileName> for Profile {
+    fn from(name: ProfileName) -> Profile {
+        match name {
+            ProfileName::Smoke => Profile::Smoke,
+            ProfileName::Quick => Profile::Quick,
+            ProfileName::Full => Profile::Full,
+        }
+    }
+}
+
+/// Shows what clap has to say: help and version are answers, everything else is a mistake.
+pub(crate) fn answer(asked: &clap::Error) -> Exit {
+    // Whoever closed the pipe does not want to read it.
+    let _ = asked.print();
+    match asked.exit_code() {
+        0 => Exit::Done,
+        _ => Exit::CouldNotStart,
+    }
+}
+
+/// Commands by what they are for. A test holds the list to what there is.
+const HELP: &str = "\
+{about-with-newline}
+{usage-heading} {usage}
+
+Measure
+  bench    Benchmark a server as pgbench does: its options, its words, more figures
+  run      Run a study: a shipped one, or a folder of your own
+  check    Say what a study needs and whether it fits here; bare, what this machine can do
+  studies  List the studies that pgrig brings along
+  new      Write a small, commented study to start from
+
+Read
+  show     Print the verdicts of a record
+  report   Write the report of a record anew
+  diff     Compare two records
+
+Operate
+  clean    Remove what a crash of the machine has left
+
+{options}
+
+`pgrig COMMAND --help` says more about each.
+";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_lists_every_command_with_its_own_words() {
+        for command in Arguments::command().get_subcommands().filter(|one| !one.is_hide_set()) {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            let line = format!("  {:<8} {about}\n", command.get_name());
+            assert!(HELP.contains(&line), "no line for {}: {line}", command.get_name());
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! One module a command.
+
+pub(crate) mod check;
+pub(crate) mod clean;
+pub(crate) mod diff;
+pub(crate) mod generator;
+pub(crate) mod new;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod show;
+pub(crate) mod studies;

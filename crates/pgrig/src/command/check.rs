@@ -1,0 +1,118 @@
+//! `pgrig check`: what a study would do here, or what this machine can do.
+
+use lab::find::Search;
+use lab::machine::{Disk, Machine};
+use spec::{Profile, Study};
+use study::{Has, Preflight};
+
+use crate::arguments::CheckArguments;
+use crate::complaint::Complaint;
+use crate::exit::Exit;
+use crate::fit;
+use crate::studies;
+use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, styled};
+
+/// Prints the plan; or, without a study, the machine.
+pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
+    let Some(name) = &arguments.study else { return machine(arguments) };
+    let found = studies::find(name)?;
+    // Whatever is wrong in any profile is wrong now.
+    for profile in Profile::ALL {
+        studies::parse(&found, profile)?;
+    }
+    let profile = arguments.profile.map_or(Profile::Quick, Profile::from);
+    let study = studies::parse(&found, profile)?;
+    let installation = lab::find::find(arguments.pg_bin.as_deref())?;
+    let has = Has::here(installation, &std::env::temp_dir())?;
+    let preflight = Preflight::of(&study, &study.trials(None), &has);
+    plan(&study, &preflight);
+    if preflight.refused {
+        return Err(study::Error::DoesNotFit(Box::new(preflight)).into());
+    }
+    terminal::narrate(format_args!("run it with: pgrig run {name} --profile {profile}"));
+    Ok(Exit::Done)
+}
+
+fn plan(study: &Study, preflight: &Preflight) {
+    let rounds = study.points.iter().map(|point| point.rounds).max().unwrap_or(0);
+    terminal::result(format_args!(
+        "{}: {}",
+        styled(STRONG, format_args!("{}, profile {}", study.name, study.profile)),
+        study.question
+    ));
+    terminal::result(format_args!(
+        "{} trials in up to {rounds} rounds, about {}: {} for servers and data, {} for trials",
+        preflight.trials,
+        fit::duration(preflight.estimate.seconds()),
+        fit::duration(preflight.estimate.build_s),
+        fit::duration(preflight.estimate.trials_s)
+    ));
+    terminal::result("");
+    let width = study.points.iter().map(|point| point.name.to_string().len()).max().unwrap_or(0);
+    for (index, point) in study.points.iter().enumerate() {
+        let load_s = point.load_ms_max() as f64 / 1e3;
+        let what = format!(
+            "{:>2} × {:>5}  {} clients",
+            point.rounds,
+            fit::duration(load_s),
+            fit::grouped(u64::from(point.clients()))
+        );
+        let fits = match preflight.reason(index) {
+            None => styled(GOOD, "fits"),
+            Some(why) => styled(BAD, format_args!("left out: {why}")),
+        };
+        terminal::result(format_args!("  {:width$}  {what}  {fits}", point.name.to_string()));
+    }
+    terminal::result("");
+    for need in &preflight.needs {
+        terminal::result(format_args!(
+            "  {:12}  needs {:>22}   has {}",
+            need.what, need.needs, need.has
+        ));
+    }
+}
+
+fn machine(arguments: &CheckArguments) -> Result<Exit, Complaint> {
+    let machine = Machine::here();
+    let line = |name: &str, value: String| {
+        terminal::result(format_args!("  {name:14}  {value}"));
+    };
+    terminal::result(styled(STRONG, "this machine"));
+    line("processor", format!("{}, {} cores", machine.cpu_model, machine.cores));
+    let memory = machine.memory;
+    let (total, available) = (fit::bytes(memory.total_bytes), fit::bytes(memory.available_bytes));
+    line("memory", format!("{total}, {available} available"));
+    let labs = std::env::temp_dir();
+    let disk = Disk::at(&labs)?;
+    let free = fit::bytes(disk.free_bytes);
+    line("disk", format!("{free} free in {} ({})", labs.display(), disk.file_system));
+    line("system", format!("{}, {}", machine.distribution, machine.kernel));
+    if let Some(kind) = machine.virtualisation {
+        line("virtualisation", kind);
+    }
+    let files = machine.open_files.hard;
+    let files = files.map_or_else(|| "no limit".to_owned(), |limit| fit::grouped(limit));
+    line("open files", format!("{files} for each process"));
+    line("isolation", match lab::machine::namespaces() {
+        Ok(()) => "namespaces: nothing is left behind, whatever is killed".to_owned(),
+        Err(why) => format!("a keeper process ({why})"),
+    });
+    terminal::result("");
+    terminal::result(styled(STRONG, "PostgreSQL"));
+    let first = lab::find::find(arguments.pg_bin.as_deref())?;
+    let mut installations = vec![first.clone()];
+    let others = Search::here(None).all().into_iter().filter(|one| one.bin() != first.bin());
+    installations.extend(others);
+    for installation in installations {
+        let parts = PARTS.map(|part| match installation.has_extension(part) {
+            true => styled(GOOD, format_args!("+ {part}")),
+            false => styled(FAINT, format_args!("- {part}")),
+        });
+        line(&installation.version().to_string(), installation.bin().display().to_string());
+        line("", parts.join("  "));
+    }
+    Ok(Exit::Done)
+}
+
+/// Extensions that studies use.
+const PARTS: [&str; 4] = ["pg_stat_statements", "pg_prewarm", "pgfincore", "pg_buffercache"];

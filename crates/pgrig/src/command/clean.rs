@@ -1,0 +1,29 @@
+//! `pgrig clean`: what a crash of the machine has left.
+
+use std::path::Path;
+
+use crate::complaint::Complaint;
+use crate::exit::Exit;
+use crate::terminal;
+
+/// Removes the directories of labs that nobody uses any more.
+pub(crate) fn clean(directory: Option<&Path>) -> Result<Exit, Complaint> {
+    let place = directory.map_or_else(std::env::temp_dir, Path::to_owned);
+    let cleaned = lab::clean(&place)?;
+    for removed in &cleaned.removed {
+        terminal::result(format_args!("removed {}", removed.display()));
+    }
+    for alive in &cleaned.alive {
+        terminal::narrate(format_args!("in use  {}", alive.display()));
+    }
+    for failed in &cleaned.failed {
+        terminal::narrate(format_args!("error: {failed}"));
+    }
+    if cleaned.removed.is_empty() && cleaned.alive.is_empty() && cleaned.failed.is_empty() {
+        terminal::narrate(format_args!("nothing left in {}", place.display()));
+    }
+    match cleaned.failed.is_empty() {
+        true => Ok(Exit::Done),
+        false => Ok(Exit::Incomplete),
+    }
+}

@@ -1,0 +1,225 @@
+//! `pgrig run`: a study, from its folder to its verdicts.
+
+use std::path::{Path, PathBuf};
+
+use record::{Reader, State};
+use spec::{ClaimKind, Folder, Profile};
+use study::{Ended, Place, Request, Servers};
+use verdict::{Judgement, Verdict};
+
+use crate::arguments::RunArguments;
+use crate::complaint::Complaint;
+use crate::exit::Exit;
+use crate::progress::Progress;
+use crate::studies::Found;
+use crate::terminal;
+use crate::{records, signals, studies, summary};
+
+/// Runs a study, writes its report, prints its verdicts.
+pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
+    let request = request(arguments)?;
+    let control = signals::control();
+    let mut progress = Progress::of(&request.study);
+    let ended = study::run(&request, &control, &mut |event| progress.show(&event));
+    progress.end();
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(error) => return Err(broken(error, &request)),
+    };
+    let opened = records::open(&ended.directory)?;
+    let judgement = verdict::judge(&opened.study, opened.reader.trials());
+    if opened.reader.trials().is_empty() {
+        return Err(Complaint::new("interrupted before the first trial was over")
+            .hinted(Some(format!("go on with: pgrig run --resume {}", ended.directory.display())))
+            .exit(Exit::Interrupted));
+    }
+    let page = records::write_report(&opened)?;
+    summary::print(&judgement);
+    summary::print_ways_on(&page, &opened.reader.header().again);
+    if ended.state == State::Interrupted {
+        let directory = ended.directory.display();
+        terminal::narrate(format_args!("interrupted; go on with: pgrig run --resume {directory}"));
+    }
+    Ok(exit(&ended, &judgement, gate(arguments)))
+}
+
+/// What the exit code depends on besides the run itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gate {
+    /// Verdicts are for people.
+    Open,
+    /// Invariants must hold.
+    Invariants,
+    /// Everything must hold.
+    Everything,
+}
+
+fn gate(arguments: &RunArguments) -> Gate {
+    match (arguments.gate, arguments.strict) {
+        (false, _) => Gate::Open,
+        (true, false) => Gate::Invariants,
+        (true, true) => Gate::Everything,
+    }
+}
+
+/// How the program ends after a run. What is missing is said before what was found.
+fn exit(ended: &Ended, judgement: &Judgement, gate: Gate) -> Exit {
+    match &ended.state {
+        State::Interrupted => return Exit::Interrupted,
+        State::Running | State::Broken(_) => return Exit::Incomplete,
+        State::Done if ended.failed > 0 => return Exit::Incomplete,
+        State::Done => {}
+    }
+    let counts = |kind: ClaimKind| match gate {
+        Gate::Open => false,
+        Gate::Invariants => kind == ClaimKind::Invariant,
+        Gate::Everything => true,
+    };
+    let gated = || judgement.claims.iter().filter(|claim| counts(claim.kind));
+    if gated().any(|claim| claim.verdict == Verdict::DoesNotHold) {
+        Exit::DoesNotHold
+    } else if gated().any(|claim| claim.verdict == Verdict::CannotTell) {
+        Exit::CannotTell
+    } else {
+        Exit::Done
+    }
+}
+
+/// A run that broke off in the middle has a record to go on with.
+fn broken(error: study::Error, request: &Request) -> Complaint {
+    let is_under_way = match (&error, &request.place) {
+        (study::Error::Record(_), Place::Directory(directory)) => Reader::open(directory).is_ok(),
+        (study::Error::Record(_), Place::Below(_) | Place::Resume(_)) => true,
+        _ => false,
+    };
+    let full = matches!(&error, study::Error::Record(error) if error.is_storage_full());
+    let complaint = Complaint::from(error);
+    if full && is_under_way { complaint.exit(Exit::Incomplete) } else { complaint }
+}
+
+fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
+    let generator = std::env::current_exe().map_err(|error| {
+        Complaint::new(format!("finding the program's own path: {error}"))
+    })?;
+    let servers = match &arguments.target {
+        Some(conninfo) => Servers::Outside { conninfo: conninfo.clone() },
+        None => Servers::Built { pg_bin: arguments.pg_bin.clone() },
+    };
+    if let Some(directory) = &arguments.resume {
+        return resumed(directory, servers, generator);
+    }
+    let found = studies::find(arguments.study.as_deref().unwrap_or_default())?;
+    let profile = arguments.profile.map_or(Profile::Quick, Profile::from);
+    let mut study = studies::parse(&found, profile)?;
+    if let Some(rounds) = arguments.rounds {
+        study = study.with_rounds(rounds);
+    }
+    if let Some(seed) = arguments.seed {
+        study = study.with_seed(seed);
+    }
+    let place = match &arguments.out {
+        Some(directory) => Place::Directory(directory.clone()),
+        None => Place::Below(PathBuf::from("runs")),
+    };
+    let again = again(&found, arguments, profile, study.seed);
+    Ok(Request {
+        folder: found.folder,
+        study,
+        rounds: arguments.rounds,
+        only: arguments.only.clone(),
+        place,
+        servers,
+        generator,
+        again,
+    })
+}
+
+/// The study, seed and rounds of a record that goes on.
+fn resumed(
+    directory: &Path,
+    servers: Servers,
+    generator: PathBuf,
+) -> Result<Request, Complaint> {
+    let opened = records::open(directory)?;
+    let header = opened.reader.header();
+    let folder: Folder = opened.reader.folder().clone();
+    Ok(Request {
+        folder,
+        study: opened.study,
+        rounds: header.rounds,
+        only: header.only.clone(),
+        place: Place::Resume(directory.to_owned()),
+        servers,
+        generator,
+        again: header.again.clone(),
+    })
+}
+
+/// The command that runs the same again. The target is left out: it may hold a password.
+fn again(found: &Found, arguments: &RunArguments, profile: Profile, seed: u64) -> String {
+    let mut again = format!("pgrig run {}", found.place);
+    if profile != Profile::Quick {
+        again.push_str(&format!(" --profile {profile}"));
+    }
+    again.push_str(&format!(" --seed {seed}"));
+    if let Some(rounds) = arguments.rounds {
+        again.push_str(&format!(" --rounds {rounds}"));
+    }
+    if let Some(pattern) = &arguments.only {
+        again.push_str(&format!(" --only '{pattern}'"));
+    }
+    if arguments.target.is_some() {
+        again.push_str(" --target URI");
+    }
+    again
+}
+
+#[cfg(test)]
+mod tests {
+    use verdict::{ClaimVerdict, Measured};
+
+    use super::*;
+
+    fn judgement(claims: &[(ClaimKind, Verdict)]) -> Judgement {
+        let claims = claims.iter().map(|(kind, verdict)| ClaimVerdict {
+            says: String::new(),
+            kind: *kind,
+            expected: String::new(),
+            published: None,
+            note: String::new(),
+            measured: Measured::Nothing,
+            verdict: *verdict,
+            why: String::new(),
+        });
+        let (noise, discarded) = Default::default();
+        Judgement { answer: String::new(), claims: claims.collect(), noise, discarded }
+    }
+
+    #[test]
+    fn the_exit_code_tells_what_a_script_asks() {
+        use ClaimKind::{Finding, Invariant};
+        use Verdict::{CannotTell, DoesNotHold, Holds};
+        let check = |gate, state: State, failed, claims: &[(ClaimKind, Verdict)], expected| {
+            let (directory, skipped, overhead) = Default::default();
+            let ended = Ended { directory, state, failed, skipped, overhead };
+            assert_eq!(exit(&ended, &judgement(claims), gate), expected, "{gate:?} {claims:?}");
+        };
+        let done = || State::Done;
+        check(Gate::Open, done(), 0, &[(Invariant, DoesNotHold)], Exit::Done);
+        check(Gate::Open, done(), 1, &[(Invariant, Holds)], Exit::Incomplete);
+        check(Gate::Open, State::Interrupted, 0, &[], Exit::Interrupted);
+        check(Gate::Invariants, done(), 0, &[(Finding, DoesNotHold)], Exit::Done);
+        check(Gate::Invariants, done(), 0, &[(Invariant, DoesNotHold)], Exit::DoesNotHold);
+        check(Gate::Invariants, done(), 0, &[(Invariant, CannotTell)], Exit::CannotTell);
+        check(Gate::Invariants, done(), 0, &[(Invariant, Holds)], Exit::Done);
+        check(Gate::Everything, done(), 0, &[(Finding, DoesNotHold)], Exit::DoesNotHold);
+        check(
+            Gate::Everything,
+            done(),
+            0,
+            &[(Finding, CannotTell), (Invariant, DoesNotHold)],
+            Exit::DoesNotHold,
+        );
+        check(Gate::Everything, done(), 2, &[(Finding, DoesNotHold)], Exit::Incomplete);
+    }
+}

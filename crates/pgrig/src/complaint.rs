@@ -1,0 +1,115 @@
+//! What went wrong, as a person is told: what was being done, to what, why it failed, what to do
+//! next. Mistakes in a study are pointed at in its file.
+
+use std::fmt::Display;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use spec::{Folder, Problem};
+
+use crate::exit::Exit;
+use crate::fit;
+use crate::terminal::{self, BAD, STRONG, styled};
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub(crate) struct Complaint {
+    /// The whole text, more lines if need be, `error: ` included.
+    text: String,
+    hint: Option<String>,
+    exit: Exit,
+}
+
+impl Complaint {
+    /// It could not start.
+    pub(crate) fn new(what: impl Display) -> Complaint {
+        let text = format!("{} {what}", styled(BAD, "error:"));
+        Complaint { text, hint: None, exit: Exit::CouldNotStart }
+    }
+
+    /// With what to do next.
+    pub(crate) fn hinted(mut self, hint: Option<impl Display>) -> Complaint {
+        self.hint = hint.map(|hint| hint.to_string());
+        self
+    }
+
+    /// With another end than "could not start".
+    pub(crate) fn exit(mut self, exit: Exit) -> Complaint {
+        self.exit = exit;
+        self
+    }
+
+    /// A study with mistakes in it.
+    pub(crate) fn of_problems(folder: &Folder, place: &str, problems: &[Problem]) -> Complaint {
+        let colour = terminal::is_watched();
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        let rendered = problems.iter().map(|problem| render(folder, place, problem, &renderer));
+        let mut text = rendered.collect::<Vec<_>>().join("\n\n");
+        if problems.len() > 1 {
+            let count = problems.len();
+            text.push_str(&format!("\n\n{} {count} mistakes in {place}", styled(BAD, "error:")));
+        }
+        Complaint { text, hint: None, exit: Exit::CouldNotStart }
+    }
+
+    /// Tells it, and how the program ends.
+    pub(crate) fn show(&self) -> Exit {
+        terminal::narrate(&self.text);
+        if let Some(hint) = &self.hint {
+            terminal::narrate(format_args!("  {}   {hint}", styled(STRONG, "hint:")));
+        }
+        self.exit
+    }
+}
+
+fn render(folder: &Folder, place: &str, problem: &Problem, renderer: &Renderer) -> String {
+    let path = format!("{place}/{}", problem.file);
+    let mut groups = Vec::new();
+    let title = Level::ERROR.primary_title(problem.message.as_str());
+    match folder.files.get(&problem.file) {
+        Some(text) if problem.span.end <= text.len() && !text.is_empty() => {
+            // A whole table as the place would show the whole table.
+            let end = text[problem.span.clone()].find('\n');
+            let end = end.map_or(problem.span.end, |line| problem.span.start + line);
+            let annotation = AnnotationKind::Primary.span(problem.span.start..end);
+            let snippet = Snippet::source(text.as_str()).path(path).annotation(annotation);
+            groups.push(title.element(snippet));
+        }
+        _ => groups.push(Group::with_title(title)),
+    }
+    if let Some(hint) = &problem.hint {
+        groups.push(Group::with_title(Level::HELP.secondary_title(hint.as_str())));
+    }
+    renderer.render(&groups)
+}
+
+impl From<record::Error> for Complaint {
+    fn from(error: record::Error) -> Complaint {
+        Complaint::new(&error).hinted(error.hint())
+    }
+}
+
+impl From<lab::Error> for Complaint {
+    fn from(error: lab::Error) -> Complaint {
+        let exit = match error {
+            lab::Error::NoPostgres { .. }
+            | lab::Error::TooOld { .. }
+            | lab::Error::MissingPart { .. } => Exit::DoesNotFit,
+            _ => Exit::CouldNotStart,
+        };
+        Complaint::new(&error).hinted(error.hint()).exit(exit)
+    }
+}
+
+impl From<study::Error> for Complaint {
+    fn from(error: study::Error) -> Complaint {
+        match error {
+            study::Error::Lab(error) => error.into(),
+            study::Error::Record(error) => error.into(),
+            study::Error::DoesNotFit(preflight) => {
+                Complaint::new(fit::refusal(&preflight)).exit(Exit::DoesNotFit)
+            }
+            study::Error::Interrupted { .. } => Complaint::new(&error).exit(Exit::Interrupted),
+            error => Complaint::new(&error).hinted(error.hint()),
+        }
+    }
+}

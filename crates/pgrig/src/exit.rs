@@ -1,0 +1,58 @@
+//! How the program ends. Every exit code is decided here.
+
+use std::process::ExitCode;
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// What was asked for is done.
+    Done,
+    /// It could not start: bad arguments, a broken study, no server, no place for the record.
+    CouldNotStart,
+    /// It ran, but something of it is missing: a trial broke, the record's disk is full.
+    Incomplete,
+    /// The machine is too small for it, or a part is not installed.
+    DoesNotFit,
+    /// `--gate`: an invariant does not hold; with `--strict`, a finding does not.
+    DoesNotHold,
+    /// `--gate`: nobody can tell.
+    CannotTell,
+    /// Interrupted; what was measured is kept.
+    Interrupted,
+}
+
+impl Exit {
+    pub(crate) fn code(self) -> ExitCode {
+        ExitCode::from(self.number())
+    }
+
+    fn number(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::CouldNotStart => 1,
+            Exit::Incomplete => 2,
+            Exit::DoesNotFit => 3,
+            Exit::DoesNotHold => 4,
+            Exit::CannotTell => 5,
+            // 128 + SIGINT, as shells have it.
+            Exit::Interrupted => 130,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_those_that_scripts_rely_on() {
+        let check = |exit: Exit, expected| assert_eq!(exit.number(), expected, "{exit:?}");
+        check(Exit::Done, 0);
+        check(Exit::CouldNotStart, 1);
+        check(Exit::Incomplete, 2);
+        check(Exit::DoesNotFit, 3);
+        check(Exit::DoesNotHold, 4);
+        check(Exit::CannotTell, 5);
+        check(Exit::Interrupted, 130);
+    }
+}

@@ -1,0 +1,174 @@
+//! What a run says while it goes on: one live line on a terminal, plain lines elsewhere.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use record::{Status, Trial};
+use spec::{PointName, Study};
+use study::{Event, Stage};
+
+use crate::fit::{bytes, duration};
+use crate::summary;
+use crate::terminal::{self, BAD, FAINT, UNSURE, styled};
+
+/// Shows the events of one run.
+pub(crate) struct Progress<'a> {
+    study: &'a Study,
+    live: Option<ProgressBar>,
+    /// The trial under way, in words.
+    trial: String,
+    rounds: u32,
+}
+
+impl<'a> Progress<'a> {
+    pub(crate) fn of(study: &'a Study) -> Progress<'a> {
+        let live = terminal::is_watched().then(|| {
+            let bar = ProgressBar::with_draw_target(Some(1_000), ProgressDrawTarget::stderr());
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar.set_style(text_only());
+            bar
+        });
+        let rounds = study.points.iter().map(|point| point.rounds).max().unwrap_or(0);
+        Progress { study, live, trial: String::new(), rounds }
+    }
+
+    /// Takes the live line away.
+    pub(crate) fn end(&self) {
+        if let Some(live) = &self.live {
+            live.finish_and_clear();
+        }
+    }
+
+    pub(crate) fn show(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Begins { preflight, trials, directory } => {
+                let estimate = &preflight.estimate;
+                self.say(&format!(
+                    "▸ {} study, profile {}: {trials} trials ≈ {}, {} disk, {} memory",
+                    self.study.name,
+                    self.study.profile,
+                    duration(estimate.seconds()),
+                    bytes(estimate.disk_bytes),
+                    bytes(estimate.memory_bytes)
+                ));
+                let directory = directory.display();
+                self.say(&styled(FAINT, format_args!("  record          {directory}")));
+                self.say("");
+            }
+            Event::Preparing { what, .. } => self.live(&format!("  preparing       {what}")),
+            Event::Prepared { what, seconds } => {
+                self.say(&format!("  preparing       {what}  {}", duration(*seconds)));
+            }
+            Event::TrialBegins { planned, point, left_s, .. } => {
+                self.trial = format!(
+                    "  round {:<9} {}",
+                    format!("{}/{}", planned.round, self.rounds),
+                    short(self.study, point)
+                );
+                self.live(&format!("{}  starting  {}", self.trial, to_go(*left_s)));
+            }
+            Event::Load { stage, left_s } => self.stage(stage, *left_s),
+            Event::TrialEnded { trial, .. } => self.trial_ended(trial),
+            Event::RoundEnded { round, of, trials } => self.round_ended(*round, *of, trials),
+            Event::Note(note) => self.say(&styled(FAINT, format_args!("  {note}"))),
+        }
+    }
+
+    fn stage(&self, stage: &Stage, left_s: f64) {
+        let Some(live) = &self.live else { return };
+        let (style, position, words) = match stage {
+            Stage::Connecting { done, of } => {
+                (text_only(), 0, format!("connecting {done} of {of}"))
+            }
+            Stage::WarmingUp { seconds } => (text_only(), 0, format!("warming up {seconds:.0} s")),
+            Stage::Measuring { seconds, of_s, tps, p99_ms } => {
+                let p99 = p99_ms.map(|ms| format!("  p99 {} ms", verdict::number(ms)));
+                let tps = verdict::number(*tps);
+                let words = format!(
+                    "{seconds:.0} s/{of_s:.0} s  {tps} tps{}",
+                    p99.unwrap_or_default()
+                );
+                (bar(), (seconds / of_s * 1_000.0) as u64, words)
+            }
+        };
+        live.set_style(style);
+        live.set_position(position);
+        live.set_prefix(self.trial.clone());
+        live.set_message(format!("{words}  {}", to_go(left_s)));
+    }
+
+    fn trial_ended(&self, trial: &Trial) {
+        let name = format!("{}/{}", trial.variant, trial.scenario);
+        let tps = verdict::value_of(trial, "tps", "");
+        match &trial.status {
+            Status::Done if self.live.is_some() => {}
+            Status::Done => {
+                let words = tps.map(|tps| format!("{} tps", verdict::number(tps)));
+                let words = words.unwrap_or_default();
+                self.say(&format!("{}  {words}", self.trial));
+            }
+            Status::Void(why) => {
+                self.say(&styled(UNSURE, format_args!("  void            {name}: {why}")));
+            }
+            Status::Skipped(why) => {
+                self.say(&styled(UNSURE, format_args!("  left out        {name}: {why}")));
+            }
+            Status::Failed(why) => {
+                self.say(&styled(BAD, format_args!("  failed          {name}: {why}")));
+            }
+        }
+    }
+
+    /// How the headline stands after each round.
+    fn round_ended(&self, round: u32, of: u32, trials: &[Trial]) {
+        let Some(headline) = self.study.claims.first().filter(|_| round < of) else { return };
+        let judged = verdict::judge_claim(self.study, headline, trials);
+        let here = summary::here(&judged);
+        let round = format!("{round}/{of}");
+        self.say(&format!("  round {round:<9} {}  {here}", judged.says));
+    }
+
+    /// A line that stays.
+    fn say(&self, text: &str) {
+        match &self.live {
+            Some(live) => live.suspend(|| terminal::narrate(text)),
+            None => terminal::narrate(text),
+        }
+    }
+
+    /// A line that is replaced by the next one.
+    fn live(&self, text: &str) {
+        if let Some(live) = &self.live {
+            live.set_style(text_only());
+            live.set_prefix(String::new());
+            live.set_message(text.to_owned());
+        }
+    }
+}
+
+/// The parts of a point's name that differ within its study.
+fn short(study: &Study, point: &PointName) -> String {
+    let several = study.points.iter().any(|other| other.name.variant != point.variant);
+    let name = point.to_string();
+    match several {
+        true => name,
+        false => name.split_once('/').map(|(_, rest)| rest.to_owned()).unwrap_or(name),
+    }
+}
+
+fn to_go(left_s: f64) -> String {
+    format!("{} to go", duration(left_s))
+}
+
+fn text_only() -> ProgressStyle {
+    style("{prefix}  {wide_msg}")
+}
+
+fn bar() -> ProgressStyle {
+    style("{prefix}  {bar:20}  {wide_msg}").progress_chars("━╸─")
+}
+
+fn style(template: &str) -> ProgressStyle {
+    // The templates above are right; a wrong one would only be less pretty.
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}

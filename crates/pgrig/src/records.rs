@@ -1,0 +1,55 @@
+//! A record as commands use it: its study read again, its trials, its report.
+
+use std::path::{Path, PathBuf};
+
+use record::{Finished, Reader, Trial};
+use report::Report;
+use spec::{Profile, Study};
+
+use crate::complaint::Complaint;
+
+/// A record, opened, and the study as it was run.
+pub(crate) struct Opened {
+    pub(crate) reader: Reader,
+    pub(crate) study: Study,
+}
+
+/// Opens a record.
+pub(crate) fn open(directory: &Path) -> Result<Opened, Complaint> {
+    let reader = Reader::open(directory)?;
+    let header = reader.header();
+    let profile: Profile = header.profile.parse().map_err(|why: String| {
+        Complaint::new(format!("reading {}: {why}", directory.display()))
+    })?;
+    let place = format!("{}/study/{}", directory.display(), header.study);
+    let study = Study::parse(reader.folder(), profile)
+        .map_err(|problems| Complaint::of_problems(reader.folder(), &place, &problems))?;
+    let study = study.with_seed(header.seed);
+    let study = match header.rounds {
+        Some(rounds) => study.with_rounds(rounds),
+        None => study,
+    };
+    Ok(Opened { reader, study })
+}
+
+/// Writes report.html, report.md, trials.csv and verdicts.csv beside the record; the page's path.
+pub(crate) fn write_report(opened: &Opened) -> Result<PathBuf, Complaint> {
+    let reader = &opened.reader;
+    let finished = reader.trials().iter().map(|trial| finished(reader, trial));
+    let report = Report::new(&opened.study, reader.header(), finished)?;
+    let directory = reader.directory();
+    record::attach(directory, "report.md", &report.markdown())?;
+    record::attach(directory, "trials.csv", &report.trials_csv())?;
+    record::attach(directory, "verdicts.csv", &report.verdicts_csv())?;
+    Ok(record::attach(directory, "report.html", &report.html())?)
+}
+
+fn finished(reader: &Reader, trial: &Trial) -> Result<Finished, record::Error> {
+    Ok(Finished {
+        trial: trial.clone(),
+        intervals: reader.intervals(trial)?,
+        samples: reader.samples(trial)?,
+        marks: reader.marks(trial)?,
+        logs: reader.logs(trial)?,
+    })
+}

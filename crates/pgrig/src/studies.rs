@@ -1,0 +1,77 @@
+//! Where studies come from: the ones inside the program, or a folder.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use spec::{Folder, Profile, Study};
+
+use crate::complaint::Complaint;
+
+/// A study's folder and where it was found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) folder: Folder,
+    /// As it was named, for messages and for running it again.
+    pub(crate) place: String,
+}
+
+/// The studies inside the program, by name.
+pub(crate) fn shipped() -> Vec<Folder> {
+    let folders = SHIPPED.iter().map(|(name, files)| {
+        let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        Folder { name: (*name).to_owned(), files: files.collect::<BTreeMap<_, _>>() }
+    });
+    folders.collect()
+}
+
+/// The study that somebody names: a folder where there is one with a study.toml, else a shipped
+/// study.
+pub(crate) fn find(name: &str) -> Result<Found, Complaint> {
+    let path = Path::new(name);
+    let place = name.trim_end_matches('/').to_owned();
+    let is_folder = path.join(Folder::STUDY).is_file();
+    let is_path = name.contains('/') || name.starts_with('.');
+    if is_folder || (is_path && path.is_dir()) {
+        return Ok(Found { folder: record::read_folder(path)?, place });
+    }
+    let shipped = shipped();
+    let names: Vec<&str> = shipped.iter().map(|folder| folder.name.as_str()).collect();
+    let known = format!("there is {}; or name a folder with a study.toml", names.join(", "));
+    match shipped.iter().find(|folder| folder.name == name) {
+        Some(folder) => Ok(Found { folder: folder.clone(), place }),
+        None if path.is_dir() => {
+            let what = format!("the folder \"{name}\" holds no study.toml");
+            Err(Complaint::new(what).hinted(Some("`pgrig new DIR` writes one to start from")))
+        }
+        None => Err(Complaint::new(format!("no study \"{name}\"")).hinted(Some(known))),
+    }
+}
+
+/// The study of a folder in one profile, or its mistakes, pointed at.
+pub(crate) fn parse(found: &Found, profile: Profile) -> Result<Study, Complaint> {
+    Study::parse(&found.folder, profile)
+        .map_err(|problems| Complaint::of_problems(&found.folder, &found.place, &problems))
+}
+
+/// Name → file name → text.
+type Table = &'static [(&'static str, &'static [(&'static str, &'static str)])];
+
+const SHIPPED: Table = include!(concat!(env!("OUT_DIR"), "/studies.rs"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_study_is_one_in_every_profile() {
+        let shipped = shipped();
+        assert!(!shipped.is_empty());
+        for folder in shipped {
+            let place = folder.name.clone();
+            let found = Found { folder, place };
+            for profile in Profile::ALL {
+                assert!(parse(&found, profile).is_ok(), "{} in {profile}", found.place);
+            }
+        }
+    }
+}

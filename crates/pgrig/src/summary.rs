@@ -1,0 +1,150 @@
+//! The answer and its claims, in a hundred columns.
+
+use std::path::Path;
+
+use spec::ClaimKind;
+use verdict::{ClaimVerdict, Judgement, Measured, Verdict, number};
+
+use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
+
+/// Prints the answer, a line a claim, and the noise of the machine.
+pub(crate) fn print(judgement: &Judgement) {
+    terminal::result("");
+    terminal::result(styled(STRONG, &judgement.answer));
+    terminal::result("");
+    if !judgement.claims.is_empty() {
+        let rows: Vec<[String; 4]> = judgement.claims.iter().map(cells).collect();
+        table(&rows, &judgement.claims);
+    }
+    if let Some(noise) = &judgement.noise {
+        terminal::result(styled(
+            FAINT,
+            format_args!(
+                "  noise of this machine: the same thing twice differs by ± {:.0} %",
+                noise.percent.max(1.0)
+            ),
+        ));
+    }
+    for discarded in &judgement.discarded {
+        let words = format!(
+            "  trial {} {} is {}: {}",
+            discarded.number, discarded.name, discarded.status, discarded.why
+        );
+        terminal::result(styled(FAINT, words));
+    }
+}
+
+/// Prints where the report is and how to run it again.
+pub(crate) fn print_ways_on(report: &Path, again: &str) {
+    terminal::result("");
+    let report = report.display();
+    let one_line = format!("  report   {report}        again   {again}");
+    match one_line.chars().count() <= COLUMNS {
+        true => terminal::result(one_line),
+        false => terminal::result(format_args!("  report   {report}\n  again    {again}")),
+    }
+}
+
+/// Claim, published, here, verdict.
+fn cells(claim: &ClaimVerdict) -> [String; 4] {
+    let verdict = match claim.kind {
+        ClaimKind::Finding => claim.verdict.words().to_owned(),
+        ClaimKind::Invariant => format!("{}      invariant", claim.verdict.words()),
+    };
+    [claim.says.clone(), published(claim), here(claim), verdict]
+}
+
+fn published(claim: &ClaimVerdict) -> String {
+    claim.published.map_or_else(|| "–".to_owned(), number)
+}
+
+/// `1.31 [1.27, 1.35]  n 6`, `18 of 18`.
+pub(crate) fn here(claim: &ClaimVerdict) -> String {
+    match &claim.measured {
+        Measured::Nothing => "–".to_owned(),
+        Measured::Value { interval, .. } => format!(
+            "{} [{}, {}]  n {}",
+            number(interval.point),
+            number(interval.low),
+            number(interval.high),
+            interval.n
+        ),
+        Measured::Count { trials, failures, .. } => {
+            format!("in {} of {trials}", trials - failures)
+        }
+    }
+}
+
+fn table(rows: &[[String; 4]], claims: &[ClaimVerdict]) {
+    let width = |column: usize, title: &str| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([title.len()]).max().unwrap_or(0)
+    };
+    let (published, here) = (width(1, "published"), width(2, "here"));
+    let verdict = width(3, "verdict");
+    let rest = COLUMNS.saturating_sub(published + here + verdict + 11);
+    let claim = width(0, "claim").min(rest.max(CLAIM_COLUMNS_MIN));
+    let head = format!(
+        "  {:claim$}   {:>published$}   {:here$}   verdict",
+        "claim", "published", "here"
+    );
+    terminal::result(styled(FAINT, head));
+    for (row, judged) in rows.iter().zip(claims) {
+        let style = match judged.verdict {
+            Verdict::Holds => GOOD,
+            Verdict::DoesNotHold => BAD,
+            Verdict::CannotTell => UNSURE,
+        };
+        let lines = wrapped(&row[0], claim);
+        let (first, more) = lines.split_first().map_or(("", &[][..]), |(f, m)| (f, m));
+        terminal::result(format_args!(
+            "  {first:claim$}   {:>published$}   {:here$}   {}",
+            row[1],
+            row[2],
+            styled(style, &row[3])
+        ));
+        for line in more {
+            terminal::result(format_args!("  {line}"));
+        }
+        if !judged.why.is_empty() {
+            for line in wrapped(&judged.why, COLUMNS - 6) {
+                terminal::result(styled(FAINT, format_args!("      {line}")));
+            }
+        }
+    }
+}
+
+/// Text in lines of at most so many columns, broken at spaces.
+fn wrapped(text: &str, columns: usize) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut rest = text.trim();
+    while rest.chars().count() > columns {
+        let limit = rest.char_indices().nth(columns).map_or(rest.len(), |(at, _)| at);
+        let cut = rest[..limit].rfind(' ').filter(|at| *at > 0).unwrap_or(limit);
+        lines.push(rest[..cut].trim_end());
+        rest = rest[cut..].trim_start();
+    }
+    lines.push(rest);
+    lines
+}
+
+/// What a terminal, a mail and a log have room for.
+const COLUMNS: usize = 100;
+/// A narrower claim is not read but guessed.
+const CLAIM_COLUMNS_MIN: usize = 24;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_claims_are_broken_at_spaces() {
+        assert_eq!(wrapped("a bank transfer", 40), ["a bank transfer"]);
+        assert_eq!(wrapped("a bank transfer in one function", 12), [
+            "a bank",
+            "transfer in",
+            "one function"
+        ]);
+        assert_eq!(wrapped("unbreakable", 4), ["unbr", "eaka", "ble"]);
+    }
+}
