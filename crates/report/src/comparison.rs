@@ -18,6 +18,9 @@ const USUAL: [&str; 3] = ["tps", "latency_p99_ms", "server_cpu_us_per_tx"];
 /// More figures than these of one comparison are a table, not a picture.
 const FIGURES_MAX: usize = 4;
 
+/// Values that differ by more than this factor need a logarithmic axis to be told apart.
+const LOG_FROM: f64 = 50.0;
+
 /// Points on an axis from which on a curve says more than rows.
 const CURVE_POINTS_MIN: usize = 3;
 
@@ -276,11 +279,11 @@ fn curve(
     }
     let unit = lines.iter().find_map(|line| axis_number(&line.axes[axis])).map_or("", |(_, u)| u);
     let label = if unit.is_empty() { axis.to_owned() } else { format!("{axis}, {unit}") };
-    let largest = curves.iter().flat_map(|(_, points)| points.iter().flatten());
-    let spread = largest.fold((f64::MAX, 0.0f64), |(low, high), point| {
-        (low.min(point.estimate.low), high.max(point.estimate.high))
-    });
-    let log = spread.0 > 0.0 && spread.1 / spread.0 > 50.0;
+    let points = curves.iter().flat_map(|(_, points)| points.iter().flatten());
+    let values =
+        points.flat_map(|p| [p.estimate.low, p.estimate.high].into_iter().chain(p.published));
+    let spread = values.fold((f64::MAX, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
+    let log = spread.0 > 0.0 && spread.1 / spread.0 > LOG_FROM;
     Some(Json::Object(vec![
         ("title", Json::text(title(metric))),
         ("unit", Json::text(note(metric).rsplit(" · ").next().unwrap_or_default())),

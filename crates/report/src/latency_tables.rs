@@ -42,8 +42,10 @@ fn percentile_table(title: &str, group: &Group, whole: &Distribution) -> Table {
     let names: Vec<String> = QUANTILES.iter().map(|(name, _)| format!("#{name}")).collect();
     columns.extend(names.iter().map(String::as_str));
     columns.extend(["#max", "#mean", "#std dev", "#transactions"]);
-    let note = "of whole transactions inside the window, all rounds together";
-    let mut table = Table::new(title, note, &columns);
+    let several = group.lines.iter().any(|line| line.trials.len() > 1);
+    let rounds = if several { ", all rounds together" } else { "" };
+    let note = format!("of whole transactions inside the window{rounds}");
+    let mut table = Table::new(title, &note, &columns);
     for (line, latency) in group.lines.iter().zip(&whole.lines) {
         let Some(latency) = latency else {
             continue;

@@ -220,19 +220,25 @@ function cursorOf({ description }) {
   return cursor;
 }
 
-function scalesOf({ xKind, yKind, range, x, floor, ceiling }) {
+function scalesOf({ xKind, yKind, range, x, series, ceiling }) {
   const logX = xKind === "percentile" || (xKind === "points" && x[0] > 0);
   const whole = (plot, min, max) => {
     if (!range) return [min, max];
     const all = min <= x[0] && max >= x[x.length - 1];
     return all ? range : [Math.max(min, range[0]), Math.min(max, range[1])];
   };
+  // What was published, and every round, must be seen too.
+  const beside = series.flatMap(({ published, rounds }) => [published ?? [], rounds ?? []].flat(2));
+  const marks = beside.filter((value) => value !== null && (yKind !== "log" || value > 0));
   const y = { distr: yKind === "log" ? 3 : 1 };
-  y.range = (plot, min, max) => {
-    if (min === null || max === null) return yKind === "log" ? [0.1, 10] : [0, 1];
+  y.range = (plot, dataMin, dataMax) => {
+    if (dataMin === null || dataMax === null) return yKind === "log" ? [0.1, 10] : [0, 1];
+    const [min, max] = [Math.min(dataMin, ...marks), Math.max(dataMax, ...marks)];
     if (yKind === "log") return [min * 0.8, max * 1.25];
-    const top = Math.max(max, 0) * 1.08 || 1;
-    return [floor ?? 0, ceiling ? Math.max(ceiling, max) : top];
+    return [
+      Math.min(min * 1.08, 0),
+      ceiling ? Math.max(ceiling, max) : Math.max(max * 1.08, 0) || 1,
+    ];
   };
   return { x: { time: false, distr: logX ? 3 : 1, range: whole }, y };
 }
