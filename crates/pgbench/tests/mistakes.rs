@@ -1,0 +1,211 @@
+//! What bad input gets: one clear message, pgbench's phrase in it, and what to do next.
+
+mod common;
+
+use std::fs;
+
+use common::{Ended, Server, ours};
+use lab::Listen;
+use load::Control;
+
+fn environment(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+fn assert_says(ended: &Ended, code: i32, phrases: &[&str]) {
+    assert_eq!(ended.code, code, "{ended:?}");
+    for phrase in phrases {
+        assert!(ended.err.contains(phrase), "no {phrase:?} in {ended:?}");
+    }
+}
+
+#[test]
+fn an_unreachable_server() {
+    let socket = environment(&[("PGHOST", "/nowhere"), ("PGPORT", "5433"), ("PGUSER", "me")]);
+    let missing = "connection to server on socket \"/nowhere/.s.PGSQL.5433\" failed: No such file \
+                   or directory\n\tIs the server running locally and accepting connections on that \
+                   socket?";
+    assert_says(&ours(&socket, "-S"), 1, &[missing, "could not create connection for setup"]);
+    assert_says(
+        &ours(&socket, "-i"),
+        1,
+        &[missing, "could not create connection for initialization"],
+    );
+    let refused = environment(&[("PGHOST", "127.0.0.1"), ("PGPORT", "1"), ("PGUSER", "me")]);
+    assert_says(
+        &ours(&refused, "-S"),
+        1,
+        &[
+            "connection to server at \"127.0.0.1\", port 1 failed: Connection refused\n\tIs the server \
+           running on that host and accepting TCP/IP connections?",
+        ],
+    );
+    let unknown = environment(&[("PGHOST", "no-such-host.invalid"), ("PGUSER", "me")]);
+    assert_says(
+        &ours(&unknown, "-S"),
+        1,
+        &["could not translate host name \"no-such-host.invalid\" to address: "],
+    );
+}
+
+#[test]
+fn a_wrong_password_or_none() {
+    let server = Server::start_on(&[], Listen::Loopback);
+    let good = server.environment("postgres");
+    assert_eq!(ours(&good, "-i -q").code, 0);
+    assert_eq!(ours(&good, "-S -n -c 3").code, 0);
+    let with = |password: Option<&str>| {
+        let mut environment = good.clone();
+        environment.retain(|(name, _)| name != "PGPASSWORD");
+        environment.extend(password.map(|text| ("PGPASSWORD".to_owned(), text.to_owned())));
+        environment
+    };
+    assert_says(
+        &ours(&with(Some("wrong")), "-S"),
+        1,
+        &["FATAL:  password authentication failed for user", "pgrig: hint: give the password"],
+    );
+    assert_says(&ours(&with(None), "-S"), 1, &["fe_sendauth: no password supplied"]);
+}
+
+#[test]
+fn what_the_server_lacks() {
+    let server = Server::start(&[("max_connections", "10")]);
+    assert_says(
+        &server.ours("nodb", "-S"),
+        1,
+        &[
+            "FATAL:  database \"nodb\" does not exist",
+            "pgrig: hint: create it with \"createdb nodb\"",
+        ],
+    );
+    assert_says(
+        &server.ours("postgres", "-S"),
+        1,
+        &[
+            "could not count number of branches: ERROR:  relation \"pgbench_branches\" does not \
+             exist\nLINE 1: select count(*) from pgbench_branches\n                             ^",
+            "Perhaps you need to do initialization (\"pgbench -i\") in database \"postgres\".",
+        ],
+    );
+    assert_eq!(server.ours("postgres", "-i -q").code, 0);
+    let full = server.ours("postgres", "-S -n -c 20");
+    assert_says(
+        &full,
+        1,
+        &[
+            "too many clients already",
+            "could not create connection for client",
+            "of 20 clients were \
+           connected",
+            "max_connections",
+        ],
+    );
+    assert_eq!(full.out.lines().count(), 1, "no block without a run: {full:?}");
+}
+
+#[test]
+fn scripts_that_fail() {
+    let server = Server::start(&[]);
+    let folder = tempfile::tempdir().expect("a directory");
+    let script = |name: &str, text: &str| {
+        let path = folder.path().join(name).display().to_string();
+        fs::write(&path, text).expect("written");
+        path
+    };
+    let misspelt = script("misspelt.sql", "\\set a randon(1, 5)\nselect :a;\n");
+    assert_says(
+        &server.ours("postgres", &format!("-n -f {misspelt}")),
+        1,
+        &[
+            "misspelt.sql:1: unexpected function name (randon) in command \"set\"",
+            "error found here",
+            "did you mean \"random\"?",
+        ],
+    );
+    let failing = script("failing.sql", "select 1;\nselect 1/0;\n");
+    let (ours, theirs) = (
+        server.ours("postgres", &format!("-n -f {failing}")),
+        server.theirs("postgres", &format!("-n -f {failing}")),
+    );
+    assert_eq!(ours.code, theirs.code);
+    assert_eq!(ours.err, theirs.err);
+    assert_says(&ours, 2, &["ERROR:  division by zero", "Run was aborted; the above results are"]);
+    let goes_on = server
+        .ours("postgres", &format!("-n -f {failing} -t 7 --continue-on-error --failures-detailed"));
+    assert_says(&goes_on, 0, &[]);
+    for line in [
+        "number of transactions actually processed: 0/7",
+        "number of failed transactions: 7 (100.000%)",
+        "number of other failures: 7 (100.000%)",
+        "pgrig: errors             22012 × 7",
+    ] {
+        assert!(goes_on.out.contains(line), "no {line:?} in {goes_on:?}");
+    }
+}
+
+#[test]
+fn a_server_that_dies_in_mid_run() {
+    let mut server = Server::start(&[]);
+    assert_eq!(server.ours("postgres", "-i -q").code, 0);
+    let environment = server.environment("postgres");
+    let arguments = ["-S", "-n", "-c", "4", "-T", "30"].map(str::to_owned);
+    let began = std::time::Instant::now();
+    let ended = std::thread::scope(|scope| {
+        let run = scope.spawn(|| common::ours_until(&environment, &arguments, &Control::new()));
+        let there = "select count(*) >= 4 from pg_stat_activity where application_name = 'pgbench'";
+        let soon = std::time::Duration::from_secs(20);
+        server.node.poll_query_until(there, "t", soon).expect("clients connect");
+        server.node.kill9().expect("killed");
+        run.join().expect("no panic")
+    });
+    assert!(began.elapsed().as_secs() < 25, "it does not wait for its end");
+    assert_says(&ended, 2, &["perhaps the backend died while processing"]);
+    assert!(ended.out.contains("number of transactions actually processed: "), "{ended:?}");
+}
+
+#[test]
+fn files_that_cannot_be_written() {
+    let server = Server::start(&[]);
+    for option in ["--json", "--hdr"] {
+        assert_says(
+            &server.ours("postgres", &format!("-n -i -I d {option}=/nowhere/x")),
+            1,
+            &["cannot be used in initialization"],
+        );
+        let script = tempfile::NamedTempFile::new().expect("a file");
+        fs::write(script.path(), "select 1;").expect("written");
+        let line = format!("-n -f {} {option}=/nowhere/x", script.path().display());
+        assert_says(
+            &server.ours("postgres", &line),
+            1,
+            &["could not create file \"/nowhere/x\": No such file or directory"],
+        );
+        let line = format!("-n -f {} {option}=/dev/full", script.path().display());
+        assert_says(
+            &server.ours("postgres", &line),
+            1,
+            &["could not write file \"/dev/full\": No space left on device"],
+        );
+    }
+}
+
+#[test]
+fn an_interruption_reports_what_there_is() {
+    let server = Server::start(&[]);
+    assert_eq!(server.ours("postgres", "-i -q").code, 0);
+    let environment = server.environment("postgres");
+    let arguments = ["-S", "-n", "-c", "2", "-T", "60"].map(str::to_owned);
+    let control = Control::new();
+    let ended = std::thread::scope(|scope| {
+        let run = scope.spawn(|| common::ours_until(&environment, &arguments, &control));
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        control.interrupt();
+        run.join().expect("no panic")
+    });
+    assert_says(&ended, 130, &["pgrig: interrupted"]);
+    assert!(
+        ended.out.contains("\ntps = ") && ended.out.contains("\npgrig: percentiles ms "),
+        "{ended:?}"
+    );
+}
