@@ -1,0 +1,110 @@
+//! The files that a run leaves: pgbench's logs, and ours.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::Server;
+use serde_json::Value;
+use stats::hdr_log;
+
+fn initialised() -> Server {
+    let server = Server::start(&[]);
+    assert_eq!(server.ours("postgres", "-i -q").code, 0);
+    server
+}
+
+/// The lines of all log files with a prefix.
+fn log_lines(folder: &Path, prefix: &str) -> Vec<Vec<String>> {
+    let mut names: Vec<_> = fs::read_dir(folder)
+        .expect("a folder")
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix))
+        })
+        .collect();
+    names.sort();
+    let text = names.iter().map(|name| fs::read_to_string(name).expect("a log"));
+    text.collect::<String>()
+        .lines()
+        .map(|line| line.split(' ').map(str::to_owned).collect())
+        .collect()
+}
+
+#[test]
+fn logs_have_pgbenchs_columns() {
+    let server = initialised();
+    let folder = tempfile::tempdir().expect("a folder");
+    for (number, line) in [
+        "-S -n -t 7 -c 3 -j 2 -l",
+        "-S -n -t 7 -l -R 200",
+        "-S -n -t 7 -l -R 200 -L 100 --max-tries=2",
+        "-S -n -T 3 -l --aggregate-interval=1",
+        "-S -n -T 2 -l --aggregate-interval=1 -R 100 -L 50 --max-tries=2 --failures-detailed",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let run = |who: &str| {
+            let prefix = format!("{who}{number}");
+            let line = format!("{line} --log-prefix={}", folder.path().join(&prefix).display());
+            let ended = match who {
+                "ours" => server.ours("postgres", &line),
+                _ => server.theirs("postgres", &line),
+            };
+            assert_eq!(ended.code, 0, "{line}: {ended:?}");
+            log_lines(folder.path(), &prefix)
+        };
+        let (ours, theirs) = (run("ours"), run("theirs"));
+        assert!(!ours.is_empty() && !theirs.is_empty(), "{line}");
+        for log_line in ours.iter().chain(&theirs) {
+            assert_eq!(log_line.len(), theirs[0].len(), "{line}: {log_line:?}");
+            assert!(log_line.iter().all(|field| field.parse::<u64>().is_ok()), "{log_line:?}");
+        }
+        if !line.contains("aggregate") {
+            assert_eq!(ours.len(), theirs.len(), "{line}");
+        }
+    }
+}
+
+#[test]
+fn the_document_holds_everything() {
+    let server = initialised();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let (json, hdr) = (file("run.json"), file("run.hlog"));
+    let line = format!("-c 2 -T 2 -r -n -R 100 --interval=500 --json={json} --hdr={hdr}");
+    let ended = server.ours("postgres", &line);
+    assert_eq!(ended.code, 0, "{ended:?}");
+
+    let text = fs::read_to_string(&json).expect("written");
+    let document: Value = serde_json::from_str(&text).expect("JSON");
+    let number = |pointer: &str| document.pointer(pointer).and_then(Value::as_f64);
+    assert_eq!(document["format"], "pgrig bench");
+    assert_eq!(document["version"], 1);
+    assert_eq!(document["end"], "completed");
+    assert_eq!(number("/options/clients"), Some(2.0));
+    assert_eq!(number("/options/rate"), Some(100.0));
+    let transactions = number("/pgbench_way/transactions").expect("a count");
+    assert!(
+        ended.out.contains(&format!("actually processed: {transactions}\n")),
+        "{transactions} {ended:?}"
+    );
+    let tps = number("/pgbench_way/tps").expect("a rate");
+    assert!(ended.out.contains(&format!("tps = {tps:.6} ")), "{tps} {ended:?}");
+    assert!((number("/window/seconds").expect("a length") - 2.0).abs() < 0.1);
+    assert!(number("/latency/p99_ns") >= number("/latency/p50_ns"));
+    assert!(number("/latency/mean_ns") >= number("/service/mean_ns"));
+    assert_eq!(document["statements"].as_array().map(Vec::len), Some(11));
+    let intervals = document["intervals"].as_array().expect("intervals");
+    assert!((4..=6).contains(&intervals.len()), "{}", intervals.len());
+
+    let log = hdr_log::read(&fs::read_to_string(&hdr).expect("written")).expect("an HDR log");
+    let (sent, all): (Vec<_>, Vec<_>) =
+        log.intervals.iter().partition(|interval| interval.tag.is_some());
+    assert_eq!((sent.len(), all.len()), (intervals.len(), intervals.len()));
+    let count: u64 = all.iter().map(|interval| interval.latency.count()).sum();
+    assert_eq!(count as f64, transactions);
+}
