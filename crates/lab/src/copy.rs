@@ -10,7 +10,8 @@ use os::user::User;
 use crate::error::Error;
 
 /// Copies the directory `from` to `to`, which must not exist. Modes stay what they are, everything
-/// belongs to `owner` afterwards; links (a tablespace, WAL elsewhere) are refused. Returns how many bytes the files hold.
+/// belongs to `owner` afterwards; links (a tablespace, WAL elsewhere) are refused. Returns how many
+/// bytes the files hold.
 ///
 /// Files are cloned with FICLONE where the file system shares blocks (btrfs, xfs, bcachefs) and
 /// otherwise copied inside the kernel (copy_file_range).

@@ -1,5 +1,5 @@
-//! The one directory that everything of a lab is in, 0700 and owned by the user that its servers run
-//! as: `s/` holds the Unix sockets (short, because the kernel limits their paths), `nodes/NAME/`
+//! The one directory that everything of a lab is in, 0700 and owned by the user that its servers
+//! run as: `s/` holds the Unix sockets (short, because the kernel limits their paths), `nodes/NAME/`
 //! each node's data and logs, `templates/` what initdb made, `snapshots/` copies of data.
 
 use std::fs;

@@ -230,7 +230,7 @@ impl Shared {
     pub(crate) fn command(&self, program: &str, directory: &Path) -> Command {
         let path =
             std::env::join_paths([self.installation.bin(), "/usr/bin".as_ref(), "/bin".as_ref()])
-                // A folder with a colon in its name; everything the lab runs has a full path anyway.
+                // A folder with a colon in its name; what the lab runs has a full path anyway.
                 .unwrap_or_else(|_| "/usr/bin:/bin".into());
         Command::new(self.installation.program(program))
             .env("PATH", path)
