@@ -139,7 +139,7 @@ fn throughput(server: &Server, size: &Size) -> Result<Measured, String> {
 /// up a thousand connections costs drops out.
 fn one_of_a_thousand(server: &Server, size: &Size) -> Result<Measured, String> {
     let measure = |program: Program| {
-        let mut at = |seconds: u32| {
+        let at = |seconds: u32| {
             let script = server.script("one", &active_of(1, seconds))?;
             let options = ["-n", "-M", "prepared", "-c", "1000", "-j", "1", "-f", &script];
             run(server, program, &options, &["-T".to_owned(), seconds.to_string()])
