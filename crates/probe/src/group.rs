@@ -51,18 +51,16 @@ pub(crate) enum Extent {
 }
 
 /// All groups of a trial.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Groups {
     groups: BTreeMap<String, Group>,
+    /// Memory is far more costly than the rest, and must not make it rare.
     memory: Pace,
+    usage: Pace,
     memory_denied: bool,
 }
 
 impl Groups {
-    pub(crate) fn new() -> Groups {
-        Groups { groups: BTreeMap::new(), memory: Pace::default(), memory_denied: false }
-    }
-
     /// Makes `roots` what `name` stands for from now on: a server that was started again has
     /// another postmaster. What the roots before used stays in the account.
     pub(crate) fn watch(&mut self, name: &str, roots: &[u32], extent: Extent) {
@@ -71,23 +69,14 @@ impl Groups {
         group.totals.retain(|root, _| roots.contains(root));
     }
 
-    /// What every group has used by now, group by group.
+    /// What every group has used by now, group by group, as far as it is due.
     pub(crate) fn read(&mut self, now: Moment) -> io::Result<Vec<(String, Vec<Reading>)>> {
-        let roots: Vec<_> = self.groups.values().flat_map(|group| group.roots.clone()).collect();
-        let usages = usages(&roots)?;
-        let mut readings: Vec<_> = self
-            .groups
-            .iter_mut()
-            .map(|(name, group)| (name.clone(), group.readings(&usages)))
-            .collect();
+        let groups = &mut self.groups;
+        let used = self.usage.when_due(now, || used(groups)).transpose()?;
         let groups = &self.groups;
-        let memory = || groups.values().map(Group::memory_mib).collect::<io::Result<Vec<f64>>>();
-        match self.memory.when_due(now, memory) {
-            Some(Ok(memory)) => {
-                for ((_, readings), mib) in readings.iter_mut().zip(memory) {
-                    readings.push(Reading::new(metric::GROUP_MEMORY, "", mib));
-                }
-            }
+        let mut readings = used.unwrap_or_default();
+        match self.memory.when_due(now, || memory(groups)) {
+            Some(Ok(memory)) => readings.extend(memory),
             Some(Err(_)) => self.memory_denied = true,
             None => {}
         }
@@ -101,6 +90,21 @@ impl Groups {
                 .to_owned()
         })
     }
+}
+
+fn used(groups: &mut BTreeMap<String, Group>) -> io::Result<Vec<(String, Vec<Reading>)>> {
+    let roots: Vec<_> = groups.values().flat_map(|group| group.roots.clone()).collect();
+    let usages = usages(&roots)?;
+    let of = |(name, group): (&String, &mut Group)| (name.clone(), group.readings(&usages));
+    Ok(groups.iter_mut().map(of).collect())
+}
+
+fn memory(groups: &BTreeMap<String, Group>) -> io::Result<Vec<(String, Vec<Reading>)>> {
+    let of = |(name, group): (&String, &Group)| {
+        let reading = Reading::new(metric::GROUP_MEMORY, "", group.memory_mib()?);
+        Ok((name.clone(), vec![reading]))
+    };
+    groups.iter().map(of).collect()
 }
 
 /// One group's account. It only grows: a reading that fell between a child's end and its parent's
@@ -343,11 +347,11 @@ mod tests {
 
     #[test]
     fn a_group_counts_increases_and_goes_on_with_a_new_root() {
-        let mut groups = Groups::new();
+        let mut groups = Groups::default();
         let script = format!("read line; {BURN}; echo x; read line");
         let [mut first, mut second] = [shell(&script), shell(&script)];
         let cpu = |groups: &mut Groups| -> f64 {
-            let (_, readings) = groups.read(Moment(0)).unwrap().remove(0);
+            let (_, readings) = used(&mut groups.groups).unwrap().remove(0);
             let wanted = [metric::GROUP_CPU_USER, metric::GROUP_CPU_SYSTEM];
             readings.iter().filter(|r| wanted.contains(&r.metric)).map(|r| r.value).sum()
         };

@@ -6,9 +6,9 @@
 //! of a server over a window ([`cpu_time_ns`]), a [`Snapshot`] of a server's counters, the
 //! [`residency`] of relations in memory.
 //!
-//! Reading order: [`probes`] is the sampler and its thread, [`node`] one server in it, [`session`]
-//! the connection and its limits, [`versions`] what each PostgreSQL is asked; [`machine`],
-//! [`group`] and [`process`] read `/proc`; [`log`] reads the server's log.
+//! Reading order: `probes` is the sampler and its thread, `node` one server in it, `session` the
+//! connection and its limits, `versions` what each PostgreSQL is asked; `machine`, `group` and
+//! `process` read `/proc`; `log` reads the server's log.
 //!
 //! Limits: Linux; PostgreSQL 13 and later. What can not be read becomes a note and fails nothing.
 //! A backend that lives shorter than a second shows in CPU and counters, not among the sessions.

@@ -21,7 +21,6 @@ use crate::{
     machine::Machine,
     metric,
     node::{self, Server, Story},
-    pace::Pace,
     process::this_thread_cpu_ns,
     reading::{Rates, Reading},
     snapshot::Delta,
@@ -200,14 +199,13 @@ impl Sampler {
 struct Host {
     machine: Machine,
     groups: Groups,
-    groups_pace: Pace,
     rates: BTreeMap<String, Rates>,
     failure: Option<io::Error>,
 }
 
 impl Host {
     fn of(config: &Config) -> Host {
-        let mut groups = Groups::new();
+        let mut groups = Groups::default();
         groups.watch(GENERATOR, &config.generator_pids, Extent::Alone);
         for server in &config.servers {
             groups.watch(&server.node, server.root_pid.as_slice(), Extent::Tree);
@@ -215,13 +213,7 @@ impl Host {
         for (node, root) in &config.processes {
             groups.watch(node, &[*root], Extent::Tree);
         }
-        Host {
-            machine: Machine::of_this_host(),
-            groups,
-            groups_pace: Pace::default(),
-            rates: BTreeMap::new(),
-            failure: None,
-        }
+        Host { machine: Machine::of_this_host(), groups, rates: BTreeMap::new(), failure: None }
     }
 
     fn sample(&mut self, clock: Clock, book: &RefCell<Book>, cpu_before: u64) {
@@ -231,10 +223,9 @@ impl Host {
         readings.push((GENERATOR.to_owned(), vec![own]));
         let at = clock.now();
         self.add(book, at, readings);
-        match self.groups_pace.when_due(at, || self.groups.read(at)) {
-            Some(Ok(groups)) => self.add(book, clock.now(), groups),
-            Some(Err(error)) => self.failure = Some(error),
-            None => {}
+        match self.groups.read(at) {
+            Ok(groups) => self.add(book, clock.now(), groups),
+            Err(error) => self.failure = Some(error),
         }
     }
 

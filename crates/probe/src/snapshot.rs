@@ -193,8 +193,8 @@ impl Delta {
     }
 
     /// Calls of the statements that clients sent and that `is_counted` accepts by their text, such
-    /// as all that [`spec::statement_label`](../spec/fn.statement_label.html) calls
-    /// `UPDATE pgbench_accounts`; none without `pg_stat_statements`.
+    /// as all that the catalogue's `statement_label` calls `UPDATE pgbench_accounts`;
+    /// none without `pg_stat_statements`.
     #[must_use]
     pub fn calls(&self, is_counted: impl Fn(&str) -> bool) -> Option<u64> {
         let statements = self.statements.as_ref()?;
@@ -246,7 +246,8 @@ pub fn reset_statements(client: &mut Client) -> Result<bool, ProbeError> {
 pub(crate) const SETTLE_PAUSE: Duration = Duration::from_millis(10);
 
 /// When this session began, in seconds since 1970.
-pub(crate) const SESSION_BEGAN: &str = "SELECT /* pgrig probe */ extract(epoch FROM backend_start)::float8 \
+pub(crate) const SESSION_BEGAN: &str = "SELECT /* pgrig probe */ \
+    extract(epoch FROM backend_start)::float8 \
     FROM pg_stat_activity WHERE pid = pg_backend_pid()";
 
 /// How many clients' sessions of database `$1` began after `$2`.

@@ -213,7 +213,7 @@ fn replication() -> Part {
         "SELECT x.m, s.application_name, max(x.v) \
          FROM (SELECT {WAL_END} AS lsn) e CROSS JOIN pg_stat_replication s \
          CROSS JOIN LATERAL (VALUES {}, {}, {}, \
-         ('{}', CASE WHEN s.sync_state IN ('sync', 'quorum') THEN 1.0 ELSE 0.0 END::float8)) x(m, v) \
+         ('{}', (s.sync_state IN ('sync', 'quorum'))::int::float8)) x(m, v) \
          WHERE x.v IS NOT NULL GROUP BY 1, 2",
         lag(metric::REPLICATION_SEND_LAG, "sent_lsn"),
         lag(metric::REPLICATION_FLUSH_LAG, "flush_lsn"),
@@ -230,7 +230,8 @@ fn columns(view: &'static str, columns: &[(Metric, &str)], condition: &str) -> P
         .map(|(metric, column)| format!("('{}', s.{column}::float8)", metric.name))
         .collect();
     let sql = format!(
-        "SELECT x.m, '', x.v FROM {view} s CROSS JOIN LATERAL (VALUES {}) x(m, v) WHERE {condition}",
+        "SELECT x.m, '', x.v FROM {view} s \
+         CROSS JOIN LATERAL (VALUES {}) x(m, v) WHERE {condition}",
         values.join(", ")
     );
     Part { view, sql }

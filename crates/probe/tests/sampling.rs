@@ -163,6 +163,30 @@ fn what_sessions_wait_for_is_seen_and_ends() {
     assert!(values("sessions", "idle").ends_with(&[1.0]));
 }
 
+#[test]
+fn a_standby_is_seen_with_its_lag() {
+    let bench = Bench::start(&[]);
+    let directory = tempfile::tempdir().unwrap();
+    let running = Probes::start(bench.config(), Instant::now()).unwrap();
+    let mut receiver = Command::new(LAB.installation().program("pg_receivewal"))
+        .arg("-D")
+        .arg(directory.path())
+        .args(["--synchronous", "-s", "1", "-d", &bench.node.endpoint().to_string()])
+        .spawn()
+        .unwrap();
+    thread::sleep(Duration::from_millis(3_300));
+    receiver.kill().unwrap();
+    receiver.wait().unwrap();
+    let readings = running.stop();
+    for metric in ["replication_send_lag_bytes", "replication_flush_lag_bytes", "replication_sync"]
+    {
+        let samples = of(&readings, "primary", metric);
+        assert!(samples.len() >= 2, "{metric}: {samples:?}");
+        assert!(samples.iter().all(|sample| sample.label == "pg_receivewal"), "{samples:?}");
+    }
+    assert_eq!(sum(&of(&readings, "primary", "replication_sync")), 0.0);
+}
+
 /// Has a session's statistics told at once: it needs a look into a table for that.
 const FLUSH: &str = "SELECT pg_stat_force_next_flush() FROM pg_database LIMIT 1";
 

@@ -361,7 +361,8 @@ mod tests {
                 Just("automatic vacuum of table elapsed: "),
                 Just("checkpoint starting: "), Just("process 1 still waiting for "), Just(""),
             ],
-            rest in ".{0,40}", at in 0u64..5_000_000_000, severity in "[A-Z]{0,5}", state in ".{0,6}",
+            rest in ".{0,40}", at in 0u64..5_000_000_000,
+            severity in "[A-Z]{0,5}", state in ".{0,6}",
         ) {
             let mut chronicle = Chronicle::of("n", "pgrig probe");
             let message = format!("{start}{rest}");

@@ -48,8 +48,8 @@ mod tests {
         check(
             "Inter-|   Receive                    |  Transmit\n \
              face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets\n\
-             \x20 ifb0:       0       0    0    0    0     0          0         0        0       0\n\
-             \x20 eth0: 45703968    2606    0    0    0     0          0         0   312866    2166\n",
+             \x20 ifb0:       0       0    0    0    0     0          0         0        0   0\n\
+             \x20 eth0: 45703968    2606    0    0    0     0          0         0   312866  2166\n",
             &[
                 ("net_receive_bytes", "eth0", 45_703_968.0),
                 ("net_receive_packets", "eth0", 2606.0),
