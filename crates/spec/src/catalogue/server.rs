@@ -97,7 +97,7 @@ pub(super) const ROWS: &[Metric] = &[
 
     row("wal_records", "1/s", Neither, Node, Rate, WAL, "WAL records"),
     row("wal_fpi", "1/s", Lower, Node, Rate, WAL, "full-page images in the WAL"),
-    row("wal_bytes", "B/s", Lower, Node, Rate, WAL, "WAL generated"),
+    row("wal_bytes", "B/s", Lower, Node, Rate, "pg_current_wal_insert_lsn()", "WAL generated"),
     row("wal_buffers_full", "1/s", Lower, Node, Rate, WAL,
         "WAL writes because wal_buffers was full"),
     row("wal_writes", "1/s", Neither, Node, Rate, "pg_stat_wal, pg_stat_io",
