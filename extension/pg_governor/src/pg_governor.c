@@ -1,0 +1,250 @@
+/*
+ * pg_governor.c
+ *		Admission control inside PostgreSQL: the library's beginning and its hooks.
+ *
+ * A session takes a slot before its transaction does any work and gives it back
+ * when the transaction has ended.  Hooks here decide only whether, and in which
+ * class; session.c waits, gate.c counts, monitor.c watches.
+ *
+ * BEGIN is the one place where a session can wait with neither a snapshot nor
+ * locks.  For a statement outside a block the first place that every protocol
+ * passes is ExecutorStart, where it has both.
+ *
+ * The library has to be in shared_preload_libraries, best as the last one: then
+ * the wait is outside of what other extensions measure.
+ */
+#include "compat.h"
+
+#include "access/xact.h"
+#include "executor/executor.h"
+#include "nodes/plannodes.h"
+#include "storage/ipc.h"
+#include "tcop/utility.h"
+
+#include "monitor.h"
+#include "session.h"
+#include "settings.h"
+#include "state.h"
+
+GOVERNOR_MODULE_MAGIC;
+
+void		_PG_init(void);
+
+/* How a utility statement is treated. */
+typedef enum UtilityKind
+{
+	UTILITY_BEGIN,
+	UTILITY_PASS,				/* decides nothing, and runs no transaction inside */
+	UTILITY_BY_EXECUTOR,		/* what it executes is gated, if anything */
+	UTILITY_GATED,				/* takes a slot, as a data change */
+	UTILITY_BYPASS,				/* never takes a slot, nor does what it executes */
+} UtilityKind;
+
+#if PG_VERSION_NUM >= 150000
+static shmem_request_hook_type previous_shmem_request = NULL;
+#endif
+static shmem_startup_hook_type previous_shmem_startup = NULL;
+static ExecutorStart_hook_type previous_executor_start = NULL;
+static ProcessUtility_hook_type previous_process_utility = NULL;
+
+static void install_hooks(void);
+static void shmem_request(void);
+static void shmem_startup(void);
+static void executor_start(QueryDesc *query, int eflags);
+static GovernorClass class_of(QueryDesc *query);
+static bool has_big_query_hint(const char *text);
+static void process_utility(PlannedStmt *statement, const char *text, bool read_only_tree,
+							ProcessUtilityContext context, ParamListInfo params,
+							QueryEnvironment *environment, DestReceiver *dest,
+							QueryCompletion *completion);
+static void run_utility(PlannedStmt *statement, const char *text, bool read_only_tree,
+						ProcessUtilityContext context, ParamListInfo params,
+						QueryEnvironment *environment, DestReceiver *dest,
+						QueryCompletion *completion);
+static UtilityKind utility_kind(Node *parsetree);
+
+void
+_PG_init(void)
+{
+	/* Loaded by a session alone there is no shared state, and nothing to do. */
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	governor_settings_define();
+	install_hooks();
+	governor_session_start();
+	governor_monitor_register();
+}
+
+static void
+install_hooks(void)
+{
+#if PG_VERSION_NUM >= 150000
+	previous_shmem_request = shmem_request_hook;
+	shmem_request_hook = shmem_request;
+#else
+	governor_shared_request();
+#endif
+	previous_shmem_startup = shmem_startup_hook;
+	shmem_startup_hook = shmem_startup;
+	previous_executor_start = ExecutorStart_hook;
+	ExecutorStart_hook = executor_start;
+	previous_process_utility = ProcessUtility_hook;
+	ProcessUtility_hook = process_utility;
+}
+
+static void pg_attribute_unused()
+shmem_request(void)
+{
+#if PG_VERSION_NUM >= 150000
+	if (previous_shmem_request)
+		previous_shmem_request();
+#endif
+	governor_shared_request();
+}
+
+static void
+shmem_startup(void)
+{
+	if (previous_shmem_startup)
+		previous_shmem_startup();
+	governor_shared_startup();
+}
+
+static void
+executor_start(QueryDesc *query, int eflags)
+{
+	if (governor_session_undecided() && !(eflags & EXEC_FLAG_EXPLAIN_ONLY))
+	{
+		if (governor_gate_autocommit)
+			governor_session_admit(class_of(query));
+		else
+			governor_session_bypass();
+	}
+	governor_session_statement();
+	if (previous_executor_start)
+		previous_executor_start(query, eflags);
+	else
+		standard_ExecutorStart(query, eflags);
+}
+
+static GovernorClass
+class_of(QueryDesc *query)
+{
+	PlannedStmt *plan = query->plannedstmt;
+
+	if (query->operation != CMD_SELECT || plan->hasModifyingCTE)
+		return GOVERNOR_AUTOCOMMIT;
+	if (governor_big_query_cost > 0 && plan->planTree != NULL &&
+		plan->planTree->total_cost >= governor_big_query_cost)
+		return GOVERNOR_BIG_QUERY;
+	if (has_big_query_hint(query->sourceText))
+		return GOVERNOR_BIG_QUERY;
+	return GOVERNOR_QUERY;
+}
+
+/* A statement that begins with a hint comment with the word "big_query" in it. */
+static bool
+has_big_query_hint(const char *text)
+{
+	static const char hint[] = "big_query";
+	const char *end;
+	const char *found;
+
+	if (text == NULL)
+		return false;
+	text += strspn(text, " \t\r\n");
+	if (strncmp(text, "/*+", 3) != 0)
+		return false;
+	end = strstr(text, "*/");
+	found = strstr(text, hint);
+	return end != NULL && found != NULL && found < end;
+}
+
+static void
+process_utility(PlannedStmt *statement, const char *text, bool read_only_tree,
+				ProcessUtilityContext context, ParamListInfo params,
+				QueryEnvironment *environment, DestReceiver *dest,
+				QueryCompletion *completion)
+{
+	UtilityKind kind = utility_kind(statement->utilityStmt);
+
+	if (governor_session_undecided())
+	{
+		if (kind == UTILITY_BEGIN && governor_gate_begin)
+			governor_session_admit(GOVERNOR_TRANSACTION);
+		else if (kind == UTILITY_GATED && governor_gate_autocommit)
+			governor_session_admit(GOVERNOR_AUTOCOMMIT);
+		else if (kind == UTILITY_BEGIN || kind == UTILITY_GATED || kind == UTILITY_BYPASS)
+			governor_session_bypass();
+	}
+	governor_session_statement();
+	if (kind != UTILITY_GATED && kind != UTILITY_BYPASS)
+	{
+		run_utility(statement, text, read_only_tree, context, params, environment, dest,
+					completion);
+		return;
+	}
+	governor_utility_depth++;
+	PG_TRY();
+	{
+		run_utility(statement, text, read_only_tree, context, params, environment, dest,
+					completion);
+	}
+	PG_FINALLY();
+	{
+		governor_utility_depth--;
+	}
+	PG_END_TRY();
+}
+
+static void
+run_utility(PlannedStmt *statement, const char *text, bool read_only_tree,
+			ProcessUtilityContext context, ParamListInfo params,
+			QueryEnvironment *environment, DestReceiver *dest, QueryCompletion *completion)
+{
+	if (previous_process_utility)
+		previous_process_utility(statement, text, read_only_tree, context, params,
+								 environment, dest, completion);
+	else
+		standard_ProcessUtility(statement, text, read_only_tree, context, params,
+								environment, dest, completion);
+}
+
+static UtilityKind
+utility_kind(Node *parsetree)
+{
+	switch (nodeTag(parsetree))
+	{
+		case T_TransactionStmt:
+			switch (((TransactionStmt *) parsetree)->kind)
+			{
+				case TRANS_STMT_BEGIN:
+				case TRANS_STMT_START:
+					return UTILITY_BEGIN;
+				default:
+					return UTILITY_PASS;
+			}
+		case T_VariableSetStmt:
+		case T_VariableShowStmt:
+		case T_DiscardStmt:
+		case T_ListenStmt:
+		case T_UnlistenStmt:
+		case T_PrepareStmt:
+		case T_DeallocateStmt:
+		case T_FetchStmt:
+		case T_ClosePortalStmt:
+			return UTILITY_PASS;
+		case T_ExecuteStmt:
+		case T_ExplainStmt:
+		case T_DeclareCursorStmt:
+			return UTILITY_BY_EXECUTOR;
+		case T_CopyStmt:
+		case T_CallStmt:
+		case T_DoStmt:
+		case T_CreateTableAsStmt:
+		case T_RefreshMatViewStmt:
+			return UTILITY_GATED;
+		default:
+			return UTILITY_BYPASS;
+	}
+}

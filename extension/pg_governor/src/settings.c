@@ -1,0 +1,216 @@
+/*
+ * settings.c
+ *		Defines every setting of pg_governor.
+ *
+ * Limits and policies are for the whole server (SIGHUP): the monitor publishes
+ * the limits in shared memory, so that all sessions agree on them.  What says
+ * how one session is treated (its pool, its gates, its timeout) can be set for a
+ * role or a database by a superuser.
+ */
+#include "compat.h"
+
+#include <float.h>
+#include <limits.h>
+
+#include "pool.h"
+#include "settings.h"
+
+bool		governor_enabled = true;
+int			governor_limits[GOVERNOR_CLASSES];
+int			governor_max_pools = 16;
+char	   *governor_pool_name = NULL;
+bool		governor_gate_begin = true;
+bool		governor_gate_autocommit = false;
+double		governor_big_query_cost = 0;
+int			governor_policy = GOVERNOR_THROUGHPUT;
+int			governor_warm_time_ms = 20;
+int			governor_pass_over_max_ms = 2000;
+int			governor_queue_timeout_ms = 10000;
+int			governor_on_timeout = GOVERNOR_TIMEOUT_RUN;
+int			governor_max_queue = 0;
+int			governor_reserved_slots = 3;
+char	   *governor_reserved_roles = NULL;
+int			governor_stall_time_ms = 500;
+int			governor_discount_time_ms = 100;
+
+int			governor_identity_generation = 0;
+
+#define LIMIT_MAX 100000
+
+static const struct config_enum_entry policies[] = {
+	{"fifo", GOVERNOR_FIFO, false},
+	{"throughput", GOVERNOR_THROUGHPUT, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry on_timeouts[] = {
+	{"run", GOVERNOR_TIMEOUT_RUN, false},
+	{"error", GOVERNOR_TIMEOUT_ERROR, false},
+	{"wait", GOVERNOR_TIMEOUT_WAIT, false},
+	{NULL, 0, false}
+};
+
+static void define_limits(void);
+static void define_pools(void);
+static void define_gates(void);
+static void define_scheduling(void);
+static void define_waiting(void);
+static void identity_changed(const char *newval, void *extra);
+static bool pool_name_check(char **newval, void **extra, GucSource source);
+
+void
+governor_settings_define(void)
+{
+	define_limits();
+	define_pools();
+	define_gates();
+	define_scheduling();
+	define_waiting();
+	governor_reserve_setting_prefix("pg_governor");
+}
+
+static void
+define_limits(void)
+{
+	DefineCustomBoolVariable("pg_governor.enabled",
+							 "Turns admission control on or off for the whole server.",
+							 "Off lets everybody in who waits, at once.",
+							 &governor_enabled, true, PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_governor.transaction_limit",
+							"Transaction blocks of a pool that may run at the same time.",
+							"0 means no limit.",
+							&governor_limits[GOVERNOR_TRANSACTION], 0, 0, LIMIT_MAX,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_governor.query_limit",
+							"Queries outside transaction blocks of a pool that may run at the same time.",
+							"0 means no limit. Applies where pg_governor.gate_autocommit is on.",
+							&governor_limits[GOVERNOR_QUERY], 0, 0, LIMIT_MAX,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_governor.big_query_limit",
+							"Big queries outside transaction blocks of a pool that may run at the same time.",
+							"0 means no limit. A query is big by the hint /*+ big_query */ or by "
+							"pg_governor.big_query_cost.",
+							&governor_limits[GOVERNOR_BIG_QUERY], 0, 0, LIMIT_MAX,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_governor.autocommit_limit",
+							"Data changes outside transaction blocks of a pool that may run at the same time.",
+							"0 means no limit. Applies where pg_governor.gate_autocommit is on.",
+							&governor_limits[GOVERNOR_AUTOCOMMIT], 0, 0, LIMIT_MAX,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+}
+
+static void
+define_pools(void)
+{
+	DefineCustomIntVariable("pg_governor.max_pools",
+							"Number of pools that there is room for in shared memory.",
+							NULL,
+							&governor_max_pools, 16, 1, 1000,
+							PGC_POSTMASTER, 0, NULL, NULL, NULL);
+	DefineCustomStringVariable("pg_governor.pools",
+							   "Limits of single pools, such as \"reports(query=2, transaction=4), batch(transaction=1)\".",
+							   "What is not named here has the limits of the settings.",
+							   &governor_pools_setting, "", PGC_SIGHUP, GUC_LIST_INPUT,
+							   governor_pools_check, governor_pools_assign, NULL);
+	DefineCustomStringVariable("pg_governor.pool",
+							   "Pool whose slots this session takes.",
+							   "Meant for ALTER ROLE … SET and ALTER DATABASE … SET; SET ROLE does not change it.",
+							   &governor_pool_name, GOVERNOR_DEFAULT_POOL, PGC_SUSET, 0,
+							   pool_name_check, identity_changed, NULL);
+	DefineCustomIntVariable("pg_governor.reserved_slots",
+							"Slots beyond every limit for superusers and reserved roles.",
+							"They are used when the session would have to queue.",
+							&governor_reserved_slots, 3, 0, LIMIT_MAX,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomStringVariable("pg_governor.reserved_roles",
+							   "Roles that may use reserved slots, besides superusers.",
+							   "Names of login roles, separated by commas.",
+							   &governor_reserved_roles, "", PGC_SIGHUP, GUC_LIST_INPUT,
+							   NULL, identity_changed, NULL);
+}
+
+static void
+define_gates(void)
+{
+	DefineCustomBoolVariable("pg_governor.gate_begin",
+							 "Takes a slot at BEGIN for a transaction block.",
+							 "A session that waits there has neither a snapshot nor locks.",
+							 &governor_gate_begin, true, PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("pg_governor.gate_autocommit",
+							 "Takes a slot for each statement outside a transaction block.",
+							 "A session that waits there has a snapshot and the locks of its statement.",
+							 &governor_gate_autocommit, false, PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomRealVariable("pg_governor.big_query_cost",
+							 "Planner cost from which on a query counts as big.",
+							 "0 means that only the hint makes a query big.",
+							 &governor_big_query_cost, 0, 0, DBL_MAX,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
+}
+
+static void
+define_scheduling(void)
+{
+	DefineCustomEnumVariable("pg_governor.policy",
+							 "Who gets the next slot: \"fifo\" or \"throughput\".",
+							 "\"throughput\" lets a session whose caches are warm go on for a bounded time.",
+							 &governor_policy, GOVERNOR_THROUGHPUT, policies,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_governor.warm_time",
+							"Time for which a session may go on with the same slot, with policy \"throughput\".",
+							NULL,
+							&governor_warm_time_ms, 20, 0, 10000,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_governor.pass_over_max",
+							"Time from which on a waiter is no longer passed over by a warm session.",
+							NULL,
+							&governor_pass_over_max_ms, 2000, 0, INT_MAX / 1000,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_governor.stall_time",
+							"Time without a slot given back after which one more waiter is let in.",
+							"0 turns the rule off.",
+							&governor_stall_time_ms, 500, 0, INT_MAX / 1000,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_governor.discount_time",
+							"Time after which a session that works without the CPU no longer counts against the limit.",
+							"0 turns the rule off.",
+							&governor_discount_time_ms, 100, 0, INT_MAX / 1000,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+}
+
+static void
+define_waiting(void)
+{
+	DefineCustomIntVariable("pg_governor.queue_timeout",
+							"Time to queue after which pg_governor.on_timeout decides.",
+							"0 means no timeout.",
+							&governor_queue_timeout_ms, 10000, 0, INT_MAX / 1000,
+							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomEnumVariable("pg_governor.on_timeout",
+							 "What a session does after pg_governor.queue_timeout: \"run\", \"error\" or \"wait\".",
+							 NULL,
+							 &governor_on_timeout, GOVERNOR_TIMEOUT_RUN, on_timeouts,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_governor.max_queue",
+							"Length of a queue from which on further sessions are refused with an error.",
+							"0 means no bound.",
+							&governor_max_queue, 0, 0, INT_MAX / 2,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+}
+
+static void
+identity_changed(const char *newval pg_attribute_unused(), void *extra pg_attribute_unused())
+{
+	governor_identity_generation++;
+}
+
+static bool
+pool_name_check(char **newval, void **extra pg_attribute_unused(),
+				GucSource source pg_attribute_unused())
+{
+	Size		length = strlen(*newval);
+
+	if (length > 0 && length < NAMEDATALEN)
+		return true;
+	GUC_check_errdetail("A pool's name has 1 to %d bytes.", NAMEDATALEN - 1);
+	return false;
+}

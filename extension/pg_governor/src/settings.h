@@ -1,0 +1,46 @@
+/*
+ * settings.h
+ *		The settings of pg_governor; README.md has the table for users.
+ */
+#ifndef GOVERNOR_SETTINGS_H
+#define GOVERNOR_SETTINGS_H
+
+#include "state.h"
+
+typedef enum GovernorPolicy
+{
+	GOVERNOR_FIFO,
+	GOVERNOR_THROUGHPUT,
+} GovernorPolicy;
+
+typedef enum GovernorOnTimeout
+{
+	GOVERNOR_TIMEOUT_RUN,
+	GOVERNOR_TIMEOUT_ERROR,
+	GOVERNOR_TIMEOUT_WAIT,
+} GovernorOnTimeout;
+
+extern bool governor_enabled;
+extern int	governor_limits[GOVERNOR_CLASSES];
+extern int	governor_max_pools;
+extern char *governor_pool_name;
+extern bool governor_gate_begin;
+extern bool governor_gate_autocommit;
+extern double governor_big_query_cost;
+extern int	governor_policy;
+extern int	governor_warm_time_ms;
+extern int	governor_pass_over_max_ms;
+extern int	governor_queue_timeout_ms;
+extern int	governor_on_timeout;
+extern int	governor_max_queue;
+extern int	governor_reserved_slots;
+extern char *governor_reserved_roles;
+extern int	governor_stall_time_ms;
+extern int	governor_discount_time_ms;
+
+/* Changes whenever a session's pool or the reserved roles may have changed. */
+extern int	governor_identity_generation;
+
+extern void governor_settings_define(void);
+
+#endif							/* GOVERNOR_SETTINGS_H */
