@@ -132,7 +132,7 @@ pub(crate) fn title(metric: &Metric) -> String {
     let name = capitalised(&name.replace('_', " ").replace("cpu", "CPU").replace("wal", "WAL"));
     match (metric.name, metric.unit) {
         ("tps", _) => "Transactions a second".to_owned(),
-        ("tps_published", _) => "Transactions a second, counted as pgbench does".to_owned(),
+        ("tps_published", _) => "TPS as pgbench counts".to_owned(),
         (full, unit) if full.ends_with("_per_tx") => format!("{name} per transaction, {unit}"),
         (_, "") => name,
         (_, unit) => format!("{name}, {unit}"),

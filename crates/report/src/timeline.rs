@@ -3,6 +3,7 @@
 //! Second 0 is the moment in which every client was connected and the load began. Long trials are
 //! drawn in steps of several seconds: throughput as the mean of a step with its lowest second
 //! beside it, latency percentiles as the worst second of a step, so that no stall disappears.
+//! Trials of a few seconds have shorter intervals, and are drawn in steps of tenths.
 //!
 //! Limits: the grid holds what a screen can show; the record keeps every second.
 
@@ -105,10 +106,18 @@ pub(crate) fn timeline(data: &Finished, cells_max: usize) -> Option<Timeline> {
     })
 }
 
+/// Steps of trials that are too short for whole seconds.
+const SHORT_STEPS_S: [f64; 3] = [0.1, 0.2, 0.5];
+
+/// Cells that such a trial has at most.
+const SHORT_CELLS_MAX: f64 = 120.0;
+
 /// The cells that a trial's time is divided into.
 struct Grid {
     zero: Moment,
     from_s: f64,
+    /// Whether an interval is a second, and a percentile of one says something by itself.
+    by_seconds: bool,
     step_s: f64,
     cells: usize,
 }
@@ -118,13 +127,19 @@ impl Grid {
         let first = data.intervals.iter().map(|i| i.start).min()?;
         let last = data.intervals.iter().map(|i| i.start.plus_ns(i.length_ns)).max()?;
         let zero = data.trial.window.map_or(first, |window| window.load_began);
-        let grid = Grid { zero, from_s: 0.0, step_s: 1.0, cells: 0 };
+        let longest_s = data.intervals.iter().map(|i| i.length_ns).max()? as f64 / 1e9;
+        let by_seconds = longest_s > 0.9;
+        let grid = Grid { zero, from_s: 0.0, by_seconds, step_s: 1.0, cells: 0 };
         let from_s = grid.seconds(first).min(0.0).floor();
-        let span_s = (grid.seconds(last) - from_s).max(1.0);
-        let step_s = (span_s / cells_max.max(1) as f64).ceil().max(1.0);
-        // A remainder of a few milliseconds is not a second.
-        let cells = ((span_s - 0.05) / step_s).ceil().max(1.0) as usize;
-        Some(Grid { zero, from_s, step_s, cells })
+        let span_s = (grid.seconds(last) - from_s).max(0.1);
+        let short = SHORT_STEPS_S.into_iter().filter(|_| !by_seconds);
+        let step_s = short
+            .into_iter()
+            .find(|step| *step >= longest_s && span_s / step <= SHORT_CELLS_MAX)
+            .unwrap_or_else(|| (span_s / cells_max.max(1) as f64).ceil().max(1.0));
+        // A remainder of a few milliseconds is not a step.
+        let cells = (span_s / step_s - 0.05).ceil().max(1.0) as usize;
+        Some(Grid { step_s, cells, from_s, ..grid })
     }
 
     /// Seconds since the load began; negative before.
@@ -143,11 +158,23 @@ impl Grid {
         let mut cells = vec![Vec::new(); self.cells];
         for interval in all.iter().filter(|interval| interval.workload == workload) {
             // The tolerance puts an interval that began a hair early into its own second.
-            if let Some(cell) = self.cell(self.seconds(interval.start) + 0.01) {
+            if let Some(cell) = self.cell(self.seconds(interval.start) + 0.001) {
                 cells[cell].push(interval);
             }
         }
         cells
+    }
+
+    /// The cells that a reading at this moment speaks of: the one in which most of the second
+    /// before it lies, or all within that second.
+    fn cells_before(&self, seconds: f64) -> Vec<usize> {
+        if self.step_s >= 1.0 {
+            return self.cell(seconds - 0.5).into_iter().collect();
+        }
+        let middle = |cell: &usize| self.from_s + self.step_s * (*cell as f64 + 0.5);
+        let before =
+            (0..self.cells).filter(|cell| (seconds - 1.0..seconds).contains(&middle(cell)));
+        before.collect()
     }
 
     /// The mean of one metric in each cell, by node and label, and the cells in which its node
@@ -155,13 +182,12 @@ impl Grid {
     fn readings(&self, samples: &[Sample], metric: &str) -> Readings {
         let mut readings = Readings { read: BTreeMap::new(), sums: BTreeMap::new() };
         for sample in samples.iter().filter(|sample| sample.metric == metric) {
-            let Some(cell) = self.cell(self.seconds(sample.at) - 0.5) else {
-                continue;
-            };
-            let moments = readings.read.entry(sample.node.clone()).or_default();
-            moments.entry(cell).or_default().insert(sample.at);
-            let key = (sample.node.clone(), sample.label.clone());
-            *readings.sums.entry(key).or_default().entry(cell).or_default() += sample.value;
+            for cell in self.cells_before(self.seconds(sample.at)) {
+                let moments = readings.read.entry(sample.node.clone()).or_default();
+                moments.entry(cell).or_default().insert(sample.at);
+                let key = (sample.node.clone(), sample.label.clone());
+                *readings.sums.entry(key).or_default().entry(cell).or_default() += sample.value;
+            }
         }
         readings
     }

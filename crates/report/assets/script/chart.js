@@ -273,18 +273,31 @@ function axesOf({ xKind, xLabel, x, yKind }) {
     size: Y_AXIS_WIDTH,
     values: (plot, splits) => splits.map((v) => (v === null ? "" : tick(v))),
   };
-  // On a logarithmic axis only 1, 2 and 5 of each decade have room for a label.
   if (yKind === "log") {
+    left.splits = (plot, axis, min, max) => logTicks(min, max).map(({ value }) => value);
     left.filter = (plot, splits) => {
-      const crowded = splits.length > 20;
-      return splits.map((value) => {
-        const lead = value / 10 ** Math.floor(Math.log10(value) + 1e-9);
-        const is = (digit) => Math.abs(lead - digit) < 1e-6;
-        return is(1) || (!crowded && (is(2) || is(5))) ? value : null;
-      });
+      const { min, max } = plot.scales.y;
+      const ticks = logTicks(min, max);
+      return splits.map((value, index) => (ticks[index]?.named ? value : null));
     };
   }
   return [bottom, left];
+}
+
+// 1 to 9 of each decade. Those get a label that have room for one: fewer, the more decades.
+function logTicks(min, max) {
+  const [first, last] = [Math.floor(Math.log10(min)), Math.ceil(Math.log10(max))];
+  const span = Math.log10(max / min);
+  const named = span > 2.5 ? [1] : span > 1.2 ? [1, 2, 5] : [1, 2, 3, 5, 7];
+  const ticks = [];
+  for (let power = first; power <= last; power++) {
+    for (let digit = 1; digit <= 9; digit++) {
+      const value = Number(`${digit}e${power}`);
+      if (value < min || value > max) continue;
+      ticks.push({ value, named: named.includes(digit) });
+    }
+  }
+  return ticks;
 }
 
 // Leaves out the labels that would touch their neighbour.

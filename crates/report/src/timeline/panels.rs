@@ -81,7 +81,7 @@ fn throughput(intervals: &[Interval], names: &[&str], grid: &Grid) -> Panel {
         let cells = grid.intervals(intervals, workload);
         let rate = |i: &&Interval| i.counts.transactions as f64 / (i.length_ns as f64 / 1e9);
         // A stub of a second at the end says nothing about a rate.
-        let whole = |i: &&&Interval| i.length_ns >= 100_000_000;
+        let whole = |i: &&&Interval| i.length_ns >= 100_000_000 || !grid.by_seconds;
         let mean = |cell: &Vec<&Interval>| {
             let seconds: f64 = cell.iter().filter(whole).map(|i| i.length_ns as f64 / 1e9).sum();
             let count: u64 = cell.iter().filter(whole).map(|i| i.counts.transactions).sum();
@@ -93,7 +93,7 @@ fn throughput(intervals: &[Interval], names: &[&str], grid: &Grid) -> Panel {
             dashed: false,
             values: cells.iter().map(mean).collect(),
         });
-        if grid.step_s > 1.0 {
+        if grid.step_s > 1.0 && grid.by_seconds {
             let lowest =
                 |cell: &Vec<&Interval>| cell.iter().filter(whole).map(rate).min_by(f64::total_cmp);
             panel.series.push(Series {
@@ -112,10 +112,7 @@ fn latency(intervals: &[Interval], names: &[&str], grid: &Grid) -> Panel {
     for (workload, name) in names.iter().enumerate() {
         let cells = grid.intervals(intervals, workload);
         for (quantile, percentile) in [(0.5, "p50"), (0.99, "p99")] {
-            let worst = |cell: &Vec<&Interval>| {
-                let each = cell.iter().filter_map(|i| i.latency.quantile_ns(quantile));
-                each.max().map(|ns| ns as f64 / 1e6)
-            };
+            let worst = |cell: &Vec<&Interval>| quantile_ms(cell, quantile, grid.by_seconds);
             let alone = names.len() == 1;
             panel.series.push(Series {
                 label: if alone { percentile.to_owned() } else { format!("{name} {percentile}") },
@@ -126,6 +123,18 @@ fn latency(intervals: &[Interval], names: &[&str], grid: &Grid) -> Panel {
         }
     }
     panel
+}
+
+/// A percentile of a cell: of its worst second, or of all its intervals where they are shorter.
+fn quantile_ms(cell: &[&Interval], quantile: f64, by_seconds: bool) -> Option<f64> {
+    let ns = if by_seconds {
+        cell.iter().filter_map(|interval| interval.latency.quantile_ns(quantile)).max()
+    } else {
+        let mut all = cell.first()?.latency.clone();
+        cell[1..].iter().for_each(|interval| all.merge(&interval.latency));
+        all.quantile_ns(quantile)
+    };
+    ns.map(|ns| ns as f64 / 1e6)
 }
 
 fn errors(intervals: &[Interval], grid: &Grid) -> Panel {
@@ -141,7 +150,7 @@ fn errors(intervals: &[Interval], grid: &Grid) -> Panel {
     for (position, (state, _)) in states.into_iter().take(LINES_MAX).enumerate() {
         let mut values = vec![None; grid.cells];
         for interval in intervals {
-            let Some(cell) = grid.cell(grid.seconds(interval.start) + 0.01) else {
+            let Some(cell) = grid.cell(grid.seconds(interval.start) + 0.001) else {
                 continue;
             };
             let count = interval.counts.errors.get(state).copied().unwrap_or(0) as f64;
