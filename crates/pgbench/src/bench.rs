@@ -7,6 +7,7 @@ use crate::complaint::Complaint;
 use crate::console::Console;
 use crate::initialise::initialise;
 use crate::options::{InitialiseOptions, Invocation, Request, help};
+use crate::page::MakePage;
 use crate::run::{PGBENCH_VERSION, run};
 use crate::server::Server;
 
@@ -19,8 +20,18 @@ const COULD_NOT_BEGIN: u8 = 1;
 /// Exit codes are pgbench's: 0 done, 1 could not begin, 2 ran but is incomplete; and 130
 /// interrupted.
 pub fn bench(invocation: &Invocation<'_>, control: &Control, console: &mut Console<'_>) -> u8 {
+    bench_with_page(invocation, control, console, None)
+}
+
+/// As [`bench`], for a caller that makes the page of `--html`; without one there is none.
+pub fn bench_with_page(
+    invocation: &Invocation<'_>,
+    control: &Control,
+    console: &mut Console<'_>,
+    page: Option<MakePage<'_>>,
+) -> u8 {
     let done = Request::read(invocation)
-        .and_then(|request| execute(&request, invocation, control, console));
+        .and_then(|request| execute(&request, invocation, control, console, page));
     done.unwrap_or_else(|complaint| {
         complaint.show(console);
         COULD_NOT_BEGIN
@@ -32,6 +43,7 @@ fn execute(
     invocation: &Invocation<'_>,
     control: &Control,
     console: &mut Console<'_>,
+    page: Option<MakePage<'_>>,
 ) -> Result<u8, Complaint> {
     match request {
         Request::Help => console.text(&help(invocation.command)),
@@ -46,7 +58,7 @@ fn execute(
             if options.debug {
                 console.show_debug();
             }
-            return run(options, invocation, control, console);
+            return run(options, invocation, control, console, page);
         }
     }
     Ok(0)

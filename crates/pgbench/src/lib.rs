@@ -14,10 +14,12 @@ mod getopt;
 mod initialise;
 mod number;
 pub mod options;
+mod page;
 mod run;
 mod server;
 pub mod words;
 
-pub use bench::bench;
+pub use bench::{bench, bench_with_page};
 pub use complaint::Complaint;
 pub use console::Console;
+pub use page::{MakePage, Page};

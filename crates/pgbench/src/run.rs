@@ -16,6 +16,7 @@ use load::{Control, End, Event, Level, LoadError, Message, Outcome};
 use crate::complaint::Complaint;
 use crate::console::Console;
 use crate::options::{Invocation, Origin, RunOptions};
+use crate::page::{MakePage, Page};
 use crate::server::Server;
 
 use files::Files;
@@ -40,7 +41,11 @@ pub(crate) fn run(
     invocation: &Invocation<'_>,
     control: &Control,
     console: &mut Console<'_>,
+    page: Option<MakePage<'_>>,
 ) -> Result<u8, Complaint> {
+    if options.ours.html.is_some() && page.is_none() {
+        return Err(Complaint::error("--html is for the command line only"));
+    }
     let (mut server, conninfo) = Server::open(&options.server, invocation)
         .map_err(|complaint| complaint.with_error("could not create connection for setup"))?;
     console.line(version(server.version()));
@@ -55,9 +60,20 @@ pub(crate) fn run(
     let plan = plan::plan(options, &conninfo, &tables, seed, clock);
     let outcome = drive(options, invocation, &plan, control, clock.origin, console)?;
     let results = Results { options, tables: &tables, outcome: &outcome };
-    console.text(&results.words().block());
-    console.text(&ours::lines(&results));
-    files.write(&results, &server_version, clock)?;
+    let words = results.words().block() + &ours::lines(&results);
+    console.text(&words);
+    let page = page.filter(|_| options.ours.html.is_some()).map(|make| {
+        make(&Page {
+            command: command(options, invocation),
+            words: &words,
+            what: results.words().what(),
+            server: &server_version,
+            scale: tables.scale,
+            began: clock.wall,
+            outcome: &outcome,
+        })
+    });
+    files.write(&results, &server_version, clock, page.as_deref())?;
     Ok(end(&outcome, console))
 }
 
@@ -69,6 +85,24 @@ fn version(server: &str) -> String {
     } else {
         format!("pgbench ({PGBENCH_VERSION}, pgrig {rig}, server {server})")
     }
+}
+
+/// The command line as one could type it again. A connection string may hold a password.
+fn command(options: &RunOptions, invocation: &Invocation<'_>) -> String {
+    let dbname = options.server.dbname.as_deref();
+    let is_string = |word: &str| word.contains('=') || word.contains("://");
+    let words = invocation.arguments.iter().map(|word| {
+        let secret = dbname.is_some_and(|dbname| is_string(dbname) && word.ends_with(dbname));
+        match word {
+            _ if secret => "CONNECTION_STRING".to_owned(),
+            word if word.contains(|c: char| c.is_whitespace() || c == '\'') => {
+                format!("'{}'", word.replace('\'', "'\\''"))
+            }
+            word => word.clone(),
+        }
+    });
+    let words: Vec<_> = words.collect();
+    format!("{} {}", invocation.command, words.join(" "))
 }
 
 /// pgbench's own scripts take their scale from pgbench's tables.

@@ -62,7 +62,7 @@ pub struct CommandWords<'a> {
     pub retries: u64,
 }
 
-impl Words<'_> {
+impl<'a> Words<'a> {
     /// The final block.
     #[must_use]
     pub fn block(&self) -> String {
@@ -77,17 +77,22 @@ impl Words<'_> {
         text
     }
 
+    /// What ran.
+    #[must_use]
+    pub fn what(&self) -> &'a str {
+        match &self.options.scripts[..] {
+            [one] => &one.name,
+            _ => "multiple scripts",
+        }
+    }
+
     fn total(&self) -> u64 {
         total(self.counts)
     }
 
     fn parameters(&self, to: &mut String) -> std::fmt::Result {
         let options = self.options;
-        let kind = match &options.scripts[..] {
-            [one] => &one.name,
-            _ => "multiple scripts",
-        };
-        writeln!(to, "transaction type: {kind}")?;
+        writeln!(to, "transaction type: {}", self.what())?;
         writeln!(to, "scaling factor: {}", self.scale)?;
         if let Some(Partitions { count, method }) = self.partitions {
             writeln!(to, "partition method: {}\npartitions: {count}", method.name())?;

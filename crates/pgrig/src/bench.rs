@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use load::Control;
 use pgbench::options::Invocation;
-use pgbench::{Console, bench};
+use pgbench::{Console, Page, bench_with_page};
+use record::Fact;
 
 /// Does what `arguments` ask for. `program` is what the user typed for this program, `command` how
 /// to call it for benchmarks: `pgrig bench`, or `pgbench` under that name.
@@ -27,10 +28,44 @@ pub(crate) fn run(program: &str, command: &str, arguments: &[String]) -> ExitCod
     let (mut out, mut err) = (stdout(), stderr());
     let err_is_terminal = err.is_terminal();
     let mut console = Console::new(&mut out, &mut err, err_is_terminal);
-    ExitCode::from(bench(&invocation, &control, &mut console))
+    ExitCode::from(bench_with_page(&invocation, &control, &mut console, Some(&page)))
 }
 
 /// Asks at the terminal, without echo; there need not be one.
 fn ask_password(prompt: &str) -> Option<String> {
     rpassword::prompt_password(prompt).ok()
+}
+
+fn page(page: &Page<'_>) -> String {
+    let outcome = page.outcome;
+    let fact = |group: &str, name: &str, value: String| Fact {
+        group: group.to_owned(),
+        name: name.to_owned(),
+        value,
+    };
+    let mut facts = vec![
+        fact("PostgreSQL", "server", page.server.to_owned()),
+        fact("PostgreSQL", "scale", page.scale.to_string()),
+        fact("rig", "pgrig", env!("CARGO_PKG_VERSION").to_owned()),
+    ];
+    if let Ok(cores) = std::thread::available_parallelism() {
+        facts.push(fact("rig", "cores", cores.to_string()));
+    }
+    let began = jiff::Timestamp::try_from(page.began);
+    report::Bench {
+        command: page.command.clone(),
+        words: page.words.to_owned(),
+        what: page.what.to_owned(),
+        started_at: began.map_or_else(|_| String::new(), |began| began.to_string()),
+        window: outcome.window,
+        connecting: outcome.connecting.clone(),
+        disconnecting: outcome.disconnecting.clone(),
+        workloads: outcome.workloads.clone(),
+        generator: outcome.generator.clone(),
+        intervals: outcome.intervals.clone(),
+        samples: Vec::new(),
+        marks: Vec::new(),
+        facts,
+    }
+    .html()
 }

@@ -18,6 +18,7 @@ use super::{PGBENCH_VERSION, json};
 pub(super) struct Files {
     hdr: Option<Target>,
     json: Option<Target>,
+    html: Option<Target>,
 }
 
 struct Target {
@@ -32,7 +33,7 @@ impl Files {
     /// When one cannot be.
     pub(super) fn create(ours: &OurOptions) -> Result<Self, Complaint> {
         let create = |name: &Option<String>| name.as_deref().map(Target::create).transpose();
-        Ok(Files { hdr: create(&ours.hdr)?, json: create(&ours.json)? })
+        Ok(Files { hdr: create(&ours.hdr)?, json: create(&ours.json)?, html: create(&ours.html)? })
     }
 
     /// Fills them.
@@ -44,12 +45,16 @@ impl Files {
         results: &Results<'_>,
         server: &str,
         clock: Clock,
+        page: Option<&str>,
     ) -> Result<(), Complaint> {
         if let Some(target) = self.hdr {
             target.write(&hdr(results, server, clock))?;
         }
         if let Some(target) = self.json {
             target.write(&json::document(results, server, clock))?;
+        }
+        if let (Some(target), Some(page)) = (self.html, page) {
+            target.write(page)?;
         }
         Ok(())
     }
