@@ -33,8 +33,7 @@ impl Report<'_> {
         let (mut trust_words, trust) = trust::trust(study, trials, &self.noise, &self.judgement);
         trust_words.extend(header.notes.iter().cloned());
         let (charts, positions) = self.charts();
-        let shown = latency_tables.len().min(LATENCY_TABLES_MAX);
-        let latency_tables_folded = latency_tables.split_off(shown);
+        latency_tables.iter_mut().skip(LATENCY_TABLES_MAX).for_each(|table| table.folded = true);
         let has_percentiles = !percentiles.is_empty();
         let data = Json::Object(vec![
             ("trials", Json::List(charts)),
@@ -57,7 +56,6 @@ impl Report<'_> {
             glance: glance::glance(study, trials, &self.timelines, &positions),
             has_percentiles,
             latency_tables,
-            latency_tables_folded,
             proof_words,
             proof,
             trust_words,

@@ -64,8 +64,6 @@ pub(crate) struct StudyPage {
     pub(crate) has_percentiles: bool,
     /// Percentiles, and statements.
     pub(crate) latency_tables: Vec<Table>,
-    /// The same for further points, folded away.
-    pub(crate) latency_tables_folded: Vec<Table>,
     /// What the proof says in words.
     pub(crate) proof_words: Vec<String>,
     /// Counts compared, ledgers, seeds.

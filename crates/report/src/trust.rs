@@ -18,6 +18,9 @@ const BUSY_SHARE_MAX: f64 = 0.8;
 /// Above this share of the median latency, the loop lag colours what is measured.
 const LAG_SHARE_MAX: f64 = 0.05;
 
+/// More notes than these stand folded away.
+const NOTES_SHOWN_MAX: usize = 6;
+
 /// What can be said in words, and the tables.
 pub(crate) fn trust(
     study: &Study,
@@ -188,5 +191,6 @@ fn notes(study: &Study, trials: &[Trial]) -> Option<Table> {
             table.row([name, trial.round.to_string(), note.clone()]);
         }
     }
+    table.folded = table.rows.len() > NOTES_SHOWN_MAX;
     (!table.rows.is_empty()).then_some(table)
 }

@@ -193,6 +193,8 @@ pub(crate) struct Table {
     pub(crate) head: Vec<Head>,
     /// Rows, each as long as the head; the first cell names the row.
     pub(crate) rows: Vec<Vec<Cell>>,
+    /// Whether it stands folded away behind its title.
+    pub(crate) folded: bool,
 }
 
 /// A column.
@@ -221,7 +223,7 @@ impl Table {
             None => Head { text: (*column).to_owned(), numeric: false },
         });
         let (title, note) = (title.to_owned(), note.to_owned());
-        Table { title, note, head: head.collect(), rows: Vec::new() }
+        Table { title, note, head: head.collect(), rows: Vec::new(), folded: false }
     }
 
     /// Adds a row of plain texts.

@@ -188,7 +188,7 @@ function optionsOf(chart) {
   return {
     width: Math.max(240, Math.floor(chart.canvas.clientWidth)),
     height: description.height,
-    padding: [description.topSpace ?? 8, 14, 0, 0],
+    padding: [description.topSpace ?? 8, 26, 0, 0],
     legend: { show: false },
     cursor: cursorOf(chart),
     scales: scalesOf(description),
