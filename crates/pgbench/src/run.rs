@@ -12,10 +12,11 @@ mod vacuum;
 use std::time::Instant;
 
 use load::{Control, End, Event, Level, LoadError, Message, Outcome};
+use wire::conninfo::{Address, Conninfo};
 
 use crate::complaint::Complaint;
 use crate::console::Console;
-use crate::options::{Invocation, Origin, RunOptions};
+use crate::options::{Invocation, Length, Origin, RunOptions};
 use crate::page::{MakePage, Page};
 use crate::server::Server;
 
@@ -49,6 +50,7 @@ pub(crate) fn run(
     let (mut server, conninfo) = Server::open(&options.server, invocation)
         .map_err(|complaint| complaint.with_error("could not create connection for setup"))?;
     console.line(version(server.version()));
+    console.debug(setting(options, &conninfo));
     let seed = plan::seed(options, console)?;
     let tables = look_at_tables(options, invocation, &mut server, &conninfo.dbname, console)?;
     vacuum::vacuum(options.vacuum, &mut server, console);
@@ -85,6 +87,21 @@ fn version(server: &str) -> String {
     } else {
         format!("pgbench ({PGBENCH_VERSION}, pgrig {rig}, server {server})")
     }
+}
+
+/// Where a run goes and how long it is, as `--debug` tells it.
+fn setting(options: &RunOptions, conninfo: &Conninfo) -> String {
+    let host = &conninfo.hosts[0];
+    let name = match &host.address {
+        Address::Unix { directory } => directory.as_str(),
+        Address::Tcp { .. } => host.certificate_name().unwrap_or_default(),
+    };
+    let (unit, length) = match options.length {
+        Length::Transactions(each) => ("nxacts", each),
+        Length::Seconds(seconds) => ("duration", seconds),
+    };
+    let (port, clients, database) = (host.port, options.clients, &conninfo.dbname);
+    format!("pghost: {name} pgport: {port} nclients: {clients} {unit}: {length} dbName: {database}")
 }
 
 /// The command line as one could type it again. A connection string may hold a password.

@@ -74,3 +74,84 @@ fn every_transaction_is_counted_once() {
     );
     assert_eq!(server.value("postgres", "select count(*) from pgbench_history"), "200");
 }
+
+/// The same seed makes the same transactions, whoever runs them.
+#[test]
+fn a_seed_repeats_pgbenchs_run() {
+    let server = initialised();
+    let history = "select sum(hashtextextended(format('%s,%s,%s,%s', tid, bid, aid, delta), 0))
+                   from pgbench_history";
+    for line in ["-n -t 20 --random-seed=42", "-n -t 20 -c 3 --random-seed=7 -M prepared"] {
+        let run = |ours: bool| {
+            server.execute("postgres", "truncate pgbench_history");
+            let ended = match ours {
+                true => server.ours("postgres", line),
+                false => server.theirs("postgres", line),
+            };
+            assert_eq!(ended.code, 0, "{ended:?}");
+            (ended.err, server.value("postgres", history))
+        };
+        assert_eq!(run(true), run(false), "{line}");
+    }
+}
+
+#[test]
+fn what_pgbench_tells_without_a_server() {
+    let server = Server::start(&[]);
+    for line in ["-b list", "--show-script=tpcb", "--show-script=simple-update"] {
+        let (ours, theirs) = (server.ours("postgres", line), server.theirs("postgres", line));
+        assert_eq!((ours.code, ours.out, ours.err), (theirs.code, theirs.out, theirs.err));
+    }
+    let version = server.ours("postgres", "--version").out;
+    assert!(version.starts_with("pgbench (PostgreSQL) 18.0 ("), "{version}");
+}
+
+#[test]
+fn progress_has_pgbenchs_lines() {
+    let server = initialised();
+    for line in [
+        "-S -n -T 3 -P 1",
+        "-S -n -T 3 -P 1 -R 100 -L 50 --max-tries=2",
+        "-S -n -T 3 -P 1 --progress-timestamp",
+    ] {
+        let (ours, theirs) = (server.ours("postgres", line), server.theirs("postgres", line));
+        let first = |ended: &Ended| ended.err.lines().next().map(without_numbers);
+        assert_eq!(first(&ours), first(&theirs), "{line}");
+        let lines = ours.err.lines().filter(|line| line.starts_with("progress: ")).count();
+        assert!((2..=3).contains(&lines), "{line}: {ours:?}");
+    }
+}
+
+/// A warm-up does not count; what pgbench would count is told beside.
+#[test]
+fn a_warm_up_is_left_out() {
+    let server = initialised();
+    let ended = server.ours("postgres", "-S -n -T 2 -R 100 --arrivals=constant --warmup=1");
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let processed = ended.out.lines().find_map(|line| {
+        line.strip_prefix("number of transactions actually processed: ")?.parse::<u64>().ok()
+    });
+    assert!((190..=210).contains(&processed.expect("a count")), "{ended:?}");
+    for line in [
+        "\nduration: 2 s\n",
+        "\npgrig: window             2.0 s: ",
+        " a second, after 1.0 s of warm-up\n",
+        "\npgrig: pgbench's way      ",
+        "\npgrig: backlog            ",
+    ] {
+        assert!(ended.out.contains(line), "no {line:?} in {ended:?}");
+    }
+}
+
+/// Nothing of ours can be taken for pgbench's by what greps its output.
+#[test]
+fn our_lines_cannot_be_mistaken() {
+    let server = initialised();
+    let ended = server.ours("postgres", "-S -n -T 1 -c 2 -R 50 --warmup=0.5 --no-describe -r");
+    let ours: Vec<_> = ended.out.lines().filter(|line| line.starts_with("pgrig: ")).collect();
+    assert!(ours.len() >= 7, "{ended:?}");
+    for line in ours {
+        assert!(!line.contains("tps") && !line.contains("latency"), "{line}");
+    }
+    assert!(ended.out.contains("results are not described (--no-describe)"), "{ended:?}");
+}
