@@ -46,7 +46,8 @@ run = ["read-write"]
 run = ["function"]
 
 [answer]
-holds  = "The function is faster than the plain script: {value}× {interval}. Published: {published}×."
+holds  = """
+The function is faster than the plain script: {value}× {interval}. Published: {published}×."""
 fails  = "The function is not faster: {value}× {interval}. Published: {published}×."
 unsure = "Nobody can tell whether the function is faster: {value}× {interval}."
 
@@ -280,58 +281,17 @@ fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> Finishe
     let factor = 1.0 + 0.012 * normal(prng);
     let void = round == 4 && shape.scenario == "read-only";
     let checkpoint_s = (shape.wal_mb > 0.0).then_some(12 + (round as u64 % 3));
-    let mut intervals = Vec::new();
-    let mut window = Latency::new();
-    let mut window_counts = Counts::default();
-    let mut total_counts = Counts::default();
-    for second in 0..WARMUP_S + WINDOW_S {
-        let warm = 1.0 - 0.55 * (-(second as f64 + 0.3) / 1.1).exp();
-        let writing = checkpoint_s.is_some_and(|at| (at..at + 4).contains(&second));
-        let slow = if writing { 0.86 } else { 1.0 };
-        let wave = if void { 1.0 + 0.4 * (second as f64 / 2.0).sin() } else { 1.0 };
-        let rate = shape.tps * factor * warm * slow * wave * (1.0 + 0.02 * normal(prng));
-        let latency = latency(shape.latency_ms * factor / (warm * slow * wave), writing, 400, prng);
-        let counts = Counts { transactions: rate.round() as u64, ..Counts::default() };
-        if second >= WARMUP_S {
-            window.merge(&latency);
-            window_counts.add(&counts);
-        }
-        total_counts.add(&counts);
-        intervals.push(Interval {
-            start: load_began.plus_ns(second * 1_000_000_000),
-            length_ns: 1_000_000_000,
-            workload: 0,
-            counts,
-            service: latency.clone(),
-            latency,
-            lag: Latency::new(),
-            backlog: 0,
-        });
-    }
-    let tps = window_counts.transactions as f64 / WINDOW_S as f64;
-    let workload = WorkloadResult {
-        name: shape.scenario.to_owned(),
-        clients: 8,
-        counts: window_counts,
-        counts_total: total_counts.clone(),
-        unknown: 0,
-        service: window.clone(),
-        latency: window.clone(),
-        lag: Latency::new(),
-        statements: statements(shape, factor, prng),
-        per_client: (0..8).map(|_| (tps * 2.5 * (1.0 + 0.01 * normal(prng))) as u64).collect(),
-        longest_wait_ns: window.max_ns().unwrap_or(0),
-        published_way: PublishedWay {
-            transactions: total_counts.transactions,
-            seconds: (WARMUP_S + WINDOW_S) as f64,
-        },
-    };
+    let course = Course { factor, void, checkpoint_s, load_began };
+    let intervals = intervals(shape, &course, prng);
+    let workload = workload(shape, factor, &intervals, prng);
+    let tps = workload.counts.transactions as f64 / WINDOW_S as f64;
     let status = if void {
         Status::Void("throughput was not steady within 30 s of warm-up".to_owned())
     } else {
         Status::Done
     };
-    let metrics = metrics(shape, tps, &window, factor, total_counts.transactions, prng);
+    let total = workload.counts_total.transactions;
+    let metrics = metrics(shape, tps, &workload.latency, factor, total, prng);
     let trial = Trial {
         number,
         round,
@@ -360,6 +320,67 @@ fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> Finishe
     let marks = marks(number, checkpoint_s, load_began, open, close);
     let samples = samples(shape, factor, load_began, prng);
     Finished { trial, intervals, samples, marks, logs: BTreeMap::new() }
+}
+
+/// What distinguishes one trial of a scenario from another.
+struct Course {
+    factor: f64,
+    void: bool,
+    checkpoint_s: Option<u64>,
+    load_began: Moment,
+}
+
+fn intervals(shape: &Shape, course: &Course, prng: &mut Prng) -> Vec<Interval> {
+    let Course { factor, void, checkpoint_s, load_began } = *course;
+    let each = (0..WARMUP_S + WINDOW_S).map(|second| {
+        let warm = 1.0 - 0.55 * (-(second as f64 + 0.3) / 1.1).exp();
+        let writing = checkpoint_s.is_some_and(|at| (at..at + 4).contains(&second));
+        let slow = if writing { 0.86 } else { 1.0 };
+        let wave = if void { 1.0 + 0.4 * (second as f64 / 2.0).sin() } else { 1.0 };
+        let rate = shape.tps * factor * warm * slow * wave * (1.0 + 0.02 * normal(prng));
+        let latency = latency(shape.latency_ms * factor / (warm * slow * wave), writing, 400, prng);
+        Interval {
+            start: load_began.plus_ns(second * 1_000_000_000),
+            length_ns: 1_000_000_000,
+            workload: 0,
+            counts: Counts { transactions: rate.round() as u64, ..Counts::default() },
+            service: latency.clone(),
+            latency,
+            lag: Latency::new(),
+            backlog: 0,
+        }
+    });
+    each.collect()
+}
+
+fn workload(shape: &Shape, factor: f64, intervals: &[Interval], prng: &mut Prng) -> WorkloadResult {
+    let (mut latency, mut counts, mut counts_total) =
+        (Latency::new(), Counts::default(), Counts::default());
+    for (second, interval) in intervals.iter().enumerate() {
+        if second as u64 >= WARMUP_S {
+            latency.merge(&interval.latency);
+            counts.add(&interval.counts);
+        }
+        counts_total.add(&interval.counts);
+    }
+    let each = counts.transactions as f64 / 8.0;
+    WorkloadResult {
+        name: shape.scenario.to_owned(),
+        clients: 8,
+        counts,
+        unknown: 0,
+        service: latency.clone(),
+        lag: Latency::new(),
+        statements: statements(shape, factor, prng),
+        per_client: (0..8).map(|_| (each * (1.0 + 0.01 * normal(prng))) as u64).collect(),
+        longest_wait_ns: latency.max_ns().unwrap_or(0),
+        latency,
+        published_way: PublishedWay {
+            transactions: counts_total.transactions,
+            seconds: (WARMUP_S + WINDOW_S) as f64,
+        },
+        counts_total,
+    }
 }
 
 fn latency(typical_ms: f64, stalled: bool, count: usize, prng: &mut Prng) -> Latency {
