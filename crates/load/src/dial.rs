@@ -13,15 +13,15 @@ use crate::{
     encryption,
     endpoint::Opening,
     report::ConnectFailure,
-    route::{Route, Step},
+    route::{Lead, Route, Step},
     socket::{Received, Socket},
 };
 
 /// An attempt under way. The socket lies beside it, so that it outlives the attempt.
 pub(crate) struct Dial {
-    /// Index into the route's steps.
-    step: usize,
-    /// Steps tried, so that the end is found wherever the beginning was.
+    /// The step that this client began with.
+    first: usize,
+    /// Steps tried or passed over since.
     tried: usize,
     stage: Stage,
     arrived: Vec<u8>,
@@ -31,6 +31,8 @@ pub(crate) struct Dial {
     pub(crate) step_began: u64,
     /// The last thing that went wrong.
     failure: Option<ConnectFailure>,
+    /// Why nothing more can be sent: what the server said before it hung up is read first.
+    unsent: Option<std::io::Error>,
 }
 
 enum Stage {
@@ -67,24 +69,25 @@ pub(crate) enum Progress {
 impl Dial {
     pub(crate) fn new(first_step: usize, now: u64) -> Self {
         Dial {
-            step: first_step,
+            first: first_step,
             tried: 0,
             stage: Stage::Idle,
             arrived: Vec::new(),
             began: now,
             step_began: now,
             failure: None,
+            unsent: None,
         }
     }
 
     fn current<'r>(&self, route: &'r Route) -> &'r Step {
-        &route.steps[self.step]
+        &route.steps[self.step(route)]
     }
 
     /// Opens a socket for the current step.
-    pub(crate) fn start(&mut self, route: &Route, now: u64) -> Progress {
+    pub(crate) fn start(&mut self, route: &Route) -> Progress {
         self.arrived.clear();
-        self.step_began = now;
+        self.unsent = None;
         match self.current(route).endpoint.open() {
             Ok(Opening::Open(fd)) => {
                 self.stage = Stage::Opening;
@@ -111,12 +114,16 @@ impl Dial {
                 Stage::Asking | Stage::Handshaking | Stage::StartingUp(_) | Stage::Judging(_) => {
                     match socket.receive(&mut self.arrived) {
                         Ok(Received::Bytes { .. }) => {}
+                        Ok(Received::Nothing) if self.unsent.is_some() => {
+                            let error = self.unsent.take().unwrap_or_else(broken_pipe);
+                            return self.broken_off(route, &error);
+                        }
                         Ok(Received::Nothing) if !matches!(self.stage, Stage::Handshaking) => {
                             return Progress::Pending;
                         }
                         Ok(Received::Nothing) => {}
                         Ok(Received::Closed) => return self.refused(route, &StartupError::Closed),
-                        Err(error) => return self.broken(route, &error.to_string()),
+                        Err(error) => return self.broken_off(route, &error),
                     }
                     self.arrived(route, socket, keys, &mut nonce)
                 }
@@ -125,7 +132,7 @@ impl Dial {
                 Some(progress) => return progress,
                 // Another stage was reached, and its first answer may be here already only where
                 // TLS has read ahead.
-                None if socket.tls().is_some() => {}
+                None if socket.tls().is_some() || self.unsent.is_some() => {}
                 None => return Progress::Pending,
             }
         }
@@ -149,7 +156,7 @@ impl Dial {
                 let mut request = Vec::with_capacity(8);
                 wire::frontend::ssl_request(&mut request);
                 self.stage = Stage::Asking;
-                self.send(route, socket, &request)
+                self.send(socket, &request)
             }
             (Attempt::Tls | Attempt::TlsOrPlain, SslNegotiation::Direct) => {
                 self.shake_hands(route, socket)
@@ -176,7 +183,7 @@ impl Dial {
                     self.arrived.clear();
                     self.shake_hands(route, socket)
                 }
-                Err(error) => Some(self.broken(route, &error.to_string())),
+                Err(error) => Some(self.broken(route, &error.to_string(), Lead::End)),
             },
             Stage::Handshaking if socket.is_handshaking() => Some(Progress::Pending),
             Stage::Handshaking => {
@@ -191,7 +198,7 @@ impl Dial {
                         self.arrived.drain(..progress.consumed);
                         match progress.session {
                             Some(session) => self.judge(route, socket, session),
-                            None => self.send(route, socket, &answer).or(Some(Progress::Pending)),
+                            None => self.send(socket, &answer).or(Some(Progress::Pending)),
                         }
                     }
                 }
@@ -213,9 +220,9 @@ impl Dial {
             Ok(client) => {
                 socket.encrypt(client);
                 self.stage = Stage::Handshaking;
-                self.send(route, socket, &[])
+                self.send(socket, &[])
             }
-            Err(error) => Some(self.broken(route, &error)),
+            Err(error) => Some(self.broken(route, &error, Lead::Attempt)),
         }
     }
 
@@ -232,37 +239,30 @@ impl Dial {
         match Startup::begin(login, channel, nonce(), &mut hello) {
             Ok(startup) => {
                 self.stage = Stage::StartingUp(Box::new(startup));
-                self.send(route, socket, &hello)
+                self.send(socket, &hello)
             }
             Err(error) => Some(self.refused(route, &error)),
         }
     }
 
     /// What little a start-up sends goes out at once, or the socket is broken.
-    fn send(&mut self, route: &Route, socket: &mut Socket, bytes: &[u8]) -> Option<Progress> {
-        match socket.send(bytes) {
-            Ok(_) => None,
-            Err(error) => Some(self.broken(route, &error.to_string())),
-        }
+    fn send(&mut self, socket: &mut Socket, bytes: &[u8]) -> Option<Progress> {
+        self.unsent = socket.send(bytes).err();
+        None
     }
 
     /// Whether this server is what the conninfo asks for.
-    fn judge(
-        &mut self,
-        route: &Route,
-        socket: &mut Socket,
-        session: Session,
-    ) -> Option<Progress> {
+    fn judge(&mut self, route: &Route, socket: &mut Socket, session: Session) -> Option<Progress> {
         match self.current(route).wanted.judge(&session.parameters) {
             Judgement::Accept => Some(Progress::Done(Box::new(session))),
-            Judgement::Reject(why) => Some(self.broken(route, why)),
+            Judgement::Reject(why) => Some(self.broken(route, why, Lead::Host)),
             Judgement::Ask(query) => {
                 let mut out = Vec::new();
                 if let Err(error) = wire::frontend::query(&mut out, query.as_bytes()) {
-                    return Some(self.broken(route, &error.to_string()));
+                    return Some(self.broken(route, &error.to_string(), Lead::End));
                 }
                 self.stage = Stage::Judging(Box::new(session));
-                self.send(route, socket, &out)
+                self.send(socket, &out)
             }
         }
     }
@@ -274,7 +274,7 @@ impl Dial {
             let frame = match frame::next(rest) {
                 Ok(Some(frame)) => frame,
                 Ok(None) => return Progress::Pending,
-                Err(error) => return self.broken(route, &error.to_string()),
+                Err(error) => return self.broken(route, &error.to_string(), Lead::End),
             };
             rest = &rest[frame.total_bytes()..];
             match Message::parse(frame) {
@@ -287,13 +287,13 @@ impl Dial {
                 }
                 Ok(Message::ReadyForQuery(_)) => break,
                 Ok(_) => {}
-                Err(error) => return self.broken(route, &error.to_string()),
+                Err(error) => return self.broken(route, &error.to_string(), Lead::End),
             }
         }
         let judgement = self.current(route).wanted.judge_answer(&value.unwrap_or_default());
         match (judgement, std::mem::replace(&mut self.stage, Stage::Idle)) {
             (Judgement::Accept, Stage::Judging(session)) => Progress::Done(session),
-            (Judgement::Reject(why), _) => self.broken(route, why),
+            (Judgement::Reject(why), _) => self.broken(route, why, Lead::Host),
             _ => Progress::Pending,
         }
     }
@@ -307,45 +307,61 @@ impl Dial {
             strip_errno(why),
             step.endpoint.host().unreachable_hint()
         );
-        let address = step.address;
-        let same = route.steps[self.step..].iter().take_while(|other| other.address == address);
-        let others = same.count().saturating_sub(1);
         let hint =
             "start the server, or say where it is with -h and -p (PGHOST and PGPORT)".to_owned();
-        self.failed(route, ConnectFailure { message, sqlstate: None, hint: Some(hint) }, others)
+        let failure = ConnectFailure { message, sqlstate: None, hint: Some(hint) };
+        self.failed(route, failure, Lead::Address)
     }
 
     /// The host has had its time.
     pub(crate) fn timed_out(&mut self, route: &Route) -> Progress {
-        self.broken(route, "timeout expired")
+        self.broken(route, "timeout expired", Lead::Address)
     }
 
-    /// The step that led to the session.
-    pub(crate) fn step(&self) -> usize {
-        self.step
+    /// The step under way, in the end the one that led to the session.
+    pub(crate) fn step(&self, route: &Route) -> usize {
+        route.step_number(self.first, self.tried)
     }
 
-    fn broken(&mut self, route: &Route, why: &str) -> Progress {
+    fn broken(&mut self, route: &Route, why: &str, lead: Lead) -> Progress {
         let begun = self.current(route).endpoint.connection_failed();
         let message = format!("{begun}: {}", strip_errno(why));
-        self.failed(route, ConnectFailure { message, sqlstate: None, hint: None }, 0)
+        self.failed(route, ConnectFailure { message, sqlstate: None, hint: None }, lead)
+    }
+
+    /// The socket, or TLS on top of it, has failed.
+    fn broken_off(&mut self, route: &Route, error: &std::io::Error) -> Progress {
+        let begun = self.current(route).endpoint.connection_failed();
+        let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        let (message, hint) = match tls {
+            Some(tls) => (format!("{begun}: SSL error: {tls}"), encryption::hint(tls)),
+            None => (format!("{begun}: {}", strip_errno(&error.to_string())), None),
+        };
+        let hint = hint.map(str::to_owned);
+        let lead = self.lead_of_handshake();
+        self.failed(route, ConnectFailure { message, sqlstate: None, hint }, lead)
+    }
+
+    /// Whoever fails to shake hands may still be reached without encryption.
+    fn lead_of_handshake(&self) -> Lead {
+        if matches!(self.stage, Stage::Handshaking) { Lead::Attempt } else { Lead::End }
     }
 
     fn refused(&mut self, route: &Route, error: &StartupError) -> Progress {
         let message = format!("{}: {error}", self.current(route).endpoint.connection_failed());
         let sqlstate = error.sql_state().map(|state| state.as_str().to_owned());
         let hint = error.hint().map(str::to_owned);
-        self.failed(route, ConnectFailure { message, sqlstate, hint }, 0)
+        let lead = match error {
+            error if error.leads_to_next_host() => Lead::Host,
+            error if error.leads_to_next_attempt() => Lead::Attempt,
+            _ => self.lead_of_handshake(),
+        };
+        self.failed(route, ConnectFailure { message, sqlstate, hint }, lead)
     }
 
-    fn failed(&mut self, route: &Route, failure: ConnectFailure, skip: usize) -> Progress {
+    fn failed(&mut self, route: &Route, failure: ConnectFailure, lead: Lead) -> Progress {
         self.stage = Stage::Idle;
-        self.tried += 1 + skip;
-        self.step = (self.step + 1 + skip) % route.steps.len();
-        if self.tried < route.steps.len() {
-            self.failure = Some(failure);
-            return Progress::NextStep;
-        }
+        let next = route.after(self.first, self.tried, lead);
         // libpq tells the story of every host; the last failure decides what is counted.
         let told = match self.failure.take() {
             Some(before) if before.message != failure.message => {
@@ -353,8 +369,16 @@ impl Dial {
             }
             _ => failure.message,
         };
-        Progress::Failed(ConnectFailure { message: told, ..failure })
+        let failure = ConnectFailure { message: told, ..failure };
+        let Some(next) = next else { return Progress::Failed(failure) };
+        self.tried = next;
+        self.failure = Some(failure);
+        Progress::NextStep
     }
+}
+
+fn broken_pipe() -> std::io::Error {
+    std::io::ErrorKind::BrokenPipe.into()
 }
 
 /// Without the "(os error 111)" that Rust adds.

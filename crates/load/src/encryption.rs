@@ -54,13 +54,9 @@ pub(crate) fn config(settings: &TlsSettings) -> Result<Arc<ClientConfig>, LoadEr
     Ok(Arc::new(config))
 }
 
-fn versions(
-    settings: &TlsSettings,
-) -> Result<Vec<&'static SupportedProtocolVersion>, LoadError> {
-    let known = [
-        (TlsVersion::V1_2, &rustls::version::TLS12),
-        (TlsVersion::V1_3, &rustls::version::TLS13),
-    ];
+fn versions(settings: &TlsSettings) -> Result<Vec<&'static SupportedProtocolVersion>, LoadError> {
+    let known =
+        [(TlsVersion::V1_2, &rustls::version::TLS12), (TlsVersion::V1_3, &rustls::version::TLS13)];
     let chosen: Vec<_> = known
         .into_iter()
         .filter(|(version, _)| settings.least_version.is_none_or(|least| *version >= least))
@@ -94,6 +90,25 @@ pub(crate) fn server_end_point(tls: &ClientConnection) -> Option<Vec<u8>> {
         Some(Sha256::digest(der).to_vec())
     } else {
         None
+    }
+}
+
+/// What to do about a handshake that failed.
+pub(crate) fn hint(error: &rustls::Error) -> Option<&'static str> {
+    use rustls::CertificateError as Bad;
+    match error {
+        rustls::Error::InvalidCertificate(why) => Some(match why {
+            Bad::UnknownIssuer | Bad::BadSignature => {
+                "the server's certificate is not by an authority of sslrootcert: name the file of \
+                 the one that signed it, or use sslmode=require, which checks nobody"
+            }
+            Bad::NotValidForName | Bad::NotValidForNameContext { .. } => {
+                "connect by a name that the certificate bears, or use sslmode=verify-ca"
+            }
+            Bad::Expired | Bad::ExpiredContext { .. } => "the server needs a new certificate",
+            _ => "sslmode=require checks no certificate",
+        }),
+        _ => None,
     }
 }
 

@@ -111,10 +111,9 @@ fn unix_address(path: &str) -> Result<Address, LoadError> {
         Some(name) => SocketAddrUnix::new_abstract_name(name.as_bytes()),
         None => SocketAddrUnix::new(path),
     };
-    address.map(Address::Unix).map_err(|error| LoadError::Resolve {
-        host: path.to_owned(),
-        why: error.to_string(),
-    })
+    address
+        .map(Address::Unix)
+        .map_err(|error| LoadError::Resolve { host: path.to_owned(), why: error.to_string() })
 }
 
 fn tcp_addresses(name: &str, port: u16) -> Result<Vec<Address>, LoadError> {

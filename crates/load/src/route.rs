@@ -33,6 +33,21 @@ pub(crate) struct Step {
     pub(crate) server_name: Option<ServerName<'static>>,
     /// Counts addresses: the other steps to this one are the same address in other ways.
     pub(crate) address: usize,
+    /// Counts hosts: one host may have several addresses.
+    pub(crate) host: usize,
+}
+
+/// What may still be tried after a step has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lead {
+    /// The same address in another way, with or without encryption.
+    Attempt,
+    /// Another address.
+    Address,
+    /// Another host.
+    Host,
+    /// Nothing: this server has given its answer.
+    End,
 }
 
 impl Route {
@@ -42,9 +57,10 @@ impl Route {
         session: &[(String, String)],
     ) -> Result<Self, LoadError> {
         let mut steps = Vec::new();
-        let mut address = 0;
+        let (mut address, mut host_number) = (0, 0);
         for wanted in conninfo.target.rounds() {
             for host in &conninfo.hosts {
+                host_number += 1;
                 let mut login = conninfo.login(host);
                 login.settings.extend(session.iter().cloned());
                 let login = Arc::new(login);
@@ -61,6 +77,7 @@ impl Route {
                             login: Arc::clone(&login),
                             server_name: server_name.clone(),
                             address,
+                            host: host_number,
                         });
                     }
                 }
@@ -86,5 +103,25 @@ impl Route {
         let address = self.steps[at].address;
         // A host's encrypted attempt comes before its plain one, so begin at its first.
         self.steps.iter().position(|step| step.address == address).unwrap_or(0)
+    }
+
+    /// The step that comes after `tried` others for a client that began with step `first`: every
+    /// round begins there, and wraps.
+    pub(crate) fn step_number(&self, first: usize, tried: usize) -> usize {
+        tried / self.round * self.round + (first + tried) % self.round
+    }
+
+    /// How many steps have been tried or passed over when the next one that `lead` allows is due;
+    /// none when there is none.
+    pub(crate) fn after(&self, first: usize, tried: usize, lead: Lead) -> Option<usize> {
+        let step = |tried| &self.steps[self.step_number(first, tried)];
+        let current = step(tried);
+        let mut rest = tried + 1..self.steps.len();
+        match lead {
+            Lead::Attempt => rest.next().filter(|n| step(*n).address == current.address),
+            Lead::Address => rest.find(|n| step(*n).address != current.address),
+            Lead::Host => rest.find(|n| step(*n).host != current.host),
+            Lead::End => None,
+        }
     }
 }

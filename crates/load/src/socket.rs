@@ -111,13 +111,19 @@ impl Socket {
         }
         into.reserve(READ_BYTES);
         let space = into.capacity() - into.len();
-        let spare = rustix::buffer::spare_capacity(into);
-        match recv(&self.fd, spare, RecvFlags::empty()) {
+        let received = loop {
+            let spare = rustix::buffer::spare_capacity(into);
+            match recv(&self.fd, spare, RecvFlags::empty()) {
+                Err(Errno::INTR) => {}
+                other => break other,
+            }
+        };
+        match received {
             Ok((0, _)) => Ok(Received::Closed),
             // A stream socket that gives less than asked for is empty, so an edge-triggered
             // reader need not try again.
             Ok((n, _)) => Ok(Received::Bytes { more: n == space }),
-            Err(Errno::AGAIN | Errno::INTR) => Ok(Received::Nothing),
+            Err(Errno::AGAIN) => Ok(Received::Nothing),
             Err(error) => Err(error.into()),
         }
     }
@@ -171,8 +177,18 @@ impl Socket {
     fn decrypt(&mut self, mut raw: &[u8], into: &mut Vec<u8>) -> Result<(), std::io::Error> {
         let Some(tls) = &mut self.tls else { return Ok(()) };
         while !raw.is_empty() {
-            tls.read_tls(&mut raw)?;
-            let state = tls.process_new_packets().map_err(std::io::Error::other)?;
+            // After the peer's farewell TLS takes no more; what follows means nothing.
+            if tls.read_tls(&mut raw)? == 0 {
+                return Ok(());
+            }
+            let state = match tls.process_new_packets() {
+                Ok(state) => state,
+                Err(error) => {
+                    // The server's log should say why: an alert goes out if it can.
+                    let _ = self.send_encrypted(&[]);
+                    return Err(std::io::Error::other(error));
+                }
+            };
             let plain = state.plaintext_bytes_to_read();
             let start = into.len();
             into.resize(start + plain, 0);
