@@ -1,6 +1,12 @@
 //! Cancel requests: each on a connection of its own, beside the lane.
 
-use std::{io::Write, net::Shutdown, os::unix::net::UnixStream, thread, time::Duration};
+use std::{
+    io::Write,
+    net::Shutdown,
+    os::unix::net::UnixStream,
+    thread,
+    time::{Duration, Instant},
+};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wire::backend::BackendKey;
@@ -10,13 +16,20 @@ use crate::endpoint::{Endpoint, Opening};
 /// How long one request may take to be sent. Requests are a courtesy; the load ends without them.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
+/// How long all of them together may take: then the load has ended without them.
+const TIMEOUT_ALL: Duration = Duration::from_secs(5);
+
 /// Sends the requests, without waiting for it.
 pub(crate) fn send(requests: Vec<(Endpoint, BackendKey)>) {
     if requests.is_empty() {
         return;
     }
     thread::spawn(move || {
+        let began = Instant::now();
         for (endpoint, key) in requests {
+            if began.elapsed() > TIMEOUT_ALL {
+                break;
+            }
             // A request that cannot be sent leaves the query to the abandon moment.
             let _ = send_one(&endpoint, &key);
         }
@@ -24,9 +37,13 @@ pub(crate) fn send(requests: Vec<(Endpoint, BackendKey)>) {
 }
 
 fn send_one(endpoint: &Endpoint, key: &BackendKey) -> std::io::Result<()> {
+    let began = Instant::now();
     let fd = loop {
         match endpoint.open()? {
             Opening::Open(fd) => break fd,
+            Opening::BacklogFull if began.elapsed() > TIMEOUT => {
+                return Err(std::io::ErrorKind::TimedOut.into());
+            }
             Opening::BacklogFull => thread::sleep(Duration::from_millis(2)),
         }
     };

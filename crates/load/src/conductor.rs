@@ -127,16 +127,11 @@ impl<'a> Conductor<'a> {
                 }
             }
             Report::ConnectFailed(failure) => {
-                self.failure.get_or_insert(LoadError::Connect {
-                    message: failure.message,
-                    sqlstate: failure
-                        .sqlstate
-                        .map(|state| wire::SqlState::from_bytes(state.as_bytes())),
-                    connected: self.connected.iter().sum(),
-                    clients: self.clients,
-                    hint: failure.hint,
-                });
-                self.abandon();
+                if self.failure.is_none() {
+                    let connected = self.connected.iter().sum();
+                    self.failure = Some(failure.into_error(connected, self.clients));
+                    self.abandon();
+                }
             }
             Report::Interval(index, cells) => {
                 self.merge.add(lane, index, cells);
@@ -148,7 +143,7 @@ impl<'a> Conductor<'a> {
                 }
             }
             Report::Aborted => {
-                if self.plan.exit_on_abort {
+                if self.plan.exit_on_abort && self.end != End::Aborted {
                     self.end = End::Aborted;
                     self.close_now();
                 }
@@ -279,10 +274,17 @@ impl<'a> Conductor<'a> {
             });
         }
         let drained = lanes.iter().map(|lane| lane.drained).max().unwrap_or(0);
-        let window = (self.grid.began != NEVER && self.grid.open != NEVER).then(|| Window {
+        let aborted: u64 =
+            lanes.iter().flat_map(|lane| &lane.workloads).map(|workload| workload.aborted).sum();
+        let all_aborted = aborted >= u64::from(self.clients);
+        // Where nobody was left to run it, the window ended with the last client.
+        let close = if all_aborted { self.grid.close.min(drained) } else { self.grid.close };
+        let close = if close == NEVER { drained } else { close };
+        // A load that was interrupted while it warmed up never had one.
+        let window = (self.grid.open < close).then_some(Window {
             load_began: Moment(self.grid.began),
             open: Moment(self.grid.open),
-            close: Moment(if self.grid.close == NEVER { drained } else { self.grid.close }),
+            close: Moment(close),
         });
         let steady = self.ramp.as_ref().map(Ramp::is_steady);
         if steady == Some(false) {
@@ -290,12 +292,10 @@ impl<'a> Conductor<'a> {
             observe(Event::Message(Message { level: Level::Info, text: text.to_owned() }));
         }
         let processes = self.fleet.processes();
+        let lasted_ns = drained.saturating_sub(self.grid.began);
         let mut outcome =
-            summary::sum_up(self.plan, lanes, self.intervals, window, drained, processes);
+            summary::sum_up(self.plan, lanes, self.intervals, window, lasted_ns, processes);
         outcome.steady = steady;
-        let all_aborted = outcome.workloads.iter().all(|workload| {
-            workload.counts_total.aborted_clients >= u64::from(workload.clients)
-        });
         outcome.end = if all_aborted { End::Aborted } else { self.end };
         Ok(outcome)
     }

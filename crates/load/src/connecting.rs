@@ -1,6 +1,9 @@
 //! Making and ending connections: measured phases, with a budget.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap, VecDeque},
+};
 
 use record::Phase;
 use rustix::event::epoll::{self, EventFlags};
@@ -27,6 +30,9 @@ pub(crate) struct Connecting {
     /// Sessions that wait for their attempt.
     waiting: VecDeque<usize>,
     dialing: usize,
+    /// When a step of a dial has had its time: the moment, the session, and the step's beginning,
+    /// which tells it from later ones.
+    timeouts: BinaryHeap<Reverse<(u64, usize, u64)>>,
     prepared: u32,
     pub(crate) phase: Phase,
     pub(crate) span: (u64, u64),
@@ -58,6 +64,7 @@ impl Connecting {
             next_ns: 0,
             waiting: VecDeque::new(),
             dialing: 0,
+            timeouts: BinaryHeap::new(),
             prepared: 0,
             phase: empty_phase(),
             span: (NEVER, 0),
@@ -71,13 +78,15 @@ impl Connecting {
         }
     }
 
-    pub(crate) fn is_dialing(&self) -> bool {
-        self.dialing > 0 || !self.waiting.is_empty()
+    /// When the next attempt may begin; never while nobody waits or the budget is used up.
+    fn next_attempt(&self) -> u64 {
+        if self.waiting.is_empty() || self.dialing >= self.at_once { NEVER } else { self.next_ns }
     }
 
-    /// When the next attempt may begin; never while nobody waits or the budget is used up.
-    pub(crate) fn next_attempt(&self) -> u64 {
-        if self.waiting.is_empty() || self.dialing >= self.at_once { NEVER } else { self.next_ns }
+    /// When [`Lane::tend_dials`] has something to do.
+    pub(crate) fn next_deadline(&self) -> u64 {
+        let timeout = self.timeouts.peek().map_or(NEVER, |Reverse((at, ..))| *at);
+        self.next_attempt().min(timeout)
     }
 }
 
@@ -106,9 +115,8 @@ impl Lane<'_> {
             if now >= self.grid.abandon || self.connecting.failed {
                 return false;
             }
-            self.dial_waiting(now);
-            self.time_out_dials(now);
-            self.wait(self.connecting.next_attempt().min(now + 100_000_000));
+            self.tend_dials(now);
+            self.wait(self.connecting.next_deadline().min(now + 100_000_000));
         }
         self.speak();
         self.connecting.phase.generator_cpu_ns = thread_cpu_ns() - cpu;
@@ -130,9 +138,14 @@ impl Lane<'_> {
         }
     }
 
-    /// Begins as many attempts as the budget allows.
-    pub(crate) fn dial_waiting(&mut self, now: u64) {
-        while now >= self.connecting.next_attempt() {
+    /// Begins as many attempts as the budget allows, and ends those that have had their time.
+    pub(crate) fn tend_dials(&mut self, now: u64) {
+        self.time_out_dials(now);
+        self.dial_waiting(now);
+    }
+
+    fn dial_waiting(&mut self, now: u64) {
+        while now >= self.connecting.next_attempt() && !self.connecting.failed {
             let Some(index) = self.connecting.waiting.pop_front() else { break };
             if self.slots[index].finished {
                 continue;
@@ -149,6 +162,9 @@ impl Lane<'_> {
                     let route = &self.routes[self.slots[index].session.workload];
                     let jitter = &mut self.connecting.jitter;
                     let first = route.first_step(|n| jitter.uniform(0, n as i64 - 1) as usize);
+                    if let Some(timeout) = route.timeout_ns {
+                        self.connecting.timeouts.push(Reverse((now + timeout, index, now)));
+                    }
                     Box::new(Dial::new(first, now))
                 }
             };
@@ -161,12 +177,11 @@ impl Lane<'_> {
     fn dial(
         &mut self,
         index: usize,
-        step: impl FnOnce(&mut Dial, &crate::route::Route, u64) -> Progress,
+        step: impl FnOnce(&mut Dial, &crate::route::Route) -> Progress,
     ) {
-        let now = self.now();
         let route = &self.routes[self.slots[index].session.workload];
         let Link::Dialing(dial, _) = &mut self.slots[index].link else { return };
-        let progress = step(dial, route, now);
+        let progress = step(dial, route);
         self.progress(index, progress);
     }
 
@@ -179,10 +194,7 @@ impl Lane<'_> {
                 self.connecting.next_ns = self.now() + BACKLOG_PAUSE_NS;
                 self.connecting.waiting.push_front(index);
             }
-            Progress::NextStep => {
-                self.drop_dial_socket(index);
-                self.dial(index, Dial::start);
-            }
+            Progress::NextStep => self.next_step(index),
             Progress::Done(started) => self.started(index, *started),
             Progress::Failed(failure) => self.dial_failed(index, failure),
         }
@@ -210,10 +222,17 @@ impl Lane<'_> {
         self.progress(index, progress);
     }
 
-    fn drop_dial_socket(&mut self, index: usize) {
-        if let Link::Dialing(_, socket) = &mut self.slots[index].link {
+    fn next_step(&mut self, index: usize) {
+        let now = self.now();
+        let route = &self.routes[self.slots[index].session.workload];
+        if let Link::Dialing(dial, socket) = &mut self.slots[index].link {
             *socket = None;
+            dial.step_began = now;
+            if let Some(timeout) = route.timeout_ns {
+                self.connecting.timeouts.push(Reverse((now + timeout, index, now)));
+            }
         }
+        self.dial(index, Dial::start);
     }
 
     fn started(&mut self, index: usize, started: Started) {
@@ -224,15 +243,18 @@ impl Lane<'_> {
             return;
         };
         self.connecting.dialing -= 1;
-        self.connecting.phase.count += 1;
-        self.connecting.phase.latency.record_ns(now - dial.began);
-        self.connecting.span.1 = now;
         let slot = &mut self.slots[index];
         slot.link = Link::Live(socket);
         slot.key = started.backend_key;
-        slot.step = dial.step() as u32;
+        slot.step = dial.step(&self.routes[slot.session.workload]) as u32;
         let again = std::mem::take(&mut slot.attempts) > 0;
         slot.session.connected();
+        // What an outage cost is told by the counts, not by the phase of connecting.
+        if !again {
+            self.connecting.phase.count += 1;
+            self.connecting.phase.latency.record_ns(now - dial.began);
+            self.connecting.span.1 = now;
+        }
         self.watch(index, LIVE);
         let program = &self.programs[self.slots[index].session.workload];
         if self.grid.began == NEVER {
@@ -263,8 +285,7 @@ impl Lane<'_> {
         let state = failure.sqlstate.clone().unwrap_or_else(|| "08001".to_owned());
         *self.connecting.phase.failures.entry(state.clone()).or_default() += 1;
         if self.grid.began == NEVER {
-            self.connecting.failed = true;
-            (self.report)(Report::ConnectFailed(failure));
+            self.fail(failure);
             return;
         }
         let workload = self.slots[index].session.workload;
@@ -278,6 +299,16 @@ impl Lane<'_> {
             let text = format!("client {} aborted while establishing connection", session.id);
             session.abort(cx, text)
         });
+    }
+
+    /// The load cannot begin.
+    pub(crate) fn fail(&mut self, failure: ConnectFailure) {
+        if std::mem::replace(&mut self.connecting.failed, true) {
+            return;
+        }
+        // The user is told how many got in, so count exactly.
+        (self.report)(Report::Connected(self.connecting.phase.count as u32));
+        (self.report)(Report::ConnectFailed(failure));
     }
 
     /// Connects again after a pause that grows with every attempt.
@@ -305,15 +336,23 @@ impl Lane<'_> {
 
     /// Ends dials whose host has had its time.
     fn time_out_dials(&mut self, now: u64) {
-        for index in 0..self.slots.len() {
-            let route = &self.routes[self.slots[index].session.workload];
-            let Some(timeout) = route.timeout_ns else { continue };
-            if let Link::Dialing(dial, Some(_)) = &mut self.slots[index].link
-                && now > dial.step_began + timeout
-            {
-                let progress = dial.timed_out(route);
-                self.progress(index, progress);
+        while let Some(Reverse((at, index, began))) = self.connecting.timeouts.peek().copied() {
+            if at > now {
+                break;
             }
+            self.connecting.timeouts.pop();
+            let route = &self.routes[self.slots[index].session.workload];
+            let Link::Dialing(dial, socket) = &mut self.slots[index].link else { continue };
+            if dial.step_began != began {
+                continue;
+            }
+            let progress = dial.timed_out(route);
+            if socket.is_none() {
+                // It stands in line because the backlog was full.
+                self.connecting.waiting.retain(|other| *other != index);
+                self.connecting.dialing += 1;
+            }
+            self.progress(index, progress);
         }
     }
 
@@ -399,8 +438,13 @@ impl Lane<'_> {
 
     /// A session that was connected while the load runs goes on with its transactions.
     fn go_on(&mut self, index: usize) {
-        self.slots[index].session.state = State::Idle;
-        self.have_turn(index);
+        if self.slots[index].session.state == State::Due {
+            // The slot of the schedule that it has taken.
+            let at = self.slots[index].session.scheduled;
+            self.set_timer(index, at);
+        } else {
+            self.have_turn(index);
+        }
     }
 }
 

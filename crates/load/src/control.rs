@@ -29,7 +29,9 @@ impl Control {
 
     /// The first call ends the window cleanly, the second stops at once.
     pub fn interrupt(&self) {
-        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| Some(n.saturating_add(1)));
+        let _ = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| Some(n.saturating_add(1)));
     }
 
     /// What has been asked for so far.

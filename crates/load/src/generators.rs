@@ -6,6 +6,7 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
+    os::unix::process::CommandExt,
     path::Path,
     process::{Child, ChildStdin, Command, Stdio},
     sync::{
@@ -106,7 +107,7 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
             })
             .collect();
         for thread in threads {
-            // A lane that panicked has told its story on stderr; its report is missing.
+            // A lane that panicked has said so.
             let _ = thread.join();
         }
         drop(obey);
@@ -148,6 +149,8 @@ impl Processes {
                 .arg("generator")
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
+                // The user's interruption is the conductor's to answer.
+                .process_group(0)
                 .spawn()
                 .map_err(|source| LoadError::System {
                     doing: "starting a generator process",
@@ -174,9 +177,8 @@ impl Processes {
     }
 
     fn pids(&self) -> Vec<u32> {
-        let pid = |child: &Mutex<(Child, _)>| {
-            child.lock().unwrap_or_else(PoisonError::into_inner).0.id()
-        };
+        let pid =
+            |child: &Mutex<(Child, _)>| child.lock().unwrap_or_else(PoisonError::into_inner).0.id();
         self.children.iter().map(pid).collect()
     }
 
@@ -236,13 +238,21 @@ impl Drop for Processes {
             let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
             child.1 = None;
         }
+        let began = Instant::now();
         for child in &self.children {
             let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
-            // A process that was waited for is gone whatever the answer.
+            while matches!(child.0.try_wait(), Ok(None)) && began.elapsed() < LEAVING {
+                thread::sleep(Duration::from_millis(5));
+            }
+            // A process that has ended is not hurt, and one that hangs has had its time.
+            let _ = child.0.kill();
             let _ = child.0.wait();
         }
     }
 }
+
+/// How long processes are given to end after their load has.
+const LEAVING: Duration = Duration::from_secs(10);
 
 fn pipe(source: std::io::Error) -> LoadError {
     LoadError::System { doing: "talking to the conductor of the load", source }

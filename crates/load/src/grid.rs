@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn a_window_is_made_of_whole_intervals_whatever_the_warm_up() {
-        let grid = Grid { began: 1_000, anchor: 1_250, open: 1_250, close: 1_520, ..Grid::UNDECIDED };
+        let grid =
+            Grid { began: 1_000, anchor: 1_250, open: 1_250, close: 1_520, ..Grid::UNDECIDED };
         let check = |now, expected| assert_eq!(grid.interval(now, 100), expected, "at {now}");
         check(1_000, -3);
         check(1_149, -2);

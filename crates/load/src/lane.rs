@@ -31,7 +31,7 @@ use crate::{
     grid::{Grid, NEVER, SharedGrid},
     log::LaneLog,
     program::Program,
-    report::Report,
+    report::{ConnectFailure, Report},
     route::Route,
     schedule::Schedule,
     session::{Session, State, Surroundings, Wait},
@@ -81,6 +81,8 @@ pub(crate) struct Lane<'p> {
     loop_lag: Latency,
     cpu: Cpu,
     pub(crate) cancelled: bool,
+    /// The close has been acted on.
+    closed: bool,
 }
 
 /// One session and its connection.
@@ -93,6 +95,8 @@ pub(crate) struct Slot {
     /// Distinguishes this wait from earlier ones: a timer of another generation is stale.
     generation: u32,
     pub(crate) finished: bool,
+    /// Whether it stands among the idle sessions of an open loop.
+    queued: bool,
     /// Attempts to connect again since the connection was lost.
     pub(crate) attempts: u32,
 }
@@ -139,6 +143,7 @@ impl<'p> Lane<'p> {
             step: 0,
             generation: 0,
             finished: false,
+            queued: false,
             attempts: 0,
         });
         Ok(Lane {
@@ -169,6 +174,7 @@ impl<'p> Lane<'p> {
             loop_lag: Latency::new(),
             cpu: Cpu::default(),
             cancelled: false,
+            closed: false,
         })
     }
 
@@ -218,10 +224,10 @@ impl<'p> Lane<'p> {
             self.abandon();
             return;
         }
+        self.close(now);
         self.fire_timers(now);
         self.start_due(now);
-        self.dial_waiting(now);
-        self.close_idle(now);
+        self.tend_dials(now);
         self.speak();
     }
 
@@ -230,7 +236,7 @@ impl<'p> Lane<'p> {
         if !self.cancelled {
             next = next.min(self.grid.cancel);
         }
-        next = next.min(self.grid.abandon).min(self.connecting.next_attempt());
+        next = next.min(self.grid.abandon).min(self.connecting.next_deadline());
         if let Some(Reverse((at, ..))) = self.timers.peek() {
             next = next.min(*at);
         }
@@ -278,7 +284,8 @@ impl<'p> Lane<'p> {
             Link::Dialing(..) => self.dial_event(index),
             Link::Closing(_) => self.closing_event(index),
             Link::Live(socket) => {
-                if flags.contains(EventFlags::OUT) && socket.flush().is_ok_and(|sent| sent == Sent::All)
+                if flags.contains(EventFlags::OUT)
+                    && socket.flush().is_ok_and(|sent| sent == Sent::All)
                 {
                     self.watch(index, LIVE);
                 }
@@ -292,7 +299,6 @@ impl<'p> Lane<'p> {
 
     fn read(&mut self, index: usize, woke: u64, to_the_end: bool) {
         let mut buffer = std::mem::take(&mut self.buffer);
-        let generation = self.slots[index].generation;
         loop {
             let slot = &mut self.slots[index];
             let Link::Live(socket) = &mut slot.link else { break };
@@ -322,10 +328,6 @@ impl<'p> Lane<'p> {
                     break;
                 }
             }
-            if to_the_end && self.slots[index].generation != generation {
-                // The answer led to a new wait; the end of the stream comes with its own event.
-                continue;
-            }
         }
         self.buffer = buffer;
     }
@@ -352,22 +354,35 @@ impl<'p> Lane<'p> {
             clock: &clock,
         };
         let wait = step(&mut slot.session, &mut surroundings);
-        slot.generation = slot.generation.wrapping_add(1);
+        if wait == Wait::Gone {
+            // Half a pipeline is nothing to send any more.
+            self.out.clear();
+            self.gone(index);
+            return;
+        }
         if !self.out.is_empty() && !self.send(index) {
             return;
         }
         match wait {
-            Wait::Server => {}
-            Wait::Until(at) => {
-                let generation = self.slots[index].generation;
-                self.timers.push(Reverse((at, index, generation)));
-            }
+            Wait::Server | Wait::Gone => {}
+            // Whoever begins to sleep after the cancel sleeps for nobody.
+            Wait::Until(_) if self.cancelled => self.finish(index),
+            Wait::Until(at) => self.set_timer(index, at),
             Wait::Next if self.grid.began == NEVER => self.prepared(),
             Wait::Next => self.next(index, now),
-            Wait::Gone => {
-                (self.report)(Report::Aborted);
-                self.finish(index);
-            }
+        }
+    }
+
+    /// A session has aborted.
+    fn gone(&mut self, index: usize) {
+        if self.grid.began == NEVER {
+            // It has just said why.
+            let message = self.narration.pop().map(|message| message.text).unwrap_or_default();
+            self.fail(ConnectFailure { message, sqlstate: None, hint: None });
+        }
+        if !self.slots[index].finished {
+            (self.report)(Report::Aborted);
+            self.finish(index);
         }
     }
 
@@ -386,14 +401,12 @@ impl<'p> Lane<'p> {
                 self.watch(index, LIVE | EventFlags::OUT);
                 true
             }
-            // What the server said before it hung up is still there to be read, and its event
-            // comes.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
-                self.read(index, self.now(), true);
-                false
-            }
             Err(error) => {
-                self.lost(index, Some(&error.to_string()));
+                // What the server said before it hung up is still there to be read.
+                self.read(index, self.now(), true);
+                if matches!(self.slots[index].link, Link::Live(_)) {
+                    self.lost(index, Some(&error.to_string()));
+                }
                 false
             }
         }
@@ -401,18 +414,23 @@ impl<'p> Lane<'p> {
 
     /// A session has nothing to do: another transaction, or its end.
     fn next(&mut self, index: usize, now: u64) {
-        let session = &self.slots[index].session;
-        let program = &self.programs[session.workload];
-        let enough = program.transactions.is_some_and(|limit| session.transactions >= limit);
-        if enough || now >= self.grid.close {
+        if self.is_spent(index, now) {
             self.finish(index);
             return;
         }
-        if program.connect_each && session.transactions > 0 {
+        let session = &self.slots[index].session;
+        if self.programs[session.workload].connect_each && session.transactions > 0 {
             self.hang_up(index);
         }
         // One transaction, then the others have their turn, unless the server has it anyway.
         self.have_turn(index);
+    }
+
+    /// Whether a session may begin no further transaction.
+    fn is_spent(&self, index: usize, now: u64) -> bool {
+        let session = &self.slots[index].session;
+        let limit = self.programs[session.workload].transactions;
+        now >= self.grid.close || limit.is_some_and(|limit| session.transactions >= limit)
     }
 
     /// Puts a session that could start a transaction behind those that wait for the same.
@@ -421,7 +439,8 @@ impl<'p> Lane<'p> {
     }
 
     fn take_turns(&mut self) {
-        for _ in 0..self.turn.len() {
+        // Not all of thousands at once: the first ones' answers must not wait for the last ones.
+        for _ in 0..self.turn.len().min(EVENTS_MAX) {
             let Some(index) = self.turn.pop_front() else { break };
             let now = self.now();
             self.roll(now);
@@ -431,26 +450,40 @@ impl<'p> Lane<'p> {
 
     /// Starts the next transaction of an idle session, if it is due.
     fn start(&mut self, index: usize, now: u64) {
-        let slot = &self.slots[index];
-        if slot.finished {
+        if !self.is_ready(index) {
             return;
         }
+        if self.is_spent(index, now) {
+            self.finish(index);
+            return;
+        }
+        let slot = &mut self.slots[index];
         let workload = slot.session.workload;
-        if matches!(slot.link, Link::None) {
-            if self.programs[workload].connect_each && self.slots[index].attempts == 0 {
-                self.redial(index, now);
+        if self.schedules[workload].is_some() {
+            if !std::mem::replace(&mut slot.queued, true) {
+                self.idle[workload].push_back(index);
             }
-            return;
-        }
-        if self.schedules[workload].is_none() {
+            self.start_due(now);
+        } else if matches!(slot.link, Link::None) {
+            self.redial(index, now);
+        } else {
             self.step(index, now, |session, cx| {
                 session.choose(cx);
                 session.begin(cx, now, now)
             });
-            return;
         }
-        self.idle[workload].push_back(index);
-        self.start_due(now);
+    }
+
+    /// Whether a session can begin a transaction: it is idle, and it has a connection or makes
+    /// one for each transaction.
+    fn is_ready(&self, index: usize) -> bool {
+        let slot = &self.slots[index];
+        let reachable = match slot.link {
+            Link::Live(_) => true,
+            Link::None => slot.attempts == 0 && self.programs[slot.session.workload].connect_each,
+            Link::Dialing(..) | Link::Closing(_) => false,
+        };
+        reachable && !slot.finished && slot.session.state == State::Idle
     }
 
     /// Open loop: gives every slot that is due to a session that is idle.
@@ -459,18 +492,25 @@ impl<'p> Lane<'p> {
             loop {
                 let Some(schedule) = &mut self.schedules[workload] else { break };
                 let Some(&index) = self.idle[workload].front() else { break };
-                // As in pgbench, a client whose next slot lies beyond the end is done.
-                if schedule.due_ns() >= self.grid.close {
-                    self.idle[workload].pop_front();
-                    self.finish(index);
-                    continue;
-                }
-                if schedule.due_ns() > now {
+                let due = schedule.due_ns();
+                if due > now && due < self.grid.close {
                     break;
                 }
                 self.idle[workload].pop_front();
-                let scheduled = schedule.take();
-                self.start_scheduled(index, now, scheduled);
+                self.slots[index].queued = false;
+                if !self.is_ready(index) {
+                    // Its connection was lost while it stood in line.
+                    continue;
+                }
+                // As in pgbench, a client whose next slot lies beyond the end is done.
+                if due >= self.grid.close {
+                    self.finish(index);
+                    continue;
+                }
+                if let Some(schedule) = &mut self.schedules[workload] {
+                    schedule.take();
+                }
+                self.start_scheduled(index, now, due);
             }
         }
     }
@@ -493,19 +533,31 @@ impl<'p> Lane<'p> {
         let enough = program.transactions.is_some_and(|limit| {
             self.slots[index].session.transactions + skipped.len() as u64 >= limit
         });
-        let late = scheduled > now;
+        let ahead = scheduled > now;
+        let ends = enough || (ahead && scheduled >= self.grid.close);
+        let apart = matches!(self.slots[index].link, Link::None);
         self.step(index, now, |session, cx| {
             session.choose(cx);
             for scheduled in skipped {
                 session.skip(cx, now, scheduled);
             }
             match () {
-                () if enough => Wait::Next,
+                () if ends => Wait::Server,
                 // The slot that came out of skipping lies ahead: wait for it.
-                () if late => session.wait_for_slot(scheduled),
+                () if ahead => session.wait_for_slot(scheduled),
+                // As in pgbench, connecting is part of what the user of this slot waits for.
+                () if apart => {
+                    session.wait_for_slot(scheduled);
+                    Wait::Server
+                }
                 () => session.begin(cx, now, scheduled),
             }
         });
+        if ends {
+            self.finish(index);
+        } else if apart && !ahead {
+            self.redial(index, now);
+        }
     }
 
     fn fire_timers(&mut self, now: u64) {
@@ -518,10 +570,10 @@ impl<'p> Lane<'p> {
             if slot.generation != generation || slot.finished {
                 continue;
             }
-            if matches!(slot.link, Link::None) {
-                self.redial(index, now);
-            } else {
-                self.step(index, now, |session, cx| session.wake(cx, now));
+            match slot.link {
+                Link::None => self.redial(index, now),
+                Link::Live(_) => self.step(index, now, |session, cx| session.wake(cx, now)),
+                Link::Dialing(..) | Link::Closing(_) => {}
             }
         }
     }
@@ -532,22 +584,17 @@ impl<'p> Lane<'p> {
         self.timers.push(Reverse((at, index, slot.generation)));
     }
 
-    /// Open loop: after the close, sessions that wait for a slot are done.
-    fn close_idle(&mut self, now: u64) {
-        if now < self.grid.close {
+    /// At the close, once: whoever waits for a slot or for a connection has nothing left to wait
+    /// for.
+    fn close(&mut self, now: u64) {
+        if now < self.grid.close || std::mem::replace(&mut self.closed, true) {
             return;
         }
-        for workload in 0..self.idle.len() {
-            while let Some(index) = self.idle[workload].pop_front() {
+        for index in 0..self.slots.len() {
+            let slot = &self.slots[index];
+            let away = matches!(slot.link, Link::None | Link::Dialing(..));
+            if away || slot.queued || slot.session.state == State::Due {
                 self.finish(index);
-            }
-        }
-        // Whoever is still on its way in has nothing left to come for.
-        if self.connecting.is_dialing() {
-            for index in 0..self.slots.len() {
-                if matches!(self.slots[index].link, Link::None | Link::Dialing(..)) {
-                    self.finish(index);
-                }
             }
         }
     }
@@ -560,6 +607,11 @@ impl<'p> Lane<'p> {
         if self.slots[index].finished {
             return;
         }
+        if self.grid.began == NEVER {
+            self.lost_early(index, why);
+            return;
+        }
+        self.roll(now);
         let on_loss = self.plan.workloads[self.slots[index].session.workload].on_loss;
         let told = self.slots[index].session.has_server_error();
         let workload = self.slots[index].session.workload;
@@ -582,9 +634,28 @@ impl<'p> Lane<'p> {
                 }
             }
         });
-        if on_loss == OnLoss::Reconnect && !self.slots[index].finished {
+        if on_loss == OnLoss::Abort || self.slots[index].finished {
+            return;
+        }
+        if self.is_spent(index, now) {
+            self.finish(index);
+        } else {
             self.back_off(index, now);
         }
+    }
+
+    /// A connection is gone before the load has begun.
+    fn lost_early(&mut self, index: usize, why: Option<&str>) {
+        let slot = &mut self.slots[index];
+        let step = &self.routes[slot.session.workload].steps[slot.step as usize];
+        let error = slot.session.take_server_error();
+        let said = error.as_ref().map(ToString::to_string);
+        let why = said.as_deref().or(why).unwrap_or("server closed the connection unexpectedly");
+        self.fail(ConnectFailure {
+            message: format!("{}: {why}", step.endpoint.connection_failed()),
+            sqlstate: error.map(|error| error.sql_state.as_str().to_owned()),
+            hint: None,
+        });
     }
 
     /// A client has done all it will do.

@@ -1,6 +1,11 @@
 //! The lanes of this process: their threads, and what each of them gets to do.
 
-use std::{os::fd::OwnedFd, sync::Arc, time::Instant};
+use std::{
+    os::fd::OwnedFd,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Instant,
+};
 
 use rustix::event::{EventfdFlags, eventfd};
 use script::{Prng, Seeds};
@@ -46,6 +51,9 @@ pub(crate) struct Deal {
     clients: Vec<(usize, u32, Prng)>,
     /// Its share of each workload's clients.
     shares: Vec<f64>,
+    /// Where in the gaps of a constant rate its turn comes, 0 to 1: lanes that keep step would
+    /// make bursts of it.
+    offset: f64,
 }
 
 impl Lanes {
@@ -67,10 +75,9 @@ impl Lanes {
         let mut routes = Vec::new();
         for workload in &plan.workloads {
             programs.push(Program::new(workload, &automatic)?);
-            let conninfo =
-                Conninfo::from_keyword_string(&workload.conninfo).map_err(|error| {
-                    LoadError::Conninfo { workload: workload.name.clone(), why: error.to_string() }
-                })?;
+            let conninfo = Conninfo::from_keyword_string(&workload.conninfo).map_err(|error| {
+                LoadError::Conninfo { workload: workload.name.clone(), why: error.to_string() }
+            })?;
             routes.push(Route::new(&conninfo, &workload.session)?);
         }
         let clients = deals.iter().map(|deal| deal.clients.len() as u64).sum::<u64>();
@@ -107,6 +114,20 @@ impl Lanes {
         // Without it the kernel may be 50 µs late for every timer.
         let slack = std::num::NonZeroU64::new(1);
         let _ = rustix::thread::set_current_timer_slack(slack);
+        let life = AssertUnwindSafe(|| self.whole_life(plan, lane, origin, report));
+        if catch_unwind(life).is_err() {
+            // The story is on stderr. Without this word the others would wait for ever.
+            report(Report::Lost("a lane panicked; this is a bug in the rig".to_owned()));
+        }
+    }
+
+    fn whole_life(
+        &self,
+        plan: &Plan,
+        lane: usize,
+        origin: Instant,
+        report: &(dyn Fn(Report) + Sync),
+    ) {
         match self.lane(plan, lane, origin, report) {
             Ok(mut lane_at_work) => {
                 let drained = self.work(plan, lane, &mut lane_at_work);
@@ -130,7 +151,7 @@ impl Lanes {
             lane.log = self.open_log(plan, number, lane);
             drained = lane.run();
             if let Some(log) = lane.log.take()
-                && let Err(error) = log.finish()
+                && let Err(error) = log.finish(drained)
             {
                 let text = format!("could not write to the transaction log: {error}");
                 let level = crate::Level::Error;
@@ -154,11 +175,12 @@ impl Lanes {
             Session::new(*id, *workload, &self.programs[*workload], prng.clone())
         });
         let schedules = plan.workloads.iter().zip(&deal.shares).map(|(workload, share)| {
-            Schedule::new(workload.pace, *share, deal.states.throttle.clone())
+            Schedule::new(workload.pace, *share, deal.offset, deal.states.throttle.clone())
         });
         let totals = self.programs.iter().map(|program| Totals {
             open_loop: program.open_loop,
             unknown: 0,
+            aborted: 0,
             longest_ns: 0,
             statements: statements(program),
         });
@@ -195,7 +217,10 @@ impl Lanes {
             Ok(log) => Some(log),
             Err(error) => {
                 let level = crate::Level::Error;
-                (lane.report)(Report::Said(vec![crate::Message { level, text: error.to_string() }]));
+                (lane.report)(Report::Said(vec![crate::Message {
+                    level,
+                    text: error.to_string(),
+                }]));
                 None
             }
         }
@@ -241,20 +266,26 @@ fn deal(plan: &Plan, part: Part) -> Vec<Deal> {
             states,
             clients: Vec::new(),
             shares: Vec::new(),
+            offset: (number + 1) as f64 / lanes as f64,
         })
         .collect();
     let mut id = 0;
+    let mut first = 0;
     for (index, workload) in plan.workloads.iter().enumerate() {
         let mut left = workload.clients as usize;
-        for (lane, deal) in deals.iter_mut().enumerate() {
+        for lane in 0..lanes {
             let n = (left + lanes - lane - 1) / (lanes - lane);
             left -= n;
+            // A workload begins where the one before has ended, or many small ones would all
+            // fall to the first lanes.
+            let deal = &mut deals[(first + lane) % lanes];
             deal.shares.push(n as f64 / f64::from(workload.clients.max(1)));
             for prng in prngs.drain(..n) {
                 deal.clients.push((index, id, prng));
                 id += 1;
             }
         }
+        first = (first + workload.clients as usize) % lanes;
     }
     deals.drain(mine).collect()
 }
@@ -294,6 +325,7 @@ fn outcome(mut lane: Lane<'_>, drained: u64) -> LaneOutcome {
     let totals = std::mem::take(&mut lane.tally.totals);
     let workloads = totals.into_iter().zip(clients).map(|(totals, clients)| LaneWorkload {
         unknown: totals.unknown,
+        aborted: totals.aborted,
         longest_ns: totals.longest_ns,
         statements: totals.statements.into_iter().map(lane_statements).collect(),
         clients,

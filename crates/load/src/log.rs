@@ -107,12 +107,16 @@ impl LaneLog {
         self.failed = written.err();
     }
 
-    /// Completes the file, and tells what went wrong with it.
-    pub(crate) fn finish(mut self) -> std::io::Result<()> {
-        match self.failed.take() {
-            Some(error) => Err(error),
-            None => self.file.flush(),
+    /// Completes the file at the end of the load, in nanoseconds since the run began, and tells
+    /// what went wrong with it. As in pgbench, a stretch that is not over is left out.
+    pub(crate) fn finish(mut self, ended: u64) -> std::io::Result<()> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
         }
+        if let Some(seconds) = self.plan.aggregate_s {
+            self.roll(seconds, ended)?;
+        }
+        self.file.flush()
     }
 
     fn line(&mut self, who: Who, done: &Finished) -> std::io::Result<()> {
@@ -135,13 +139,19 @@ impl LaneLog {
     }
 
     fn aggregate(&mut self, seconds: u64, done: &Finished) -> std::io::Result<()> {
+        self.roll(seconds, done.ended)?;
+        self.sum.add(done, self.columns);
+        Ok(())
+    }
+
+    /// Writes the stretches that are over.
+    fn roll(&mut self, seconds: u64, now: u64) -> std::io::Result<()> {
         let length_us = seconds * 1_000_000;
-        let now_us = self.plan.epoch_us + done.ended / 1_000;
+        let now_us = self.plan.epoch_us + now / 1_000;
         while self.sum.start_us + length_us <= now_us {
             self.sum.write(&mut self.file, &self.plan)?;
             self.sum = Sum { start_us: self.sum.start_us + length_us, ..Sum::default() };
         }
-        self.sum.add(done, self.columns);
         Ok(())
     }
 }

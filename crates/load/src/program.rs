@@ -116,8 +116,9 @@ fn number(
         let (sql, parameters) = match protocol {
             Protocol::Simple => (Vec::new(), Vec::new()),
             Protocol::Extended | Protocol::Prepared => {
-                let statement = template.parameterized().map_err(|error| {
-                    LoadError::Statement { script: script.name.clone(), why: error.to_string() }
+                let statement = template.parameterized().map_err(|error| LoadError::Statement {
+                    script: script.name.clone(),
+                    why: error.to_string(),
                 })?;
                 (statement.text.to_vec(), statement.slots.to_vec())
             }
@@ -126,7 +127,13 @@ fn number(
             Protocol::Prepared => format!("P_{number}"),
             Protocol::Simple | Protocol::Extended => String::new(),
         };
-        statements.push(Statement { number, name, sql, parameters, commits: commits(template.text()) });
+        statements.push(Statement {
+            number,
+            name,
+            sql,
+            parameters,
+            commits: commits(template.text()),
+        });
         numbers.push(Some(number));
     }
     Ok(numbers)
@@ -135,8 +142,9 @@ fn number(
 /// Whether the statement ends a block, or several statements are joined and one of them may.
 fn commits(sql: &[u8]) -> bool {
     let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
-    text.contains(';')
-        || ["commit", "end", "prepare transaction"].iter().any(|word| text.trim_start().starts_with(word))
+    let text = text.trim().trim_end_matches(';');
+    let begins = |word: &&str| text.starts_with(*word);
+    text.contains(';') || ["commit", "end", "prepare transaction"].iter().any(begins)
 }
 
 fn is_given(workload: &Workload, name: &str) -> bool {

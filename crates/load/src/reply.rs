@@ -61,15 +61,32 @@ impl Reply {
 impl Session {
     /// Takes what has arrived, whole frames or not.
     pub(crate) fn input(&mut self, cx: &mut Surroundings<'_>, now: u64, bytes: &[u8]) -> Wait {
-        if self.carry.is_empty() {
-            return self.frames(cx, now, bytes);
-        }
         let mut carry = std::mem::take(&mut self.carry);
-        carry.extend_from_slice(bytes);
-        self.frames(cx, now, &carry)
+        let (rest, wait) = if carry.is_empty() {
+            self.frames(cx, now, bytes)
+        } else {
+            carry.extend_from_slice(bytes);
+            self.frames(cx, now, &carry)
+        };
+        if rest.is_empty() {
+            return wait;
+        }
+        // A long frame arrives in many pieces: what is there already is not copied again.
+        if rest.len() == carry.len() {
+            self.carry = carry;
+        } else {
+            self.carry = rest.to_vec();
+        }
+        wait
     }
 
-    fn frames(&mut self, cx: &mut Surroundings<'_>, now: u64, bytes: &[u8]) -> Wait {
+    /// Takes the whole frames of `bytes`, and gives back what remains.
+    fn frames<'b>(
+        &mut self,
+        cx: &mut Surroundings<'_>,
+        now: u64,
+        bytes: &'b [u8],
+    ) -> (&'b [u8], Wait) {
         let mut rest = bytes;
         let mut wait = Wait::Server;
         loop {
@@ -78,18 +95,13 @@ impl Session {
                     rest = &rest[frame.total_bytes()..];
                     match self.frame(cx, now, frame) {
                         Ok(None) => {}
-                        Ok(Some(Wait::Gone)) => return Wait::Gone,
+                        Ok(Some(Wait::Gone)) => return (&[], Wait::Gone),
                         Ok(Some(next)) => wait = next,
-                        Err(error) => return self.garbage(cx, &error.to_string()),
+                        Err(error) => return (&[], self.garbage(cx, &error.to_string())),
                     }
                 }
-                Ok(None) => {
-                    if !rest.is_empty() {
-                        self.carry = rest.to_vec();
-                    }
-                    return wait;
-                }
-                Err(error) => return self.garbage(cx, &error.to_string()),
+                Ok(None) => return (rest, wait),
+                Err(error) => return (&[], self.garbage(cx, &error.to_string())),
             }
         }
     }
@@ -127,7 +139,7 @@ impl Session {
             }
             tag::ERROR_RESPONSE => {
                 if let Message::ErrorResponse(error) = Message::parse(frame)? {
-                    self.error(cx, error.to_owned());
+                    self.error(cx, now, error.to_owned());
                 }
             }
             tag::NOTICE_RESPONSE => {
@@ -146,7 +158,7 @@ impl Session {
     }
 
     #[cold]
-    fn error(&mut self, cx: &mut Surroundings<'_>, error: ServerError) {
+    fn error(&mut self, cx: &mut Surroundings<'_>, now: u64, error: ServerError) {
         let preparing = self.state == State::Preparing;
         // What was to be parsed after the error, up to the next Sync, has been skipped by the
         // server; while preparing, that is one statement.
@@ -158,7 +170,9 @@ impl Session {
         if preparing && error.severity == "ERROR" {
             return;
         }
-        cx.tally.error(self.workload, error.sql_state.as_str());
+        if !is_cut(cx, now, &error) {
+            cx.tally.error(self.workload, error.sql_state.as_str());
+        }
         // The first error is the cause; later ones say that the block is in ruins.
         self.reply.error.get_or_insert_with(|| Box::new(error));
     }
@@ -212,6 +226,11 @@ impl Session {
 
     fn failed(&mut self, cx: &mut Surroundings<'_>, now: u64, error: &ServerError) -> Wait {
         self.reply.captured = None;
+        if is_cut(cx, now, error) {
+            // Neither done nor failed: the rig itself has cut it short.
+            self.state = State::Idle;
+            return Wait::Next;
+        }
         let failure = match error.sql_state {
             SqlState::SERIALIZATION_FAILURE => Failure::Serialization,
             SqlState::DEADLOCK_DETECTED => Failure::Deadlock,
@@ -235,8 +254,7 @@ impl Session {
         match self.capture(cx) {
             // Every result with rows is kept.
             Some(Capture::Aset { .. }) => {
-                let stored =
-                    if captured.rows > 0 { self.store(cx, &captured) } else { Ok(()) };
+                let stored = if captured.rows > 0 { self.store(cx, &captured) } else { Ok(()) };
                 self.reply.captured = Some(Box::default());
                 stored.err()
             }
@@ -277,7 +295,10 @@ impl Session {
             let name = capture.variable(column);
             if !script::is_variable_name(&name) {
                 let name = String::from_utf8_lossy(&name).into_owned();
-                cx.say(Level::Error, format!("{}: invalid variable name: \"{name}\"", capture.word()));
+                cx.say(
+                    Level::Error,
+                    format!("{}: invalid variable name: \"{name}\"", capture.word()),
+                );
                 let text = format!(
                     "client {} script {} command {} query {}: error storing into variable {name}",
                     self.id, self.script, self.command, self.reply.query
@@ -305,6 +326,11 @@ impl Session {
     fn garbage(&mut self, cx: &mut Surroundings<'_>, why: &str) -> Wait {
         cx.tally.error(self.workload, "08P01");
         self.abort_in_command(cx, why)
+    }
+
+    /// What the server has said about why the current command failed.
+    pub(crate) fn take_server_error(&mut self) -> Option<Box<ServerError>> {
+        self.reply.error.take()
     }
 
     /// Whether the server has said why the current command failed.
@@ -351,4 +377,9 @@ impl Session {
             }
         }
     }
+}
+
+/// Whether the server has cancelled the query because the load is over: the load asked for it.
+fn is_cut(cx: &Surroundings<'_>, now: u64, error: &ServerError) -> bool {
+    now >= cx.grid.cancel && error.sql_state == SqlState::QUERY_CANCELED
 }

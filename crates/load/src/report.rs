@@ -6,7 +6,7 @@ use record::{Interval, Phase, histogram_text};
 use serde::{Deserialize, Serialize};
 use stats::Latency;
 
-use crate::Message;
+use crate::{LoadError, Message};
 
 /// One report of one lane.
 #[derive(Debug, Serialize, Deserialize)]
@@ -40,6 +40,52 @@ pub(crate) struct ConnectFailure {
     pub(crate) hint: Option<String>,
 }
 
+impl ConnectFailure {
+    /// What it means for a load of which `connected` of `clients` got in.
+    pub(crate) fn into_error(self, connected: u32, clients: u32) -> LoadError {
+        let hint = too_many(&self, connected, clients).or(self.hint);
+        let sqlstate = self.sqlstate.map(|state| wire::SqlState::from_bytes(state.as_bytes()));
+        LoadError::Connect { message: self.message, sqlstate, connected, clients, hint }
+    }
+}
+
+/// Which of the server's limits it was, by its own words, how many got in, and how to raise it.
+fn too_many(failure: &ConnectFailure, connected: u32, clients: u32) -> Option<String> {
+    let message = &failure.message;
+    let quoted = |before: &str| {
+        let name = message.split_once(before)?.1.split('"').next()?;
+        Some(name.to_owned())
+    };
+    let role = quoted("too many connections for role \"");
+    let database = quoted("too many connections for database \"");
+    let limit = match (role, database) {
+        (Some(role), _) => {
+            let grows = format!("ALTER ROLE \"{role}\" CONNECTION LIMIT {clients}");
+            format!("the limit is the role's own: {grows}")
+        }
+        (_, Some(database)) => {
+            let grows = format!("ALTER DATABASE \"{database}\" CONNECTION LIMIT {clients}");
+            format!("the limit is the database's own: {grows}")
+        }
+        // 15 and before; 16 and later name the role attribute.
+        _ if message.contains("connection slots are reserved for") => {
+            "the limit is max_connections less superuser_reserved_connections (and, since 16, \
+             reserved_connections): ALTER SYSTEM SET max_connections, then restart the server"
+                .to_owned()
+        }
+        _ if message.contains("max_client_conn") => {
+            "the limit is the pooler's max_client_conn: raise it in its configuration".to_owned()
+        }
+        _ if failure.sqlstate.as_deref() == Some("53300") => {
+            "the limit is max_connections: ALTER SYSTEM SET max_connections, then restart the \
+             server"
+                .to_owned()
+        }
+        _ => return None,
+    };
+    Some(format!("{connected} of {clients} clients got in; {limit}; or use fewer clients"))
+}
+
 /// What only the whole life of a lane knows.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LaneOutcome {
@@ -65,6 +111,8 @@ pub(crate) struct LaneOutcome {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LaneWorkload {
     pub(crate) unknown: u64,
+    /// Clients that aborted.
+    pub(crate) aborted: u64,
     pub(crate) longest_ns: u64,
     pub(crate) statements: Vec<Vec<LaneStatement>>,
     /// Client number → transactions inside the window.

@@ -9,6 +9,7 @@ use crate::Pace;
 #[derive(Debug)]
 pub(crate) struct Schedule {
     gap_us: f64,
+    offset: f64,
     arrivals: Arrivals,
     prng: Prng,
     next_us: u64,
@@ -24,22 +25,29 @@ enum Arrivals {
 }
 
 impl Schedule {
-    /// This lane's share of the pace, `clients` of `clients_all` of them; none in closed loop.
-    /// `prng` is the thread's throttle state: pgbench draws the same gaps from it.
-    pub(crate) fn new(pace: Pace, share: f64, prng: Prng) -> Option<Self> {
+    /// This lane's `share` of the pace, 0 to 1; none in closed loop. A constant rate begins at
+    /// `offset` of its first gap. `prng` is the thread's throttle state: pgbench draws the same
+    /// gaps from it.
+    pub(crate) fn new(pace: Pace, share: f64, offset: f64, prng: Prng) -> Option<Self> {
         let (rate, arrivals) = match pace {
             Pace::Closed => return None,
             Pace::Poisson(rate) => (rate, Arrivals::Poisson),
             Pace::Constant(rate) => (rate, Arrivals::Constant),
         };
         let gap_us = 1e6 / (rate * share);
-        Some(Schedule { gap_us, arrivals, prng, next_us: 0, fraction_us: 0.0 })
+        Some(Schedule { gap_us, offset, arrivals, prng, next_us: 0, fraction_us: 0.0 })
     }
 
-    /// Starts the clock: the first slot lies one gap after `now`.
+    /// Starts the clock: the first slot lies one gap after `now`, or part of a constant one.
     pub(crate) fn begin(&mut self, now_ns: u64) {
         self.next_us = now_ns / 1_000;
-        self.advance();
+        match self.arrivals {
+            Arrivals::Poisson => self.advance(),
+            Arrivals::Constant => {
+                let first_us = (self.gap_us * self.offset) as u64;
+                self.next_us = self.next_us.saturating_add(first_us);
+            }
+        }
     }
 
     /// When the next slot is due, in nanoseconds.

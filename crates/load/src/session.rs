@@ -156,7 +156,10 @@ impl Session {
         self.pipeline = Pipeline::Off;
         self.reply = Reply::default();
         self.carry = Vec::new();
-        self.state = State::Idle;
+        // A slot of the schedule that it has taken stays taken.
+        if self.state != State::Due {
+            self.state = State::Idle;
+        }
     }
 
     pub(crate) fn is_prepared(&self, statement: &Statement) -> bool {
@@ -193,8 +196,9 @@ impl Session {
         Wait::Server
     }
 
-    /// Open loop: takes a slot that lies ahead.
+    /// Open loop: takes a slot that lies ahead, or whose connection must be made first.
     pub(crate) fn wait_for_slot(&mut self, scheduled: u64) -> Wait {
+        self.tries = 0;
         self.scheduled = scheduled;
         self.state = State::Due;
         Wait::Until(scheduled)
@@ -209,13 +213,7 @@ impl Session {
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self.state, State::Awaiting | State::RollingBack)
     }
-
-    /// Memory that belongs to this session alone, in bytes.
-    #[cfg(test)]
-    pub(crate) fn memory_bytes(&self) -> usize {
-        std::mem::size_of::<Self>()
-            + self.carry.capacity()
-            + self.prepared.len() * 8
-            + self.variables.memory_bytes()
-    }
 }
+
+#[cfg(test)]
+mod tests;

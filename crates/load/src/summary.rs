@@ -9,17 +9,17 @@ use script::{Names, Script};
 use stats::Latency;
 
 use crate::{
-    End, Outcome, Plan, Syntax, Workload,
+    End, Outcome, Pace, Plan, Syntax, Workload,
     report::{LaneOutcome, LaneWorkload},
 };
 
-/// Sums up. `drained` is the moment at which the last transaction ended.
+/// Sums up. `lasted_ns` is how long it took from the load's beginning until the last client was done.
 pub(crate) fn sum_up(
     plan: &Plan,
     lanes: Vec<LaneOutcome>,
     intervals: Vec<Interval>,
     window: Option<Window>,
-    drained: u64,
+    lasted_ns: u64,
     processes: u32,
 ) -> Outcome {
     let generator = generator(&lanes, processes);
@@ -32,12 +32,11 @@ pub(crate) fn sum_up(
             shares.push(share);
         }
     }
-    let workloads = plan.workloads.iter().zip(by_workload).enumerate().map(
-        |(index, (workload, shares))| {
+    let workloads =
+        plan.workloads.iter().zip(by_workload).enumerate().map(|(index, (workload, shares))| {
             let own = intervals.iter().filter(|interval| interval.workload == index);
-            workload_result(workload, shares, own, window, drained)
-        },
-    );
+            workload_result(workload, shares, own, window, lasted_ns)
+        });
     Outcome {
         window,
         steady: None,
@@ -56,16 +55,15 @@ fn workload_result<'i>(
     shares: Vec<LaneWorkload>,
     intervals: impl Iterator<Item = &'i Interval>,
     window: Option<Window>,
-    drained: u64,
+    lasted_ns: u64,
 ) -> WorkloadResult {
     let mut counts = Counts::default();
     let mut counts_total = Counts::default();
     let (mut latency, mut service, mut lag) = (Latency::new(), Latency::new(), Latency::new());
     for interval in intervals {
         counts_total.add(&interval.counts);
-        let inside = window.is_some_and(|window| {
-            interval.start >= window.open && interval.start < window.close
-        });
+        let inside = window
+            .is_some_and(|window| interval.start >= window.open && interval.start < window.close);
         if inside {
             counts.add(&interval.counts);
             latency.merge(&interval.latency);
@@ -73,7 +71,11 @@ fn workload_result<'i>(
             lag.merge(&interval.lag);
         }
     }
-    let seconds = window.map_or(0.0, |window| drained.saturating_sub(window.load_began.0) as f64 / 1e9);
+    if workload.pace == Pace::Closed {
+        // Lanes count but one of two that are equal.
+        service = latency.clone();
+    }
+    let seconds = lasted_ns as f64 / 1e9;
     let mut per_client = BTreeMap::new();
     for share in &shares {
         per_client.extend(&share.clients);

@@ -33,6 +33,8 @@ pub(crate) struct Totals {
     pub(crate) open_loop: bool,
     /// Transactions whose outcome nobody knows.
     pub(crate) unknown: u64,
+    /// Clients that aborted.
+    pub(crate) aborted: u64,
     /// Longest latency inside the window, in nanoseconds.
     pub(crate) longest_ns: u64,
     /// Per script, per command, inside the window; empty where nobody asked.
@@ -104,7 +106,8 @@ impl Tally {
             return None;
         }
         let over = self.take(grid, self.interval_end(grid), backlog);
-        self.interval = if self.interval_end(grid) >= grid.close { DRAIN } else { self.interval + 1 };
+        self.interval =
+            if self.interval_end(grid) >= grid.close { DRAIN } else { self.interval + 1 };
         Some(over)
     }
 
@@ -161,14 +164,10 @@ impl Tally {
 
     pub(crate) fn aborted(&mut self, workload: usize) {
         self.cells[workload].counts.aborted_clients += 1;
+        self.totals[workload].aborted += 1;
     }
 
-    fn take(
-        &mut self,
-        grid: &Grid,
-        end: u64,
-        backlog: impl Fn(usize, u64) -> u64,
-    ) -> LaneInterval {
+    fn take(&mut self, grid: &Grid, end: u64, backlog: impl Fn(usize, u64) -> u64) -> LaneInterval {
         let start = grid.start(self.interval, self.length_ns);
         let cells = self.cells.iter_mut().enumerate().map(|(workload, cell)| {
             let cell = std::mem::take(cell);

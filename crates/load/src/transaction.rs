@@ -231,7 +231,7 @@ impl Session {
         let program = cx.program;
         let encoded = match (program.protocol, script.statements[self.command]) {
             (Protocol::Extended | Protocol::Prepared, Some(number)) => {
-                self.send_extended(cx, &program.statements[number])
+                self.send_extended(cx, &program.statements[number], capture)
             }
             _ => {
                 let mut query = Query::begin(cx.out);
@@ -257,6 +257,7 @@ impl Session {
         &mut self,
         cx: &mut Surroundings<'_>,
         statement: &Statement,
+        capture: bool,
     ) -> Result<(), EncodeError> {
         let name = statement.name.as_bytes();
         // A statement that could not be prepared while connecting (its table did not exist yet)
@@ -278,7 +279,8 @@ impl Session {
             }
         }
         bind.finish()?;
-        if cx.program.describe {
+        // What is kept in variables is kept under the names of its columns.
+        if cx.program.describe || capture {
             frontend::describe(cx.out, Target::Portal, b"")?;
         }
         frontend::execute(cx.out, b"", 0)?;
@@ -331,7 +333,10 @@ impl Session {
         };
         cx.tally.count(done, &cx.grid);
         if let Some(log) = &mut cx.log {
-            log.write(Who { client: self.id, number: self.transactions, script: self.script }, &done);
+            log.write(
+                Who { client: self.id, number: self.transactions, script: self.script },
+                &done,
+            );
         }
         self.transactions += 1;
         if ending == Ending::Good && cx.grid.in_window(now) {
@@ -402,8 +407,11 @@ impl Session {
     }
 
     fn verbose(&self, program: &Program, now: u64, again: bool) -> String {
-        let what =
-            if again { "repeats the transaction after the error" } else { "ends the failed transaction" };
+        let what = if again {
+            "repeats the transaction after the error"
+        } else {
+            "ends the failed transaction"
+        };
         let limit = match program.tries_max {
             0 => String::new(),
             limit => format!("/{limit}"),

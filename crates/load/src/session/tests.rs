@@ -1,0 +1,423 @@
+//! What a session sends, waits for and counts, against a scripted server in virtual time.
+
+mod client;
+
+use client::{Client, workload};
+use script::Pipeline;
+
+use super::{Block, State, Wait};
+use crate::{OnError, Protocol, grid::Grid};
+
+const MS: u64 = 1_000_000;
+
+fn with_errors(protocol: Protocol, script: &str, tries_max: u32, go_on: bool) -> Client {
+    let mut workload = workload(protocol, script);
+    workload.on_error = OnError { tries_max, go_on };
+    Client::new(&workload)
+}
+
+#[test]
+fn the_protocols_send_what_pgbench_sends() {
+    let script = "\\set a 5\nSELECT :a;\nSELECT :a + 1;\n";
+    Client::simple(script)
+        .connects()
+        .waits(Wait::Next)
+        .begins(0)
+        .sends("Query SELECT 5;")
+        .hears(1, "T:x D:5 C Z:I")
+        .sends("Query SELECT 5 + 1;")
+        .hears(2, "T:x D:6 C Z:I")
+        .is_done();
+
+    let whole = "| Describe | Execute | Sync";
+    Client::new(&workload(Protocol::Extended, script))
+        .connects()
+        .begins(0)
+        .sends(&format!("Parse SELECT $1; | Bind [5] {whole}"))
+        .hears(1, "1 2 T:x D:5 C Z:I")
+        .sends(&format!("Parse SELECT $1 + 1; | Bind [5] {whole}"))
+        .hears(2, "1 2 T:x D:6 C Z:I")
+        .is_done();
+
+    Client::new(&workload(Protocol::Prepared, script))
+        .connects()
+        .sends("Parse P_0 SELECT $1; | Sync | Parse P_1 SELECT $1 + 1; | Sync")
+        .hears(0, "1 Z:I")
+        .waits(Wait::Server)
+        .hears(0, "1 Z:I")
+        .waits(Wait::Next)
+        .begins(0)
+        .sends(&format!("Bind P_0 [5] {whole}"))
+        .hears(1, "2 T:x D:5 C Z:I")
+        .sends(&format!("Bind P_1 [5] {whole}"))
+        .hears(2, "2 T:x D:6 C Z:I")
+        .is_done();
+}
+
+#[test]
+fn a_statement_that_cannot_be_prepared_early_is_prepared_where_it_is_used() {
+    let mut client =
+        Client::new(&workload(Protocol::Prepared, "CREATE TABLE t ();\nSELECT FROM t;\n"));
+    client
+        .connects()
+        .sends("Parse P_0 CREATE TABLE t (); | Sync | Parse P_1 SELECT FROM t; | Sync")
+        .hears(0, "1 Z:I E:42P01 Z:I")
+        .waits(Wait::Next)
+        .begins(1)
+        .sends("Bind P_0 [] | Describe | Execute | Sync")
+        .hears(2, "2 n C Z:I")
+        .sends("Parse P_1 SELECT FROM t; | Bind P_1 [] | Describe | Execute | Sync")
+        .hears(3, "1 2 T:x C Z:I")
+        .is_done()
+        .begins(4)
+        .sends("Bind P_0 [] | Describe | Execute | Sync")
+        .hears(5, "2 n C Z:I")
+        .sends("Bind P_1 [] | Describe | Execute | Sync");
+    assert_eq!(client.counts().errors.len(), 0, "nobody asked for it to be prepared");
+}
+
+#[test]
+fn results_become_variables() {
+    let mut client = Client::simple("SELECT 1 AS a, NULL AS b \\gset p_\nSELECT :p_a, '(:p_b)';\n");
+    client.begins(0).hears(1, "T:a,b D:42,NULL C Z:I").sends_last("Query SELECT 42, '()';");
+
+    let mut client = Client::simple("SELECT 1 AS a \\; SELECT 2 AS b \\aset\nSELECT :a, :b;\n");
+    client.begins(0).hears(1, "T:a D:1 C T:b D:2 D:3 C Z:I").sends_last("Query SELECT 1, 3;");
+
+    let check = |answer: &str, why: &str| {
+        let mut client = Client::simple("SELECT a FROM t \\gset\n");
+        client.begins(0).hears(1, answer).has_aborted(why);
+        assert_eq!(client.counts().aborted_clients, 1);
+    };
+    let place = "client 0 script 0 command 0 query 0:";
+    check("T:a C Z:I", &format!("{place} expected one row, got 0"));
+    check("T:a D:1 D:2 C Z:I", &format!("{place} expected one row, got 2"));
+    check("T:?column? D:1 C Z:I", &format!("{place} error storing into variable ?column?"));
+}
+
+#[test]
+fn results_become_variables_even_where_descriptions_are_left_out() {
+    let mut workload = workload(Protocol::Prepared, "SELECT 1 AS a \\gset\nSELECT :a;\n");
+    workload.describe = false;
+    Client::new(&workload)
+        .connects()
+        .hears(0, "1 Z:I 1 Z:I")
+        .begins(0)
+        .sends_last("Bind P_0 [] | Describe | Execute | Sync")
+        .hears(1, "2 T:a D:7 C Z:I")
+        .sends("Bind P_1 [7] | Execute | Sync");
+}
+
+#[test]
+fn conditions_choose_and_sleeps_take_their_time() {
+    let script = "\\set a 2\n\\if :a = 1\nSELECT 1;\n\\elif :a = 2\nSELECT 2;\n\\else\nSELECT 3;\n\
+                  \\endif\n\\sleep 5 ms\nSELECT 4;\n";
+    let mut client = Client::simple(script);
+    client
+        .begins(10)
+        .sends("Query SELECT 2;")
+        .hears(12, "C Z:I")
+        .waits(Wait::Until(17 * MS))
+        .sends("")
+        .wakes(17)
+        .sends("Query SELECT 4;")
+        .hears(18, "C Z:I")
+        .is_done();
+    let latency = client.tally.finish(0, &client.grid).cells.remove(0).latency;
+    assert_eq!(latency.max_ns(), Some(8 * MS), "a sleep is part of its transaction");
+}
+
+#[test]
+fn what_the_server_says_during_a_sleep_does_not_end_it() {
+    let mut client = Client::simple("\\sleep 5 ms\nSELECT 1;\n");
+    client.begins(0).waits(Wait::Until(5 * MS)).hears(1, "N S").waits(Wait::Server);
+    assert_eq!(client.session.state, State::Sleeping);
+    client.step(5, |session, cx| session.wake(cx, 5 * MS));
+    client.sends("Query SELECT 1;");
+}
+
+#[test]
+fn retries_draw_the_same_numbers_and_keep_the_first_start() {
+    let script = "\\set a random(1, 1000000)\nBEGIN;\nSELECT :a;\nEND;\n";
+    let mut client = with_errors(Protocol::Simple, script, 3, false);
+    client.begins(0).sends("Query BEGIN;").hears(1, "C Z:T");
+    let number = client.variable("a");
+    let query = format!("Query SELECT {number};");
+    client
+        .sends(&query)
+        .hears(2, "E:40001 Z:E")
+        .sends("Query ROLLBACK")
+        .hears(3, "C Z:I")
+        .sends("Query BEGIN;")
+        .hears(4, "C Z:T")
+        .sends(&query)
+        .hears(5, "E:40P01 Z:E")
+        .sends("Query ROLLBACK")
+        .hears(6, "C Z:I")
+        .sends("Query BEGIN;")
+        .hears(7, "C Z:T")
+        .sends(&query)
+        .hears(8, "T:x D:1 C Z:T")
+        .sends("Query END;")
+        .hears(9, "C Z:I")
+        .is_done();
+    assert_eq!(client.session.began, 0);
+    let cell = client.tally.finish(0, &client.grid).cells.remove(0);
+    assert_eq!((cell.counts.transactions, cell.counts.retried, cell.counts.retries), (1, 1, 2));
+    assert_eq!(cell.latency.max_ns(), Some(9 * MS));
+    let errors: Vec<_> = cell.counts.errors.into_iter().collect();
+    assert_eq!(errors, [("40001".to_owned(), 1), ("40P01".to_owned(), 1)]);
+
+    client.begins(20).sends("Query BEGIN;");
+    assert_ne!(client.variable("a"), number, "the next transaction draws on");
+}
+
+#[test]
+fn a_transaction_is_given_up_after_its_last_try() {
+    let check = |state: &str, tries: u32, expected: (u64, u64, u64)| {
+        let mut client = with_errors(Protocol::Simple, "UPDATE t SET a = 1;\n", tries, false);
+        client.begins(0);
+        for at in 1..=u64::from(tries) {
+            client.sends("Query UPDATE t SET a = 1;").hears(at, &format!("E:{state} Z:I"));
+        }
+        client.is_done();
+        let counts = client.counts();
+        let failures = (counts.serialization_failures, counts.deadlock_failures, counts.retries);
+        assert_eq!(failures, expected, "{state} with {tries} tries");
+        assert_eq!((counts.transactions, counts.aborted_clients), (0, 0));
+    };
+    check("40001", 1, (1, 0, 0));
+    check("40001", 4, (1, 0, 3));
+    check("40P01", 2, (0, 1, 1));
+}
+
+#[test]
+fn nobody_tries_again_after_the_close_or_past_the_latency_limit() {
+    let mut client = with_errors(Protocol::Simple, "SELECT 1;\n", 0, false);
+    client.grid = Grid { close: 10 * MS, ..client.grid };
+    client.begins(0).hears(9, "E:40001 Z:I").waits(Wait::Server).hears(10, "E:40001 Z:I");
+    client.waits(Wait::Next);
+    assert_eq!(client.counts().serialization_failures, 1);
+
+    let mut workload = workload(Protocol::Simple, "SELECT 1;\n");
+    workload.on_error.tries_max = 0;
+    workload.latency_limit_us = Some(5_000);
+    let mut client = Client::new(&workload);
+    client.begins(0).hears(5, "E:40001 Z:I").waits(Wait::Server).hears(6, "E:40001 Z:I");
+    client.waits(Wait::Next);
+}
+
+#[test]
+fn other_errors_abort_the_client_or_are_counted() {
+    let mut client = Client::simple("SELECT 1/0;\n");
+    client.begins(0).hears(1, "E:22012 Z:I");
+    client.has_aborted("client 0 script 0 aborted in command 0 query 0: ERROR:  why");
+    let counts = client.counts();
+    assert_eq!((counts.aborted_clients, counts.other_failures), (1, 0));
+    assert_eq!(counts.errors["22012"], 1);
+
+    let mut client = with_errors(Protocol::Simple, "BEGIN;\nSELECT 1/0;\nEND;\n", 1, true);
+    client
+        .begins(0)
+        .hears(1, "C Z:T")
+        .sends_last("Query SELECT 1/0;")
+        .hears(2, "E:22012 Z:E")
+        .sends("Query ROLLBACK")
+        .hears(3, "C Z:I")
+        .is_done();
+    let counts = client.counts();
+    assert_eq!((counts.aborted_clients, counts.other_failures, counts.retries), (0, 1, 0));
+}
+
+#[test]
+fn pipelines_wait_once() {
+    let script = "\\startpipeline\nSELECT 1;\n\\syncpipeline\nSELECT 2;\n\\endpipeline\n";
+    let flight = "Parse SELECT 1; | Bind [] | Describe | Execute | Sync | \
+                  Parse SELECT 2; | Bind [] | Describe | Execute | Sync";
+    let mut client = with_errors(Protocol::Extended, script, 1, true);
+    client
+        .begins(0)
+        .sends(flight)
+        .hears(1, "1 2 T:x D:1 C Z:I")
+        .waits(Wait::Server)
+        .hears(2, "1 2 T:x D:2 C Z:I")
+        .is_done();
+    assert_eq!(client.session.pipeline, Pipeline::Off);
+
+    // An error in the first part is the transaction's, whatever becomes of the second.
+    client.begins(3).sends(flight).hears(4, "1 2 E:22012 Z:I 1 2 T:x D:2 C Z:I").is_done();
+    let counts = client.counts();
+    assert_eq!((counts.transactions, counts.other_failures), (1, 1));
+
+    let slow = "\\startpipeline\nSELECT 1;\n\\syncpipeline\n\\sleep 5 ms\n\\endpipeline\n";
+    let mut client = Client::new(&workload(Protocol::Extended, slow));
+    client
+        .begins(0)
+        .sends("Parse SELECT 1; | Bind [] | Describe | Execute | Sync")
+        .waits(Wait::Until(5 * MS))
+        .hears(1, "1 2 T:x D:1 C Z:I")
+        .waits(Wait::Server);
+    client.step(5, |session, cx| session.wake(cx, 5 * MS));
+    client.sends("Sync").hears(6, "Z:I").is_done();
+
+    let open = "\\startpipeline\nSELECT 1;\n";
+    let mut client = Client::new(&workload(Protocol::Extended, open));
+    client.begins(0).has_aborted("client 0 aborted: end of script reached with pipeline open");
+}
+
+#[test]
+fn frames_may_arrive_byte_by_byte() {
+    let mut client = Client::simple("SELECT 1 AS a \\gset\nSELECT :a;\n");
+    client.byte_by_byte = true;
+    client
+        .begins(0)
+        .hears(1, "N T:a D:41 C Z:I")
+        .sends_last("Query SELECT 41;")
+        .hears(2, "T:x D:1 C Z:I")
+        .is_done();
+    assert!(client.session.carry.capacity() == 0, "an idle session keeps no buffer");
+}
+
+#[test]
+fn garbage_ends_the_client() {
+    let check = |bytes: &[u8]| {
+        let mut client = Client::simple("SELECT 1;\n");
+        client.begins(0).hears_bytes(1, bytes).waits(Wait::Gone);
+        let counts = client.counts();
+        assert_eq!(counts.errors["08P01"], 1, "{bytes:?}");
+        assert_eq!(counts.aborted_clients, 1);
+    };
+    check(b"HTTP/1.1 400 Bad Request\r\n");
+    check(b"Z\0\0\0\x01I");
+    check(b"Z\0\0\0\x05?");
+    check(&[b'E', 0, 0, 0, 5, b'S']);
+    check(&[0xff; 64]);
+}
+
+#[test]
+fn copy_is_refused() {
+    let mut client = Client::simple("COPY t FROM STDIN;\n");
+    client.begins(0).hears(1, "G").has_aborted(
+        "client 0 script 0 aborted in command 0 query 0: \
+         COPY is not supported in pgbench, aborting",
+    );
+}
+
+#[test]
+fn scripts_that_leave_a_block_open_or_fail_in_an_expression_abort() {
+    let mut client = Client::simple("BEGIN;\n");
+    client.begins(0).hears(1, "C Z:T").has_aborted(
+        "client 0 aborted: end of script reached without completing the last transaction",
+    );
+    let mut client = Client::simple("\\set a 1 / 0\n");
+    client.begins(0).has_aborted(
+        "client 0 aborted in command 0 (set) of script 0; evaluation of meta-command failed",
+    );
+    assert!(client.said().contains(&"division by zero"), "{:?}", client.said());
+}
+
+#[test]
+fn outcomes_are_unknown_only_where_a_commit_may_have_happened() {
+    let check = |script: &str, answers: &[&str], unknown: bool| {
+        let mut client = Client::simple(script);
+        client.begins(0);
+        for (at, answer) in answers.iter().enumerate() {
+            client.hears(at as u64, answer);
+        }
+        client.loses_its_connection(9, unknown)
+    };
+    let text = check("UPDATE t SET a = 1;\n", &[], true);
+    assert_eq!(
+        text,
+        "client 0 aborted in command 0 (SQL) of script 0; perhaps the backend died while processing"
+    );
+    check("BEGIN;\nUPDATE t SET a = 1;\nEND;\n", &["C Z:T"], false);
+    check("BEGIN;\nUPDATE t SET a = 1;\nEND;\n", &["C Z:T", "C Z:T"], true);
+    check("BEGIN;\nUPDATE t SET a = 1;\nCOMMIT;\n", &["C Z:T", "C Z:T"], true);
+    check("BEGIN;\nUPDATE t SET a = 1 \\; COMMIT;\n", &["C Z:T"], true);
+    check("BEGIN;\n\\sleep 1 s\nEND;\n", &["C Z:T"], false);
+    check("BEGIN;\nSELECT 1/0;\nEND;\n", &["C Z:T", "E:22012 Z:E"], false);
+
+    let text = check("SELECT 1;\n", &["F:57P01"], true);
+    assert_eq!(text, "client 0 script 0 aborted in command 0 query 0: FATAL:  why");
+}
+
+#[test]
+fn a_new_connection_begins_from_nothing() {
+    let mut client = with_errors(Protocol::Prepared, "BEGIN;\nSELECT 1;\nEND;\n", 1, false);
+    client.connects().hears(0, "1 Z:I 1 Z:I 1 Z:I").begins(1).hears(2, "2 n C Z:T");
+    let _ = client.loses_its_connection(3, false);
+    client.session.connected();
+    assert_eq!((client.session.block, client.session.state), (Block::Outside, State::Idle));
+    client.begins(4).sends_last("Parse P_0 BEGIN; | Bind P_0 [] | Describe | Execute | Sync");
+}
+
+#[test]
+fn slots_that_are_too_late_are_skipped_and_slow_transactions_counted_late() {
+    let mut workload = workload(Protocol::Simple, "SELECT 1;\n");
+    workload.pace = crate::Pace::Constant(1_000.0);
+    workload.latency_limit_us = Some(5_000);
+    let mut client = Client::new(&workload);
+    client.step(20, |session, cx| {
+        session.skip(cx, 20 * MS, 10 * MS);
+        session.skip(cx, 20 * MS, 11 * MS);
+        Wait::Next
+    });
+    client.begins_late(20, 16).hears(22, "C Z:I").is_done();
+    let cell = client.tally.finish(0, &client.grid).cells.remove(0);
+    assert_eq!((cell.counts.skipped, cell.counts.transactions, cell.counts.late), (2, 1, 1));
+    assert_eq!(cell.latency.max_ns(), Some(6 * MS), "from the intended start");
+    assert_eq!(cell.service.max_ns(), Some(2 * MS), "from the send");
+    assert_eq!(cell.lag.max_ns(), Some(4 * MS));
+    assert_eq!(client.session.transactions, 3);
+}
+
+#[test]
+fn every_statement_has_its_own_time() {
+    let mut client = with_errors(Protocol::Simple, "SELECT 1;\n\\sleep 4 ms\nSELECT 2;\n", 1, true);
+    client.begins(0).hears(3, "C Z:I").wakes(7).hears(8, "C Z:I").is_done();
+    client.begins(10).hears(15, "E:22012 Z:I").is_done();
+    let statements = &client.tally.totals[0].statements[0];
+    let times: Vec<_> = statements.iter().map(|s| s.latency.max_ns().unwrap_or(0) / MS).collect();
+    assert_eq!(times, [3, 4, 1]);
+    assert_eq!(statements.iter().map(|s| s.failures).collect::<Vec<_>>(), [1, 0, 0]);
+}
+
+#[test]
+fn a_transaction_belongs_to_the_interval_in_which_it_ends() {
+    let mut client = Client::simple("SELECT 1;\n");
+    client.grid = Grid { open: 1_000 * MS, close: 2_500 * MS, ..client.grid };
+    let mut intervals = Vec::new();
+    for (begun, ended) in [(900, 999), (999, 1_000), (1_900, 1_999), (2_000, 2_499), (2_499, 2_500)]
+    {
+        client.begins(begun).hears_rolled(ended, "C Z:I", &mut intervals).is_done();
+    }
+    intervals.push(client.tally.finish(2_600 * MS, &client.grid));
+    let counted = intervals.iter().map(|interval| {
+        let cell = &interval.cells[0];
+        (cell.start.0 / MS, cell.length_ns / MS, cell.counts.transactions)
+    });
+    let expected = [(0, 1_000, 1), (1_000, 1_000, 2), (2_000, 500, 1), (2_500, 100, 1)];
+    assert_eq!(counted.collect::<Vec<_>>(), expected);
+    assert_eq!(client.session.in_window, 3, "two and one, neither before nor after");
+    assert_eq!(client.tally.totals[0].longest_ns, 499 * MS);
+}
+
+#[test]
+fn a_query_that_the_load_itself_cancels_is_no_failure() {
+    let mut client = Client::simple("SELECT pg_sleep(60);\n");
+    client.grid = Grid { close: 10 * MS, cancel: 10 * MS, ..client.grid };
+    client.begins(0).hears(11, "E:57014 Z:I").waits(Wait::Next);
+    let counts = client.counts();
+    assert_eq!((counts.aborted_clients, counts.failed(), counts.transactions), (0, 0, 0));
+    assert!(counts.errors.is_empty(), "{:?}", counts.errors);
+
+    let mut client = Client::simple("SELECT pg_sleep(60);\n");
+    client.begins(0).hears(11, "E:57014 Z:I").waits(Wait::Gone);
+}
+
+#[test]
+fn an_idle_session_is_small() {
+    assert!(size_of::<super::Session>() <= 512, "{}", size_of::<super::Session>());
+    assert!(size_of::<crate::lane::Slot>() <= 768, "{}", size_of::<crate::lane::Slot>());
+}
