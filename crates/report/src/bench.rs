@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use record::{
-    Fact, Finished, Generator, Interval, Mark, Moment, Phase, Sample, Status, Trial, Window,
-    WorkloadResult,
+    Fact, Finished, Generator, Interval, Mark, MarkKind, Moment, Phase, Sample, Status, Trial,
+    Window, WorkloadResult,
 };
 
 use crate::environment;
@@ -195,6 +195,27 @@ impl Bench {
         Group { label: String::new(), lines: workloads.collect() }
     }
 
+    /// The window's ends, where the caller has not marked them.
+    fn phase_marks(&self) -> Vec<Mark> {
+        let is_marked = self.marks.iter().any(|mark| mark.kind == MarkKind::Phase);
+        let Some(window) = self.window.filter(|_| !is_marked) else {
+            return Vec::new();
+        };
+        let ends = [
+            (window.load_began, "all clients connected"),
+            (window.open, "window opens"),
+            (window.close, "window closes"),
+        ];
+        let mark = |(at, text): (Moment, &str)| Mark {
+            at,
+            length_ns: 0,
+            kind: MarkKind::Phase,
+            node: "generator".to_owned(),
+            text: text.to_owned(),
+        };
+        ends.map(mark).to_vec()
+    }
+
     /// The load in the shape of a study's trial, which is what charts are drawn from.
     fn finished(&self) -> Finished {
         let trial = Trial {
@@ -219,7 +240,7 @@ impl Bench {
             trial,
             intervals: self.intervals.clone(),
             samples: self.samples.clone(),
-            marks: self.marks.clone(),
+            marks: self.marks.iter().cloned().chain(self.phase_marks()).collect(),
             logs: BTreeMap::new(),
         }
     }
