@@ -2,12 +2,13 @@
 //!
 //! [`Request::read`] takes a command line to one of pgbench's two modes, or to a [`Complaint`] in
 //! pgbench's words. Reading order: `table` lists the options, `given` collects them in the order
-//! in which they stand, `conflicts` says which do not go together.
+//! in which they stand, `values` reads their arguments, `conflicts` says which do not go together.
 
 mod conflicts;
 mod given;
 mod help;
 mod table;
+mod values;
 
 use std::path::Path;
 

@@ -160,7 +160,9 @@ tps = 450.000000 (without initial connection time)
 ";
     assert_eq!(text, expected);
     let text = block("-T 2 --continue-on-error --failures-detailed", counts.clone(), None);
-    assert!(text.contains("\nnumber of other failures: 5 (0.500%)\nlatency average = 2.000 ms (including failures)\n"), "{text}");
+    let expected = "\nnumber of other failures: 5 (0.500%)\n\
+                    latency average = 2.000 ms (including failures)\n";
+    assert!(text.contains(expected), "{text}");
     assert!(!block("-T 2 --failures-detailed", counts, None).contains("other failures"));
 }
 

@@ -12,7 +12,7 @@
 //! | `scale`, `partitions` | pgbench's tables |
 //! | `end` | `completed`, `interrupted` or `aborted` |
 //! | `pgbench_way` | pgbench's counting: `transactions`, `seconds`, `tps`, `counts` |
-//! | `window` | the clean window: `open_ns`, `close_ns`, `seconds`, `transactions_per_second`, `counts` |
+//! | `window` | the clean window: moments, `seconds`, `transactions_per_second`, `counts` |
 //! | `steady` | whether throughput was steady in it, from when on, and how much it was |
 //! | `latency`, `service`, `lag` | from the intended start; from the send; behind schedule |
 //! | `statements` | with `-r`, per command: script, line, text, failures, latency |

@@ -60,7 +60,8 @@ fn scale(server: &mut Server, initialise: &str) -> Result<i64, Complaint> {
 const PARTITIONS: &str = "\
     select partitioned.partstrat, count(child.inhrelid) \
     from pg_catalog.pg_class as accounts \
-    left join pg_catalog.pg_partitioned_table as partitioned on partitioned.partrelid = accounts.oid \
+    left join pg_catalog.pg_partitioned_table as partitioned \
+    on partitioned.partrelid = accounts.oid \
     left join pg_catalog.pg_inherits as child on child.inhparent = accounts.oid \
     where accounts.oid = pg_catalog.to_regclass('pgbench_accounts') \
     group by partitioned.partstrat";

@@ -1,0 +1,164 @@
+//! The argument of each option, read and checked by itself.
+
+use std::io::Read;
+use std::path::Path;
+
+use load::{Protocol, Syntax, WarmUp};
+use script::{Builtin, Define, RandomSeed, RandomSeedError, Weighted};
+
+use super::PartitionMethod;
+use super::given::Arrivals;
+use crate::complaint::{Complaint, system_error};
+use crate::number::{bounded_int, prefix_float, prefix_int};
+
+/// Bounds of an automatic warm-up: shorter finds no trend, longer is another benchmark.
+const WARM_UP_AUTO: WarmUp = WarmUp::Auto { min_ms: 3_000, max_ms: 120_000 };
+
+pub(super) fn script_text(name: &str) -> Result<String, Complaint> {
+    let failed = |what: &str, error: &std::io::Error| {
+        let reason = system_error(error);
+        Complaint::error(format_args!("could not {what} file \"{name}\": {reason}"))
+    };
+    let mut bytes = Vec::new();
+    if name == "-" {
+        std::io::stdin().read_to_end(&mut bytes).map_err(|error| failed("read", &error))?;
+    } else {
+        let mut file =
+            std::fs::File::open(Path::new(name)).map_err(|error| failed("open", &error))?;
+        file.read_to_end(&mut bytes).map_err(|error| failed("read", &error))?;
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
+            .iter()
+            .filter(|&&byte| byte == b'\n')
+            .count();
+        Complaint::error(format_args!("{name}:{}: script is not valid UTF-8", line + 1))
+            .with_our_hint("convert it, for example with iconv -f latin1 -t utf-8")
+    })
+}
+
+/// `NAME[@W]`
+pub(super) fn weighted(value: &str) -> Result<Weighted, Complaint> {
+    Weighted::parse(value).map_err(Complaint::error)
+}
+
+/// The built-in script whose name begins so; else the complaint lists them all.
+pub(super) fn builtin(name: &str) -> Result<&'static Builtin, Complaint> {
+    Builtin::find(name).map_err(|error| {
+        let list = Builtin::list();
+        Complaint::error(error).with_bare(list.strip_suffix('\n').unwrap_or(&list))
+    })
+}
+
+pub(super) fn positive(value: &str, option: &str) -> Result<u32, Complaint> {
+    bounded_int(value, option, 1, i32::MAX).map(|value| value as u32)
+}
+
+pub(super) fn above_zero(value: &str, what: &str) -> Result<f64, Complaint> {
+    let number = prefix_float(value);
+    if number > 0.0 { Ok(number) } else { Err(invalid(what, value)) }
+}
+
+fn invalid(what: &str, value: &str) -> Complaint {
+    Complaint::error(format_args!("invalid {what}: \"{value}\""))
+}
+
+pub(super) fn latency_limit_us(value: &str) -> Result<u64, Complaint> {
+    above_zero(value, "latency limit").map(|limit_ms| (limit_ms * 1000.0) as u64)
+}
+
+pub(super) fn sampling_rate(value: &str) -> Result<f64, Complaint> {
+    let rate = prefix_float(value);
+    let fits = rate > 0.0 && rate <= 1.0;
+    if fits { Ok(rate) } else { Err(invalid("sampling rate", value)) }
+}
+
+pub(super) fn max_tries(value: &str) -> Result<u32, Complaint> {
+    u32::try_from(prefix_int(value)).map_err(|_| invalid("number of maximum tries", value))
+}
+
+pub(super) fn protocol(value: &str) -> Result<Protocol, Complaint> {
+    match value {
+        "simple" => Ok(Protocol::Simple),
+        "extended" => Ok(Protocol::Extended),
+        "prepared" => Ok(Protocol::Prepared),
+        _ => Err(invalid("query mode (-M)", value)),
+    }
+}
+
+pub(super) fn definition(value: &str) -> Result<(String, String), Complaint> {
+    let define = Define::parse(value).map_err(Complaint::error)?;
+    if define.value.is_empty() {
+        return Err(invalid("variable definition", value));
+    }
+    Ok((define.name, define.value))
+}
+
+pub(super) fn seed_option(value: &str, origin: &str) -> Result<RandomSeed, Complaint> {
+    let seed = match value {
+        "" => Err(RandomSeedError(String::new())),
+        _ => RandomSeed::parse(value),
+    };
+    seed.map_err(|error| {
+        Complaint::error(&error)
+            .with_detail(RandomSeedError::DETAIL)
+            .with_error(format_args!("error while setting random seed from {origin}"))
+    })
+}
+
+pub(super) fn steps(value: &str) -> Result<String, Complaint> {
+    if value.is_empty() {
+        return Err(Complaint::error("no initialization steps specified"));
+    }
+    match value.chars().find(|step| !"dtgGvpf ".contains(*step)) {
+        None => Ok(value.to_owned()),
+        Some(step) => {
+            Err(Complaint::error(format_args!("unrecognized initialization step \"{step}\""))
+                .with_detail("Allowed step characters are: \"dtgGvpf\"."))
+        }
+    }
+}
+
+pub(super) fn partition_method(value: &str) -> Result<PartitionMethod, Complaint> {
+    match value.to_ascii_lowercase().as_str() {
+        "range" => Ok(PartitionMethod::Range),
+        "hash" => Ok(PartitionMethod::Hash),
+        _ => Err(Complaint::error(format_args!(
+            "invalid partition method, expecting \"range\" or \"hash\", got: \"{value}\""
+        ))),
+    }
+}
+
+pub(super) fn arrivals(value: &str) -> Result<Arrivals, Complaint> {
+    match value {
+        "poisson" => Ok(Arrivals::Poisson),
+        "constant" => Ok(Arrivals::Constant),
+        _ => Err(Complaint::error(format_args!(
+            "invalid arrivals, expecting \"poisson\" or \"constant\", got: \"{value}\""
+        ))),
+    }
+}
+
+pub(super) fn syntax(value: &str) -> Result<Syntax, Complaint> {
+    match value {
+        "9.x" => Ok(Syntax::NineX),
+        "current" => Ok(Syntax::Current),
+        _ => Err(Complaint::error(format_args!(
+            "invalid script syntax, expecting \"9.x\" or \"current\", got: \"{value}\""
+        ))),
+    }
+}
+
+pub(super) fn warm_up(value: &str) -> Result<WarmUp, Complaint> {
+    if value == "auto" {
+        return Ok(WARM_UP_AUTO);
+    }
+    match value.parse::<f64>() {
+        Ok(seconds) if (0.0..=1e6).contains(&seconds) => {
+            Ok(WarmUp::Fixed((seconds * 1000.0).round() as u64))
+        }
+        _ => Err(Complaint::error(format_args!(
+            "invalid warm-up, expecting \"auto\" or seconds, got: \"{value}\""
+        ))),
+    }
+}
