@@ -7,6 +7,7 @@
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, VecDeque},
+    ops::Range,
     os::fd::OwnedFd,
     sync::Arc,
     time::Instant,
@@ -73,6 +74,8 @@ pub(crate) struct Lane<'p> {
     pub(crate) keys: KeyCache,
     buffer: Vec<u8>,
     out: Vec<u8>,
+    /// Which part of `out` goes to which session.
+    unsent: Vec<(usize, Range<usize>)>,
     narration: Vec<Message>,
     said: usize,
     pub(crate) connecting: Connecting,
@@ -167,6 +170,7 @@ impl<'p> Lane<'p> {
             keys: KeyCache::new(),
             buffer: Vec::new(),
             out: Vec::new(),
+            unsent: Vec::new(),
             narration: Vec::new(),
             said: 0,
             connecting: parts.connecting,
@@ -250,6 +254,7 @@ impl<'p> Lane<'p> {
 
     /// Waits for events until `deadline`, and handles them.
     pub(crate) fn wait(&mut self, deadline: u64) {
+        self.flush();
         let timeout = deadline.saturating_sub(self.now()).min(1_000_000_000);
         let timeout = Timespec {
             tv_sec: (timeout / 1_000_000_000) as i64,
@@ -332,7 +337,7 @@ impl<'p> Lane<'p> {
         self.buffer = buffer;
     }
 
-    /// Lets one session take one step, sends what it wants to send, and arranges what it waits
+    /// Lets one session take one step, keeps what it wants to send, and arranges what it waits
     /// for.
     pub(crate) fn step(
         &mut self,
@@ -342,6 +347,7 @@ impl<'p> Lane<'p> {
     ) {
         let origin = self.origin;
         let clock = move || origin.elapsed().as_nanos() as u64;
+        let start = self.out.len();
         let slot = &mut self.slots[index];
         let mut surroundings = Surroundings {
             program: &self.programs[slot.session.workload],
@@ -356,12 +362,12 @@ impl<'p> Lane<'p> {
         let wait = step(&mut slot.session, &mut surroundings);
         if wait == Wait::Gone {
             // Half a pipeline is nothing to send any more.
-            self.out.clear();
+            self.out.truncate(start);
             self.gone(index);
             return;
         }
-        if !self.out.is_empty() && !self.send(index) {
-            return;
+        if self.out.len() > start {
+            self.unsent.push((index, start..self.out.len()));
         }
         match wait {
             Wait::Server | Wait::Gone => {}
@@ -386,28 +392,38 @@ impl<'p> Lane<'p> {
         }
     }
 
-    /// Sends what the session has written; false when the connection broke.
-    pub(crate) fn send(&mut self, index: usize) -> bool {
-        let out = std::mem::take(&mut self.out);
+    /// Sends what sessions have written since the last time.
+    ///
+    /// Not as they write it: a send wakes a server process, which may take this thread's core at
+    /// once, and answers that had already arrived would be looked at, and timed, too late.
+    fn flush(&mut self) {
+        while !self.unsent.is_empty() {
+            let out = std::mem::take(&mut self.out);
+            let mut unsent = std::mem::take(&mut self.unsent);
+            for (index, range) in unsent.drain(..) {
+                self.send(index, &out[range]);
+            }
+            if self.unsent.is_empty() {
+                (self.out, self.unsent) = (out, unsent);
+                self.out.clear();
+            }
+        }
+    }
+
+    fn send(&mut self, index: usize, bytes: &[u8]) {
         let sent = match &mut self.slots[index].link {
-            Link::Live(socket) => socket.send(&out),
+            Link::Live(socket) => socket.send(bytes),
             _ => Ok(Sent::All),
         };
-        self.out = out;
-        self.out.clear();
         match sent {
-            Ok(Sent::All) => true,
-            Ok(Sent::Part) => {
-                self.watch(index, LIVE | EventFlags::OUT);
-                true
-            }
+            Ok(Sent::All) => {}
+            Ok(Sent::Part) => self.watch(index, LIVE | EventFlags::OUT),
             Err(error) => {
                 // What the server said before it hung up is still there to be read.
                 self.read(index, self.now(), true);
                 if matches!(self.slots[index].link, Link::Live(_)) {
                     self.lost(index, Some(&error.to_string()));
                 }
-                false
             }
         }
     }
