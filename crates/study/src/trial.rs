@@ -259,7 +259,8 @@ impl Watch<'_> {
                 else {
                     return (None, None);
                 };
-                let open = clock::now(self.origin).plus_ns(ms * 1_000_000);
+                let began = clock::now(self.origin).plus_ns(ANNOUNCED_NS);
+                let open = began.plus_ns(ms * 1_000_000);
                 self.progress.window_opens(open);
                 (None, Some(open))
             }
@@ -285,6 +286,10 @@ impl Watch<'_> {
         }
     }
 }
+
+/// So long before the first transaction the load engine says that the load begins: an action is
+/// rather done a moment late than before its window.
+const ANNOUNCED_NS: u64 = 2_000_000;
 
 /// Notes are for people, and a thousand clients say the same.
 const MESSAGES_MAX: usize = 5;

@@ -1,0 +1,374 @@
+//! Whole studies on real servers: small ones, made here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use load::Control;
+use record::{Finished, MarkKind, Reader, State, Status};
+use spec::{Folder, Profile, Study};
+use study::{Ended, Error, Event, Place, Request, Servers};
+
+/// A study's folder of these files.
+fn folder(files: &[(&str, &str)]) -> Folder {
+    let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+    Folder { name: "mine".to_owned(), files: files.collect::<BTreeMap<_, _>>() }
+}
+
+fn request(folder: Folder, place: Place) -> Request {
+    let study = match Study::parse(&folder, Profile::Smoke) {
+        Ok(study) => study,
+        Err(problems) => panic!("{problems:?}"),
+    };
+    Request {
+        folder,
+        study,
+        rounds: None,
+        only: None,
+        place,
+        servers: Servers::Built { pg_bin: None },
+        generator: PathBuf::new(),
+        again: "pgrig run mine".to_owned(),
+    }
+}
+
+/// Runs it into a new record.
+fn run(request: &Request) -> Result<Ended, Error> {
+    study::run(request, &Control::new(), &mut |_| {})
+}
+
+fn finished(directory: &Path) -> Vec<Finished> {
+    let reader = Reader::open(directory).unwrap();
+    let read = |trial: &record::Trial| Finished {
+        trial: trial.clone(),
+        intervals: reader.intervals(trial).unwrap(),
+        samples: reader.samples(trial).unwrap(),
+        marks: reader.marks(trial).unwrap(),
+        logs: reader.logs(trial).unwrap(),
+    };
+    reader.trials().iter().map(read).collect()
+}
+
+fn figure(finished: &Finished, metric: &str, scope: &str) -> f64 {
+    let scopes = finished.trial.metrics.get(metric);
+    let found = scopes.and_then(|scopes| scopes.get(scope)).copied();
+    found.unwrap_or_else(|| panic!("no {metric} of {scope:?}: {:?}", finished.trial.notes))
+}
+
+/// Two variants, one table of counters; each trial begins with the data as they were built.
+const COUNTERS: &str = r#"
+question = "Does it matter whether a commit waits for the disk?"
+window = "600ms"
+warmup = "200ms"
+rounds = 2
+[settings]
+shared_buffers = "16MB"
+shared_preload_libraries = "pg_stat_statements"
+[topologies.one.nodes.primary]
+extensions = ["pg_stat_statements"]
+[data]
+script = "init.sql"
+rows = 1000
+[variants.safe]
+settings = { synchronous_commit = "on" }
+[variants.fast]
+settings = { synchronous_commit = "off" }
+[workloads.bump]
+script = "bump.sql"
+clients = 2
+[scenarios.load]
+run = ["bump"]
+before = ["CHECKPOINT", "SELECT count(*) FROM counter; VACUUM counter"]
+checks = ["counts"]
+[[claims]]
+every = "count_difference == 0"
+kind = "invariant"
+"#;
+
+const INIT: &str = "-- a table\nCREATE TABLE counter (id int PRIMARY KEY, n int NOT NULL);\n\
+    INSERT INTO counter SELECT i, 0 FROM generate_series(1, :rows) i;\n\
+    VACUUM ANALYZE counter;\n\
+    CREATE FUNCTION was_touched() RETURNS bool LANGUAGE sql AS \
+    $$ SELECT max(n) > 0 FROM counter; $$;\n";
+
+const BUMP: &str =
+    "\\set id random(1, :rows)\nUPDATE counter SET n = n + 1 WHERE id = :id;\n";
+
+#[test]
+fn every_trial_of_every_round_is_recorded_with_its_figures() {
+    let place = tempfile::tempdir().unwrap();
+    let files = [("study.toml", COUNTERS), ("init.sql", INIT), ("bump.sql", BUMP)];
+    let request = request(folder(&files), Place::Below(place.path().join("runs")));
+    let mut events = Vec::new();
+    let ended = study::run(&request, &Control::new(), &mut |event| {
+        events.push(match event {
+            Event::Begins { trials, .. } => format!("begins {trials}"),
+            Event::Prepared { .. } => "prepared".to_owned(),
+            Event::TrialBegins { point, planned, of, .. } => {
+                format!("trial {} of {of}: {}", planned.number, point.variant)
+            }
+            Event::RoundEnded { round, trials, .. } => format!("round {round}: {}", trials.len()),
+            _ => return,
+        });
+    });
+    let ended = ended.unwrap();
+
+    assert_eq!(ended.state, State::Done);
+    assert_eq!((ended.failed, ended.skipped), (0, 0));
+    assert_eq!(events[..2], ["begins 4", "prepared"], "settings alone need no second site");
+    assert_eq!(events.iter().filter(|event| event.starts_with("trial")).count(), 4);
+    assert!(events.contains(&"round 1: 2".to_owned()), "{events:?}");
+    assert_eq!(events.last().map(String::as_str), Some("round 2: 4"));
+    let name = ended.directory.file_name().unwrap().to_string_lossy().into_owned();
+    assert!(name.ends_with("-mine-1"), "{name}");
+
+    let trials = finished(&ended.directory);
+    assert_eq!(trials.len(), 4);
+    for one in &trials {
+        assert_eq!(one.trial.status, Status::Done, "{:?}", one.trial.notes);
+        let total = figure(one, "transactions_total", "");
+        assert!(total > 0.0);
+        assert_eq!(figure(one, "count_difference", ""), 0.0);
+        assert_eq!(figure(one, "server_calls", ""), total);
+        assert_eq!(figure(one, "server_statement_calls", "UPDATE counter"), total);
+        let (tps, window_s) = (figure(one, "tps", "bump"), figure(one, "window_s", ""));
+        assert!((tps * window_s - figure(one, "transactions", "bump")).abs() < 1e-6);
+        assert!((window_s - 0.6).abs() < 1e-9);
+        assert!((figure(one, "warmup_s", "") - 0.2).abs() < 1e-9);
+        for positive in ["server_cpu_us_per_tx", "generator_cpu_us_per_tx", "wal_bytes_per_tx"] {
+            assert!(figure(one, positive, "") > 0.0, "{positive}");
+        }
+        assert!(figure(one, "latency_p50_ms", "") <= figure(one, "latency_p99_ms", ""));
+        assert!(figure(one, "statement_p50_ms", "UPDATE counter") > 0.0);
+        assert!(figure(one, "server_cpu_cores", "primary") > 0.0);
+        let phases = one.marks.iter().filter(|mark| mark.kind == MarkKind::Phase);
+        assert_eq!(phases.count(), 3);
+        assert!(one.intervals.iter().any(|interval| interval.counts.transactions > 0));
+        let window = one.trial.window.unwrap();
+        assert!(one.trial.began < window.load_began && window.close < one.trial.ended);
+    }
+    let facts = Reader::open(&ended.directory).unwrap().header().facts.clone();
+    let fact = |name: &str| facts.iter().find(|fact| fact.name.contains(name)).unwrap();
+    assert!(fact("version").value.starts_with(|c: char| c.is_ascii_digit()));
+    assert!(fact("wall time ÷").value.parse::<f64>().unwrap() > 1.0);
+}
+
+#[test]
+fn a_trial_begins_with_the_data_as_they_were_built() {
+    let place = tempfile::tempdir().unwrap();
+    // A trial fails before its clients come if the one before has left a trace.
+    let study = COUNTERS.replace(
+        "VACUUM counter",
+        "SELECT 1 / (NOT was_touched())::int AS untouched",
+    );
+    let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
+    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    assert_eq!(ended.failed, 0, "{:?}", finished(&ended.directory)[1].trial.status);
+
+    // Where data are kept, each variant meets its own traces: the second round fails.
+    let kept = study.replace("rows = 1000", "rows = 1000\nreset = \"keep\"");
+    let files = [("study.toml", kept.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
+    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    let broken: Vec<usize> = finished(&ended.directory)
+        .iter()
+        .filter(|one| matches!(&one.trial.status, Status::Failed(why) if why.contains("division")))
+        .map(|one| one.trial.round)
+        .collect();
+    assert_eq!(broken, [2, 2]);
+    assert_eq!(ended.failed, 2);
+}
+
+#[test]
+fn actions_happen_in_the_window_and_prove_their_effect() {
+    let place = tempfile::tempdir().unwrap();
+    let study = COUNTERS
+        .replace("rounds = 2", "rounds = 1")
+        .replace("window = \"600ms\"", "window = \"3s\"")
+        .replace("[variants.fast]\nsettings = { synchronous_commit = \"off\" }\n", "")
+        .replace(
+            "checks = [\"counts\"]",
+            "on_loss = \"reconnect\"\ntimeline = [\n\
+             { at = \"300ms\", checkpoint = \"primary\" },\n\
+             { at = \"700ms\", kill = \"primary\" },\n\
+             { at = \"1s\", start = \"primary\" },\n\
+             { at = \"2s\", pause = \"primary\" },\n\
+             { at = \"2200ms\", continue = \"primary\" },\n]",
+        )
+        .replace("every = \"count_difference == 0\"", "every = \"tps > 0\"");
+    let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
+    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+
+    let trials = finished(&ended.directory);
+    assert_eq!(trials[0].trial.status, Status::Done, "{:?}", trials[0].trial.notes);
+    let actions: Vec<&record::Mark> =
+        trials[0].marks.iter().filter(|mark| mark.kind == MarkKind::Action).collect();
+    let texts: Vec<&str> = actions.iter().map(|mark| mark.text.as_str()).collect();
+    let verbs = ["checkpoint", "kill", "start", "pause", "continue"];
+    for (text, verb) in texts.iter().zip(verbs) {
+        assert!(text.starts_with(&format!("{verb} primary: ")), "{texts:?}");
+    }
+    assert_eq!(texts.len(), verbs.len(), "{texts:?}");
+    let window = trials[0].trial.window.unwrap();
+    assert!(actions[1].at >= window.open.plus_ns(700_000_000));
+    assert!(actions[1].at < window.open.plus_ns(1_500_000_000));
+    assert!(figure(&trials[0], "reconnects", "") >= 1.0);
+    let workload = &trials[0].trial.workloads[0];
+    assert!(workload.counts.aborted_clients == 0, "clients came back");
+}
+
+#[test]
+fn an_action_without_effect_voids_the_trial() {
+    let place = tempfile::tempdir().unwrap();
+    let study = COUNTERS
+        .replace("rounds = 2", "rounds = 1")
+        .replace("checks = [\"counts\"]", "timeline = [{ at = \"100ms\", start = \"primary\" }]")
+        .replace("every = \"count_difference == 0\"", "every = \"tps > 0\"");
+    let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
+    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    let trials = finished(&ended.directory);
+    let Status::Void(why) = &trials[0].trial.status else {
+        panic!("{:?}", trials[0].trial.status);
+    };
+    assert!(why.contains("it is running"), "{why}");
+}
+
+#[test]
+fn a_trial_that_breaks_is_recorded_with_the_servers_log_and_the_next_one_runs() {
+    let place = tempfile::tempdir().unwrap();
+    // `fast` cannot start: its settings ask for a library that is not there.
+    let study = COUNTERS.replace(
+        "settings = { synchronous_commit = \"off\" }",
+        "settings = { work_mem = \"1 potato\" }",
+    );
+    let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
+    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    assert_eq!((ended.failed, &ended.state), (2, &State::Done));
+    for one in finished(&ended.directory) {
+        match (&one.trial.status, one.trial.variant.as_str()) {
+            (Status::Done, "safe") => {}
+            (Status::Failed(why), "fast") => {
+                assert!(why.contains("work_mem"), "{why}");
+                assert!(one.logs.contains_key("primary"));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_left_out_or_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let big = COUNTERS.replace("synchronous_commit = \"off\"", "shared_buffers = \"900TB\"");
+    let files = [("study.toml", big.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
+    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    assert_eq!((ended.failed, ended.skipped), (0, 2));
+    let skipped = finished(&ended.directory);
+    let why = skipped.iter().find_map(|one| match &one.trial.status {
+        Status::Skipped(why) => Some(why.clone()),
+        _ => None,
+    });
+    assert!(why.unwrap().contains("shared_buffers ="));
+
+    let refused = big.replace("checks = ", "unfit = \"refuse\"\nchecks = ");
+    let files = [("study.toml", refused.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
+    let place = place.path().join("refused");
+    let error = run(&request(folder(&files), Place::Directory(place.clone()))).unwrap_err();
+    let Error::DoesNotFit(preflight) = error else { panic!("{error}") };
+    assert_eq!(preflight.distinct_misfits().len(), 1);
+    assert!(!place.exists(), "a record that was never begun leaves nothing");
+}
+
+#[test]
+fn an_interrupted_run_goes_on_where_it_stopped() {
+    let place = tempfile::tempdir().unwrap();
+    let files = [("study.toml", COUNTERS), ("init.sql", INIT), ("bump.sql", BUMP)];
+    let directory = place.path().join("record");
+    let mut request = request(folder(&files), Place::Directory(directory.clone()));
+    let control = Control::new();
+    let ended = study::run(&request, &control, &mut |event| {
+        if let Event::TrialBegins { planned, .. } = event
+            && planned.number == 2
+        {
+            control.interrupt();
+        }
+    });
+    assert_eq!(ended.unwrap().state, State::Interrupted);
+    assert_eq!(finished(&directory).len(), 1);
+
+    request.place = Place::Resume(directory.clone());
+    let mut begun = Vec::new();
+    let ended = study::run(&request, &Control::new(), &mut |event| {
+        if let Event::TrialBegins { planned, .. } = event {
+            begun.push(planned.number);
+        }
+    });
+    assert_eq!(ended.unwrap().state, State::Done);
+    assert_eq!(begun, [2, 3, 4]);
+    let trials = finished(&directory);
+    assert_eq!(trials.len(), 4);
+    assert!(trials.windows(2).all(|pair| pair[0].trial.ended <= pair[1].trial.began));
+    assert_eq!(Reader::open(&directory).unwrap().header().state, State::Done);
+}
+
+#[test]
+fn a_script_of_data_that_is_wrong_is_pointed_at() {
+    let place = tempfile::tempdir().unwrap();
+    let check = |init: &str, expected: &str| {
+        let files = [("study.toml", COUNTERS), ("init.sql", init), ("bump.sql", BUMP)];
+        let place = Place::Below(place.path().to_owned());
+        let error = run(&request(folder(&files), place)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    check("SELECT 1;\nCREATE TALBE x (a int);\n", "init.sql:2: syntax error at or near \"TALBE\"");
+    check("\\set a 1\nSELECT 1;\n", "init.sql:1: \\set has no place");
+}
+
+#[test]
+fn a_pattern_that_fits_nothing_names_what_there_is() {
+    let place = tempfile::tempdir().unwrap();
+    let files = [("study.toml", COUNTERS), ("init.sql", INIT), ("bump.sql", BUMP)];
+    let mut request = request(folder(&files), Place::Below(place.path().join("runs")));
+    request.only = Some("slow".to_owned());
+    let error = run(&request).unwrap_err();
+    assert_eq!(error.to_string(), "no trial fits \"slow\"");
+    assert_eq!(error.hint().unwrap(), "there is safe/load, fast/load");
+    assert!(!place.path().join("runs").exists());
+}
+
+#[test]
+fn an_outside_server_is_used_and_left_as_it_was() {
+    let installation = lab::find::find(None).unwrap();
+    let lab = lab::Lab::open(lab::LabConfig::new(installation)).unwrap();
+    let mut config = lab::NodeConfig::new(lab::Settings::new());
+    config.listen = lab::Listen::Loopback;
+    let mut node = lab.node("theirs", config).unwrap();
+    node.init().unwrap();
+    node.start().unwrap();
+
+    let place = tempfile::tempdir().unwrap();
+    let study = COUNTERS
+        .replace("shared_preload_libraries = \"pg_stat_statements\"\n", "")
+        .replace("[topologies.one.nodes.primary]\nextensions = [\"pg_stat_statements\"]\n", "")
+        .replace("script = \"init.sql\"", "script = \"init.sql\"\npgbench = { scale = 1 }")
+        .replace("every = \"count_difference == 0\"", "every = \"tps > 0\"");
+    let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
+    let mut request = request(folder(&files), Place::Below(place.path().to_owned()));
+    request.servers = Servers::Outside { conninfo: node.endpoint().to_string() };
+    request.only = Some("fast".to_owned());
+    let ended = run(&request).unwrap();
+
+    let trials = finished(&ended.directory);
+    assert_eq!(trials[0].trial.status, Status::Done, "{:?}", trials[0].trial.notes);
+    let notes = Reader::open(&ended.directory).unwrap().header().notes.clone();
+    assert!(notes[0].contains("no setting was changed"), "{notes:?}");
+    let count = "SELECT count(*) FROM pg_namespace WHERE nspname = 'pgrig'";
+    assert_eq!(node.value(count).unwrap().as_deref(), Some("0"));
+    let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
+    assert_eq!(node.value(tables).unwrap().as_deref(), Some("0"));
+    assert_eq!(node.value("SHOW synchronous_commit").unwrap().as_deref(), Some("on"));
+
+    // A schema of that name that is not the rig's stays untouched.
+    node.connect().unwrap().batch_execute("CREATE SCHEMA pgrig").unwrap();
+    let error = run(&request).unwrap_err();
+    assert!(matches!(error, Error::ForeignSchema { .. }), "{error}");
+    assert_eq!(node.value(count).unwrap().as_deref(), Some("1"));
+}
