@@ -135,9 +135,17 @@ impl Socket {
 
     fn send_encrypted(&mut self, bytes: &[u8]) -> Result<Sent, std::io::Error> {
         if let Some(tls) = &mut self.tls {
-            tls.writer().write_all(bytes)?;
-            while tls.wants_write() {
-                tls.write_tls(&mut self.unsent)?;
+            let mut rest = bytes;
+            loop {
+                // TLS takes 64 KiB at a time.
+                let taken = if rest.is_empty() { 0 } else { tls.writer().write(rest)? };
+                rest = &rest[taken..];
+                while tls.wants_write() {
+                    tls.write_tls(&mut self.unsent)?;
+                }
+                if rest.is_empty() {
+                    break;
+                }
             }
         }
         self.flush()
@@ -159,7 +167,9 @@ impl Socket {
                 Err(error) => return Err(error.into()),
             };
             self.decrypt(&raw[..n], into)?;
-            if n < raw.len() {
+            // Where only TLS had something to say, the end of the stream may be there already,
+            // and no further event would tell.
+            if n < raw.len() && into.len() > before {
                 break;
             }
         }
