@@ -1,0 +1,108 @@
+//! TLS: what is demanded of a server's certificate, and what a failure says.
+
+use std::{fs, path::Path};
+
+use load::Limit;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+
+use crate::support::{Server, plan, run, workload};
+
+fn authority(name: &str) -> CertifiedIssuer<'static, KeyPair> {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.distinguished_name.push(rcgen::DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+/// Gives the server a certificate for the name localhost alone.
+fn certify(server: &Server, authority: &CertifiedIssuer<'_, KeyPair>) {
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let certificate = params.signed_by(&key, authority).unwrap();
+    let user = server.lab.user();
+    let write = |name: &str, text: &str| {
+        let path = server.node.data().join(name);
+        fs::write(&path, text).unwrap();
+        std::os::unix::fs::chown(&path, Some(user.uid), Some(user.gid)).unwrap();
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        fs::set_permissions(&path, private).unwrap();
+    };
+    write("server.crt", &certificate.pem());
+    write("server.key", &key.serialize_pem());
+}
+
+fn once(conninfo: &str, script: &str) -> Result<u64, String> {
+    run(&plan(workload(conninfo, script, 3), Limit::Transactions(2)))
+        .map(|outcome| outcome.workloads[0].counts_total.transactions)
+        .map_err(|error| format!("{error} [{}]", error.hint().unwrap_or_default()))
+}
+
+fn write(directory: &Path, name: &str, text: &str) -> String {
+    let path = directory.join(name);
+    fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_server_proves_as_much_as_is_asked_of_it() {
+    let (ours, theirs) = (authority("ours"), authority("theirs"));
+    let mut server = Server::stopped(&[("ssl", "on")]);
+    certify(&server, &ours);
+    server.node.start().expect("a server with TLS");
+    let directory = tempfile::tempdir().unwrap();
+    let root = write(directory.path(), "root.crt", &ours.pem());
+    let other = write(directory.path(), "other.crt", &theirs.pem());
+    // The name is checked only where it is asked for: the address is not in the certificate.
+    let by_name = server.tcp().replace("host=127.0.0.1", "host=localhost hostaddr=127.0.0.1");
+    let by_address = server.tcp();
+    let encrypted = "SELECT 1 / ssl::int FROM pg_stat_ssl WHERE pid = pg_backend_pid();\n";
+    let works = |conninfo: &str, options: &str| {
+        assert_eq!(once(&format!("{conninfo} {options}"), encrypted), Ok(6), "{options}");
+    };
+    works(&by_address, "sslmode=prefer");
+    works(&by_address, "sslmode=require");
+    works(&by_address, &format!("sslmode=verify-ca sslrootcert={root}"));
+    works(&by_name, &format!("sslmode=verify-full sslrootcert={root}"));
+    works(&by_name, "sslmode=require channel_binding=require");
+    works(&by_name, "sslmode=require ssl_max_protocol_version=TLSv1.2");
+    let plain = "SELECT 1 / (NOT ssl)::int FROM pg_stat_ssl WHERE pid = pg_backend_pid();\n";
+    assert_eq!(once(&format!("{by_address} sslmode=disable"), plain), Ok(6));
+    assert_eq!(once(&format!("{by_address} sslmode=allow"), plain), Ok(6));
+
+    let fails = |conninfo: &str, options: &str, expected: &[&str]| {
+        let text = once(&format!("{conninfo} {options}"), encrypted).expect_err(options);
+        for part in expected {
+            assert!(text.contains(part), "{options}: {text}");
+        }
+    };
+    let place = format!("connection to server at \"127.0.0.1\", port {} failed: ", server.port());
+    let unknown = ["SSL error: invalid peer certificate: UnknownIssuer", "sslrootcert"];
+    fails(
+        &by_address,
+        &format!("sslmode=verify-ca sslrootcert={other}"),
+        &[&place, unknown[0], unknown[1]],
+    );
+    fails(&by_name, &format!("sslmode=verify-full sslrootcert={other}"), &unknown);
+    // As in libpq, a root file makes `require` check.
+    fails(&by_address, &format!("sslmode=require sslrootcert={other}"), &unknown);
+    let name = ["SSL error: invalid peer certificate", "sslmode=verify-ca"];
+    fails(&by_address, &format!("sslmode=verify-full sslrootcert={root}"), &name);
+    let none = ["needs root certificates", "sslrootcert"];
+    fails(&by_address, "sslmode=verify-full", &none);
+    let missing = format!("sslmode=verify-ca sslrootcert={root}.gone");
+    fails(&by_address, &missing, &["reading root certificate file", ".gone"]);
+}
+
+#[test]
+fn large_results_and_long_statements_cross_tls() {
+    let ours = authority("ours");
+    let mut server = Server::stopped(&[("ssl", "on")]);
+    certify(&server, &ours);
+    server.node.start().expect("a server with TLS");
+    let long = "x".repeat(300_000);
+    let script =
+        format!("SELECT repeat('y', 500000);\nSELECT 1 / (length('{long}') = 300000)::int;\n");
+    for way in [server.conninfo(), format!("{} sslmode=require", server.tcp())] {
+        assert_eq!(once(&way, &script), Ok(6), "{way}");
+    }
+}

@@ -1,0 +1,11 @@
+//! Whole loads against a real PostgreSQL.
+
+mod connecting;
+mod counts;
+mod encryption;
+mod interruption;
+mod outages;
+mod pacing;
+mod refusals;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,60 @@
+//! Open loop: rates that are kept, and rates that the server does not take.
+
+use load::Pace;
+
+use crate::support::{Server, plan, run, window, workload};
+
+#[test]
+fn rates_are_kept() {
+    let server = Server::shared();
+    // Three clients on two lanes: the shares are uneven, the sum is not.
+    let check = |pace, connect_each, tolerance: f64| {
+        let mut workload = workload(&server.conninfo(), "SELECT 1;\n", 3);
+        workload.pace = pace;
+        workload.connect_each = connect_each;
+        let outcome = run(&plan(workload, window(2_000))).unwrap();
+        let result = &outcome.workloads[0];
+        let achieved = result.counts.transactions as f64 / 2.0;
+        assert!((achieved / 100.0 - 1.0).abs() < tolerance, "{achieved} a second, {pace:?}");
+        assert_eq!(result.latency.count(), result.service.count());
+        assert!(result.latency.mean_ns() >= result.service.mean_ns());
+        assert_eq!(result.lag.count(), result.latency.count());
+    };
+    // 200 arrivals vary by 14; four times that.
+    check(Pace::Poisson(100.0), false, 0.28);
+    check(Pace::Constant(100.0), false, 0.1);
+    check(Pace::Constant(100.0), true, 0.1);
+}
+
+#[test]
+fn more_than_the_server_takes_is_a_backlog_and_users_wait() {
+    let server = Server::shared();
+    let mut workload = workload(&server.conninfo(), "SELECT pg_sleep(0.02);\n", 2);
+    workload.pace = Pace::Poisson(1_000.0);
+    let outcome = run(&plan(workload, window(1_000))).unwrap();
+    let backlogs: Vec<_> = outcome.intervals.iter().map(|interval| interval.backlog).collect();
+    // 1.2 s at 900 a second more than is done, with half of that for a machine that is busy.
+    let last = backlogs.iter().max().copied().unwrap_or(0);
+    assert!(last > 500, "{backlogs:?}");
+    assert!(backlogs[2] < backlogs[9], "{backlogs:?}");
+    let result = &outcome.workloads[0];
+    let (waited, took) = (result.latency.quantile_ns(0.5), result.service.quantile_ns(0.5));
+    assert!(
+        waited.unwrap() > 5 * took.unwrap(),
+        "users wait {waited:?}, the server takes {took:?}"
+    );
+    assert!(result.counts.transactions < 120);
+}
+
+#[test]
+fn slots_past_the_latency_limit_are_skipped() {
+    let server = Server::shared();
+    let mut workload = workload(&server.conninfo(), "SELECT pg_sleep(0.02);\n", 1);
+    workload.pace = Pace::Constant(200.0);
+    workload.latency_limit_us = Some(30_000);
+    let outcome = run(&plan(workload, window(1_000))).unwrap();
+    let counts = &outcome.workloads[0].counts_total;
+    assert!(counts.skipped > 50 && counts.transactions > 0, "{counts:?}");
+    let slots = counts.skipped + counts.transactions;
+    assert!((200..=242).contains(&slots), "{slots} slots in 1.2 s");
+}

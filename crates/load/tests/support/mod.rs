@@ -1,0 +1,184 @@
+//! What the tests of whole loads share: a server, plans, and a way to run them.
+
+use std::{
+    fs,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Instant,
+};
+
+use lab::{Lab, LabConfig, Listen, Node, NodeConfig, Settings};
+use load::{
+    Connecting, Control, Event, Limit, LoadError, OnError, OnLoss, Outcome, Pace, Plan, Protocol,
+    ScriptText, Syntax, WarmUp, Workload,
+};
+use wire::conninfo::{Conninfo, Given, Sources};
+
+/// A real PostgreSQL on a Unix socket and on loopback.
+pub(crate) struct Server {
+    pub(crate) node: Node,
+    pub(crate) lab: Lab,
+}
+
+impl Server {
+    /// One that belongs to the caller alone.
+    pub(crate) fn start(settings: &[(&str, &str)]) -> Server {
+        let mut server = Server::stopped(settings);
+        server.node.start().expect("a server");
+        server
+    }
+
+    pub(crate) fn stopped(settings: &[(&str, &str)]) -> Server {
+        let installation = lab::find::find(None).expect("the tests need an installed PostgreSQL");
+        let lab = Lab::open(LabConfig::new(installation)).expect("a lab");
+        let small = [
+            ("shared_buffers", "16MB"),
+            ("fsync", "off"),
+            ("autovacuum", "off"),
+            ("max_connections", "120"),
+        ];
+        let settings: Settings = small.iter().chain(settings).copied().collect();
+        let config = NodeConfig { listen: Listen::Loopback, ..NodeConfig::new(settings) };
+        let mut node = lab.node("primary", config).expect("a node");
+        node.init().expect("initdb");
+        Server { node, lab }
+    }
+
+    /// The one that tests share; it ends when the last of them has ended.
+    pub(crate) fn shared() -> Arc<Server> {
+        static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(server) = shared.upgrade() {
+            return server;
+        }
+        let server = Arc::new(Server::start(&[]));
+        *shared = Arc::downgrade(&server);
+        server
+    }
+
+    pub(crate) fn execute(&self, sql: &str) {
+        self.node.connect().expect("a connection").batch_execute(sql).expect(sql);
+    }
+
+    pub(crate) fn value(&self, sql: &str) -> String {
+        self.node.value(sql).expect(sql).unwrap_or_default()
+    }
+
+    pub(crate) fn number(&self, sql: &str) -> u64 {
+        self.value(sql).parse().expect(sql)
+    }
+
+    /// By Unix socket.
+    pub(crate) fn conninfo(&self) -> String {
+        format!(
+            "host={} port={} user=postgres dbname=postgres",
+            self.socket_directory(),
+            self.port()
+        )
+    }
+
+    /// By TCP, with the superuser's password.
+    pub(crate) fn tcp(&self) -> String {
+        self.node.endpoint().to_string()
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.node.endpoint().port
+    }
+
+    pub(crate) fn socket_directory(&self) -> String {
+        let directories = self.value("SHOW unix_socket_directories");
+        directories.split(',').next().unwrap_or_default().to_owned()
+    }
+
+    /// Who may come in how, before the lines that initdb wrote.
+    pub(crate) fn admit(&self, lines: &str) {
+        let path = self.node.data().join("pg_hba.conf");
+        let before = fs::read_to_string(&path).expect("pg_hba.conf");
+        fs::write(&path, format!("{lines}\n{before}")).expect("pg_hba.conf");
+        self.execute("SELECT pg_reload_conf()");
+        let wanted = lines.lines().count() as u64;
+        let seen = "SELECT count(*) FROM pg_hba_file_rules WHERE error IS NULL";
+        assert!(self.number(seen) > wanted, "pg_hba.conf is wrong");
+    }
+}
+
+/// As `wire` resolves it with nothing from the environment.
+pub(crate) fn resolved(conninfo: &str) -> String {
+    let given = Given { dbname: Some(conninfo.to_owned()), ..Given::default() };
+    let sources = Sources {
+        environment: &|_| None,
+        read: &|_, _| None,
+        os_user: None,
+        home: None,
+        socket_directories: &[],
+    };
+    Conninfo::resolve(&given, &sources).expect(conninfo).to_keyword_string()
+}
+
+/// `clients` run `script`.
+pub(crate) fn workload(conninfo: &str, script: &str, clients: u32) -> Workload {
+    Workload {
+        name: "w".to_owned(),
+        conninfo: resolved(conninfo),
+        scripts: vec![ScriptText {
+            name: "test.sql".to_owned(),
+            text: script.to_owned(),
+            weight: 1,
+            syntax: Syntax::Current,
+        }],
+        clients,
+        protocol: Protocol::Simple,
+        pace: Pace::Closed,
+        latency_limit_us: None,
+        variables: Vec::new(),
+        session: Vec::new(),
+        on_error: OnError { tries_max: 1, go_on: false },
+        connect_each: false,
+        on_loss: OnLoss::Abort,
+        describe: true,
+    }
+}
+
+pub(crate) fn plan(workload: Workload, limit: Limit) -> Plan {
+    Plan {
+        workloads: vec![workload],
+        lanes: 2,
+        seed: 42,
+        connecting: Connecting::default(),
+        limit,
+        drain_ms: None,
+        interval_ms: 100,
+        statements: false,
+        log: None,
+        exit_on_abort: false,
+        verbose_errors: false,
+        debug: false,
+    }
+}
+
+pub(crate) fn window(ms: u64) -> Limit {
+    Limit::Time { warm_up: WarmUp::Fixed(200), window_ms: ms }
+}
+
+pub(crate) fn run(plan: &Plan) -> Result<Outcome, LoadError> {
+    run_with(plan, &Control::new(), &mut |_| {})
+}
+
+pub(crate) fn run_with(
+    plan: &Plan,
+    control: &Control,
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<Outcome, LoadError> {
+    load::run(plan, control, Instant::now(), observe)
+}
+
+/// Runs, and keeps what was said.
+pub(crate) fn run_listening(plan: &Plan) -> (Result<Outcome, LoadError>, Vec<String>) {
+    let mut said = Vec::new();
+    let outcome = run_with(plan, &Control::new(), &mut |event| {
+        if let Event::Message(message) = event {
+            said.push(message.text);
+        }
+    });
+    (outcome, said)
+}
