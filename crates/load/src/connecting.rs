@@ -218,7 +218,7 @@ impl Lane<'_> {
     pub(crate) fn dial_event(&mut self, index: usize) {
         let route = &self.routes[self.slots[index].session.workload];
         let Link::Dialing(dial, Some(socket)) = &mut self.slots[index].link else { return };
-        let progress = dial.advance(route, socket, &mut self.keys, nonce);
+        let progress = dial.advance(route, socket, &mut self.keys, nonce, &mut self.buffer);
         self.progress(index, progress);
     }
 
@@ -418,10 +418,9 @@ impl Lane<'_> {
     /// Something happened on a connection that was said good-bye to.
     pub(crate) fn closing_event(&mut self, index: usize) {
         let Link::Closing(socket) = &mut self.slots[index].link else { return };
-        let mut scrap = Vec::new();
         loop {
-            scrap.clear();
-            match socket.receive(&mut scrap) {
+            self.buffer.clear();
+            match socket.receive(&mut self.buffer) {
                 Ok(Received::Bytes { .. }) => {}
                 Ok(Received::Nothing) => return,
                 Ok(Received::Closed) | Err(_) => break,

@@ -105,6 +105,7 @@ impl Dial {
         socket: &mut Socket,
         keys: &mut KeyCache,
         nonce: impl FnOnce() -> Nonce,
+        scratch: &mut Vec<u8>,
     ) -> Progress {
         let mut nonce = Some(nonce);
         loop {
@@ -112,8 +113,9 @@ impl Dial {
                 Stage::Idle => return Progress::Pending,
                 Stage::Opening => self.opened(route, socket, &mut nonce),
                 Stage::Asking | Stage::Handshaking | Stage::StartingUp(_) | Stage::Judging(_) => {
-                    match socket.receive(&mut self.arrived) {
-                        Ok(Received::Bytes { .. }) => {}
+                    scratch.clear();
+                    match socket.receive(scratch) {
+                        Ok(Received::Bytes { .. }) => self.arrived.extend_from_slice(scratch),
                         Ok(Received::Nothing) if self.unsent.is_some() => {
                             let error = self.unsent.take().unwrap_or_else(broken_pipe);
                             return self.broken_off(route, &error);

@@ -72,7 +72,8 @@ pub(crate) struct Lane<'p> {
     /// Sessions that could go on at once but have had their turn.
     turn: VecDeque<usize>,
     pub(crate) keys: KeyCache,
-    buffer: Vec<u8>,
+    /// What arrives, whoever it is for: sessions keep only what is half done.
+    pub(crate) buffer: Vec<u8>,
     out: Vec<u8>,
     /// Which part of `out` goes to which session.
     unsent: Vec<(usize, Range<usize>)>,

@@ -1,0 +1,314 @@
+//! Loads that need processes of their own: several generators, limits on open files, memory.
+//!
+//! This program is all of those processes, by its first argument; without one it runs the tests.
+
+#[path = "support/fake.rs"]
+mod fake;
+// Another test program uses the rest of it.
+#[allow(dead_code)]
+#[path = "support/mod.rs"]
+mod support;
+
+use std::{
+    env, fs,
+    io::{BufRead, BufReader, Write, stderr, stdin, stdout},
+    panic::catch_unwind,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitCode, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use load::{Control, Event, Limit, LoadError, Outcome, Plan, Protocol};
+use rustix::process::{Pid, Signal, kill_process};
+use support::{Server, plan, run, run_with, window, workload};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["generator"] => load::generators::serve(BufReader::new(stdin()), stdout())
+            .map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS),
+        ["conductor", conninfo] => conductor(conninfo),
+        ["fake-server", path] => {
+            fake::serve(Path::new(path));
+            ExitCode::SUCCESS
+        }
+        ["clients", directory, n] => clients(directory, n.parse().expect("a number")),
+        ["memory", directory, n] => memory(directory, n.parse().expect("a number")),
+        _ => tests(&arguments),
+    }
+}
+
+/// As the usual harness does: what fails is named, and makes the program fail.
+fn tests(arguments: &[&str]) -> ExitCode {
+    const TESTS: [(&str, fn()); 6] = [
+        ("generators_share_a_load", generators_share_a_load),
+        ("a_generator_that_dies_ends_the_load", a_generator_that_dies_ends_the_load),
+        ("generators_end_with_their_conductor", generators_end_with_their_conductor),
+        ("limits_on_open_files", limits_on_open_files),
+        ("idle_sessions_are_small", idle_sessions_are_small),
+        ("idle_sessions_cost_no_time", idle_sessions_cost_no_time),
+    ];
+    let wanted: Vec<_> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
+    let mut code = ExitCode::SUCCESS;
+    for (name, test) in TESTS {
+        if !wanted.is_empty() && !wanted.iter().any(|word| name.contains(**word)) {
+            continue;
+        }
+        let verdict = if catch_unwind(test).is_ok() { "ok" } else { "FAILED" };
+        say(&format!("test {name} ... {verdict}"));
+        if verdict != "ok" {
+            code = ExitCode::FAILURE;
+        }
+    }
+    code
+}
+
+fn say(text: &str) {
+    writeln!(stderr(), "{text}").expect("somebody to tell");
+}
+
+fn this_program() -> PathBuf {
+    env::current_exe().expect("the program's own path")
+}
+
+fn generators(
+    plan: &Plan,
+    processes: u32,
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<Outcome, LoadError> {
+    let control = Control::new();
+    load::generators::run(plan, processes, &this_program(), &control, Instant::now(), observe)
+}
+
+fn generators_share_a_load() {
+    let server = Server::start(&[]);
+    server.execute("CREATE TABLE shared (client int)");
+    let mut workload =
+        workload(&server.conninfo(), "INSERT INTO shared VALUES (:client_id);\n", 11);
+    workload.protocol = Protocol::Prepared;
+    let mut pids = Vec::new();
+    let outcome = generators(&plan(workload, Limit::Transactions(10)), 3, &mut |event| {
+        if let Event::Generators(started) = event {
+            pids = started.to_vec();
+        }
+    })
+    .unwrap();
+    assert_eq!(pids.len(), 3);
+    assert_eq!((outcome.generator.processes, outcome.generator.lanes), (3, 6));
+    let result = &outcome.workloads[0];
+    assert_eq!(result.counts_total.transactions, 110);
+    assert_eq!(result.per_client, [10; 11]);
+    let clients = "SELECT count(*) FROM (SELECT FROM shared GROUP BY client HAVING count(*) = 10)c";
+    assert_eq!(server.number(clients), 11, "every client number once");
+    // Sums cross exactly: the mean of the whole is that of its parts.
+    let parts: u128 = outcome.intervals.iter().map(|interval| interval.latency.sum_ns()).sum();
+    assert_eq!(result.latency.sum_ns(), parts);
+    assert_eq!(result.latency.max_ns(), Some(result.longest_wait_ns));
+    pids.into_iter().for_each(expect_gone);
+}
+
+fn a_generator_that_dies_ends_the_load() {
+    let server = Server::start(&[]);
+    let workload = workload(&server.conninfo(), "SELECT 1;\n", 8);
+    let mut pids = Vec::new();
+    let mut killed = false;
+    let began = Instant::now();
+    let error = generators(&plan(workload, window(60_000)), 2, &mut |event| match event {
+        Event::Generators(started) => pids = started.to_vec(),
+        Event::Interval(_) if !killed => {
+            killed = true;
+            kill(pids[1]);
+        }
+        _ => {}
+    })
+    .expect_err("half of the load is gone");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert_eq!(error.to_string(), "generator process 2: ended before its load did");
+    pids.into_iter().for_each(expect_gone);
+    expect_no_clients(&server);
+}
+
+/// Runs a long load, and tells who its generators are.
+fn conductor(conninfo: &str) -> ExitCode {
+    let plan = plan(workload(conninfo, "SELECT 1;\n", 4), window(60_000));
+    let outcome = generators(&plan, 2, &mut |event| match event {
+        Event::Generators(pids) => {
+            let pids: Vec<_> = pids.iter().map(ToString::to_string).collect();
+            writeln!(stdout(), "{}", pids.join(" ")).expect("a reader");
+        }
+        Event::LoadBegan => writeln!(stdout(), "began").expect("a reader"),
+        _ => {}
+    });
+    outcome.map_or(ExitCode::FAILURE, |_| ExitCode::SUCCESS)
+}
+
+fn generators_end_with_their_conductor() {
+    let server = Server::start(&[]);
+    let mut conductor = Command::new(this_program())
+        .args(["conductor", &server.conninfo()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(conductor.stdout.take().unwrap()).lines();
+    let pids = lines.next().unwrap().unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "began");
+    conductor.kill().unwrap();
+    conductor.wait().unwrap();
+    pids.split(' ').for_each(|pid| expect_gone(pid.parse().unwrap()));
+    expect_no_clients(&server);
+}
+
+fn kill(pid: u32) {
+    let pid = Pid::from_raw(pid as i32).expect("a process id");
+    kill_process(pid, Signal::KILL).expect("a process of ours");
+}
+
+fn expect_gone(pid: u32) {
+    let gone = || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // Somebody else's zombie has ended.
+        stat.is_empty() || stat.contains(") Z ")
+    };
+    wait_for(&format!("process {pid} to be gone"), gone);
+}
+
+fn expect_no_clients(server: &Server) {
+    let others = "SELECT count(*) FROM pg_stat_activity \
+                  WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
+    wait_for("every backend to be gone", || server.number(others) == 0);
+}
+
+fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < Duration::from_secs(15), "waited too long for {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A server that does nothing, in a process of its own.
+struct FakeServer {
+    process: Child,
+    directory: tempfile::TempDir,
+}
+
+impl FakeServer {
+    fn start() -> FakeServer {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join(".s.PGSQL.5432");
+        let process = Command::new("/bin/sh")
+            .args(["-c", "ulimit -Sn $(ulimit -Hn); exec \"$0\" fake-server \"$1\""])
+            .arg(this_program())
+            .arg(&socket)
+            .spawn()
+            .unwrap();
+        wait_for("the fake server", || socket.exists());
+        FakeServer { process, directory }
+    }
+
+    fn directory(&self) -> &str {
+        self.directory.path().to_str().expect("a plain path")
+    }
+}
+
+impl Drop for FakeServer {
+    fn drop(&mut self) {
+        self.process.kill().expect("a process of ours");
+        self.process.wait().expect("a process of ours");
+    }
+}
+
+fn at(directory: &str) -> String {
+    format!("host={directory} port=5432 user=a dbname=b")
+}
+
+/// Runs so many clients, and tells what became of it.
+fn clients(directory: &str, n: u32) -> ExitCode {
+    let outcome = run(&plan(workload(&at(directory), "SELECT 1;\n", n), Limit::Transactions(1)));
+    let text = match outcome {
+        Ok(outcome) => format!("{}", outcome.workloads[0].counts_total.transactions),
+        Err(error) => format!("{error}: {}", error.hint().unwrap_or_default()),
+    };
+    writeln!(stdout(), "{text}").expect("a reader");
+    ExitCode::SUCCESS
+}
+
+fn limits_on_open_files() {
+    let server = FakeServer::start();
+    let with = |limit: &str| {
+        let output = Command::new("/bin/sh")
+            .args(["-c", &format!("ulimit {limit} 150; exec \"$0\" clients \"$1\" 200")])
+            .arg(this_program())
+            .arg(server.directory())
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    assert_eq!(with("-Sn"), "200", "a soft limit is raised");
+    assert_eq!(
+        with("-n"),
+        "need at least 264 open files, but the system allows 150: raise the hard limit \
+         (ulimit -Hn 264) or use fewer clients"
+    );
+}
+
+/// Resident memory while `n` clients wait for their answers, in bytes.
+fn resident(directory: &str, n: u32) -> u64 {
+    let mut workload = workload(&at(directory), "SELECT sleep();\n", n);
+    workload.variables = vec![("scale".to_owned(), "50".to_owned())];
+    let mut plan = plan(workload, window(300));
+    plan.drain_ms = Some(0);
+    let mut resident = 0;
+    run_with(&plan, &Control::new(), &mut |event| {
+        if matches!(event, Event::Interval(_)) {
+            let statm = fs::read_to_string("/proc/self/statm").expect("/proc");
+            let pages: u64 = statm.split(' ').nth(1).expect("a field").parse().expect("a number");
+            resident = resident.max(pages * rustix::param::page_size() as u64);
+        }
+    })
+    .expect("a load");
+    resident
+}
+
+/// Tells how many bytes each of `n` idle sessions costs.
+fn memory(directory: &str, n: u32) -> ExitCode {
+    let few = resident(directory, 8);
+    let many = resident(directory, n + 8);
+    writeln!(stdout(), "{}", many.saturating_sub(few) / u64::from(n)).expect("a reader");
+    ExitCode::SUCCESS
+}
+
+fn idle_sessions_are_small() {
+    let server = FakeServer::start();
+    let output =
+        Command::new(this_program()).args(["memory", server.directory(), "4096"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let each: u64 = text.trim().parse().unwrap_or_else(|_| panic!("{text:?}"));
+    say(&format!("an idle session takes {each} bytes"));
+    assert!(each <= 4_096, "{each} bytes for each idle session");
+}
+
+fn idle_sessions_cost_no_time() {
+    let server = FakeServer::start();
+    let cpu = |idle: u32| {
+        let mut active = workload(&at(server.directory()), "SELECT 1;\n", 1);
+        active.protocol = Protocol::Prepared;
+        let mut plan = plan(active, window(500));
+        plan.lanes = 1;
+        plan.drain_ms = Some(0);
+        if idle > 0 {
+            plan.workloads.push(workload(&at(server.directory()), "SELECT sleep();\n", idle));
+        }
+        let outcome = run(&plan).expect("a load");
+        assert_eq!(outcome.workloads[0].counts_total.aborted_clients, 0);
+        let transactions = outcome.workloads[0].counts.transactions;
+        outcome.generator.cpu_ns as f64 / transactions.max(1) as f64
+    };
+    // The best of three: whatever else the machine does makes it only worse.
+    let best = |idle| (0..3).map(|_| cpu(idle)).fold(f64::INFINITY, f64::min);
+    let (alone, among) = (best(0), best(2_000));
+    say(&format!("CPU per transaction: {alone:.0} ns alone, {among:.0} ns among 2,000 idle"));
+    assert!(among < 2.5 * alone, "{alone:.0} ns alone, {among:.0} ns among 2,000 idle clients");
+}
