@@ -44,9 +44,10 @@ impl<'a> Progress<'a> {
             Event::Begins { preflight, trials, directory } => {
                 let estimate = &preflight.estimate;
                 self.say(&format!(
-                    "▸ {} study, profile {}: {trials} trials ≈ {}, {} disk, {} memory",
+                    "▸ {} study, profile {}: {} ≈ {}, {} disk, {} memory",
                     self.study.name,
                     self.study.profile,
+                    plural(*trials, "trial"),
                     duration(estimate.seconds()),
                     bytes(estimate.disk_bytes),
                     bytes(estimate.memory_bytes)
@@ -154,6 +155,11 @@ fn short(study: &Study, point: &PointName) -> String {
         true => name,
         false => name.split_once('/').map(|(_, rest)| rest.to_owned()).unwrap_or(name),
     }
+}
+
+/// `1 trial`, `18 trials`.
+fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn to_go(left_s: f64) -> String {

@@ -1,0 +1,164 @@
+//! What bad input gets: one clear message, the right exit code, nothing left.
+
+use std::process::Command;
+
+use crate::{Desk, Said, names};
+
+#[test]
+fn an_unknown_study_names_what_there_is() {
+    let desk = Desk::new();
+    let said = desk.pgrig(&["run", "no-such-study"]).ended(1);
+    assert!(said.err.starts_with("error: no study \"no-such-study\"\n  hint:   there is "));
+    std::fs::create_dir(desk.path("empty")).unwrap();
+    let said = desk.pgrig(&["run", "./empty"]).ended(1);
+    assert!(said.err.contains("holds no study.toml"), "{}", said.err);
+    assert!(said.err.contains("pgrig new DIR"), "{}", said.err);
+    assert_eq!(names(&desk.path("")), ["empty"]);
+}
+
+#[test]
+fn a_broken_study_is_pointed_at() {
+    let desk = Desk::new();
+    desk.write_study("mine", "[variants.a]\nsettigs = { work_mem = \"1MB\" }\n");
+    for command in [["run", "mine"], ["check", "mine"]] {
+        let said = desk.pgrig(&command).ended(1);
+        assert!(said.err.contains("--> mine/study.toml:"), "{}", said.err);
+        assert!(said.err.contains("settigs = { work_mem"), "{}", said.err);
+        assert!(said.err.contains("^^^^^^^"), "{}", said.err);
+        assert!(said.err.contains("did you mean \"settings\"?"), "{}", said.err);
+        assert!(!said.err.contains("panicked"));
+    }
+    desk.write("torn/study.toml", "question = \"why");
+    let said = desk.pgrig(&["run", "torn"]).ended(1);
+    assert!(said.err.contains("--> torn/study.toml:1:"), "{}", said.err);
+}
+
+#[test]
+fn a_profile_that_does_not_fit_is_refused_with_needs_and_haves() {
+    let desk = Desk::new();
+    desk.write_study("big", "[variants.big]\nsettings = { shared_buffers = \"64TB\" }\n");
+    for command in ["run", "check"] {
+        let said = desk.pgrig(&[command, "big"]).ended(3);
+        assert!(said.err.contains("error: the study does not fit this machine"), "{}", said.err);
+        let needs = said.err.lines().find(|line| line.starts_with("  needs")).unwrap();
+        assert!(needs.contains("65536 GiB shared_buffers"), "{needs}");
+        assert!(needs.contains("   has  "), "{needs}");
+        assert!(said.err.contains("  hint:"), "{}", said.err);
+    }
+    assert_eq!(names(&desk.path("")), ["big"], "no record was begun");
+}
+
+#[test]
+fn a_part_that_is_missing_is_named_with_its_package() {
+    let desk = Desk::new();
+    let part = "[topologies.t.nodes.primary]\nextensions = [\"no_such_extension\"]\n";
+    desk.write_study("parts", part);
+    let said = desk.pgrig(&["run", "parts"]).ended(3);
+    assert!(said.err.contains("needs   no_such_extension"), "{}", said.err);
+    assert!(said.err.contains("hint:"), "{}", said.err);
+}
+
+#[test]
+fn no_postgres_is_said_with_how_to_get_one() {
+    let desk = Desk::new();
+    desk.write_study("mine", "");
+    let said = desk.pgrig(&["run", "mine", "--pg-bin", "/nonexistent"]).ended(1);
+    assert!(said.err.contains("/nonexistent holds no usable PostgreSQL"), "{}", said.err);
+    assert!(said.err.contains("--pg-bin DIR"), "{}", said.err);
+
+    // An empty directory over the distribution's, as on a machine without the package.
+    let hide = "mount -t tmpfs none /usr/lib/postgresql";
+    let said = in_own_mounts(&desk, hide, &["run", "mine"]).ended(3);
+    assert!(said.err.contains("error: no PostgreSQL server found"), "{}", said.err);
+    assert!(said.err.contains("hint:"), "{}", said.err);
+    assert_eq!(names(&desk.path("")), ["mine"]);
+}
+
+#[test]
+fn a_full_disk_under_the_record_keeps_what_is_finished() {
+    let desk = Desk::new();
+    desk.write_study("mine", "");
+    std::fs::create_dir(desk.path("small")).unwrap();
+    // Room for the first page and a trial or two; three do not fit.
+    let hide = "mount -t tmpfs -o size=192k none small";
+    let run = ["run", "mine", "--profile", "smoke", "--rounds", "40", "--out", "small/record"];
+    let said = in_own_mounts(&desk, hide, &run).ended(2);
+    assert!(said.err.contains("No space left on device"), "{}", said.err);
+    assert!(said.err.contains("small/record"), "{}", said.err);
+    assert!(said.err.contains("--resume"), "{}", said.err);
+    assert!(!said.err.contains("panicked"), "{}", said.err);
+
+    let full = "mount -t tmpfs -o size=4k none small";
+    let said = in_own_mounts(&desk, full, &run).ended(1);
+    assert!(said.err.contains("No space left on device"), "{}", said.err);
+}
+
+#[test]
+fn a_place_that_is_taken_is_not_written_to() {
+    let desk = Desk::new();
+    desk.write_study("mine", "");
+    desk.write("there/file", "precious");
+    let said = desk.pgrig(&["run", "mine", "--out", "there"]).ended(1);
+    assert!(said.err.contains("the directory is not empty"), "{}", said.err);
+    assert_eq!(names(&desk.path("there")), ["file"]);
+}
+
+#[test]
+fn what_is_no_record_is_not_read_as_one() {
+    let desk = Desk::new();
+    desk.write("there/file", "x");
+    for command in [&["show", "there"][..], &["report", "there"], &["diff", "there", "there"]] {
+        let said = desk.pgrig(command).ended(1);
+        assert!(said.err.contains("not a record"), "{}", said.err);
+        assert!(said.err.contains("hint:"), "{}", said.err);
+    }
+    let said = desk.pgrig(&["run", "--resume", "there"]).ended(1);
+    assert!(said.err.contains("not a record"), "{}", said.err);
+    let said = desk.pgrig(&["show", "missing"]).ended(1);
+    assert!(said.err.contains("missing"), "{}", said.err);
+}
+
+#[test]
+fn an_unreachable_target_is_said_without_its_password() {
+    let desk = Desk::new();
+    desk.write_study("mine", "");
+    let target = "postgresql://someone:secret@127.0.0.1:1/db";
+    let said = desk.pgrig(&["run", "mine", "--target", target]).ended(1);
+    assert!(said.err.contains("127.0.0.1:1"), "{}", said.err);
+    assert!(!said.err.contains("secret"), "{}", said.err);
+    let said = desk.pgrig(&["run", "mine", "--target", "postgresql://[::1"]).ended(1);
+    assert!(said.err.contains("reading the target's address"), "{}", said.err);
+    assert_eq!(names(&desk.path("")), ["mine"]);
+}
+
+#[test]
+fn arguments_that_contradict_each_other_are_refused() {
+    let desk = Desk::new();
+    let check = |arguments: &[&str], word: &str| {
+        let said = desk.pgrig(arguments).ended(1);
+        assert!(said.err.contains(word), "{}", said.err);
+    };
+    check(&["run"], "STUDY");
+    check(&["run", "x", "--profile", "huge"], "smoke");
+    check(&["run", "x", "--rounds", "0"], "--rounds");
+    check(&["run", "x", "--resume", "y"], "--resume");
+    check(&["run", "x", "--strict"], "--gate");
+    check(&["rum"], "run");
+}
+
+/// pgrig with its own view of what is mounted; as a plain user in a user namespace.
+fn in_own_mounts(desk: &Desk, prepare: &str, arguments: &[&str]) -> Said {
+    let is_root = rustix::process::geteuid().is_root();
+    let script = format!("{prepare} && exec \"$0\" \"$@\"");
+    let output = Command::new("unshare")
+        .args(if is_root { &["--mount"][..] } else { &["--map-root-user", "--mount"] })
+        .args(["sh", "-c", &script, env!("CARGO_BIN_EXE_pgrig")])
+        .args(arguments)
+        .current_dir(desk.path(""))
+        .env("NO_COLOR", "1")
+        .env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin")
+        .env_remove("PG_CONFIG")
+        .output()
+        .expect("unshare of util-linux");
+    Said::of(&output)
+}

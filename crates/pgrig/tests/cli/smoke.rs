@@ -1,0 +1,52 @@
+//! The shipped studies, each in its smallest profile, from the command to the report.
+
+use crate::{Desk, Said};
+
+#[test]
+fn every_shipped_study_proves_itself_and_its_record_can_be_read() {
+    let desk = Desk::new();
+    let listed = desk.pgrig(&["studies"]).ended(0).out;
+    for study in listed.lines().filter_map(|line| line.split_whitespace().next()) {
+        let run = ["run", study, "--profile", "smoke", "--out", study, "--gate"];
+        let said = desk.pgrig(&run).ended(0);
+        let columns = said.out.lines().map(|line| line.chars().count()).max();
+        // The answer is the study's own sentence; everything else keeps to the width.
+        let wide = said.out.lines().filter(|line| line.chars().count() > 100).count();
+        assert!(wide <= 1, "{columns:?} columns:\n{}", said.out);
+        assert!(said.out.contains(&format!("report   {study}/report.html")), "{}", said.out);
+        assert!(said.out.contains(&format!("pgrig run {study} --profile smoke --seed ")));
+        reads(&desk, study, &said);
+    }
+}
+
+fn reads(desk: &Desk, study: &str, said: &Said) {
+    for file in ["report.html", "report.md", "trials.csv", "verdicts.csv", "record.json"] {
+        assert!(desk.path(&format!("{study}/{file}")).is_file(), "{file}");
+    }
+    let shown = desk.pgrig(&["show", study]).ended(0);
+    assert!(said.out.starts_with(&shown.out), "{}\n{}", said.out, shown.out);
+
+    let json = desk.pgrig(&["show", study, "--json"]).ended(0).out;
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let claims = value["claims"].as_array().unwrap();
+    assert!(!claims.is_empty());
+    for claim in claims {
+        for key in
+            ["claim", "kind", "published", "measured", "low", "high", "n", "verdict"]
+        {
+            assert!(claim.get(key).is_some(), "{key} in {claim}");
+        }
+        if claim["kind"] == "invariant" {
+            assert_eq!(claim["verdict"], "holds", "{claim}");
+        }
+    }
+
+    std::fs::remove_file(desk.path(&format!("{study}/report.html"))).unwrap();
+    let written = desk.pgrig(&["report", study]).ended(0);
+    assert_eq!(written.out, format!("{study}/report.html\n"));
+    assert!(desk.path(&format!("{study}/report.html")).is_file());
+
+    let same = desk.pgrig(&["diff", study, study]).ended(0);
+    assert!(same.out.contains("tps"), "{}", same.out);
+    assert!(!same.out.contains("better"), "{}", same.out);
+}

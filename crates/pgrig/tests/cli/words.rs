@@ -1,0 +1,73 @@
+//! Help, lists, and a study to start from.
+
+use crate::Desk;
+
+#[test]
+fn the_help_is_grouped_by_what_commands_are_for() {
+    let said = Desk::new().pgrig(&["--help"]).ended(0);
+    let groups = ["\nMeasure\n", "\nRead\n", "\nOperate\n"];
+    let places: Vec<usize> =
+        groups.iter().map(|group| said.out.find(group).expect(group)).collect();
+    assert!(places.is_sorted());
+    assert!(!said.out.contains("generator"), "what only the rig itself calls is hidden");
+    for line in said.out.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+}
+
+#[test]
+fn nothing_asked_is_a_mistake_and_help_is_none() {
+    let desk = Desk::new();
+    assert!(desk.pgrig(&[]).ended(1).err.contains("Usage: pgrig <COMMAND>"));
+    assert!(desk.pgrig(&["--version"]).ended(0).out.starts_with("pgrig "));
+    assert!(desk.pgrig(&["run", "--help"]).ended(0).out.contains("--profile"));
+    assert!(desk.pgrig(&["bench", "--help"]).ended(0).out.contains("--client"));
+}
+
+#[test]
+fn studies_are_listed_with_their_questions() {
+    let said = Desk::new().pgrig(&["studies"]).ended(0);
+    assert!(said.out.lines().all(|line| line.contains("  ") && line.ends_with('?')), "{}", said.out);
+}
+
+#[test]
+fn called_pgbench_it_is_pgbench() {
+    let desk = Desk::new();
+    let name = desk.path("pgbench");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_pgrig"), &name).unwrap();
+    let output = std::process::Command::new(&name).arg("--version").output().unwrap();
+    let said = crate::Said::of(&output).ended(0);
+    assert!(said.out.starts_with("pgbench (PostgreSQL) "), "{}", said.out);
+}
+
+#[test]
+fn a_new_study_can_be_checked_at_once() {
+    let desk = Desk::new();
+    let said = desk.pgrig(&["new", "orders"]).ended(0);
+    assert!(said.out.contains("orders/study.toml"));
+    let said = desk.pgrig(&["check", "orders", "--profile", "smoke"]).ended(0);
+    assert!(said.out.starts_with("orders, profile smoke: "), "{}", said.out);
+    assert!(said.out.contains("memory"), "{}", said.out);
+    assert!(said.out.contains("fits"), "{}", said.out);
+
+    let said = desk.pgrig(&["new", "orders"]).ended(1);
+    assert!(said.err.contains("the directory is not empty"), "{}", said.err);
+    assert!(said.err.contains("hint:"));
+}
+
+#[test]
+fn a_bare_check_tells_what_the_machine_can_do() {
+    let said = Desk::new().pgrig(&["check"]).ended(0);
+    for word in ["processor", "memory", "disk", "isolation", "PostgreSQL", "pg_stat_statements"] {
+        assert!(said.out.contains(word), "{word}: {}", said.out);
+    }
+}
+
+#[test]
+fn clean_says_when_there_is_nothing() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.path("empty")).unwrap();
+    let said = desk.pgrig(&["clean", "empty"]).ended(0);
+    assert_eq!(said.err, "nothing left in empty\n");
+    assert!(desk.pgrig(&["clean", "missing"]).ended(1).err.contains("missing"));
+}
