@@ -68,6 +68,7 @@ static uint32 wait_event = 0;
 static void transaction_ended(XactEvent event, void *arg);
 static void session_exit(int code, Datum arg);
 static void attach(void);
+static void hand_in_counts(void);
 static Standing find_standing(void);
 static bool is_loopback(void);
 static bool is_privileged(void);
@@ -193,9 +194,11 @@ static void
 session_exit(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
 {
 	exiting = true;
+	LWLockReleaseAll();
 	if (pg_atomic_read_u32(&my_session->state) == GOVERNOR_QUEUED)
 		governor_gate_leave(my_session->gate, my_index);
 	let_go();
+	hand_in_counts();
 	my_session->pid = 0;
 }
 
@@ -225,9 +228,32 @@ attach(void)
 	{
 		identity_generation = governor_identity_generation;
 		standing = find_standing();
+		hand_in_counts();
 		if (standing != STANDING_EXEMPT)
 			my_session->pool = governor_pool_find_or_add(governor_pool_name);
 	}
+}
+
+/* What this session counted for its pool becomes the pool's own. */
+static void
+hand_in_counts(void)
+{
+	for (int class = 0; class < GOVERNOR_CLASSES; class++)
+	{
+		uint64		admits_free = pg_atomic_exchange_u64(&my_session->admits_free[class], 0);
+		uint64		admits_again = pg_atomic_exchange_u64(&my_session->admits_again[class], 0);
+		int			gate = my_session->pool * GOVERNOR_CLASSES + class;
+
+		if (admits_free + admits_again == 0 || my_session->pool == GOVERNOR_NO_POOL)
+			continue;
+		LWLockAcquire(governor_gate_lock(gate), LW_EXCLUSIVE);
+		governor_gate_at(gate)->stats.admits[GOVERNOR_FREE] += admits_free;
+		governor_gate_at(gate)->stats.admits[GOVERNOR_AGAIN] += admits_again;
+		LWLockRelease(governor_gate_lock(gate));
+	}
+	pg_atomic_write_u64(&my_session->waits, 0);
+	pg_atomic_write_u64(&my_session->wait_us_total, 0);
+	pg_atomic_write_u64(&my_session->wait_us_max, 0);
 }
 
 static Standing

@@ -122,7 +122,7 @@ typedef struct GovernorSession
 	/* written by the monitor */
 	bool		discounted;
 	bool		blocks_others;
-	/* since the process started or statistics were reset */
+	/* since the session began, changed its pool, or statistics were reset */
 	pg_atomic_uint64 admits_free[GOVERNOR_CLASSES];
 	pg_atomic_uint64 admits_again[GOVERNOR_CLASSES];
 	pg_atomic_uint64 waits;

@@ -1,0 +1,133 @@
+# Holders that do not use the CPU must not block everybody, with the defaults.
+use strict;
+use warnings FATAL => 'all';
+use GovernorTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $node = governed_node('idle', <<'EOC');
+pg_governor.transaction_limit = 2
+pg_governor.query_limit = 2
+EOC
+my $connection = $node->connstr('postgres') . ' user=plain';
+$node->safe_psql('postgres', 'CREATE ROLE plain LOGIN; CREATE TABLE things (n int);
+	INSERT INTO things VALUES (1); GRANT ALL ON things TO plain');
+
+# A transaction of somebody else is through in less than this.
+sub flows
+{
+	my ($name, $at_most) = @_;
+	my $began = time;
+	$node->safe_psql('postgres', "BEGIN;\nSELECT 1;\nCOMMIT", connstr => $connection);
+	my $took = time - $began;
+	cmp_ok($took, '<', $at_most, sprintf('%s: through after %.2f s', $name, $took));
+}
+
+my @holders = map { holder($node) } 1 .. 2;
+flows('idle in transaction', 5);
+flows('and again', 5);
+$_->tell('SELECT pg_sleep(1000)') for @holders;
+flows('as many pg_sleep(1000) as slots', 5);
+is($node->safe_psql('postgres',
+		'SELECT count(*) FROM pg_governor_sessions WHERE discounted'), '2', 'they are discounted');
+$node->safe_psql('postgres', "SELECT pg_cancel_backend($_->{pid})") for @holders;
+$_->ask('ROLLBACK') for @holders;
+
+# waiting for a lock of a session that has no slot
+my $locker = session($node);
+$locker->ask('SET pg_governor.gate_begin = off; BEGIN; LOCK TABLE things');
+$_->ask('BEGIN') for @holders;
+$_->tell('UPDATE things SET n = n + 1') for @holders;
+flows('lock waits', 5);
+$locker->ask('ROLLBACK');
+$_->ask('COMMIT') for @holders;
+
+# busy holders: the stall rule alone
+$_->ask('BEGIN') for @holders;
+$_->tell('DO $$BEGIN LOOP NULL; END LOOP; END$$') for @holders;
+flows('busy loops', 10);
+flows('again', 10);
+cmp_ok(gate_counts($node, 'stalls'), '>=', 1, 'the stall is counted');
+$node->safe_psql('postgres', "SELECT pg_cancel_backend($_->{pid})") for @holders;
+$_->ask('ROLLBACK') for @holders;
+nothing_left($node, 'idle holders');
+
+# separate pools do not know each other, even without any of these rules
+$node->append_conf('postgresql.conf', <<'EOC');
+pg_governor.discount_time = 0
+pg_governor.stall_time = 0
+pg_governor.queue_timeout = 0
+EOC
+$node->reload;
+$node->safe_psql('postgres', "ALTER ROLE plain SET pg_governor.pool = 'interactive'");
+$_->ask('BEGIN') for @holders;
+$_->tell('SELECT pg_sleep(1000)') for @holders;
+flows('another pool', 5);
+$node->safe_psql('postgres', "SELECT pg_cancel_backend($_->{pid})") for @holders;
+$_->ask('ROLLBACK') for @holders;
+
+# all synchronous standbys are dead
+$node->append_conf('postgresql.conf', <<'EOC');
+pg_governor.discount_time = 100
+pg_governor.stall_time = 0
+synchronous_standby_names = 'nobody'
+EOC
+$node->reload;
+$node->poll_query_until('postgres', 'SHOW synchronous_standby_names', 'nobody');
+$node->safe_psql('postgres', 'ALTER ROLE plain RESET pg_governor.pool');
+for my $holder (@holders)
+{
+	$holder->tell("BEGIN;\nINSERT INTO things VALUES (2);\nCOMMIT");
+}
+$node->poll_query_until('postgres',
+	"SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'", '2') or die;
+for my $level (qw(local off))
+{
+	my $began = time;
+	$node->safe_psql('postgres',
+		"SET synchronous_commit = $level;\nBEGIN;\nINSERT INTO things VALUES (3);\nCOMMIT",
+		connstr => $connection);
+	cmp_ok(time - $began, '<', 5, "no standby: a transaction with $level flows");
+}
+$node->safe_psql('postgres', "SELECT pg_cancel_backend($_->{pid})") for @holders;
+$_->settle for @holders;
+nothing_left($node, 'synchronous standby');
+
+# connections from this server to itself: the slot's owner waits for them
+$node->append_conf('postgresql.conf', <<'EOC');
+synchronous_standby_names = ''
+pg_governor.transaction_limit = 1
+pg_governor.autocommit_limit = 1
+pg_governor.query_limit = 1
+pg_governor.gate_autocommit = on
+EOC
+$node->reload;
+$node->poll_query_until('postgres', 'SHOW pg_governor.gate_autocommit', 'on');
+SKIP:
+{
+	my $known = $node->safe_psql('postgres',
+		"SELECT count(*) FROM pg_available_extensions WHERE name IN ('dblink', 'postgres_fdw')");
+	die "dblink and postgres_fdw (contrib) are needed for this test" if $known != 2;
+	my ($host, $port) = ($node->host, $node->port);
+	$node->safe_psql('postgres', <<"EOC");
+CREATE EXTENSION dblink;
+CREATE EXTENSION postgres_fdw;
+CREATE SERVER self FOREIGN DATA WRAPPER postgres_fdw
+	OPTIONS (host '$host', port '$port', dbname 'postgres');
+CREATE USER MAPPING FOR CURRENT_USER SERVER self;
+CREATE FOREIGN TABLE far_things (n int) SERVER self OPTIONS (table_name 'things');
+EOC
+	my $own = $node->connstr('postgres') =~ s/'/''/gr;
+	my $began = time;
+	$node->safe_psql('postgres',
+		"BEGIN;\nSELECT * FROM dblink('$own', 'SELECT count(*) FROM things') AS t(n bigint);\nCOMMIT");
+	$node->safe_psql('postgres', "SELECT * FROM dblink('$own', 'SELECT 1') AS t(n int)");
+	$node->safe_psql('postgres', "BEGIN;\nSELECT count(*) FROM far_things;\nCOMMIT");
+	$node->safe_psql('postgres', "UPDATE far_things SET n = n + 1");
+	cmp_ok(time - $began, '<', 5, 'dblink and postgres_fdw to the same server');
+}
+nothing_left($node, 'loopback');
+
+$node->stop;
+done_testing();
