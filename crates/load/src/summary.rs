@@ -37,12 +37,16 @@ pub(crate) fn sum_up(
             let own = intervals.iter().filter(|interval| interval.workload == index);
             workload_result(workload, shares, own, window, lasted_ns)
         });
+    let workloads: Vec<WorkloadResult> = workloads.collect();
+    let waited_ns = workloads.iter().map(|workload| workload.service.sum_ns()).sum::<u128>();
+    let lag_share = generator.1 as f64 / waited_ns.max(1) as f64;
+    let generator = Generator { lag_share, ..generator.0 };
     Outcome {
         window,
         steady: None,
         connecting,
         disconnecting,
-        workloads: workloads.collect(),
+        workloads,
         generator,
         intervals,
         end: End::Completed,
@@ -153,17 +157,20 @@ fn phase<'a>(lanes: impl Iterator<Item = (&'a Phase, (u64, u64))>) -> Phase {
     whole
 }
 
-fn generator(lanes: &[LaneOutcome], processes: u32) -> Generator {
+/// What the rig cost, and the sum of its lags in nanoseconds.
+fn generator(lanes: &[LaneOutcome], processes: u32) -> (Generator, u128) {
     let mut lag = Latency::new();
     for lane in lanes {
         lag.merge(&lane.lag);
     }
-    Generator {
+    let generator = Generator {
         processes,
         lanes: lanes.len() as u32,
         cpu_ns: lanes.iter().map(|lane| lane.cpu_ns).sum(),
         busy_share_max: lanes.iter().map(|lane| lane.busy_share).fold(0.0, f64::max),
         lag_p99_ns: lag.quantile_ns(0.99).unwrap_or(0),
         lag_max_ns: lag.max_ns().unwrap_or(0),
-    }
+        lag_share: 0.0,
+    };
+    (generator, lag.sum_ns())
 }

@@ -176,4 +176,15 @@ pub struct Generator {
     pub lag_p99_ns: u64,
     /// Loop lag, largest, in nanoseconds.
     pub lag_max_ns: u64,
+    /// What share of the clients' waiting the loop lag is, 0 to 1: the sum of all lags over the
+    /// sum of all latencies from the send.
+    pub lag_share: f64,
+}
+
+impl Generator {
+    /// Above this [`Generator::busy_share_max`], a lane is no longer waiting for the server.
+    pub const BUSY_SHARE_MAX: f64 = 0.8;
+
+    /// Above this [`Generator::lag_share`], the rig's own delay is part of what is measured.
+    pub const LAG_SHARE_MAX: f64 = 0.05;
 }

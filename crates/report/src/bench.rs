@@ -160,7 +160,7 @@ impl Bench {
             "#Loop lag p99",
             "#Loop lag max",
         ];
-        let note = "a busiest lane above 80 %, or a loop lag above 5 % of the median latency, \
+        let note = "a busiest lane above 80 %, or a loop lag above 5 % of what clients waited, \
                     means that the rig may be the limit";
         let mut table = Table::new("The generator's own cost", note, &columns);
         let generator = &self.generator;

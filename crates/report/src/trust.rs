@@ -1,6 +1,6 @@
 //! Why a sceptic may believe the figures, or may not.
 
-use record::{Status, Trial};
+use record::{Generator, Status, Trial};
 use spec::Study;
 use stats::sample;
 use verdict::Judgement;
@@ -11,12 +11,6 @@ use crate::grouping::{entry, in_study_order};
 use crate::noise::Noise;
 use crate::number;
 use crate::view::{Cell, Outcome, Table};
-
-/// Above this share of the window on the CPU, the busiest lane is the limit.
-const BUSY_SHARE_MAX: f64 = 0.8;
-
-/// Above this share of the median latency, the loop lag colours what is measured.
-const LAG_SHARE_MAX: f64 = 0.05;
 
 /// More notes than these stand folded away.
 const NOTES_SHOWN_MAX: usize = 6;
@@ -92,7 +86,7 @@ fn generator(trials: &[Trial], points: &[PointTrials]) -> (Table, bool) {
         "#Share of all CPU used",
         "#Busiest lane",
         "#Loop lag p99",
-        "#÷ median latency",
+        "#Lag ÷ waiting",
         "The limit?",
     ];
     let mut table = Table::new(
@@ -110,9 +104,9 @@ fn generator(trials: &[Trial], points: &[PointTrials]) -> (Table, bool) {
         let share = middle(&|t| t.metrics.get("generator_cpu_share")?.get("").copied());
         let busy = middle(&|t| Some(t.generator.busy_share_max));
         let lag_ns = middle(&|t| Some(t.generator.lag_p99_ns as f64));
-        let lag_share = middle(&lag_share);
-        let limit = busy.is_some_and(|share| share > BUSY_SHARE_MAX)
-            || lag_share.is_some_and(|share| share > LAG_SHARE_MAX);
+        let lag_share = middle(&|t| Some(t.generator.lag_share));
+        let limit = busy.is_some_and(|share| share > Generator::BUSY_SHARE_MAX)
+            || lag_share.is_some_and(|share| share > Generator::LAG_SHARE_MAX);
         any_limit |= limit;
         let percent = |share: Option<f64>| share.map_or("–".to_owned(), number::percent);
         let mut row: Vec<Cell> = [
@@ -132,12 +126,6 @@ fn generator(trials: &[Trial], points: &[PointTrials]) -> (Table, bool) {
         table.rows.push(row);
     }
     (table, any_limit)
-}
-
-fn lag_share(trial: &Trial) -> Option<f64> {
-    let medians = trial.workloads.iter().filter_map(|workload| workload.latency.quantile_ns(0.5));
-    let fastest_ns = medians.min()?.max(1);
-    Some(trial.generator.lag_p99_ns as f64 / fastest_ns as f64)
 }
 
 /// How much rounds differ, and what others did on the machine meanwhile.

@@ -237,6 +237,7 @@ fn phases(evidence: &Evidence<'_>, figures: &mut Figures) {
     figures.set("generator_busy_max", "", generator.busy_share_max);
     figures.set("loop_lag_p99_ms", "", ms(generator.lag_p99_ns as f64));
     figures.set("loop_lag_max_ms", "", ms(generator.lag_max_ns as f64));
+    figures.set("loop_lag_share", "", generator.lag_share);
 }
 
 fn cpu(evidence: &Evidence<'_>, transactions: u64, figures: &mut Figures) {

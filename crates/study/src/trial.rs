@@ -390,28 +390,16 @@ const NOT_STEADY: &str = "not steady";
 fn generator_doubts(outcome: &Outcome) -> Vec<String> {
     let generator = &outcome.generator;
     let mut doubts = Vec::new();
-    if generator.busy_share_max > BUSY_SHARE_MAX {
+    if generator.busy_share_max > Generator::BUSY_SHARE_MAX {
         let percent = generator.busy_share_max * 100.0;
         doubts.push(format!("the generator's busiest lane was at work {percent:.0} % of the time"));
     }
-    let mut latency = Latency::new();
-    outcome.workloads.iter().for_each(|workload| latency.merge(&workload.latency));
-    if let Some(p50) = latency.quantile_ns(0.5)
-        && generator.lag_p99_ns as f64 > LAG_SHARE_MAX * p50 as f64
-    {
-        let (lag, p50) = (generator.lag_p99_ns as f64 / 1e6, p50 as f64 / 1e6);
-        doubts.push(format!(
-            "the generator's loop lag p99 {lag:.2} ms is more than 5 % of the latency's p50 \
-             {p50:.2} ms"
-        ));
+    if generator.lag_share > Generator::LAG_SHARE_MAX {
+        let percent = generator.lag_share * 100.0;
+        doubts.push(format!("the generator's loop lag is {percent:.0} % of what clients waited"));
     }
     doubts
 }
-
-/// A lane that is busier may be what is measured.
-const BUSY_SHARE_MAX: f64 = 0.8;
-/// A lag that is longer is part of the latency that is measured.
-const LAG_SHARE_MAX: f64 = 0.05;
 
 fn phase_marks(window: Option<Window>) -> Vec<Mark> {
     let Some(window) = window else { return Vec::new() };

@@ -86,7 +86,8 @@ pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> Str
             "busy_share_max": outcome.generator.busy_share_max,
             "lag_p99_ns": outcome.generator.lag_p99_ns,
             "lag_max_ns": outcome.generator.lag_max_ns,
-            "limit": limit(&outcome.generator, &workload.latency),
+            "lag_share": outcome.generator.lag_share,
+            "limit": limit(&outcome.generator),
         },
         "intervals": outcome.intervals.iter().map(interval).collect::<Value>(),
     });

@@ -10,12 +10,6 @@ use stats::{Latency, SteadyState, Unsteady};
 use super::plan::is_open;
 use super::settle::Results;
 
-/// A lane that is busier than this cannot be trusted to be on time.
-pub(super) const BUSY_SHARE_MAX: f64 = 0.8;
-
-/// Handling an answer may be later than it came by this share of the median latency.
-pub(super) const LAG_SHARE_MAX: f64 = 0.05;
-
 /// All of them.
 pub(super) fn lines(results: &Results<'_>) -> String {
     let mut text = String::new();
@@ -190,24 +184,22 @@ fn generator(results: &Results<'_>) -> String {
     let cores = generator.cpu_ns as f64 / 1e9 / window_s.max(f64::MIN_POSITIVE);
     let lag_ms = short_ms(generator.lag_p99_ns);
     let text = format!("{cores:.2} cores, loop lag p99 {lag_ms} ms");
-    match limit(generator, &results.workload().latency) {
+    match limit(generator) {
         None => format!("{text}: not the limit"),
         Some(why) => format!("{text}: the limit, {why}"),
     }
 }
 
 /// Why the rig itself may have been the limit.
-pub(super) fn limit(generator: &Generator, latency: &Latency) -> Option<String> {
-    if generator.busy_share_max > BUSY_SHARE_MAX {
+pub(super) fn limit(generator: &Generator) -> Option<String> {
+    if generator.busy_share_max > Generator::BUSY_SHARE_MAX {
         let percent = generator.busy_share_max * 100.0;
         return Some(format!("its busiest thread worked {percent:.0} % of the time (see -j)"));
     }
-    let median_ns = latency.quantile_ns(0.5)? as f64;
-    let share = generator.lag_p99_ns as f64 / median_ns;
-    (share > LAG_SHARE_MAX).then(|| {
+    (generator.lag_share > Generator::LAG_SHARE_MAX).then(|| {
         format!(
-            "its lag is {:.0} % of the median (more threads with -j, or fewer clients)",
-            share * 100.0
+            "its lag is {:.0} % of what clients waited (more threads with -j, or fewer clients)",
+            generator.lag_share * 100.0
         )
     })
 }

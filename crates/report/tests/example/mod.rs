@@ -313,6 +313,7 @@ fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> Finishe
             busy_share_max: (tps * 9e-6).min(0.7),
             lag_p99_ns: 8_000,
             lag_max_ns: 740_000,
+            lag_share: 0.004,
         },
         metrics,
         notes: Vec::new(),

@@ -112,4 +112,7 @@ pub(super) const ROWS: &[Metric] = &[
         "99th percentile of the time between an answer's arrival and its handling"),
     row("loop_lag_max_ms", "ms", Lower, Trial, Total, OWN,
         "largest time between an answer's arrival and its handling"),
+    row("loop_lag_share", "", Lower, Trial, Total, OWN,
+        "share of the clients' waiting that passed between arrival and handling; above 0.05 the rig \
+         is the limit"),
 ];
