@@ -341,3 +341,43 @@ impl Merge {
         (*entry.key() <= complete).then(|| entry.remove())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use stats::Latency;
+
+    use super::*;
+
+    fn cells(transactions: u64, length_ns: u64) -> Vec<Interval> {
+        let counts = record::Counts { transactions, ..record::Counts::default() };
+        vec![Interval {
+            start: Moment(0),
+            length_ns,
+            workload: 0,
+            counts,
+            latency: Latency::new(),
+            service: Latency::new(),
+            lag: Latency::new(),
+            backlog: transactions,
+        }]
+    }
+
+    #[test]
+    fn intervals_are_passed_on_when_every_lane_has_delivered() {
+        let mut merge = Merge::new(2);
+        merge.add(0, -1, cells(1, 10));
+        merge.add(0, 0, cells(2, 10));
+        assert!(merge.next().is_none());
+        merge.add(1, -1, cells(4, 11));
+        let first = merge.next().unwrap();
+        assert_eq!(
+            (first[0].counts.transactions, first[0].length_ns, first[0].backlog),
+            (5, 11, 5)
+        );
+        assert!(merge.next().is_none());
+        // A lane that has ended holds nobody up.
+        merge.end(1);
+        assert_eq!(merge.next().unwrap()[0].counts.transactions, 2);
+        assert!(merge.next().is_none());
+    }
+}

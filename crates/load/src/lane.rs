@@ -506,9 +506,9 @@ impl<'p> Lane<'p> {
     /// Open loop: gives every slot that is due to a session that is idle.
     fn start_due(&mut self, now: u64) {
         for workload in 0..self.schedules.len() {
-            loop {
-                let Some(schedule) = &mut self.schedules[workload] else { break };
-                let Some(&index) = self.idle[workload].front() else { break };
+            while let (Some(schedule), Some(&index)) =
+                (&mut self.schedules[workload], self.idle[workload].front())
+            {
                 let due = schedule.due_ns();
                 if due > now && due < self.grid.close {
                     break;

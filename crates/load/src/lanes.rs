@@ -347,7 +347,11 @@ fn outcome(mut lane: Lane<'_>, drained: u64) -> LaneOutcome {
 fn lane_statements(commands: Vec<Statement>) -> Vec<LaneStatement> {
     commands
         .into_iter()
-        .map(|Statement { failures, latency }| LaneStatement { failures, latency })
+        .map(|Statement { failures, retries, latency }| LaneStatement {
+            failures,
+            retries,
+            latency,
+        })
         .collect()
 }
 
@@ -367,5 +371,74 @@ impl LaneOutcome {
             lag: Latency::new(),
             messages_dropped: 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{OnError, OnLoss, Pace, Protocol, Workload};
+
+    fn plan(clients: &[u32], lanes: u32) -> Plan {
+        let workload = |clients: &u32| Workload {
+            name: "w".to_owned(),
+            conninfo: String::new(),
+            scripts: Vec::new(),
+            clients: *clients,
+            protocol: Protocol::Simple,
+            pace: Pace::Closed,
+            latency_limit_us: None,
+            variables: Vec::new(),
+            session: Vec::new(),
+            on_error: OnError { tries_max: 1, go_on: false },
+            connect_each: false,
+            on_loss: OnLoss::Abort,
+            describe: true,
+        };
+        Plan {
+            workloads: clients.iter().map(workload).collect(),
+            lanes,
+            seed: 42,
+            connecting: crate::Connecting::default(),
+            limit: Limit::Transactions(1),
+            drain_ms: None,
+            interval_ms: 1_000,
+            statements: false,
+            log: None,
+            exit_on_abort: false,
+            verbose_errors: false,
+            debug: false,
+        }
+    }
+
+    #[test]
+    fn clients_are_dealt_in_runs_as_even_as_can_be() {
+        let check = |clients: &[u32], lanes, processes, expected: &[&[u32]]| {
+            let plan = plan(clients, lanes);
+            let dealt: Vec<Vec<u32>> = (0..processes)
+                .flat_map(|index| deal(&plan, Part { index, of: processes }))
+                .map(|deal| deal.clients.iter().map(|(_, id, _)| *id).collect())
+                .collect();
+            assert_eq!(dealt, expected, "{clients:?} on {processes} times {lanes} lanes");
+        };
+        check(&[5], 2, 1, &[&[0, 1, 2], &[3, 4]]);
+        check(&[5], 1, 2, &[&[0, 1, 2], &[3, 4]]);
+        check(&[2], 8, 1, &[&[0], &[1]]);
+        // Small workloads do not all fall to the first lane.
+        check(&[1, 1, 1], 3, 1, &[&[0], &[1], &[2]]);
+        check(&[3, 1], 2, 1, &[&[0, 1], &[2, 3]]);
+        check(&[1], 2, 2, &[&[0], &[]]);
+    }
+
+    #[test]
+    fn shares_of_the_pace_add_up_whatever_the_processes() {
+        let plan = plan(&[7, 2], 2);
+        let mut sums = [0.0; 2];
+        for index in 0..3 {
+            for deal in deal(&plan, Part { index, of: 3 }) {
+                sums.iter_mut().zip(&deal.shares).for_each(|(sum, share)| *sum += share);
+            }
+        }
+        sums.iter().for_each(|sum| assert!((sum - 1.0).abs() < 1e-9, "{sums:?}"));
     }
 }

@@ -216,3 +216,63 @@ impl Extent {
         write!(file, "{sum:.0} {sum_of_squares:.0} {min:.0} {max:.0}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn plan(prefix: String, aggregate_s: Option<u64>) -> LogPlan {
+        LogPlan {
+            prefix,
+            sampling_rate: 0.0,
+            aggregate_s,
+            other_failures: false,
+            failures_detailed: true,
+            epoch_us: 1_000_000_000,
+        }
+    }
+
+    /// What a lane writes about transactions that ended so at these milliseconds.
+    fn written(aggregate_s: Option<u64>, ended_ms: u64, done: &[(u64, Ending, u32)]) -> String {
+        let directory = tempfile::tempdir().unwrap();
+        let prefix = directory.path().join("log").display().to_string();
+        let columns = Columns { lag: true, retries: true };
+        let plan = plan(prefix.clone(), aggregate_s);
+        let mut log = LaneLog::open(&plan, 3, columns, Prng::from_seed(1), 0).unwrap();
+        for (number, (at_ms, ending, retries)) in done.iter().enumerate() {
+            let done = Finished {
+                workload: 0,
+                ending: *ending,
+                scheduled: (at_ms - 5) * MS,
+                began: (at_ms - 3) * MS,
+                ended: at_ms * MS,
+                retries: *retries,
+                late: false,
+            };
+            log.write(Who { client: 7, number: number as u64, script: 1 }, &done);
+        }
+        log.finish(ended_ms * MS).unwrap();
+        std::fs::read_to_string(format!("{prefix}.{}.3", std::process::id())).unwrap()
+    }
+
+    #[test]
+    fn one_line_for_each_transaction() {
+        let done = [(10, Ending::Good, 2), (20, Ending::Skipped, 0), (1_500, Ending::Deadlock, 1)];
+        let expected = "7 0 5000 1 1000 10000 2000 2\n7 1 skipped 1 1000 20000 2000 0\n\
+                        7 2 deadlock 1 1001 500000 2000 1\n";
+        assert_eq!(written(None, 2_000, &done), expected);
+    }
+
+    #[test]
+    fn one_line_for_each_stretch_that_is_over() {
+        let done = [(10, Ending::Good, 2), (20, Ending::Good, 0), (2_500, Ending::Other, 0)];
+        let first = "1000 2 10000 50000000 5000 5000 4000 8000000 2000 2000 0 1 2 0 0\n";
+        let second = "1001 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+        let expected = format!("{first}{second}");
+        assert_eq!(written(Some(1), 2_900, &done), expected, "the last second is not over");
+        let text = written(Some(1), 3_100, &done);
+        assert_eq!(text.lines().count(), 3, "its end is seen although nothing followed: {text}");
+    }
+}

@@ -132,10 +132,8 @@ impl Session {
                     captured.take(Message::parse(frame)?);
                 }
             }
-            tag::PARSE_COMPLETE => {
-                if !self.reply.parsing.is_empty() {
-                    self.reply.parsing.remove(0);
-                }
+            tag::PARSE_COMPLETE if !self.reply.parsing.is_empty() => {
+                self.reply.parsing.remove(0);
             }
             tag::ERROR_RESPONSE => {
                 if let Message::ErrorResponse(error) = Message::parse(frame)? {

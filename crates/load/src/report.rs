@@ -123,6 +123,7 @@ pub(crate) struct LaneWorkload {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LaneStatement {
     pub(crate) failures: u64,
+    pub(crate) retries: u64,
     #[serde(with = "histogram_text")]
     pub(crate) latency: Latency,
 }

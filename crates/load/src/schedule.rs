@@ -84,3 +84,57 @@ impl Schedule {
         self.next_us = self.next_us.saturating_add(gap_us);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Due times of the first slots, in nanoseconds since the beginning.
+    fn slots(pace: Pace, share: f64, offset: f64, n: usize) -> Vec<u64> {
+        let mut schedule = Schedule::new(pace, share, offset, Prng::from_seed(1)).unwrap();
+        schedule.begin(5_000_000);
+        (0..n).map(|_| schedule.take() - 5_000_000).collect()
+    }
+
+    #[test]
+    fn constant_gaps_add_up_and_lanes_take_turns() {
+        assert_eq!(slots(Pace::Constant(1_000.0), 1.0, 1.0, 3), [1_000_000, 2_000_000, 3_000_000]);
+        // Two lanes with half of the clients each.
+        assert_eq!(slots(Pace::Constant(1_000.0), 0.5, 0.5, 2), [1_000_000, 3_000_000]);
+        assert_eq!(slots(Pace::Constant(1_000.0), 0.5, 1.0, 2), [2_000_000, 4_000_000]);
+        // A gap of 3.33 µs loses nothing although slots lie on whole microseconds.
+        let last = *slots(Pace::Constant(300_000.0), 1.0, 1.0, 300_000).last().unwrap();
+        assert!(last.abs_diff(1_000_000_000) < 10_000, "{last}");
+    }
+
+    #[test]
+    fn poisson_gaps_have_the_right_mean() {
+        let last = *slots(Pace::Poisson(1_000.0), 1.0, 1.0, 10_000).last().unwrap();
+        assert!((last as f64 / 10e9 - 1.0).abs() < 0.05, "{last}");
+        assert!(Schedule::new(Pace::Closed, 1.0, 1.0, Prng::from_seed(1)).is_none());
+    }
+
+    #[test]
+    fn the_backlog_is_what_is_due_and_not_taken() {
+        let pace = Pace::Constant(1_000.0);
+        let mut schedule = Schedule::new(pace, 1.0, 1.0, Prng::from_seed(1)).unwrap();
+        schedule.begin(0);
+        let mut check = |now_ms: u64, taken: u64, expected| {
+            for _ in 0..taken {
+                schedule.take();
+            }
+            assert_eq!(schedule.backlog(now_ms * 1_000_000), expected, "at {now_ms} ms");
+        };
+        check(0, 0, 0);
+        check(1, 0, 1);
+        check(10, 0, 10);
+        check(10, 4, 6);
+        check(10, 6, 0);
+    }
+
+    #[test]
+    fn a_lane_without_clients_has_nothing_due() {
+        let slots = slots(Pace::Constant(1_000.0), 0.0, 1.0, 1);
+        assert!(slots[0] > u64::MAX / 2, "{slots:?}");
+    }
+}

@@ -44,7 +44,10 @@ pub(crate) struct Totals {
 /// One command's counters.
 #[derive(Clone, Default)]
 pub(crate) struct Statement {
+    /// Failures that ended the transaction.
     pub(crate) failures: u64,
+    /// Failures after which it was tried again.
+    pub(crate) retries: u64,
     pub(crate) latency: Latency,
 }
 

@@ -356,9 +356,6 @@ impl Session {
 
     /// An error that does not end the client: rolls back first where a block is open.
     pub(crate) fn fail(&mut self, cx: &mut Surroundings<'_>, now: u64, failure: Failure) -> Wait {
-        if cx.program.time_each_command && cx.grid.in_window(now) {
-            cx.tally.totals[self.workload].statements[self.script][self.command].failures += 1;
-        }
         if self.block == Block::Outside {
             return self.try_again_or_end(cx, now, failure);
         }
@@ -380,6 +377,11 @@ impl Session {
         failure: Failure,
     ) -> Wait {
         let again = self.may_try_again(cx, now, failure);
+        if cx.program.time_each_command && cx.grid.in_window(now) {
+            let commands = &mut cx.tally.totals[self.workload].statements[self.script];
+            let command = &mut commands[self.command];
+            *if again { &mut command.retries } else { &mut command.failures } += 1;
+        }
         if cx.program.verbose_errors {
             let text = self.verbose(cx.program, now, again);
             cx.say(Level::Info, text);

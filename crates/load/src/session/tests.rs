@@ -381,6 +381,14 @@ fn every_statement_has_its_own_time() {
     let times: Vec<_> = statements.iter().map(|s| s.latency.max_ns().unwrap_or(0) / MS).collect();
     assert_eq!(times, [3, 4, 1]);
     assert_eq!(statements.iter().map(|s| s.failures).collect::<Vec<_>>(), [1, 0, 0]);
+
+    let mut client = with_errors(Protocol::Simple, "SELECT 1;\n", 3, false);
+    client.begins(0);
+    for at in 1..=3 {
+        client.hears(at, "E:40001 Z:I");
+    }
+    let statement = &client.tally.totals[0].statements[0][0];
+    assert_eq!((statement.failures, statement.retries), (1, 2));
 }
 
 #[test]
@@ -420,4 +428,28 @@ fn a_query_that_the_load_itself_cancels_is_no_failure() {
 fn an_idle_session_is_small() {
     assert!(size_of::<super::Session>() <= 512, "{}", size_of::<super::Session>());
     assert!(size_of::<crate::lane::Slot>() <= 768, "{}", size_of::<crate::lane::Slot>());
+}
+
+#[test]
+fn a_transaction_allocates_nothing() {
+    let script = "\\set a random(1, 100000)\nBEGIN;\nSELECT :a;\nUPDATE t SET a = :a;\nEND;\n";
+    let allocations = |protocol| {
+        let mut client = Client::new(&workload(protocol, script));
+        client.connects().hears(0, "1 Z:I 1 Z:I 1 Z:I 1 Z:I");
+        let answers = ["2 n C Z:T", "2 T:x D:1 C Z:T", "2 n C Z:T", "2 n C Z:I"];
+        let answers = answers.map(client::messages);
+        let mut transaction = |at| {
+            client.begins(at);
+            for answer in &answers {
+                client.hears_bytes(at, answer);
+            }
+            client.waits(Wait::Next);
+        };
+        // Histograms and buffers grow once.
+        transaction(1);
+        allocation_counter::measure(|| (0..100).for_each(|_| transaction(1))).count_total
+    };
+    assert_eq!(allocations(Protocol::Prepared), 0);
+    assert_eq!(allocations(Protocol::Extended), 0);
+    assert_eq!(allocations(Protocol::Simple), 0);
 }

@@ -175,7 +175,7 @@ impl Client {
     }
 
     pub(super) fn hears(&mut self, at_ms: u64, answer: &str) -> &mut Self {
-        self.hears_bytes(at_ms, &answer.split(' ').flat_map(message).collect::<Vec<_>>())
+        self.hears_bytes(at_ms, &messages(answer))
     }
 
     pub(super) fn hears_bytes(&mut self, at_ms: u64, bytes: &[u8]) -> &mut Self {
@@ -216,8 +216,8 @@ impl Client {
     /// The client has aborted, and this was the last thing it said.
     pub(super) fn has_aborted(&mut self, why: &str) -> &mut Self {
         assert_eq!(self.wait, Wait::Gone, "{:?}", self.narration);
-        let errors = self.narration.iter().filter(|message| message.level == Level::Error);
-        assert_eq!(errors.last().map_or("", |message| &message.text), why);
+        let mut errors = self.narration.iter().filter(|message| message.level == Level::Error);
+        assert_eq!(errors.next_back().map_or("", |message| &message.text), why);
         self
     }
 
@@ -236,6 +236,10 @@ impl Client {
     pub(super) fn counts(&mut self) -> Counts {
         self.tally.finish(0, &self.grid).cells.remove(0).counts
     }
+}
+
+pub(super) fn messages(answer: &str) -> Vec<u8> {
+    answer.split(' ').flat_map(message).collect()
 }
 
 fn message(word: &str) -> Vec<u8> {
