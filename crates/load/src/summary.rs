@@ -121,11 +121,13 @@ fn statements(workload: &Workload, shares: &[LaneWorkload]) -> Vec<StatementResu
                 line: command.line,
                 text: command.source.clone(),
                 failures: 0,
+                retries: 0,
                 latency: Latency::new(),
             };
             let lanes = shares.iter().filter_map(|share| share.statements.get(number)?.get(index));
             for lane in lanes {
                 result.failures += lane.failures;
+                result.retries += lane.retries;
                 result.latency.merge(&lane.latency);
             }
             results.push(result);

@@ -142,8 +142,11 @@ pub struct StatementResult {
     pub line: u32,
     /// Its text, first line.
     pub text: String,
-    /// Executions inside the window that ended in failure.
+    /// Executions inside the window whose failure ended the transaction.
     pub failures: u64,
+    /// Executions inside the window after whose failure the transaction was tried again.
+    #[serde(default)]
+    pub retries: u64,
     /// Time of each successful execution inside the window.
     #[serde(with = "crate::histogram_text")]
     pub latency: Latency,

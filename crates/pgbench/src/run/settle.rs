@@ -81,7 +81,7 @@ impl Results<'_> {
                     text: &statement.text,
                     mean_ms: statement.latency.mean_ns().unwrap_or(0.0) / 1e6,
                     failures: statement.failures,
-                    retries: 0,
+                    retries: statement.retries,
                 })
                 .collect(),
         }]

@@ -401,6 +401,7 @@ fn statements(shape: &Shape, factor: f64, prng: &mut Prng) -> Vec<StatementResul
         line: index as u32 + 5,
         text: (*text).to_owned(),
         failures: 0,
+        retries: 0,
         latency: latency(ms * factor, false, 2_000, prng),
     });
     each.collect()
