@@ -14,7 +14,12 @@ fn rates_are_kept() {
         workload.connect_each = connect_each;
         let outcome = run(&plan(workload, window(2_000))).unwrap();
         let result = &outcome.workloads[0];
-        let achieved = result.counts.transactions as f64 / 2.0;
+        let window = outcome.window.unwrap();
+        let before = outcome.intervals.iter().rfind(|interval| interval.start < window.open);
+        let inside = outcome.intervals.iter().rfind(|interval| interval.start < window.close);
+        // A machine that is busy with other things leaves some of it undone, and says so.
+        let due = result.counts.transactions + inside.unwrap().backlog;
+        let achieved = due.saturating_sub(before.unwrap().backlog) as f64 / 2.0;
         assert!((achieved / 100.0 - 1.0).abs() < tolerance, "{achieved} a second, {pace:?}");
         assert_eq!(result.latency.count(), result.service.count());
         assert!(result.latency.mean_ns() >= result.service.mean_ns());
