@@ -108,7 +108,12 @@ impl From<study::Error> for Complaint {
             study::Error::DoesNotFit(preflight) => {
                 Complaint::new(fit::refusal(&preflight)).exit(Exit::DoesNotFit)
             }
-            study::Error::Interrupted { .. } => Complaint::new(&error).exit(Exit::Interrupted),
+            error @ study::Error::Stopped { .. } => {
+                Complaint::new(&error).hinted(error.hint()).exit(Exit::Incomplete)
+            }
+            error @ study::Error::Interrupted { .. } => {
+                Complaint::new(&error).exit(Exit::Interrupted)
+            }
             error => Complaint::new(&error).hinted(error.hint()),
         }
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::{Status, Trial};
 use spec::{PointName, Study};
+use study::words::{duration, size};
 use study::{Event, Stage};
 
-use crate::fit::{bytes, duration};
 use crate::summary;
 use crate::terminal::{self, BAD, FAINT, UNSURE, styled};
 
@@ -49,8 +49,8 @@ impl<'a> Progress<'a> {
                     self.study.profile,
                     plural(*trials, "trial"),
                     duration(estimate.seconds()),
-                    bytes(estimate.disk_bytes),
-                    bytes(estimate.memory_bytes)
+                    size(estimate.disk_bytes),
+                    size(estimate.memory_bytes)
                 ));
                 let directory = directory.display();
                 self.say(&styled(FAINT, format_args!("  record          {directory}")));
@@ -85,10 +85,8 @@ impl<'a> Progress<'a> {
             Stage::Measuring { seconds, of_s, tps, p99_ms } => {
                 let p99 = p99_ms.map(|ms| format!("  p99 {} ms", verdict::number(ms)));
                 let tps = verdict::number(*tps);
-                let words = format!(
-                    "{seconds:.0} s/{of_s:.0} s  {tps} tps{}",
-                    p99.unwrap_or_default()
-                );
+                let words =
+                    format!("{seconds:.0} s/{of_s:.0} s  {tps} tps{}", p99.unwrap_or_default());
                 (bar(), (seconds / of_s * 1_000.0) as u64, words)
             }
         };

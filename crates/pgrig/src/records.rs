@@ -18,9 +18,10 @@ pub(crate) struct Opened {
 pub(crate) fn open(directory: &Path) -> Result<Opened, Complaint> {
     let reader = Reader::open(directory)?;
     let header = reader.header();
-    let profile: Profile = header.profile.parse().map_err(|why: String| {
-        Complaint::new(format!("reading {}: {why}", directory.display()))
-    })?;
+    let profile: Profile = header
+        .profile
+        .parse()
+        .map_err(|why: String| Complaint::new(format!("reading {}: {why}", directory.display())))?;
     let place = format!("{}/study/{}", directory.display(), header.study);
     let study = Study::parse(reader.folder(), profile)
         .map_err(|problems| Complaint::of_problems(reader.folder(), &place, &problems))?;

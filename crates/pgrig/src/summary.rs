@@ -84,10 +84,8 @@ fn table(rows: &[[String; 4]], claims: &[ClaimVerdict]) {
     let verdict = width(3, "verdict");
     let rest = COLUMNS.saturating_sub(published + here + verdict + 11);
     let claim = width(0, "claim").min(rest.max(CLAIM_COLUMNS_MIN));
-    let head = format!(
-        "  {:claim$}   {:>published$}   {:here$}   verdict",
-        "claim", "published", "here"
-    );
+    let head =
+        format!("  {:claim$}   {:>published$}   {:here$}   verdict", "claim", "published", "here");
     terminal::result(styled(FAINT, head));
     for (row, judged) in rows.iter().zip(claims) {
         let style = match judged.verdict {
@@ -140,11 +138,10 @@ mod tests {
     #[test]
     fn long_claims_are_broken_at_spaces() {
         assert_eq!(wrapped("a bank transfer", 40), ["a bank transfer"]);
-        assert_eq!(wrapped("a bank transfer in one function", 12), [
-            "a bank",
-            "transfer in",
-            "one function"
-        ]);
+        assert_eq!(
+            wrapped("a bank transfer in one function", 12),
+            ["a bank", "transfer in", "one function"]
+        );
         assert_eq!(wrapped("unbreakable", 4), ["unbr", "eaka", "ble"]);
     }
 }

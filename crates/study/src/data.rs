@@ -15,10 +15,7 @@ pub(crate) enum Failure {
     /// A server.
     Lab(lab::Error),
     /// A script or `pgbench -i`, in its own words.
-    Said {
-        why: String,
-        hint: Option<String>,
-    },
+    Said { why: String, hint: Option<String> },
     /// Somebody interrupted.
     Interrupted,
 }

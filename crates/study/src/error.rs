@@ -1,5 +1,7 @@
 //! Why a study could not be run, or not to its end.
 
+use std::path::PathBuf;
+
 use crate::preflight::Preflight;
 
 /// Why a study could not be run. A single trial that breaks is no error of the run: it is recorded
@@ -32,6 +34,14 @@ pub enum Error {
     /// The record could not be read or written.
     #[error(transparent)]
     Record(#[from] record::Error),
+    /// The record could not be written any more.
+    #[error("{source}")]
+    Stopped {
+        /// The record, which holds every trial that was over by then.
+        directory: PathBuf,
+        /// Why.
+        source: record::Error,
+    },
     /// The study's data could not be built.
     #[error("building the data of {site}: {why}")]
     Data {
@@ -56,7 +66,8 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::NothingFits { points, .. } => {
-                let shown: Vec<&str> = points.iter().take(POINTS_SHOWN).map(String::as_str).collect();
+                let shown: Vec<&str> =
+                    points.iter().take(POINTS_SHOWN).map(String::as_str).collect();
                 let more = if points.len() > shown.len() { ", …" } else { "" };
                 Some(format!("there is {}{more}", shown.join(", ")))
             }
@@ -67,6 +78,10 @@ impl Error {
                 Some(format!("rename or drop schema \"{schema}\", or use another database"))
             }
             Error::Record(error) => error.hint(),
+            Error::Stopped { directory, .. } => Some(format!(
+                "trials that were over are kept; make room and go on with: pgrig run --resume {}",
+                directory.display()
+            )),
             Error::Data { hint, .. } => hint.clone(),
         }
     }

@@ -6,7 +6,7 @@ use lab::machine::{Disk, Machine};
 use lab::{Installation, Isolation, Target};
 use record::Fact;
 
-use crate::preflight::size;
+use crate::words::size;
 
 /// The machine and its system, with labs in `labs`.
 pub(crate) fn machine(labs: &Path) -> Vec<Fact> {
@@ -57,10 +57,7 @@ pub(crate) fn built(installation: &Installation, isolation: &Isolation) -> Vec<F
 /// A server that is somebody else's.
 pub(crate) fn outside(target: &Target) -> Vec<Fact> {
     let group = "PostgreSQL";
-    vec![
-        fact(group, "version", target.version().to_owned()),
-        fact(group, "target", target.place()),
-    ]
+    vec![fact(group, "version", target.version().to_owned()), fact(group, "target", target.place())]
 }
 
 /// A fact.

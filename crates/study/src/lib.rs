@@ -37,6 +37,7 @@ mod clock;
 mod error;
 mod event;
 mod facts;
+pub mod words;
 
 pub use error::Error;
 pub use estimate::Estimate;

@@ -194,9 +194,9 @@ fn answers(node: &SiteNode) -> Result<(), String> {
     let answered = wait_until(ANSWER_TIMEOUT, || {
         Ok::<_, String>(node.server.value("SELECT 1").ok().flatten())
     })?;
-    answered.map(drop).ok_or_else(|| {
-        format!("it does not answer within {} s", ANSWER_TIMEOUT.as_secs())
-    })
+    answered
+        .map(drop)
+        .ok_or_else(|| format!("it does not answer within {} s", ANSWER_TIMEOUT.as_secs()))
 }
 
 /// A server that goes on answers in milliseconds, unless the machine is very busy.

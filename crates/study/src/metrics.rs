@@ -83,8 +83,7 @@ fn whole(workloads: &[WorkloadResult]) -> Option<WorkloadResult> {
         whole.per_client.extend(&other.per_client);
         whole.longest_wait_ns = whole.longest_wait_ns.max(other.longest_wait_ns);
         whole.published_way.transactions += other.published_way.transactions;
-        whole.published_way.seconds =
-            whole.published_way.seconds.max(other.published_way.seconds);
+        whole.published_way.seconds = whole.published_way.seconds.max(other.published_way.seconds);
     }
     Some(whole)
 }
@@ -180,19 +179,15 @@ const SERVICE: Names = &[
     ("service_p999_ms", Take::Quantile(0.999)),
     ("service_max_ms", Take::Max),
 ];
-const LAG: Names = &[
-    ("lag_mean_ms", Take::Mean),
-    ("lag_p99_ms", Take::Quantile(0.99)),
-    ("lag_max_ms", Take::Max),
-];
+const LAG: Names =
+    &[("lag_mean_ms", Take::Mean), ("lag_p99_ms", Take::Quantile(0.99)), ("lag_max_ms", Take::Max)];
 const STATEMENT: Names = &[
     ("statement_mean_ms", Take::Mean),
     ("statement_stddev_ms", Take::Stddev),
     ("statement_p50_ms", Take::Quantile(0.5)),
     ("statement_p99_ms", Take::Quantile(0.99)),
 ];
-const CONNECT: Names =
-    &[("connect_mean_ms", Take::Mean), ("connect_p99_ms", Take::Quantile(0.99))];
+const CONNECT: Names = &[("connect_mean_ms", Take::Mean), ("connect_p99_ms", Take::Quantile(0.99))];
 
 fn latency(latency: &Latency, names: Names, scope: &str, figures: &mut Figures) {
     for (name, take) in names {
@@ -214,7 +209,7 @@ fn statements(workloads: &[WorkloadResult], figures: &mut Figures) {
     for statement in workloads.iter().flat_map(|workload| &workload.statements) {
         if !statement.text.starts_with('\\') {
             let label = counts::label(&statement.text);
-            by_label.entry(label).or_insert_with(Latency::new).merge(&statement.latency);
+            by_label.entry(label).or_default().merge(&statement.latency);
         }
     }
     for (label, merged) in by_label {

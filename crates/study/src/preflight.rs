@@ -8,6 +8,7 @@ use spec::{Planned, Point, Study, Unfit, Warmer};
 
 use crate::estimate::{self, Estimate};
 use crate::sites::SitePlan;
+use crate::words::{grouped, size};
 
 /// What the machine has.
 #[derive(Clone, Debug)]
@@ -134,9 +135,8 @@ impl Preflight {
             misfits.sort_by_key(|(index, _)| *index);
             (cost, count) = (Estimate::default(), 0);
         }
-        let refuses = |(index, _): &(usize, Vec<Misfit>)| {
-            study.points[*index].unfit == Unfit::Refuse
-        };
+        let refuses =
+            |(index, _): &(usize, Vec<Misfit>)| study.points[*index].unfit == Unfit::Refuse;
         let refused = fitting.is_empty() || misfits.iter().any(refuses);
         let needs = needs(study, &fitting, &cost, has);
         Preflight { estimate: cost, trials: count, needs, misfits, refused }
@@ -229,9 +229,9 @@ fn part_misfits(point: &Point, installation: &Installation) -> Vec<Misfit> {
     let needed = |way: &&Warmer| !installation.has_extension(extension(**way));
     // Each way warms by itself: only when none is there does it not fit.
     if !ways.is_empty() && ways.iter().all(|way| needed(&way)) {
-        missing.extend(ways.iter().filter_map(|way| {
-            installation.require_extension(extension(*way)).err()
-        }));
+        missing.extend(
+            ways.iter().filter_map(|way| installation.require_extension(extension(*way)).err()),
+        );
     }
     let misfit = |error: lab::Error| Misfit {
         needs: match &error {
@@ -335,29 +335,6 @@ pub(crate) fn extension(way: Warmer) -> &'static str {
     match way {
         Warmer::Pgfincore => "pgfincore",
         Warmer::PrewarmRead | Warmer::PrewarmBuffer => "pg_prewarm",
-    }
-}
-
-/// `16,384`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-/// `23.5 GiB`.
-pub(crate) fn size(bytes: u64) -> String {
-    let mib = bytes as f64 / (1024.0 * 1024.0);
-    match mib {
-        _ if mib >= 10_240.0 => format!("{:.0} GiB", mib / 1024.0),
-        _ if mib >= 1024.0 => format!("{:.1} GiB", mib / 1024.0),
-        _ => format!("{mib:.0} MiB"),
     }
 }
 

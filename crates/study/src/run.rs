@@ -84,6 +84,9 @@ pub fn run(
         directory: run.writer.directory(),
     });
     let result = run.all(&ground, &trials, &planned, observe);
+    // Removing servers and data is part of what a run costs.
+    run.sites.clear();
+    drop(ground);
     run.finish(result)
 }
 
@@ -114,7 +117,7 @@ impl Found {
 /// What sites are made on.
 enum Ground {
     Lab(Lab),
-    Target { target: Box<Target>, schema: Schema },
+    Target { target: Box<Target>, schema: Box<Schema> },
 }
 
 impl Ground {
@@ -124,10 +127,17 @@ impl Ground {
                 Ground::Lab(Lab::open(LabConfig::new(installation))?)
             }
             Found::Target(target) => {
-                let schema = Schema::make(&target)?;
+                let schema = Box::new(Schema::make(&target)?);
                 Ground::Target { target, schema }
             }
         })
+    }
+
+    fn lab(&self) -> Option<&Lab> {
+        match self {
+            Ground::Lab(lab) => Some(lab),
+            Ground::Target { .. } => None,
+        }
     }
 
     fn facts(&self) -> Vec<Fact> {
@@ -185,12 +195,7 @@ fn open_record(
     Ok((writer, Vec::new()))
 }
 
-fn header(
-    request: &Request,
-    trials: &[Planned],
-    facts: Vec<Fact>,
-    notes: Vec<String>,
-) -> Header {
+fn header(request: &Request, trials: &[Planned], facts: Vec<Fact>, notes: Vec<String>) -> Header {
     let study = &request.study;
     let plan = trials.iter().map(|planned| {
         let name = &study.points[planned.point].name;
@@ -281,7 +286,7 @@ impl Run<'_> {
             if self.control.urgency() != Urgency::None {
                 return Err(Error::Interrupted { doing: "running trials".to_owned() });
             }
-            self.one(planned, &fitting[index..], trials.len(), observe)?;
+            self.one(ground, planned, &fitting[index..], trials.len(), observe)?;
             if fitting.get(index + 1).is_none_or(|next| next.round != planned.round) {
                 let trials = &self.done;
                 observe(Event::RoundEnded { round: planned.round, of: rounds, trials });
@@ -327,7 +332,9 @@ impl Run<'_> {
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), Error> {
         let why = self.preflight.reason(planned.point).unwrap_or_default();
-        let finished = trial::skipped(&self.order(planned, Alone::Yes), why);
+        let (request, control, origin) = (self.request, self.control, self.origin);
+        let order = order(request, control, origin, planned, Alone::Yes, None);
+        let finished = trial::skipped(&order, why);
         self.writer.add(&finished)?;
         observe(Event::TrialEnded { trial: &finished.trial, of });
         self.skipped += 1;
@@ -337,6 +344,7 @@ impl Run<'_> {
 
     fn one(
         &mut self,
+        ground: &Ground,
         planned: &Planned,
         left: &[&Planned],
         of: usize,
@@ -346,7 +354,7 @@ impl Run<'_> {
         let alone = if self.sites.len() == 1 { Alone::Yes } else { Alone::No };
         let left_s = self.left_s(left);
         observe(Event::TrialBegins { planned, of, point: &point.name, left_s });
-        let mut finished = self.attempt(planned, alone, left_s, observe)?;
+        let mut finished = self.attempt(ground, planned, alone, left_s, observe)?;
         // Once more, and then it stays as it is: whoever repeats until a figure pleases has none.
         if trial::is_unsteady(&finished.trial.status)
             && self.request.study.profile != Profile::Smoke
@@ -355,7 +363,7 @@ impl Run<'_> {
             let note = format!("ran twice; the first time it was {first}");
             observe(Event::Note(&note));
             self.spend(&finished.trial);
-            finished = self.attempt(planned, alone, left_s, observe)?;
+            finished = self.attempt(ground, planned, alone, left_s, observe)?;
             finished.trial.notes.insert(0, note);
         }
         self.writer.add(&finished)?;
@@ -371,6 +379,7 @@ impl Run<'_> {
 
     fn attempt(
         &mut self,
+        ground: &Ground,
         planned: &Planned,
         alone: Alone,
         left_s: f64,
@@ -384,15 +393,8 @@ impl Run<'_> {
                 site.stop()?;
             }
         }
-        let order = Order {
-            point: &self.request.study.points[planned.point],
-            planned,
-            profile: self.request.study.profile,
-            origin: self.origin,
-            control: self.control,
-            alone,
-            generator: &self.request.generator,
-        };
+        let (request, control, origin) = (self.request, self.control, self.origin);
+        let order = order(request, control, origin, planned, alone, ground.lab());
         let mut show = |stage: Stage| {
             let left_s = (left_s - began.elapsed().as_secs_f64()).max(0.0);
             observe(Event::Load { stage, left_s });
@@ -400,18 +402,6 @@ impl Run<'_> {
         match trial::run(&order, &mut self.sites[index], &mut show) {
             Ran::Finished(finished) => Ok(*finished),
             Ran::Interrupted => Err(Error::Interrupted { doing: "running trials".to_owned() }),
-        }
-    }
-
-    fn order<'o>(&'o self, planned: &'o Planned, alone: Alone) -> Order<'o> {
-        Order {
-            point: &self.request.study.points[planned.point],
-            planned,
-            profile: self.request.study.profile,
-            origin: self.origin,
-            control: self.control,
-            alone,
-            generator: &self.request.generator,
         }
     }
 
@@ -455,22 +445,44 @@ impl Run<'_> {
             header.facts.push(fact(RUN, "wall time", format!("{wall_s:.1} s")));
             header.facts.push(fact(RUN, OVERHEAD, ratio));
         });
-        if let Err(error) = result
-            && !matches!(error, Error::Interrupted { .. })
-        {
-            return Err(error);
-        }
-        saved?;
         let directory = self.writer.directory().to_owned();
+        match result {
+            Ok(()) | Err(Error::Interrupted { .. }) => {}
+            Err(Error::Record(source)) => return Err(Error::Stopped { directory, source }),
+            Err(error) => return Err(error),
+        }
+        if let Err(source) = saved {
+            return Err(Error::Stopped { directory, source });
+        }
         let (failed, skipped) = (self.failed, self.skipped);
         Ok(Ended { directory, state, failed, skipped, overhead })
+    }
+}
+
+fn order<'o>(
+    request: &'o Request,
+    control: &'o Control,
+    origin: Instant,
+    planned: &'o Planned,
+    alone: Alone,
+    lab: Option<&'o Lab>,
+) -> Order<'o> {
+    Order {
+        point: &request.study.points[planned.point],
+        planned,
+        profile: request.study.profile,
+        origin,
+        control,
+        alone,
+        lab,
+        generator: &request.generator,
     }
 }
 
 fn what_is_built(plan: &SitePlan) -> String {
     let mut parts = Vec::new();
     if let Some(tables) = &plan.data.pgbench {
-        let accounts = crate::preflight::grouped(u64::from(tables.scale) * 100_000);
+        let accounts = crate::words::grouped(u64::from(tables.scale) * 100_000);
         parts.push(format!("scale {}, {accounts} accounts", tables.scale));
     }
     if let Some(script) = &plan.data.script {

@@ -71,7 +71,7 @@ impl Site {
             Some(other) => site.copy_from(other)?,
             None => site.fill(study, control)?,
         }
-        if site.plan.data.reset == Reset::Clone  {
+        if site.plan.data.reset == Reset::Clone {
             let nodes = site.nodes.iter_mut().filter_map(|node| node.server.node());
             let copies = nodes.map(|node| node.snapshot()).collect::<Result<_, _>>();
             site.snapshots = copies?;
@@ -90,7 +90,12 @@ impl Site {
     ///
     /// # Errors
     /// What a server said.
-    pub(crate) fn prepare(&mut self, point: &Point, alone: Alone) -> Result<(), Error> {
+    pub(crate) fn prepare(
+        &mut self,
+        point: &Point,
+        alone: Alone,
+        lab: Option<&Lab>,
+    ) -> Result<(), Error> {
         let is_clone = self.plan.data.reset == Reset::Clone;
         let settings: Vec<lab::Settings> =
             point.topology.nodes.iter().map(|node| settings(point, &node.name)).collect();
@@ -103,6 +108,8 @@ impl Site {
                     node.init_from_snapshot(snapshot)?;
                 }
             }
+            // Else the copy is written in the middle of the window.
+            lab.map_or(Ok(()), Lab::sync)?;
         }
         self.state = State::Used;
         for (site_node, settings) in self.nodes.iter_mut().zip(settings) {

@@ -16,8 +16,8 @@ pub(crate) enum Steadiness {
 
 /// Judges the throughput of all workloads together, interval by interval.
 ///
-/// A slow drift does not void a trial: rounds are interleaved, so that it falls on all points
-/// alike. It does where it moves the level by more than [`DRIFT_MAX`] within the window.
+/// A level that moves a little does not void a trial: rounds are interleaved, so that what moves
+/// it falls on all points alike. It does where it moves by more than [`CHANGE_MAX`].
 pub(crate) fn judge(intervals: &[Interval], window: Window, interval_ms: u64) -> Steadiness {
     let bin_s = interval_ms as f64 / 1e3;
     match steady_state(&rates(intervals, window, interval_ms), bin_s) {
@@ -26,13 +26,20 @@ pub(crate) fn judge(intervals: &[Interval], window: Window, interval_ms: u64) ->
             "too short to say whether it was steady: {length_s:.1} s, needs {needed_s:.1} s"
         )),
         SteadyState::NotSteady { reason: reason @ Unsteady::Drift { slope_per_10s } } => {
-            let change = slope_per_10s.abs() * window.seconds() / 10.0;
-            match change > DRIFT_MAX {
-                true => Steadiness::NotSteady(reason.to_string()),
-                false => Steadiness::Noted(reason.to_string()),
-            }
+            moved(slope_per_10s.abs() * window.seconds() / 10.0, reason)
+        }
+        SteadyState::NotSteady { reason: reason @ Unsteady::LateChange { before, after, .. } } => {
+            moved((after - before).abs() / before.max(after), reason)
         }
         SteadyState::NotSteady { reason } => Steadiness::NotSteady(reason.to_string()),
+    }
+}
+
+/// The level moved by this share of itself.
+fn moved(change: f64, reason: Unsteady) -> Steadiness {
+    match change > CHANGE_MAX {
+        true => Steadiness::NotSteady(reason.to_string()),
+        false => Steadiness::Noted(reason.to_string()),
     }
 }
 
@@ -56,7 +63,7 @@ fn rates(intervals: &[Interval], window: Window, interval_ms: u64) -> Vec<f64> {
 }
 
 /// By how much the level may move within a window, as a share of it.
-const DRIFT_MAX: f64 = 0.1;
+const CHANGE_MAX: f64 = 0.1;
 
 #[cfg(test)]
 mod tests {
@@ -94,8 +101,9 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_changes_late_voids_and_a_slight_drift_is_noted() {
+    fn a_level_that_moves_much_voids_and_one_that_moves_little_is_noted() {
         assert!(matches!(judged(|s| if s < 45 { 1_000 } else { 600 }), Steadiness::NotSteady(_)));
+        assert!(matches!(judged(|s| if s < 45 { 1_000 } else { 950 }), Steadiness::Noted(_)));
         assert!(matches!(judged(|s| 1_000 + 2 * s), Steadiness::Noted(_)));
         assert!(matches!(judged(|s| 1_000 + 20 * s), Steadiness::NotSteady(_)));
     }

@@ -8,9 +8,7 @@ use std::time::Instant;
 
 use load::{Control, End, LoadError, Outcome, Plan, Urgency};
 use probe::{Config, Probes, Readings, Running};
-use record::{
-    Finished, Generator, Mark, MarkKind, Moment, Phase, Status, Trial, Window,
-};
+use record::{Finished, Generator, Mark, MarkKind, Moment, Phase, Status, Trial, Window};
 use spec::{Check, Planned, Point, Profile};
 use stats::Latency;
 
@@ -23,8 +21,8 @@ use crate::metrics::{self, Evidence};
 use crate::outside::SEARCH_PATH;
 use crate::progress::Progress;
 use crate::site::{Alone, Site, SiteNode};
-use crate::steadiness::{self, Steadiness};
 use crate::sql;
+use crate::steadiness::{self, Steadiness};
 use crate::warm::{self, Warmed};
 
 /// What a trial is given.
@@ -36,6 +34,8 @@ pub(crate) struct Order<'a> {
     pub(crate) origin: Instant,
     pub(crate) control: &'a Control,
     pub(crate) alone: Alone,
+    /// Where its servers live, if they are the rig's.
+    pub(crate) lab: Option<&'a lab::Lab>,
     /// The program of generator processes.
     pub(crate) generator: &'a Path,
 }
@@ -49,11 +49,7 @@ pub(crate) enum Ran {
 }
 
 /// Runs one trial on a site. What breaks it becomes its status.
-pub(crate) fn run(
-    order: &Order<'_>,
-    site: &mut Site,
-    observe: &mut dyn FnMut(Stage),
-) -> Ran {
+pub(crate) fn run(order: &Order<'_>, site: &mut Site, observe: &mut dyn FnMut(Stage)) -> Ran {
     let started_at = clock::wall();
     let began = clock::now(order.origin);
     let result = attempt(order, site, observe);
@@ -95,7 +91,7 @@ fn attempt(
     observe: &mut dyn FnMut(Stage),
 ) -> Result<Loaded, String> {
     let point = order.point;
-    site.prepare(point, order.alone).map_err(|error| error.to_string())?;
+    site.prepare(point, order.alone, order.lab).map_err(|error| error.to_string())?;
     let warmed = warm_up(point, site)?;
     before(order, site)?;
     let probes = Probes::start(probe_config(point, site), order.origin);
@@ -166,12 +162,8 @@ fn load(
     let is_target = |node: &SiteNode| matches!(node.server, lab::Server::Target(_));
     let search_path = site.nodes.iter().any(is_target).then_some(SEARCH_PATH);
     let plan = load_plan::plan(point, order.planned, &conninfos, search_path);
-    let agenda = &Agenda {
-        point,
-        at_ms: &order.planned.at_ms,
-        origin: order.origin,
-        probes: Some(probes),
-    };
+    let agenda =
+        &Agenda { point, at_ms: &order.planned.at_ms, origin: order.origin, probes: Some(probes) };
     let (opens, is_open) = channel::<Moment>();
     let nodes = &mut site.nodes;
     let mut watch = Watch {
@@ -222,9 +214,7 @@ fn run_plan(
 ) -> Result<Outcome, LoadError> {
     match generators {
         1 => load::run(plan, order.control, order.origin, observe),
-        n => {
-            load::generators::run(plan, n, order.generator, order.control, order.origin, observe)
-        }
+        n => load::generators::run(plan, n, order.generator, order.control, order.origin, observe),
     }
 }
 
@@ -361,7 +351,7 @@ fn status(
     }
     let interval_ms = load_plan::interval_ms(order.point);
     let unsteady = match steadiness::judge(&outcome.intervals, window, interval_ms) {
-        _ if outcome.steady == Some(false) => Some("throughput was not steady when the warm-up's bound was reached".to_owned()),
+        _ if outcome.steady == Some(false) => Some(STILL_WARMING_UP.to_owned()),
         Steadiness::Steady => None,
         Steadiness::Noted(note) => {
             notes.push(note);
@@ -385,6 +375,7 @@ pub(crate) fn is_unsteady(status: &Status) -> bool {
 }
 
 const NOT_STEADY: &str = "not steady";
+const STILL_WARMING_UP: &str = "throughput still rose when the warm-up's bound was reached";
 
 /// Where the rig itself may have been the limit.
 fn generator_doubts(outcome: &Outcome) -> Vec<String> {

@@ -90,8 +90,7 @@ const INIT: &str = "-- a table\nCREATE TABLE counter (id int PRIMARY KEY, n int 
     CREATE FUNCTION was_touched() RETURNS bool LANGUAGE sql AS \
     $$ SELECT max(n) > 0 FROM counter; $$;\n";
 
-const BUMP: &str =
-    "\\set id random(1, :rows)\nUPDATE counter SET n = n + 1 WHERE id = :id;\n";
+const BUMP: &str = "\\set id random(1, :rows)\nUPDATE counter SET n = n + 1 WHERE id = :id;\n";
 
 #[test]
 fn every_trial_of_every_round_is_recorded_with_its_figures() {
@@ -156,10 +155,8 @@ fn every_trial_of_every_round_is_recorded_with_its_figures() {
 fn a_trial_begins_with_the_data_as_they_were_built() {
     let place = tempfile::tempdir().unwrap();
     // A trial fails before its clients come if the one before has left a trace.
-    let study = COUNTERS.replace(
-        "VACUUM counter",
-        "SELECT 1 / (NOT was_touched())::int AS untouched",
-    );
+    let study =
+        COUNTERS.replace("VACUUM counter", "SELECT 1 / (NOT was_touched())::int AS untouched");
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
     let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
     assert_eq!(ended.failed, 0, "{:?}", finished(&ended.directory)[1].trial.status);

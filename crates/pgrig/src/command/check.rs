@@ -3,12 +3,12 @@
 use lab::find::Search;
 use lab::machine::{Disk, Machine};
 use spec::{Profile, Study};
+use study::words::{duration, grouped, size};
 use study::{Has, Preflight};
 
 use crate::arguments::CheckArguments;
 use crate::complaint::Complaint;
 use crate::exit::Exit;
-use crate::fit;
 use crate::studies;
 use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, styled};
 
@@ -43,9 +43,9 @@ fn plan(study: &Study, preflight: &Preflight) {
     terminal::result(format_args!(
         "{} trials in up to {rounds} rounds, about {}: {} for servers and data, {} for trials",
         preflight.trials,
-        fit::duration(preflight.estimate.seconds()),
-        fit::duration(preflight.estimate.build_s),
-        fit::duration(preflight.estimate.trials_s)
+        duration(preflight.estimate.seconds()),
+        duration(preflight.estimate.build_s),
+        duration(preflight.estimate.trials_s)
     ));
     terminal::result("");
     let width = study.points.iter().map(|point| point.name.to_string().len()).max().unwrap_or(0);
@@ -54,8 +54,8 @@ fn plan(study: &Study, preflight: &Preflight) {
         let what = format!(
             "{:>2} × {:>5}  {} clients",
             point.rounds,
-            fit::duration(load_s),
-            fit::grouped(u64::from(point.clients()))
+            duration(load_s),
+            grouped(u64::from(point.clients()))
         );
         let fits = match preflight.reason(index) {
             None => styled(GOOD, "fits"),
@@ -80,23 +80,26 @@ fn machine(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     terminal::result(styled(STRONG, "this machine"));
     line("processor", format!("{}, {} cores", machine.cpu_model, machine.cores));
     let memory = machine.memory;
-    let (total, available) = (fit::bytes(memory.total_bytes), fit::bytes(memory.available_bytes));
+    let (total, available) = (size(memory.total_bytes), size(memory.available_bytes));
     line("memory", format!("{total}, {available} available"));
     let labs = std::env::temp_dir();
     let disk = Disk::at(&labs)?;
-    let free = fit::bytes(disk.free_bytes);
+    let free = size(disk.free_bytes);
     line("disk", format!("{free} free in {} ({})", labs.display(), disk.file_system));
     line("system", format!("{}, {}", machine.distribution, machine.kernel));
     if let Some(kind) = machine.virtualisation {
         line("virtualisation", kind);
     }
     let files = machine.open_files.hard;
-    let files = files.map_or_else(|| "no limit".to_owned(), |limit| fit::grouped(limit));
+    let files = files.map_or_else(|| "no limit".to_owned(), grouped);
     line("open files", format!("{files} for each process"));
-    line("isolation", match lab::machine::namespaces() {
-        Ok(()) => "namespaces: nothing is left behind, whatever is killed".to_owned(),
-        Err(why) => format!("a keeper process ({why})"),
-    });
+    line(
+        "isolation",
+        match lab::machine::namespaces() {
+            Ok(()) => "namespaces: nothing is left behind, whatever is killed".to_owned(),
+            Err(why) => format!("a keeper process ({why})"),
+        },
+    );
     terminal::result("");
     terminal::result(styled(STRONG, "PostgreSQL"));
     let first = lab::find::find(arguments.pg_bin.as_deref())?;

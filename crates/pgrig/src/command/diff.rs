@@ -22,11 +22,7 @@ pub(crate) fn diff(first: &Path, second: &Path) -> Result<Exit, Complaint> {
         Side { study: &study_after, trials: &trials_after },
     );
     if differences.is_empty() {
-        let what = format!(
-            "{} and {} have no trial in common",
-            first.display(),
-            second.display()
-        );
+        let what = format!("{} and {} have no trial in common", first.display(), second.display());
         return Err(Complaint::new(what).hinted(Some("compare records of the same study")));
     }
     let points = differences.iter().map(|one| one.point.chars().count());

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use record::{Reader, State};
+use record::State;
 use spec::{ClaimKind, Folder, Profile};
 use study::{Ended, Place, Request, Servers};
 use verdict::{Judgement, Verdict};
@@ -22,10 +22,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     let mut progress = Progress::of(&request.study);
     let ended = study::run(&request, &control, &mut |event| progress.show(&event));
     progress.end();
-    let ended = match ended {
-        Ok(ended) => ended,
-        Err(error) => return Err(broken(error, &request)),
-    };
+    let ended = ended?;
     let opened = records::open(&ended.directory)?;
     let judgement = verdict::judge(&opened.study, opened.reader.trials());
     if opened.reader.trials().is_empty() {
@@ -85,22 +82,9 @@ fn exit(ended: &Ended, judgement: &Judgement, gate: Gate) -> Exit {
     }
 }
 
-/// A run that broke off in the middle has a record to go on with.
-fn broken(error: study::Error, request: &Request) -> Complaint {
-    let is_under_way = match (&error, &request.place) {
-        (study::Error::Record(_), Place::Directory(directory)) => Reader::open(directory).is_ok(),
-        (study::Error::Record(_), Place::Below(_) | Place::Resume(_)) => true,
-        _ => false,
-    };
-    let full = matches!(&error, study::Error::Record(error) if error.is_storage_full());
-    let complaint = Complaint::from(error);
-    if full && is_under_way { complaint.exit(Exit::Incomplete) } else { complaint }
-}
-
 fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
-    let generator = std::env::current_exe().map_err(|error| {
-        Complaint::new(format!("finding the program's own path: {error}"))
-    })?;
+    let generator = std::env::current_exe()
+        .map_err(|error| Complaint::new(format!("finding the program's own path: {error}")))?;
     let servers = match &arguments.target {
         Some(conninfo) => Servers::Outside { conninfo: conninfo.clone() },
         None => Servers::Built { pg_bin: arguments.pg_bin.clone() },
@@ -135,11 +119,7 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
 }
 
 /// The study, seed and rounds of a record that goes on.
-fn resumed(
-    directory: &Path,
-    servers: Servers,
-    generator: PathBuf,
-) -> Result<Request, Complaint> {
+fn resumed(directory: &Path, servers: Servers, generator: PathBuf) -> Result<Request, Complaint> {
     let opened = records::open(directory)?;
     let header = opened.reader.header();
     let folder: Folder = opened.reader.folder().clone();

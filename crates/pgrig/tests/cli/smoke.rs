@@ -31,9 +31,7 @@ fn reads(desk: &Desk, study: &str, said: &Said) {
     let claims = value["claims"].as_array().unwrap();
     assert!(!claims.is_empty());
     for claim in claims {
-        for key in
-            ["claim", "kind", "published", "measured", "low", "high", "n", "verdict"]
-        {
+        for key in ["claim", "kind", "published", "measured", "low", "high", "n", "verdict"] {
             assert!(claim.get(key).is_some(), "{key} in {claim}");
         }
         if claim["kind"] == "invariant" {

@@ -27,7 +27,11 @@ fn nothing_asked_is_a_mistake_and_help_is_none() {
 #[test]
 fn studies_are_listed_with_their_questions() {
     let said = Desk::new().pgrig(&["studies"]).ended(0);
-    assert!(said.out.lines().all(|line| line.contains("  ") && line.ends_with('?')), "{}", said.out);
+    assert!(
+        said.out.lines().all(|line| line.contains("  ") && line.ends_with('?')),
+        "{}",
+        said.out
+    );
 }
 
 #[test]
