@@ -276,7 +276,7 @@ impl<'a> Conductor<'a> {
         let drained = lanes.iter().map(|lane| lane.drained).max().unwrap_or(0);
         let aborted: u64 =
             lanes.iter().flat_map(|lane| &lane.workloads).map(|workload| workload.aborted).sum();
-        let all_aborted = aborted >= u64::from(self.clients);
+        let all_aborted = aborted > 0 && aborted >= u64::from(self.clients);
         // Where nobody was left to run it, the window ended with the last client.
         let close = if all_aborted { self.grid.close.min(drained) } else { self.grid.close };
         let close = if close == NEVER { drained } else { close };

@@ -152,6 +152,11 @@ impl Dial {
         if !socket.is_connected() {
             return Some(Progress::Pending);
         }
+        if let Some(peer) = route.peer.as_ref().filter(|_| self.current(route).endpoint.is_unix())
+            && let Err(why) = peer.check(socket.fd())
+        {
+            return Some(self.broken(route, &why, Lead::End));
+        }
         match (self.current(route).attempt, route.negotiation) {
             (Attempt::Plain, _) => self.start_up(route, socket, Channel::Plain, nonce),
             (Attempt::Tls | Attempt::TlsOrPlain, SslNegotiation::Postgres) => {

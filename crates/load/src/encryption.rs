@@ -1,6 +1,6 @@
 //! TLS by rustls: which certificates are believed, and which one we show.
 
-use std::{fs, sync::Arc};
+use std::{fs, path::PathBuf, sync::Arc};
 
 use rustls::{
     ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
@@ -10,7 +10,10 @@ use rustls::{
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     },
     crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
+    pki_types::{
+        CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime,
+        pem::PemObject,
+    },
 };
 use sha2::{Digest, Sha256, Sha384, Sha512};
 use wire::{
@@ -36,6 +39,10 @@ pub(crate) fn config(settings: &TlsSettings) -> Result<Arc<ClientConfig>, LoadEr
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Verifier::new(settings, provider)?));
     let shows = settings.client_certificate != ClientCertificate::Disable;
+    if let (Some(certificate), None, true) = (&settings.certificate, &settings.key, shows) {
+        let why = format!("client certificate \"{certificate}\" needs its private key: set sslkey");
+        return Err(LoadError::Tls(why));
+    }
     let mut config = match (&settings.certificate, &settings.key) {
         (Some(certificate), Some(key)) if shows => {
             let chain = CertificateDer::pem_file_iter(certificate)
@@ -106,6 +113,7 @@ pub(crate) fn hint(error: &rustls::Error) -> Option<&'static str> {
                 "connect by a name that the certificate bears, or use sslmode=verify-ca"
             }
             Bad::Expired | Bad::ExpiredContext { .. } => "the server needs a new certificate",
+            Bad::Revoked => "the server needs a new certificate",
             _ => "sslmode=require checks no certificate",
         }),
         _ => None,
@@ -141,9 +149,11 @@ impl Verifier {
             }
             Some(_) | None => None,
         };
+        let revoked = revoked(settings)?;
         let authority = roots
             .map(|roots| {
                 WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+                    .with_crls(revoked)
                     .build()
                     .map_err(failed("using the root certificates"))
             })
@@ -161,6 +171,27 @@ fn read_roots(path: &str) -> Result<RootCertStore, LoadError> {
         roots.add(certificate).map_err(failed(&doing))?;
     }
     Ok(roots)
+}
+
+/// The lists of revoked certificates: one file, and every file of a directory.
+fn revoked(
+    settings: &TlsSettings,
+) -> Result<Vec<CertificateRevocationListDer<'static>>, LoadError> {
+    let mut paths: Vec<PathBuf> = settings.revoked.iter().map(PathBuf::from).collect();
+    if let Some(directory) = &settings.revoked_directory {
+        let doing = format!("reading directory \"{directory}\" of certificate revocation lists");
+        for entry in fs::read_dir(directory).map_err(failed(&doing))? {
+            paths.push(entry.map_err(failed(&doing))?.path());
+        }
+    }
+    let mut lists = Vec::new();
+    for path in paths {
+        let doing = format!("reading certificate revocation list \"{}\"", path.display());
+        for list in CertificateRevocationListDer::pem_file_iter(path).map_err(failed(&doing))? {
+            lists.push(list.map_err(failed(&doing))?);
+        }
+    }
+    Ok(lists)
 }
 
 fn system_roots() -> Result<RootCertStore, LoadError> {

@@ -49,6 +49,10 @@ impl Endpoint {
         Ok(addresses.into_iter().map(endpoint).collect())
     }
 
+    pub(crate) fn is_unix(&self) -> bool {
+        matches!(self.address, Address::Unix(_))
+    }
+
     pub(crate) fn host(&self) -> &Host {
         &self.host
     }

@@ -4,8 +4,8 @@
 //! Inside, `conductor` leads the lanes, a `lane` is one thread with its sessions, a `session` is
 //! one client and does no I/O, `transaction` and `reply` are the two halves of what it does.
 //!
-//! Limits: Linux. Nothing is printed and nothing is read but the sockets, the clock and the
-//! certificate files that a conninfo names.
+//! Limits: Linux. Nothing is printed and nothing is read but the sockets, the clock, the
+//! certificate files that a conninfo names, and /etc/passwd for `requirepeer`.
 
 mod cancel;
 mod conductor;
@@ -21,6 +21,7 @@ mod lane;
 mod lanes;
 mod log;
 mod outcome;
+mod peer;
 mod plan;
 mod program;
 mod reply;

@@ -9,7 +9,7 @@ use wire::{
     tls::{Attempt, SslNegotiation},
 };
 
-use crate::{encryption, endpoint::Endpoint, error::LoadError};
+use crate::{encryption, endpoint::Endpoint, error::LoadError, peer::Peer};
 
 /// Everything that a connection of one workload needs to know.
 pub(crate) struct Route {
@@ -20,6 +20,7 @@ pub(crate) struct Route {
     pub(crate) negotiation: SslNegotiation,
     pub(crate) balance: LoadBalance,
     pub(crate) timeout_ns: Option<u64>,
+    pub(crate) peer: Option<Peer>,
 }
 
 /// One attempt.
@@ -90,6 +91,7 @@ impl Route {
             tls: encrypts.then(|| encryption::config(&conninfo.tls)).transpose()?,
             negotiation: conninfo.tls.negotiation,
             balance: conninfo.load_balance,
+            peer: conninfo.require_peer.as_deref().map(Peer::new),
             timeout_ns: conninfo.connect_timeout_s.map(|s| u64::from(s) * 1_000_000_000),
         })
     }

@@ -1,6 +1,7 @@
 //! Ways in: sockets, passwords, several hosts, budgets.
 
 use std::{
+    fs,
     io::{Read, Write},
     net::{Shutdown, TcpListener},
     os::unix::net::{UnixListener, UnixStream},
@@ -44,6 +45,15 @@ fn sockets_and_passwords() {
     );
     check(&server.conninfo());
     check(&server.tcp());
+    let users = fs::read_to_string("/etc/passwd").unwrap();
+    let uid = server.lab.user().uid.to_string();
+    let owner = users.lines().find(|line| line.split(':').nth(2) == Some(&uid)).unwrap();
+    let owner = owner.split(':').next().unwrap();
+    check(&format!("{} requirepeer={owner}", server.conninfo()));
+    let (message, _) = fails(&format!("{} requirepeer=somebody", server.conninfo()));
+    let why =
+        format!("requirepeer specifies \"somebody\", but actual peer user name is \"{owner}\"");
+    assert!(message.ends_with(&why), "{message}");
     let tcp = format!("host=127.0.0.1 port={} dbname=postgres sslmode=disable", server.port());
     for role in ["by_md5", "by_scram", "by_password"] {
         check(&format!("{tcp} user={role} password=secret"));

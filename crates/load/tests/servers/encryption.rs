@@ -3,7 +3,10 @@
 use std::{fs, path::Path};
 
 use load::Limit;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, IsCa,
+    KeyIdMethod, KeyPair, RevokedCertParams, SerialNumber,
+};
 
 use crate::support::{Server, plan, run, workload};
 
@@ -17,7 +20,8 @@ fn authority(name: &str) -> CertifiedIssuer<'static, KeyPair> {
 /// Gives the server a certificate for the name localhost alone.
 fn certify(server: &Server, authority: &CertifiedIssuer<'_, KeyPair>) {
     let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.serial_number = Some(SerialNumber::from(SERIAL));
     let certificate = params.signed_by(&key, authority).unwrap();
     let user = server.lab.user();
     let write = |name: &str, text: &str| {
@@ -30,6 +34,28 @@ fn certify(server: &Server, authority: &CertifiedIssuer<'_, KeyPair>) {
     write("server.crt", &certificate.pem());
     write("server.key", &key.serialize_pem());
 }
+
+/// A list of our authority that takes the server's certificate back.
+fn revocations(authority: &CertifiedIssuer<'_, KeyPair>) -> String {
+    let day = |n| rcgen::date_time_ymd(2000 + n, 1, 1);
+    let list = CertificateRevocationListParams {
+        this_update: day(0),
+        next_update: day(1_000),
+        crl_number: SerialNumber::from(1),
+        issuing_distribution_point: None,
+        revoked_certs: vec![RevokedCertParams {
+            serial_number: SerialNumber::from(SERIAL),
+            revocation_time: day(0),
+            reason_code: None,
+            invalidity_date: None,
+        }],
+        key_identifier_method: KeyIdMethod::Sha256,
+    };
+    list.signed_by(authority).unwrap().pem().unwrap()
+}
+
+/// The number of the server's certificate.
+const SERIAL: u64 = 77;
 
 fn once(conninfo: &str, script: &str) -> Result<u64, String> {
     run(&plan(workload(conninfo, script, 3), Limit::Transactions(2)))
@@ -89,6 +115,11 @@ fn a_server_proves_as_much_as_is_asked_of_it() {
     fails(&by_address, &format!("sslmode=verify-full sslrootcert={root}"), &name);
     let none = ["needs root certificates", "sslrootcert"];
     fails(&by_address, "sslmode=verify-full", &none);
+    let list = write(directory.path(), "root.crl", &revocations(&ours));
+    let revoked = ["SSL error: invalid peer certificate: Revoked", "new certificate"];
+    let options = format!("sslmode=verify-full sslrootcert={root} sslcrl={list}");
+    fails(&by_name, &options, &revoked);
+    fails(&by_name, &format!("sslmode=require sslcert={root}"), &["needs its private key"]);
     let missing = format!("sslmode=verify-ca sslrootcert={root}.gone");
     fails(&by_address, &missing, &["reading root certificate file", ".gone"]);
 }
