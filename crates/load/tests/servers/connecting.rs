@@ -1,17 +1,13 @@
 //! Ways in: sockets, passwords, several hosts, budgets.
 
-use std::{
-    fs,
-    io::{Read, Write},
-    net::{Shutdown, TcpListener},
-    os::unix::net::{UnixListener, UnixStream},
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fs, net::TcpListener, time::Instant};
 
 use load::{Connecting, Limit, LoadError};
 
-use crate::support::{Server, plan, run, workload};
+use crate::{
+    door::Door,
+    support::{Server, plan, run, workload},
+};
 
 /// One transaction of each client.
 fn once(conninfo: &str, clients: u32) -> Result<load::Outcome, LoadError> {
@@ -133,38 +129,11 @@ fn the_host_that_takes_writes_is_found() {
     check(&conninfo);
 }
 
-/// A door before the server's socket with room for one in its backlog, and slow to open.
-fn narrow_door(server: &Server, directory: &std::path::Path) {
-    let inner = format!("{}/.s.PGSQL.{}", server.socket_directory(), server.port());
-    let listener = UnixListener::bind(directory.join(".s.PGSQL.1")).unwrap();
-    rustix::net::listen(&listener, 1).unwrap();
-    thread::spawn(move || {
-        for outer in listener.incoming() {
-            thread::sleep(Duration::from_millis(2));
-            let Ok(outer) = outer else { break };
-            let inner = UnixStream::connect(&inner).unwrap();
-            let ends = [(outer.try_clone().unwrap(), inner.try_clone().unwrap()), (inner, outer)];
-            for (mut from, mut to) in ends {
-                thread::spawn(move || {
-                    let mut buffer = [0; 4096];
-                    while let Ok(n @ 1..) = from.read(&mut buffer) {
-                        if to.write_all(&buffer[..n]).is_err() {
-                            break;
-                        }
-                    }
-                    // The other direction ends with this one.
-                    let _ = to.shutdown(Shutdown::Both);
-                });
-            }
-        }
-    });
-}
-
 #[test]
 fn a_full_backlog_is_waited_for() {
     let server = Server::shared();
     let directory = tempfile::tempdir().unwrap();
-    narrow_door(&server, directory.path());
+    Door::new(directory.path(), &server.socket(), 1);
     let host = directory.path().display();
     let conninfo = format!("host={host} port=1 user=postgres dbname=postgres");
     let mut plan = plan(workload(&conninfo, "SELECT 1;\n", 80), Limit::Transactions(2));

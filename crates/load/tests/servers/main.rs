@@ -2,6 +2,8 @@
 
 mod connecting;
 mod counts;
+#[path = "../support/door.rs"]
+mod door;
 mod encryption;
 mod interruption;
 mod outages;

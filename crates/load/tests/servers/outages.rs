@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use load::{End, Event, Limit, OnLoss, Pace};
 
+use crate::door::Door;
 use crate::support::{Server, plan, run, run_listening, run_with, window, workload};
 
 #[test]
@@ -72,6 +73,33 @@ fn clients_that_connect_again_lose_nothing_that_was_acknowledged() {
     let mut last = outcome.intervals.iter().filter(|i| i.workload == 0 && i.start < window.close);
     assert!(last.next_back().unwrap().counts.transactions > 0, "it is back at full speed");
     assert_eq!(outcome.connecting.count, 11, "only the first connections are the phase");
+}
+
+#[test]
+fn attempts_to_connect_again_have_their_time_too() {
+    let server = Server::shared();
+    let directory = tempfile::tempdir().unwrap();
+    let door = Door::new(directory.path(), &server.socket(), 100);
+    let host = directory.path().display();
+    let conninfo = format!("host={host} port=1 user=postgres dbname=postgres connect_timeout=2");
+    let mut workload = workload(&conninfo, "SELECT pg_sleep(0.01);\n", 3);
+    workload.on_loss = OnLoss::Reconnect;
+    let mut intervals = 0;
+    let outcome = run_with(&plan(workload, window(4_500)), &load::Control::new(), &mut |event| {
+        let Event::Interval(_) = event else { return };
+        intervals += 1;
+        match intervals {
+            4 => door.fall_silent(),
+            12 => door.open(),
+            _ => {}
+        }
+    })
+    .unwrap();
+    // Who was answered by nobody gave up after two seconds, and got in at the next attempt.
+    let counts = &outcome.workloads[0].counts_total;
+    assert_eq!((counts.errors["08006"], counts.reconnects), (3, 3), "{counts:?}");
+    assert!(counts.errors["08001"] >= 3, "{counts:?}");
+    assert_eq!((outcome.end, counts.aborted_clients), (End::Completed, 0));
 }
 
 #[test]

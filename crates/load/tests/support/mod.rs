@@ -85,6 +85,10 @@ impl Server {
         self.node.endpoint().port
     }
 
+    pub(crate) fn socket(&self) -> String {
+        format!("{}/.s.PGSQL.{}", self.socket_directory(), self.port())
+    }
+
     pub(crate) fn socket_directory(&self) -> String {
         let directories = self.value("SHOW unix_socket_directories");
         directories.split(',').next().unwrap_or_default().to_owned()
