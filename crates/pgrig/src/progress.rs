@@ -1,10 +1,8 @@
 //! What a run says while it goes on: one live line on a terminal, plain lines elsewhere.
 
-use std::time::Duration;
-
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::{Status, Trial};
-use spec::{PointName, Study};
+use spec::{Named, PointName, Study};
 use study::words::{duration, size};
 use study::{Event, Stage};
 
@@ -23,9 +21,10 @@ pub(crate) struct Progress<'a> {
 impl<'a> Progress<'a> {
     pub(crate) fn of(study: &'a Study) -> Progress<'a> {
         let live = terminal::is_watched().then(|| {
-            let bar = ProgressBar::with_draw_target(Some(1_000), ProgressDrawTarget::stderr());
-            bar.enable_steady_tick(Duration::from_millis(200));
-            bar.set_style(text_only());
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            // The template is right; a wrong one would only be less pretty.
+            let style = ProgressStyle::with_template("{wide_msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
         let rounds = study.points.iter().map(|point| point.rounds).max().unwrap_or(0);
@@ -76,24 +75,17 @@ impl<'a> Progress<'a> {
     }
 
     fn stage(&self, stage: &Stage, left_s: f64) {
-        let Some(live) = &self.live else { return };
-        let (style, position, words) = match stage {
-            Stage::Connecting { done, of } => {
-                (text_only(), 0, format!("connecting {done} of {of}"))
-            }
-            Stage::WarmingUp { seconds } => (text_only(), 0, format!("warming up {seconds:.0} s")),
+        let words = match stage {
+            Stage::Connecting { done, of } => format!("connecting {done} of {of}"),
+            Stage::WarmingUp { seconds } => format!("warming up {seconds:.0} s"),
             Stage::Measuring { seconds, of_s, tps, p99_ms } => {
+                let (bar, tps) = (bar(seconds / of_s), verdict::number(*tps));
                 let p99 = p99_ms.map(|ms| format!("  p99 {} ms", verdict::number(ms)));
-                let tps = verdict::number(*tps);
-                let words =
-                    format!("{seconds:.0} s/{of_s:.0} s  {tps} tps{}", p99.unwrap_or_default());
-                (bar(), (seconds / of_s * 1_000.0) as u64, words)
+                let p99 = p99.unwrap_or_default();
+                format!("{bar}  {seconds:.0} s/{of_s:.0} s  {tps} tps{p99}")
             }
         };
-        live.set_style(style);
-        live.set_position(position);
-        live.set_prefix(self.trial.clone());
-        live.set_message(format!("{words}  {}", to_go(left_s)));
+        self.live(&format!("{}  {words}  {}", self.trial, to_go(left_s)));
     }
 
     fn trial_ended(&self, trial: &Trial) {
@@ -138,21 +130,22 @@ impl<'a> Progress<'a> {
     /// A line that is replaced by the next one.
     fn live(&self, text: &str) {
         if let Some(live) = &self.live {
-            live.set_style(text_only());
-            live.set_prefix(String::new());
             live.set_message(text.to_owned());
+            live.tick();
         }
     }
 }
 
-/// The parts of a point's name that differ within its study.
+/// The parts of a point's name that differ within its study; the scenario in the study's words.
 fn short(study: &Study, point: &PointName) -> String {
-    let several = study.points.iter().any(|other| other.name.variant != point.variant);
-    let name = point.to_string();
-    match several {
-        true => name,
-        false => name.split_once('/').map(|(_, rest)| rest.to_owned()).unwrap_or(name),
+    let scenario = study.scenarios.iter().find(|scenario| scenario.name == point.scenario);
+    let mut name = scenario.map_or(point.scenario.as_str(), Named::label).to_owned();
+    if study.points.iter().any(|other| other.name.variant != point.variant) {
+        name = format!("{}/{name}", point.variant);
     }
+    let axes: Vec<String> =
+        point.axes.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
+    format!("{name} {}", axes.join(",")).trim_end().to_owned()
 }
 
 /// `1 trial`, `18 trials`.
@@ -164,15 +157,25 @@ fn to_go(left_s: f64) -> String {
     format!("{} to go", duration(left_s))
 }
 
-fn text_only() -> ProgressStyle {
-    style("{prefix}  {wide_msg}")
+/// `━━━━━━━━━╸──────────`
+fn bar(share: f64) -> String {
+    let done = (share.clamp(0.0, 1.0) * BAR_COLUMNS as f64) as usize;
+    let tip = if done < BAR_COLUMNS { "╸" } else { "" };
+    let rest = BAR_COLUMNS.saturating_sub(done + 1);
+    format!("{}{tip}{}", "━".repeat(done), "─".repeat(rest))
 }
 
-fn bar() -> ProgressStyle {
-    style("{prefix}  {bar:20}  {wide_msg}").progress_chars("━╸─")
-}
+const BAR_COLUMNS: usize = 20;
 
-fn style(template: &str) -> ProgressStyle {
-    // The templates above are right; a wrong one would only be less pretty.
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_long_whatever_it_shows() {
+        for share in [0.0, 0.01, 0.5, 0.99, 1.0, 2.0] {
+            assert_eq!(bar(share).chars().count(), BAR_COLUMNS, "{share}");
+        }
+        assert_eq!(bar(0.45), "━━━━━━━━━╸──────────");
+    }
 }
