@@ -31,7 +31,10 @@ use x509_cert::{
 use crate::error::LoadError;
 
 /// What the conninfo asks of TLS.
-pub(crate) fn config(settings: &TlsSettings) -> Result<Arc<ClientConfig>, LoadError> {
+///
+/// # Errors
+/// When certificates or keys cannot be read.
+pub fn config(settings: &TlsSettings) -> Result<Arc<ClientConfig>, LoadError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&versions(settings)?)

@@ -13,7 +13,7 @@ use stats::Latency;
 use wire::conninfo::Conninfo;
 
 use crate::{
-    Limit, LoadError, Plan,
+    Limit, LoadError, Plan, ScriptOutcome,
     connecting::Connecting,
     grid::{Grid, SharedGrid},
     lane::{Lane, Parts},
@@ -183,6 +183,10 @@ impl Lanes {
             aborted: 0,
             longest_ns: 0,
             statements: statements(program),
+            scripts: match &program.scripts[..] {
+                [_] => Vec::new(),
+                several => vec![ScriptOutcome::default(); several.len()],
+            },
         });
         let lanes = self.deals.len();
         let jitter = Prng::from_seed(plan.seed ^ (u64::from(deal.number) << 32 | 0x6a69_7474));
@@ -328,6 +332,7 @@ fn outcome(mut lane: Lane<'_>, drained: u64) -> LaneOutcome {
         aborted: totals.aborted,
         longest_ns: totals.longest_ns,
         statements: totals.statements.into_iter().map(lane_statements).collect(),
+        scripts: totals.scripts,
         clients,
     });
     LaneOutcome {

@@ -37,7 +37,7 @@ pub(crate) struct Columns {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Who {
     pub(crate) client: u32,
-    /// Transactions of this client before.
+    /// Which transaction of this client it is, from 1.
     pub(crate) number: u64,
     pub(crate) script: usize,
 }
@@ -244,6 +244,7 @@ mod tests {
         for (number, (at_ms, ending, retries)) in done.iter().enumerate() {
             let done = Finished {
                 workload: 0,
+                script: 0,
                 ending: *ending,
                 scheduled: (at_ms - 5) * MS,
                 began: (at_ms - 3) * MS,

@@ -1,7 +1,8 @@
 //! What a load came to, and what it says while it runs.
 
-use record::{Generator, Interval, Phase, Window, WorkloadResult};
+use record::{Counts, Generator, Interval, Phase, Window, WorkloadResult, histogram_text};
 use serde::{Deserialize, Serialize};
+use stats::Latency;
 
 /// What a load came to.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub struct Outcome {
     pub disconnecting: Phase,
     /// One entry a workload.
     pub workloads: Vec<WorkloadResult>,
+    /// One entry a workload, in it one entry a script.
+    pub scripts: Vec<Vec<ScriptOutcome>>,
     /// What the rig cost.
     pub generator: Generator,
     /// Every interval since the load began, warm-up included, in order of time, then workload.
@@ -24,6 +27,18 @@ pub struct Outcome {
     pub end: End,
     /// Narration that was left out because there was too much of it.
     pub messages_dropped: u64,
+}
+
+/// One script's share of a workload: what ended after the window opened, the last answers after
+/// its close included, as pgbench counts.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptOutcome {
+    /// How its transactions ended; errors by SQLSTATE are counted by workload only.
+    pub counts: Counts,
+    /// Latency of the successful ones, from the intended start.
+    #[serde(with = "histogram_text")]
+    pub latency: Latency,
 }
 
 /// How a load ended.

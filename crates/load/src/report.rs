@@ -6,7 +6,7 @@ use record::{Interval, Phase, histogram_text};
 use serde::{Deserialize, Serialize};
 use stats::Latency;
 
-use crate::{LoadError, Message};
+use crate::{LoadError, Message, ScriptOutcome};
 
 /// One report of one lane.
 #[derive(Debug, Serialize, Deserialize)]
@@ -115,6 +115,8 @@ pub(crate) struct LaneWorkload {
     pub(crate) aborted: u64,
     pub(crate) longest_ns: u64,
     pub(crate) statements: Vec<Vec<LaneStatement>>,
+    /// Per script; empty where there is only one.
+    pub(crate) scripts: Vec<ScriptOutcome>,
     /// Client number → transactions inside the window.
     pub(crate) clients: BTreeMap<u32, u64>,
 }

@@ -9,7 +9,7 @@ use script::{Names, Script};
 use stats::Latency;
 
 use crate::{
-    End, Outcome, Pace, Plan, Syntax, Workload,
+    End, Outcome, Pace, Plan, ScriptOutcome, Syntax, Workload,
     report::{LaneOutcome, LaneWorkload},
 };
 
@@ -32,12 +32,17 @@ pub(crate) fn sum_up(
             shares.push(share);
         }
     }
-    let workloads =
-        plan.workloads.iter().zip(by_workload).enumerate().map(|(index, (workload, shares))| {
-            let own = intervals.iter().filter(|interval| interval.workload == index);
-            workload_result(workload, shares, own, window, lasted_ns)
-        });
-    let workloads: Vec<WorkloadResult> = workloads.collect();
+    let (mut workloads, mut scripts) = (Vec::new(), Vec::new());
+    for (index, (workload, shares)) in plan.workloads.iter().zip(by_workload).enumerate() {
+        let own = || intervals.iter().filter(|interval| interval.workload == index);
+        let mut outcomes = script_outcomes(workload, &shares);
+        let result = workload_result(workload, shares, own(), window, lasted_ns);
+        if let [only] = &mut outcomes[..] {
+            of_whole_workload(only, &result, own(), window);
+        }
+        workloads.push(result);
+        scripts.push(outcomes);
+    }
     let waited_ns = workloads.iter().map(|workload| workload.service.sum_ns()).sum::<u128>();
     let lag_share = generator.1 as f64 / waited_ns.max(1) as f64;
     let generator = Generator { lag_share, ..generator.0 };
@@ -47,6 +52,7 @@ pub(crate) fn sum_up(
         connecting,
         disconnecting,
         workloads,
+        scripts,
         generator,
         intervals,
         end: End::Completed,
@@ -97,6 +103,32 @@ fn workload_result<'i>(
         service,
         lag,
         per_client: per_client.into_values().copied().collect(),
+    }
+}
+
+fn script_outcomes(workload: &Workload, shares: &[LaneWorkload]) -> Vec<ScriptOutcome> {
+    let mut outcomes = vec![ScriptOutcome::default(); workload.scripts.len()];
+    for share in shares {
+        for (outcome, script) in outcomes.iter_mut().zip(&share.scripts) {
+            outcome.counts.add(&script.counts);
+            outcome.latency.merge(&script.latency);
+        }
+    }
+    outcomes
+}
+
+/// A single script has the workload's own counters, which lanes need not keep twice.
+fn of_whole_workload<'i>(
+    script: &mut ScriptOutcome,
+    workload: &WorkloadResult,
+    intervals: impl Iterator<Item = &'i Interval>,
+    window: Option<Window>,
+) {
+    script.latency = workload.latency.clone();
+    for interval in intervals {
+        if window.is_some_and(|window| interval.start >= window.open) {
+            script.counts.add(&interval.counts);
+        }
     }
 }
 

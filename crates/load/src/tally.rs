@@ -7,6 +7,7 @@
 use record::{Counts, Interval, Moment};
 use stats::Latency;
 
+use crate::ScriptOutcome;
 use crate::grid::{DRAIN, Grid};
 
 /// A lane's counters.
@@ -39,6 +40,8 @@ pub(crate) struct Totals {
     pub(crate) longest_ns: u64,
     /// Per script, per command, inside the window; empty where nobody asked.
     pub(crate) statements: Vec<Vec<Statement>>,
+    /// Per script, from the window's opening until the end.
+    pub(crate) scripts: Vec<ScriptOutcome>,
 }
 
 /// One command's counters.
@@ -65,6 +68,7 @@ pub(crate) enum Ending {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finished {
     pub(crate) workload: usize,
+    pub(crate) script: usize,
     pub(crate) ending: Ending,
     /// When it should have started.
     pub(crate) scheduled: u64,
@@ -123,22 +127,20 @@ impl Tally {
     pub(crate) fn count(&mut self, done: Finished, grid: &Grid) {
         let cell = &mut self.cells[done.workload];
         let totals = &mut self.totals[done.workload];
-        if done.retries > 0 {
-            cell.counts.retried += 1;
-            cell.counts.retries += u64::from(done.retries);
-        }
-        match done.ending {
-            Ending::Good => cell.counts.transactions += 1,
-            Ending::Skipped => cell.counts.skipped += 1,
-            Ending::Serialization => cell.counts.serialization_failures += 1,
-            Ending::Deadlock => cell.counts.deadlock_failures += 1,
-            Ending::Other => cell.counts.other_failures += 1,
+        add(&mut cell.counts, &done);
+        let latency = done.ended.saturating_sub(done.scheduled);
+        // A single script is the whole workload; only several are counted apart.
+        if let Some(script) = totals.scripts.get_mut(done.script)
+            && done.ended >= grid.open
+        {
+            add(&mut script.counts, &done);
+            if done.ending == Ending::Good {
+                script.latency.record_ns(latency);
+            }
         }
         if done.ending != Ending::Good {
             return;
         }
-        cell.counts.late += u64::from(done.late);
-        let latency = done.ended.saturating_sub(done.scheduled);
         cell.latency.record_ns(latency);
         // In closed loop both latencies are one; the conductor fills in the second.
         if totals.open_loop {
@@ -186,5 +188,23 @@ impl Tally {
             }
         });
         LaneInterval { index: self.interval, cells: cells.collect() }
+    }
+}
+
+/// Counts how a transaction ended.
+fn add(counts: &mut Counts, done: &Finished) {
+    if done.retries > 0 {
+        counts.retried += 1;
+        counts.retries += u64::from(done.retries);
+    }
+    match done.ending {
+        Ending::Good => {
+            counts.transactions += 1;
+            counts.late += u64::from(done.late);
+        }
+        Ending::Skipped => counts.skipped += 1,
+        Ending::Serialization => counts.serialization_failures += 1,
+        Ending::Deadlock => counts.deadlock_failures += 1,
+        Ending::Other => counts.other_failures += 1,
     }
 }

@@ -324,6 +324,7 @@ impl Session {
             .is_some_and(|limit| now.saturating_sub(self.scheduled) > limit);
         let done = Finished {
             workload: self.workload,
+            script: self.script,
             ending,
             scheduled: self.scheduled,
             began: self.began,
@@ -334,7 +335,8 @@ impl Session {
         cx.tally.count(done, &cx.grid);
         if let Some(log) = &mut cx.log {
             log.write(
-                Who { client: self.id, number: self.transactions, script: self.script },
+                // pgbench counts the transactions of a client from 1.
+                Who { client: self.id, number: self.transactions + 1, script: self.script },
                 &done,
             );
         }

@@ -81,6 +81,7 @@ impl Client {
             aborted: 0,
             longest_ns: 0,
             statements: program.scripts.iter().map(commands).collect(),
+            scripts: Vec::new(),
         };
         let grid = Grid { began: 0, anchor: 0, open: 0, ..Grid::UNDECIDED };
         let mut tally = Tally::new(1_000 * MS, vec![totals]);
