@@ -197,6 +197,8 @@ pub struct Script {
     pub text: String,
     /// `@W`
     pub weight: u32,
+    /// How many commands it has.
+    pub commands: usize,
     /// Whether it is one of pgbench's.
     pub origin: Origin,
 }

@@ -35,10 +35,8 @@ fn an_unreachable_server() {
     assert_says(
         &ours(&refused, "-S"),
         1,
-        &[
-            "connection to server at \"127.0.0.1\", port 1 failed: Connection refused\n\tIs the \
-             server running on that host and accepting TCP/IP connections?",
-        ],
+        &["connection to server at \"127.0.0.1\", port 1 failed: Connection refused\n\tIs the \
+             server running on that host and accepting TCP/IP connections?"],
     );
     let unknown = environment(&[("PGHOST", "no-such-host.invalid"), ("PGUSER", "me")]);
     assert_says(

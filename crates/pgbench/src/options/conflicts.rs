@@ -15,7 +15,7 @@ pub(super) fn settle(mut given: Given) -> Result<Request, Complaint> {
     if !given.initialise && given.scripts.is_empty() {
         given.scripts.push(default_script());
     }
-    check_scripts(&given)?;
+    check_scripts(&mut given)?;
     if !given.initialise {
         if given.scripts.iter().all(|script| script.weight == 0) {
             return refuse("total script weight must not be zero");
@@ -41,12 +41,14 @@ fn default_script() -> Script {
         name: builtin.description.to_owned(),
         text: builtin.text.to_owned(),
         weight: 1,
+        commands: 0,
         origin: Origin::Builtin,
     }
 }
 
-/// Finds mistakes in scripts now, where pgbench finds them, and not when the first client runs.
-fn check_scripts(given: &Given) -> Result<(), Complaint> {
+/// Finds mistakes in scripts now, where pgbench finds them, and not when the first client runs;
+/// and counts their commands.
+fn check_scripts(given: &mut Given) -> Result<(), Complaint> {
     let syntax = match given.syntax {
         Some(Syntax::NineX) => script::Syntax::NineX,
         _ => script::Syntax::Current,
@@ -57,7 +59,7 @@ fn check_scripts(given: &Given) -> Result<(), Complaint> {
         Protocol::Prepared => script::Protocol::Prepared,
     };
     let mut names = Names::new();
-    for Script { name, text, .. } in &given.scripts {
+    for Script { name, text, commands, .. } in &mut given.scripts {
         let script = script::Script::parse(name, text.as_bytes(), syntax, &mut names);
         let script = script.map_err(|error| {
             let complaint = Complaint::error(&error);
@@ -67,6 +69,7 @@ fn check_scripts(given: &Given) -> Result<(), Complaint> {
             }
         })?;
         script.check(protocol).map_err(Complaint::error)?;
+        *commands = script.commands.len();
     }
     Ok(())
 }

@@ -236,6 +236,7 @@ impl Given {
             name: builtin.description.to_owned(),
             text: builtin.text.to_owned(),
             weight,
+            commands: 0,
             origin: Origin::Builtin,
         })
     }
@@ -243,7 +244,7 @@ impl Given {
     fn add_file(&mut self, value: &str) -> Result<(), Complaint> {
         let Weighted { name, weight } = weighted(value)?;
         let text = script_text(&name)?;
-        self.add_script(Script { name, text, weight, origin: Origin::File })
+        self.add_script(Script { name, text, weight, commands: 0, origin: Origin::File })
     }
 
     fn add_script(&mut self, script: Script) -> Result<(), Complaint> {

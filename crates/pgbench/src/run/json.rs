@@ -15,6 +15,7 @@
 //! | `window` | the clean window: moments, `seconds`, `transactions_per_second`, `counts` |
 //! | `steady` | whether throughput was steady in it, from when on, and how much it was |
 //! | `latency`, `service`, `lag` | from the intended start; from the send; behind schedule |
+//! | `scripts` | per script: name, weight, counts, latency |
 //! | `statements` | with `-r`, per command: script, line, text, failures, latency |
 //! | `connecting`, `disconnecting` | count, failures, length, latency |
 //! | `generator` | what the rig cost, and `limit`: why it may have been the limit, or null |
@@ -26,7 +27,7 @@ use serde_json::{Value, json};
 use stats::{Latency, SteadyState, Unsteady};
 
 use crate::options::Length;
-use crate::words::protocol_name;
+use crate::words::{ScriptWords, protocol_name};
 
 use super::PGBENCH_VERSION;
 use super::ours::limit;
@@ -76,6 +77,7 @@ pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> Str
         "latency": latency(&workload.latency),
         "service": latency(&workload.service),
         "lag": latency(&workload.lag),
+        "scripts": results.words().scripts.iter().map(script).collect::<Value>(),
         "statements": workload.statements.iter().map(statement).collect::<Value>(),
         "connecting": phase(&outcome.connecting),
         "disconnecting": phase(&outcome.disconnecting),
@@ -155,6 +157,15 @@ fn latency(latency: &Latency) -> Value {
         "p99_9_ns": quantile(0.999),
         "max_ns": latency.max_ns(),
         "histogram": latency.to_base64(),
+    })
+}
+
+fn script(script: &ScriptWords<'_>) -> Value {
+    json!({
+        "name": script.name,
+        "weight": script.weight,
+        "counts": counts(script.counts),
+        "latency": latency(script.latency),
     })
 }
 

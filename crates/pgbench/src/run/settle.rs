@@ -1,7 +1,7 @@
 //! What a run came to, seen the way pgbench counts and in its clean window.
 
 use load::Outcome;
-use record::{Counts, Interval, WorkloadResult};
+use record::{Counts, Interval, StatementResult, WorkloadResult};
 use stats::{SteadyState, steady_state};
 
 use crate::options::RunOptions;
@@ -62,29 +62,21 @@ impl Results<'_> {
         }
     }
 
-    /// The engine counts the transactions of all scripts together, so there is something to tell
-    /// of a script only where it is the only one.
     fn scripts(&self) -> Vec<ScriptWords<'_>> {
-        let workload = self.workload();
-        let [script] = &self.options.scripts[..] else {
-            return Vec::new();
-        };
-        vec![ScriptWords {
-            name: &script.name,
-            weight: script.weight,
-            counts: self.counts(),
-            latency: &workload.latency,
-            commands: workload
-                .statements
-                .iter()
-                .map(|statement| CommandWords {
-                    text: &statement.text,
-                    mean_ms: statement.latency.mean_ns().unwrap_or(0.0) / 1e6,
-                    failures: statement.failures,
-                    retries: statement.retries,
-                })
-                .collect(),
-        }]
+        // Statements stand in the order of the scripts, each script's together.
+        let mut statements = self.workload().statements.iter();
+        let outcomes = self.outcome.scripts.iter().flatten();
+        let scripts = self.options.scripts.iter().zip(outcomes).map(|(script, outcome)| {
+            let own = statements.by_ref().take(script.commands);
+            ScriptWords {
+                name: &script.name,
+                weight: script.weight,
+                counts: &outcome.counts,
+                latency: &outcome.latency,
+                commands: own.map(command).collect(),
+            }
+        });
+        scripts.collect()
     }
 
     /// The intervals of the window.
@@ -126,5 +118,14 @@ impl Results<'_> {
         }
         let seconds = length_ns as f64 / 1e9;
         (if seconds > 0.0 { transactions as f64 / seconds } else { 0.0 }, seconds)
+    }
+}
+
+fn command(statement: &StatementResult) -> CommandWords<'_> {
+    CommandWords {
+        text: &statement.text,
+        mean_ms: statement.latency.mean_ns().unwrap_or(0.0) / 1e6,
+        failures: statement.failures,
+        retries: statement.retries,
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use postgres::config::{ChannelBinding, SslMode as Encryption};
 use postgres::error::SqlState;
 use postgres::{Client, Config};
+use tokio_postgres_rustls::MakeRustlsConnect;
 use wire::conninfo::{Address, Conninfo, Host, PasswordSource, TargetSessionAttrs};
 use wire::startup::ChannelBindingPolicy;
 use wire::tls::Attempt;
@@ -21,10 +22,11 @@ use crate::complaint::{Complaint, system_error};
 /// # Errors
 /// In libpq's words: every attempt with the reason why it failed.
 pub(super) fn connect(conninfo: &Conninfo, notices: &Notices) -> Result<Client, Failure> {
+    let tls = tls(conninfo).map_err(Failure::Other)?;
     let mut log = Log::default();
     for &target in conninfo.target.rounds() {
         for host in &conninfo.hosts {
-            let client = to_host(conninfo, host, target, notices, &mut log);
+            let client = to_host(conninfo, host, target, (notices, tls.as_ref()), &mut log);
             if let Some(client) = client {
                 return Ok(client);
             }
@@ -67,7 +69,7 @@ fn to_host(
     conninfo: &Conninfo,
     host: &Host,
     target: TargetSessionAttrs,
-    notices: &Notices,
+    (notices, tls): (&Notices, Option<&MakeRustlsConnect>),
     log: &mut Log,
 ) -> Option<Client> {
     let addresses = match addresses(host) {
@@ -80,7 +82,7 @@ fn to_host(
     for address in addresses {
         let mut failure = String::new();
         for &attempt in conninfo.tls.mode.attempts(host.transport()) {
-            let failed = match open(&mut config(conninfo, host, address, attempt), notices) {
+            let failed = match open(&mut config(conninfo, host, address, attempt), notices, tls) {
                 Ok(mut client) => match unsuitable(&mut client, target) {
                     None => return Some(client),
                     Some(reason) => reason,
@@ -171,13 +173,32 @@ fn settings(conninfo: &Conninfo, config: &mut Config) {
     }
 }
 
-fn open(config: &mut Config, notices: &Notices) -> Result<Client, postgres::Error> {
+/// The certificates that a TLS handshake needs; none where every way is without TLS.
+fn tls(conninfo: &Conninfo) -> Result<Option<MakeRustlsConnect>, Complaint> {
+    let is_tls = |host: &Host| {
+        conninfo.tls.mode.attempts(host.transport()).iter().any(|one| *one != Attempt::Plain)
+    };
+    if !conninfo.hosts.iter().any(is_tls) {
+        return Ok(None);
+    }
+    let config = load::tls_config(&conninfo.tls).map_err(Complaint::error)?;
+    Ok(Some(MakeRustlsConnect::new((*config).clone())))
+}
+
+fn open(
+    config: &mut Config,
+    notices: &Notices,
+    tls: Option<&MakeRustlsConnect>,
+) -> Result<Client, postgres::Error> {
     let notices = Arc::clone(notices);
     config.notice_callback(move |notice| {
         let mut notices = notices.lock().unwrap_or_else(PoisonError::into_inner);
         notices.push(message::server(&notice, None));
     });
-    config.connect(postgres::NoTls)
+    match tls {
+        Some(tls) if config.get_ssl_mode() != Encryption::Disable => config.connect(tls.clone()),
+        _ => config.connect(postgres::NoTls),
+    }
 }
 
 /// Why a server that lets us in is not the kind that was asked for.
