@@ -453,3 +453,36 @@ fn a_transaction_allocates_nothing() {
     assert_eq!(allocations(Protocol::Extended), 0);
     assert_eq!(allocations(Protocol::Simple), 0);
 }
+
+#[test]
+fn no_answer_makes_a_session_panic() {
+    let script = "SELECT 1 AS a \\gset\nBEGIN;\nSELECT :a;\nEND;\n";
+    let tags = b"RK23CdcGHWDIEVvnNAtS1sZTZZCC";
+    let mut prng = script::Prng::from_seed(11);
+    for round in 0..5_000 {
+        let protocol = if round % 2 == 0 { Protocol::Simple } else { Protocol::Prepared };
+        let mut client = with_errors(protocol, script, 2, round % 3 == 0);
+        client.connects();
+        if round % 5 != 0 {
+            client.hears(0, "1 Z:I 1 Z:I 1 Z:I 1 Z:I").begins(0);
+        }
+        for _ in 0..8 {
+            let tag = tags[prng.uniform(0, tags.len() as i64 - 1) as usize];
+            let length = if tag == b'Z' { 1 } else { prng.uniform(0, 12) as u32 };
+            let mut bytes = vec![tag];
+            bytes.extend((length + 4).to_be_bytes());
+            for _ in 0..length {
+                let byte = if tag == b'Z' {
+                    b"ITEI"[prng.uniform(0, 3) as usize]
+                } else {
+                    prng.uniform(0, 3) as u8
+                };
+                bytes.push(byte);
+            }
+            client.hears_bytes(1, &bytes);
+            if client.session.state == State::Aborted {
+                break;
+            }
+        }
+    }
+}
