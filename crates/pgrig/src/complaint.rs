@@ -105,9 +105,7 @@ impl From<study::Error> for Complaint {
         match error {
             study::Error::Lab(error) => error.into(),
             study::Error::Record(error) => error.into(),
-            study::Error::DoesNotFit(preflight) => {
-                Complaint::new(fit::refusal(&preflight)).exit(Exit::DoesNotFit)
-            }
+            study::Error::DoesNotFit(preflight) => fit::complaint(&preflight, None),
             error @ study::Error::Stopped { .. } => {
                 Complaint::new(&error).hinted(error.hint()).exit(Exit::Incomplete)
             }

@@ -2,10 +2,17 @@
 
 use study::Preflight;
 
+use crate::complaint::Complaint;
+use crate::exit::Exit;
 use crate::terminal::{STRONG, styled};
 
-/// Why a study cannot run here: what it needs beside what there is, and what to do.
-pub(crate) fn refusal(preflight: &Preflight) -> String {
+/// Why a study cannot run here: what it needs beside what there is, and what to do; `smaller` is
+/// what can be run instead.
+pub(crate) fn complaint(preflight: &Preflight, smaller: Option<String>) -> Complaint {
+    Complaint::new(refusal(preflight, smaller.as_deref())).exit(Exit::DoesNotFit)
+}
+
+fn refusal(preflight: &Preflight, smaller: Option<&str>) -> String {
     let mut text = String::from("the study does not fit this machine");
     let misfits = preflight.distinct_misfits();
     let longest = misfits.iter().map(|misfit| misfit.needs.chars().count()).max().unwrap_or(0);
@@ -13,9 +20,13 @@ pub(crate) fn refusal(preflight: &Preflight) -> String {
     for misfit in &misfits {
         text.push_str(&format!("\n  needs   {:width$}   has  {}", misfit.needs, misfit.has));
     }
-    let mut hints: Vec<&str> = misfits.iter().filter_map(|one| one.hint.as_deref()).collect();
-    hints.dedup();
-    for hint in hints {
+    let hints = misfits.iter().filter_map(|one| one.hint.as_deref());
+    let mut told: Vec<&str> = Vec::new();
+    for hint in smaller.into_iter().chain(hints) {
+        if told.contains(&hint) {
+            continue;
+        }
+        told.push(hint);
         text.push_str(&format!("\n  {}   {hint}", styled(STRONG, "hint:")));
     }
     text

@@ -55,7 +55,10 @@ impl<'a> Progress<'a> {
                 self.say(&styled(FAINT, format_args!("  record          {directory}")));
                 self.say("");
             }
-            Event::Preparing { what, .. } => self.live(&format!("  preparing       {what}")),
+            Event::Preparing { what, share } => {
+                let share = share.map(|share| format!("{}  {:.0} %", bar(share), share * 100.0));
+                self.live(&format!("  preparing       {what}  {}", share.unwrap_or_default()));
+            }
             Event::Prepared { what, seconds } => {
                 self.say(&format!("  preparing       {what}  {}", duration(*seconds)));
             }

@@ -1,5 +1,7 @@
 //! The data of a study: extensions, pgbench's tables, the study's own script.
 
+use std::io::{self, Write};
+
 use load::{Control, Urgency};
 use pgbench::Console;
 use pgbench::options::Invocation;
@@ -26,6 +28,9 @@ impl From<lab::Error> for Failure {
     }
 }
 
+/// Told how much of the data is there, 0 to 1.
+pub(crate) type Tell<'a> = &'a mut dyn FnMut(f64);
+
 /// Creates extensions where they are missing.
 pub(crate) fn extensions(client: &mut Client, names: &[String]) -> Result<(), Failure> {
     for name in names {
@@ -46,9 +51,10 @@ pub(crate) fn build(
     conninfo: &str,
     options: Option<&str>,
     control: &Control,
+    tell: Tell<'_>,
 ) -> Result<(), Failure> {
     let built = match &data.pgbench {
-        Some(tables) => pgbench_tables(tables, conninfo, options, control),
+        Some(tables) => pgbench_tables(tables, conninfo, options, control, tell),
         None => Ok(()),
     };
     let built = built.and_then(|()| match &data.script {
@@ -68,10 +74,10 @@ fn pgbench_tables(
     conninfo: &str,
     options: Option<&str>,
     control: &Control,
+    tell: Tell<'_>,
 ) -> Result<(), Failure> {
     let mut arguments: Vec<String> = vec![
         "--initialize".to_owned(),
-        "--quiet".to_owned(),
         format!("--scale={}", tables.scale),
         format!("--fillfactor={}", tables.fillfactor),
     ];
@@ -86,7 +92,7 @@ fn pgbench_tables(
         "PGOPTIONS" => options.map(str::to_owned),
         _ => None,
     };
-    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let (mut out, mut err) = (Vec::new(), Said { text: Vec::new(), tell });
     let invocation = Invocation {
         program: "pgbench",
         command: "pgbench",
@@ -99,8 +105,48 @@ fn pgbench_tables(
     if code == 0 {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&err);
+    let said = String::from_utf8_lossy(&err.text);
     let errors = said.lines().filter_map(|line| line.strip_prefix("pgbench: error: "));
     let errors: Vec<&str> = errors.collect();
     Err(Failure::Said { why: errors.join("; "), hint: None })
+}
+
+/// What `pgbench -i` says on stderr: its progress is passed on, the rest kept for errors.
+struct Said<'a> {
+    text: Vec<u8>,
+    tell: Tell<'a>,
+}
+
+impl Write for Said<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.text.extend_from_slice(bytes);
+        if let Some(share) = std::str::from_utf8(bytes).ok().and_then(share) {
+            (self.tell)(share);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// `300000 of 5000000 tuples (6%) of pgbench_accounts done`
+fn share(line: &str) -> Option<f64> {
+    let (before, _) = line.split_once("%)")?;
+    let (_, percent) = before.rsplit_once('(')?;
+    Some(percent.parse::<f64>().ok()? / 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_read_from_pgbenchs_words() {
+        let check = |line, expected| assert_eq!(share(line), expected, "{line}");
+        check("300000 of 500000 tuples (60%) of pgbench_accounts done (elapsed 1 s)", Some(0.6));
+        check("vacuuming...", None);
+        check("done (a lot)", None);
+    }
 }

@@ -1,5 +1,7 @@
 //! Somebody else's server: the rig builds nothing there and changes no setting. It writes into a
 //! schema of its own only, which is gone when the run is over.
+//!
+//! Limit: administration goes without TLS; a target whose address demands it is refused.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::Duration;
@@ -8,6 +10,7 @@ use lab::{Server, TARGET_SCHEMA, Target, TargetConfig};
 use load::Control;
 use spec::Study;
 use wire::conninfo::{Address, Conninfo, ConninfoError, FileKind, Given, Sources};
+use wire::tls::SslMode;
 
 use crate::data::{self, Failure};
 use crate::error::Error;
@@ -58,6 +61,7 @@ impl Schema {
         plan: SitePlan,
         study: &Study,
         control: &Control,
+        tell: data::Tell<'_>,
     ) -> Result<Site, Error> {
         let name = plan.data.node.clone();
         let conninfo = self.target.conninfo().to_owned();
@@ -67,8 +71,9 @@ impl Schema {
         let mut client = node.connect()?;
         let extensions =
             plan.topology.nodes.first().map(|node| node.extensions.clone()).unwrap_or_default();
-        let built = data::extensions(&mut client, &extensions)
-            .and_then(|()| data::build(&plan.data, client, &node.conninfo, Some(&path), control));
+        let built = data::extensions(&mut client, &extensions).and_then(|()| {
+            data::build(&plan.data, client, &node.conninfo, Some(&path), control, tell)
+        });
         built.map_err(|failure| match failure {
             Failure::Lab(error) => Error::Lab(error),
             Failure::Interrupted => Error::Interrupted { doing: "building the data".to_owned() },
@@ -124,10 +129,20 @@ pub(crate) fn probe_form(target: &Target) -> String {
         quoted(&conninfo.user),
         quoted(&conninfo.dbname)
     );
+    if must_be_encrypted(&conninfo) {
+        form.push_str(" sslmode=require");
+    }
     if let Some(password) = &host.password {
         form.push_str(&format!(" password={}", quoted(password)));
     }
     form
+}
+
+/// Whether nothing may go there in the clear. The load engine encrypts; administration cannot, and
+/// is refused rather than sent in the clear.
+fn must_be_encrypted(conninfo: &Conninfo) -> bool {
+    let over_tcp = conninfo.hosts.iter().any(|host| matches!(host.address, Address::Tcp { .. }));
+    over_tcp && conninfo.tls.mode >= SslMode::Require
 }
 
 fn admin(conninfo: &Conninfo) -> postgres::Config {
@@ -140,6 +155,9 @@ fn admin(conninfo: &Conninfo) -> postgres::Config {
         config.port(host.port);
     }
     config.user(&conninfo.user).dbname(&conninfo.dbname);
+    if must_be_encrypted(conninfo) {
+        config.ssl_mode(postgres::config::SslMode::Require);
+    }
     if let Some(password) = conninfo.hosts.first().and_then(|host| host.password.as_ref()) {
         config.password(password);
     }

@@ -197,7 +197,7 @@ fn memory_misfit(point: &Point, has: &Has) -> Option<Misfit> {
             size(memory.total_bytes())
         ),
         has: size(has.memory_bytes),
-        hint: Some("a smaller profile, or --target an outside server".to_owned()),
+        hint: Some("--target URI runs it on an outside server".to_owned()),
     })
 }
 
@@ -294,7 +294,7 @@ fn disk_misfit(needed: u64, has: &Has) -> Misfit {
     Misfit {
         needs: format!("{} disk for servers and data", size(needed)),
         has: format!("{} free", size(has.disk_bytes)),
-        hint: Some("a smaller profile, or TMPDIR on a larger disk".to_owned()),
+        hint: Some("set TMPDIR to a directory on a larger disk".to_owned()),
     }
 }
 

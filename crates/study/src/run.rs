@@ -310,9 +310,12 @@ impl Run<'_> {
             let began = Instant::now();
             let what = what_is_built(&plan);
             observe(Event::Preparing { what: &what, share: None });
+            let mut tell =
+                |share: f64| observe(Event::Preparing { what: &what, share: Some(share) });
+            let (sites, control) = (&self.sites, self.control);
             let site = match ground {
-                Ground::Lab(lab) => Site::build(lab, plan, study, &self.sites, self.control)?,
-                Ground::Target { schema, .. } => schema.site(plan, study, self.control)?,
+                Ground::Lab(lab) => Site::build(lab, plan, study, sites, control, &mut tell)?,
+                Ground::Target { schema, .. } => schema.site(plan, study, control, &mut tell)?,
             };
             self.sites.push(site);
             let seconds = began.elapsed().as_secs_f64();
@@ -355,17 +358,21 @@ impl Run<'_> {
         let left_s = self.left_s(left);
         observe(Event::TrialBegins { planned, of, point: &point.name, left_s });
         let mut finished = self.attempt(ground, planned, alone, left_s, observe)?;
-        // Once more, and then it stays as it is: whoever repeats until a figure pleases has none.
-        if trial::is_unsteady(&finished.trial.status)
+        // So often, and then it stays as it is. What is judged is how steady the throughput was,
+        // never how high: nobody may repeat until a figure pleases.
+        let mut told = Vec::new();
+        while let Status::Void(why) = &finished.trial.status
+            && trial::is_unsteady(&finished.trial.status)
             && self.request.study.profile != Profile::Smoke
+            && told.len() < REPEATS_MAX
         {
-            let Status::Void(first) = &finished.trial.status else { return Ok(()) };
-            let note = format!("ran twice; the first time it was {first}");
+            let note = format!("runs again: it was {why}");
             observe(Event::Note(&note));
             self.spend(&finished.trial);
             finished = self.attempt(ground, planned, alone, left_s, observe)?;
-            finished.trial.notes.insert(0, note);
+            told.push(note);
         }
+        finished.trial.notes.splice(0..0, told);
         self.writer.add(&finished)?;
         self.spend(&finished.trial);
         self.spent.estimated_s += estimate::trial_s(point);
@@ -493,6 +500,9 @@ fn what_is_built(plan: &SitePlan) -> String {
         false => parts.join(", "),
     }
 }
+
+/// How often a trial is run again because its throughput was not steady.
+const REPEATS_MAX: usize = 2;
 
 const RUN: &str = "time";
 const OVERHEAD: &str = "wall time ÷ (windows + warm-ups + data builds)";

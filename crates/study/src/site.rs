@@ -53,6 +53,7 @@ impl Site {
         study: &Study,
         others: &[Site],
         control: &Control,
+        tell: data::Tell<'_>,
     ) -> Result<Site, Error> {
         let number = others.len() + 1;
         let nodes = plan.topology.nodes.iter().map(|node| {
@@ -69,7 +70,7 @@ impl Site {
         let unused = |other: &&Site| other.state == State::AsBuilt || !other.snapshots.is_empty();
         match others.iter().filter(same).find(unused) {
             Some(other) => site.copy_from(other)?,
-            None => site.fill(study, control)?,
+            None => site.fill(study, control, tell)?,
         }
         if site.plan.data.reset == Reset::Clone {
             let nodes = site.nodes.iter_mut().filter_map(|node| node.server.node());
@@ -166,7 +167,12 @@ impl Site {
         Ok(())
     }
 
-    fn fill(&mut self, study: &Study, control: &Control) -> Result<(), Error> {
+    fn fill(
+        &mut self,
+        study: &Study,
+        control: &Control,
+        tell: data::Tell<'_>,
+    ) -> Result<(), Error> {
         for node in self.nodes.iter_mut().filter_map(|node| node.server.node()) {
             node.init()?;
         }
@@ -182,7 +188,7 @@ impl Site {
             .collect();
         for index in touched {
             let name = self.nodes[index].name.clone();
-            self.fill_node(index, control).map_err(|failure| match failure {
+            self.fill_node(index, control, tell).map_err(|failure| match failure {
                 data::Failure::Lab(error) => Error::Lab(error),
                 data::Failure::Interrupted => {
                     Error::Interrupted { doing: "building the data".to_owned() }
@@ -196,7 +202,12 @@ impl Site {
         Ok(())
     }
 
-    fn fill_node(&mut self, index: usize, control: &Control) -> Result<(), data::Failure> {
+    fn fill_node(
+        &mut self,
+        index: usize,
+        control: &Control,
+        tell: data::Tell<'_>,
+    ) -> Result<(), data::Failure> {
         let plan = &self.plan;
         let site_node = &mut self.nodes[index];
         let topology_node = &plan.topology.nodes[index];
@@ -212,7 +223,8 @@ impl Site {
         }
         data::extensions(&mut node.connect()?, &extensions)?;
         if plan.data.node == topology_node.name {
-            data::build(&plan.data, node.connect()?, &site_node.conninfo, None, control)?;
+            let client = node.connect()?;
+            data::build(&plan.data, client, &site_node.conninfo, None, control, tell)?;
         }
         let Some(node) = site_node.server.node() else { return Ok(()) };
         node.stop(StopMode::Fast)?;

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use record::State;
 use spec::{ClaimKind, Folder, Profile};
-use study::{Ended, Place, Request, Servers};
+use study::words::grouped;
+use study::{Ended, Has, Place, Preflight, Request, Servers};
 use verdict::{Judgement, Verdict};
 
 use crate::arguments::RunArguments;
@@ -13,7 +14,7 @@ use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::studies::Found;
 use crate::terminal;
-use crate::{records, signals, studies, summary};
+use crate::{fit, records, signals, studies, summary};
 
 /// Runs a study, writes its report, prints its verdicts.
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
@@ -22,7 +23,12 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     let mut progress = Progress::of(&request.study);
     let ended = study::run(&request, &control, &mut |event| progress.show(&event));
     progress.end();
-    let ended = ended?;
+    let ended = match ended {
+        Err(study::Error::DoesNotFit(preflight)) => {
+            return Err(fit::complaint(&preflight, smaller_profile(arguments)));
+        }
+        ended => ended?,
+    };
     let opened = records::open(&ended.directory)?;
     let judgement = verdict::judge(&opened.study, opened.reader.trials());
     if opened.reader.trials().is_empty() {
@@ -115,6 +121,23 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
         servers,
         generator,
         again,
+    })
+}
+
+/// The largest smaller profile that fits here, and how far it goes.
+fn smaller_profile(arguments: &RunArguments) -> Option<String> {
+    let found = studies::find(arguments.study.as_deref()?).ok()?;
+    let asked = arguments.profile.map_or(Profile::Quick, Profile::from);
+    let installation = lab::find::find(arguments.pg_bin.as_deref()).ok()?;
+    let has = Has::here(installation, &std::env::temp_dir()).ok()?;
+    Profile::ALL.into_iter().rev().filter(|profile| *profile < asked).find_map(|profile| {
+        let study = studies::parse(&found, profile).ok()?;
+        let preflight = Preflight::of(&study, &study.trials(None), &has);
+        let fitting = study.points.iter().enumerate();
+        let fitting = fitting.filter(|(index, _)| preflight.reason(*index).is_none());
+        let clients = fitting.map(|(_, point)| point.clients()).max()?;
+        let clients = grouped(u64::from(clients));
+        (!preflight.refused).then(|| format!("--profile {profile} goes to {clients} clients here"))
     })
 }
 

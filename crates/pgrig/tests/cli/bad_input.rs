@@ -46,6 +46,12 @@ fn a_profile_that_does_not_fit_is_refused_with_needs_and_haves() {
         assert!(said.err.contains("  hint:"), "{}", said.err);
     }
     assert_eq!(names(&desk.path("")), ["big"], "no record was begun");
+
+    let more = "[variants.big]\nsettings = { shared_buffers = { smoke = \"16MB\", \
+                quick = \"16MB\", full = \"64TB\" } }\n";
+    desk.write_study("mixed", more);
+    let said = desk.pgrig(&["run", "mixed", "--profile", "full"]).ended(3);
+    assert!(said.err.contains("hint:   --profile quick goes to 2 clients here"), "{}", said.err);
 }
 
 #[test]
@@ -128,6 +134,8 @@ fn an_unreachable_target_is_said_without_its_password() {
     assert!(!said.err.contains("secret"), "{}", said.err);
     let said = desk.pgrig(&["run", "mine", "--target", "postgresql://[::1"]).ended(1);
     assert!(said.err.contains("reading the target's address"), "{}", said.err);
+    let target = "postgresql://127.0.0.1:1/db?sslmode=require";
+    desk.pgrig(&["run", "mine", "--target", target]).ended(1);
     assert_eq!(names(&desk.path("")), ["mine"]);
 }
 
