@@ -115,8 +115,8 @@ governor_monitor_register(void)
 	strlcpy(worker.bgw_type, "pg_governor monitor", BGW_MAXLEN);
 	strlcpy(worker.bgw_library_name, "pg_governor", sizeof(worker.bgw_library_name));
 	strlcpy(worker.bgw_function_name, "governor_monitor_main", BGW_MAXLEN);
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
-	worker.bgw_start_time = BgWorkerStart_PostmasterStart;
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_ConsistentState;
 	worker.bgw_restart_time = 1;
 	RegisterBackgroundWorker(&worker);
 }
@@ -139,6 +139,8 @@ governor_monitor_main(Datum arg pg_attribute_unused())
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
+	/* To no database: only so that pg_stat_activity shows the monitor. */
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	allocate();
 	take_office();
 

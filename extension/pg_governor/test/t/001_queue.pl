@@ -1,6 +1,8 @@
 # How a session waits, and every way in which it stops waiting.
 use strict;
 use warnings FATAL => 'all';
+use FindBin;
+use lib $FindBin::RealBin;
 use GovernorTest;
 use PostgreSQL::Test::Utils;
 use Test::More;

@@ -1,12 +1,14 @@
 # Holders that do not use the CPU must not block everybody, with the defaults.
 use strict;
 use warnings FATAL => 'all';
+use FindBin;
+use lib $FindBin::RealBin;
 use GovernorTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time);
 
-my $node = governed_node('idle', <<'EOC');
+my $node = governed_node('idle', <<'EOC', allows_streaming => 1);
 pg_governor.transaction_limit = 2
 pg_governor.query_limit = 2
 EOC
@@ -41,7 +43,8 @@ $_->ask('BEGIN') for @holders;
 $_->tell('UPDATE things SET n = n + 1') for @holders;
 flows('lock waits', 5);
 $locker->ask('ROLLBACK');
-$_->ask('COMMIT') for @holders;
+$_->tell('COMMIT') for @holders;
+$_->settle for @holders;
 
 # busy holders: the stall rule alone
 $_->ask('BEGIN') for @holders;
@@ -68,14 +71,14 @@ $node->safe_psql('postgres', "SELECT pg_cancel_backend($_->{pid})") for @holders
 $_->ask('ROLLBACK') for @holders;
 
 # all synchronous standbys are dead
+$node->safe_psql('postgres', 'ALTER ROLE plain RESET pg_governor.pool');
+$_->leave for @holders;
 $node->append_conf('postgresql.conf', <<'EOC');
 pg_governor.discount_time = 100
-pg_governor.stall_time = 0
 synchronous_standby_names = 'nobody'
 EOC
-$node->reload;
-$node->poll_query_until('postgres', 'SHOW synchronous_standby_names', 'nobody');
-$node->safe_psql('postgres', 'ALTER ROLE plain RESET pg_governor.pool');
+$node->restart;
+@holders = map { session($node) } 1 .. 2;
 for my $holder (@holders)
 {
 	$holder->tell("BEGIN;\nINSERT INTO things VALUES (2);\nCOMMIT");
@@ -104,7 +107,6 @@ pg_governor.gate_autocommit = on
 EOC
 $node->reload;
 $node->poll_query_until('postgres', 'SHOW pg_governor.gate_autocommit', 'on');
-SKIP:
 {
 	my $known = $node->safe_psql('postgres',
 		"SELECT count(*) FROM pg_available_extensions WHERE name IN ('dblink', 'postgres_fdw')");
@@ -127,6 +129,7 @@ EOC
 	$node->safe_psql('postgres', "UPDATE far_things SET n = n + 1");
 	cmp_ok(time - $began, '<', 5, 'dblink and postgres_fdw to the same server');
 }
+$ENV{PGOPTIONS} = '-c pg_governor.gate_autocommit=off';
 nothing_left($node, 'loopback');
 
 $node->stop;

@@ -1,6 +1,8 @@
 # A holder and a waiter are killed: the server restarts, and no slot is lost.
 use strict;
 use warnings FATAL => 'all';
+use FindBin;
+use lib $FindBin::RealBin;
 use GovernorTest;
 use PostgreSQL::Test::Utils;
 use Test::More;

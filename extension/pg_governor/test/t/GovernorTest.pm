@@ -21,6 +21,7 @@ sub governed_node
 	$node->init(%how);
 	$node->append_conf('postgresql.conf', <<"EOC");
 shared_preload_libraries = 'pg_governor'
+max_connections = 40
 pg_governor.reserved_slots = 0
 $settings
 EOC
