@@ -12,7 +12,7 @@ pub(crate) fn control() -> Control {
     // all the same, by the lab's init.
     let _ = ctrlc::set_handler(move || {
         if heard.urgency() == load::Urgency::None {
-            terminal::narrate("\ninterrupted: ending the trial (once more to stop at once)");
+            terminal::narrate("\ninterrupted: finishing what runs (once more to stop at once)");
         }
         heard.interrupt();
     });
