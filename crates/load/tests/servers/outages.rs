@@ -27,10 +27,13 @@ fn clients_of_a_dead_server_abort_and_the_load_ends() {
     assert_eq!(outcome.end, End::Aborted);
     let result = &outcome.workloads[0];
     assert_eq!(result.counts_total.aborted_clients, 4);
-    assert_eq!(result.counts_total.errors["08006"], 4);
+    // Backends that outlive the postmaster for a moment still say so.
+    let errors = &result.counts_total.errors;
+    assert_eq!(errors.values().sum::<u64>(), 4, "{errors:?}, said {said:?}");
+    assert!(errors.keys().all(|state| state == "08006" || state == "57P01"), "{errors:?}");
     assert!(result.unknown <= 4);
     assert_eq!(said.len(), 4, "{said:?}");
-    assert!(said[0].contains("perhaps the backend died while processing"), "{said:?}");
+    assert!(said.iter().all(|text| text.contains("aborted in command 0")), "{said:?}");
 }
 
 #[test]

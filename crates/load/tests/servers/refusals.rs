@@ -112,7 +112,7 @@ fn what_is_not_postgresql_is_told_apart() {
     check(b"HTTP/1.1 400 Bad Request\r\n\r\n", "require", "received invalid response to SSL");
     check(b"N", "require", "server does not support SSL, but SSL was required");
     check(b"S\x15\x03\x03\x00\x02\x02\x28", "require", "received unencrypted data after SSL");
-    check(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I\0\0\0", "disable", "connection to server");
+    check(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05?", "disable", "ReadyForQuery");
 }
 
 #[test]
