@@ -14,7 +14,7 @@ use crate::{
     endpoint::Opening,
     report::ConnectFailure,
     route::{Lead, Route, Step},
-    socket::{Received, Socket},
+    socket::{Received, Socket, without_errno},
 };
 
 /// An attempt under way. The socket lies beside it, so that it outlives the attempt.
@@ -311,7 +311,7 @@ impl Dial {
         let message = format!(
             "{}: {}\n\t{}",
             step.endpoint.connection_failed(),
-            strip_errno(why),
+            without_errno(why),
             step.endpoint.host().unreachable_hint()
         );
         let hint =
@@ -332,7 +332,7 @@ impl Dial {
 
     fn broken(&mut self, route: &Route, why: &str, lead: Lead) -> Progress {
         let begun = self.current(route).endpoint.connection_failed();
-        let message = format!("{begun}: {}", strip_errno(why));
+        let message = format!("{begun}: {}", without_errno(why));
         self.failed(route, ConnectFailure { message, sqlstate: None, hint: None }, lead)
     }
 
@@ -342,7 +342,7 @@ impl Dial {
         let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         let (message, hint) = match tls {
             Some(tls) => (format!("{begun}: SSL error: {tls}"), encryption::hint(tls)),
-            None => (format!("{begun}: {}", strip_errno(&error.to_string())), None),
+            None => (format!("{begun}: {}", without_errno(&error.to_string())), None),
         };
         let hint = hint.map(str::to_owned);
         let lead = self.lead_of_handshake();
@@ -386,9 +386,4 @@ impl Dial {
 
 fn broken_pipe() -> std::io::Error {
     std::io::ErrorKind::BrokenPipe.into()
-}
-
-/// Without the "(os error 111)" that Rust adds.
-fn strip_errno(why: &str) -> &str {
-    why.split(" (os error").next().unwrap_or(why)
 }

@@ -36,7 +36,7 @@ use crate::{
     route::Route,
     schedule::Schedule,
     session::{Session, State, Surroundings, Wait},
-    socket::{Received, Sent, Socket},
+    socket::{Received, Sent, Socket, without_errno},
     tally::{Ending, Tally},
 };
 
@@ -330,7 +330,7 @@ impl<'p> Lane<'p> {
                     break;
                 }
                 Err(error) => {
-                    self.lost(index, Some(&error.to_string()));
+                    self.lost(index, Some(without_errno(&error.to_string())));
                     break;
                 }
             }
@@ -423,7 +423,7 @@ impl<'p> Lane<'p> {
                 // What the server said before it hung up is still there to be read.
                 self.read(index, self.now(), true);
                 if matches!(self.slots[index].link, Link::Live(_)) {
-                    self.lost(index, Some(&error.to_string()));
+                    self.lost(index, Some(without_errno(&error.to_string())));
                 }
             }
         }
@@ -747,7 +747,7 @@ impl<'p> Lane<'p> {
         };
         let data = epoll::EventData::new_u64(index as u64);
         if let Err(error) = epoll::modify(&self.epoll, socket.fd(), data, flags) {
-            self.lost(index, Some(&error.to_string()));
+            self.lost(index, Some(without_errno(&error.to_string())));
         }
     }
 

@@ -351,10 +351,12 @@ impl Session {
             ),
             (None, _) => {
                 let why = why.map_or(String::new(), |why| format!(": {why}"));
+                // pgbench would notice at the first command of the next transaction.
+                let command = if self.state == State::Idle { 0 } else { self.command };
                 format!(
-                    "client {} aborted in command {} (SQL) of script {}; perhaps the backend died \
-                     while processing{why}",
-                    self.id, self.command, self.script
+                    "client {} aborted in command {command} (SQL) of script {}; perhaps the backend \
+                     died while processing{why}",
+                    self.id, self.script
                 )
             }
         }

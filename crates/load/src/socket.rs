@@ -207,3 +207,8 @@ impl Socket {
         Ok(())
     }
 }
+
+/// What the operating system said, without the "(os error 111)" that Rust adds.
+pub(crate) fn without_errno(why: &str) -> &str {
+    why.split(" (os error").next().unwrap_or(why)
+}
