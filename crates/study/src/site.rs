@@ -178,7 +178,7 @@ impl Site {
         }
         let has_extensions = |name: &str| {
             let node = self.plan.topology.node(name);
-            node.is_some_and(|node| !node.extensions.is_empty())
+            node.is_some_and(|node| !extensions(node).is_empty())
         };
         let touched: Vec<usize> = (0..self.nodes.len())
             .filter(|index| {
@@ -217,7 +217,7 @@ impl Site {
         settings.extend([("fsync", "off"), ("full_page_writes", "off"), ("autovacuum", "off")]);
         node.configure(settings)?;
         node.start()?;
-        let mut extensions = topology_node.extensions.clone();
+        let mut extensions = extensions(topology_node);
         if plan.data.node == topology_node.name {
             extensions.extend(crate::warm::extensions(&plan.data, node.installation()));
         }
@@ -290,6 +290,20 @@ impl SiteNode {
         }
     }
 }
+
+/// What the study names, and what counts statements where the study has it loaded.
+fn extensions(node: &spec::Node) -> Vec<String> {
+    let mut names = node.extensions.clone();
+    let preloaded = node.settings.get("shared_preload_libraries");
+    let preloaded = preloaded.map(String::as_str).unwrap_or_default();
+    let counts = preloaded.split(',').any(|name| name.trim() == STATEMENTS);
+    if counts && !names.iter().any(|name| name == STATEMENTS) {
+        names.push(STATEMENTS.to_owned());
+    }
+    names
+}
+
+const STATEMENTS: &str = "pg_stat_statements";
 
 /// A node's settings at a point: the study's, and enough connections where it does not say.
 fn settings(point: &Point, node: &str) -> lab::Settings {

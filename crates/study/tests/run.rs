@@ -63,8 +63,6 @@ rounds = 2
 [settings]
 shared_buffers = "16MB"
 shared_preload_libraries = "pg_stat_statements"
-[topologies.one.nodes.primary]
-extensions = ["pg_stat_statements"]
 [data]
 script = "init.sql"
 rows = 1000
@@ -344,7 +342,6 @@ fn an_outside_server_is_used_and_left_as_it_was() {
     let place = tempfile::tempdir().unwrap();
     let study = COUNTERS
         .replace("shared_preload_libraries = \"pg_stat_statements\"\n", "")
-        .replace("[topologies.one.nodes.primary]\nextensions = [\"pg_stat_statements\"]\n", "")
         .replace("script = \"init.sql\"", "script = \"init.sql\"\npgbench = { scale = 1 }")
         .replace("every = \"count_difference == 0\"", "every = \"tps > 0\"");
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];

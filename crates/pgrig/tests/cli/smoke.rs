@@ -19,6 +19,16 @@ fn every_shipped_study_proves_itself_and_its_record_can_be_read() {
     }
 }
 
+#[test]
+fn a_new_study_runs_as_it_is() {
+    let desk = Desk::new();
+    desk.pgrig(&["new", "orders"]).ended(0);
+    let run = ["run", "orders", "--profile", "smoke", "--out", "record", "--gate"];
+    let said = desk.pgrig(&run).ended(0);
+    assert!(said.out.contains("in 4 of 4"), "{}", said.out);
+    reads(&desk, "record", &said);
+}
+
 fn reads(desk: &Desk, study: &str, said: &Said) {
     for file in ["report.html", "report.md", "trials.csv", "verdicts.csv", "record.json"] {
         assert!(desk.path(&format!("{study}/{file}")).is_file(), "{file}");
