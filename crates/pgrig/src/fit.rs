@@ -1,6 +1,6 @@
 //! "Does it fit?" in words.
 
-use study::Preflight;
+use study::{Misfit, Preflight};
 
 use crate::complaint::Complaint;
 use crate::exit::Exit;
@@ -15,10 +15,8 @@ pub(crate) fn complaint(preflight: &Preflight, smaller: Option<String>) -> Compl
 fn refusal(preflight: &Preflight, smaller: Option<&str>) -> String {
     let mut text = String::from("the study does not fit this machine");
     let misfits = preflight.distinct_misfits();
-    let longest = misfits.iter().map(|misfit| misfit.needs.chars().count()).max().unwrap_or(0);
-    let width = longest.min(NEEDS_COLUMNS_MAX);
-    for misfit in &misfits {
-        text.push_str(&format!("\n  needs   {:width$}   has  {}", misfit.needs, misfit.has));
+    for line in needs(&misfits) {
+        text.push_str(&format!("\n{line}"));
     }
     let hints = misfits.iter().filter_map(|one| one.hint.as_deref());
     let mut told: Vec<&str> = Vec::new();
@@ -30,6 +28,15 @@ fn refusal(preflight: &Preflight, smaller: Option<&str>) -> String {
         text.push_str(&format!("\n  {}   {hint}", styled(STRONG, "hint:")));
     }
     text
+}
+
+/// What is needed beside what there is, a line each.
+pub(crate) fn needs(misfits: &[&Misfit]) -> Vec<String> {
+    let longest = misfits.iter().map(|misfit| misfit.needs.chars().count()).max().unwrap_or(0);
+    let width = longest.min(NEEDS_COLUMNS_MAX);
+    let line =
+        |misfit: &&Misfit| format!("  needs   {:width$}   has  {}", misfit.needs, misfit.has);
+    misfits.iter().map(line).collect()
 }
 
 /// A longer one takes the room of what there is.

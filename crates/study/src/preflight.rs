@@ -51,6 +51,10 @@ pub struct Need {
 /// Why a point cannot run here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
+    /// Of what there is too little; of several misfits over the same thing the largest says all.
+    pub what: String,
+    /// How much of it is needed.
+    pub amount: u64,
     /// What it needs, with how that comes about.
     pub needs: String,
     /// What there is.
@@ -150,13 +154,15 @@ impl Preflight {
         Some(misfits.iter().map(one).collect::<Vec<_>>().join("; "))
     }
 
-    /// Everything that is in the way of some point, each once, the largest of its kind.
+    /// Everything that is in the way of some point, the largest of each kind.
     #[must_use]
     pub fn distinct_misfits(&self) -> Vec<&Misfit> {
         let mut distinct: Vec<&Misfit> = Vec::new();
         for misfit in self.misfits.iter().flat_map(|(_, misfits)| misfits) {
-            if !distinct.contains(&misfit) {
-                distinct.push(misfit);
+            match distinct.iter_mut().find(|known| known.what == misfit.what) {
+                Some(known) if known.amount < misfit.amount => *known = misfit,
+                Some(_) => {}
+                None => distinct.push(misfit),
             }
         }
         distinct
@@ -179,6 +185,8 @@ fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
     let files = open_files(point);
     if files > has.open_files {
         misfits.push(Misfit {
+            what: "open files".to_owned(),
+            amount: files,
             needs: format!("file descriptors {} for each generator", grouped(files)),
             has: format!("{} (hard limit)", grouped(has.open_files)),
             hint: Some(format!("raise the hard limit: ulimit -Hn {files}")),
@@ -190,8 +198,10 @@ fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
 fn memory_misfit(point: &Point, has: &Has) -> Option<Misfit> {
     let memory = estimate::memory(point);
     (memory.total_bytes() > has.memory_bytes).then(|| Misfit {
+        what: "memory".to_owned(),
+        amount: memory.total_bytes(),
         needs: format!(
-            "{} direct connections × 1.7 MiB + {} shared_buffers = {} memory",
+            "{} connections × 1.7 MiB + {} shared_buffers = {} memory",
             grouped(u64::from(memory.clients)),
             size(memory.shared_bytes),
             size(memory.total_bytes())
@@ -207,6 +217,8 @@ fn connection_misfits(point: &Point) -> Vec<Misfit> {
         let limit: u32 = node.settings.get("max_connections")?.parse().ok()?;
         let needed = estimate::connections(point, &node.name) + SPARE_CONNECTIONS;
         (needed > limit).then(|| Misfit {
+            what: format!("connections on {}", node.name),
+            amount: u64::from(needed),
             needs: format!("{} connections on node {}", grouped(u64::from(needed)), node.name),
             has: format!("max_connections = {limit}"),
             hint: Some("raise max_connections in the study, or leave it to the rig".to_owned()),
@@ -234,6 +246,8 @@ fn part_misfits(point: &Point, installation: &Installation) -> Vec<Misfit> {
         );
     }
     let misfit = |error: lab::Error| Misfit {
+        what: error.to_string(),
+        amount: 1,
         needs: match &error {
             lab::Error::MissingPart { name, .. } => name.clone(),
             other => other.to_string(),
@@ -256,6 +270,8 @@ fn outside_misfits(point: &Point, free: u32, extensions: &[String]) -> Vec<Misfi
     if point.topology.nodes.len() > 1 {
         let nodes = point.topology.nodes.len();
         misfits.push(Misfit {
+            what: "servers".to_owned(),
+            amount: nodes as u64,
             needs: format!("{nodes} servers"),
             has: "one target".to_owned(),
             hint: Some("run it without --target".to_owned()),
@@ -266,6 +282,8 @@ fn outside_misfits(point: &Point, free: u32, extensions: &[String]) -> Vec<Misfi
     });
     if let Some(timed) = touches {
         misfits.push(Misfit {
+            what: "actions".to_owned(),
+            amount: 1,
             needs: format!("to {} a server", timed.action.verb()),
             has: "a target that is not ours to stop".to_owned(),
             hint: Some("run it without --target".to_owned()),
@@ -274,6 +292,8 @@ fn outside_misfits(point: &Point, free: u32, extensions: &[String]) -> Vec<Misfi
     let missing = point.topology.nodes.iter().flat_map(|node| &node.extensions);
     for name in missing.filter(|name| !extensions.contains(name)) {
         misfits.push(Misfit {
+            what: name.clone(),
+            amount: 1,
             needs: name.clone(),
             has: "a target without it".to_owned(),
             hint: Some(format!("have {name} installed there")),
@@ -282,6 +302,8 @@ fn outside_misfits(point: &Point, free: u32, extensions: &[String]) -> Vec<Misfi
     let needed = point.clients() + SPARE_CONNECTIONS;
     if needed > free {
         misfits.push(Misfit {
+            what: "connections".to_owned(),
+            amount: u64::from(needed),
             needs: format!("{} connections", grouped(u64::from(needed))),
             has: format!("{} free on the target", grouped(u64::from(free))),
             hint: Some("raise max_connections there".to_owned()),
@@ -292,6 +314,8 @@ fn outside_misfits(point: &Point, free: u32, extensions: &[String]) -> Vec<Misfi
 
 fn disk_misfit(needed: u64, has: &Has) -> Misfit {
     Misfit {
+        what: "disk".to_owned(),
+        amount: needed,
         needs: format!("{} disk for servers and data", size(needed)),
         has: format!("{} free", size(has.disk_bytes)),
         hint: Some("set TMPDIR to a directory on a larger disk".to_owned()),

@@ -9,6 +9,7 @@ use study::{Has, Preflight};
 use crate::arguments::CheckArguments;
 use crate::complaint::Complaint;
 use crate::exit::Exit;
+use crate::fit;
 use crate::studies;
 use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, styled};
 
@@ -51,19 +52,26 @@ fn plan(study: &Study, preflight: &Preflight) {
     let width = study.points.iter().map(|point| point.name.to_string().len()).max().unwrap_or(0);
     for (index, point) in study.points.iter().enumerate() {
         let load_s = point.load_ms_max() as f64 / 1e3;
+        let clients = grouped(u64::from(point.clients()));
+        let plural = if point.clients() == 1 { "" } else { "s" };
         let what = format!(
-            "{:>2} × {:>5}  {} clients",
+            "{:>2} × {:>12}  {clients:>7} client{plural:1}",
             point.rounds,
-            duration(load_s),
-            grouped(u64::from(point.clients()))
+            duration(load_s)
         );
         let fits = match preflight.reason(index) {
             None => styled(GOOD, "fits"),
-            Some(why) => styled(BAD, format_args!("left out: {why}")),
+            Some(_) => styled(BAD, "left out"),
         };
         terminal::result(format_args!("  {:width$}  {what}  {fits}", point.name.to_string()));
     }
     terminal::result("");
+    let misfits = fit::needs(&preflight.distinct_misfits());
+    if !misfits.is_empty() {
+        terminal::result("left out because of");
+        misfits.iter().for_each(terminal::result);
+        terminal::result("");
+    }
     for need in &preflight.needs {
         terminal::result(format_args!(
             "  {:12}  needs {:>22}   has {}",
