@@ -9,22 +9,16 @@
  */
 #include "compat.h"
 
-#include <sys/socket.h>
-
 #include "access/xact.h"
-#include "libpq/libpq-be.h"
-#include "replication/walsender.h"
 #include "storage/ipc.h"
-#include "storage/procarray.h"
-#include "utils/builtins.h"
 #include "utils/timestamp.h"
-#include "utils/varlena.h"
 
 #include "gate.h"
 #include "monitor.h"
 #include "pool.h"
 #include "session.h"
 #include "settings.h"
+#include "standing.h"
 
 /* A warm session that usually stays away for longer than this lets go at once. */
 #define RETURN_GAP_MAX_US 2000
@@ -41,19 +35,11 @@
 #define ERRCODE_GOVERNOR_QUEUE_TIMEOUT MAKE_SQLSTATE('5', '3', 'G', '0', '1')
 #define ERRCODE_GOVERNOR_QUEUE_FULL MAKE_SQLSTATE('5', '3', 'G', '0', '2')
 
-typedef enum Standing
-{
-	STANDING_UNKNOWN,
-	STANDING_EXEMPT,			/* never takes a slot */
-	STANDING_GOVERNED,
-	STANDING_PRIVILEGED,		/* governed, with reserved slots */
-} Standing;
-
 int			governor_utility_depth = 0;
 
 static bool decided = false;
 static bool exiting = false;
-static Standing standing = STANDING_UNKNOWN;
+static GovernorStanding standing = GOVERNOR_UNKNOWN;
 static int	identity_generation = 0;
 static int	my_index = GOVERNOR_NOBODY;
 static GovernorSession *my_session = NULL;
@@ -69,9 +55,6 @@ static void transaction_ended(XactEvent event, void *arg);
 static void session_exit(int code, Datum arg);
 static void attach(void);
 static void hand_in_counts(void);
-static Standing find_standing(void);
-static bool is_loopback(void);
-static bool is_privileged(void);
 static bool may_wait(void);
 static bool enter_at_once(int gate, GovernorClass class);
 static bool go_on_warm(int gate, GovernorClass class);
@@ -133,7 +116,7 @@ governor_session_admit(GovernorClass class)
 	if (governor == NULL || !may_wait())
 		return;
 	attach();
-	if (standing == STANDING_EXEMPT || my_session->pool == GOVERNOR_NO_POOL)
+	if (standing == GOVERNOR_EXEMPT || my_session->pool == GOVERNOR_NO_POOL)
 		return;
 	gate = my_session->pool * GOVERNOR_CLASSES + class;
 	if (!enter_at_once(gate, class))
@@ -212,7 +195,7 @@ attach(void)
 		if (my_index < 0 || my_index >= governor->session_count)
 		{
 			/* Not a client's process: there is nothing to keep its state in. */
-			standing = STANDING_EXEMPT;
+			standing = GOVERNOR_EXEMPT;
 			return;
 		}
 		my_session = governor_session_at(my_index);
@@ -224,12 +207,12 @@ attach(void)
 		before_shmem_exit(session_exit, (Datum) 0);
 		wait_event = governor_wait_event_new("GovernorQueue");
 	}
-	if (standing == STANDING_UNKNOWN || identity_generation != governor_identity_generation)
+	if (standing == GOVERNOR_UNKNOWN || identity_generation != governor_identity_generation)
 	{
 		identity_generation = governor_identity_generation;
-		standing = find_standing();
+		standing = governor_find_standing();
 		hand_in_counts();
-		if (standing != STANDING_EXEMPT)
+		if (standing != GOVERNOR_EXEMPT)
 			my_session->pool = governor_pool_find_or_add(governor_pool_name);
 	}
 }
@@ -254,58 +237,6 @@ hand_in_counts(void)
 	pg_atomic_write_u64(&my_session->waits, 0);
 	pg_atomic_write_u64(&my_session->wait_us_total, 0);
 	pg_atomic_write_u64(&my_session->wait_us_max, 0);
-}
-
-static Standing
-find_standing(void)
-{
-	if (MyBackendType != B_BACKEND || MyProcPort == NULL || am_walsender || is_loopback())
-		return STANDING_EXEMPT;
-	return is_privileged() ? STANDING_PRIVILEGED : STANDING_GOVERNED;
-}
-
-/*
- * A connection from another session of this server, as dblink and postgres_fdw
- * make it: that session may have a slot, and waits for us.  Only a Unix socket
- * tells who is at the other end; over TCP the discount for waits helps.
- */
-static bool
-is_loopback(void)
-{
-#ifdef SO_PEERCRED
-	struct ucred peer;
-	socklen_t	length = sizeof(peer);
-
-	return getsockopt(MyProcPort->sock, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
-		peer.pid > 0 && BackendPidGetProc(peer.pid) != NULL;
-#else
-	return false;
-#endif
-}
-
-/* Without a look into the catalogs, which would take a snapshot. */
-static bool
-is_privileged(void)
-{
-	char	   *names;
-	List	   *roles;
-	ListCell   *cell;
-	bool		found = false;
-
-	if (governor_session_is_superuser())
-		return true;
-	if (governor_reserved_roles == NULL || governor_reserved_roles[0] == '\0' ||
-		MyProcPort->user_name == NULL)
-		return false;
-	names = pstrdup(governor_reserved_roles);
-	if (SplitIdentifierString(names, ',', &roles))
-	{
-		foreach(cell, roles)
-			found = found || strcmp(lfirst(cell), MyProcPort->user_name) == 0;
-		list_free(roles);
-	}
-	pfree(names);
-	return found;
 }
 
 static bool
@@ -367,7 +298,7 @@ take_reserved_slot(int gate)
 {
 	uint32		taken;
 
-	if (standing != STANDING_PRIVILEGED)
+	if (standing != GOVERNOR_PRIVILEGED)
 		return false;
 	taken = pg_atomic_read_u32(&governor->reserved_taken);
 	do

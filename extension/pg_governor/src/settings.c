@@ -23,7 +23,7 @@ bool		governor_gate_begin = true;
 bool		governor_gate_autocommit = false;
 double		governor_big_query_cost = 0;
 int			governor_policy = GOVERNOR_THROUGHPUT;
-int			governor_warm_time_ms = 20;
+int			governor_warm_time_ms = 50;
 int			governor_pass_over_max_ms = 2000;
 int			governor_queue_timeout_ms = 10000;
 int			governor_on_timeout = GOVERNOR_TIMEOUT_RUN;
@@ -108,7 +108,8 @@ define_pools(void)
 							&governor_max_pools, 16, 1, 1000,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 	DefineCustomStringVariable("pg_governor.pools",
-							   "Limits of single pools, such as \"reports(query=2, transaction=4), batch(transaction=1)\".",
+							   "Limits of single pools, such as "
+							   "\"reports(query=2, transaction=4), batch(transaction=1)\".",
 							   "What is not named here has the limits of the settings.",
 							   &governor_pools_setting, "", PGC_SIGHUP, GUC_LIST_INPUT,
 							   governor_pools_check, governor_pools_assign, NULL);
@@ -158,7 +159,7 @@ define_scheduling(void)
 	DefineCustomIntVariable("pg_governor.warm_time",
 							"Time for which a session may go on with the same slot, with policy \"throughput\".",
 							NULL,
-							&governor_warm_time_ms, 20, 0, 10000,
+							&governor_warm_time_ms, 50, 0, 10000,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_governor.pass_over_max",
 							"Time from which on a waiter is no longer passed over by a warm session.",

@@ -29,6 +29,12 @@ my $holder = holder($node);
 my $waiter = session($node);
 $waiter->tell('BEGIN');
 wait_for_queue($node, 1);
+my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
+is( $node->safe_psql('postgres',
+		"SELECT state, wait_event_type, wait_event, backend_xmin IS NULL
+		FROM pg_stat_activity WHERE pid = $waiter->{pid}"),
+	'active|Extension|' . ($version >= 170000 ? 'GovernorQueue' : 'Extension') . '|t',
+	'how a waiter at BEGIN shows, without a snapshot');
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($waiter->{pid})");
 $waiter->settle;
 like($waiter->errors, qr/canceling statement due to user request/, 'a waiter can be cancelled');
