@@ -60,7 +60,11 @@ impl Scanner {
                 (b'\\', Some(&forced @ (b';' | b':'))) => {
                     sql.push(forced);
                     if forced == b';' {
-                        self.words.count = 0;
+                        // Inside a body it is one more statement of that body: so since the minor
+                        // releases of 2026 (15.20 does, 15.18 did not).
+                        if self.begins == 0 {
+                            self.words.count = 0;
+                        }
                         statements.end();
                     }
                     next += 2;
