@@ -57,9 +57,9 @@ fn the_final_block_has_pgbenchs_lines() {
         "-r -t 5 --max-tries=2 --failures-detailed",
         "-c 2 -T 1 --max-tries=0",
         "-v -t 1",
-        "-t 20 -b tpcb@3 -b select-only",
-        "-T 1 -S -N -r -P 1 --max-tries=2 --failures-detailed -c 2 -j 2",
-        "-t 5 -S -S -R 100 -L 500",
+        "-t 20 -b tpcb@3 -b select-only --random-seed=1",
+        "-T 1 --random-seed=1 -S -N -r -P 1 --max-tries=2 --failures-detailed -c 2 -j 2",
+        "-t 20 -S -S -R 100 -L 500 --random-seed=1",
     ] {
         let (ours, theirs) = (server.ours("postgres", line), server.theirs("postgres", line));
         assert_same_shape(line, &ours, &theirs);
