@@ -97,7 +97,7 @@ fn signals_reach_all_that_was_started_in_a_directory_and_nothing_else() {
         let deadline = Instant::now() + LONG;
         // Nobody is stopped before all of them run: a shell that has been stopped between vfork
         // and exec keeps its parent from being stopped.
-        while init.signal_under(&one, Signal::CONT).unwrap() < 4 && Instant::now() < deadline {
+        while init.signal_under(&one, Signal::CONT).unwrap() < 3 && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
         }
         std::thread::sleep(Duration::from_millis(200));
