@@ -84,10 +84,7 @@ fn main() {
     let number = |name: &str, default: usize| {
         std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
     };
-    let size = Size {
-        seconds: number("GOALS_SECONDS", 6) as u32,
-        pairs: number("GOALS_PAIRS", 6),
-    };
+    let size = Size { seconds: number("GOALS_SECONDS", 6) as u32, pairs: number("GOALS_PAIRS", 6) };
     let server = match Server::start() {
         Ok(server) => server,
         Err(error) => {
@@ -114,7 +111,9 @@ impl Goal {
         };
         let met = if met { "yes" } else { "no" };
         let (name, goal, detail) = (self.name, self.goal, &measured.detail);
-        format!("| {name}<br>{detail} | {sign} {goal} | {median:.3} | {low:.3} – {high:.3} | {n} | {met} |")
+        format!(
+            "| {name}<br>{detail} | {sign} {goal} | {median:.3} | {low:.3} – {high:.3} | {n} | {met} |"
+        )
     }
 }
 
@@ -154,12 +153,8 @@ fn eight_of_eight_thousand(server: &Server, size: &Size) -> Result<Measured, Str
     let script = server.script("eight", &active_of(8, size.seconds))?;
     let at = |clients: &str| {
         let options = ["-n", "-M", "prepared", "-c", clients, "-j", "1", "-f", &script];
-        let done = run(
-            server,
-            Program::Pgrig,
-            &options,
-            &["-T".to_owned(), size.seconds.to_string()],
-        )?;
+        let done =
+            run(server, Program::Pgrig, &options, &["-T".to_owned(), size.seconds.to_string()])?;
         Ok::<_, String>(done.window_cpu_us)
     };
     let mut ratios = Vec::new();

@@ -25,7 +25,8 @@ pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Latency, D::Err
     if sums.is_empty() {
         return Ok(latency);
     }
-    let moments = moments(sums).ok_or_else(|| D::Error::custom("sums of a histogram are damaged"))?;
+    let moments =
+        moments(sums).ok_or_else(|| D::Error::custom("sums of a histogram are damaged"))?;
     Ok(latency.with_moments(moments))
 }
 
