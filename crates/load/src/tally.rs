@@ -10,6 +10,11 @@ use stats::Latency;
 use crate::ScriptOutcome;
 use crate::grid::{DRAIN, Grid};
 
+/// The interval before the first. A connection can be lost between the conductor's word and the
+/// load's first moment; nothing is handed over then, least of all all intervals since the beginning
+/// of time.
+const NOT_BEGUN: i64 = i64::MIN;
+
 /// A lane's counters.
 pub(crate) struct Tally {
     length_ns: u64,
@@ -88,7 +93,7 @@ pub(crate) struct LaneInterval {
 impl Tally {
     pub(crate) fn new(length_ns: u64, totals: Vec<Totals>) -> Self {
         let cells = totals.iter().map(|_| Cell::default()).collect();
-        Tally { length_ns, interval: i64::MIN, cells, totals }
+        Tally { length_ns, interval: NOT_BEGUN, cells, totals }
     }
 
     /// Begins at the first interval of the grid.
@@ -109,7 +114,7 @@ impl Tally {
         grid: &Grid,
         backlog: impl Fn(usize, u64) -> u64,
     ) -> Option<LaneInterval> {
-        if self.interval == DRAIN || now < self.interval_end(grid) {
+        if self.interval == NOT_BEGUN || self.interval == DRAIN || now < self.interval_end(grid) {
             return None;
         }
         let over = self.take(grid, self.interval_end(grid), backlog);
