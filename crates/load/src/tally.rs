@@ -213,3 +213,19 @@ fn add(counts: &mut Counts, done: &Finished) {
         Ending::Other => counts.other_failures += 1,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_handed_over_before_the_load_begins() {
+        let mut tally = Tally::new(1_000, Vec::new());
+        let grid = Grid { began: 5_000, anchor: 5_000, open: 5_000, ..Grid::UNDECIDED };
+        assert!(tally.roll(4_999, &grid, |_, _| 0).is_none());
+        tally.begin(&grid);
+        assert!(tally.roll(5_999, &grid, |_, _| 0).is_none());
+        assert!(tally.roll(6_000, &grid, |_, _| 0).is_some());
+        assert!(tally.roll(6_000, &grid, |_, _| 0).is_none());
+    }
+}
