@@ -119,6 +119,12 @@ impl Disk {
     }
 }
 
+/// Whether the rig runs as root.
+#[must_use]
+pub fn is_root() -> bool {
+    User::current().is_root()
+}
+
 /// Whether a lab can have namespaces here, tried by making some; if not, the step that is refused.
 ///
 /// # Errors

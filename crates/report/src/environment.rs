@@ -93,7 +93,7 @@ fn workloads(study: &Study) -> Table {
                 workload.protocol.name().to_owned(),
                 pace(workload.pace),
                 scripts(workload),
-                workload.to.clone(),
+                workload.to.join(", "),
             ];
             if seen.insert(row.clone()) {
                 table.row(row);

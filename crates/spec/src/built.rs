@@ -3,7 +3,7 @@
 use crate::data::Data;
 use crate::expand::Tables;
 use crate::fields::{self, Fields, Settings};
-use crate::topology::{NodeKind, Topology};
+use crate::topology::Topology;
 use crate::value::{Bindings, Entry, Is, Table, Value, substitute};
 
 /// What a variant builds at one point.
@@ -39,15 +39,26 @@ impl Built {
         let data = data(&fields, tables, bindings, topology.as_ref());
         fields.finish();
         let mut topology = topology?;
-        for node in topology.nodes.iter_mut().filter(|node| node.kind == NodeKind::Postgres) {
+        let names: Vec<Option<String>> =
+            topology.nodes.iter().map(|n| topology.synchronous_standby_names(&n.name)).collect();
+        for (node, sync_names) in topology.nodes.iter_mut().zip(names) {
+            if !node.is_postgres() {
+                continue;
+            }
             let mut settings: Settings = study.clone();
             settings.append(&mut node.settings);
             settings.extend(own.clone());
+            if let Some(names) = sync_names {
+                settings.entry(SYNC_NAMES.to_owned()).or_insert(names);
+            }
             node.settings = settings;
         }
         Some(Built { topology, data, override_ })
     }
 }
+
+/// What says for which standbys commits wait.
+const SYNC_NAMES: &str = "synchronous_standby_names";
 
 fn topology(fields: &Fields<'_>, tables: &Tables<'_>, bindings: &Bindings) -> Option<Topology> {
     let problems = tables.problems;
@@ -91,14 +102,21 @@ fn data(
             _ => own.clone(),
         });
     }
-    let first = topology.and_then(|topology| topology.nodes.first());
+    let first = topology.and_then(Topology::first);
     let first = first.map_or("primary", |node| node.name.as_str());
     let data = Data::parse(value.as_ref(), first, tables.folder, problems);
-    if let (Some(topology), Some(value)) = (topology, &value)
-        && topology.node(&data.node).is_none()
-    {
-        let known = topology.nodes.iter().map(|node| node.name.as_str());
-        problems.unknown(&value.span, "node", &data.node, known);
+    if let (Some(topology), Some(value)) = (topology, &value) {
+        match topology.node(&data.node) {
+            None => {
+                let known = topology.nodes.iter().map(|node| node.name.as_str());
+                problems.unknown(&value.span, "node", &data.node, known);
+            }
+            Some(node) if !node.is_postgres() || node.follows().is_some() => {
+                let message = format!("data cannot be built on {}: it takes no writes", node.name);
+                problems.add(&value.span, message);
+            }
+            Some(_) => {}
+        }
     }
     data
 }

@@ -7,6 +7,7 @@ use crate::built::Built;
 use crate::data::Data;
 use crate::expand::Tables;
 use crate::fields;
+use crate::node::NodeKind;
 use crate::problem::Problems;
 use crate::topology::Topology;
 use crate::value::{Bindings, Entry, Is, Table, Value, names_used, substitute, substitute_table};
@@ -41,10 +42,10 @@ pub(crate) fn workloads(
         let (folder, problems) = (tables.folder, tables.problems);
         let table = substitute_table(&laid.table, &laid.bindings, problems);
         let span = &entry.value.span;
-        let first = &built.topology.nodes[0].name;
+        let first = built.topology.first().map_or("", |node| &node.name);
         let mut workload = Workload::parse(&name, &table, span, first, folder, problems);
         add_data_variables(&mut workload, &built.data);
-        check_target(&workload, &table, span, &built.topology, variant, problems);
+        workload.to = targets(&workload, &table, span, &built.topology, variant, problems);
         workloads.push(workload);
     }
     workloads
@@ -158,19 +159,30 @@ impl Laid {
     }
 }
 
-fn check_target(
+/// The nodes that a workload goes to, those of a group by their own names.
+fn targets(
     workload: &Workload,
     table: &Table,
     span: &Range<usize>,
     topology: &Topology,
     variant: &Entry,
     problems: &Problems,
-) {
-    if topology.node(&workload.to).is_some() {
-        return;
-    }
+) -> Vec<String> {
     let span = table.find("to").map_or(span, |entry| &entry.value.span);
-    let known = topology.nodes.iter().map(|node| node.name.as_str());
-    let what = format!("node of variant \"{}\":", variant.key);
-    problems.unknown(span, &what, &workload.to, known);
+    let mut targets = Vec::new();
+    for name in &workload.to {
+        let called = topology.called(name);
+        if called.is_empty() {
+            let known = topology.nodes.iter().map(|node| node.name.as_str());
+            let what = format!("node of variant \"{}\":", variant.key);
+            problems.unknown(span, &what, name, known);
+        }
+        for name in called {
+            if let Some(NodeKind::Guard(_)) = topology.node(name).map(|node| &node.kind) {
+                problems.add(span, format!("{name} is a guard: nobody connects to it"));
+            }
+            targets.push(name.to_owned());
+        }
+    }
+    targets
 }

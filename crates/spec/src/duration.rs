@@ -1,27 +1,33 @@
-//! Durations as people write them: `500ms`, `20s`, `2min`, `1h`.
+//! Durations as people write them: `200us`, `500ms`, `20s`, `2min`, `1h`.
 
 /// Milliseconds of a duration, or why it is none.
 pub(crate) fn parse_ms(text: &str) -> Result<u64, String> {
+    parse_us(text).map(|us| (us as f64 / 1e3).round() as u64)
+}
+
+/// Microseconds of a duration, or why it is none.
+pub(crate) fn parse_us(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let factor = match unit.trim() {
-        "ms" => 1.0,
-        "s" => 1e3,
-        "min" => 60e3,
-        "h" => 3600e3,
+        "us" => 1.0,
+        "ms" => 1e3,
+        "s" => 1e6,
+        "min" => 60e6,
+        "h" => 3600e6,
         _ => return Err(format!("\"{text}\" is not a duration")),
     };
     let number: f64 = number.parse().map_err(|_| format!("\"{text}\" is not a duration"))?;
-    let ms = number * factor;
-    if ms > LONGEST_MS {
+    let us = number * factor;
+    if us > LONGEST_US {
         return Err(format!("\"{text}\" is longer than 30 days"));
     }
-    Ok(ms.round() as u64)
+    Ok(us.round() as u64)
 }
 
 /// Nothing that a person waits for takes longer; beyond it a unit was mistaken.
-const LONGEST_MS: f64 = 30.0 * 24.0 * 3600e3;
+const LONGEST_US: f64 = 30.0 * 24.0 * 3600e6;
 
 /// How to write one, as a hint.
 pub(crate) const HINT: &str = "write a number with a unit: 500ms, 20s, 2min, 1h";
@@ -42,5 +48,6 @@ mod tests {
         check("-1s", None);
         check("1000h", None);
         check("", None);
+        assert_eq!(parse_us("0.2ms"), Ok(200));
     }
 }

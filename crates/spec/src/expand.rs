@@ -6,13 +6,14 @@ use crate::built::Built;
 use crate::cast;
 use crate::claim::made_in;
 use crate::defaults::Defaults;
-use crate::fields::Fields;
+use crate::fields::{self, Fields};
 use crate::folder::Folder;
-use crate::point::{OnLoss, Point, PointName, Unfit};
+use crate::node::NodeKind;
+use crate::point::{OnLoss, Point, PointName, Requirement, Unfit};
 use crate::problem::Problems;
 use crate::profile::Profile;
 use crate::study::Named;
-use crate::timeline;
+use crate::timeline::{self, Check};
 use crate::value::{Bindings, Entry, Is, Table, Value, is_name, names_used, substitute_table};
 use crate::workload::Workload;
 
@@ -211,7 +212,7 @@ fn point(
     let axes = axes.iter().map(|(axis, value)| ((*axis).to_owned(), value.scalar_text()));
     let axes = axes.map(|(axis, value)| Some((axis, value?))).collect::<Option<Vec<_>>>()?;
     let built = Built::parse(tables, variant, &bindings)?;
-    let first = built.topology.nodes.first()?.name.clone();
+    let first = built.topology.first()?.name.clone();
 
     // `run` binds names of its own and is substituted entry by entry; `over` is done with.
     let mut table = frame.table.clone();
@@ -234,18 +235,48 @@ fn point(
         warmup: plan.warmup,
         window_ms: plan.window_ms,
         timeline: timeline::timeline(&fields, &built.topology, plan.window_ms, tables.folder),
-        checks: timeline::checks(&fields),
+        checks: timeline::checks(&fields, &built.topology),
+        needs: needs(&fields),
         unfit: fields.choice("unfit", UNFIT).unwrap_or(Unfit::Skip),
         rounds: plan.rounds,
         topology: built.topology,
         data: built.data,
     };
+    check_ledger(&point, &fields);
+    check_poolers(&point, &frame.span, problems);
     fields.finish();
     if let Some(few) = point.workloads.iter().find(|w| w.clients < point.generators) {
         let message = format!("{} generators but only {} clients", point.generators, few.clients);
         problems.add(&frame.span, message);
     }
     Some(point)
+}
+
+fn needs(fields: &Fields<'_>) -> Vec<Requirement> {
+    let values = fields.list("needs").iter();
+    values.filter_map(|value| fields::choice("needs", value, NEEDS, fields.problems)).collect()
+}
+
+fn check_ledger(point: &Point, fields: &Fields<'_>) {
+    let checked = point.checks.iter().any(|check| matches!(check, Check::Ledger { .. }));
+    if checked && point.workloads.iter().all(|workload| workload.ledger.is_none()) {
+        let span = fields.value("checks").map_or(fields.span(), |value| &value.span);
+        let hint = "give one ledger = { insert = \"TABLE\" }";
+        fields.problems.hinted(span, "no workload of the scenario keeps a ledger", hint);
+    }
+}
+
+/// A client that a pooler refuses gets no figure.
+fn check_poolers(point: &Point, span: &Range<usize>, problems: &Problems) {
+    for node in &point.topology.nodes {
+        let NodeKind::Pgbouncer(pooler) = &node.kind else { continue };
+        let comes = |workload: &&Workload| workload.to.contains(&node.name);
+        let clients: u32 = point.workloads.iter().filter(comes).map(|w| w.clients).sum();
+        if clients > pooler.clients {
+            let message = format!("{clients} clients, but {} takes {}", node.name, pooler.clients);
+            problems.hinted(span, message, format!("raise clients of node {}", node.name));
+        }
+    }
 }
 
 /// Whatever is defined but used nowhere, in any profile, was mistyped somewhere.
@@ -277,4 +308,5 @@ const GENERATORS_MAX: u32 = 64;
 const LANES_MAX: u32 = 1024;
 
 const ON_LOSS: &[(&str, OnLoss)] = &[("abort", OnLoss::Abort), ("reconnect", OnLoss::Reconnect)];
+const NEEDS: &[(&str, Requirement)] = &[("root", Requirement::Root)];
 const UNFIT: &[(&str, Unfit)] = &[("skip", Unfit::Skip), ("refuse", Unfit::Refuse)];

@@ -51,7 +51,10 @@ impl<'t> Fields<'t> {
     }
 
     pub(crate) fn entry(&self, key: &'static str) -> Option<&'t Entry> {
-        self.asked.borrow_mut().push(key);
+        let mut asked = self.asked.borrow_mut();
+        if !asked.contains(&key) {
+            asked.push(key);
+        }
         self.table.find(key)
     }
 
@@ -113,6 +116,16 @@ impl<'t> Fields<'t> {
         }
         let span = &self.table.find(key)?.value.span;
         self.problems.add(span, format!("{key} must be above 0"));
+        None
+    }
+
+    pub(crate) fn boolean(&self, key: &'static str) -> Option<bool> {
+        let value = self.value(key)?;
+        if let Is::Bool(boolean) = value.is {
+            return Some(boolean);
+        }
+        let message = format!("{key} must be true or false, not {}", value.kind());
+        self.problems.add(&value.span, message);
         None
     }
 

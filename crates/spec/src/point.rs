@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::data::Data;
+use crate::link::LinkKind;
 use crate::timeline::{Check, Step, Timed};
 use crate::topology::Topology;
 use crate::workload::Workload;
@@ -37,6 +38,8 @@ pub struct Point {
     pub timeline: Vec<Timed>,
     /// Checks after it.
     pub checks: Vec<Check>,
+    /// What the machine must allow besides what its nodes ask for.
+    pub needs: Vec<Requirement>,
     /// What to do where the machine or the variant cannot run it.
     pub unfit: Unfit,
     /// In how many rounds it is run.
@@ -96,6 +99,16 @@ impl Point {
         self.workloads.iter().map(|workload| workload.clients).sum()
     }
 
+    /// Whether only root can build it or do what its timeline asks for: network namespaces,
+    /// disks whose power can be cut, or because it says so.
+    #[must_use]
+    pub fn needs_root(&self) -> bool {
+        let topology = &self.topology;
+        self.needs.contains(&Requirement::Root)
+            || topology.links.iter().any(|link| link.by == LinkKind::Namespace)
+            || topology.nodes.iter().any(|node| node.disk.can_be_cut())
+    }
+
     /// How long its load runs at most, in milliseconds: warm-up and window.
     #[must_use]
     pub fn load_ms_max(&self) -> u64 {
@@ -131,6 +144,13 @@ pub enum OnLoss {
     Abort,
     /// It connects again, with back-off: for trials in which servers go away.
     Reconnect,
+}
+
+/// What a machine must allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// That the rig runs as root.
+    Root,
 }
 
 /// What to do with a point that cannot run here.

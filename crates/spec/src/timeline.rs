@@ -1,5 +1,8 @@
 //! What happens during a trial besides load: steps before it, actions in it, checks after it.
 
+use std::ops::Range;
+
+use crate::action::{self, Action, Course};
 use crate::data::script_file;
 use crate::duration;
 use crate::fields::{self, Fields};
@@ -28,89 +31,22 @@ pub struct Timed {
     pub action: Action,
 }
 
-/// Something done at a moment of the timeline. Each proves its effect or voids the trial.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Runs SQL on a node.
-    Sql(Step),
-    /// Runs CHECKPOINT on a node.
-    Checkpoint {
-        /// The node.
-        node: String,
-    },
-    /// Shuts a server down.
-    Stop {
-        /// The node.
-        node: String,
-        /// pg_ctl's shutdown mode.
-        mode: StopMode,
-    },
-    /// Kills all processes of a node with SIGKILL.
-    Kill {
-        /// The node.
-        node: String,
-    },
-    /// Stops all processes of a node with SIGSTOP: its connections stay open, nothing answers.
-    Pause {
-        /// The node.
-        node: String,
-    },
-    /// Lets a paused node go on.
-    Continue {
-        /// The node.
-        node: String,
-    },
-    /// Starts a node that was stopped or killed.
-    Start {
-        /// The node.
-        node: String,
-    },
-}
-
-/// pg_ctl's shutdown modes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopMode {
-    /// Disconnects clients, writes a checkpoint.
-    Fast,
-    /// Quits without a checkpoint; the next start recovers.
-    Immediate,
-}
-
 /// A check after a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Check {
     /// The server counts as many transactions as the clients: `count_difference` is 0.
     Counts,
-}
-
-impl Action {
-    /// The node that it touches.
-    #[must_use]
-    pub fn node(&self) -> &str {
-        match self {
-            Action::Sql(step) => &step.node,
-            Action::Checkpoint { node }
-            | Action::Stop { node, .. }
-            | Action::Kill { node }
-            | Action::Pause { node }
-            | Action::Continue { node }
-            | Action::Start { node } => node,
-        }
-    }
-
-    /// The verb, as study.toml writes it.
-    #[must_use]
-    pub fn verb(&self) -> &'static str {
-        match self {
-            Action::Sql(_) => "sql",
-            Action::Checkpoint { .. } => "checkpoint",
-            Action::Stop { .. } => "stop",
-            Action::Kill { .. } => "kill",
-            Action::Pause { .. } => "pause",
-            Action::Continue { .. } => "continue",
-            Action::Start { .. } => "start",
-        }
-    }
+    /// Every acknowledged transaction of the workloads that keep a ledger is there, and nothing
+    /// that nobody wrote.
+    Ledger {
+        /// The server that is read; none for the one that the data were built on.
+        node: Option<String>,
+    },
+    /// pg_amcheck finds nothing.
+    Amcheck {
+        /// The server that is looked through; none for the one that the data were built on.
+        node: Option<String>,
+    },
 }
 
 /// `before`: commands, file names ending in `.sql`, or `{ on = NODE, sql = … }`.
@@ -129,7 +65,8 @@ pub(crate) fn steps(
         }
         _ => {
             let fields = Fields::of("a step", value, problems)?;
-            let node = node(&fields, "on", topology).unwrap_or_else(|| first_node.to_owned());
+            let node = action::server(&fields, "on", topology);
+            let node = node.map_or(first_node, |node| &node.name).to_owned();
             let sql = fields.required("sql");
             let sql = sql.and_then(|sql| sql_text(sql, folder, problems));
             fields.finish();
@@ -146,16 +83,54 @@ pub(crate) fn timeline(
     window_ms: u64,
     folder: &Folder,
 ) -> Vec<Timed> {
+    let problems = fields.problems;
     let values = fields.list("timeline").iter();
-    let timed =
-        values.filter_map(|value| timed(value, topology, window_ms, folder, fields.problems));
-    timed.collect()
+    let timed: Vec<(&Range<usize>, Timed)> = values
+        .filter_map(|value| {
+            Some((&value.span, timed(value, topology, window_ms, folder, problems)?))
+        })
+        .collect();
+    let mut in_order: Vec<&(&Range<usize>, Timed)> = timed.iter().collect();
+    in_order.sort_by_key(|(_, timed)| (timed.earliest_ms, timed.latest_ms));
+    let mut course = Course::default();
+    for (span, timed) in in_order {
+        if let Err(why) = course.follow(&timed.action, topology) {
+            problems.add(span, format!("{}: {why}", timed.action.verb()));
+        }
+    }
+    timed.into_iter().map(|(_, timed)| timed).collect()
 }
 
-/// `checks`: names from a closed set.
-pub(crate) fn checks(fields: &Fields<'_>) -> Vec<Check> {
+/// `checks`: `"counts"`, `"ledger"`, `{ ledger = "standby1" }`, `"amcheck"`.
+pub(crate) fn checks(fields: &Fields<'_>, topology: &Topology) -> Vec<Check> {
     let values = fields.list("checks").iter();
-    values.filter_map(|value| fields::choice("checks", value, CHECKS, fields.problems)).collect()
+    values.filter_map(|value| check(value, topology, fields.problems)).collect()
+}
+
+fn check(value: &Value, topology: &Topology, problems: &Problems) -> Option<Check> {
+    if let Is::Text(_) = value.is {
+        let word = fields::choice("checks", value, CHECKS, problems)?;
+        return Some(match word {
+            Word::Counts => Check::Counts,
+            Word::Ledger => Check::Ledger { node: None },
+            Word::Amcheck => Check::Amcheck { node: None },
+        });
+    }
+    let fields = Fields::of("a check", value, problems)?;
+    let ledger = fields.entry("ledger").is_some();
+    let amcheck = fields.entry("amcheck").is_some();
+    let named = |key| action::server(&fields, key, topology).map(|node| Some(node.name.clone()));
+    let check = match (ledger, amcheck) {
+        (true, false) => named("ledger").map(|node| Check::Ledger { node }),
+        (false, true) => named("amcheck").map(|node| Check::Amcheck { node }),
+        _ => {
+            let hint = "write { ledger = \"NODE\" } or { amcheck = \"NODE\" }";
+            problems.hinted(fields.span(), "one check at a time", hint);
+            None
+        }
+    };
+    fields.finish();
+    check
 }
 
 fn timed(
@@ -167,7 +142,7 @@ fn timed(
 ) -> Option<Timed> {
     let fields = Fields::of("an action", value, problems)?;
     let at = fields.required("at").and_then(|at| moment(at, window_ms, problems));
-    let action = action(&fields, topology, folder);
+    let action = Action::parse(&fields, topology, folder);
     fields.finish();
     let (earliest_ms, latest_ms) = at?;
     Some(Timed { earliest_ms, latest_ms, action: action? })
@@ -203,55 +178,8 @@ fn moment(value: &Value, window_ms: u64, problems: &Problems) -> Option<(u64, u6
     }
 }
 
-fn action(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Option<Action> {
-    let problems = fields.problems;
-    let verbs: Vec<&str> = VERBS.into_iter().filter(|verb| fields.entry(verb).is_some()).collect();
-    let verb = match verbs[..] {
-        [verb] => verb,
-        [] => {
-            let hint = format!("one of {}", VERBS.join(", "));
-            problems.hinted(fields.span(), "an action without a verb", hint);
-            return None;
-        }
-        _ => {
-            let message = format!("one action at a time, not {}", verbs.join(" and "));
-            problems.add(fields.span(), message);
-            return None;
-        }
-    };
-    let first = topology.nodes.first().map(|node| node.name.clone());
-    Some(match verb {
-        "sql" => {
-            let node = node(fields, "on", topology).or(first)?;
-            let sql = sql_text(fields.required("sql")?, folder, problems)?;
-            Action::Sql(Step { node, sql })
-        }
-        "checkpoint" => Action::Checkpoint { node: node(fields, "checkpoint", topology)? },
-        "stop" => Action::Stop {
-            node: node(fields, "stop", topology)?,
-            mode: fields.choice("mode", STOP_MODES).unwrap_or(StopMode::Fast),
-        },
-        "kill" => Action::Kill { node: node(fields, "kill", topology)? },
-        "pause" => Action::Pause { node: node(fields, "pause", topology)? },
-        "continue" => Action::Continue { node: node(fields, "continue", topology)? },
-        _ => Action::Start { node: node(fields, "start", topology)? },
-    })
-}
-
-/// The name of a node that the topology has.
-fn node(fields: &Fields<'_>, key: &'static str, topology: &Topology) -> Option<String> {
-    let name = fields.text(key)?;
-    if topology.node(name).is_some() {
-        return Some(name.to_owned());
-    }
-    let span = fields.value(key).map_or(fields.span().clone(), |value| value.span.clone());
-    let known = topology.nodes.iter().map(|node| node.name.as_str());
-    fields.problems.unknown(&span, "node", name, known);
-    None
-}
-
 /// SQL itself, or the text of a `.sql` file of the folder.
-fn sql_text(value: &Value, folder: &Folder, problems: &Problems) -> Option<String> {
+pub(crate) fn sql_text(value: &Value, folder: &Folder, problems: &Problems) -> Option<String> {
     let text = fields::text("sql", value, problems)?;
     if text.ends_with(".sql") && !text.contains(char::is_whitespace) {
         return script_file(value, folder, problems).map(|script| script.text);
@@ -259,7 +187,13 @@ fn sql_text(value: &Value, folder: &Folder, problems: &Problems) -> Option<Strin
     Some(text.to_owned())
 }
 
-const VERBS: [&str; 7] = ["sql", "checkpoint", "stop", "kill", "pause", "continue", "start"];
-const STOP_MODES: &[(&str, StopMode)] =
-    &[("fast", StopMode::Fast), ("immediate", StopMode::Immediate)];
-const CHECKS: &[(&str, Check)] = &[("counts", Check::Counts)];
+/// The names of checks.
+#[derive(Clone, Copy)]
+enum Word {
+    Counts,
+    Ledger,
+    Amcheck,
+}
+
+const CHECKS: &[(&str, Word)] =
+    &[("counts", Word::Counts), ("ledger", Word::Ledger), ("amcheck", Word::Amcheck)];

@@ -1,36 +1,23 @@
-//! What gets built: nodes, and the settings and extensions that they have.
+//! What gets built: nodes, and the links between them.
 
-use crate::fields::{Fields, Settings};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::fields::Fields;
+use crate::link::Link;
+use crate::node::{Node, NodeKind, Quorum, QuorumWay, Role};
 use crate::problem::Problems;
-use crate::value::{Is, Value, is_name};
+use crate::value::{Entry, Is, Value, is_name};
 
 /// What gets built for a trial.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Topology {
     /// Its name in the study.
     pub name: String,
-    /// Its nodes, in the order of the file; the first one holds the data.
+    /// Its nodes, in the order of the file.
     pub nodes: Vec<Node>,
-}
-
-/// One server of a topology.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Node {
-    /// Its name in the topology.
-    pub name: String,
-    /// What it is.
-    pub kind: NodeKind,
-    /// Its settings: the study's, then the node's, then the variant's, the last one wins.
-    pub settings: Settings,
-    /// Extensions to create in its database before the data are built.
-    pub extensions: Vec<String>,
-}
-
-/// The kinds of server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum NodeKind {
-    /// A PostgreSQL server.
-    Postgres,
+    /// The links between them that are not just the machine's own.
+    pub links: Vec<Link>,
 }
 
 impl Topology {
@@ -40,54 +27,256 @@ impl Topology {
         self.nodes.iter().find(|node| node.name == name)
     }
 
+    /// The link of that name.
+    #[must_use]
+    pub fn link(&self, name: &str) -> Option<&Link> {
+        self.links.iter().find(|link| link.name == name)
+    }
+
+    /// The names of the nodes that study.toml calls by this name: the node's own, or all that its
+    /// `count` has made of one.
+    #[must_use]
+    pub fn called(&self, name: &str) -> Vec<&str> {
+        let named = |node: &&Node| node.name == name;
+        let found: Vec<&Node> = match self.nodes.iter().find(named) {
+            Some(node) => vec![node],
+            None => self.nodes.iter().filter(|node| node.group == name).collect(),
+        };
+        found.into_iter().map(|node| node.name.as_str()).collect()
+    }
+
+    /// The node that is meant where none is named: the first one that takes writes.
+    #[must_use]
+    pub fn first(&self) -> Option<&Node> {
+        let is_primary =
+            |node: &&Node| matches!(node.kind, NodeKind::Postgres(Role::Primary { .. }));
+        self.nodes.iter().find(is_primary)
+    }
+
+    /// The standbys of a node, in the order of the file.
+    #[must_use]
+    pub fn standbys(&self, of: &str) -> Vec<&Node> {
+        self.nodes.iter().filter(|node| node.follows() == Some(of)).collect()
+    }
+
+    /// `synchronous_standby_names` of a primary, as its standbys' priorities ask for it; none if
+    /// commits wait for nobody.
+    #[must_use]
+    pub fn synchronous_standby_names(&self, primary: &str) -> Option<String> {
+        let names = self.sync_standbys(primary);
+        let NodeKind::Postgres(Role::Primary { sync }) = &self.node(primary)?.kind else {
+            return None;
+        };
+        if names.is_empty() {
+            return None;
+        }
+        let quorum = sync.unwrap_or(Quorum { way: QuorumWay::First, count: 1 });
+        let way = match quorum.way {
+            QuorumWay::First => "FIRST",
+            QuorumWay::Any => "ANY",
+        };
+        let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+        Some(format!("{way} {} ({})", quorum.count, quoted.join(", ")))
+    }
+
+    /// The synchronous standbys of a primary, those of the highest priority first.
+    #[must_use]
+    pub fn sync_standbys(&self, primary: &str) -> Vec<&str> {
+        let mut names: Vec<(u32, &str)> = self
+            .standbys(primary)
+            .into_iter()
+            .filter_map(|node| match &node.kind {
+                NodeKind::Postgres(Role::Standby { sync, .. }) => {
+                    sync.map(|priority| (priority, node.name.as_str()))
+                }
+                _ => None,
+            })
+            .collect();
+        names.sort_by_key(|(priority, _)| *priority);
+        names.into_iter().map(|(_, name)| name).collect()
+    }
+
     /// What a study that describes no topology gets: one PostgreSQL server.
     pub(crate) fn single() -> Topology {
-        let primary = Node {
-            name: "primary".to_owned(),
-            kind: NodeKind::Postgres,
-            settings: Settings::new(),
-            extensions: Vec::new(),
-        };
-        Topology { name: "single".to_owned(), nodes: vec![primary] }
+        let nodes = vec![Node::primary("primary")];
+        Topology { name: "single".to_owned(), nodes, links: Vec::new() }
     }
 
     pub(crate) fn parse(name: &str, value: &Value, problems: &Problems) -> Option<Topology> {
         let fields = Fields::of("a topology", value, problems)?;
-        let entries = fields.named("nodes").iter();
-        let nodes: Vec<Node> = entries
-            .filter_map(|entry| {
-                if !is_name(&entry.key) {
-                    problems.add(&entry.key_span, format!("\"{}\" cannot be a name", entry.key));
+        let entries = fields.named("nodes");
+        let mut nodes: Vec<Node> = Vec::new();
+        for entry in entries {
+            if !is_name(&entry.key) {
+                problems.add(&entry.key_span, format!("\"{}\" cannot be a name", entry.key));
+            }
+            for node in Node::parse(&entry.key, &entry.value, problems) {
+                if nodes.iter().any(|known| known.name == node.name) {
+                    let message = format!("two nodes are called \"{}\"", node.name);
+                    problems.add(&entry.key_span, message);
                 }
-                Node::parse(&entry.key, &entry.value, problems)
-            })
-            .collect();
-        if nodes.is_empty() {
-            problems.add(fields.span(), format!("topology \"{name}\" has no nodes"));
+                nodes.push(node);
+            }
+        }
+        let mut topology = Topology { name: name.to_owned(), nodes, links: Vec::new() };
+        let places = Places::of(entries);
+        topology.resolve(&places, problems);
+        topology.check(&places, fields.span(), problems);
+        for entry in fields.named("links") {
+            if topology.node(&entry.key).is_some() {
+                let message = format!("a node is called \"{}\" already", entry.key);
+                problems.add(&entry.key_span, message);
+            }
+            topology.links.extend(Link::parse(entry, &topology.nodes, problems));
         }
         fields.finish();
-        Some(Topology { name: name.to_owned(), nodes })
+        Some(topology)
+    }
+
+    /// Replaces the names of groups that nodes refer to by those of nodes. A node of a group that
+    /// refers to another group of the same size means the one of its own number.
+    fn resolve(&mut self, places: &Places<'_>, problems: &Problems) {
+        let whole = self.clone();
+        let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
+        for node in &mut self.nodes {
+            let number = numbers.entry(node.group.clone()).or_default();
+            *number += 1;
+            let one = |name: &str, key: &str| {
+                let called = whole.called(name);
+                let size = whole.called(&node.group).len().max(1);
+                let found = match called[..] {
+                    [] => None,
+                    [only] => Some(only),
+                    [..] if called.len() == whole.group_size(&node.group) => {
+                        called.get(*number - 1).copied()
+                    }
+                    [..] => {
+                        let message = format!(
+                            "\"{name}\" are {} nodes, \"{}\" {size}",
+                            called.len(),
+                            node.group
+                        );
+                        let hint = "name one of them, or give both the same count";
+                        problems.hinted(places.of_field(&node.group, key), message, hint);
+                        return name.to_owned();
+                    }
+                };
+                if found.is_none() {
+                    let known = whole.nodes.iter().map(|node| node.name.as_str());
+                    problems.unknown(places.of_field(&node.group, key), "node", name, known);
+                }
+                found.unwrap_or(name).to_owned()
+            };
+            match &mut node.kind {
+                NodeKind::Postgres(Role::Primary { .. }) => {}
+                NodeKind::Postgres(Role::Standby { of, .. }) => *of = one(of, "of"),
+                NodeKind::Pgbouncer(pooler) => pooler.to = one(&pooler.to, "to"),
+                NodeKind::Guard(guard) => guard.to = one(&guard.to, "to"),
+                NodeKind::Plproxy(proxy) => {
+                    let place = places.of_field(&node.group, "to");
+                    let mut all = Vec::new();
+                    for name in &proxy.to {
+                        let called = whole.called(name);
+                        if called.is_empty() {
+                            let known = whole.nodes.iter().map(|node| node.group.as_str());
+                            problems.unknown(place, "node", name, known);
+                        }
+                        all.extend(called.into_iter().map(str::to_owned));
+                    }
+                    proxy.to = all;
+                }
+            }
+        }
+    }
+
+    fn group_size(&self, group: &str) -> usize {
+        self.nodes.iter().filter(|node| node.group == group).count()
+    }
+
+    /// What a topology as a whole can have wrong.
+    fn check(&self, places: &Places<'_>, span: &Range<usize>, problems: &Problems) {
+        if self.nodes.is_empty() {
+            problems.add(span, format!("topology \"{}\" has no nodes", self.name));
+            return;
+        }
+        if self.first().is_none() {
+            let hint = "add nodes.primary = {}";
+            let message = format!("topology \"{}\" has no server that takes writes", self.name);
+            problems.hinted(span, message, hint);
+        }
+        for node in &self.nodes {
+            self.check_references(node, places, problems);
+            self.check_quorum(node, places, problems);
+        }
+    }
+
+    fn check_references(&self, node: &Node, places: &Places<'_>, problems: &Problems) {
+        let key = if node.follows().is_some() { "of" } else { "to" };
+        let place = places.of_field(&node.group, key);
+        for name in node.connects_to() {
+            let Some(other) = self.node(name) else { continue };
+            if !other.is_postgres() {
+                problems.add(place, format!("{name} is no PostgreSQL server"));
+            }
+            if matches!(node.kind, NodeKind::Guard(_)) && other.follows().is_some() {
+                problems.add(place, format!("a guard watches a primary; {name} is a standby"));
+            }
+        }
+        let mut seen = vec![node.name.as_str()];
+        let mut at = node;
+        while let Some(next) = at.follows().and_then(|name| self.node(name)) {
+            if seen.contains(&next.name.as_str()) {
+                problems.add(place, format!("{} follows itself", node.name));
+                return;
+            }
+            seen.push(&next.name);
+            at = next;
+        }
+        let cascades = node.follows().and_then(|name| self.node(name)?.follows());
+        if let NodeKind::Postgres(Role::Standby { of, sync: Some(_) }) = &node.kind
+            && cascades.is_some()
+        {
+            let message = format!("commits cannot wait for a standby of standby {of}");
+            problems.add(places.of_field(&node.group, "sync"), message);
+        }
+    }
+
+    fn check_quorum(&self, node: &Node, places: &Places<'_>, problems: &Problems) {
+        let NodeKind::Postgres(Role::Primary { sync: Some(quorum) }) = &node.kind else { return };
+        let there = self.sync_standbys(&node.name).len();
+        if quorum.count as usize > there {
+            let message = format!(
+                "commits would wait for {} synchronous standbys, {} has {there}",
+                quorum.count, node.name
+            );
+            let hint = "give the standbys a priority: sync = 1";
+            problems.hinted(places.of_field(&node.group, "sync"), message, hint);
+        }
     }
 }
 
-impl Node {
-    fn parse(name: &str, value: &Value, problems: &Problems) -> Option<Node> {
-        // `primary = {}` and `primary = "postgres"` say the same.
-        if let Is::Text(_) = value.is {
-            let kind = crate::fields::choice("kind", value, KINDS, problems)?;
-            let (settings, extensions) = Default::default();
-            return Some(Node { name: name.to_owned(), kind, settings, extensions });
-        }
-        let fields = Fields::of("a node", value, problems)?;
-        let node = Node {
-            name: name.to_owned(),
-            kind: fields.choice("kind", KINDS).unwrap_or(NodeKind::Postgres),
-            settings: fields.settings("settings"),
-            extensions: fields.texts("extensions").into_iter().map(|(name, _)| name).collect(),
+/// Where nodes stand in the file.
+struct Places<'t> {
+    entries: &'t [Entry],
+}
+
+impl<'t> Places<'t> {
+    fn of(entries: &'t [Entry]) -> Places<'t> {
+        Places { entries }
+    }
+
+    /// A field of a node; the node where it has none.
+    fn of_field(&self, group: &str, key: &str) -> &'t Range<usize> {
+        static NOWHERE: Range<usize> = 0..0;
+        let Some(entry) = self.entries.iter().find(|entry| entry.key == group) else {
+            return &NOWHERE;
         };
-        fields.finish();
-        Some(node)
+        match &entry.value.is {
+            Is::Table(table) => match table.find(key) {
+                Some(field) => &field.value.span,
+                None => &entry.key_span,
+            },
+            _ => &entry.key_span,
+        }
     }
 }
-
-const KINDS: &[(&str, NodeKind)] = &[("postgres", NodeKind::Postgres)];

@@ -190,7 +190,8 @@ fn is_per_profile(table: &Table) -> bool {
 fn holds_names(path: &[&str]) -> bool {
     matches!(
         path,
-        ["topologies" | "variants" | "workloads" | "scenarios"] | ["topologies", _, "nodes"]
+        ["topologies" | "variants" | "workloads" | "scenarios"]
+            | ["topologies", _, "nodes" | "links"]
     )
 }
 

@@ -21,8 +21,8 @@ pub struct Workload {
     pub protocol: Protocol,
     /// When a transaction starts.
     pub pace: Pace,
-    /// The node that it goes to.
-    pub to: String,
+    /// The node that it goes to; of several, tried in this order, whichever takes writes.
+    pub to: Vec<String>,
     /// Settings of its sessions.
     pub session: Settings,
     /// Variables set before the first transaction, as after pgbench's `-D`.
@@ -32,6 +32,18 @@ pub struct Workload {
     /// Transactions slower than this are counted as late; in open loop, those that are already
     /// later before they start are skipped.
     pub latency_limit_ms: Option<f64>,
+    /// Where its scripts write what each client has done, if it keeps a ledger.
+    pub ledger: Option<Ledger>,
+}
+
+/// The tables of a ledger: before each transaction the script is given `:ledger_client`,
+/// `:ledger_seq` and `:ledger_chain`, which it writes into one or both of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ledger {
+    /// The table that gets a row from each transaction.
+    pub insert: Option<String>,
+    /// The table in which each client changes its own row.
+    pub update: Option<String>,
 }
 
 /// A script and its share.
@@ -122,7 +134,7 @@ impl Protocol {
 
 impl Workload {
     /// The fields of a workload that an axis or a `run` entry may set by their name.
-    pub(crate) const FIELDS: [&str; 12] = [
+    pub(crate) const FIELDS: [&str; 13] = [
         "says",
         "script",
         "builtin",
@@ -135,6 +147,7 @@ impl Workload {
         "variables",
         "max_tries",
         "latency_limit",
+        "ledger",
     ];
 
     pub(crate) fn parse(
@@ -153,11 +166,12 @@ impl Workload {
             clients: fields.integer("clients", 1..=CLIENTS_MAX).unwrap_or(1),
             protocol: fields.choice("protocol", PROTOCOLS).unwrap_or(Protocol::Prepared),
             pace: pace(&fields),
-            to: fields.text("to").unwrap_or(first_node).to_owned(),
+            to: to(&fields, first_node),
             session: fields.settings("session"),
             variables: fields.settings("variables"),
             tries_max: fields.integer("max_tries", 0..=u32::MAX).unwrap_or(1),
             latency_limit_ms: fields.duration_ms("latency_limit").map(|ms| ms as f64),
+            ledger: fields.value("ledger").and_then(|value| ledger(value, problems)),
         };
         fields.finish();
         workload
@@ -166,6 +180,29 @@ impl Workload {
 
 /// Twice as many as PostgreSQL can have connections.
 const CLIENTS_MAX: u32 = 1 << 19;
+
+fn to(fields: &Fields<'_>, first_node: &str) -> Vec<String> {
+    match fields.value("to") {
+        None => vec![first_node.to_owned()],
+        Some(Value { span, is: Is::List(list) }) if list.is_empty() => {
+            fields.problems.add(span, "to names no node");
+            Vec::new()
+        }
+        Some(_) => fields.texts("to").into_iter().map(|(name, _)| name).collect(),
+    }
+}
+
+fn ledger(value: &Value, problems: &Problems) -> Option<Ledger> {
+    let fields = Fields::of("a ledger", value, problems)?;
+    let table = |key| fields.text(key).map(str::to_owned);
+    let ledger = Ledger { insert: table("insert"), update: table("update") };
+    fields.finish();
+    if ledger.insert.is_none() && ledger.update.is_none() {
+        let hint = "write { insert = \"TABLE\" }, { update = \"TABLE\" } or both";
+        problems.hinted(&value.span, "a ledger needs a table", hint);
+    }
+    Some(ledger)
+}
 
 fn pace(fields: &Fields<'_>) -> Pace {
     let rate = fields.positive("rate");

@@ -89,7 +89,7 @@ fn a_study_of_ones_own_needs_only_what_differs() {
     assert_eq!(point.workloads[0].clients, 64);
     assert_eq!(point.workloads[0].pace, Pace::Closed);
     assert_eq!(point.workloads[0].protocol, Protocol::Prepared);
-    assert_eq!(point.workloads[0].to, "primary");
+    assert_eq!(point.workloads[0].to, ["primary"]);
     assert_eq!(point.topology.nodes[0].settings["synchronous_commit"], "off");
     assert_eq!(point.data.variables["rows"], "1000000");
     assert_eq!(point.rounds, 6);
@@ -182,7 +182,7 @@ fn the_shapes_of_the_later_studies_are_read() {
     assert_eq!(names, ["login-on", "login-local-50"]);
     assert_eq!(point.workloads[0].session["synchronous_commit"], "on");
     assert_eq!(point.workloads[0].protocol, Protocol::Simple);
-    assert_eq!(point.workloads[0].to, "other");
+    assert_eq!(point.workloads[0].to, ["other"]);
     assert_eq!(point.workloads[1].pace, Pace::Poisson(50.0));
     assert_eq!(point.clients(), 8);
     assert_eq!(point.before[1].sql, "CREATE TABLE orders (client int);\n");
@@ -277,7 +277,216 @@ fn everything_that_is_wrong_is_pointed_at() {
          `\"primery\"` unknown node \"primery\" (did you mean \"primary\"?)\n\
          `{}` an action has no at\n\
          `{}` an action without a verb \
-         (one of sql, checkpoint, stop, kill, pause, continue, start)",
+         (one of sql, checkpoint, stop, kill, pause, continue, start, promote, power_cut, cut, \
+         delay, reset, heal)",
+    );
+}
+
+/// Servers that follow one another, what stands in front of them, and what breaks them.
+const SYNC: &str = r#"
+question = "?"
+[settings]
+work_mem = "1MB"
+[topologies.C]
+nodes.primary = { sync = "ANY 1", disk = { cut = "block", size = "1GB", sector = 4096 } }
+nodes.standby1 = { of = "primary", sync = 2 }
+nodes.standby2 = { of = "primary", sync = 1 }
+nodes.distant = { of = "standby1" }
+nodes.front = { kind = "pgbouncer", to = "primary", pool = 16, mode = "session", clients = 64, settings = { query_wait_timeout = 5 } }
+nodes.watcher = { kind = "guard", to = "primary", grace = "3s" }
+nodes.shard = { count = "{n}" }
+nodes.door = { kind = "pgbouncer", to = "shard", count = "{n}" }
+nodes.proxy = { kind = "plproxy", to = "shard", partitions = 8 }
+links.wan = { between = ["primary", "standby1"], delay = "{delay}", bandwidth = "100Mbit", by = "namespace" }
+[workloads.writes]
+script = "orders.sql"
+to = ["primary", "standby1"]
+ledger = { insert = "writes_log", update = "writes_state" }
+session = { synchronous_commit = "{commit}" }
+[scenarios.break]
+run = [{ workload = "writes", commit = "on" }]
+over = { n = [2], delay = ["0.2ms"] }
+window = "60s"
+on_loss = "reconnect"
+timeline = [
+  { at = "1s", cut = "wan", direction = "to" },
+  { at = "2s", heal = "wan" },
+  { at = "3s", delay = "wan", to = "5ms" },
+  { at = "4s", reset = "wan" },
+  { at = "5s", power_cut = "primary" },
+  { at = "6s", start = "primary" },
+  { at = "7s", stop = "front" },
+  { at = "8s", promote = "standby2" },
+]
+checks = ["counts", "ledger", { ledger = "standby1" }, "amcheck", { amcheck = "distant" }]
+needs = ["root"]
+"#;
+
+#[test]
+fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
+    use spec::{Action, Check, Direction, Disk, LinkKind, NodeKind, PoolMode, Role};
+    let study = parse(SYNC);
+    let point = &study.points[0];
+    let topology = &point.topology;
+    let names: Vec<&str> = topology.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(
+        names.join(" "),
+        "primary standby1 standby2 distant front watcher shard1 shard2 door1 door2 proxy"
+    );
+    let node = |name: &str| topology.node(name).unwrap();
+    let disk = Disk::CutBlock { size_bytes: 1 << 30, sector_bytes: 4096, lying: false };
+    assert_eq!(node("primary").disk, disk);
+    assert_eq!(
+        node("primary").settings["synchronous_standby_names"],
+        "ANY 1 (\"standby2\", \"standby1\")"
+    );
+    assert_eq!(node("standby1").settings["work_mem"], "1MB");
+    assert!(!node("standby1").settings.contains_key("synchronous_standby_names"));
+    assert_eq!(node("distant").follows(), Some("standby1"));
+    assert_eq!(
+        node("distant").kind,
+        NodeKind::Postgres(Role::Standby { of: "standby1".to_owned(), sync: None })
+    );
+    let NodeKind::Pgbouncer(front) = &node("front").kind else { panic!() };
+    assert_eq!((front.pool, front.mode, front.clients), (16, PoolMode::Session, 64));
+    assert_eq!(node("front").settings["query_wait_timeout"], "5");
+    assert_eq!(node("door2").connects_to(), ["shard2"]);
+    assert_eq!(node("proxy").connects_to(), ["shard1", "shard2"]);
+    let NodeKind::Guard(watcher) = &node("watcher").kind else { panic!() };
+    assert_eq!((watcher.to.as_str(), watcher.grace_ms), ("primary", 3_000));
+    let wan = topology.link("wan").unwrap();
+    assert_eq!((wan.delay_us, wan.bandwidth_bits), (200, Some(100_000_000)));
+    assert_eq!((wan.between.join(" "), wan.by), ("primary standby1".into(), LinkKind::Namespace));
+
+    let workload = &point.workloads[0];
+    assert_eq!(workload.to, ["primary", "standby1"]);
+    let ledger = workload.ledger.as_ref().unwrap();
+    assert_eq!(ledger.insert.as_deref(), Some("writes_log"));
+    assert_eq!(ledger.update.as_deref(), Some("writes_state"));
+    let actions: Vec<String> = point
+        .timeline
+        .iter()
+        .map(|timed| format!("{} {}", timed.action.verb(), timed.action.target()))
+        .collect();
+    let expected = "cut wan, heal wan, delay wan, reset wan, power_cut primary, start primary, \
+                    stop front, promote standby2";
+    assert_eq!(actions.join(", "), expected);
+    let cut = Action::Cut { link: "wan".to_owned(), direction: Direction::To };
+    assert_eq!(point.timeline[0].action, cut);
+    assert_eq!(point.timeline[2].action, Action::Delay { link: "wan".into(), to_us: 5_000 });
+    assert_eq!(point.checks[2], Check::Ledger { node: Some("standby1".to_owned()) });
+    assert_eq!(point.checks[4], Check::Amcheck { node: Some("distant".to_owned()) });
+    assert!(point.needs_root());
+    assert!(!parse(OWN).points[0].needs_root());
+}
+
+#[test]
+fn the_first_of_the_synchronous_standbys_is_waited_for_unless_the_study_says_otherwise() {
+    let check = |primary: &str, expected: Option<&str>| {
+        let study = SYNC.replacen("sync = \"ANY 1\"", primary, 1);
+        let study = parse(&study.replace("{ sync = \"ANY 1\", ", "{ "));
+        let settings = &study.points[0].topology.nodes[0].settings;
+        let names = settings.get("synchronous_standby_names").map(String::as_str);
+        assert_eq!(names, expected, "{primary}");
+    };
+    check("settings = {}", Some("FIRST 1 (\"standby2\", \"standby1\")"));
+    check("sync = \"first 2\"", Some("FIRST 2 (\"standby2\", \"standby1\")"));
+    check("settings = { synchronous_standby_names = \"*\" }", Some("*"));
+}
+
+#[test]
+fn a_topology_is_wrong_at_the_place_where_it_is_wrong() {
+    let check = |from: &str, to: &str, expected: &str| {
+        assert!(SYNC.contains(from), "{from}");
+        assert_eq!(problems(&SYNC.replacen(from, to, 1)).trim_end(), expected);
+    };
+    check(
+        "of = \"standby1\" }",
+        "of = \"standby9\" }",
+        "`\"standby9\"` unknown node \"standby9\" (did you mean \"standby1\"?)",
+    );
+    check(
+        "sync = \"ANY 1\"",
+        "sync = \"ANY 3\"",
+        "`\"ANY 3\"` commits would wait for 3 synchronous standbys, primary has 2 \
+         (give the standbys a priority: sync = 1)",
+    );
+    check(
+        "sync = \"ANY 1\"",
+        "sync = 1",
+        "`1` sync: not a number of standbys (a primary says \"FIRST 1\" or \"ANY 2\"; \
+         a priority belongs to a standby, which says of = \"PRIMARY\")",
+    );
+    check(
+        "{ of = \"standby1\" }",
+        "{ of = \"standby1\", sync = 3 }",
+        "`3` commits cannot wait for a standby of standby standby1",
+    );
+    check(
+        "of = \"primary\", sync = 1",
+        "of = \"front\", sync = 1",
+        "`\"front\"` front is no PostgreSQL server",
+    );
+    check("{ of = \"standby1\" }", "{ of = \"distant\" }", "`\"distant\"` distant follows itself");
+    check(
+        "kind = \"guard\", to = \"primary\"",
+        "kind = \"guard\", to = \"standby2\"",
+        "`\"standby2\"` a guard watches a primary; standby2 is a standby",
+    );
+    check(
+        "count = \"{n}\" }\nnodes.proxy",
+        "count = 3 }\nnodes.proxy",
+        "`\"shard\"` \"shard\" are 2 nodes, \"door\" 3 \
+         (name one of them, or give both the same count)",
+    );
+    check(
+        "partitions = 8",
+        "partitions = 6",
+        "`6` partitions must be a power of two \
+         (PL/Proxy takes the low bits of the hash: 1, 2, 4, 8, …)",
+    );
+    check(
+        "[\"primary\", \"standby1\"], delay",
+        "[\"standby2\", \"standby1\"], delay",
+        "`\"standby1\"` neither of standby2 and standby1 connects to the other",
+    );
+    check(
+        "100Mbit",
+        "100Mbps",
+        "`\"100Mbps\"` \"100Mbps\" is not a bandwidth \
+         (write bits a second with a unit: 512kbit, 100Mbit, 1Gbit)",
+    );
+    check("clients = 64", "clients = 64, max = 1", "`max` a node has no field \"max\"");
+    check(
+        "ledger = { insert = \"writes_log\", update = \"writes_state\" }",
+        "ledger = {}",
+        "`{}` a ledger needs a table \
+         (write { insert = \"TABLE\" }, { update = \"TABLE\" } or both)",
+    );
+    check(
+        "ledger = { insert = \"writes_log\", update = \"writes_state\" }",
+        "clients = 3",
+        "`[\"counts\", \"ledger\", { ledger = \"standby1\" }, \"amcheck\", \
+         { amcheck = \"distant\" }]` no workload of the scenario keeps a ledger \
+         (give one ledger = { insert = \"TABLE\" })",
+    );
+}
+
+#[test]
+fn an_action_that_can_have_no_effect_is_pointed_at() {
+    let check = |action: &str, expected: &str| {
+        let study = SYNC.replacen("{ at = \"8s\", promote = \"standby2\" }", action, 1);
+        assert_eq!(problems(&study).trim_end(), format!("`{action}` {expected}"));
+    };
+    check("{ at = \"8s\", start = \"standby1\" }", "start: standby1 was not stopped before");
+    check("{ at = \"8s\", start = \"primary\" }", "start: primary was not stopped before");
+    check("{ at = \"8s\", continue = \"distant\" }", "continue: distant was not paused before");
+    check("{ at = \"2500ms\", heal = \"wan\" }", "heal: nothing was done to wan before");
+    check("{ at = \"8s\", promote = \"primary\" }", "promote: primary is no standby");
+    check("{ at = \"5500ms\", checkpoint = \"primary\" }", "checkpoint: primary is down by then");
+    check(
+        "{ at = \"8s\", power_cut = \"standby1\" }",
+        "power_cut: the disk of standby1 cannot be cut: give it disk = { cut = … }",
     );
 }
 
@@ -336,11 +545,15 @@ proptest! {
     /// Whatever somebody types on the way to a study is answered, and pointed at within the file.
     #[test]
     fn no_text_is_too_broken_to_be_answered(
-        at in 0..OWN.len() + SHAPES.len(),
+        at in 0..OWN.len() + SHAPES.len() + SYNC.len(),
         remove in 0..12usize,
         insert in "[\\[\\]{}\"'=,. a-z0-9é\n#/()-]{0,6}",
     ) {
-        let source = if at < OWN.len() { OWN } else { SHAPES };
+        let source = match at {
+            at if at < OWN.len() => OWN,
+            at if at < OWN.len() + SHAPES.len() => SHAPES,
+            _ => SYNC,
+        };
         let at = at % source.len();
         let mut text = source.to_owned();
         let end = (at + remove).min(text.len());

@@ -63,7 +63,8 @@ pub(crate) fn compare(
         notes: vec![format!("client and server counts not compared: {note}")],
         ..Counted::default()
     };
-    let targets: BTreeSet<&str> = point.workloads.iter().map(|w| w.to.as_str()).collect();
+    let targets: BTreeSet<&str> =
+        point.workloads.iter().flat_map(|w| &w.to).map(String::as_str).collect();
     let Some(labels) = counted_labels(&scripts(point)) else {
         return doubt("no statement runs exactly once in every transaction");
     };

@@ -1,7 +1,7 @@
 //! What a plan costs, about: time, memory, disk. Good enough to refuse what is hopeless and to
 //! tell a person whether to wait or to have lunch.
 
-use spec::{Data, Planned, Point, Reset, Study, Topology, Warmup};
+use spec::{Data, NodeKind, Planned, Point, Reset, Study, Topology, Warmup, Workload};
 
 use crate::sites::SitePlan;
 
@@ -62,28 +62,42 @@ pub(crate) fn trial_s(point: &Point) -> f64 {
 /// What the memory of a trial is made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Memory {
-    pub(crate) clients: u32,
+    pub(crate) connections: u32,
     pub(crate) shared_bytes: u64,
 }
 
 impl Memory {
     pub(crate) fn total_bytes(&self) -> u64 {
-        self.shared_bytes + (f64::from(self.clients) * CONNECTION_BYTES) as u64 + RIG_BYTES
+        self.shared_bytes + (f64::from(self.connections) * CONNECTION_BYTES) as u64 + RIG_BYTES
     }
 }
 
-/// Memory while a point runs: its servers' shared_buffers, a process for each connection, the rig.
+/// Memory while a point runs: its servers' shared_buffers, a process for each connection that
+/// they get, the rig.
 pub(crate) fn memory(point: &Point) -> Memory {
-    let shared = point.topology.nodes.iter().map(|node| {
+    let servers = || point.topology.nodes.iter().filter(|node| node.is_postgres());
+    let shared = servers().map(|node| {
         let setting = node.settings.get("shared_buffers");
         setting.and_then(|text| bytes_of_setting(text, 8192)).unwrap_or(SHARED_BUFFERS_DEFAULT)
     });
-    Memory { clients: point.clients(), shared_bytes: shared.sum() }
+    let connections = servers().map(|node| connections(point, &node.name));
+    Memory { connections: connections.sum(), shared_bytes: shared.sum() }
 }
 
-/// Connections that a node gets at a point.
+/// Connections that a node gets at a point: from clients, and from the poolers, guards and
+/// proxies in front of it. A client of several hosts may come to any of them.
 pub(crate) fn connections(point: &Point, node: &str) -> u32 {
-    point.workloads.iter().filter(|workload| workload.to == node).map(|w| w.clients).sum()
+    let comes = |workload: &&Workload| workload.to.iter().any(|to| to == node);
+    let clients: u32 = point.workloads.iter().filter(comes).map(|w| w.clients).sum();
+    let others = point.topology.nodes.iter().filter(|other| other.connects_to().contains(&node));
+    let through = others.map(|other| match &other.kind {
+        NodeKind::Pgbouncer(pooler) => pooler.pool,
+        // Every session of the proxy has one of its own to each partition.
+        NodeKind::Plproxy(_) => connections(point, &other.name),
+        NodeKind::Guard(_) => 1,
+        NodeKind::Postgres(_) => 0,
+    });
+    clients + through.sum::<u32>()
 }
 
 /// A memory setting of PostgreSQL in bytes; a number without a unit counts in `unit_bytes`.
@@ -105,7 +119,8 @@ pub(crate) fn bytes_of_setting(text: &str, unit_bytes: u64) -> Option<u64> {
 
 fn disk_bytes(site: &SitePlan) -> u64 {
     let wal = |topology: &Topology| -> u64 {
-        let settings = topology.nodes.iter().map(|node| node.settings.get("max_wal_size"));
+        let servers = topology.nodes.iter().filter(|node| node.is_postgres());
+        let settings = servers.map(|node| node.settings.get("max_wal_size"));
         let sizes = settings.map(|text| {
             text.and_then(|text| bytes_of_setting(text, 1 << 20)).unwrap_or(WAL_DEFAULT)
         });
@@ -115,8 +130,10 @@ fn disk_bytes(site: &SitePlan) -> u64 {
         Reset::Clone => 2,
         Reset::Keep => 1,
     };
-    let empty = CLUSTER_BYTES * site.topology.nodes.len() as u64;
-    copies * (data_bytes(&site.data) + empty) + wal(&site.topology)
+    let servers = site.topology.nodes.iter().filter(|node| node.is_postgres()).count() as u64;
+    // A standby has all that its primary has.
+    let with_data = 1 + site.topology.standbys(&site.data.node).len() as u64;
+    copies * (with_data * data_bytes(&site.data) + servers * CLUSTER_BYTES) + wal(&site.topology)
 }
 
 fn data_bytes(data: &Data) -> u64 {

@@ -14,7 +14,8 @@ pub(crate) fn plan(
     search_path: Option<&str>,
 ) -> Plan {
     let workloads = point.workloads.iter().map(|workload| {
-        let conninfo = conninfos.get(&workload.to).cloned().unwrap_or_default();
+        let first = workload.to.first();
+        let conninfo = first.and_then(|to| conninfos.get(to)).cloned().unwrap_or_default();
         self::workload(point, workload, conninfo, search_path)
     });
     let at_once = Connecting::default().at_once.div_ceil(point.generators);

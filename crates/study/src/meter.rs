@@ -119,7 +119,7 @@ fn cpu(nodes: &[SiteNode], origin: Instant) -> BTreeMap<String, (Moment, u64)> {
 }
 
 fn perform(agenda: &Agenda<'_>, nodes: &mut [SiteNode], action: &Action, metered: &mut Metered) {
-    let Some(node) = nodes.iter_mut().find(|node| node.name == action.node()) else { return };
+    let Some(node) = nodes.iter_mut().find(|node| node.name == action.target()) else { return };
     let began = clock::now(agenda.origin);
     let done = act(node, action);
     if let (Action::Start { .. }, Some(pid), Some(probes)) = (action, node.pid(), agenda.probes) {
@@ -174,6 +174,13 @@ fn act(node: &mut SiteNode, action: &Action) -> Result<String, String> {
             node.server.node().ok_or_else(not_ours)?.start().map_err(text)?;
             answers(node).map(|()| "it answers".to_owned())
         }
+        // The preflight has left out what has such an action.
+        Action::Promote { .. }
+        | Action::PowerCut { .. }
+        | Action::Cut { .. }
+        | Action::Delay { .. }
+        | Action::Reset { .. }
+        | Action::Heal { .. } => Err(format!("this rig cannot {} yet", action.verb())),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lab::machine::{Disk, Machine};
 use lab::{Installation, Target};
-use spec::{Planned, Point, Study, Unfit, Warmer};
+use spec::{Check, NodeKind, Planned, Point, Role, Study, Unfit, Warmer};
 
 use crate::estimate::{self, Estimate};
 use crate::sites::SitePlan;
@@ -19,6 +19,8 @@ pub struct Has {
     pub disk_bytes: u64,
     /// Files that one process may hold open.
     pub open_files: u64,
+    /// Whether the rig runs as root.
+    pub is_root: bool,
     /// The servers' side.
     pub servers: HasServers,
 }
@@ -105,6 +107,7 @@ impl Has {
             memory_bytes: machine.memory.available_bytes,
             disk_bytes: Disk::at(labs)?.free_bytes,
             open_files: machine.open_files.hard.unwrap_or(u64::MAX),
+            is_root: lab::machine::is_root(),
             servers,
         })
     }
@@ -177,6 +180,8 @@ fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
             misfits.extend(memory_misfit(point, has));
             misfits.extend(connection_misfits(point));
             misfits.extend(part_misfits(point, installation));
+            misfits.extend(root_misfit(point, has));
+            misfits.extend(unbuilt_misfits(point));
         }
         HasServers::Outside { connections, extensions } => {
             misfits.extend(outside_misfits(point, *connections, extensions));
@@ -202,7 +207,7 @@ fn memory_misfit(point: &Point, has: &Has) -> Option<Misfit> {
         amount: memory.total_bytes(),
         needs: format!(
             "{} connections × 1.7 MiB + {} shared_buffers = {} memory",
-            grouped(u64::from(memory.clients)),
+            grouped(u64::from(memory.connections)),
             size(memory.shared_bytes),
             size(memory.total_bytes())
         ),
@@ -265,6 +270,52 @@ fn part_misfits(point: &Point, installation: &Installation) -> Vec<Misfit> {
     misfits
 }
 
+fn root_misfit(point: &Point, has: &Has) -> Option<Misfit> {
+    (point.needs_root() && !has.is_root).then(|| Misfit {
+        what: "root".to_owned(),
+        amount: 1,
+        needs: "to be root".to_owned(),
+        has: "a user without rights".to_owned(),
+        hint: Some("run it as root".to_owned()),
+    })
+}
+
+/// What a study can describe and this rig cannot build or do.
+fn unbuilt_misfits(point: &Point) -> Vec<Misfit> {
+    let mut missing: Vec<String> = Vec::new();
+    for node in &point.topology.nodes {
+        match &node.kind {
+            NodeKind::Postgres(Role::Primary { .. }) => {}
+            NodeKind::Postgres(Role::Standby { .. }) => missing.push("a standby".to_owned()),
+            NodeKind::Pgbouncer(_) => missing.push("PgBouncer".to_owned()),
+            NodeKind::Guard(_) => missing.push("a guard".to_owned()),
+            NodeKind::Plproxy(_) => missing.push("PL/Proxy".to_owned()),
+        }
+        if node.disk.can_be_cut() {
+            missing.push("a disk whose power can be cut".to_owned());
+        }
+    }
+    if !point.topology.links.is_empty() {
+        missing.push("a link".to_owned());
+    }
+    if point.workloads.iter().any(|workload| workload.ledger.is_some()) {
+        missing.push("a ledger".to_owned());
+    }
+    if point.checks.iter().any(|check| matches!(check, Check::Amcheck { .. })) {
+        missing.push("pg_amcheck".to_owned());
+    }
+    missing.sort_unstable();
+    missing.dedup();
+    let misfits = missing.into_iter().map(|what| Misfit {
+        needs: what.clone(),
+        has: "a rig that cannot build it yet".to_owned(),
+        hint: None,
+        amount: 1,
+        what,
+    });
+    misfits.collect()
+}
+
 fn outside_misfits(point: &Point, free: u32, extensions: &[String]) -> Vec<Misfit> {
     let mut misfits = Vec::new();
     if point.topology.nodes.len() > 1 {
@@ -277,9 +328,7 @@ fn outside_misfits(point: &Point, free: u32, extensions: &[String]) -> Vec<Misfi
             hint: Some("run it without --target".to_owned()),
         });
     }
-    let touches = point.timeline.iter().find(|timed| {
-        !matches!(timed.action, spec::Action::Sql(_) | spec::Action::Checkpoint { .. })
-    });
+    let touches = point.timeline.iter().find(|timed| !timed.action.is_sql());
     if let Some(timed) = touches {
         misfits.push(Misfit {
             what: "actions".to_owned(),

@@ -1,0 +1,342 @@
+//! What is done at a moment of the timeline, and what must have happened before it can be.
+
+use crate::fields::Fields;
+use crate::folder::Folder;
+use crate::link::{self, Link};
+use crate::node::{Node, NodeKind};
+use crate::timeline::{Step, sql_text};
+use crate::topology::Topology;
+use crate::value::Value;
+
+/// Something done at a moment of the timeline. Each proves its effect or voids the trial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Runs SQL on a server.
+    Sql(Step),
+    /// Runs CHECKPOINT on a server.
+    Checkpoint {
+        /// The server.
+        node: String,
+    },
+    /// Shuts a node down.
+    Stop {
+        /// The node.
+        node: String,
+        /// pg_ctl's shutdown mode.
+        mode: StopMode,
+    },
+    /// Kills all processes of a node with SIGKILL.
+    Kill {
+        /// The node.
+        node: String,
+    },
+    /// Stops all processes of a node with SIGSTOP: its connections stay open, nothing answers.
+    Pause {
+        /// The node.
+        node: String,
+    },
+    /// Lets a paused node go on.
+    Continue {
+        /// The node.
+        node: String,
+    },
+    /// Starts a node that was stopped, killed or cut off from power.
+    Start {
+        /// The node.
+        node: String,
+    },
+    /// Makes a standby a primary.
+    Promote {
+        /// The standby.
+        node: String,
+    },
+    /// Takes the power from a server's disk and all processes on it.
+    PowerCut {
+        /// The server.
+        node: String,
+    },
+    /// Lets nothing pass a link any more.
+    Cut {
+        /// The link.
+        link: String,
+        /// In which direction.
+        direction: Direction,
+    },
+    /// Gives a link another delay.
+    Delay {
+        /// The link.
+        link: String,
+        /// In each direction, in microseconds.
+        to_us: u64,
+    },
+    /// Ends all connections of a link with a reset.
+    Reset {
+        /// The link.
+        link: String,
+    },
+    /// Ends what was done to a link: nothing is cut, its delay is the topology's.
+    Heal {
+        /// The link.
+        link: String,
+    },
+}
+
+/// pg_ctl's shutdown modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopMode {
+    /// Disconnects clients, writes a checkpoint.
+    Fast,
+    /// Quits without a checkpoint; the next start recovers.
+    Immediate,
+}
+
+/// In which direction a link is cut, seen from its first end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Neither end hears the other.
+    Both,
+    /// The second end hears nothing any more.
+    To,
+    /// The first end hears nothing any more.
+    From,
+}
+
+impl Action {
+    /// The node or the link that it touches.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        match self {
+            Action::Sql(step) => &step.node,
+            Action::Checkpoint { node }
+            | Action::Stop { node, .. }
+            | Action::Kill { node }
+            | Action::Pause { node }
+            | Action::Continue { node }
+            | Action::Start { node }
+            | Action::Promote { node }
+            | Action::PowerCut { node } => node,
+            Action::Cut { link, .. }
+            | Action::Delay { link, .. }
+            | Action::Reset { link }
+            | Action::Heal { link } => link,
+        }
+    }
+
+    /// The verb, as study.toml writes it.
+    #[must_use]
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Action::Sql(_) => "sql",
+            Action::Checkpoint { .. } => "checkpoint",
+            Action::Stop { .. } => "stop",
+            Action::Kill { .. } => "kill",
+            Action::Pause { .. } => "pause",
+            Action::Continue { .. } => "continue",
+            Action::Start { .. } => "start",
+            Action::Promote { .. } => "promote",
+            Action::PowerCut { .. } => "power_cut",
+            Action::Cut { .. } => "cut",
+            Action::Delay { .. } => "delay",
+            Action::Reset { .. } => "reset",
+            Action::Heal { .. } => "heal",
+        }
+    }
+
+    /// Whether it only talks to a server, as anybody may who can connect.
+    #[must_use]
+    pub fn is_sql(&self) -> bool {
+        matches!(self, Action::Sql(_) | Action::Checkpoint { .. })
+    }
+
+    pub(crate) fn parse(
+        fields: &Fields<'_>,
+        topology: &Topology,
+        folder: &Folder,
+    ) -> Option<Action> {
+        let problems = fields.problems;
+        // `on` of sql and `to` of delay stand beside their verb.
+        let verbs: Vec<&'static str> =
+            VERBS.into_iter().filter(|verb| fields.entry(verb).is_some()).collect();
+        let verb = match verbs[..] {
+            [verb] => verb,
+            [] => {
+                let hint = format!("one of {}", VERBS.join(", "));
+                problems.hinted(fields.span(), "an action without a verb", hint);
+                return None;
+            }
+            _ => {
+                let message = format!("one action at a time, not {}", verbs.join(" and "));
+                problems.add(fields.span(), message);
+                return None;
+            }
+        };
+        let node = || Some(node(fields, verb, topology)?.name.clone());
+        let link = || Some(link_named(fields, verb, topology)?.name.clone());
+        Some(match verb {
+            "sql" => {
+                let node = match fields.value("on") {
+                    Some(_) => server(fields, "on", topology)?,
+                    None => topology.first()?,
+                };
+                let sql = sql_text(fields.required("sql")?, folder, problems)?;
+                Action::Sql(Step { node: node.name.clone(), sql })
+            }
+            "checkpoint" => {
+                Action::Checkpoint { node: server(fields, verb, topology)?.name.clone() }
+            }
+            "stop" => Action::Stop {
+                mode: fields.choice("mode", STOP_MODES).unwrap_or(StopMode::Fast),
+                node: node()?,
+            },
+            "kill" => Action::Kill { node: node()? },
+            "pause" => Action::Pause { node: node()? },
+            "continue" => Action::Continue { node: node()? },
+            "start" => Action::Start { node: node()? },
+            "promote" => Action::Promote { node: node()? },
+            "power_cut" => Action::PowerCut { node: node()? },
+            "cut" => Action::Cut {
+                direction: fields.choice("direction", DIRECTIONS).unwrap_or(Direction::Both),
+                link: link()?,
+            },
+            "delay" => {
+                let to = fields.required("to");
+                let to = to.and_then(|value| link::delay_us("to", value, problems));
+                Action::Delay { link: link()?, to_us: to? }
+            }
+            "reset" => Action::Reset { link: link()? },
+            _ => Action::Heal { link: link()? },
+        })
+    }
+}
+
+/// What has become of the nodes and links on the way through a timeline.
+#[derive(Default)]
+pub(crate) struct Course {
+    down: Vec<String>,
+    paused: Vec<String>,
+    promoted: Vec<String>,
+    faulty: Vec<String>,
+}
+
+impl Course {
+    /// Takes one action further; says why it cannot have an effect.
+    pub(crate) fn follow(&mut self, action: &Action, topology: &Topology) -> Result<(), String> {
+        let name = action.target().to_owned();
+        let was = |list: &mut Vec<String>| match list.iter().position(|known| *known == name) {
+            Some(at) => {
+                list.swap_remove(at);
+                true
+            }
+            None => false,
+        };
+        match action {
+            Action::Stop { .. } | Action::Kill { .. } | Action::PowerCut { .. } => {
+                was(&mut self.paused);
+                self.down.push(name.clone());
+            }
+            Action::Start { .. } if !was(&mut self.down) => {
+                return Err(format!("{name} was not stopped before"));
+            }
+            Action::Pause { .. } => self.paused.push(name.clone()),
+            Action::Continue { .. } if !was(&mut self.paused) => {
+                return Err(format!("{name} was not paused before"));
+            }
+            Action::Promote { .. } if self.promoted.contains(&name) => {
+                return Err(format!("{name} was promoted before"));
+            }
+            Action::Promote { .. } => self.promoted.push(name.clone()),
+            Action::Cut { .. } | Action::Delay { .. } | Action::Reset { .. } => {
+                self.faulty.push(name.clone());
+            }
+            Action::Heal { .. } if !was(&mut self.faulty) => {
+                return Err(format!("nothing was done to {name} before"));
+            }
+            Action::Heal { .. } => self.faulty.retain(|known| *known != name),
+            _ => {}
+        }
+        match (action, topology.node(&name)) {
+            (Action::Promote { .. }, Some(node)) if node.follows().is_none() => {
+                Err(format!("{name} is no standby"))
+            }
+            (Action::PowerCut { .. }, Some(node)) if !node.disk.can_be_cut() => {
+                Err(format!("the disk of {name} cannot be cut: give it disk = {{ cut = … }}"))
+            }
+            (Action::Sql(_) | Action::Checkpoint { .. }, Some(_)) if self.down.contains(&name) => {
+                Err(format!("{name} is down by then"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A node that the topology has.
+pub(crate) fn node<'t>(
+    fields: &Fields<'_>,
+    key: &'static str,
+    topology: &'t Topology,
+) -> Option<&'t Node> {
+    let name = fields.text(key)?;
+    let found = topology.node(name);
+    if found.is_none() {
+        let known = topology.nodes.iter().map(|node| node.name.as_str());
+        fields.problems.unknown(span_of(fields, key), "node", name, known);
+    }
+    found
+}
+
+/// A node that understands SQL.
+pub(crate) fn server<'t>(
+    fields: &Fields<'_>,
+    key: &'static str,
+    topology: &'t Topology,
+) -> Option<&'t Node> {
+    let node = node(fields, key, topology)?;
+    if node.is_postgres() {
+        return Some(node);
+    }
+    let what = match node.kind {
+        NodeKind::Guard(_) => "a guard",
+        _ => "a pooler",
+    };
+    let message = format!("{} is {what}, no PostgreSQL server", node.name);
+    fields.problems.add(span_of(fields, key), message);
+    None
+}
+
+fn link_named<'t>(
+    fields: &Fields<'_>,
+    key: &'static str,
+    topology: &'t Topology,
+) -> Option<&'t Link> {
+    let name = fields.text(key)?;
+    let found = topology.link(name);
+    if found.is_none() {
+        let known = topology.links.iter().map(|link| link.name.as_str());
+        fields.problems.unknown(span_of(fields, key), "link", name, known);
+    }
+    found
+}
+
+fn span_of<'t>(fields: &'t Fields<'_>, key: &'static str) -> &'t std::ops::Range<usize> {
+    fields.value(key).map_or(fields.span(), |value: &Value| &value.span)
+}
+
+const VERBS: [&str; 13] = [
+    "sql",
+    "checkpoint",
+    "stop",
+    "kill",
+    "pause",
+    "continue",
+    "start",
+    "promote",
+    "power_cut",
+    "cut",
+    "delay",
+    "reset",
+    "heal",
+];
+const STOP_MODES: &[(&str, StopMode)] =
+    &[("fast", StopMode::Fast), ("immediate", StopMode::Immediate)];
+const DIRECTIONS: &[(&str, Direction)] =
+    &[("both", Direction::Both), ("to", Direction::To), ("from", Direction::From)];

@@ -1,0 +1,104 @@
+//! What a node's data lie on, and how it can lose power.
+
+use crate::fields::{Fields, choice};
+use crate::problem::Problems;
+use crate::value::{Is, Value};
+
+/// What a node's data lie on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Disk {
+    /// The lab's own directory.
+    Plain,
+    /// A file system of its own on which a power cut loses what was not synced: the file system
+    /// shuts down without a flush, its journal is replayed at the next mount.
+    CutFilesystem {
+        /// Its size, in bytes.
+        size_bytes: u64,
+    },
+    /// A block device of its own on which a power cut loses what was not flushed, sector by sector.
+    CutBlock {
+        /// Its size, in bytes.
+        size_bytes: u64,
+        /// What is written whole or not at all, in bytes.
+        sector_bytes: u32,
+        /// Whether it says that it has flushed without having done so.
+        lying: bool,
+    },
+}
+
+impl Disk {
+    /// Whether its power can be cut.
+    #[must_use]
+    pub fn can_be_cut(self) -> bool {
+        self != Disk::Plain
+    }
+
+    /// `"plain"`, or `{ cut = "block", size = "2GB", sector = 512, lying = false }`.
+    pub(crate) fn parse(value: &Value, problems: &Problems) -> Disk {
+        if let Is::Text(_) = value.is {
+            let words = [("plain", Disk::Plain)];
+            return choice("disk", value, &words, problems).unwrap_or(Disk::Plain);
+        }
+        let Some(fields) = Fields::of("a disk", value, problems) else { return Disk::Plain };
+        fields.required("cut");
+        let way = fields.choice("cut", WAYS);
+        let size_bytes = size(&fields);
+        let disk = match way {
+            None => Disk::Plain,
+            Some(Way::Filesystem) => Disk::CutFilesystem { size_bytes },
+            Some(Way::Block) => Disk::CutBlock {
+                size_bytes,
+                sector_bytes: sector(&fields),
+                lying: fields.boolean("lying").unwrap_or(false),
+            },
+        };
+        fields.finish();
+        disk
+    }
+}
+
+fn size(fields: &Fields<'_>) -> u64 {
+    let Some(value) = fields.value("size") else { return SIZE_DEFAULT };
+    let bytes = match &value.is {
+        Is::Text(text) => bytes(text).filter(|bytes| *bytes >= SIZE_MIN),
+        _ => None,
+    };
+    if bytes.is_none() {
+        let hint = "write \"512MB\" or \"2GB\"; a cluster needs 256MB at least";
+        fields.problems.hinted(&value.span, "size: not the size of a disk", hint);
+    }
+    bytes.unwrap_or(SIZE_DEFAULT)
+}
+
+/// PostgreSQL's units: powers of 1024.
+fn bytes(text: &str) -> Option<u64> {
+    let units = [("MB", 20), ("GB", 30), ("TB", 40)];
+    let (unit, shift) = units.into_iter().find(|(unit, _)| text.ends_with(unit))?;
+    let number: u64 = text.strip_suffix(unit)?.trim().parse().ok()?;
+    number.checked_mul(1 << shift)
+}
+
+fn sector(fields: &Fields<'_>) -> u32 {
+    let sector: u32 = fields.integer("sector", SECTOR_MIN..=SECTOR_MAX).unwrap_or(SECTOR_MIN);
+    if !sector.is_power_of_two() {
+        let span = fields.value("sector").map_or(fields.span(), |value| &value.span);
+        fields.problems.add(span, "sector must be a power of two");
+    }
+    sector
+}
+
+/// How a disk loses power, by its name in study.toml.
+#[derive(Clone, Copy)]
+enum Way {
+    Filesystem,
+    Block,
+}
+
+const WAYS: &[(&str, Way)] = &[("filesystem", Way::Filesystem), ("block", Way::Block)];
+
+/// A small cluster with its WAL.
+const SIZE_DEFAULT: u64 = 2 << 30;
+const SIZE_MIN: u64 = 256 << 20;
+/// What disks write whole: 512 bytes of old, a page of PostgreSQL's at most.
+const SECTOR_MIN: u32 = 512;
+const SECTOR_MAX: u32 = 8192;

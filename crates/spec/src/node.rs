@@ -1,0 +1,300 @@
+//! One node of a topology: what it is, whom it follows or serves, how it is set.
+
+use crate::disk::Disk;
+use crate::fields::{Fields, Settings, choice};
+use crate::problem::Problems;
+use crate::value::{Is, Value};
+
+/// One node of a topology.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Node {
+    /// Its name in the topology.
+    pub name: String,
+    /// The name that study.toml gives it: the same, unless `count` makes several of one.
+    pub group: String,
+    /// What it is.
+    pub kind: NodeKind,
+    /// Its settings: the study's, then the node's, then the variant's, the last one wins. Of a
+    /// pooler only its own.
+    pub settings: Settings,
+    /// Extensions to create in its database before the data are built.
+    pub extensions: Vec<String>,
+    /// What its data lie on.
+    pub disk: Disk,
+}
+
+/// The kinds of node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NodeKind {
+    /// A PostgreSQL server.
+    Postgres(Role),
+    /// A PgBouncer in front of a server.
+    Pgbouncer(Pgbouncer),
+    /// `pgrig guard`, watching over a primary's synchronous replication.
+    Guard(Guard),
+    /// A PostgreSQL server with PL/Proxy, in front of the servers that hold the data.
+    Plproxy(Plproxy),
+}
+
+/// What a PostgreSQL server begins as.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// It takes writes.
+    Primary {
+        /// For how many of its standbys a commit waits; none if it waits for none.
+        sync: Option<Quorum>,
+    },
+    /// It follows another server by streaming replication.
+    Standby {
+        /// The server that it follows.
+        of: String,
+        /// Its priority among the synchronous standbys, 1 first; none if it is asynchronous.
+        sync: Option<u32>,
+    },
+}
+
+/// For how many standbys a commit waits, as `synchronous_standby_names` asks for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Quorum {
+    /// Whether it is the first ones by priority, or any.
+    pub way: QuorumWay,
+    /// How many.
+    pub count: u32,
+}
+
+/// Which standbys a commit waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum QuorumWay {
+    /// Those of the highest priority.
+    First,
+    /// Whichever are the fastest.
+    Any,
+}
+
+/// A PgBouncer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pgbouncer {
+    /// The server that it is in front of.
+    pub to: String,
+    /// Server connections at most.
+    pub pool: u32,
+    /// When a server connection goes back to the pool.
+    pub mode: PoolMode,
+    /// Client connections at most.
+    pub clients: u32,
+}
+
+/// When a server connection goes back to PgBouncer's pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PoolMode {
+    /// When the client disconnects.
+    Session,
+    /// When the transaction ends.
+    Transaction,
+    /// When the statement ends.
+    Statement,
+}
+
+/// A guard.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Guard {
+    /// The primary that it watches.
+    pub to: String,
+    /// How long commits may wait for a standby before it acts, in milliseconds.
+    pub grace_ms: u64,
+}
+
+/// A PL/Proxy server.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Plproxy {
+    /// The servers that hold the data, in the order of the file.
+    pub to: Vec<String>,
+    /// Partitions over which keys are hashed; a power of two.
+    pub partitions: u32,
+}
+
+impl Node {
+    /// Whether it is a PostgreSQL server, PL/Proxy's included.
+    #[must_use]
+    pub fn is_postgres(&self) -> bool {
+        matches!(self.kind, NodeKind::Postgres(_) | NodeKind::Plproxy(_))
+    }
+
+    /// The server that it follows, if it is a standby.
+    #[must_use]
+    pub fn follows(&self) -> Option<&str> {
+        match &self.kind {
+            NodeKind::Postgres(Role::Standby { of, .. }) => Some(of),
+            _ => None,
+        }
+    }
+
+    /// The nodes that it connects to by itself.
+    #[must_use]
+    pub fn connects_to(&self) -> Vec<&str> {
+        match &self.kind {
+            NodeKind::Postgres(Role::Primary { .. }) => Vec::new(),
+            NodeKind::Postgres(Role::Standby { of, .. }) => vec![of],
+            NodeKind::Pgbouncer(pooler) => vec![&pooler.to],
+            NodeKind::Guard(guard) => vec![&guard.to],
+            NodeKind::Plproxy(proxy) => proxy.to.iter().map(String::as_str).collect(),
+        }
+    }
+
+    /// A PostgreSQL server that takes writes.
+    pub(crate) fn primary(name: &str) -> Node {
+        Node {
+            name: name.to_owned(),
+            group: name.to_owned(),
+            kind: NodeKind::Postgres(Role::Primary { sync: None }),
+            settings: Settings::new(),
+            extensions: Vec::new(),
+            disk: Disk::Plain,
+        }
+    }
+
+    /// The node, or as many as `count` says. What it refers to is a group until the topology
+    /// [`resolve`](crate::topology)s it.
+    pub(crate) fn parse(name: &str, value: &Value, problems: &Problems) -> Vec<Node> {
+        // `primary = {}` and `primary = "postgres"` say the same.
+        if let Is::Text(_) = value.is {
+            let kind = choice("kind", value, BARE_KINDS, problems);
+            return kind.map(|()| Node::primary(name)).into_iter().collect();
+        }
+        let Some(fields) = Fields::of("a node", value, problems) else { return Vec::new() };
+        let kind = match fields.choice("kind", KINDS) {
+            None | Some(Kind::Postgres) => postgres(&fields),
+            Some(Kind::Pgbouncer) => pgbouncer(&fields),
+            Some(Kind::Guard) => guard(&fields),
+            Some(Kind::Plproxy) => plproxy(&fields),
+        };
+        let is_postgres = matches!(kind, Some(NodeKind::Postgres(_) | NodeKind::Plproxy(_)) | None);
+        let mut node = Node { kind: kind.clone().unwrap_or(NO_KIND), ..Node::primary(name) };
+        if !matches!(kind, Some(NodeKind::Guard(_))) {
+            node.settings = fields.settings("settings");
+        }
+        if is_postgres {
+            node.extensions =
+                fields.texts("extensions").into_iter().map(|(name, _)| name).collect();
+            node.disk = fields.value("disk").map_or(Disk::Plain, |d| Disk::parse(d, problems));
+        }
+        if let Some(of) = node.follows()
+            && let Some(entry) = fields.entry("extensions")
+        {
+            let message = format!("standby \"{name}\" has the extensions of {of}");
+            problems.hinted(&entry.key_span, message, format!("name them at {of}"));
+        }
+        let count = fields.integer("count", 1..=COUNT_MAX);
+        fields.finish();
+        match (kind, count) {
+            (None, _) => Vec::new(),
+            (Some(_), None) => vec![node],
+            (Some(_), Some(count)) => {
+                let numbered = |n| Node { name: format!("{name}{n}"), ..node.clone() };
+                (1..=count).map(numbered).collect()
+            }
+        }
+    }
+}
+
+/// What a node is while its kind is wrong; the study is refused for that.
+const NO_KIND: NodeKind = NodeKind::Postgres(Role::Primary { sync: None });
+
+fn postgres(fields: &Fields<'_>) -> Option<NodeKind> {
+    let Some(of) = fields.text("of") else {
+        let sync = fields.value("sync").and_then(|value| quorum(value, fields.problems));
+        return Some(NodeKind::Postgres(Role::Primary { sync }));
+    };
+    let sync = fields.integer("sync", 1..=COUNT_MAX);
+    Some(NodeKind::Postgres(Role::Standby { of: of.to_owned(), sync }))
+}
+
+/// `FIRST 1`, `ANY 2`.
+fn quorum(value: &Value, problems: &Problems) -> Option<Quorum> {
+    let parsed = match &value.is {
+        Is::Text(text) => text.trim().split_once(char::is_whitespace).and_then(|(way, count)| {
+            let way = match () {
+                () if way.eq_ignore_ascii_case("FIRST") => QuorumWay::First,
+                () if way.eq_ignore_ascii_case("ANY") => QuorumWay::Any,
+                () => return None,
+            };
+            let count = count.trim().parse().ok().filter(|count| *count > 0)?;
+            Some(Quorum { way, count })
+        }),
+        _ => None,
+    };
+    if parsed.is_none() {
+        let hint = "a primary says \"FIRST 1\" or \"ANY 2\"; a priority belongs to a standby, \
+                    which says of = \"PRIMARY\"";
+        problems.hinted(&value.span, "sync: not a number of standbys", hint);
+    }
+    parsed
+}
+
+fn pgbouncer(fields: &Fields<'_>) -> Option<NodeKind> {
+    let to = to(fields)?;
+    Some(NodeKind::Pgbouncer(Pgbouncer {
+        to,
+        pool: fields.integer("pool", 1..=CONNECTIONS_MAX).unwrap_or(POOL_DEFAULT),
+        mode: fields.choice("mode", MODES).unwrap_or(PoolMode::Transaction),
+        clients: fields.integer("clients", 1..=CONNECTIONS_MAX).unwrap_or(CLIENTS_DEFAULT),
+    }))
+}
+
+fn guard(fields: &Fields<'_>) -> Option<NodeKind> {
+    let to = to(fields)?;
+    let grace_ms = fields.duration_ms("grace").unwrap_or(GRACE_DEFAULT_MS);
+    Some(NodeKind::Guard(Guard { to, grace_ms }))
+}
+
+fn plproxy(fields: &Fields<'_>) -> Option<NodeKind> {
+    fields.required("to")?;
+    let to = fields.texts("to").into_iter().map(|(name, _)| name).collect();
+    let partitions: u32 = fields.integer("partitions", 1..=PARTITIONS_MAX).unwrap_or(1);
+    if !partitions.is_power_of_two() {
+        let span = fields.value("partitions").map_or(fields.span(), |value| &value.span);
+        let hint = "PL/Proxy takes the low bits of the hash: 1, 2, 4, 8, …";
+        fields.problems.hinted(span, "partitions must be a power of two", hint);
+    }
+    Some(NodeKind::Plproxy(Plproxy { to, partitions }))
+}
+
+fn to(fields: &Fields<'_>) -> Option<String> {
+    fields.required("to")?;
+    fields.text("to").map(str::to_owned)
+}
+
+/// The kinds by their names in study.toml.
+#[derive(Clone, Copy)]
+enum Kind {
+    Postgres,
+    Pgbouncer,
+    Guard,
+    Plproxy,
+}
+
+const KINDS: &[(&str, Kind)] = &[
+    ("postgres", Kind::Postgres),
+    ("pgbouncer", Kind::Pgbouncer),
+    ("guard", Kind::Guard),
+    ("plproxy", Kind::Plproxy),
+];
+/// The kind that needs no fields.
+const BARE_KINDS: &[(&str, ())] = &[("postgres", ())];
+const MODES: &[(&str, PoolMode)] = &[
+    ("session", PoolMode::Session),
+    ("transaction", PoolMode::Transaction),
+    ("statement", PoolMode::Statement),
+];
+
+/// More servers than one machine has use for.
+const COUNT_MAX: u32 = 256;
+/// Twice as many as PostgreSQL can have connections.
+const CONNECTIONS_MAX: u32 = 1 << 19;
+/// More than any cluster of PL/Proxy's has.
+const PARTITIONS_MAX: u32 = 1 << 16;
+/// PgBouncer's own defaults of default_pool_size and max_client_conn.
+const POOL_DEFAULT: u32 = 20;
+const CLIENTS_DEFAULT: u32 = 100;
+/// Long enough that no busy standby is taken for a dead one.
+const GRACE_DEFAULT_MS: u64 = 3_000;
