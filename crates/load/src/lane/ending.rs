@@ -1,0 +1,138 @@
+//! How sessions end: by the close, by an abort, by a lost connection, or because nobody waits any
+//! longer.
+
+use super::{Lane, Link};
+use crate::{
+    OnLoss,
+    grid::NEVER,
+    report::{ConnectFailure, Report},
+    session::{State, Wait},
+    tally::Ending,
+};
+
+/// SQLSTATE class 08: the connection broke without a word of the server.
+const CONNECTION_FAILURE: &str = "08006";
+
+impl Lane<'_> {
+    /// At the close, once: whoever waits for a slot or for a connection has nothing left to wait
+    /// for.
+    pub(super) fn close(&mut self, now: u64) {
+        if now < self.grid.close || std::mem::replace(&mut self.closed, true) {
+            return;
+        }
+        for index in 0..self.slots.len() {
+            let slot = &self.slots[index];
+            let away = matches!(slot.link, Link::None | Link::Dialing(..));
+            if away || slot.queued || slot.session.state == State::Due {
+                self.finish(index);
+            }
+        }
+    }
+
+    /// The connection of a session is gone.
+    pub(crate) fn lost(&mut self, index: usize, why: Option<&str>) {
+        let now = self.now();
+        self.slots[index].link = Link::None;
+        self.slots[index].key = None;
+        if self.slots[index].finished {
+            return;
+        }
+        if self.grid.began == NEVER {
+            self.lost_early(index, why);
+            return;
+        }
+        self.roll(now);
+        let on_loss = self.plan.workloads[self.slots[index].session.workload].on_loss;
+        let told = self.slots[index].session.has_server_error();
+        let workload = self.slots[index].session.workload;
+        if !told {
+            self.tally.error(workload, CONNECTION_FAILURE);
+        }
+        self.step(index, now, |session, cx| {
+            if session.outcome_is_unknown(cx) {
+                cx.tally.totals[session.workload].unknown += 1;
+            }
+            let text = session.lost(why);
+            match on_loss {
+                OnLoss::Abort => session.abort(cx, text),
+                OnLoss::Reconnect => {
+                    if session.is_in_transaction() {
+                        session.end(cx, now, Ending::Other);
+                    }
+                    session.connected();
+                    Wait::Server
+                }
+            }
+        });
+        if on_loss == OnLoss::Abort || self.slots[index].finished {
+            return;
+        }
+        if self.is_spent(index, now) {
+            self.finish(index);
+        } else {
+            self.back_off(index, now);
+        }
+    }
+
+    /// A connection is gone before the load has begun.
+    fn lost_early(&mut self, index: usize, why: Option<&str>) {
+        let slot = &mut self.slots[index];
+        let step = &self.routes[slot.session.workload].steps[slot.step as usize];
+        let error = slot.session.take_server_error();
+        let said = error.as_ref().map(ToString::to_string);
+        let why = said.as_deref().or(why).unwrap_or("server closed the connection unexpectedly");
+        self.fail(ConnectFailure {
+            message: format!("{}: {why}", step.endpoint.connection_failed()),
+            sqlstate: error.map(|error| error.sql_state.as_str().to_owned()),
+            hint: None,
+        });
+    }
+
+    /// A session has aborted.
+    pub(super) fn gone(&mut self, index: usize) {
+        if self.grid.began == NEVER {
+            // It has just said why.
+            let message = self.narration.pop().map(|message| message.text).unwrap_or_default();
+            self.fail(ConnectFailure { message, sqlstate: None, hint: None });
+        }
+        if !self.slots[index].finished {
+            (self.report)(Report::Aborted);
+            self.finish(index);
+        }
+    }
+
+    /// A client has done all it will do.
+    pub(crate) fn finish(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        if slot.finished {
+            return;
+        }
+        slot.finished = true;
+        self.finished += 1;
+        if let Link::Dialing(..) = slot.link {
+            self.undial(index);
+        }
+        if self.slots[index].session.state == State::Aborted {
+            self.slots[index].link = Link::None;
+        }
+    }
+
+    /// Nobody waits any longer.
+    pub(super) fn abandon(&mut self) {
+        for index in 0..self.slots.len() {
+            if self.slots[index].finished {
+                continue;
+            }
+            let now = self.now();
+            self.step(index, now, |session, cx| {
+                if session.outcome_is_unknown(cx) {
+                    cx.tally.totals[session.workload].unknown += 1;
+                }
+                session.state = State::Idle;
+                Wait::Server
+            });
+            self.finish(index);
+            self.slots[index].link = Link::None;
+        }
+    }
+}

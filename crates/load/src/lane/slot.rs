@@ -1,0 +1,45 @@
+//! One session and its connection.
+
+use wire::backend::BackendKey;
+
+use crate::{dial::Dial, session::Session, socket::Socket};
+
+/// A session's place in its lane.
+pub(crate) struct Slot {
+    pub(crate) session: Session,
+    pub(crate) link: Link,
+    /// What a cancel request shows, and where it goes.
+    pub(crate) key: Option<BackendKey>,
+    pub(crate) step: u32,
+    /// Distinguishes this wait from earlier ones: a timer of another generation is stale.
+    pub(super) generation: u32,
+    pub(crate) finished: bool,
+    /// Whether it stands among the idle sessions of an open loop.
+    pub(super) queued: bool,
+    /// Attempts to connect again since the connection was lost.
+    pub(crate) attempts: u32,
+}
+
+impl Slot {
+    pub(super) fn new(session: Session) -> Self {
+        Slot {
+            session,
+            link: Link::None,
+            key: None,
+            step: 0,
+            generation: 0,
+            finished: false,
+            queued: false,
+            attempts: 0,
+        }
+    }
+}
+
+/// A session's connection.
+pub(crate) enum Link {
+    None,
+    Dialing(Box<Dial>, Option<Socket>),
+    Live(Socket),
+    /// Terminate was sent; the server closes.
+    Closing(Socket),
+}

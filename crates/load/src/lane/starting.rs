@@ -1,0 +1,155 @@
+//! Which session starts its next transaction, and when: turns in a closed loop, the schedule's
+//! slots in an open one.
+
+use super::{Lane, Link, traffic::EVENTS_MAX};
+use crate::session::{State, Wait};
+
+impl Lane<'_> {
+    /// A session has nothing to do: another transaction, or its end.
+    pub(super) fn next(&mut self, index: usize, now: u64) {
+        if self.is_spent(index, now) {
+            self.finish(index);
+            return;
+        }
+        let session = &self.slots[index].session;
+        if self.programs[session.workload].connect_each && session.transactions > 0 {
+            self.hang_up(index);
+        }
+        // One transaction, then the others have their turn, unless the server has it anyway.
+        self.have_turn(index);
+    }
+
+    /// Whether a session may begin no further transaction.
+    pub(super) fn is_spent(&self, index: usize, now: u64) -> bool {
+        let session = &self.slots[index].session;
+        let limit = self.programs[session.workload].transactions;
+        now >= self.grid.close || limit.is_some_and(|limit| session.transactions >= limit)
+    }
+
+    /// Puts a session that could start a transaction behind those that wait for the same.
+    pub(crate) fn have_turn(&mut self, index: usize) {
+        self.turn.push_back(index);
+    }
+
+    pub(super) fn take_turns(&mut self) {
+        // Not all of thousands at once: the first ones' answers must not wait for the last ones.
+        for _ in 0..self.turn.len().min(EVENTS_MAX) {
+            let Some(index) = self.turn.pop_front() else { break };
+            let now = self.now();
+            self.roll(now);
+            self.start(index, now);
+        }
+    }
+
+    /// Starts the next transaction of an idle session, if it is due.
+    fn start(&mut self, index: usize, now: u64) {
+        if !self.is_ready(index) {
+            return;
+        }
+        if self.is_spent(index, now) {
+            self.finish(index);
+            return;
+        }
+        let slot = &mut self.slots[index];
+        let workload = slot.session.workload;
+        if self.schedules[workload].is_some() {
+            if !std::mem::replace(&mut slot.queued, true) {
+                self.idle[workload].push_back(index);
+            }
+            self.start_due(now);
+        } else if matches!(slot.link, Link::None) {
+            self.redial(index, now);
+        } else {
+            self.step(index, now, |session, cx| {
+                session.choose(cx);
+                session.begin(cx, now, now)
+            });
+        }
+    }
+
+    /// Whether a session can begin a transaction: it is idle, and it has a connection or makes
+    /// one for each transaction.
+    fn is_ready(&self, index: usize) -> bool {
+        let slot = &self.slots[index];
+        let reachable = match slot.link {
+            Link::Live(_) => true,
+            Link::None => slot.attempts == 0 && self.programs[slot.session.workload].connect_each,
+            Link::Dialing(..) | Link::Closing(_) => false,
+        };
+        reachable && !slot.finished && slot.session.state == State::Idle
+    }
+
+    /// Open loop: gives every slot that is due to a session that is idle.
+    pub(super) fn start_due(&mut self, now: u64) {
+        for workload in 0..self.schedules.len() {
+            while let (Some(schedule), Some(&index)) =
+                (&mut self.schedules[workload], self.idle[workload].front())
+            {
+                let due = schedule.due_ns();
+                if due > now && due < self.grid.close {
+                    break;
+                }
+                self.idle[workload].pop_front();
+                self.slots[index].queued = false;
+                if !self.is_ready(index) {
+                    // Its connection was lost while it stood in line.
+                    continue;
+                }
+                // As in pgbench, a client whose next slot lies beyond the end is done.
+                if due >= self.grid.close {
+                    self.finish(index);
+                    continue;
+                }
+                if let Some(schedule) = &mut self.schedules[workload] {
+                    schedule.take();
+                }
+                self.start_scheduled(index, now, due);
+            }
+        }
+    }
+
+    fn start_scheduled(&mut self, index: usize, now: u64, mut scheduled: u64) {
+        let workload = self.slots[index].session.workload;
+        let program = &self.programs[workload];
+        let mut skipped = Vec::new();
+        if let (Some(limit), Some(schedule)) =
+            (program.latency_limit_ns, &mut self.schedules[workload])
+        {
+            let left = program
+                .transactions
+                .map_or(u64::MAX, |limit| limit - self.slots[index].session.transactions);
+            while now.saturating_sub(scheduled) > limit && (skipped.len() as u64) < left {
+                skipped.push(scheduled);
+                scheduled = schedule.take();
+            }
+        }
+        let enough = program.transactions.is_some_and(|limit| {
+            self.slots[index].session.transactions + skipped.len() as u64 >= limit
+        });
+        let ahead = scheduled > now;
+        let ends = enough || (ahead && scheduled >= self.grid.close);
+        let apart = matches!(self.slots[index].link, Link::None);
+        self.step(index, now, |session, cx| {
+            session.choose(cx);
+            for scheduled in skipped {
+                session.skip(cx, now, scheduled);
+            }
+            match () {
+                () if ends => Wait::Server,
+                // The slot that came out of skipping lies ahead: wait for it.
+                () if ahead => session.wait_for_slot(scheduled),
+                // As in pgbench, connecting is part of what the user of this slot waits for.
+                () if apart => {
+                    session.wait_for_slot(scheduled);
+                    Wait::Server
+                }
+                () => session.begin(cx, now, scheduled),
+            }
+        });
+        if ends {
+            self.finish(index);
+        } else if apart && !ahead {
+            self.redial(index, now);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What goes through the sockets of a lane: waiting for events, receiving, sending.
+
+use rustix::{
+    event::{
+        Timespec,
+        epoll::{self, EventFlags},
+    },
+    io::Errno,
+};
+
+use super::{Lane, Link};
+use crate::socket::{Received, Sent, without_errno};
+
+/// Events taken from the kernel at once. More would let a session wait longer for its turn after
+/// it was woken, fewer would cost more system calls.
+pub(super) const EVENTS_MAX: usize = 64;
+
+/// The event of the lane's own wake-up call, beyond every session's number.
+pub(super) const WAKE: u64 = u64::MAX;
+
+/// A connection that only reads: registered once, woken by what arrives.
+pub(crate) const LIVE: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
+
+const HUNG_UP: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
+
+const READABLE: EventFlags = EventFlags::IN.union(HUNG_UP);
+
+impl Lane<'_> {
+    /// Waits for events until `deadline`, and handles them.
+    pub(crate) fn wait(&mut self, deadline: u64) {
+        self.flush();
+        let timeout = deadline.saturating_sub(self.now()).min(1_000_000_000);
+        let timeout = Timespec {
+            tv_sec: (timeout / 1_000_000_000) as i64,
+            tv_nsec: (timeout % 1_000_000_000) as _,
+        };
+        let mut events = [const { std::mem::MaybeUninit::uninit() }; EVENTS_MAX];
+        let events = match epoll::wait(&self.epoll, &mut events, Some(&timeout)) {
+            Ok((events, _)) => events,
+            // A signal that another thread should have had.
+            Err(Errno::INTR) => return,
+            Err(_) => return,
+        };
+        if events.is_empty() {
+            return;
+        }
+        let woke = self.now();
+        for event in events {
+            let (data, flags) = (event.data.u64(), event.flags);
+            if data == WAKE {
+                let mut count = [0; 8];
+                let _ = rustix::io::read(&self.wake, &mut count);
+                self.grid = self.shared.read();
+            } else {
+                self.event(data as usize, flags, woke);
+            }
+        }
+    }
+
+    fn event(&mut self, index: usize, flags: EventFlags, woke: u64) {
+        match &mut self.slots[index].link {
+            Link::None => {}
+            Link::Dialing(..) => self.dial_event(index),
+            Link::Closing(_) => self.closing_event(index),
+            Link::Live(socket) => {
+                if flags.contains(EventFlags::OUT)
+                    && socket.flush().is_ok_and(|sent| sent == Sent::All)
+                {
+                    self.watch(index, LIVE);
+                }
+                if flags.intersects(READABLE) {
+                    // After the peer has hung up, whatever is left is read to its end.
+                    self.read(index, woke, flags.intersects(HUNG_UP));
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, index: usize, woke: u64, to_the_end: bool) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        loop {
+            let slot = &mut self.slots[index];
+            let Link::Live(socket) = &mut slot.link else { break };
+            if slot.finished && !to_the_end {
+                break;
+            }
+            buffer.clear();
+            match socket.receive(&mut buffer) {
+                Ok(Received::Bytes { more }) => {
+                    let now = self.now();
+                    if self.grid.in_window(now) {
+                        self.loop_lag.record_ns(now - woke);
+                    }
+                    self.roll(now);
+                    self.step(index, now, |session, cx| session.input(cx, now, &buffer));
+                    if !more && !to_the_end {
+                        break;
+                    }
+                }
+                Ok(Received::Nothing) => break,
+                Ok(Received::Closed) => {
+                    self.lost(index, None);
+                    break;
+                }
+                Err(error) => {
+                    self.lost(index, Some(without_errno(&error.to_string())));
+                    break;
+                }
+            }
+        }
+        self.buffer = buffer;
+    }
+
+    /// Sends what sessions have written since the last time.
+    ///
+    /// Not as they write it: a send wakes a server process, which may take this thread's core at
+    /// once, and answers that had already arrived would be looked at, and timed, too late.
+    fn flush(&mut self) {
+        while !self.unsent.is_empty() {
+            let out = std::mem::take(&mut self.out);
+            let mut unsent = std::mem::take(&mut self.unsent);
+            for (index, range) in unsent.drain(..) {
+                self.send(index, &out[range]);
+            }
+            if self.unsent.is_empty() {
+                (self.out, self.unsent) = (out, unsent);
+                self.out.clear();
+            }
+        }
+    }
+
+    fn send(&mut self, index: usize, bytes: &[u8]) {
+        let sent = match &mut self.slots[index].link {
+            Link::Live(socket) => socket.send(bytes),
+            _ => Ok(Sent::All),
+        };
+        match sent {
+            Ok(Sent::All) => {}
+            Ok(Sent::Part) => self.watch(index, LIVE | EventFlags::OUT),
+            Err(error) => {
+                // What the server said before it hung up is still there to be read.
+                self.read(index, self.now(), true);
+                if matches!(self.slots[index].link, Link::Live(_)) {
+                    self.lost(index, Some(without_errno(&error.to_string())));
+                }
+            }
+        }
+    }
+
+    /// Changes what a session's socket is watched for.
+    pub(crate) fn watch(&mut self, index: usize, flags: EventFlags) {
+        let (Link::Live(socket) | Link::Closing(socket) | Link::Dialing(_, Some(socket))) =
+            &self.slots[index].link
+        else {
+            return;
+        };
+        let data = epoll::EventData::new_u64(index as u64);
+        if let Err(error) = epoll::modify(&self.epoll, socket.fd(), data, flags) {
+            self.lost(index, Some(without_errno(&error.to_string())));
+        }
+    }
+}
