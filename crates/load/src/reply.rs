@@ -339,10 +339,15 @@ impl Session {
     /// The connection is gone. Says in pgbench's words what that means for this client; the lane
     /// decides whether it connects again.
     pub(crate) fn lost(&mut self, why: Option<&str>) -> String {
+        // pgbench would notice at the first command of the next transaction.
+        let (command, query) = match self.state {
+            State::Idle => (0, 0),
+            _ => (self.command, self.reply.query),
+        };
         match (self.reply.error.take(), self.state) {
             (Some(error), _) => format!(
-                "client {} script {} aborted in command {} query {}: {error}",
-                self.id, self.script, self.command, self.reply.query
+                "client {} script {} aborted in command {command} query {query}: {error}",
+                self.id, self.script
             ),
             (None, State::RollingBack) => format!(
                 "client {} aborted while rolling back the transaction after an error; perhaps the \
@@ -351,8 +356,6 @@ impl Session {
             ),
             (None, _) => {
                 let why = why.map_or(String::new(), |why| format!(": {why}"));
-                // pgbench would notice at the first command of the next transaction.
-                let command = if self.state == State::Idle { 0 } else { self.command };
                 format!(
                     "client {} aborted in command {command} (SQL) of script {}; perhaps the backend \
                      died while processing{why}",
