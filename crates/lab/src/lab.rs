@@ -210,10 +210,12 @@ impl Shared {
         lock(&self.names).nodes.insert(name.to_owned())
     }
 
-    pub(crate) fn give_back(&self, name: &str, unix_port: u16) {
-        let mut names = lock(&self.names);
-        names.nodes.remove(name);
-        names.unix_ports.remove(&unix_port);
+    pub(crate) fn give_back_name(&self, name: &str) {
+        lock(&self.names).nodes.remove(name);
+    }
+
+    pub(crate) fn give_back_unix_port(&self, port: u16) {
+        lock(&self.names).unix_ports.remove(&port);
     }
 
     /// A port that no node of this lab has; it only names a Unix socket.

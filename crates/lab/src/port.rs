@@ -1,10 +1,46 @@
-//! TCP ports that stay free for a node until it listens, and between its restarts.
+//! Ports: numbers that stay free for a node until it listens, and between its restarts.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+
+use crate::error::Error;
+use crate::lab::Shared;
+use crate::node::Listen;
+
+/// The port of one server of a lab, given back when it is dropped. A server has one number for
+/// both its Unix socket and TCP.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub(crate) number: u16,
+    shared: Arc<Shared>,
+    _reserved: Option<ReservedPort>,
+}
+
+impl Port {
+    /// Takes one for the server of that name.
+    pub(crate) fn take(shared: &Arc<Shared>, listen: Listen, name: &str) -> Result<Self, Error> {
+        let reserved = match listen {
+            Listen::Unix => None,
+            Listen::Loopback => Some(ReservedPort::take().map_err(|source| {
+                let (doing, node) = ("finding a TCP port", name.to_owned());
+                Error::Process { doing, node, source }
+            })?),
+        };
+        // Unix sockets only need names that differ.
+        let number = reserved.as_ref().map_or_else(|| shared.take_unix_port(), |tcp| tcp.number);
+        Ok(Self { number, shared: Arc::clone(shared), _reserved: reserved })
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.shared.give_back_unix_port(self.number);
+    }
+}
 
 /// A TCP port of the loopback address that nobody else gets while this lives.
 ///
@@ -12,14 +48,14 @@ use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 /// there if both say SO_REUSEADDR, as PostgreSQL's do, and gives such a port to no connection of
 /// its own accord (socket(7), ip(7)).
 #[derive(Debug)]
-pub(crate) struct ReservedPort {
-    pub(crate) number: u16,
+struct ReservedPort {
+    number: u16,
     _holder: OwnedFd,
 }
 
 impl ReservedPort {
     /// Takes one that is free.
-    pub(crate) fn take() -> io::Result<Self> {
+    fn take() -> io::Result<Self> {
         let (family, kind, flags) = (AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC);
         let holder = net::socket_with(family, kind, flags, None)?;
         sockopt::set_socket_reuseaddr(&holder, true)?;

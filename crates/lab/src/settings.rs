@@ -47,8 +47,8 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Settings {
     }
 }
 
-/// Settings that tie a node to its lab: where it listens and what it writes where.
-const OF_THE_LAB: [&str; 12] = [
+/// Settings that tie a node to its lab: where it listens, what it writes where, what it follows.
+const OF_THE_LAB: [&str; 14] = [
     "config_file",
     "data_directory",
     "external_pid_file",
@@ -59,6 +59,8 @@ const OF_THE_LAB: [&str; 12] = [
     "log_filename",
     "logging_collector",
     "port",
+    "primary_conninfo",
+    "primary_slot_name",
     "unix_socket_directories",
     "unix_socket_permissions",
 ];

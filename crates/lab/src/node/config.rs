@@ -14,6 +14,8 @@ pub struct NodeConfig {
     pub initdb: Vec<String>,
     /// Where clients reach it.
     pub listen: Listen,
+    /// What its stream is called if it is a standby; its name where nothing is given.
+    pub application_name: Option<String>,
     /// How long a start (crash recovery included) and a stop may take.
     pub timeout: Duration,
 }
@@ -23,7 +25,8 @@ impl NodeConfig {
     pub fn new(settings: Settings) -> Self {
         // The time that PostgreSQL's own tests allow.
         let timeout = Duration::from_secs(180);
-        Self { settings, initdb: Vec::new(), listen: Listen::Unix, timeout }
+        let (initdb, listen, application_name) = (Vec::new(), Listen::Unix, None);
+        Self { settings, initdb, listen, application_name, timeout }
     }
 }
 

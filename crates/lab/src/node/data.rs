@@ -34,9 +34,9 @@ impl Node {
     /// # Errors
     /// [`Error::State`] if it runs; the file system's.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
-        self.expect_stopped("copying")?;
-        let directory = self.shared.new_snapshot_directory();
-        let bytes = copy_tree(&self.data(), &directory, self.shared.user)?;
+        self.program.expect_stopped("copying")?;
+        let directory = self.program.shared.new_snapshot_directory();
+        let bytes = copy_tree(&self.data(), &directory, self.program.shared.user)?;
         Ok(Snapshot { directory, bytes })
     }
 
@@ -46,9 +46,9 @@ impl Node {
     /// # Errors
     /// [`Error::State`] if it runs; the file system's.
     pub fn init_from_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
-        self.expect_stopped("restoring")?;
+        self.program.expect_stopped("restoring")?;
         self.make_room()?;
-        copy_tree(&snapshot.directory, &self.data(), self.shared.user).map(drop)
+        copy_tree(&snapshot.directory, &self.data(), self.program.shared.user).map(drop)
     }
 
     /// Makes its data directory from that of another node of this lab, which is stopped.
@@ -56,16 +56,16 @@ impl Node {
     /// # Errors
     /// [`Error::State`] if either runs; the file system's.
     pub fn clone_data(&mut self, from: &Node) -> Result<(), Error> {
-        self.expect_stopped("cloning into")?;
-        from.expect_stopped("cloning")?;
+        self.program.expect_stopped("cloning into")?;
+        from.program.expect_stopped("cloning")?;
         self.make_room()?;
-        copy_tree(&from.data(), &self.data(), self.shared.user).map(drop)
+        copy_tree(&from.data(), &self.data(), self.program.shared.user).map(drop)
     }
 
     /// Makes sure that the node's directory is there, and its data directory is not.
     pub(super) fn make_room(&self) -> Result<(), Error> {
-        let (user, log) = (self.shared.user, self.directory.join("log"));
-        for directory in [&self.directory, &log] {
+        let (user, log) = (self.program.shared.user, self.program.file("log"));
+        for directory in [&self.program.directory, &log] {
             if !directory.is_dir() {
                 make_directory(directory, user)?;
             }

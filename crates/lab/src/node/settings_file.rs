@@ -14,7 +14,7 @@ impl Node {
         let folder = log.parent().unwrap_or(&log);
         let destination = format!("stderr,{}", self.structured_log().0.destination());
         let defaults = [
-            ("cluster_name", self.name.as_str()),
+            ("cluster_name", self.name()),
             ("log_destination", &destination),
             ("log_line_prefix", "%m [%p] %q%u@%d "),
             ("log_rotation_age", "0"),
@@ -22,7 +22,7 @@ impl Node {
             ("log_timezone", "UTC"),
             ("timezone", "UTC"),
         ];
-        let (port, sockets) = (self.port.to_string(), self.shared.sockets());
+        let (port, sockets) = (self.port.number.to_string(), self.program.shared.sockets());
         let (folder, sockets) = (folder.to_string_lossy(), sockets.to_string_lossy());
         let listen = match self.config.listen {
             Listen::Unix => "",
@@ -37,13 +37,17 @@ impl Node {
             ("log_directory", &folder),
             ("log_filename", "server.log"),
         ];
+        let upstream = self.upstream.iter().flat_map(|upstream| {
+            [("primary_conninfo", &*upstream.conninfo), ("primary_slot_name", &*upstream.slot)]
+        });
         let text = [
             settings::render(defaults),
             settings::render(self.config.settings.iter()),
             self.lines.clone(),
             settings::render(of_the_lab),
+            settings::render(upstream),
         ]
         .concat();
-        write_file(&self.data().join(SETTINGS_FILE), &text, self.shared.user)
+        write_file(&self.data().join(SETTINGS_FILE), &text, self.program.shared.user)
     }
 }

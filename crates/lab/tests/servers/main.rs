@@ -4,4 +4,5 @@ mod common;
 mod disk;
 mod isolation;
 mod node;
+mod standby;
 mod target;

@@ -1,0 +1,172 @@
+//! One program of a lab: started in a directory of its own, signalled with all that descends from
+//! it, and gone when it is dropped.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use os::command::Command;
+use os::init::{Exit, Init};
+use rustix::process::Signal;
+
+use crate::error::Error;
+use crate::lab::Shared;
+use crate::wait::wait_until;
+
+/// A name in the lab, the directory that goes with it, and the program, while it runs.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) name: String,
+    pub(crate) directory: PathBuf,
+    started: Option<Started>,
+}
+
+/// A process that was started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Started {
+    pid: i32,
+    host_pid: Option<i32>,
+    is_paused: bool,
+}
+
+impl Program {
+    /// Takes the name; nothing runs yet.
+    pub(crate) fn new(shared: Arc<Shared>, name: &str) -> Result<Self, Error> {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_word) {
+            return Err(Error::NodeName { name: name.to_owned() });
+        }
+        if !shared.take_name(name) {
+            return Err(Error::NodeExists { name: name.to_owned() });
+        }
+        let directory = shared.node_directory(name);
+        Ok(Self { shared, name: name.to_owned(), directory, started: None })
+    }
+
+    /// Starts it, and returns its process id in the lab.
+    pub(crate) fn launch(&mut self, command: &Command) -> Result<i32, Error> {
+        let pid = self.shared.spawn(command)?;
+        self.started = Some(Started { pid, host_pid: None, is_paused: false });
+        let host_pid = self.init("asking for the process id")?.host_pid(pid);
+        self.started = Some(Started { pid, host_pid, is_paused: false });
+        Ok(pid)
+    }
+
+    /// Sends it `signal` and waits for its end; `None` if it still runs after `timeout`. One that
+    /// is paused is resumed for it.
+    pub(crate) fn end(&mut self, signal: Signal, timeout: Duration) -> Result<Option<Exit>, Error> {
+        if self.expect_running("stopping")?.is_paused {
+            self.resume()?;
+        }
+        self.signal("stopping", signal)?;
+        let exit = wait_until(timeout, || self.exit())?;
+        if exit.is_some() {
+            self.started = None;
+        }
+        Ok(exit)
+    }
+
+    /// Kills all its processes and waits until none is left; returns how many.
+    pub(crate) fn kill9(&mut self) -> Result<usize, Error> {
+        let killed = self.signal_all("killing all processes", Signal::KILL)?;
+        self.started = None;
+        Ok(killed)
+    }
+
+    /// Stops all its processes in their tracks, and returns how many when all stand.
+    pub(crate) fn pause(&mut self) -> Result<usize, Error> {
+        let started = self.expect_running("pausing")?;
+        let paused = self.signal_all("pausing all processes", Signal::STOP)?;
+        self.started = Some(Started { is_paused: true, ..started });
+        Ok(paused)
+    }
+
+    /// Lets its processes go on, and returns how many.
+    pub(crate) fn resume(&mut self) -> Result<usize, Error> {
+        let started = self.expect_running("resuming")?;
+        let resumed = self.signal_all("resuming all processes", Signal::CONT)?;
+        self.started = Some(Started { is_paused: false, ..started });
+        Ok(resumed)
+    }
+
+    /// Sends a signal to the process that was started, and to no child of it.
+    pub(crate) fn signal(&self, doing: &'static str, signal: Signal) -> Result<(), Error> {
+        let started = self.expect_running(doing)?;
+        self.init(doing)?
+            .signal(started.pid, signal)
+            .map_err(|source| self.process("signalling the process", source))
+    }
+
+    /// Kills what an earlier start may have left.
+    pub(crate) fn kill_leftovers(&self) -> Result<(), Error> {
+        self.signal_all("killing what is left", Signal::KILL).map(drop)
+    }
+
+    /// Whether it runs; one that crashed does not.
+    pub(crate) fn is_running(&self) -> Result<bool, Error> {
+        Ok(self.started.is_some() && self.exit()?.is_none())
+    }
+
+    /// How it ended since it was started, `None` while it runs.
+    pub(crate) fn exit(&self) -> Result<Option<Exit>, Error> {
+        let Some(started) = self.started else { return Ok(None) };
+        let doing = "asking for the end";
+        self.init(doing)?.exit(started.pid).map_err(|source| self.process(doing, source))
+    }
+
+    /// Its process id as `/proc` outside the lab's namespaces has it, while it runs.
+    pub(crate) fn host_pid(&self) -> Option<i32> {
+        self.started.and_then(|started| started.host_pid)
+    }
+
+    pub(crate) fn expect_stopped(&self, doing: &'static str) -> Result<(), Error> {
+        match self.is_running()? {
+            true => Err(self.state(doing, "is running")),
+            false => Ok(()),
+        }
+    }
+
+    pub(crate) fn expect_running(&self, doing: &'static str) -> Result<Started, Error> {
+        match self.started {
+            Some(started) if self.exit()?.is_none() => Ok(started),
+            _ => Err(self.state(doing, "is not running")),
+        }
+    }
+
+    /// The directory's file of that name.
+    pub(crate) fn file(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    pub(crate) fn state(&self, doing: &'static str, state: &'static str) -> Error {
+        Error::State { doing, node: self.name.clone(), state }
+    }
+
+    fn signal_all(&self, doing: &'static str, signal: Signal) -> Result<usize, Error> {
+        self.init(doing)?
+            .signal_under(&self.directory, signal)
+            .map_err(|source| self.process(doing, source))
+    }
+
+    fn init(&self, doing: &'static str) -> Result<&Init, Error> {
+        self.shared.init().map_err(|source| self.process(doing, source))
+    }
+
+    fn process(&self, doing: &'static str, source: std::io::Error) -> Error {
+        Error::Process { doing, node: self.name.clone(), source }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        if self.started.is_some() {
+            // The init kills what is left when the lab ends.
+            let _ = self.kill9();
+        }
+        self.shared.give_back_name(&self.name);
+    }
+}
+
+/// Names are directories and show in process titles.
+const NAME_BYTES_MAX: usize = 40;
