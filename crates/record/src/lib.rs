@@ -14,11 +14,14 @@
 //!
 //! Reading order: [`Moment`] is the one clock; [`Counts`] and [`Interval`] come from the load
 //! engine, [`Sample`] and [`Mark`] from the probes, [`Trial`] is what the runner makes of them;
-//! [`Header`] is the first page; [`Writer`] and [`Reader`] keep all of it in a directory.
+//! [`ledger`] is what clients know of their writes; [`Header`] is the first page; [`Writer`] and
+//! [`Reader`] keep all of it in a directory.
 //!
 //! Limits: nothing here measures, judges, draws or prints.
 
 mod moment;
+
+pub mod ledger;
 
 mod counts;
 mod interval;

@@ -1,0 +1,29 @@
+//! The ledger: what clients know of every write, and the check of a database against it.
+//!
+//! A client runs its transactions strictly one after another and writes into the database who it
+//! is, a sequence number, and a value of a hash chain. Beside the database, in a file, it notes that
+//! it intends to run the transaction before anything of it is sent, and how it ended when it has
+//! heard. Whatever happens to the servers in between, the rows that are there afterwards must be
+//! ones that the clients account for.
+//!
+//! Reading order: [`Entry`] is one line of the file, [`Chain`] makes the values, [`Ledger`] is what
+//! the files of a load say, [`check`] compares it with [`Rows`] and gives [`Findings`].
+//!
+//! Limits: a transaction is what stands between the intent and the outcome; a script that commits
+//! in the middle of it cannot be held to all or nothing. The chain finds what was changed by
+//! accident, not by somebody who can compute it too.
+
+mod chain;
+mod check;
+mod entry;
+mod findings;
+mod history;
+
+pub use chain::Chain;
+pub use check::{Exposure, Row, Rows, check};
+pub use entry::{Entry, What, header_line};
+pub use findings::{Anomaly, Example, Findings};
+pub use history::{Ledger, Outcome, SUFFIX, Transaction};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! The values that a client writes: each made from the one before.
+
+/// A client's hash chain.
+///
+/// The value of a transaction is a hash of the last acknowledged one, the client and the sequence
+/// number, so that a row which was written over, or comes from elsewhere, does not fit. After a
+/// transaction whose outcome is unknown nobody can say which value is the last one: a new epoch
+/// begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chain {
+    client: u32,
+    seed: u64,
+    epoch: u64,
+    link: u64,
+}
+
+impl Chain {
+    /// The chain of `client` before its first transaction. Another `seed` makes other values: rows
+    /// of an earlier load do not pass for rows of this one.
+    #[must_use]
+    pub fn new(seed: u64, client: u32) -> Chain {
+        let mut chain = Chain { client, seed, epoch: 0, link: 0 };
+        chain.begin_epoch();
+        chain
+    }
+
+    /// The value of transaction `seq`, if it is the next one to be sent.
+    #[must_use]
+    pub fn value(&self, seq: u64) -> i64 {
+        mix(mix(self.link ^ u64::from(self.client)) ^ seq) as i64
+    }
+
+    /// The transaction with this value was acknowledged.
+    pub fn acknowledged(&mut self, value: i64) {
+        self.link = value as u64;
+    }
+
+    /// The outcome of the last transaction is unknown.
+    pub fn unknown(&mut self) {
+        self.epoch += 1;
+        self.begin_epoch();
+    }
+
+    fn begin_epoch(&mut self) {
+        self.link = mix(mix(self.seed) ^ self.epoch);
+    }
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators", OOPSLA 2014), a bijection in which every input bit changes half of the output's.
+fn mix(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,295 @@
+//! Compares what is in the database with what the clients know.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use super::findings::{About, Anomaly, Findings};
+use super::{Ledger, Outcome, Transaction};
+use crate::Moment;
+
+/// A row as it was read; any of it may be NULL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Row {
+    /// Who wrote it.
+    pub client: Option<i64>,
+    /// Which of the client's transactions.
+    pub seq: Option<i64>,
+    /// The value of the chain.
+    pub chain: Option<i64>,
+}
+
+/// What was read of the tables that a load writes; none where it does not write such a one.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    /// Of the table with a row for each transaction.
+    pub insert: Option<Vec<Row>>,
+    /// Of the table with one row for each client, which holds its last transaction.
+    pub update: Option<Vec<Row>>,
+}
+
+/// A stretch of time in which the primary acknowledged commits that no standby needed to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exposure {
+    /// When it began.
+    pub from: Moment,
+    /// When it was over; none where it never was.
+    pub until: Option<Moment>,
+}
+
+impl Exposure {
+    /// Whether the transaction may have been committed in it: some time between its intent and its
+    /// acknowledgement lies inside.
+    fn may_hold(&self, transaction: &Transaction) -> bool {
+        transaction.ended >= self.from
+            && self.until.is_none_or(|until| transaction.intended <= until)
+    }
+}
+
+/// Holds rows to a ledger. Per client: last acknowledged ≤ last present ≤ last intended, no hole,
+/// no failed row, no doubled row, none that nobody intended, and every value as it was sent.
+/// `exposed` are the stretches in which the primary was alone.
+#[must_use]
+pub fn check(ledger: &Ledger, rows: &Rows, exposed: &[Exposure]) -> Findings {
+    let mut findings = Findings::default();
+    let inserted = rows.insert.as_ref().map(|rows| inserted(ledger, rows, &mut findings));
+    let updated = rows.update.as_ref().map(|rows| updated(ledger, rows, &mut findings));
+    for (client, history) in ledger.clients() {
+        let counts = inserted.as_ref().map(|all| all.get(&client).map_or(&[][..], Vec::as_slice));
+        let found = Found {
+            counts,
+            last_inserted: counts.map(last_inserted),
+            last_updated: updated.as_ref().map(|all| all.get(&client).copied().unwrap_or(0)),
+        };
+        one_client(client, history, &found, exposed, &mut findings);
+    }
+    findings
+}
+
+/// What the tables hold of one client; none of a table that the load does not write.
+struct Found<'a> {
+    /// How often each of its transactions stands in the insert table.
+    counts: Option<&'a [u32]>,
+    /// The last of them; 0 for none.
+    last_inserted: Option<u64>,
+    /// The transaction that its row in the update table holds; 0 for none.
+    last_updated: Option<u64>,
+}
+
+fn last_inserted(counts: &[u32]) -> u64 {
+    let last = counts.iter().rposition(|count| *count > 0);
+    last.map_or(0, |index| index as u64 + 1)
+}
+
+impl Found<'_> {
+    fn is_inserted(&self, seq: u64) -> Option<bool> {
+        Some(self.counts?.get(seq as usize - 1).is_some_and(|count| *count > 0))
+    }
+
+    /// Whether a transaction is there, or has been until a later one took its place.
+    fn accounts_for(&self, seq: u64, outcome: Outcome) -> bool {
+        let is_acknowledged = outcome.is_acknowledged();
+        let updated = self.last_updated.map(|last| seq == last || is_acknowledged && seq < last);
+        match (self.is_inserted(seq), updated) {
+            (Some(inserted), Some(updated)) if is_acknowledged => inserted && updated,
+            (inserted, updated) => inserted.or(updated).unwrap_or(false),
+        }
+    }
+
+    /// Why an acknowledged transaction is not there.
+    fn lacks(&self, seq: u64) -> String {
+        let mut words = Vec::new();
+        if self.is_inserted(seq) == Some(false) {
+            let last = self.last_inserted.unwrap_or(0);
+            words.push(format!("no row in the insert table, the client's last there is {last}"));
+        }
+        if let Some(last) = self.last_updated.filter(|last| *last < seq) {
+            words.push(format!("the client's row in the update table holds {last}"));
+        }
+        words.join("; ")
+    }
+}
+
+fn one_client(
+    client: u32,
+    history: &[Transaction],
+    found: &Found<'_>,
+    exposed: &[Exposure],
+    findings: &mut Findings,
+) {
+    let mut run = 0;
+    for (seq, transaction) in (1..).zip(history) {
+        let outcome = transaction.outcome;
+        let is_there = found.accounts_for(seq, outcome);
+        findings.intended += 1;
+        findings.present += u64::from(is_there);
+        match outcome {
+            Outcome::Failed => findings.failed += 1,
+            Outcome::Unknown => {
+                findings.unknown += 1;
+                findings.unknown_present += u64::from(is_there);
+            }
+            Outcome::Acknowledged | Outcome::AcknowledgedAlone => {
+                let alone = outcome == Outcome::AcknowledgedAlone
+                    || exposed.iter().any(|window| window.may_hold(transaction));
+                findings.acknowledged += 1;
+                findings.acknowledged_alone += u64::from(alone);
+                run = if is_there { 0 } else { run + 1 };
+                findings.lost_max_run = findings.lost_max_run.max(run);
+                if !is_there {
+                    lost((client, seq, transaction), found, alone, findings);
+                }
+            }
+        }
+    }
+    if let (Some(inserted), Some(updated)) = (found.last_inserted, found.last_updated)
+        && inserted != updated
+    {
+        let seq = inserted.max(updated);
+        let at = history.get(seq as usize - 1).map_or(Moment(0), |transaction| transaction.ended);
+        findings.note(Anomaly::Torn, About { client: Some(client), seq, at }, || {
+            (
+                "the same last transaction in both tables".to_owned(),
+                format!("{inserted} in the insert table, {updated} in the update table"),
+            )
+        });
+    }
+}
+
+fn lost(
+    (client, seq, transaction): (u32, u64, &Transaction),
+    found: &Found<'_>,
+    alone: bool,
+    findings: &mut Findings,
+) {
+    let about = About { client: Some(client), seq, at: transaction.ended };
+    findings.lose(transaction.ended, alone);
+    findings.note(Anomaly::Lost, about, || {
+        let by = if alone { "by the primary alone" } else { "without a warning" };
+        (format!("what was acknowledged {by}"), found.lacks(seq))
+    });
+    let last = found.last_inserted.unwrap_or(0);
+    if seq < last && found.is_inserted(seq) == Some(false) {
+        findings.note(Anomaly::Hole, about, || {
+            (
+                "its row, since later ones are there".to_owned(),
+                format!("no row, but that of {last}"),
+            )
+        });
+    }
+}
+
+/// The transaction that a row claims to be.
+fn intended<'l>(ledger: &'l Ledger, row: &Row) -> Option<(u32, u64, &'l Transaction)> {
+    let client = u32::try_from(row.client?).ok()?;
+    let seq = u64::try_from(row.seq?).ok()?;
+    let transaction = ledger.client(client)?.get((seq as usize).checked_sub(1)?)?;
+    Some((client, seq, transaction))
+}
+
+/// How often each transaction of each client stands in the insert table; rows that must not be
+/// there are noted.
+fn inserted(ledger: &Ledger, rows: &[Row], findings: &mut Findings) -> BTreeMap<u32, Vec<u32>> {
+    let counts = ledger.clients().map(|(client, history)| (client, vec![0; history.len()]));
+    let mut counts: BTreeMap<u32, Vec<u32>> = counts.collect();
+    for row in rows {
+        let Some((client, seq, transaction)) = intended(ledger, row) else {
+            invent(row, findings);
+            continue;
+        };
+        if let Some(counts) = counts.get_mut(&client) {
+            let count = &mut counts[seq as usize - 1];
+            *count += 1;
+            let count = *count;
+            if count > 1 {
+                let about = About { client: Some(client), seq, at: transaction.ended };
+                findings.note(Anomaly::Doubled, about, || {
+                    ("one row".to_owned(), format!("it stands there {count} times"))
+                });
+            }
+        }
+        content(row, client, seq, transaction, findings);
+    }
+    counts
+}
+
+/// The transaction that each client's row in the update table holds; rows that must not be there
+/// are noted.
+fn updated(ledger: &Ledger, rows: &[Row], findings: &mut Findings) -> BTreeMap<u32, u64> {
+    let mut last: BTreeMap<u32, u64> = BTreeMap::new();
+    for row in rows {
+        let is_blank = row.seq.is_none_or(|seq| seq == 0);
+        let known = row.client.and_then(|client| u32::try_from(client).ok());
+        let (client, seq, at) = match (intended(ledger, row), known) {
+            (Some((client, seq, transaction)), _) => {
+                content(row, client, seq, transaction, findings);
+                (client, seq, transaction.ended)
+            }
+            // As the study made it, for a client that has written nothing, or never ran.
+            (None, Some(client)) if is_blank => (client, 0, Moment(0)),
+            _ => {
+                invent(row, findings);
+                continue;
+            }
+        };
+        match last.get_mut(&client) {
+            None => drop(last.insert(client, seq)),
+            Some(last) => {
+                *last = (*last).max(seq);
+                let about = About { client: Some(client), seq, at };
+                findings.note(Anomaly::Doubled, about, || {
+                    ("one row of the client".to_owned(), format!("another one, which holds {seq}"))
+                });
+            }
+        }
+    }
+    last
+}
+
+fn invent(row: &Row, findings: &mut Findings) {
+    let shown = |value: Option<i64>| value.map_or("NULL".to_owned(), |value| value.to_string());
+    findings.note(Anomaly::Invented, About::row(row), || {
+        let (client, seq, chain) = (shown(row.client), shown(row.seq), shown(row.chain));
+        let found = format!("client {client}, seq {seq}, chain {chain}");
+        ("no row that no client intended".to_owned(), found)
+    });
+}
+
+/// Whether a row may be there, and holds what was sent.
+fn content(row: &Row, client: u32, seq: u64, transaction: &Transaction, findings: &mut Findings) {
+    let about = About { client: Some(client), seq, at: transaction.ended };
+    if transaction.outcome == Outcome::Failed {
+        findings.note(Anomaly::FailedPresent, about, || {
+            ("nothing of a transaction that failed".to_owned(), "its row".to_owned())
+        });
+    }
+    if row.chain != Some(transaction.chain) {
+        findings.note(Anomaly::Broken, about, || {
+            let found = row.chain.map_or("NULL".to_owned(), |chain| chain.to_string());
+            (format!("chain {}", transaction.chain), found)
+        });
+    }
+}
+
+/// Compares the rows that two ways of reading one table gave. What only one of them gave is noted
+/// as what `first` expects and `second` found, or the other way round. Sorts both.
+pub(super) fn differences(first: &mut [Row], second: &mut [Row]) -> Vec<(Row, Ordering)> {
+    first.sort_unstable();
+    second.sort_unstable();
+    let (mut i, mut j) = (0, 0);
+    let mut differences = Vec::new();
+    while i < first.len() || j < second.len() {
+        let order = match (first.get(i), second.get(j)) {
+            (Some(one), Some(other)) => one.cmp(other),
+            (Some(_), None) => Ordering::Less,
+            _ => Ordering::Greater,
+        };
+        match order {
+            Ordering::Less => differences.push((first[i], order)),
+            Ordering::Greater => differences.push((second[j], order)),
+            Ordering::Equal => {}
+        }
+        i += usize::from(order != Ordering::Greater);
+        j += usize::from(order != Ordering::Less);
+    }
+    differences
+}

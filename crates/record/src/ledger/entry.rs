@@ -1,0 +1,112 @@
+//! One line of a ledger, as text that a person can grep and `COPY` can read.
+//!
+//! ```text
+//! ledger 1 seed 42
+//! i 3 17 61034567890          client 3 is about to send its transaction 17, at 61.03 s
+//! a 3 17 61035561201          the server acknowledged it
+//! w 3 18 61036120775          … with a warning that no standby may have it
+//! f 3 19 61036941030 40001    it failed, and for certain
+//! u 3 20 61040000000          nobody can say
+//! ```
+
+use std::io::Write;
+
+use crate::Moment;
+
+/// Something that a client knows of one of its transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The client's number.
+    pub client: u32,
+    /// Which of its transactions, from 1.
+    pub seq: u64,
+    /// When it knew.
+    pub at: Moment,
+    /// What it knew.
+    pub what: What,
+}
+
+/// What a client knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// It is going to send the transaction.
+    Intended,
+    /// The server has acknowledged it.
+    Acknowledged,
+    /// The server has acknowledged it, and warned that it may not have been replicated.
+    AcknowledgedAlone,
+    /// It has not happened: an error of the server's with its SQLSTATE, or one of the client's own
+    /// before anything was sent.
+    Failed(Option<[u8; 5]>),
+    /// The connection was lost, or given up, while the server had something to answer.
+    Unknown,
+}
+
+/// The format that [`header_line`] announces.
+const FORMAT: u32 = 1;
+
+/// The first line of a file: its format and the seed of its chains.
+#[must_use]
+pub fn header_line(seed: u64) -> String {
+    format!("ledger {FORMAT} seed {seed}\n")
+}
+
+/// The seed that a first line holds.
+pub(super) fn parse_header(line: &str) -> Result<u64, String> {
+    let words: Vec<&str> = line.split(' ').collect();
+    match words[..] {
+        ["ledger", format, "seed", seed] if format == FORMAT.to_string() => {
+            seed.parse().map_err(|_| format!("\"{seed}\" is no seed"))
+        }
+        ["ledger", format, ..] => {
+            Err(format!("the ledger has format {format}, this pgrig reads {FORMAT}"))
+        }
+        _ => Err("it does not begin as a ledger does".to_owned()),
+    }
+}
+
+impl Entry {
+    /// Appends its line to what is to be written.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let Entry { client, seq, at: Moment(at), what } = self;
+        let letter = match what {
+            What::Intended => 'i',
+            What::Acknowledged => 'a',
+            What::AcknowledgedAlone => 'w',
+            What::Failed(_) => 'f',
+            What::Unknown => 'u',
+        };
+        // Memory is all that is written to here.
+        let _ = match what {
+            What::Failed(Some(sqlstate)) => {
+                let sqlstate = String::from_utf8_lossy(sqlstate);
+                writeln!(out, "{letter} {client} {seq} {at} {sqlstate}")
+            }
+            _ => writeln!(out, "{letter} {client} {seq} {at}"),
+        };
+    }
+
+    /// Reads a line without its newline.
+    pub(super) fn parse(line: &str) -> Result<Entry, String> {
+        let bad = || format!("\"{line}\" is no entry of a ledger");
+        let words: Vec<&str> = line.split(' ').collect();
+        let [letter, client, seq, at, rest @ ..] = &words[..] else { return Err(bad()) };
+        let what = match (*letter, rest) {
+            ("i", []) => What::Intended,
+            ("a", []) => What::Acknowledged,
+            ("w", []) => What::AcknowledgedAlone,
+            ("f", []) => What::Failed(None),
+            ("f", [sqlstate]) => {
+                What::Failed(Some(sqlstate.as_bytes().try_into().map_err(|_| bad())?))
+            }
+            ("u", []) => What::Unknown,
+            _ => return Err(bad()),
+        };
+        Ok(Entry {
+            client: client.parse().map_err(|_| bad())?,
+            seq: seq.parse().map_err(|_| bad())?,
+            at: Moment(at.parse().map_err(|_| bad())?),
+            what,
+        })
+    }
+}

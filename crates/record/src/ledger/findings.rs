@@ -1,0 +1,256 @@
+//! What a check has found, in numbers and in words.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use super::check::{Row, differences};
+use crate::Moment;
+
+/// What became of every transaction of a ledger.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    /// Transactions that clients were about to send.
+    pub intended: u64,
+    /// Of them, those that the server acknowledged.
+    pub acknowledged: u64,
+    /// Of those, acknowledged by the primary alone: the server warned, or it may have been while
+    /// the primary was exposed.
+    pub acknowledged_alone: u64,
+    /// Those that failed for certain.
+    pub failed: u64,
+    /// Those whose outcome nobody knows.
+    pub unknown: u64,
+    /// Transactions that the rows account for.
+    pub present: u64,
+    /// Of the unknown ones, those whose rows are there.
+    pub unknown_present: u64,
+    /// Acknowledged transactions that are not there.
+    pub lost: u64,
+    /// Of the lost ones, those that were acknowledged by the primary alone.
+    pub lost_alone: u64,
+    /// Most acknowledged transactions of one client lost in a row.
+    pub lost_max_run: u64,
+    /// When the first and the last of the lost ones were acknowledged.
+    pub lost_span: Option<(Moment, Moment)>,
+    /// Of the lost ones, those whose client has later ones in the insert table.
+    pub holes: u64,
+    /// Rows of transactions that failed.
+    pub failed_present: u64,
+    /// Rows too many of one transaction, or of one client in the update table.
+    pub doubled: u64,
+    /// Rows that no client intended.
+    pub invented: u64,
+    /// Rows whose value is not the one that was sent.
+    pub broken: u64,
+    /// Clients whose two tables end with different transactions.
+    pub torn: u64,
+    /// Rows that only one of two ways of reading a table gave.
+    pub scan_differences: u64,
+    /// The first few of each kind.
+    pub examples: Vec<Example>,
+}
+
+/// What must not be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Anomaly {
+    /// Acknowledged, and not there.
+    Lost,
+    /// Lost, although later transactions of the client are there.
+    Hole,
+    /// Failed, and there all the same.
+    FailedPresent,
+    /// There more than once.
+    Doubled,
+    /// There, and nobody intended it.
+    Invented,
+    /// There with another value than the one that was sent.
+    Broken,
+    /// There in one table and not in the other.
+    Torn,
+    /// Seen by one way of reading and not by another.
+    ScansDiffer,
+}
+
+impl Anomaly {
+    /// Every anomaly.
+    pub const ALL: [Anomaly; 8] = [
+        Anomaly::Lost,
+        Anomaly::Hole,
+        Anomaly::FailedPresent,
+        Anomaly::Doubled,
+        Anomaly::Invented,
+        Anomaly::Broken,
+        Anomaly::Torn,
+        Anomaly::ScansDiffer,
+    ];
+
+    /// What it is called.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Anomaly::Lost => "lost",
+            Anomaly::Hole => "hole",
+            Anomaly::FailedPresent => "failed, but present",
+            Anomaly::Doubled => "doubled",
+            Anomaly::Invented => "invented",
+            Anomaly::Broken => "broken",
+            Anomaly::Torn => "torn",
+            Anomaly::ScansDiffer => "scans differ",
+        }
+    }
+}
+
+/// One thing that must not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Example {
+    /// What kind.
+    pub anomaly: Anomaly,
+    /// Whose transaction; none where a row names no client.
+    pub client: Option<u32>,
+    /// Which one; 0 for none.
+    pub seq: u64,
+    /// When its client heard how it ended; 0 where nobody intended it.
+    pub at: Moment,
+    /// What should be there.
+    pub expected: String,
+    /// What is there.
+    pub found: String,
+}
+
+/// What a finding is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct About {
+    pub(super) client: Option<u32>,
+    pub(super) seq: u64,
+    pub(super) at: Moment,
+}
+
+impl About {
+    /// Whatever a row says that it is.
+    pub(super) fn row(row: &Row) -> About {
+        About {
+            client: row.client.and_then(|client| u32::try_from(client).ok()),
+            seq: row.seq.and_then(|seq| u64::try_from(seq).ok()).unwrap_or(0),
+            at: Moment(0),
+        }
+    }
+}
+
+impl fmt::Display for Example {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.anomaly.word())?;
+        match self.client {
+            Some(client) => write!(f, "client {client} seq {}", self.seq)?,
+            None => write!(f, "a row of no client")?,
+        }
+        if self.at != Moment(0) {
+            write!(f, " at {:.6} s", self.at.as_secs_f64())?;
+        }
+        write!(f, ": expected {}, found {}", self.expected, self.found)
+    }
+}
+
+impl Findings {
+    /// Examples kept of each kind.
+    pub const EXAMPLES: usize = 5;
+
+    /// How often a kind was found.
+    #[must_use]
+    pub fn count(&self, anomaly: Anomaly) -> u64 {
+        match anomaly {
+            Anomaly::Lost => self.lost,
+            Anomaly::Hole => self.holes,
+            Anomaly::FailedPresent => self.failed_present,
+            Anomaly::Doubled => self.doubled,
+            Anomaly::Invented => self.invented,
+            Anomaly::Broken => self.broken,
+            Anomaly::Torn => self.torn,
+            Anomaly::ScansDiffer => self.scan_differences,
+        }
+    }
+
+    /// Everything that must not be, counted once: a hole is lost already.
+    #[must_use]
+    pub fn anomalies(&self) -> u64 {
+        let counted = Anomaly::ALL.iter().filter(|anomaly| **anomaly != Anomaly::Hole);
+        counted.map(|anomaly| self.count(*anomaly)).sum()
+    }
+
+    /// Compares what two ways of reading one table gave; sorts both.
+    pub fn compare_scans(&mut self, table: &str, first: &mut [Row], second: &mut [Row]) {
+        for (row, order) in differences(first, second) {
+            let (has, lacks) = match order {
+                Ordering::Less => ("the sequential scan", "the index scan"),
+                _ => ("the index scan", "the sequential scan"),
+            };
+            self.note(Anomaly::ScansDiffer, About::row(&row), || {
+                (
+                    format!("the same rows of {table} whichever way it is read"),
+                    format!("one that {has} gives and {lacks} does not"),
+                )
+            });
+        }
+    }
+
+    /// Adds what the check of another part of the same load has found.
+    pub fn merge(&mut self, other: &Findings) {
+        self.intended += other.intended;
+        self.acknowledged += other.acknowledged;
+        self.acknowledged_alone += other.acknowledged_alone;
+        self.failed += other.failed;
+        self.unknown += other.unknown;
+        self.present += other.present;
+        self.unknown_present += other.unknown_present;
+        self.lost_alone += other.lost_alone;
+        self.lost_max_run = self.lost_max_run.max(other.lost_max_run);
+        if let Some((first, last)) = other.lost_span {
+            self.extend_lost_span(first);
+            self.extend_lost_span(last);
+        }
+        for anomaly in Anomaly::ALL {
+            *self.counter(anomaly) += other.count(anomaly);
+        }
+        self.examples.extend(other.examples.iter().cloned());
+    }
+
+    /// Counts one, and keeps it if it is among the first of its kind. What is `expected` and
+    /// `found` is only put into words then.
+    pub(super) fn note(
+        &mut self,
+        anomaly: Anomaly,
+        about: About,
+        words: impl FnOnce() -> (String, String),
+    ) {
+        let count = self.counter(anomaly);
+        *count += 1;
+        if *count > Findings::EXAMPLES as u64 {
+            return;
+        }
+        let About { client, seq, at } = about;
+        let (expected, found) = words();
+        self.examples.push(Example { anomaly, client, seq, at, expected, found });
+    }
+
+    pub(super) fn lose(&mut self, at: Moment, alone: bool) {
+        self.lost_alone += u64::from(alone);
+        self.extend_lost_span(at);
+    }
+
+    fn counter(&mut self, anomaly: Anomaly) -> &mut u64 {
+        match anomaly {
+            Anomaly::Lost => &mut self.lost,
+            Anomaly::Hole => &mut self.holes,
+            Anomaly::FailedPresent => &mut self.failed_present,
+            Anomaly::Doubled => &mut self.doubled,
+            Anomaly::Invented => &mut self.invented,
+            Anomaly::Broken => &mut self.broken,
+            Anomaly::Torn => &mut self.torn,
+            Anomaly::ScansDiffer => &mut self.scan_differences,
+        }
+    }
+
+    fn extend_lost_span(&mut self, at: Moment) {
+        let (first, last) = self.lost_span.unwrap_or((at, at));
+        self.lost_span = Some((first.min(at), last.max(at)));
+    }
+}

@@ -1,0 +1,185 @@
+//! What the ledgers of a load say, client by client.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use super::entry::parse_header;
+use super::{Chain, Entry, What};
+use crate::Moment;
+use crate::error::{Error, io};
+
+/// How the files of a ledger are called: one for each lane, `LANE.ledger`.
+pub const SUFFIX: &str = ".ledger";
+
+/// The history of every client of a load.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ledger {
+    seed: u64,
+    clients: BTreeMap<u32, Vec<Transaction>>,
+    /// Files whose last line was cut off in the middle, as the death of a generator leaves them.
+    torn: Vec<String>,
+}
+
+/// One transaction of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transaction {
+    /// When the client was about to send it.
+    pub intended: Moment,
+    /// When it heard how it ended; without an outcome, the moment of the intent.
+    pub ended: Moment,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The value that it wrote.
+    pub chain: i64,
+}
+
+/// How a transaction ended, as far as its client knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The server acknowledged it.
+    Acknowledged,
+    /// The server acknowledged it with a warning that it may not have been replicated.
+    AcknowledgedAlone,
+    /// It has not happened.
+    Failed,
+    /// Nobody can say, or the generator died before it could note what it heard.
+    Unknown,
+}
+
+impl Outcome {
+    /// Whether the client was told that it is done.
+    #[must_use]
+    pub fn is_acknowledged(self) -> bool {
+        matches!(self, Outcome::Acknowledged | Outcome::AcknowledgedAlone)
+    }
+}
+
+/// A client's history while it is read.
+struct Open {
+    chain: Chain,
+    /// Whether the last transaction still waits for its outcome.
+    is_open: bool,
+}
+
+impl Ledger {
+    /// Reads all ledgers of a directory.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or tells what cannot have happened.
+    pub fn read(directory: &Path) -> Result<Ledger, Error> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(directory).map_err(io("reading", directory))? {
+            let path = entry.map_err(io("reading", directory))?.path();
+            if path.to_string_lossy().ends_with(SUFFIX) {
+                files.push(path);
+            }
+        }
+        files.sort();
+        let mut ledger = Ledger::default();
+        for path in files {
+            let text = fs::read(&path).map_err(io("reading", &path))?;
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            ledger.add(&name, &text).map_err(|(line, why)| Error::Damaged {
+                path: path.clone(),
+                line,
+                why,
+            })?;
+        }
+        Ok(ledger)
+    }
+
+    /// Adds what one file says. Its last line may be cut off: nothing that follows a line in the
+    /// file was sent before the whole line was there, so what it would have said is unknown.
+    ///
+    /// # Errors
+    /// The line, from 1, that cannot stand there, and why.
+    pub fn add(&mut self, name: &str, text: &[u8]) -> Result<(), (usize, String)> {
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        if whole < text.len() {
+            self.torn.push(name.to_owned());
+        }
+        if whole == 0 {
+            return Ok(());
+        }
+        let text = str::from_utf8(&text[..whole]).map_err(|error| (0, error.to_string()))?;
+        let mut open: BTreeMap<u32, Open> = BTreeMap::new();
+        for (index, line) in text.lines().enumerate() {
+            let told = match index {
+                0 => parse_header(line).map(|seed| self.seed = seed),
+                _ => Entry::parse(line).and_then(|entry| self.take(&mut open, entry)),
+            };
+            told.map_err(|why| (index + 1, why))?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, open: &mut BTreeMap<u32, Open>, entry: Entry) -> Result<(), String> {
+        let Entry { client, seq, at, what } = entry;
+        let seed = self.seed;
+        let begins = || Open { chain: Chain::new(seed, client), is_open: false };
+        if !open.contains_key(&client) && self.clients.contains_key(&client) {
+            return Err(format!("client {client} stands in two ledgers"));
+        }
+        let history = self.clients.entry(client).or_default();
+        let state = open.entry(client).or_insert_with(begins);
+        if what == What::Intended {
+            if seq != history.len() as u64 + 1 {
+                let last = history.len();
+                return Err(format!("client {client} intends {seq}, its last was {last}"));
+            }
+            if std::mem::replace(&mut state.is_open, true) {
+                // Its outcome was never noted.
+                state.chain.unknown();
+            }
+            let chain = state.chain.value(seq);
+            let outcome = Outcome::Unknown;
+            history.push(Transaction { intended: at, ended: at, outcome, chain });
+            return Ok(());
+        }
+        let last = history.len() as u64;
+        let (true, true, Some(transaction)) = (state.is_open, seq == last, history.last_mut())
+        else {
+            return Err(format!("client {client} has no open transaction {seq}"));
+        };
+        state.is_open = false;
+        transaction.ended = at;
+        transaction.outcome = match what {
+            What::Acknowledged => Outcome::Acknowledged,
+            What::AcknowledgedAlone => Outcome::AcknowledgedAlone,
+            What::Failed(_) => Outcome::Failed,
+            What::Unknown | What::Intended => Outcome::Unknown,
+        };
+        match transaction.outcome {
+            Outcome::Unknown => state.chain.unknown(),
+            Outcome::Failed => {}
+            _ => state.chain.acknowledged(transaction.chain),
+        }
+        Ok(())
+    }
+
+    /// The transactions of each client, the first one at 0.
+    pub fn clients(&self) -> impl Iterator<Item = (u32, &[Transaction])> {
+        self.clients.iter().map(|(client, history)| (*client, history.as_slice()))
+    }
+
+    /// The transactions of one client.
+    #[must_use]
+    pub fn client(&self, client: u32) -> Option<&[Transaction]> {
+        self.clients.get(&client).map(Vec::as_slice)
+    }
+
+    /// The part of it that is about these clients.
+    #[must_use]
+    pub fn of_clients(&self, clients: Range<u32>) -> Ledger {
+        let part = self.clients.range(clients).map(|(client, all)| (*client, all.clone()));
+        Ledger { seed: self.seed, clients: part.collect(), torn: self.torn.clone() }
+    }
+
+    /// Files whose last line was cut off: their generator died while it wrote.
+    #[must_use]
+    pub fn torn(&self) -> &[String] {
+        &self.torn
+    }
+}

@@ -1,0 +1,377 @@
+//! The checker against histories that are drawn and databases that are falsified.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::Moment;
+
+const SEED: u64 = 42;
+
+/// A ledger's file in which each client's transactions end so, one letter each, `-` for one whose
+/// outcome was never noted; client 0 first. Transaction s of a client begins at 10 s and ends at
+/// 10 s + 5 seconds.
+fn file(clients: &[&str]) -> Vec<u8> {
+    let mut text = header_line(SEED).into_bytes();
+    for (client, outcomes) in (0..).zip(clients) {
+        for (seq, letter) in (1..).zip(outcomes.chars()) {
+            let mut write = |at: u64, what| {
+                Entry { client, seq, at: Moment(at * 1_000_000_000), what }.write(&mut text);
+            };
+            write(seq * 10, What::Intended);
+            match letter {
+                'a' => write(seq * 10 + 5, What::Acknowledged),
+                'w' => write(seq * 10 + 5, What::AcknowledgedAlone),
+                'f' => write(seq * 10 + 5, What::Failed(Some(*b"40001"))),
+                'e' => write(seq * 10 + 5, What::Failed(None)),
+                'u' => write(seq * 10 + 5, What::Unknown),
+                _ => {}
+            }
+        }
+    }
+    text
+}
+
+fn ledger(clients: &[&str]) -> Ledger {
+    let mut ledger = Ledger::default();
+    ledger.add("0.ledger", &file(clients)).unwrap();
+    ledger
+}
+
+/// The row that a transaction of a client writes.
+fn row(ledger: &Ledger, client: u32, seq: u64) -> Row {
+    let chain = ledger.client(client).unwrap()[seq as usize - 1].chain;
+    Row { client: Some(client.into()), seq: Some(seq as i64), chain: Some(chain) }
+}
+
+fn rows(ledger: &Ledger, of: &[(u32, &[u64])]) -> Vec<Row> {
+    let of = of.iter().flat_map(|(client, seqs)| seqs.iter().map(|seq| (*client, *seq)));
+    of.map(|(client, seq)| row(ledger, client, seq)).collect()
+}
+
+/// What was found, by kind: `lost 2, hole 1`.
+fn kinds(findings: &Findings) -> String {
+    let found = Anomaly::ALL.into_iter().filter(|anomaly| findings.count(*anomaly) > 0);
+    let found = found.map(|anomaly| format!("{} {}", anomaly.word(), findings.count(anomaly)));
+    found.collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn every_anomaly_of_an_insert_table_is_found_and_nothing_else() {
+    let check = |outcomes: &str, present: &[u64], expected: &str| {
+        let ledger = ledger(&[outcomes]);
+        let rows = Rows { insert: Some(rows(&ledger, &[(0, present)])), update: None };
+        let findings = check(&ledger, &rows, &[]);
+        assert_eq!(kinds(&findings), expected, "{outcomes} with {present:?}");
+        let first = findings.examples.first().map(ToString::to_string);
+        assert!(first.is_none_or(|text| text.contains("client 0 seq")), "{findings:?}");
+    };
+    check("aaa", &[1, 2, 3], "");
+    check("", &[], "");
+    check("afea", &[1, 4], "");
+    check("aau", &[1, 2], "");
+    check("aau", &[1, 2, 3], "");
+    check("aua-", &[1, 3, 4], "");
+    check("aaa", &[1, 2], "lost 1");
+    check("aaa", &[], "lost 3");
+    check("aaa", &[1, 3], "lost 1, hole 1");
+    check("afa", &[1, 2, 3], "failed, but present 1");
+    check("aaa", &[1, 2, 2, 3, 3, 3], "doubled 3");
+}
+
+#[test]
+fn every_anomaly_of_an_update_table_is_found_and_nothing_else() {
+    let check = |outcomes: &str, held: &[u64], expected: &str| {
+        let ledger = ledger(&[outcomes]);
+        let rows = Rows { insert: None, update: Some(rows(&ledger, &[(0, held)])) };
+        assert_eq!(kinds(&check(&ledger, &rows, &[])), expected, "{outcomes} with {held:?}");
+    };
+    check("aaa", &[3], "");
+    check("ffu", &[], "");
+    check("aauf", &[2], "");
+    check("aauf", &[3], "");
+    check("auaf", &[3], "");
+    check("aaa", &[1], "lost 2");
+    check("aaa", &[], "lost 3");
+    check("auaa", &[2], "lost 2");
+    check("aaf", &[3], "failed, but present 1");
+    check("aaa", &[3, 2], "doubled 1");
+}
+
+#[test]
+fn rows_that_nobody_intended_or_with_another_value_are_found() {
+    let ledger = ledger(&["aa", "au"]);
+    let all = rows(&ledger, &[(0, &[1, 2]), (1, &[1])]);
+    let kinds_with = |client: Option<i64>, seq: Option<i64>, chain: Option<i64>| {
+        let mut insert = all.clone();
+        insert.push(Row { client, seq, chain });
+        kinds(&check(&ledger, &Rows { insert: Some(insert), update: None }, &[]))
+    };
+    for (client, seq) in [(7, 1), (0, 3), (0, 0), (0, -1), (-1, 1), (1 << 33, 1)] {
+        assert_eq!(kinds_with(Some(client), Some(seq), Some(5)), "invented 1", "{client} {seq}");
+    }
+    assert_eq!(kinds_with(None, Some(1), None), "invented 1");
+    assert_eq!(kinds_with(Some(1), None, None), "invented 1");
+    assert_eq!(kinds_with(Some(1), Some(2), None), "broken 1");
+    assert_eq!(kinds_with(Some(1), Some(2), Some(5)), "broken 1");
+    // Another load's row of the same client and number.
+    let mut other = Ledger::default();
+    let text = String::from_utf8(file(&["aa", "au"])).unwrap().replace("seed 42", "seed 43");
+    other.add("0.ledger", text.as_bytes()).unwrap();
+    let foreign = row(&other, 1, 2);
+    assert_eq!(kinds_with(foreign.client, foreign.seq, foreign.chain), "broken 1");
+}
+
+#[test]
+fn rows_as_the_study_made_them_are_no_anomaly_of_an_update_table() {
+    let ledger = ledger(&["uu", "a"]);
+    let blank = |client| Row { client: Some(client), seq: Some(0), chain: None };
+    let mut update = vec![blank(0), row(&ledger, 1, 1), blank(2)];
+    let findings = check(&ledger, &Rows { insert: None, update: Some(update.clone()) }, &[]);
+    assert_eq!(kinds(&findings), "");
+    update[1] = blank(1);
+    let findings = check(&ledger, &Rows { insert: None, update: Some(update.clone()) }, &[]);
+    assert_eq!(kinds(&findings), "lost 1");
+    update.push(blank(2));
+    let findings = check(&ledger, &Rows { insert: None, update: Some(update) }, &[]);
+    assert_eq!(kinds(&findings), "lost 1, doubled 1");
+}
+
+#[test]
+fn two_tables_must_end_alike() {
+    let ledger = ledger(&["aau", "aa"]);
+    let check = |first: &[u64], held: u64, expected: &str| {
+        let insert = rows(&ledger, &[(0, first), (1, &[1, 2])]);
+        let update = rows(&ledger, &[(0, &[held]), (1, &[2])]);
+        let rows = Rows { insert: Some(insert), update: Some(update) };
+        let findings = check(&ledger, &rows, &[]);
+        assert_eq!(kinds(&findings), expected, "{first:?} and {held}");
+    };
+    check(&[1, 2], 2, "");
+    check(&[1, 2, 3], 3, "");
+    check(&[1, 2], 3, "torn 1");
+    check(&[1, 2, 3], 2, "torn 1");
+    // One that neither or only one of the two tables holds is lost once.
+    check(&[1], 1, "lost 1");
+    check(&[1, 2], 1, "lost 1, torn 1");
+}
+
+#[test]
+fn a_loss_is_classed_by_who_acknowledged_it_and_measured() {
+    let ledger = ledger(&["awaaaa", "aaa"]);
+    let seconds = |s: u64| Moment(s * 1_000_000_000);
+    let rows = Rows { insert: Some(rows(&ledger, &[(0, &[1]), (1, &[1, 3])])), update: None };
+    let findings = check(&ledger, &rows, &[]);
+    assert_eq!((findings.acknowledged, findings.acknowledged_alone), (9, 1));
+    assert_eq!((findings.lost, findings.lost_alone, findings.lost_max_run), (6, 1, 5));
+    assert_eq!(findings.lost_span, Some((seconds(25), seconds(65))));
+    // Transaction 4 is under way from 40 to 45 s, 5 from 50 to 55 s.
+    let lost_alone = |from, until: Option<u64>| {
+        let window = Exposure { from: seconds(from), until: until.map(seconds) };
+        check(&ledger, &rows, &[window]).lost_alone
+    };
+    assert_eq!(lost_alone(44, Some(51)), 3, "2 with its warning, 4 and 5");
+    assert_eq!(lost_alone(46, Some(49)), 1, "between two transactions");
+    assert_eq!(lost_alone(46, None), 3);
+    let text = findings.examples[0].to_string();
+    assert_eq!(
+        text,
+        "lost: client 0 seq 2 at 25.000000 s: expected what was acknowledged by the primary \
+         alone, found no row in the insert table, the client's last there is 1"
+    );
+    let of_one = check(&ledger.of_clients(1..2), &Rows::default(), &[]);
+    assert_eq!((of_one.intended, of_one.lost), (3, 3), "without a table nothing is there");
+}
+
+#[test]
+fn only_the_first_examples_are_kept_and_all_are_counted() {
+    let ledger = ledger(&["a".repeat(1_000).as_str()]);
+    let findings = check(&ledger, &Rows { insert: Some(Vec::new()), update: None }, &[]);
+    assert_eq!((findings.lost, findings.examples.len()), (1_000, Findings::EXAMPLES));
+    let mut sum = findings.clone();
+    sum.merge(&findings);
+    assert_eq!((sum.lost, sum.intended, sum.lost_max_run), (2_000, 2_000, 1_000));
+    assert_eq!(sum.anomalies(), 2_000);
+}
+
+#[test]
+fn what_only_one_scan_gives_is_found() {
+    let ledger = ledger(&["aaaa"]);
+    let all = rows(&ledger, &[(0, &[1, 2, 3, 4])]);
+    let check = |first: &[usize], second: &[usize], expected: u64| {
+        let pick = |of: &[usize]| of.iter().map(|i| all[*i]).collect::<Vec<_>>();
+        let mut findings = Findings::default();
+        findings.compare_scans("log", &mut pick(first), &mut pick(second));
+        assert_eq!(findings.scan_differences, expected, "{first:?} {second:?}");
+    };
+    check(&[0, 1, 2, 3], &[3, 2, 1, 0], 0);
+    check(&[0, 1, 2, 3], &[0, 1, 3], 1);
+    check(&[0, 3], &[0, 3, 3], 1);
+    check(&[], &[1], 1);
+    check(&[0, 2], &[1, 3], 4);
+}
+
+#[test]
+fn a_file_that_was_cut_off_anywhere_is_read_as_far_as_it_goes() {
+    let text = file(&["afwu", "aa"]);
+    let whole = ledger(&["afwu", "aa"]);
+    for end in 0..=text.len() {
+        let mut ledger = Ledger::default();
+        ledger.add("3.ledger", &text[..end]).unwrap();
+        let is_torn = end > 0 && text[end - 1] != b'\n';
+        assert_eq!(ledger.torn().is_empty(), !is_torn, "{end}");
+        for (client, history) in ledger.clients() {
+            let all = whole.client(client).unwrap();
+            let last = history.len() - 1;
+            assert_eq!(history[..last], all[..last], "all but the last one is as it was");
+            assert_eq!(history[last].chain, all[last].chain);
+        }
+    }
+}
+
+#[test]
+fn what_cannot_have_happened_is_named_with_its_line() {
+    let check = |text: &str, expected: &str| {
+        let (line, why) = Ledger::default().add("0.ledger", text.as_bytes()).unwrap_err();
+        assert_eq!(format!("{line}: {why}"), expected, "{text:?}");
+    };
+    let head = "ledger 1 seed 42\n";
+    check("i 1 1 5\n", "1: it does not begin as a ledger does");
+    check("ledger 2 seed 42\n", "1: the ledger has format 2, this pgrig reads 1");
+    check("ledger 1 seed x\n", "1: \"x\" is no seed");
+    check(&format!("{head}i 1 2 5\n"), "2: client 1 intends 2, its last was 0");
+    check(&format!("{head}a 1 1 5\n"), "2: client 1 has no open transaction 1");
+    check(&format!("{head}i 1 1 5\na 1 1 6\nf 1 1 7\n"), "4: client 1 has no open transaction 1");
+    for line in ["x 1 1 5", "i 1 1", "i 1 1 5 5", "f 1 1 5 4000", "i -1 1 5", "", "i  1 1 5"] {
+        check(&format!("{head}{line}\n"), &format!("2: \"{line}\" is no entry of a ledger"));
+    }
+    let mut ledger = Ledger::default();
+    ledger.add("0.ledger", b"ledger 1 seed 42\ni 1 1 5\n").unwrap();
+    let (_, why) = ledger.add("1.ledger", b"ledger 1 seed 42\ni 1 1 5\n").unwrap_err();
+    assert_eq!(why, "client 1 stands in two ledgers");
+}
+
+/// Histories of up to six clients.
+fn histories() -> impl Strategy<Value = Vec<String>> {
+    proptest::collection::vec("[aaaaawfeu]{0,30}-?", 1..6)
+}
+
+/// What a database holds after a crash that kept each client's first `kept` committed
+/// transactions: the acknowledged ones, and of the unknown ones those that `lucky` says.
+fn after_crash(ledger: &Ledger, kept: &[usize], lucky: u64) -> Rows {
+    let (mut insert, mut update) = (Vec::new(), Vec::new());
+    for (client, history) in ledger.clients() {
+        let committed = (1..).zip(history).filter(|(seq, transaction)| match transaction.outcome {
+            Outcome::Failed => false,
+            Outcome::Unknown => lucky >> ((seq + u64::from(client)) % 64) & 1 == 1,
+            _ => true,
+        });
+        let committed: Vec<u64> = committed.map(|(seq, _)| seq).collect();
+        let kept = kept.get(client as usize).copied().unwrap_or(usize::MAX);
+        let kept = &committed[..committed.len().min(kept)];
+        insert.extend(kept.iter().map(|seq| row(ledger, client, *seq)));
+        update.extend(kept.last().map(|seq| row(ledger, client, *seq)));
+    }
+    Rows { insert: Some(insert), update: Some(update) }
+}
+
+proptest! {
+    #[test]
+    fn a_database_that_kept_everything_passes(histories in histories(), lucky: u64) {
+        let ledger = ledger(&histories.iter().map(String::as_str).collect::<Vec<_>>());
+        let findings = check(&ledger, &after_crash(&ledger, &[], lucky), &[]);
+        prop_assert_eq!(kinds(&findings), "");
+        let known = findings.acknowledged + findings.failed + findings.unknown;
+        prop_assert_eq!(findings.intended, known);
+        prop_assert_eq!(findings.present, findings.acknowledged + findings.unknown_present);
+    }
+
+    #[test]
+    fn a_crash_that_keeps_a_prefix_of_each_client_loses_and_does_nothing_else(
+        histories in histories(),
+        kept in proptest::collection::vec(0_usize..30, 6),
+        lucky: u64,
+    ) {
+        let ledger = ledger(&histories.iter().map(String::as_str).collect::<Vec<_>>());
+        let rows = after_crash(&ledger, &kept, lucky);
+        let findings = check(&ledger, &rows, &[]);
+        prop_assert_eq!(findings.anomalies(), findings.lost);
+        prop_assert_eq!(findings.holes, 0);
+        let insert = rows.insert.as_ref().unwrap();
+        let is_there = |client: u32, seq: u64| insert.contains(&row(&ledger, client, seq));
+        let mut lost = 0;
+        for (client, history) in ledger.clients() {
+            for (seq, transaction) in (1..).zip(history) {
+                let is_acknowledged = transaction.outcome.is_acknowledged();
+                lost += u64::from(is_acknowledged && !is_there(client, seq));
+            }
+        }
+        prop_assert_eq!(findings.lost, lost);
+    }
+
+    #[test]
+    fn whatever_is_falsified_is_found(
+        histories in histories(),
+        lucky: u64,
+        which: prop::sample::Index,
+        how in 0..6,
+        by in 1_i64..,
+        in_update: bool,
+    ) {
+        let ledger = ledger(&histories.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut rows = after_crash(&ledger, &[], lucky);
+        let table = if in_update { &mut rows.update } else { &mut rows.insert };
+        let table = table.as_mut().unwrap();
+        prop_assume!(!table.is_empty());
+        let index = which.index(table.len());
+        let Row { client, seq, chain } = table[index];
+        let transactions = ledger.client(client.unwrap() as u32).unwrap();
+        let outcome = transactions[seq.unwrap() as usize - 1].outcome;
+        match how {
+            0 => {
+                // An unknown one may be missing.
+                prop_assume!(outcome.is_acknowledged());
+                table.remove(index);
+            }
+            1 => table[index].chain = chain.map(|chain| chain.wrapping_add(by)),
+            2 => table[index].seq = seq.map(|seq| seq.wrapping_add(by)),
+            3 => table[index].client = client.map(|client| client.wrapping_add(by)),
+            4 => table.push(table[index]),
+            _ => table.push(Row { client, seq: Some(1 + transactions.len() as i64), chain }),
+        }
+        prop_assert!(check(&ledger, &rows, &[]).anomalies() > 0);
+    }
+
+    #[test]
+    fn an_entry_is_read_as_it_was_written(
+        client: u32, seq: u64, at: u64, kind in 0..6,
+    ) {
+        let what = [
+            What::Intended,
+            What::Acknowledged,
+            What::AcknowledgedAlone,
+            What::Failed(None),
+            What::Failed(Some(*b"XX000")),
+            What::Unknown,
+        ][kind as usize];
+        let entry = Entry { client, seq, at: Moment(at), what };
+        let mut line = Vec::new();
+        entry.write(&mut line);
+        let text = std::str::from_utf8(&line).unwrap();
+        prop_assert_eq!(super::entry::Entry::parse(text.trim_end_matches('\n')), Ok(entry));
+    }
+
+    #[test]
+    fn the_chain_of_the_file_is_the_chain_of_the_client(history in "[aaawfeu]{1,40}") {
+        let ledger = ledger(&[&history]);
+        let mut chain = Chain::new(SEED, 0);
+        for (index, (letter, read)) in history.chars().zip(ledger.client(0).unwrap()).enumerate() {
+            let value = chain.value(index as u64 + 1);
+            prop_assert_eq!(value, read.chain);
+            match letter {
+                'a' | 'w' => chain.acknowledged(value),
+                'u' => chain.unknown(),
+                _ => {}
+            }
+        }
+    }
+}
