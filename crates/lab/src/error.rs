@@ -46,6 +46,20 @@ pub enum Error {
         /// The file that would be there.
         looked: PathBuf,
     },
+    /// No PgBouncer anywhere.
+    #[error("no PgBouncer found; looked in {}", list(.searched))]
+    NoPgBouncer {
+        /// The folders that were looked into.
+        searched: Vec<PathBuf>,
+    },
+    /// A PgBouncer that was named.
+    #[error("{} is not PgBouncer: {why}", .program.display())]
+    BadPgBouncer {
+        /// What was named.
+        program: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A step on the file system.
     #[error("{doing} {}: {source}", .path.display())]
     File {
@@ -311,6 +325,9 @@ pub enum SettingFault {
     /// No configuration file can hold its value.
     #[error("has a zero byte in its value")]
     ZeroByte,
+    /// Its value would be more than one line of a file that has one line for each.
+    #[error("has a line break in its value")]
+    LineBreak,
 }
 
 impl Error {
@@ -328,6 +345,9 @@ impl Error {
             )),
             Self::MissingPart { name, version, .. } => {
                 Some(crate::find::how_to_install_part(name, version))
+            }
+            Self::NoPgBouncer { .. } | Self::BadPgBouncer { .. } => {
+                Some(crate::find::how_to_install_pgbouncer())
             }
             Self::File { source, .. } => file_hint(source),
             Self::Directory { .. } => {

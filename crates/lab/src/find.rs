@@ -1,4 +1,4 @@
-//! Finding PostgreSQL on this machine.
+//! Finding PostgreSQL, and PgBouncer, on this machine.
 //!
 //! The order is: the folder that the user names, then `PG_CONFIG`, then `PATH`, then the folders
 //! of the distributions, newest version first. What the user names must be right; all else is
@@ -14,6 +14,11 @@ use os::command::{Command, Output};
 
 use crate::error::Error;
 
+mod pgbouncer;
+
+pub(crate) use pgbouncer::how_to_install as how_to_install_pgbouncer;
+pub use pgbouncer::{PgBouncer, pgbouncer, pgbouncers};
+
 /// The oldest major version that the rig drives.
 pub const MAJOR_MIN: u32 = 13;
 
@@ -26,7 +31,7 @@ pub struct Installation {
     library: PathBuf,
 }
 
-/// A PostgreSQL version, as in "15.20" or "19devel".
+/// A version, as in "15.20" or "19devel".
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     /// The major version.
@@ -207,7 +212,11 @@ impl Installation {
 impl Version {
     /// Reads what `postgres --version` says.
     pub fn parse(said: &str) -> Option<Self> {
-        let text = said.split_once("(PostgreSQL)")?.1.split_whitespace().next()?;
+        Self::of(said.split_once("(PostgreSQL)")?.1.split_whitespace().next()?)
+    }
+
+    /// Reads a version's text.
+    fn of(text: &str) -> Option<Self> {
         let digits = |text: &str| {
             let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
             (text[..end].parse().ok(), text[end..].to_owned())

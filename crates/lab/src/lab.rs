@@ -18,6 +18,8 @@ use crate::directory::{Directory, NODES, SNAPSHOTS, SOCKETS, TEMPLATES};
 use crate::error::Error;
 use crate::find::Installation;
 use crate::node::{Node, NodeConfig};
+use crate::pooler::{Pooler, PoolerConfig};
+use crate::process::Process;
 
 /// What a lab is made from.
 #[derive(Debug, Clone)]
@@ -120,6 +122,23 @@ impl Lab {
     /// A name that is taken or cannot be one, or settings that cannot be made.
     pub fn node(&self, name: &str, config: NodeConfig) -> Result<Node, Error> {
         Node::new(Arc::clone(&self.shared), name, config)
+    }
+
+    /// A PgBouncer of this lab, not started yet.
+    ///
+    /// # Errors
+    /// A name that is taken or cannot be one, or settings that cannot be made.
+    pub fn pooler(&self, name: &str, config: PoolerConfig) -> Result<Pooler, Error> {
+        Pooler::new(Arc::clone(&self.shared), name, config)
+    }
+
+    /// Any other program of this lab, not started yet. Its directory and where its output goes are
+    /// the lab's to choose.
+    ///
+    /// # Errors
+    /// A name that is taken or cannot be one.
+    pub fn process(&self, name: &str, command: Command) -> Result<Process, Error> {
+        Process::new(Arc::clone(&self.shared), name, command)
     }
 
     /// The directory that everything is in.
@@ -230,11 +249,16 @@ impl Shared {
 
     /// A program of the installation, run as the server user in `directory`.
     pub(crate) fn command(&self, program: &str, directory: &Path) -> Command {
+        self.command_of(&self.installation.program(program), directory)
+    }
+
+    /// A program, run as the server user in `directory`.
+    pub(crate) fn command_of(&self, program: &Path, directory: &Path) -> Command {
         let path =
             std::env::join_paths([self.installation.bin(), "/usr/bin".as_ref(), "/bin".as_ref()])
                 // A folder with a colon in its name; what the lab runs has a full path anyway.
                 .unwrap_or_else(|_| "/usr/bin:/bin".into());
-        Command::new(self.installation.program(program))
+        Command::new(program)
             .env("PATH", path)
             .env("HOME", directory)
             .env("LC_ALL", "C")

@@ -2,7 +2,8 @@
 //!
 //! A [`Lab`] is a directory with an init that watches over it; a [`Node`] is one PostgreSQL server
 //! in it, with the verbs of PostgreSQL's own test framework (`PostgreSQL::Test::Cluster`). Both
-//! clean up when they are dropped, and the init does when the rig is killed. A [`Target`] is a
+//! clean up when they are dropped, and the init does when the rig is killed. A [`Pooler`] is a
+//! PgBouncer, a [`Process`] any other program, with the same verbs. A [`Target`] is a
 //! server that somebody else runs. [`find`] looks for the installed PostgreSQL, [`machine`] tells
 //! what the machine is made of.
 //!
@@ -19,7 +20,9 @@ mod lab;
 mod log;
 pub mod machine;
 mod node;
+mod pooler;
 mod port;
+mod process;
 mod program;
 mod server;
 mod settings;
@@ -35,6 +38,8 @@ pub use lab::{AtEnd, Isolation, Lab, LabConfig, Wish};
 pub use log::LogFormat;
 pub use node::{Listen, Node, NodeConfig, Replication, Snapshot, StopMode};
 pub use os::init::Exit;
+pub use pooler::{ConsoleRow, PoolMode, Pooler, PoolerConfig};
+pub use process::Process;
 pub use server::Server;
 pub use settings::Settings;
 pub use sync_standbys::{SyncMethod, SyncStandbys};

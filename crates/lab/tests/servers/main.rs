@@ -4,5 +4,6 @@ mod common;
 mod disk;
 mod isolation;
 mod node;
+mod pooler;
 mod standby;
 mod target;

@@ -1,0 +1,433 @@
+//! One PgBouncer of a lab, with the verbs of a node.
+//!
+//! It listens where a node would: on a Unix socket in the lab's directory without a password, or
+//! on loopback with SCRAM and the lab's password. Whoever connects, it goes on to its server as
+//! that server's superuser, to the database that the client named.
+//!
+//! Limits: it runs as the user of the lab's servers, with that user's limit of open files, which
+//! has to hold all of its clients and servers. In transaction and statement mode the state of a
+//! session (SET, advisory locks, prepared statements before PgBouncer 1.21) does not stay with
+//! its client.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use os::command::Output;
+use os::init::Exit;
+use postgres::{Client, SimpleQueryMessage};
+use rustix::process::Signal;
+
+use crate::copy::{failed, make_directory, write_file};
+use crate::endpoint::{Endpoint, Host};
+use crate::error::{Error, SettingFault};
+use crate::find::PgBouncer;
+use crate::lab::Shared;
+use crate::log;
+use crate::node::{Listen, StopMode};
+use crate::port::Port;
+use crate::program::Program;
+use crate::settings::Settings;
+use crate::wait::wait_until;
+
+/// What a pooler is made from.
+#[derive(Debug, Clone)]
+pub struct PoolerConfig {
+    /// The PgBouncer that it runs.
+    pub program: PgBouncer,
+    /// The server behind it.
+    pub to: Endpoint,
+    /// How many server connections each database and user may have (`default_pool_size`).
+    pub pool: u32,
+    /// When a server connection goes back to the pool.
+    pub mode: PoolMode,
+    /// How many clients it lets in (`max_client_conn`).
+    pub clients: u32,
+    /// Further settings of its section `[pgbouncer]`.
+    pub settings: Settings,
+    /// SQL that it runs on each server connection before the first client gets it, as in SET.
+    pub connect_query: Option<String>,
+    /// Where clients reach it.
+    pub listen: Listen,
+    /// How long a start and a stop may take.
+    pub timeout: Duration,
+}
+
+impl PoolerConfig {
+    /// PgBouncer's own pool size of 20 in transaction mode before `to`, on a Unix socket.
+    pub fn new(program: PgBouncer, to: Endpoint) -> Self {
+        Self {
+            program,
+            to,
+            pool: 20,
+            mode: PoolMode::Transaction,
+            clients: 10_000,
+            settings: Settings::new(),
+            connect_query: None,
+            listen: Listen::Unix,
+            timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+/// When a server connection goes back to the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolMode {
+    /// When the client leaves.
+    Session,
+    /// After each transaction.
+    Transaction,
+    /// After each statement; transactions of several are refused.
+    Statement,
+}
+
+impl fmt::Display for PoolMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Session => "session",
+            Self::Transaction => "transaction",
+            Self::Statement => "statement",
+        })
+    }
+}
+
+/// One PgBouncer. It is killed when it is dropped.
+#[derive(Debug)]
+pub struct Pooler {
+    program: Program,
+    config: PoolerConfig,
+    port: Port,
+    /// How long its log was when it was last started.
+    log_bytes: u64,
+}
+
+/// A row that the console gives, by column.
+pub type ConsoleRow = BTreeMap<String, String>;
+
+impl Pooler {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        name: &str,
+        config: PoolerConfig,
+    ) -> Result<Self, Error> {
+        let program = Program::new(shared, name)?;
+        check(name, &config.settings)?;
+        let port = Port::take(&program.shared, config.listen, name)?;
+        Ok(Self { program, config, port, log_bytes: 0 })
+    }
+
+    /// Starts it and waits until it accepts connections. Its server need not be there.
+    ///
+    /// # Errors
+    /// [`Error::Start`] with the end of its log; [`Error::Timeout`].
+    pub fn start(&mut self) -> Result<(), Error> {
+        self.program.expect_stopped("starting")?;
+        self.program.kill_leftovers()?;
+        let ini = self.write_files()?;
+        let log = self.log();
+        self.log_bytes = log.metadata().map_or(0, |log| log.len());
+        let command = self
+            .program
+            .shared
+            .command_of(self.config.program.program(), &self.program.directory)
+            .arg(ini)
+            .stdout(Output::File(log.clone()))
+            .stderr(Output::File(log))
+            .parent_death_signal(Signal::KILL);
+        self.program.launch(&command)?;
+        self.wait_until_ready().inspect_err(|_| {
+            let _ = self.kill9();
+        })
+    }
+
+    /// Stops it and waits for its end: smart when no client uses a server connection any more,
+    /// otherwise at once. One that is paused is resumed for it.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it does not run; [`Error::Stop`], after which it still runs.
+    pub fn stop(&mut self, mode: StopMode) -> Result<Exit, Error> {
+        let version = self.config.program.version();
+        let signal = match mode {
+            StopMode::Smart => Signal::INT,
+            // Since then SIGTERM waits for all clients to leave.
+            _ if (version.major, version.minor) >= (1, 23) => Signal::QUIT,
+            StopMode::Fast | StopMode::Immediate => Signal::TERM,
+        };
+        self.program.end(signal, self.config.timeout)?.ok_or_else(|| {
+            let (node, waited) = (self.name().to_owned(), self.config.timeout);
+            Error::Stop { node, mode, waited, log: self.log_tail() }
+        })
+    }
+
+    /// Kills it with SIGKILL.
+    ///
+    /// # Errors
+    /// The init's.
+    pub fn kill9(&mut self) -> Result<usize, Error> {
+        self.program.kill9()
+    }
+
+    /// Stops it in its tracks (SIGSTOP).
+    ///
+    /// # Errors
+    /// [`Error::State`] if it does not run; the init's.
+    pub fn pause(&mut self) -> Result<usize, Error> {
+        self.program.pause()
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it does not run; the init's.
+    pub fn resume(&mut self) -> Result<usize, Error> {
+        self.program.resume()
+    }
+
+    /// Whether it runs.
+    ///
+    /// # Errors
+    /// The init's.
+    pub fn is_running(&self) -> Result<bool, Error> {
+        self.program.is_running()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.program.name
+    }
+
+    /// Its process id as `/proc` outside the lab's namespaces has it, while it runs.
+    pub fn host_pid(&self) -> Option<i32> {
+        self.program.host_pid()
+    }
+
+    /// Its log.
+    pub fn log(&self) -> PathBuf {
+        self.program.file("pgbouncer.log")
+    }
+
+    /// Where clients reach it, as its server's superuser and in its server's database.
+    pub fn endpoint(&self) -> Endpoint {
+        let (host, password) = match self.config.listen {
+            Listen::Unix => (Host::Unix(self.program.shared.sockets()), None),
+            Listen::Loopback => {
+                let password = self.program.shared.password.clone();
+                (Host::Tcp("127.0.0.1".to_owned()), Some(password))
+            }
+        };
+        Endpoint { host, port: self.port.number, password, ..self.config.to.clone() }
+    }
+
+    /// Where its admin console is.
+    pub fn console(&self) -> Endpoint {
+        self.endpoint().with_database("pgbouncer")
+    }
+
+    /// What the console shows of a topic: POOLS, STATS, DATABASES, CLIENTS and so on.
+    ///
+    /// # Errors
+    /// [`Error::Connect`]; [`Error::Query`].
+    pub fn show(&self, topic: &str) -> Result<Vec<ConsoleRow>, Error> {
+        show(&mut self.connect()?, &self.server(), topic)
+    }
+}
+
+impl Pooler {
+    fn server(&self) -> String {
+        format!("pooler {}", self.name())
+    }
+
+    fn connect(&self) -> Result<Client, Error> {
+        self.console().connect(&self.server())
+    }
+
+    fn wait_until_ready(&self) -> Result<(), Error> {
+        let ready = wait_until(self.config.timeout, || {
+            if let Some(exit) = self.program.exit()? {
+                let (node, why, log) = (self.name().to_owned(), exit.to_string(), self.log_tail());
+                return Err(Error::Start { node, why, log });
+            }
+            Ok(self.show("VERSION").ok().map(drop))
+        })?;
+        ready.ok_or_else(|| {
+            let (node, waited) = (self.name().to_owned(), self.config.timeout);
+            Error::Timeout { doing: "starting", node, waited, log: self.log_tail() }
+        })
+    }
+
+    /// Makes its directory and what it reads there; returns the configuration's path.
+    fn write_files(&self) -> Result<PathBuf, Error> {
+        let (directory, user) = (&self.program.directory, self.program.shared.user);
+        if !directory.is_dir() {
+            make_directory(directory, user)?;
+        }
+        // Left by one that was killed.
+        let socket = self.program.shared.sockets().join(format!(".s.PGSQL.{}", self.port.number));
+        match fs::remove_file(&socket) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(failed("removing", &socket)(error));
+            }
+            _ => {}
+        }
+        let (ini, users) = (self.program.file("pgbouncer.ini"), self.program.file("users.txt"));
+        let quoted = |text: &str| text.replace('"', "\"\"");
+        let (name, password) = (&self.config.to.user, &self.program.shared.password);
+        let user_list = format!("\"{}\" \"{}\"\n", quoted(name), quoted(password));
+        write_file(&users, &user_list, user)?;
+        write_file(&ini, &self.configuration(&users), user)?;
+        Ok(ini)
+    }
+
+    fn configuration(&self, users: &Path) -> String {
+        let config = &self.config;
+        let sockets = self.program.shared.sockets();
+        let (port, pool, clients) =
+            (self.port.number.to_string(), config.pool.to_string(), config.clients.to_string());
+        let (address, authentication) = match config.listen {
+            Listen::Unix => ("", "trust"),
+            Listen::Loopback => ("127.0.0.1", "scram-sha-256"),
+        };
+        let mode = config.mode.to_string();
+        let (sockets, users) = (sockets.to_string_lossy(), users.to_string_lossy());
+        let mut lines = vec![
+            ("pool_mode", &*mode),
+            ("default_pool_size", &pool),
+            ("max_client_conn", &clients),
+        ];
+        if config.program.has_prepared_statements() {
+            // As later versions have it by default; the first ones that can have it off.
+            lines.push(("max_prepared_statements", "200"));
+        }
+        lines.extend(config.settings.iter());
+        lines.extend([
+            ("listen_addr", address),
+            ("listen_port", &port),
+            // The console of a pooler on loopback is there, too.
+            ("unix_socket_dir", if address.is_empty() { &*sockets } else { "" }),
+            ("auth_type", authentication),
+            ("auth_file", &users),
+            ("admin_users", &config.to.user),
+        ]);
+        let server = connection_string(&config.to, config.connect_query.as_deref());
+        let lines: String =
+            lines.into_iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
+        format!("[databases]\n* = {server}\n\n[pgbouncer]\n{lines}")
+    }
+
+    fn log_tail(&self) -> String {
+        log::tail(&self.log(), self.log_bytes)
+    }
+}
+
+/// What a console shows of a topic.
+fn show(client: &mut Client, server: &str, topic: &str) -> Result<Vec<ConsoleRow>, Error> {
+    let statement = format!("SHOW {topic}");
+    let messages = client.simple_query(&statement).map_err(|source| Error::Query {
+        server: server.to_owned(),
+        statement,
+        source,
+    })?;
+    let rows = messages.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    });
+    let by_column = |row: &postgres::SimpleQueryRow| {
+        let value = |at: usize| row.get(at).unwrap_or_default().to_owned();
+        let columns = row.columns().iter().enumerate();
+        columns.map(|(at, column)| (column.name().to_owned(), value(at))).collect()
+    };
+    Ok(rows.map(by_column).collect())
+}
+
+/// A server's address in the section `[databases]`: everybody goes there as one user.
+fn connection_string(to: &Endpoint, connect_query: Option<&str>) -> String {
+    let host = match &to.host {
+        Host::Unix(directory) => directory.to_string_lossy(),
+        Host::Tcp(name) => name.into(),
+    };
+    let mut pairs =
+        vec![("host", host.into_owned()), ("port", to.port.to_string()), ("user", to.user.clone())];
+    pairs.extend(to.password.clone().map(|password| ("password", password)));
+    pairs.extend(connect_query.map(|query| ("connect_query", query.to_owned())));
+    // In single quotes, which are doubled inside.
+    let quoted = |(key, value): (&str, String)| format!("{key}='{}'", value.replace('\'', "''"));
+    pairs.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// Settings that tie a pooler to its lab.
+const OF_THE_LAB: [&str; 14] = [
+    "admin_users",
+    "auth_file",
+    "auth_hba_file",
+    "auth_type",
+    "conffile",
+    "listen_addr",
+    "listen_port",
+    "logfile",
+    "pidfile",
+    "syslog",
+    "unix_socket_dir",
+    "unix_socket_group",
+    "unix_socket_mode",
+    "user",
+];
+
+fn check(node: &str, settings: &Settings) -> Result<(), Error> {
+    for (name, value) in settings.iter() {
+        let error = |why: SettingFault| {
+            let (node, name) = (node.to_owned(), name.to_owned());
+            Err(Error::Setting { node, name, why })
+        };
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        if name.is_empty() || !name.chars().all(is_name) {
+            return error(SettingFault::NotAName);
+        }
+        if OF_THE_LAB.contains(&name) {
+            return error(SettingFault::OfTheLab);
+        }
+        if value.contains(['\0', '\n', '\r']) {
+            return error(SettingFault::LineBreak);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_written_as_pgbouncer_reads_them() {
+        let to = Endpoint {
+            host: Host::Unix("/tmp/x y/s".into()),
+            port: 5432,
+            user: "postgres".into(),
+            database: "a".into(),
+            password: Some("it's".into()),
+        };
+        assert_eq!(
+            connection_string(&to, Some("SET synchronous_commit = 'off'")),
+            "host='/tmp/x y/s' port='5432' user='postgres' password='it''s' \
+             connect_query='SET synchronous_commit = ''off'''"
+        );
+    }
+
+    #[test]
+    fn settings_are_checked() {
+        let check = |name: &str, value: &str, expected: Option<SettingFault>| {
+            let why = match super::check("n", &Settings::from_iter([(name, value)])) {
+                Ok(()) => None,
+                Err(Error::Setting { why, .. }) => Some(why),
+                Err(other) => panic!("{other}"),
+            };
+            assert_eq!(why, expected, "{name}");
+        };
+        check("server_idle_timeout", "10", None);
+        check("Auth_Type", "any", Some(SettingFault::OfTheLab));
+        check("a b", "1", Some(SettingFault::NotAName));
+        check("verbose", "1\nauth_type = any", Some(SettingFault::LineBreak));
+    }
+}
