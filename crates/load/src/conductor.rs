@@ -292,9 +292,9 @@ impl<'a> Conductor<'a> {
             observe(Event::Message(Message { level: Level::Info, text: text.to_owned() }));
         }
         let processes = self.fleet.processes();
-        let lasted_ns = drained.saturating_sub(self.grid.began);
+        let began = self.grid.began;
         let mut outcome =
-            summary::sum_up(self.plan, lanes, self.intervals, window, lasted_ns, processes);
+            summary::sum_up(self.plan, lanes, self.intervals, window, began, processes);
         outcome.steady = steady;
         outcome.end = if all_aborted { End::Aborted } else { self.end };
         Ok(outcome)

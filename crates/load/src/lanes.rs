@@ -179,6 +179,7 @@ impl Lanes {
         });
         let totals = self.programs.iter().map(|program| Totals {
             open_loop: program.open_loop,
+            transactions: 0,
             unknown: 0,
             aborted: 0,
             longest_ns: 0,
@@ -328,6 +329,7 @@ fn outcome(mut lane: Lane<'_>, drained: u64) -> LaneOutcome {
     }
     let totals = std::mem::take(&mut lane.tally.totals);
     let workloads = totals.into_iter().zip(clients).map(|(totals, clients)| LaneWorkload {
+        transactions: totals.transactions,
         unknown: totals.unknown,
         aborted: totals.aborted,
         longest_ns: totals.longest_ns,

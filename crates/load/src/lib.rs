@@ -40,7 +40,7 @@ mod warm_up;
 pub use control::{Control, Urgency};
 pub use encryption::config as tls_config;
 pub use error::LoadError;
-pub use outcome::{End, Event, Level, Message, Outcome, ScriptOutcome};
+pub use outcome::{End, Event, GeneratorOutcome, Level, Message, Outcome, ScriptOutcome};
 pub use plan::{
     Connecting, Limit, LogPlan, OnError, OnLoss, Pace, Plan, Protocol, ScriptText, Syntax, WarmUp,
     Workload,

@@ -1,6 +1,8 @@
 //! What a load came to, and what it says while it runs.
 
-use record::{Counts, Generator, Interval, Phase, Window, WorkloadResult, histogram_text};
+use record::{
+    Counts, Generator, Interval, Phase, PublishedWay, Window, WorkloadResult, histogram_text,
+};
 use serde::{Deserialize, Serialize};
 use stats::Latency;
 
@@ -21,6 +23,8 @@ pub struct Outcome {
     pub scripts: Vec<Vec<ScriptOutcome>>,
     /// What the rig cost.
     pub generator: Generator,
+    /// One entry a generator process, in their order.
+    pub generators: Vec<GeneratorOutcome>,
     /// Every interval since the load began, warm-up included, in order of time, then workload.
     pub intervals: Vec<Interval>,
     /// How it ended.
@@ -39,6 +43,16 @@ pub struct ScriptOutcome {
     /// Latency of the successful ones, from the intended start.
     #[serde(with = "histogram_text")]
     pub latency: Latency,
+}
+
+/// One generator process's share of a load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GeneratorOutcome {
+    /// As a pgbench of its own would have counted: over all its workloads, until the last one of
+    /// its clients was done.
+    pub published_way: PublishedWay,
+    /// CPU inside the window, user + system, in nanoseconds.
+    pub cpu_ns: u64,
 }
 
 /// How a load ended.

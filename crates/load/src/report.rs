@@ -110,6 +110,8 @@ pub(crate) struct LaneOutcome {
 /// One workload's share of a lane.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LaneWorkload {
+    /// Successful transactions, from the load's beginning until the lane was done.
+    pub(crate) transactions: u64,
     pub(crate) unknown: u64,
     /// Clients that aborted.
     pub(crate) aborted: u64,

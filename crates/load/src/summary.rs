@@ -9,19 +9,24 @@ use script::{Names, Script};
 use stats::Latency;
 
 use crate::{
-    End, Outcome, Pace, Plan, ScriptOutcome, Syntax, Workload,
+    End, GeneratorOutcome, Outcome, Pace, Plan, ScriptOutcome, Syntax, Workload,
     report::{LaneOutcome, LaneWorkload},
 };
 
-/// Sums up. `lasted_ns` is how long it took from the load's beginning until the last client was done.
+/// Sums up what the lanes of so many generator processes did since `began`.
 pub(crate) fn sum_up(
     plan: &Plan,
     lanes: Vec<LaneOutcome>,
     intervals: Vec<Interval>,
     window: Option<Window>,
-    lasted_ns: u64,
+    began: u64,
     processes: u32,
 ) -> Outcome {
+    let generators: Vec<_> = lanes
+        .chunks((lanes.len() / processes.max(1) as usize).max(1))
+        .map(|own| generator_outcome(own, began))
+        .collect();
+    let lasted_ns = lasted_ns(&lanes, began);
     let generator = generator(&lanes, processes);
     let connecting = phase(lanes.iter().map(|lane| (&lane.connecting, lane.connect_span)));
     let disconnecting = phase(lanes.iter().map(|lane| (&lane.disconnecting, lane.disconnect_span)));
@@ -54,9 +59,27 @@ pub(crate) fn sum_up(
         workloads,
         scripts,
         generator,
+        generators,
         intervals,
         end: End::Completed,
         messages_dropped,
+    }
+}
+
+/// How long it took until the last client was done.
+fn lasted_ns(lanes: &[LaneOutcome], began: u64) -> u64 {
+    lanes.iter().map(|lane| lane.drained).max().unwrap_or(0).saturating_sub(began)
+}
+
+/// What the lanes of one process did.
+fn generator_outcome(lanes: &[LaneOutcome], began: u64) -> GeneratorOutcome {
+    let workloads = lanes.iter().flat_map(|lane| &lane.workloads);
+    GeneratorOutcome {
+        published_way: PublishedWay {
+            transactions: workloads.map(|workload| workload.transactions).sum(),
+            seconds: lasted_ns(lanes, began) as f64 / 1e9,
+        },
+        cpu_ns: lanes.iter().map(|lane| lane.cpu_ns).sum(),
     }
 }
 

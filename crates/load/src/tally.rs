@@ -37,6 +37,8 @@ struct Cell {
 pub(crate) struct Totals {
     /// Whether due times differ from start times.
     pub(crate) open_loop: bool,
+    /// Successful transactions in the intervals handed over.
+    pub(crate) transactions: u64,
     /// Transactions whose outcome nobody knows.
     pub(crate) unknown: u64,
     /// Clients that aborted.
@@ -179,8 +181,10 @@ impl Tally {
 
     fn take(&mut self, grid: &Grid, end: u64, backlog: impl Fn(usize, u64) -> u64) -> LaneInterval {
         let start = grid.start(self.interval, self.length_ns);
+        let totals = &mut self.totals;
         let cells = self.cells.iter_mut().enumerate().map(|(workload, cell)| {
             let cell = std::mem::take(cell);
+            totals[workload].transactions += cell.counts.transactions;
             Interval {
                 start: Moment(start),
                 length_ns: end.saturating_sub(start),

@@ -100,6 +100,15 @@ fn generators_share_a_load() {
     let result = &outcome.workloads[0];
     assert_eq!(result.counts_total.transactions, 110);
     assert_eq!(result.per_client, [10; 11]);
+    let generators: Vec<_> = outcome.generators.iter().map(|own| own.published_way).collect();
+    assert_eq!(generators.iter().map(|own| own.transactions).collect::<Vec<_>>(), [40, 40, 30]);
+    assert!(
+        generators
+            .iter()
+            .all(|own| own.seconds > 0.0 && own.seconds <= result.published_way.seconds),
+        "{generators:?} of {:?}",
+        result.published_way
+    );
     let clients = "SELECT count(*) FROM (SELECT FROM shared GROUP BY client HAVING count(*) = 10)c";
     assert_eq!(server.number(clients), 11, "every client number once");
     // Sums cross exactly: the mean of the whole is that of its parts.

@@ -58,7 +58,8 @@ pub enum Better {
 pub enum Scope {
     /// A whole trial.
     Trial,
-    /// One workload of a trial, and the trial as a whole where that has a meaning.
+    /// One workload of a trial, the trial as a whole where that has a meaning, and of some metrics
+    /// also each generator process where several share the load.
     Workload,
     /// One statement of a workload or of a server, named by [`statement_label`].
     Statement,

@@ -1,8 +1,9 @@
 //! The catalogue's figures of one trial, made of everything that was measured in it.
 //!
 //! A figure is filed under its metric and a scope: empty for the trial as a whole, else a
-//! workload, a node or a statement. A label within a metric (a device, a wait event) stands for
-//! its scope, behind the node's name where there are several nodes.
+//! workload, a node, a statement or a generator process (`generator 1`). A label within a metric
+//! (a device, a wait event) stands for its scope, behind the node's name where there are several
+//! nodes.
 
 use std::collections::BTreeMap;
 
@@ -43,6 +44,7 @@ pub(crate) fn all(evidence: &Evidence<'_>) -> Metrics {
     }
     statements(&evidence.outcome.workloads, &mut figures);
     phases(evidence, &mut figures);
+    generators(evidence, &mut figures);
     let transactions = whole.as_ref().map_or(0, |whole| whole.counts.transactions);
     cpu(evidence, transactions, &mut figures);
     let total = whole.as_ref().map_or(0, |whole| whole.counts_total.transactions);
@@ -233,6 +235,19 @@ fn phases(evidence: &Evidence<'_>, figures: &mut Figures) {
     figures.set("loop_lag_p99_ms", "", ms(generator.lag_p99_ns as f64));
     figures.set("loop_lag_max_ms", "", ms(generator.lag_max_ns as f64));
     figures.set("loop_lag_share", "", generator.lag_share);
+}
+
+/// Each generator process by itself, where several share the load.
+fn generators(evidence: &Evidence<'_>, figures: &mut Figures) {
+    let generators = &evidence.outcome.generators;
+    for (number, generator) in (1..).zip(generators).filter(|_| generators.len() > 1) {
+        let scope = format!("generator {number}");
+        let published = generator.published_way;
+        figures.set("transactions_total", &scope, published.transactions as f64);
+        figures.set("tps_published", &scope, published.transactions as f64 / published.seconds);
+        let cpu_s = generator.cpu_ns as f64 / 1e9;
+        figures.set("generator_cores", &scope, cpu_s / evidence.window.seconds());
+    }
 }
 
 fn cpu(evidence: &Evidence<'_>, transactions: u64, figures: &mut Figures) {

@@ -58,3 +58,38 @@ fn reads(desk: &Desk, study: &str, said: &Said) {
     assert!(same.out.contains("tps"), "{}", same.out);
     assert!(!same.out.contains("better"), "{}", same.out);
 }
+
+#[test]
+fn each_generator_stands_beside_what_was_published_of_it() {
+    let desk = Desk::new();
+    desk.write_study("split", "[scenarios.split]\nrun = [\"insert\"]\ngenerators = 2\n");
+    desk.write(
+        "split/published.csv",
+        "metric,variant,scenario,scope,axes,value,unit,source,note\n\
+         transactions_total,default,split,generator 1,,10,,a paper,\n\
+         tps_published,default,split,generator 2,,20,1/s,a paper,\n",
+    );
+    let run = ["run", "split", "--only", "split", "--rounds", "1", "--out", "record"];
+    desk.pgrig(&run).ended(0);
+
+    let trials = std::fs::read_to_string(desk.path("record/trials.csv")).unwrap();
+    let figure = |metric: &str, scope: &str| {
+        let named = |line: &&str| line.contains(&format!(",{metric},"));
+        let of = |line: &&str| line.split(',').nth_back(1) == Some(scope);
+        let line = trials.lines().filter(named).find(of);
+        let value = line.and_then(|line| line.split(',').next_back()?.parse::<f64>().ok());
+        value.unwrap_or_else(|| panic!("no {metric} of {scope:?}:\n{trials}"))
+    };
+    let each = ["generator 1", "generator 2"].map(|own| figure("transactions_total", own));
+    assert!(each.iter().all(|transactions| *transactions > 0.0), "{each:?}");
+    assert_eq!(each[0] + each[1], figure("transactions_total", ""));
+    assert!(figure("tps_published", "generator 2") > 0.0);
+
+    let report = std::fs::read_to_string(desk.path("record/report.html")).unwrap();
+    for own in ["· generator 1", "· generator 2"] {
+        let row =
+            report.split("<tr").find(|row| row.contains(own)).unwrap_or_else(|| panic!("{own}"));
+        let row = row.split("</tr>").next().unwrap_or_default();
+        assert!(!row.contains('–'), "nothing measured stands beside it: {row}");
+    }
+}

@@ -76,6 +76,7 @@ impl Client {
             vec![Statement::default(); script.script.commands.len()]
         };
         let totals = Totals {
+            transactions: 0,
             open_loop: program.open_loop,
             unknown: 0,
             aborted: 0,
