@@ -207,6 +207,46 @@ impl Init {
         Ok(usize::try_from(reached).unwrap_or(0))
     }
 
+    /// Mounts `device` on `directory` as a file system of this `kind`, in the init's namespace
+    /// only, so that the mount ends with the init.
+    ///
+    /// # Errors
+    /// The system's error of `mount`; `Unsupported` in other isolation than root's namespaces.
+    pub fn mount(
+        &self,
+        device: &Path,
+        directory: &Path,
+        kind: &str,
+        options: &str,
+    ) -> io::Result<()> {
+        if self.isolation != Isolation::Namespaces {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let (device, directory) = (device.to_owned(), directory.to_owned());
+        let (kind, options) = (kind.to_owned(), options.to_owned());
+        self.line().ask(&Request::Mount { device, directory, kind, options }).map(drop)
+    }
+
+    /// Unmounts what was mounted on `directory`; with `detach` it goes away now, even if somebody
+    /// uses it, and ends when nobody does any more.
+    ///
+    /// # Errors
+    /// The system's error of `umount`, with `ResourceBusy` among them.
+    pub fn unmount(&self, directory: &Path, detach: bool) -> io::Result<()> {
+        let directory = directory.to_owned();
+        self.line().ask(&Request::Unmount { directory, detach }).map(drop)
+    }
+
+    /// A path inside the init's mount namespace, as this process can open it; `None` where the
+    /// init's process id is not known.
+    pub fn path_inside(&self, path: &Path) -> Option<PathBuf> {
+        let root = PathBuf::from(format!("/proc/{}/root", self.host_pid?));
+        Some(match path.strip_prefix("/") {
+            Ok(relative) => root.join(relative),
+            Err(_) => root.join(path),
+        })
+    }
+
     /// How the process that [`Init::spawn`] returned has ended, `None` while it runs.
     ///
     /// # Errors

@@ -1,12 +1,15 @@
 //! The kernel's side: child processes, namespaces, `/proc`. The only crate with `unsafe`.
 //!
 //! [`command`] is the one spawner, [`init`] the process that takes a lab's processes with it
-//! whenever the rig ends; [`processes`], [`limits`] and [`user`] are what both stand on. Linux
+//! whenever the rig ends; [`processes`], [`limits`] and [`user`] are what both stand on.
+//! [`loop_device`] and [`file_system`] are what a disk is made of whose power can be cut. Linux
 //! only.
 
 pub mod command;
+pub mod file_system;
 pub mod init;
 pub mod limits;
+pub mod loop_device;
 mod namespaces;
 pub mod processes;
 mod shared_memory;

@@ -6,10 +6,12 @@
 //! refuses root, and looks at the id that it sees. The capabilities that the user namespace gave
 //! are gone as soon as such a process executes a program, so servers never have them.
 
+use std::ffi::CString;
 use std::fs;
 use std::io;
+use std::path::Path;
 
-use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change};
 use rustix::thread::UnshareFlags;
 
 use crate::init::Failure;
@@ -55,6 +57,26 @@ pub(crate) fn mount_private() -> Result<(), Failure> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("pgrig", "/dev/shm", "tmpfs", flags, Some(c"mode=1777"))
         .map_err(Failure::at("mounting /dev/shm"))
+}
+
+/// Mounts a device; 0 for the init's answer.
+pub(crate) fn mount_device(
+    device: &Path,
+    directory: &Path,
+    kind: &str,
+    options: &str,
+) -> io::Result<i32> {
+    let options = CString::new(options)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOATIME;
+    mount(device, directory, kind, flags, Some(options.as_c_str()))?;
+    Ok(0)
+}
+
+/// Unmounts a directory; 0 for the init's answer.
+pub(crate) fn unmount(directory: &Path, detach: bool) -> io::Result<i32> {
+    let flags = if detach { UnmountFlags::DETACH } else { UnmountFlags::empty() };
+    rustix::mount::unmount(directory, flags)?;
+    Ok(0)
 }
 
 fn write(path: &str, text: &str) -> Result<(), Failure> {

@@ -24,6 +24,10 @@ pub(crate) enum Request {
     /// Send a signal to every process that works in or below a directory, or is descended from
     /// one that does, until it has taken effect on all of them.
     SignalUnder { directory: PathBuf, signal: i32 },
+    /// Mount a device, or whatever the file system's type has in its place, on a directory.
+    Mount { device: PathBuf, directory: PathBuf, kind: String, options: String },
+    /// Unmount a directory; `detach` it at once if somebody still uses it.
+    Unmount { directory: PathBuf, detach: bool },
     /// Kill everything and end.
     End,
 }
@@ -55,6 +59,12 @@ impl Request {
             Self::SignalUnder { directory, signal } => {
                 packet.text("signal-under")?.text(directory)?.number(*signal)?;
             }
+            Self::Mount { device, directory, kind, options } => {
+                packet.text("mount")?.text(device)?.text(directory)?.text(kind)?.text(options)?;
+            }
+            Self::Unmount { directory, detach } => {
+                packet.text("unmount")?.text(directory)?.number(i32::from(*detach))?;
+            }
             Self::End => {
                 packet.text("end")?;
             }
@@ -69,6 +79,15 @@ impl Request {
             b"signal" => Self::Signal { pid: strings.number()?, signal: strings.number()? },
             b"signal-under" => {
                 Self::SignalUnder { directory: strings.text()?.into(), signal: strings.number()? }
+            }
+            b"mount" => Self::Mount {
+                device: strings.text()?.into(),
+                directory: strings.text()?.into(),
+                kind: strings.text()?.into_string().map_err(|_| malformed())?,
+                options: strings.text()?.into_string().map_err(|_| malformed())?,
+            },
+            b"unmount" => {
+                Self::Unmount { directory: strings.text()?.into(), detach: strings.number()? != 0 }
             }
             b"end" => Self::End,
             _ => return Err(malformed()),
@@ -273,6 +292,13 @@ mod tests {
             Request::Spawn(Command::new("x")),
             Request::Signal { pid: 12, signal: 9 },
             Request::SignalUnder { directory: "/d".into(), signal: 19 },
+            Request::Mount {
+                device: "/dev/loop0".into(),
+                directory: "/d e".into(),
+                kind: "ext4".into(),
+                options: String::new(),
+            },
+            Request::Unmount { directory: "/d".into(), detach: true },
             Request::End,
         ] {
             let packet = request.encode().unwrap();

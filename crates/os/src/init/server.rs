@@ -203,6 +203,12 @@ impl Server<'_> {
             Request::SignalUnder { directory, signal } => {
                 ("sending signals", self.signal_under(&directory, signal))
             }
+            Request::Mount { device, directory, kind, options } => {
+                ("mounting", namespaces::mount_device(&device, &directory, &kind, &options))
+            }
+            Request::Unmount { directory, detach } => {
+                ("unmounting", namespaces::unmount(&directory, detach))
+            }
             Request::End => ("ending", Ok(0)),
         };
         result.map_or_else(

@@ -1,0 +1,353 @@
+//! A disk whose power can be cut, with an ext4 file system on it.
+//!
+//! What counts of a power cut is that everything that was not yet flushed is gone. There are two
+//! ways to it:
+//!
+//! - [`Method::FileSystem`]: the file system, in a loop-mounted file, is shut down without a flush
+//!   of its log. It models a machine that stops over a disk that keeps what it was given.
+//! - [`Method::Block`]: the loop device lies on a FUSE file of ours, which sees every write and
+//!   every flush; at the cut, what was written since the last completed flush is lost, kept or
+//!   torn, block by block, as a seed decides. It models a disk with a volatile cache.
+//!
+//! With both, the kernel's own ext4 is in charge of files and directories, and replays its journal
+//! when the power comes back. docs/power-cuts.md says what neither models.
+//!
+//! Mounts are made by a lab's init in its namespace, loop devices detach themselves when they are
+//! not mounted any more, and the block device is a process of that init: with the init all is gone.
+//!
+//! Limits: Linux 6.5 or later (what a cut loses is counted by cachestat), as root.
+
+mod cache;
+mod device;
+mod error;
+mod orders;
+mod parts;
+mod serve;
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use os::command::Command;
+use os::init::Init;
+use os::loop_device::LoopDevice;
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+pub use error::Error;
+use error::step;
+use orders::Order;
+pub use orders::{DiskError, Failing, Status, What};
+pub use parts::check;
+pub use serve::serve;
+
+/// What a disk is made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskConfig {
+    /// Its size; the image takes as much of it as is in use.
+    pub size_bytes: u64,
+    /// How it loses its power.
+    pub method: Method,
+}
+
+/// How a disk loses its power.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Method {
+    /// The file system stops; what it has written before, it has written whole and in order.
+    FileSystem,
+    /// The device stops and forgets what it had not flushed, or a part of that.
+    Block {
+        /// What it writes whole or not at all: a power of two, 512 at least.
+        sector_bytes: u32,
+        /// Whether it says that it has flushed without having done so.
+        is_lying: bool,
+        /// The program that becomes the device.
+        program: Program,
+    },
+}
+
+/// A program that calls [`serve`] with the arguments that follow its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The executable.
+    pub path: PathBuf,
+    /// The arguments that lead it there.
+    pub args: Vec<OsString>,
+}
+
+/// What a cut has cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// Bytes that were written and not flushed: in the kernel's memory or in the disk's cache.
+    pub unflushed_bytes: u64,
+    /// Of those, bytes that are lost.
+    pub dropped_bytes: u64,
+    /// Bytes that survived although nothing had promised it.
+    pub kept_bytes: u64,
+    /// Blocks of 4096 bytes of which a part is lost and a part survived.
+    pub torn_blocks: u64,
+}
+
+/// A disk. Whoever drops it leaves its mounts to the init.
+#[derive(Debug)]
+pub struct Disk {
+    config: DiskConfig,
+    /// Holds the image and the places of the mounts.
+    directory: PathBuf,
+    /// Where the process of a block disk listens.
+    socket: PathBuf,
+    process: Option<i32>,
+    is_mounted: bool,
+}
+
+impl Disk {
+    /// A disk that lives in `directory`, which exists, and is not formatted yet. The process of a
+    /// block disk listens at `socket`.
+    pub fn new(config: DiskConfig, directory: &Path, socket: &Path) -> Self {
+        let (directory, socket) = (directory.to_owned(), socket.to_owned());
+        Self { config, directory, socket, process: None, is_mounted: false }
+    }
+
+    /// Where its file system is mounted, as processes of the init see it.
+    pub fn mount_point(&self) -> PathBuf {
+        self.directory.join("mount")
+    }
+
+    /// The same place as this process can open it.
+    ///
+    /// # Errors
+    /// [`Error::NoNamespace`].
+    pub fn outside(&self, init: &Init) -> Result<PathBuf, Error> {
+        init.path_inside(&self.mount_point()).ok_or(Error::NoNamespace)
+    }
+
+    /// Gives it an empty file system, whatever it had before, and mounts that.
+    ///
+    /// # Errors
+    /// What it lacks here, see [`check`]; [`Error::NoSpace`]; the system's.
+    pub fn format(&mut self, init: &Init) -> Result<(), Error> {
+        check(&self.config.method)?;
+        if init.isolation() != os::init::Isolation::Namespaces {
+            return Err(Error::NoNamespace);
+        }
+        self.power_off(init)?;
+        for place in [self.mount_point(), self.device_directory()] {
+            fs::create_dir_all(&place).map_err(step("making the directory", &place))?;
+        }
+        parts::make_image(&self.image(), self.config.size_bytes)?;
+        parts::make_file_system(init, &self.image(), &self.directory)?;
+        self.power_on(init)
+    }
+
+    /// Switches it on and mounts it: its journal is replayed.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn power_on(&mut self, init: &Init) -> Result<(), Error> {
+        let backing = match self.config.method {
+            Method::FileSystem => self.image(),
+            Method::Block { .. } => {
+                self.start_device(init)?;
+                let file = self.device_directory().join(device::FILE);
+                init.path_inside(&file).ok_or(Error::NoNamespace)?
+            }
+        };
+        let file = File::options().read(true).write(true).open(&backing);
+        let file = file.map_err(step("opening", &backing))?;
+        let device = LoopDevice::attach(&file).map_err(parts::no_loop_device)?;
+        init.mount(device.path(), &self.mount_point(), parts::FILE_SYSTEM, MOUNT_OPTIONS)
+            .map_err(|source| parts::not_mounted(device.path(), source))?;
+        self.is_mounted = true;
+        Ok(())
+    }
+
+    /// Makes sure that everything that was written so far survives a cut.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn settle(&self, init: &Init) -> Result<(), Error> {
+        let path = self.outside(init)?;
+        let sync = || Ok(rustix::fs::syncfs(File::open(&path)?)?);
+        sync().map_err(step("syncing", &path))?;
+        match self.config.method {
+            Method::FileSystem => Ok(()),
+            Method::Block { .. } => self.tell(Order::Settle).map(drop),
+        }
+    }
+
+    /// Cuts the power: from now on nothing is written, and every access fails with EIO. What uses
+    /// the disk should be killed next, then [`Disk::power_off`] and [`Disk::power_on`] follow.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn cut(&mut self, init: &Init, seed: u64) -> Result<Cut, Error> {
+        let path = self.outside(init)?;
+        let failed = || step("cutting the power of", path.clone());
+        let root = File::open(&path).map_err(failed())?;
+        // Files cannot be opened afterwards.
+        let unwritten = parts::unwritten_files(&path).map_err(failed())?;
+        let device = match self.config.method {
+            Method::FileSystem => Status::default(),
+            Method::Block { .. } => self.tell(Order::Cut { seed })?,
+        };
+        os::file_system::shut_down(&root).map_err(failed())?;
+        let in_memory = parts::unwritten_bytes(&unwritten).map_err(failed())?;
+        Ok(Cut {
+            unflushed_bytes: in_memory + device.cached,
+            dropped_bytes: in_memory + device.dropped,
+            kept_bytes: device.cached - device.dropped,
+            torn_blocks: device.torn_blocks,
+        })
+    }
+
+    /// Unmounts it, and ends the process that it was. What is in the kernel's memory is written
+    /// before, unless the power was cut.
+    ///
+    /// # Errors
+    /// The system's; `ResourceBusy` if somebody still uses it.
+    pub fn power_off(&mut self, init: &Init) -> Result<(), Error> {
+        let mount_point = self.mount_point();
+        if self.is_mounted {
+            let deadline = Instant::now() + UNMOUNT_TIMEOUT;
+            loop {
+                match init.unmount(&mount_point, false) {
+                    Ok(()) => break,
+                    // Killed processes give back what they had open a moment later.
+                    Err(error)
+                        if error.kind() == io::ErrorKind::ResourceBusy
+                            && Instant::now() < deadline =>
+                    {
+                        std::thread::sleep(PAUSE);
+                    }
+                    Err(error) => return Err(step("unmounting", mount_point)(error)),
+                }
+            }
+            self.is_mounted = false;
+        }
+        let Some(pid) = self.process.take() else { return Ok(()) };
+        let device = self.device_directory();
+        let end = || {
+            init.signal(pid, Signal::KILL)?;
+            init.wait(pid, UNMOUNT_TIMEOUT)?;
+            // The loop device may still be letting go of it.
+            init.unmount(&device, true)
+        };
+        end().map_err(step("removing the device", &device))
+    }
+
+    /// Has a block disk fail requests from a chosen one on.
+    ///
+    /// # Errors
+    /// [`Error::NotABlockDisk`]; the system's.
+    pub fn fail(&self, failing: Failing) -> Result<(), Error> {
+        self.expect_block("failing requests of")?;
+        self.tell(Order::Fail(failing)).map(drop)
+    }
+
+    /// Ends what [`Disk::fail`] began.
+    ///
+    /// # Errors
+    /// [`Error::NotABlockDisk`]; the system's.
+    pub fn heal(&self) -> Result<(), Error> {
+        self.expect_block("healing")?;
+        self.tell(Order::Heal).map(drop)
+    }
+
+    /// What a block disk has done since the power came on.
+    ///
+    /// # Errors
+    /// [`Error::NotABlockDisk`]; the system's.
+    pub fn status(&self) -> Result<Status, Error> {
+        self.expect_block("asking")?;
+        self.tell(Order::Status)
+    }
+
+    fn expect_block(&self, doing: &'static str) -> Result<(), Error> {
+        match self.config.method {
+            Method::FileSystem => Err(Error::NotABlockDisk { doing }),
+            Method::Block { .. } => Ok(()),
+        }
+    }
+
+    fn image(&self) -> PathBuf {
+        self.directory.join("image")
+    }
+
+    fn device_directory(&self) -> PathBuf {
+        self.directory.join("device")
+    }
+
+    fn start_device(&mut self, init: &Init) -> Result<(), Error> {
+        let Method::Block { sector_bytes, is_lying, program } = &self.config.method else {
+            return Ok(());
+        };
+        let _ = fs::remove_file(&self.socket);
+        let log = self.directory.join("device.log");
+        let (image, mount_point) = (self.image(), self.device_directory());
+        let arguments = serve::Arguments {
+            image: &image,
+            mount_point: &mount_point,
+            socket: &self.socket,
+            sector_bytes: *sector_bytes,
+            is_lying: *is_lying,
+        };
+        // It works elsewhere than below the servers' directory: it does not die with them.
+        let command = Command::new(&program.path)
+            .args(&program.args)
+            .args(arguments.words())
+            .directory("/")
+            .stdout(os::command::Output::File(log.clone()))
+            .stderr(os::command::Output::File(log.clone()));
+        let started = init.spawn(&command).map_err(step("starting", &program.path));
+        let pid = started?;
+        self.process = Some(pid);
+        let deadline = Instant::now() + START_TIMEOUT;
+        loop {
+            match UnixStream::connect(&self.socket) {
+                Ok(_) => return Ok(()),
+                Err(source) => {
+                    let ended = init.exit(pid).map_err(step("waiting for", &program.path))?;
+                    if ended.is_none() && Instant::now() < deadline {
+                        std::thread::sleep(PAUSE);
+                        continue;
+                    }
+                    let how = ended.map_or_else(|| source.to_string(), |exit| exit.to_string());
+                    let said = fs::read_to_string(&log).unwrap_or_default();
+                    let said = format!("{how} {}", said.trim()).trim().to_owned();
+                    let program = program.path.display().to_string();
+                    return Err(Error::Program { program, purpose: "become a disk", said });
+                }
+            }
+        }
+    }
+
+    fn tell(&self, order: Order) -> Result<Status, Error> {
+        let malformed = || io::Error::from(Errno::PROTO);
+        let ask = || {
+            let mut line = String::new();
+            let stream = UnixStream::connect(&self.socket)?;
+            stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+            writeln!(&stream, "{order}")?;
+            BufReader::new(&stream).read_line(&mut line)?;
+            match line.trim().split_once(' ') {
+                Some(("ok", status)) => status.parse().map_err(|_| malformed()),
+                Some(("error", why)) => Err(io::Error::other(why.to_owned())),
+                _ => Err(malformed()),
+            }
+        };
+        ask().map_err(step("talking to the disk at", &self.socket))
+    }
+}
+
+/// An error stops the file system instead of being passed over.
+const MOUNT_OPTIONS: &str = "errors=remount-ro";
+
+const PAUSE: Duration = Duration::from_millis(2);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Settling writes all that a lying disk has kept to itself.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);

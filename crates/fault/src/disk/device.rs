@@ -1,0 +1,248 @@
+//! The disk itself: a FUSE file system of one file, which a loop device makes a block device of.
+//! It sees every write and every flush, and keeps what was not flushed in a [`Cache`].
+//!
+//! It runs in a process of its own, so that its CPU time is accounted apart and its death is the
+//! disk's: whoever waits for it gets an error then, and is not stuck. What it is told comes over a
+//! Unix socket, see [`super::orders`].
+
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
+
+use fuser::{
+    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner,
+    OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request,
+    WriteFlags,
+};
+
+use crate::disk::cache::{Cache, Toll};
+use crate::disk::orders::{Failing, Order, Status, What};
+
+/// The name of the one file.
+pub(crate) const FILE: &str = "disk";
+
+/// A disk with a volatile cache over an image, which is its medium.
+#[derive(Debug, Clone)]
+pub(crate) struct Device(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    image: File,
+    size_bytes: u64,
+    sector_bytes: usize,
+    /// Whether it says that it has flushed without having done so.
+    is_lying: bool,
+    cache: Cache,
+    power: Power,
+    failing: Option<Failing>,
+    counts: Status,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Power {
+    On,
+    Off,
+}
+
+impl Device {
+    pub(crate) fn new(image: File, sector_bytes: usize, is_lying: bool) -> io::Result<Self> {
+        let state = State {
+            size_bytes: image.metadata()?.len(),
+            image,
+            sector_bytes,
+            is_lying,
+            cache: Cache::default(),
+            power: Power::On,
+            failing: None,
+            counts: Status::default(),
+        };
+        Ok(Self(Arc::new(Mutex::new(state))))
+    }
+
+    pub(crate) fn open(path: &OsStr) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).open(path)
+    }
+
+    /// Does what the rig says.
+    pub(crate) fn obey(&self, order: Order) -> io::Result<Status> {
+        let mut state = self.state();
+        match order {
+            Order::Status => {}
+            Order::Settle => state.make_durable()?,
+            Order::Cut { seed } => state.cut(seed)?,
+            Order::Fail(failing) => state.failing = Some(failing),
+            Order::Heal => state.failing = None,
+        }
+        Ok(Status { pending: state.cache.bytes(), ..state.counts })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The maps and counts are whole between any two statements.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn attributes(&self, inode: INodeNo) -> Option<FileAttr> {
+        let (kind, perm, size) = match inode {
+            INodeNo::ROOT => (FileType::Directory, 0o700, 0),
+            INODE => (FileType::RegularFile, 0o600, self.state().size_bytes),
+            _ => return None,
+        };
+        Some(FileAttr {
+            ino: inode,
+            size,
+            blocks: size / 512,
+            atime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH,
+            ctime: UNIX_EPOCH,
+            crtime: UNIX_EPOCH,
+            kind,
+            perm,
+            nlink: 1,
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        })
+    }
+}
+
+impl State {
+    fn read(&self, offset: u64, size: u32) -> io::Result<Vec<u8>> {
+        self.expect_power()?;
+        let left = self.size_bytes.saturating_sub(offset);
+        let mut data = vec![0; u64::from(size).min(left) as usize];
+        self.image.read_exact_at(&mut data, offset)?;
+        self.cache.read_over(offset, &mut data);
+        Ok(data)
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.expect_power()?;
+        self.counts.writes += 1;
+        self.fail(What::Write, self.counts.writes)?;
+        if offset + data.len() as u64 > self.size_bytes || !self.cache.write(offset, data) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.expect_power()?;
+        self.counts.flushes += 1;
+        self.fail(What::Flush, self.counts.flushes)?;
+        if self.is_lying { Ok(()) } else { self.make_durable() }
+    }
+
+    /// The cut that the servers feel comes first: whatever they send from now on is refused.
+    fn cut(&mut self, seed: u64) -> io::Result<()> {
+        self.expect_power()?;
+        self.power = Power::Off;
+        let Toll { pending, dropped, torn_blocks } = self.cache.cut(seed, self.sector_bytes);
+        self.counts = Status { cached: pending, dropped, torn_blocks, ..self.counts };
+        self.make_durable()
+    }
+
+    fn make_durable(&mut self) -> io::Result<()> {
+        for piece in self.cache.pieces() {
+            self.image.write_all_at(piece.data, piece.offset)?;
+        }
+        self.cache.clear();
+        Ok(())
+    }
+
+    fn expect_power(&self) -> io::Result<()> {
+        match self.power {
+            Power::On => Ok(()),
+            Power::Off => Err(rustix::io::Errno::IO.into()),
+        }
+    }
+
+    fn fail(&self, what: What, number: u64) -> io::Result<()> {
+        match self.failing {
+            Some(failing) if failing.what == what && number >= failing.from => {
+                Err(failing.error.errno().into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Filesystem for Device {
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match self.attributes(INODE) {
+            Some(attributes) if parent == INodeNo::ROOT && name == FILE => {
+                reply.entry(&FOREVER, &attributes, Generation(0));
+            }
+            _ => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn getattr(&self, _: &Request, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.attributes(inode) {
+            Some(attributes) => reply.attr(&FOREVER, &attributes),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        // The file system on the disk has a page cache of its own; one below it would hide writes.
+        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        match self.state().read(offset, size) {
+            Ok(data) => reply.data(&data),
+            Err(error) => reply.error(Errno::from(error)),
+        }
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        match self.state().write(offset, data) {
+            Ok(()) => reply.written(data.len() as u32),
+            Err(error) => reply.error(Errno::from(error)),
+        }
+    }
+
+    /// What a loop device makes of a flush.
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        match self.state().flush() {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(Errno::from(error)),
+        }
+    }
+
+    /// A close, which makes nothing durable.
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.ok();
+    }
+}
+
+const INODE: INodeNo = INodeNo(2);
+
+/// Neither the name nor the size ever changes.
+const FOREVER: Duration = Duration::from_secs(1 << 30);

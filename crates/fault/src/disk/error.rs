@@ -1,0 +1,118 @@
+//! What can go wrong with a disk: what was being done, why it failed, what to do next.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A failure of a disk. The message says what and why, [`Error::hint`] what to do next.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Mounting is root's.
+    #[error("a disk whose power can be cut needs root")]
+    NotRoot,
+    /// A place without mounts of its own.
+    #[error("a disk whose power can be cut needs a mount namespace, which is not allowed here")]
+    NoNamespace,
+    /// A kernel, or a container, without a device that this needs.
+    #[error("a disk whose power can be cut needs {device}: {source}")]
+    NoDevice {
+        /// The device.
+        device: &'static str,
+        /// Why it cannot be opened.
+        source: io::Error,
+    },
+    /// All loop devices are taken.
+    #[error("no loop device is free: {source}")]
+    NoLoopDevice {
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A kernel without the file system.
+    #[error("this kernel has no file system {kind}")]
+    UnknownFileSystem {
+        /// The file system.
+        kind: &'static str,
+    },
+    /// The program that makes the file system is not installed.
+    #[error("{program} is not installed")]
+    NoProgram {
+        /// The program.
+        program: &'static str,
+    },
+    /// The image does not fit.
+    #[error(
+        "the image of a disk of {} MB does not fit: {} has {} MB free",
+        .needs_bytes >> 20, .directory.display(), .free_bytes >> 20
+    )]
+    NoSpace {
+        /// Where the image would be.
+        directory: PathBuf,
+        /// Its size.
+        needs_bytes: u64,
+        /// What is there.
+        free_bytes: u64,
+    },
+    /// A program that did not do what it was started for.
+    #[error("{program} did not {purpose}: {said}")]
+    Program {
+        /// The program.
+        program: String,
+        /// What it was to do.
+        purpose: &'static str,
+        /// How it ended, or what it said.
+        said: String,
+    },
+    /// An order that needs a disk of the other kind.
+    #[error("{doing} a disk that is cut at its file system: only a block disk can")]
+    NotABlockDisk {
+        /// The order, as in "failing requests of".
+        doing: &'static str,
+    },
+    /// A step that the system refused.
+    #[error("{doing} {}: {source}", .path.display())]
+    Step {
+        /// The step, as in "mounting".
+        doing: &'static str,
+        /// What it was done to.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// What to do next, where that can be said.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NotRoot => "run it with sudo; everything else of a study runs without",
+            Self::NoNamespace => "run it outside the container, or give that CAP_SYS_ADMIN",
+            Self::NoDevice { device: FUSE, .. } => {
+                "load the kernel's fuse module, or pass the device to the container; \
+                 cut = \"filesystem\" needs none"
+            }
+            Self::NoDevice { .. } => {
+                "load the kernel's loop module, or pass the device to the container"
+            }
+            Self::NoLoopDevice { .. } => "losetup -l shows who has them; detach one",
+            Self::UnknownFileSystem { .. } => "load its kernel module",
+            Self::NoProgram { .. } => "apt-get install e2fsprogs",
+            Self::NoSpace { .. } => "give the disk a smaller size, or free some space",
+            Self::Step { source, .. } if source.kind() == io::ErrorKind::Unsupported => {
+                "counting what a cut loses needs Linux 6.5 or later (cachestat)"
+            }
+            Self::Program { .. } | Self::NotABlockDisk { .. } | Self::Step { .. } => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+pub(crate) fn step(
+    doing: &'static str,
+    path: impl Into<PathBuf>,
+) -> impl FnOnce(io::Error) -> Error {
+    let path = path.into();
+    move |source| Error::Step { doing, path, source }
+}
+
+/// Where file systems in user space come from.
+pub(crate) const FUSE: &str = "/dev/fuse";

@@ -1,0 +1,180 @@
+//! What the rig and a disk's process say to each other: one line each way over a Unix socket, words
+//! and numbers with spaces between them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use rustix::io::Errno;
+
+/// What a disk is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Say how it is.
+    Status,
+    /// Make all that was written durable, be the disk a liar or not.
+    Settle,
+    /// Cut the power.
+    Cut { seed: u64 },
+    /// Fail from now on.
+    Fail(Failing),
+    /// Fail no more.
+    Heal,
+}
+
+/// Which requests a disk fails, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failing {
+    /// The kind of request.
+    pub what: What,
+    /// The first one that fails, counted from 1 since the power came on; all after it fail too.
+    pub from: u64,
+    /// What it gets.
+    pub error: DiskError,
+}
+
+/// A kind of request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// A write.
+    Write,
+    /// A flush of the cache.
+    Flush,
+}
+
+/// What a disk says of a request that it does not do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskError {
+    /// EIO: it is broken.
+    Broken,
+    /// ENOSPC: it is thinly provisioned, and what it was promised is not there.
+    Full,
+}
+
+impl DiskError {
+    pub(crate) fn errno(self) -> Errno {
+        match self {
+            Self::Broken => Errno::IO,
+            Self::Full => Errno::NOSPC,
+        }
+    }
+}
+
+/// How a disk is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Writes since the power came on.
+    pub writes: u64,
+    /// Flushes since then.
+    pub flushes: u64,
+    /// Bytes that were written and not flushed.
+    pub pending: u64,
+    /// Bytes that were not flushed when the power was cut.
+    pub(crate) cached: u64,
+    /// Of those, bytes that were lost.
+    pub(crate) dropped: u64,
+    /// Blocks that survived in part.
+    pub(crate) torn_blocks: u64,
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status => f.write_str("status"),
+            Self::Settle => f.write_str("settle"),
+            Self::Cut { seed } => write!(f, "cut {seed}"),
+            Self::Fail(Failing { what, from, error }) => {
+                let what = match what {
+                    What::Write => "write",
+                    What::Flush => "flush",
+                };
+                let error = match error {
+                    DiskError::Broken => "broken",
+                    DiskError::Full => "full",
+                };
+                write!(f, "fail {what} {from} {error}")
+            }
+            Self::Heal => f.write_str("heal"),
+        }
+    }
+}
+
+impl FromStr for Order {
+    type Err = Malformed;
+
+    fn from_str(line: &str) -> Result<Self, Malformed> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        Ok(match words[..] {
+            ["status"] => Self::Status,
+            ["settle"] => Self::Settle,
+            ["cut", seed] => Self::Cut { seed: number(seed)? },
+            ["fail", what, from, error] => Self::Fail(Failing {
+                what: match what {
+                    "write" => What::Write,
+                    "flush" => What::Flush,
+                    _ => return Err(Malformed),
+                },
+                from: number(from)?,
+                error: match error {
+                    "broken" => DiskError::Broken,
+                    "full" => DiskError::Full,
+                    _ => return Err(Malformed),
+                },
+            }),
+            ["heal"] => Self::Heal,
+            _ => return Err(Malformed),
+        })
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { writes, flushes, pending, cached, dropped, torn_blocks } = self;
+        write!(f, "{writes} {flushes} {pending} {cached} {dropped} {torn_blocks}")
+    }
+}
+
+impl FromStr for Status {
+    type Err = Malformed;
+
+    fn from_str(line: &str) -> Result<Self, Malformed> {
+        let numbers: Vec<u64> = line.split_whitespace().map(number).collect::<Result<_, _>>()?;
+        let [writes, flushes, pending, cached, dropped, torn_blocks] = numbers[..] else {
+            return Err(Malformed);
+        };
+        Ok(Self { writes, flushes, pending, cached, dropped, torn_blocks })
+    }
+}
+
+/// A line that is none of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Malformed;
+
+fn number(word: &str) -> Result<u64, Malformed> {
+    word.parse().map_err(|_| Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_understood() {
+        let failing = Failing { what: What::Flush, from: 7, error: DiskError::Full };
+        for order in [
+            Order::Status,
+            Order::Settle,
+            Order::Cut { seed: u64::MAX },
+            Order::Fail(failing),
+            Order::Fail(Failing { what: What::Write, error: DiskError::Broken, ..failing }),
+            Order::Heal,
+        ] {
+            assert_eq!(order.to_string().parse(), Ok(order));
+        }
+        let status =
+            Status { writes: 1, flushes: 2, pending: 3, cached: 4, dropped: 5, torn_blocks: 6 };
+        assert_eq!(status.to_string().parse(), Ok(status));
+        for line in ["", "cut", "cut x", "fail read 1 full", "status now"] {
+            assert_eq!(line.parse::<Order>(), Err(Malformed), "{line}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The parts that a disk is made of: what has to be there, the image, its file system, and what a
+//! cut finds in the kernel's memory.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use os::command::{Command, Output};
+use os::init::Init;
+use os::loop_device;
+use os::user::User;
+use rustix::io::Errno;
+
+use crate::disk::Method;
+use crate::disk::error::{Error, FUSE, step};
+
+/// The one that PostgreSQL runs on nearly everywhere.
+pub(crate) const FILE_SYSTEM: &str = "ext4";
+
+/// Whether this machine can have such a disk.
+///
+/// # Errors
+/// What it lacks: [`Error::NotRoot`], [`Error::NoDevice`], [`Error::UnknownFileSystem`],
+/// [`Error::NoProgram`].
+pub fn check(method: &Method) -> Result<(), Error> {
+    if !User::current().is_root() {
+        return Err(Error::NotRoot);
+    }
+    let mut devices = vec![loop_device::CONTROL];
+    if let Method::Block { .. } = method {
+        devices.push(FUSE);
+    }
+    for device in devices {
+        let opened = File::options().read(true).write(true).open(device);
+        opened.map_err(|source| Error::NoDevice { device, source })?;
+    }
+    let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    // A module is loaded when it is mounted for the first time.
+    let is_module = || {
+        let release = rustix::system::uname().release().to_string_lossy().into_owned();
+        Path::new("/lib/modules").join(release).join("kernel/fs").join(FILE_SYSTEM).is_dir()
+    };
+    if !known.split_whitespace().any(|word| word == FILE_SYSTEM) && !is_module() {
+        return Err(Error::UnknownFileSystem { kind: FILE_SYSTEM });
+    }
+    mkfs().map(drop)
+}
+
+pub(crate) fn make_image(image: &Path, size_bytes: u64) -> Result<(), Error> {
+    let directory = image.parent().unwrap_or(image);
+    let _ = fs::remove_file(image);
+    let space = rustix::fs::statvfs(directory);
+    let space = space.map_err(|errno| step("looking at", directory)(errno.into()))?;
+    let free_bytes = space.f_bavail * space.f_frsize;
+    if free_bytes < size_bytes {
+        let (directory, needs_bytes) = (directory.to_owned(), size_bytes);
+        return Err(Error::NoSpace { directory, needs_bytes, free_bytes });
+    }
+    let make = || {
+        let mut options = File::options();
+        options.write(true).create_new(true).mode(0o600).open(image)?.set_len(size_bytes)
+    };
+    make().map_err(step("making", image))
+}
+
+pub(crate) fn make_file_system(init: &Init, image: &Path, directory: &Path) -> Result<(), Error> {
+    let (program, log) = (mkfs()?, directory.join("mkfs.log"));
+    let _ = fs::remove_file(&log);
+    let command = Command::new(&program)
+        .args(["-q", "-F", "-b", "4096", "-m", "0"])
+        // Nothing is written later in the background, in the middle of a window.
+        .args(["-E", "lazy_itable_init=0,lazy_journal_init=0"])
+        .arg(image)
+        .directory("/")
+        .stdout(Output::File(log.clone()))
+        .stderr(Output::File(log.clone()));
+    let ended = init.spawn(&command).and_then(|pid| init.wait(pid, MKFS_TIMEOUT));
+    let exit = ended.map_err(step("running", &program))?;
+    if exit.is_success() {
+        return Ok(());
+    }
+    let said = fs::read_to_string(&log).unwrap_or_default();
+    let said = format!("it {exit}: {}", said.trim());
+    let program = program.display().to_string();
+    Err(Error::Program { program, purpose: "make the file system", said })
+}
+
+/// The files below a directory that lie in the kernel's memory, in part at least, and not on the
+/// disk. They may come and go meanwhile.
+pub(crate) fn unwritten_files(root: &Path) -> io::Result<Vec<File>> {
+    let (mut found, mut pending) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(directory) = pending.pop() {
+        let Some(entries) = there(fs::read_dir(&directory))? else { continue };
+        for entry in entries {
+            let Some(entry) = there(entry)? else { continue };
+            let Some(kind) = there(entry.file_type())? else { continue };
+            if kind.is_dir() {
+                pending.push(entry.path());
+            } else if kind.is_file() {
+                let Some(file) = there(File::open(entry.path()))? else { continue };
+                if os::file_system::unwritten_bytes(&file)? > 0 {
+                    found.push(file);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+pub(crate) fn unwritten_bytes(files: &[File]) -> io::Result<u64> {
+    files.iter().map(os::file_system::unwritten_bytes).sum()
+}
+
+pub(crate) fn no_loop_device(source: io::Error) -> Error {
+    match source.kind() {
+        io::ErrorKind::NotFound => Error::NoDevice { device: loop_device::CONTROL, source },
+        _ => Error::NoLoopDevice { source },
+    }
+}
+
+pub(crate) fn not_mounted(device: &Path, source: io::Error) -> Error {
+    match Errno::from_io_error(&source) {
+        Some(Errno::NODEV) => Error::UnknownFileSystem { kind: FILE_SYSTEM },
+        _ => step("mounting", device)(source),
+    }
+}
+
+/// What is not there any more is no error.
+fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn mkfs() -> Result<PathBuf, Error> {
+    // Not in everybody's PATH.
+    let folders = ["/usr/sbin", "/sbin", "/usr/bin", "/bin", "/usr/local/sbin"];
+    let found = folders.iter().map(|folder| Path::new(folder).join(MKFS));
+    found.into_iter().find(|path| path.is_file()).ok_or(Error::NoProgram { program: MKFS })
+}
+
+const MKFS: &str = "mkfs.ext4";
+
+/// It takes a fraction of a second; a machine that is thrashing may need many times that.
+const MKFS_TIMEOUT: Duration = Duration::from_secs(120);

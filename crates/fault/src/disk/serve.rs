@@ -1,0 +1,79 @@
+//! The process of a disk: mounts the device, then does what it is told, until it is killed.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use fuser::{Config, MountOption, Session};
+
+use crate::disk::device::Device;
+use crate::disk::orders::Order;
+
+/// What a disk's process is started with: its arguments after those that lead to [`serve`].
+#[derive(Debug)]
+pub(crate) struct Arguments<'a> {
+    pub(crate) image: &'a Path,
+    pub(crate) mount_point: &'a Path,
+    pub(crate) socket: &'a Path,
+    pub(crate) sector_bytes: u32,
+    pub(crate) is_lying: bool,
+}
+
+impl Arguments<'_> {
+    pub(crate) fn words(&self) -> [OsString; 5] {
+        [
+            self.image.into(),
+            self.mount_point.into(),
+            self.socket.into(),
+            self.sector_bytes.to_string().into(),
+            if self.is_lying { LYING } else { HONEST }.into(),
+        ]
+    }
+}
+
+/// Becomes a disk, as `arguments` say it; returns only if it cannot be one any more. A program
+/// that starts disks calls this in the process that [`super::Program`] describes.
+///
+/// # Errors
+/// Arguments that are none of a disk's; the system's error of mounting or listening.
+pub fn serve(arguments: &[OsString]) -> io::Result<()> {
+    let [image, mount_point, socket, sector, honesty] = arguments else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the arguments of a disk"));
+    };
+    let sector = sector.to_str().and_then(|word| word.parse().ok());
+    let sector = sector.filter(|bytes: &usize| bytes.is_power_of_two() && *bytes >= 512);
+    let sector = sector.ok_or(io::ErrorKind::InvalidInput)?;
+    let device = Device::new(Device::open(image)?, sector, honesty == OsStr::new(LYING))?;
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName("pgrig-disk".to_owned()),
+        MountOption::NoSuid,
+        MountOption::NoDev,
+        MountOption::NoExec,
+    ];
+    let _session = Session::new(device.clone(), mount_point, &config)?.spawn()?;
+    // Whoever can connect finds the disk mounted.
+    let listener = UnixListener::bind(socket)?;
+    for rig in listener.incoming() {
+        // A rig that is gone in the middle of a line does not end the disk.
+        let _ = answer(&device, rig?);
+    }
+    Ok(())
+}
+
+fn answer(device: &Device, rig: UnixStream) -> io::Result<()> {
+    let mut line = String::new();
+    BufReader::new(&rig).read_line(&mut line)?;
+    let answer = match line.parse::<Order>() {
+        Ok(order) => device.obey(order).map(|status| status.to_string()),
+        Err(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "not an order")),
+    };
+    match answer {
+        Ok(status) => writeln!(&rig, "ok {status}"),
+        Err(error) => writeln!(&rig, "error {error}"),
+    }
+}
+
+const LYING: &str = "lying";
+const HONEST: &str = "honest";
