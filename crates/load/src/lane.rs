@@ -37,6 +37,7 @@ use crate::{
     Message, Plan,
     connecting::Connecting,
     grid::{Grid, NEVER, SharedGrid},
+    ledger::LaneLedger,
     log::LaneLog,
     program::Program,
     report::Report,
@@ -65,6 +66,7 @@ pub(crate) struct Lane<'p> {
     pub(crate) report: &'p (dyn Fn(Report) + Sync),
     pub(crate) tally: Tally,
     pub(crate) log: Option<LaneLog>,
+    pub(crate) ledger: Option<LaneLedger>,
     choose: Prng,
     schedules: Vec<Option<Schedule>>,
     /// Open loop: sessions of each workload that wait for a slot, longest first.
@@ -124,6 +126,7 @@ impl<'p> Lane<'p> {
             idle: vec![VecDeque::new(); parts.programs.len()],
             tally: parts.tally,
             log: None,
+            ledger: None,
             choose: parts.states.choose,
             schedules: parts.schedules,
             timers: BinaryHeap::new(),
@@ -172,6 +175,7 @@ impl<'p> Lane<'p> {
         let now = self.now();
         self.roll(now);
         self.cpu.leave(now);
+        self.write_ledger();
         let last = self.tally.finish(now, &self.grid);
         (self.report)(Report::Interval(last.index, last.cells));
         now
@@ -229,6 +233,7 @@ impl<'p> Lane<'p> {
             program: &self.programs[slot.session.workload],
             tally: &mut self.tally,
             log: self.log.as_mut(),
+            ledger: self.ledger.as_mut(),
             narration: &mut self.narration,
             choose: &mut self.choose,
             out: &mut self.out,

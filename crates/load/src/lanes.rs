@@ -17,9 +17,10 @@ use crate::{
     connecting::Connecting,
     grid::{Grid, SharedGrid},
     lane::{Lane, Parts},
+    ledger::LaneLedger,
     log::{Columns, LaneLog},
     program::{Automatic, Program},
-    report::{LaneOutcome, LaneStatement, LaneWorkload, Report},
+    report::{ConnectFailure, LaneOutcome, LaneStatement, LaneWorkload, Report},
     route::Route,
     schedule::Schedule,
     session::Session,
@@ -135,7 +136,7 @@ impl Lanes {
                 report(Report::Done(Box::new(outcome)));
             }
             Err(error) => {
-                report(Report::ConnectFailed(crate::report::ConnectFailure {
+                report(Report::ConnectFailed(ConnectFailure {
                     message: format!("could not set up a lane: {error}"),
                     sqlstate: None,
                     hint: None,
@@ -147,6 +148,15 @@ impl Lanes {
 
     fn work(&self, plan: &Plan, number: usize, lane: &mut Lane<'_>) -> u64 {
         let mut drained = 0;
+        if let Some(ledger) = &plan.ledger {
+            match LaneLedger::create(ledger, self.deals[number].number) {
+                Ok(ledger) => lane.ledger = Some(ledger),
+                Err(message) => {
+                    lane.fail(ConnectFailure { message, sqlstate: None, hint: None });
+                    return drained;
+                }
+            }
+        }
         if lane.connect_all() && lane.await_beginning() {
             lane.log = self.open_log(plan, number, lane);
             drained = lane.run();
@@ -172,7 +182,12 @@ impl Lanes {
     ) -> rustix::io::Result<Lane<'a>> {
         let deal = &self.deals[lane];
         let sessions = deal.clients.iter().map(|(workload, id, prng)| {
-            Session::new(*id, *workload, &self.programs[*workload], prng.clone())
+            let program = &self.programs[*workload];
+            let mut session = Session::new(*id, *workload, program, prng.clone());
+            if let Some(ledger) = &plan.ledger {
+                session.open_account(program, ledger.seed);
+            }
+            session
         });
         let schedules = plan.workloads.iter().zip(&deal.shares).map(|(workload, share)| {
             Schedule::new(workload.pace, *share, deal.offset, deal.states.throttle.clone())
@@ -412,6 +427,7 @@ mod tests {
             interval_ms: 1_000,
             statements: false,
             log: None,
+            ledger: None,
             exit_on_abort: false,
             verbose_errors: false,
             debug: false,

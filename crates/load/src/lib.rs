@@ -7,6 +7,7 @@
 //! Limits: Linux. Nothing is printed and nothing is read but the sockets, the clock, the
 //! certificate files that a conninfo names, and /etc/passwd for `requirepeer`.
 
+mod account;
 mod cancel;
 mod conductor;
 mod connecting;
@@ -19,6 +20,7 @@ pub mod generators;
 mod grid;
 mod lane;
 mod lanes;
+mod ledger;
 mod log;
 mod outcome;
 mod peer;
@@ -42,7 +44,7 @@ pub use encryption::config as tls_config;
 pub use error::LoadError;
 pub use outcome::{End, Event, GeneratorOutcome, Level, Message, Outcome, ScriptOutcome};
 pub use plan::{
-    Connecting, Limit, LogPlan, OnError, OnLoss, Pace, Plan, Protocol, ScriptText, Syntax, WarmUp,
-    Workload,
+    Connecting, LedgerPlan, Limit, LogPlan, OnError, OnLoss, Pace, Plan, Protocol, ScriptText,
+    Syntax, WarmUp, Workload,
 };
 pub use run::run;

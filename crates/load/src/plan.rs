@@ -28,6 +28,8 @@ pub struct Plan {
     pub statements: bool,
     /// Write a log of transactions in pgbench's format.
     pub log: Option<LogPlan>,
+    /// Keep a ledger of every transaction whose script writes `:ledger_seq`.
+    pub ledger: Option<LedgerPlan>,
     /// Stop everything as soon as one client aborts (pgbench's `--exit-on-abort`).
     pub exit_on_abort: bool,
     /// Report every error in full, retried ones too (pgbench's `--verbose-errors`).
@@ -186,6 +188,18 @@ pub enum WarmUp {
         /// At most so long.
         max_ms: u64,
     },
+}
+
+/// A ledger: before each transaction `:ledger_client`, `:ledger_seq` and `:ledger_chain` are set,
+/// and what becomes of it is noted in a file. See [`record::ledger`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerPlan {
+    /// Where the files go, one for each lane. It must exist, and outlive whatever the load is held
+    /// against.
+    pub directory: String,
+    /// Seed of the chains.
+    pub seed: u64,
 }
 
 /// pgbench's transaction log.

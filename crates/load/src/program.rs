@@ -2,13 +2,15 @@
 
 use script::{CommandKind, Names, Script, Slot, Value, Variables};
 
-use crate::{LoadError, Protocol, Syntax, Workload};
+use crate::{LoadError, Protocol, Syntax, Workload, account::LedgerSlots};
 
 /// A workload as sessions see it: read by every lane, written by none.
 pub(crate) struct Program {
     pub(crate) scripts: Vec<ProgramScript>,
     pub(crate) names: Names,
     pub(crate) variables: Variables,
+    /// Where a script numbers its transactions.
+    pub(crate) ledger: Option<LedgerSlots>,
     /// Unless `-D client_id` was given.
     pub(crate) sets_client_id: bool,
     /// Statements of all scripts in order, as they are prepared.
@@ -34,6 +36,8 @@ pub(crate) struct ProgramScript {
     pub(crate) weight: i64,
     /// For each command, its statement.
     pub(crate) statements: Vec<Option<usize>>,
+    /// Whether its transactions stand in the ledger: it writes `:ledger_seq`.
+    pub(crate) is_numbered: bool,
 }
 
 /// One SQL command as the extended protocols send it.
@@ -65,7 +69,12 @@ impl Program {
                 script,
                 weight: i64::from(source.weight),
                 statements: numbers,
+                is_numbered: false,
             });
+        }
+        let ledger = LedgerSlots::of(&mut names);
+        for script in &mut scripts {
+            script.is_numbered = ledger.is_some_and(|slots| writes(&script.script, slots.seq));
         }
         let variables = initial(workload, &mut names, automatic)?;
         Ok(Program {
@@ -74,6 +83,7 @@ impl Program {
             sets_client_id: !is_given(workload, "client_id"),
             names,
             variables,
+            ledger,
             statements,
             protocol: workload.protocol,
             describe: workload.describe,
@@ -137,6 +147,14 @@ fn number(
         numbers.push(Some(number));
     }
     Ok(numbers)
+}
+
+/// Whether a statement of the script has this variable in it.
+fn writes(script: &Script, slot: Slot) -> bool {
+    script.commands.iter().any(|command| match &command.kind {
+        CommandKind::Sql { template, .. } => template.slots().contains(&slot),
+        _ => false,
+    })
 }
 
 /// Whether the statement ends a block, or several statements are joined and one of them may.

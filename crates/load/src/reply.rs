@@ -10,6 +10,7 @@ use wire::{
 use crate::{
     Level,
     session::{Block, Session, State, Surroundings, Wait},
+    tally::Ending,
     transaction::Failure,
 };
 
@@ -120,10 +121,14 @@ impl Session {
                         TransactionStatus::InTransaction => Block::Inside,
                         TransactionStatus::Failed => Block::Failed,
                     };
+                    if self.block == Block::Outside {
+                        self.account_for_ready();
+                    }
                 }
                 return Ok(self.ready(cx, now));
             }
             tag::COMMAND_COMPLETE | tag::EMPTY_QUERY_RESPONSE => {
+                self.account_for_tag(frame.body);
                 return Ok(self.result_complete(cx));
             }
             // Rows that nobody keeps are not looked into.
@@ -142,6 +147,7 @@ impl Session {
             }
             tag::NOTICE_RESPONSE => {
                 if let Message::NoticeResponse(notice) = Message::parse(frame)? {
+                    self.account_for_notice(&notice);
                     cx.say(Level::Script, notice.to_owned().to_string());
                 }
             }
@@ -224,7 +230,9 @@ impl Session {
 
     fn failed(&mut self, cx: &mut Surroundings<'_>, now: u64, error: &ServerError) -> Wait {
         self.reply.captured = None;
+        self.account_for_error(error.sql_state.as_str());
         if is_cut(cx, now, error) {
+            self.settle(cx, now, Ending::Other);
             // Neither done nor failed: the rig itself has cut it short.
             self.state = State::Idle;
             return Wait::Next;

@@ -12,7 +12,9 @@ use wire::frontend;
 
 use crate::{
     Level, Message, Protocol,
+    account::Account,
     grid::Grid,
+    ledger::LaneLedger,
     log::LaneLog,
     program::{Program, Statement},
     reply::Reply,
@@ -45,6 +47,8 @@ pub(crate) struct Session {
     pub(crate) reply: Reply,
     /// Why the transaction is being rolled back.
     pub(crate) failure: Failure,
+    /// What it knows of its transactions, if it keeps a ledger.
+    pub(crate) account: Option<Box<Account>>,
     /// The shell command that it waits for.
     pub(crate) shell: Option<Box<Shell>>,
     /// One bit for each statement of the program: prepared on this connection.
@@ -102,6 +106,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) program: &'a Program,
     pub(crate) tally: &'a mut Tally,
     pub(crate) log: Option<&'a mut LaneLog>,
+    pub(crate) ledger: Option<&'a mut LaneLedger>,
     pub(crate) narration: &'a mut Vec<Message>,
     /// The lane's state for choosing scripts.
     pub(crate) choose: &'a mut Prng,
@@ -141,6 +146,7 @@ impl Session {
             pipeline: Pipeline::Off,
             reply: Reply::default(),
             failure: Failure::Other,
+            account: None,
             shell: None,
             prepared: vec![0; program.statements.len().div_ceil(64)].into(),
             carry: Vec::new(),

@@ -64,6 +64,7 @@ impl Session {
         self.prng_at_start = self.prng.clone();
         self.command = 0;
         self.command_began = now;
+        self.intend(cx, now);
         self.proceed(cx, now)
     }
 
@@ -318,6 +319,7 @@ impl Session {
 
     /// The transaction is over.
     pub(crate) fn end(&mut self, cx: &mut Surroundings<'_>, now: u64, ending: Ending) -> Wait {
+        self.settle(cx, now, ending);
         let late = cx
             .program
             .latency_limit_ns
@@ -442,6 +444,8 @@ impl Session {
     /// The client ends here.
     #[cold]
     pub(crate) fn abort(&mut self, cx: &mut Surroundings<'_>, text: String) -> Wait {
+        let now = (cx.clock)();
+        self.settle_unfinished(cx, now);
         cx.say(Level::Error, text);
         cx.tally.aborted(self.workload);
         self.state = State::Aborted;

@@ -82,6 +82,11 @@ impl Template {
         &self.text
     }
 
+    /// The variables in it, in order, each as often as it stands there.
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
     /// Append the SQL with every defined variable replaced by its text. What is undefined stays
     /// `:name`.
     pub fn write_simple(&self, variables: &Variables, out: &mut Vec<u8>) {

@@ -29,6 +29,7 @@ pub(crate) fn plan(
         interval_ms: interval_ms(point),
         statements: true,
         log: None,
+        ledger: None,
         exit_on_abort: false,
         verbose_errors: false,
         debug: false,

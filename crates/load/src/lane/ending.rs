@@ -52,6 +52,7 @@ impl Lane<'_> {
             if session.outcome_is_unknown(cx) {
                 cx.tally.totals[session.workload].unknown += 1;
             }
+            session.settle_unfinished(cx, now);
             let text = session.lost(why);
             match on_loss {
                 OnLoss::Abort => session.abort(cx, text),
@@ -128,6 +129,7 @@ impl Lane<'_> {
                 if session.outcome_is_unknown(cx) {
                     cx.tally.totals[session.workload].unknown += 1;
                 }
+                session.settle_unfinished(cx, now);
                 session.state = State::Idle;
                 Wait::Server
             });

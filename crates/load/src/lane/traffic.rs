@@ -9,7 +9,10 @@ use rustix::{
 };
 
 use super::{Lane, Link};
-use crate::socket::{Received, Sent, without_errno};
+use crate::{
+    report::Report,
+    socket::{Received, Sent, without_errno},
+};
 
 /// Events taken from the kernel at once. More would let a session wait longer for its turn after
 /// it was woken, fewer would cost more system calls.
@@ -116,7 +119,11 @@ impl Lane<'_> {
     /// Not as they write it: a send wakes a server process, which may take this thread's core at
     /// once, and answers that had already arrived would be looked at, and timed, too late.
     fn flush(&mut self) {
-        while !self.unsent.is_empty() {
+        loop {
+            self.write_ledger();
+            if self.unsent.is_empty() {
+                break;
+            }
             let out = std::mem::take(&mut self.out);
             let mut unsent = std::mem::take(&mut self.unsent);
             for (index, range) in unsent.drain(..) {
@@ -126,6 +133,16 @@ impl Lane<'_> {
                 (self.out, self.unsent) = (out, unsent);
                 self.out.clear();
             }
+        }
+    }
+
+    /// Notes what is about to be sent; where that fails it is not sent, and the load ends.
+    pub(super) fn write_ledger(&mut self) {
+        let Some(ledger) = &mut self.ledger else { return };
+        if let Err(why) = ledger.write() {
+            (self.report)(Report::Lost(why));
+            self.unsent.clear();
+            self.out.clear();
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a session sends, waits for and counts, against a scripted server in virtual time.
 
 mod client;
+mod ledger;
 
 use client::{Client, workload};
 use script::Pipeline;

@@ -154,6 +154,7 @@ pub(crate) fn plan(workload: Workload, limit: Limit) -> Plan {
         interval_ms: 100,
         statements: false,
         log: None,
+        ledger: None,
         exit_on_abort: false,
         verbose_errors: false,
         debug: false,

@@ -78,6 +78,7 @@ pub(super) fn plan(
         drain_ms: None,
         interval_ms: options.ours.interval_ms,
         statements: options.per_command,
+        ledger: None,
         log: options.log.as_ref().map(|log| LogPlan {
             prefix: log.prefix.clone(),
             sampling_rate: log.sampling_rate,

@@ -3,16 +3,20 @@
 //! Times are milliseconds. What the client sends reads `Query SELECT 1`, `Parse P_0 SELECT $1`,
 //! `Bind P_0 [5]`, `Describe`, `Execute`, `Sync`; messages are joined by ` | `. What the server
 //! answers is written as message types: `1` ParseComplete, `2` BindComplete, `n` NoData,
-//! `T:a,b` RowDescription, `D:1,NULL` DataRow, `C` CommandComplete, `I` EmptyQueryResponse,
-//! `E:40001` ErrorResponse, `F:57P01` a fatal one, `N` NoticeResponse, `S` ParameterStatus,
-//! `G` CopyInResponse, `Z:I` ReadyForQuery.
+//! `T:a,b` RowDescription, `D:1,NULL` DataRow, `C:COMMIT` CommandComplete, `I` EmptyQueryResponse,
+//! `E:40001` ErrorResponse, `F:57P01` a fatal one, `N` NoticeResponse, `W` the one that says that a
+//! commit no longer waits for its standby, `S` ParameterStatus, `G` CopyInResponse, `Z:I`
+//! ReadyForQuery.
+
+use std::path::Path;
 
 use record::Counts;
 use script::Prng;
 
 use crate::{
-    Level, Message, OnError, OnLoss, Pace, Protocol, ScriptText, Syntax, Workload,
+    LedgerPlan, Level, Message, OnError, OnLoss, Pace, Protocol, ScriptText, Syntax, Workload,
     grid::Grid,
+    ledger::LaneLedger,
     program::{Automatic, Program},
     session::{Session, Surroundings, Wait},
     tally::{LaneInterval, Statement, Tally, Totals},
@@ -29,6 +33,7 @@ pub(super) struct Client {
     narration: Vec<Message>,
     out: Vec<u8>,
     wait: Wait,
+    pub(super) ledger: Option<LaneLedger>,
     /// Frames arrive one byte at a time.
     pub(super) byte_by_byte: bool,
 }
@@ -96,6 +101,7 @@ impl Client {
             narration: Vec::new(),
             out: Vec::new(),
             wait: Wait::Next,
+            ledger: None,
             byte_by_byte: false,
         }
     }
@@ -110,6 +116,7 @@ impl Client {
             program: &self.program,
             tally: &mut self.tally,
             log: None,
+            ledger: self.ledger.as_mut(),
             narration: &mut self.narration,
             choose: &mut self.choose,
             out: &mut self.out,
@@ -205,6 +212,25 @@ impl Client {
         self.session.lost(None)
     }
 
+    /// Opens an account, to be kept in `directory`.
+    pub(super) fn keeps_a_ledger(&mut self, directory: &Path) -> &mut Self {
+        let directory = directory.display().to_string();
+        let plan = LedgerPlan { directory, seed: 42 };
+        self.ledger = Some(LaneLedger::create(&plan, 0).expect("a ledger"));
+        self.session.open_account(&self.program, plan.seed);
+        self
+    }
+
+    /// Gives up whatever is under way.
+    pub(super) fn gives_up(&mut self, at_ms: u64) -> &mut Self {
+        self.step(at_ms, |session, cx| {
+            session.settle_unfinished(cx, at_ms * MS);
+            session.connected();
+            Wait::Next
+        });
+        self
+    }
+
     pub(super) fn waits(&mut self, expected: Wait) -> &mut Self {
         assert_eq!(self.wait, expected, "{:?}", self.narration);
         self
@@ -271,8 +297,19 @@ fn message(word: &str) -> Vec<u8> {
             b'D'
         }
         "C" => {
-            body.extend(b"SELECT 1\0");
+            body.extend(if text.is_empty() { "SELECT 1" } else { text }.as_bytes());
+            body.push(0);
             b'C'
+        }
+        // As a server in another language says it.
+        "W" => {
+            for (field, value) in [('S', "WARNUNG"), ('C', "01000"), ('M', "abgebrochen")] {
+                body.push(field as u8);
+                body.extend(value.as_bytes());
+                body.push(0);
+            }
+            body.extend(b"RSyncRepWaitForLSN\0\0");
+            b'N'
         }
         "E" | "F" | "N" => {
             let severity = match tag {

@@ -1,0 +1,168 @@
+//! What a client knows of the transaction that it runs, where it keeps a ledger.
+
+use record::{
+    Moment,
+    ledger::{Chain, Entry, What},
+};
+use script::{Pipeline, Slot, Value};
+use wire::backend::ErrorResponse;
+
+use crate::{
+    program::Program,
+    session::{Session, State, Surroundings},
+    tally::Ending,
+};
+
+/// The variables that a script writes into the database.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LedgerSlots {
+    client: Slot,
+    pub(crate) seq: Slot,
+    chain: Slot,
+}
+
+impl LedgerSlots {
+    /// None where no script numbers its transactions.
+    pub(crate) fn of(names: &mut script::Names) -> Option<LedgerSlots> {
+        let seq = names.slot("ledger_seq")?;
+        let (client, chain) = (names.intern("ledger_client"), names.intern("ledger_chain"));
+        Some(LedgerSlots { client, seq, chain })
+    }
+}
+
+/// One client's account.
+#[derive(Debug)]
+pub(crate) struct Account {
+    chain: Chain,
+    seq: u64,
+    value: i64,
+    /// The transaction under way.
+    open: Option<Open>,
+}
+
+/// What has been heard of the transaction under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Open {
+    /// Something that was sent has been committed: an error afterwards does not undo it.
+    is_committed: bool,
+    /// The last answer was that of a ROLLBACK.
+    is_rolled_back: bool,
+    /// The server warned that no standby may have it.
+    is_alone: bool,
+    /// Of the error that ended it.
+    sqlstate: Option<[u8; 5]>,
+}
+
+impl Account {
+    pub(crate) fn new(seed: u64, client: u32) -> Account {
+        Account { chain: Chain::new(seed, client), seq: 0, value: 0, open: None }
+    }
+}
+
+impl Session {
+    /// Opens an account for this client, where its program keeps a ledger.
+    pub(crate) fn open_account(&mut self, program: &Program, seed: u64) {
+        if let Some(slots) = program.ledger {
+            self.variables.set(slots.client, Value::Int(i64::from(self.id)));
+            self.account = Some(Box::new(Account::new(seed, self.id)));
+        }
+    }
+
+    /// A transaction begins: numbers it, and notes that it is intended.
+    pub(crate) fn intend(&mut self, cx: &mut Surroundings<'_>, now: u64) {
+        let (Some(account), Some(slots)) = (&mut self.account, cx.program.ledger) else { return };
+        if !cx.program.scripts[self.script].is_numbered {
+            return;
+        }
+        account.seq += 1;
+        account.value = account.chain.value(account.seq);
+        account.open = Some(Open::default());
+        self.variables.set(slots.seq, Value::Int(account.seq as i64));
+        self.variables.set(slots.chain, Value::Int(account.value));
+        self.note(cx, now, What::Intended);
+    }
+
+    /// A result is complete. What its tag says of the transaction holds whatever follows it.
+    pub(crate) fn account_for_tag(&mut self, tag: &[u8]) {
+        let Some(open) = self.open_transaction() else { return };
+        match tag {
+            b"COMMIT\0" | b"PREPARE TRANSACTION\0" => open.is_committed = true,
+            _ => {}
+        }
+        open.is_rolled_back = tag == b"ROLLBACK\0";
+    }
+
+    /// The server is ready and in no block: without an error, what it has done is committed.
+    pub(crate) fn account_for_ready(&mut self) {
+        let has_failed = self.has_server_error() || self.state == State::RollingBack;
+        let Some(open) = self.open_transaction() else { return };
+        if !has_failed && !open.is_rolled_back {
+            open.is_committed = true;
+        }
+    }
+
+    pub(crate) fn account_for_error(&mut self, sqlstate: &str) {
+        if let Some(open) = self.open_transaction() {
+            open.sqlstate = sqlstate.as_bytes().try_into().ok();
+        }
+    }
+
+    /// A notice: it may be the one that says that a commit no longer waits for its standby.
+    pub(crate) fn account_for_notice(&mut self, notice: &ErrorResponse<'_>) {
+        let Some(open) = self.open_transaction() else { return };
+        // The function that says it has no translation, the message may have.
+        let from = notice.field(b'R') == Some(b"SyncRepWaitForLSN");
+        open.is_alone |= from || notice.message().contains("wait for synchronous replication");
+    }
+
+    /// The transaction has ended as pgbench counts it.
+    pub(crate) fn settle(&mut self, cx: &mut Surroundings<'_>, now: u64, ending: Ending) {
+        let Some(open) = self.open_transaction().copied() else { return };
+        let what = match (ending, open.is_committed) {
+            (Ending::Good, true) if open.is_alone => What::AcknowledgedAlone,
+            (Ending::Good, true) => What::Acknowledged,
+            // The script has rolled back, or nothing was sent.
+            (Ending::Good, false) => What::Failed(None),
+            (_, true) => What::Unknown,
+            (_, false) => What::Failed(open.sqlstate),
+        };
+        self.close_transaction(cx, now, what);
+    }
+
+    /// The client gives the transaction up, or has lost its connection: whether it has happened is
+    /// unknown as soon as the server still had something to answer.
+    pub(crate) fn settle_unfinished(&mut self, cx: &mut Surroundings<'_>, now: u64) {
+        let is_failed = self.state == State::RollingBack;
+        let awaits = self.reply.awaiting > 0 || self.pipeline != Pipeline::Off;
+        let Some(open) = self.open_transaction().copied() else { return };
+        let what = match open.is_committed || awaits && !is_failed {
+            true => What::Unknown,
+            false => What::Failed(open.sqlstate),
+        };
+        self.close_transaction(cx, now, what);
+    }
+
+    fn open_transaction(&mut self) -> Option<&mut Open> {
+        self.account.as_mut()?.open.as_mut()
+    }
+
+    fn close_transaction(&mut self, cx: &mut Surroundings<'_>, now: u64, what: What) {
+        if let Some(account) = &mut self.account {
+            account.open = None;
+            match what {
+                What::Acknowledged | What::AcknowledgedAlone => {
+                    account.chain.acknowledged(account.value);
+                }
+                What::Unknown => account.chain.unknown(),
+                What::Failed(_) | What::Intended => {}
+            }
+        }
+        self.note(cx, now, what);
+    }
+
+    fn note(&self, cx: &mut Surroundings<'_>, now: u64, what: What) {
+        if let (Some(account), Some(ledger)) = (&self.account, &mut cx.ledger) {
+            ledger.note(Entry { client: self.id, seq: account.seq, at: Moment(now), what });
+        }
+    }
+}

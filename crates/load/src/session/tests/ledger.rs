@@ -1,0 +1,117 @@
+//! What a client notes of its transactions, and when.
+
+use super::client::{Client, workload};
+use crate::{OnError, Protocol};
+
+const ONE: &str = "INSERT INTO log VALUES (:ledger_client, :ledger_seq, :ledger_chain);\n";
+
+const BLOCK: &str = "BEGIN;\nINSERT INTO log VALUES (:ledger_seq);\nCOMMIT;\n";
+
+/// What stands in the ledger after `does`, chains and moments left out: `i1 a1 i2 f2:40001`.
+fn noted(script: &str, does: impl FnOnce(&mut Client)) -> String {
+    let mut workload = workload(Protocol::Simple, script);
+    workload.on_error = OnError { tries_max: 2, go_on: true };
+    let directory = tempfile::tempdir().unwrap();
+    let mut client = Client::new(&workload);
+    client.keeps_a_ledger(directory.path()).connects();
+    does(&mut client);
+    client.ledger.as_mut().unwrap().write().unwrap();
+    let text = std::fs::read_to_string(directory.path().join("0.ledger")).unwrap();
+    let lines = text.lines().skip(1).map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let state = words.get(4).map(|state| format!(":{state}")).unwrap_or_default();
+        format!("{}{}{state}", words[0], words[2])
+    });
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_outcome_of_a_transaction_is_what_the_server_said() {
+    let check = |script: &str, answers: &[&str], expected: &str| {
+        let noted = noted(script, |client| {
+            client.begins(0);
+            for answer in answers {
+                client.hears(1, answer);
+            }
+        });
+        assert_eq!(noted, expected, "{script:?} {answers:?}");
+    };
+    check(ONE, &[], "i1");
+    check(ONE, &["C Z:I"], "i1 a1");
+    check(ONE, &["W C Z:I"], "i1 w1");
+    check(ONE, &["N C Z:I"], "i1 a1");
+    check(ONE, &["E:23505 Z:I"], "i1 f1:23505");
+    check(BLOCK, &["C:BEGIN Z:T", "C Z:T", "C:COMMIT Z:I"], "i1 a1");
+    check(BLOCK, &["C:BEGIN Z:T", "C Z:T", "W C:COMMIT Z:I"], "i1 w1");
+    check(BLOCK, &["C:BEGIN Z:T", "E:23505 Z:E", "C:ROLLBACK Z:I"], "i1 f1:23505");
+    check(BLOCK, &["C:BEGIN Z:T", "C Z:T", "E:23505 Z:I"], "i1 f1:23505");
+    // A COMMIT that is answered with ROLLBACK.
+    check(BLOCK, &["C:BEGIN Z:T", "C Z:T", "C:ROLLBACK Z:I"], "i1 f1");
+    // Tried again under the same number.
+    check(ONE, &["E:40001 Z:I", "C Z:I"], "i1 a1");
+    check(ONE, &["E:40001 Z:I", "E:40001 Z:I"], "i1 f1:40001");
+    let block_again = ["C:BEGIN Z:T", "E:40P01 Z:E", "C:ROLLBACK Z:I", "C Z:T", "C Z:T"];
+    check(BLOCK, &block_again, "i1");
+    // An error after something was committed takes nothing back.
+    let tail = format!("{ONE}SELECT 1/0;\n");
+    check(&tail, &["C Z:I", "E:22012 Z:I"], "i1 u1");
+    let combined = "BEGIN\\; INSERT INTO log VALUES (:ledger_seq)\\; COMMIT\\; SELECT 1/0;\n";
+    check(combined, &["C:BEGIN C C:COMMIT E:22012 Z:I"], "i1 u1");
+    check(combined, &["C:BEGIN E:23505 Z:E", "C:ROLLBACK Z:I"], "i1 f1:23505");
+    // A script that decides to roll back, or to send nothing.
+    check(
+        "BEGIN;\nSELECT :ledger_seq;\nROLLBACK;\n",
+        &["C Z:T", "C Z:T", "C:ROLLBACK Z:I"],
+        "i1 f1",
+    );
+    check("\\if false\nSELECT :ledger_seq;\n\\endif\n", &[], "i1 f1");
+    check("SELECT :client_id;\n", &["C Z:I"], "");
+}
+
+#[test]
+fn a_transaction_that_was_given_up_is_unknown_if_the_server_owed_an_answer() {
+    let check = |script: &str, answers: &[&str], expected: &str| {
+        let noted = noted(script, |client| {
+            client.begins(0);
+            for answer in answers {
+                client.hears(1, answer);
+            }
+            client.gives_up(2);
+        });
+        assert_eq!(noted, expected, "{script:?} {answers:?}");
+    };
+    check(ONE, &[], "i1 u1");
+    check(ONE, &["F:57P01"], "i1 u1");
+    check(ONE, &["W"], "i1 u1");
+    check(ONE, &["C Z:I"], "i1 a1");
+    check(BLOCK, &["C:BEGIN Z:T", "C Z:T"], "i1 u1");
+    check(BLOCK, &["C:BEGIN Z:T", "E:23505 Z:E"], "i1 f1:23505");
+    check(&format!("BEGIN;\n{ONE}\\sleep 9 s\nCOMMIT;\n"), &["C:BEGIN Z:T", "C Z:T"], "i1 f1");
+    check(&format!("\\sleep 9 s\n{ONE}"), &[], "i1 f1");
+    check(&format!("{ONE}\\sleep 9 s\n"), &["C Z:I"], "i1 u1");
+    // The simple protocol knows no pipeline: nothing is sent.
+    check(&format!("\\startpipeline\n{ONE}\\endpipeline\n"), &[], "i1 f1");
+}
+
+#[test]
+fn numbers_and_links_go_on_over_retries_errors_and_lost_connections() {
+    let link = |seed_of: fn(&mut record::ledger::Chain)| {
+        let mut chain = record::ledger::Chain::new(42, 0);
+        seed_of(&mut chain);
+        chain
+    };
+    let noted = noted(ONE, |client| {
+        let first = link(|_| {}).value(1);
+        let second = link(|chain| chain.acknowledged(chain.value(1)));
+        let third = link(|chain| chain.unknown()).value(3);
+        let row = |seq, chain| format!("Query INSERT INTO log VALUES (0, {seq}, {chain});");
+        client.begins(0).sends(&row(1, first));
+        client.hears(1, "E:40001 Z:I").sends(&row(1, first)).hears(2, "C Z:I");
+        client.begins(3).sends(&row(2, second.value(2))).gives_up(4);
+        client.begins(5).sends(&row(3, third)).hears(6, "E:23505 Z:I");
+        // What failed is no link.
+        let fourth = link(|chain| chain.unknown()).value(4);
+        client.begins(7).sends(&row(4, fourth));
+    });
+    assert_eq!(noted, "i1 a1 i2 u2 i3 f3:23505 i4");
+}
