@@ -1,0 +1,223 @@
+//! What the rig and a relay say to each other: lines over a Unix socket. Every order is answered
+//! by the relay's counters.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::link::flow::Shape;
+
+/// A direction of a link, seen from who connects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Both.
+    Both,
+    /// Towards the server that the link leads to.
+    To,
+    /// From that server.
+    From,
+}
+
+impl Direction {
+    /// Whether it is, or contains, the way to the server.
+    pub fn has_to(self) -> bool {
+        self != Self::From
+    }
+
+    /// Whether it is, or contains, the way from the server.
+    pub fn has_from(self) -> bool {
+        self != Self::To
+    }
+}
+
+/// What has passed since the relay began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Bytes that arrived at the server.
+    pub to_bytes: u64,
+    /// The pieces, as they were read, that these bytes came in.
+    pub to_packets: u64,
+    /// Bytes that arrived from the server.
+    pub from_bytes: u64,
+    /// Their pieces.
+    pub from_packets: u64,
+    /// Connections that are open now.
+    pub connections: u64,
+    /// Connections that were reset.
+    pub resets: u64,
+    /// How much later than they should have these pieces were written, all together: the relay
+    /// needs the processor for it.
+    pub late_ns: u64,
+}
+
+impl Counters {
+    /// How much later than it should have a piece was written, on average.
+    pub fn mean_lateness(&self) -> Duration {
+        let pieces = self.to_packets + self.from_packets;
+        Duration::from_nanos(self.late_ns.checked_div(pieces).unwrap_or(0))
+    }
+}
+
+/// The rig's side of a running relay.
+#[derive(Debug)]
+pub struct Control {
+    stream: BufReader<UnixStream>,
+}
+
+impl Control {
+    /// Connects to the relay whose control socket is at `path`.
+    ///
+    /// # Errors
+    /// The system's, as long as the relay does not listen there.
+    pub fn connect(path: &Path) -> io::Result<Self> {
+        let stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        Ok(Self { stream: BufReader::new(stream) })
+    }
+
+    /// Gives it another delay and bandwidth, for what it reads from now on.
+    ///
+    /// # Errors
+    /// When the relay does not answer.
+    pub fn shape(&mut self, shape: Shape) -> io::Result<Counters> {
+        self.ask(&Order::Shape(shape))
+    }
+
+    /// Holds back everything that goes in a direction, or nothing any more.
+    ///
+    /// # Errors
+    /// When the relay does not answer.
+    pub fn hold(&mut self, direction: Option<Direction>) -> io::Result<Counters> {
+        self.ask(&Order::Hold(direction))
+    }
+
+    /// Resets all its connections.
+    ///
+    /// # Errors
+    /// When the relay does not answer.
+    pub fn reset(&mut self) -> io::Result<Counters> {
+        self.ask(&Order::Reset)
+    }
+
+    /// What has passed so far.
+    ///
+    /// # Errors
+    /// When the relay does not answer.
+    pub fn counters(&mut self) -> io::Result<Counters> {
+        self.ask(&Order::Tell)
+    }
+
+    fn ask(&mut self, order: &Order) -> io::Result<Counters> {
+        self.stream.get_mut().write_all(format!("{order}\n").as_bytes())?;
+        let mut line = String::new();
+        if self.stream.read_line(&mut line)? == 0 {
+            return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the relay has ended"));
+        }
+        line.trim_end().parse().map_err(|()| io::ErrorKind::InvalidData.into())
+    }
+}
+
+/// What a relay is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    Shape(Shape),
+    Hold(Option<Direction>),
+    Reset,
+    Tell,
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shape(Shape { delay, bytes_per_s }) => {
+                write!(f, "shape {} {}", delay.as_nanos(), bytes_per_s.unwrap_or(0))
+            }
+            Self::Hold(direction) => f.write_str(match direction {
+                None => "hold none",
+                Some(Direction::Both) => "hold both",
+                Some(Direction::To) => "hold to",
+                Some(Direction::From) => "hold from",
+            }),
+            Self::Reset => f.write_str("reset"),
+            Self::Tell => f.write_str("tell"),
+        }
+    }
+}
+
+impl FromStr for Order {
+    type Err = ();
+
+    fn from_str(line: &str) -> Result<Self, ()> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        Ok(match words[..] {
+            ["shape", delay_ns, bytes_per_s] => Self::Shape(Shape {
+                delay: Duration::from_nanos(delay_ns.parse().map_err(|_| ())?),
+                bytes_per_s: Some(bytes_per_s.parse().map_err(|_| ())?).filter(|b| *b > 0),
+            }),
+            ["hold", "none"] => Self::Hold(None),
+            ["hold", "both"] => Self::Hold(Some(Direction::Both)),
+            ["hold", "to"] => Self::Hold(Some(Direction::To)),
+            ["hold", "from"] => Self::Hold(Some(Direction::From)),
+            ["reset"] => Self::Reset,
+            ["tell"] => Self::Tell,
+            _ => return Err(()),
+        })
+    }
+}
+
+impl fmt::Display for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { to_bytes, to_packets, from_bytes, from_packets, .. } = self;
+        let Self { connections, resets, late_ns, .. } = self;
+        write!(f, "{to_bytes} {to_packets} {from_bytes} {from_packets} ")?;
+        write!(f, "{connections} {resets} {late_ns}")
+    }
+}
+
+impl FromStr for Counters {
+    type Err = ();
+
+    fn from_str(line: &str) -> Result<Self, ()> {
+        let numbers: Result<Vec<u64>, _> = line.split(' ').map(str::parse).collect();
+        match numbers.map_err(|_| ())?[..] {
+            [to_bytes, to_packets, from_bytes, from_packets, connections, resets, late_ns] => {
+                let passed =
+                    Self { to_bytes, to_packets, from_bytes, from_packets, ..Self::default() };
+                Ok(Self { connections, resets, late_ns, ..passed })
+            }
+            _ => Err(()),
+        }
+    }
+}
+
+/// A relay answers in microseconds, unless it is stopped.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_and_counters_survive_the_way() {
+        let shape = Shape { delay: Duration::from_micros(200), bytes_per_s: Some(12_500_000) };
+        for order in [
+            Order::Shape(shape),
+            Order::Shape(Shape::default()),
+            Order::Hold(None),
+            Order::Hold(Some(Direction::Both)),
+            Order::Hold(Some(Direction::To)),
+            Order::Hold(Some(Direction::From)),
+            Order::Reset,
+            Order::Tell,
+        ] {
+            assert_eq!(order.to_string().parse(), Ok(order));
+        }
+        let counters = Counters { to_bytes: 1, from_packets: u64::MAX, ..Counters::default() };
+        assert_eq!(counters.to_string().parse(), Ok(counters));
+        assert_eq!("hold up".parse::<Order>(), Err(()));
+        assert_eq!("1 2".parse::<Counters>(), Err(()));
+    }
+}

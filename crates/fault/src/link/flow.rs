@@ -1,0 +1,183 @@
+//! One direction of one connection: what has been read and is still on its way.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// How much may be on its way in one direction of a connection. A sender that has so much under
+/// way waits, as one does whose TCP window is used up.
+pub const HELD_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// How a direction treats what passes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// How long each byte is on its way, in each direction.
+    pub delay: Duration,
+    /// Bytes a second in each direction, of all connections together; none for no limit.
+    pub bytes_per_s: Option<u64>,
+}
+
+/// When the line of one direction has passed on what all its connections gave it so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Line {
+    free_at: Option<Instant>,
+}
+
+impl Line {
+    /// When `bytes` that are there `now` arrive: first they take their time to go onto the line,
+    /// behind what others put there, then the delay.
+    fn arrival(&mut self, now: Instant, bytes: usize, shape: Shape) -> Instant {
+        let Some(bytes_per_s) = shape.bytes_per_s else { return now + shape.delay };
+        let begins = self.free_at.map_or(now, |free_at| free_at.max(now));
+        let ends = begins + Duration::from_secs_f64(bytes as f64 / bytes_per_s as f64);
+        self.free_at = Some(ends);
+        ends + shape.delay
+    }
+}
+
+/// What is on its way, in order.
+#[derive(Debug, Default)]
+pub(super) struct Flow {
+    pieces: VecDeque<Piece>,
+    held_bytes: usize,
+    state: State,
+}
+
+/// How far the end of the stream has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Open,
+    /// It was read, and arrives at this moment.
+    Ended(Instant),
+    /// It was passed on.
+    Over,
+}
+
+#[derive(Debug)]
+struct Piece {
+    arrives: Instant,
+    bytes: Vec<u8>,
+    /// How many of them were written already.
+    written: usize,
+}
+
+impl Flow {
+    /// Whether more should be read.
+    pub(super) fn wants_more(&self) -> bool {
+        self.state == State::Open && self.held_bytes < HELD_BYTES_MAX
+    }
+
+    /// Takes what was read `now`; nothing is the end of the stream.
+    pub(super) fn take(&mut self, now: Instant, bytes: &[u8], shape: Shape, line: &mut Line) {
+        if bytes.is_empty() {
+            self.state = State::Ended(now + shape.delay);
+            return;
+        }
+        // What was sent later never arrives earlier, even if the delay has become shorter.
+        let earliest = self.pieces.back().map_or(now, |last| last.arrives);
+        let arrives = line.arrival(now, bytes.len(), shape).max(earliest);
+        self.held_bytes += bytes.len();
+        self.pieces.push_back(Piece { arrives, bytes: bytes.to_vec(), written: 0 });
+    }
+
+    /// What has arrived and is to be written next.
+    pub(super) fn due(&self, now: Instant) -> Option<&[u8]> {
+        let piece = self.pieces.front().filter(|piece| piece.arrives <= now)?;
+        Some(&piece.bytes[piece.written..])
+    }
+
+    /// How long ago what is due should have been written.
+    pub(super) fn lateness(&self, now: Instant) -> Duration {
+        let first = self.pieces.front();
+        first.map_or(Duration::ZERO, |piece| now.saturating_duration_since(piece.arrives))
+    }
+
+    /// Notes that so much of what was due has been written.
+    pub(super) fn written(&mut self, bytes: usize) {
+        let Some(piece) = self.pieces.front_mut() else { return };
+        piece.written += bytes;
+        self.held_bytes -= bytes;
+        if piece.written == piece.bytes.len() {
+            self.pieces.pop_front();
+        }
+    }
+
+    /// Whether the end of the stream is to be passed on; it is told once.
+    pub(super) fn ends(&mut self, now: Instant) -> bool {
+        match self.state {
+            State::Ended(arrives) if self.pieces.is_empty() && arrives <= now => {
+                self.state = State::Over;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether everything was passed on, the end included.
+    pub(super) fn is_over(&self) -> bool {
+        self.state == State::Over
+    }
+
+    /// When something arrives next.
+    pub(super) fn next_arrival(&self) -> Option<Instant> {
+        match (self.pieces.front(), self.state) {
+            (Some(piece), _) => Some(piece.arrives),
+            (None, State::Ended(arrives)) => Some(arrives),
+            (None, State::Open | State::Over) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn what_is_taken_arrives_after_the_delay_and_in_order() {
+        let (start, mut line, mut flow) = (Instant::now(), Line::default(), Flow::default());
+        let slow = Shape { delay: 5 * MS, bytes_per_s: None };
+        flow.take(start, b"ab", slow, &mut line);
+        // A shorter delay does not let it overtake.
+        flow.take(start + MS, b"c", Shape::default(), &mut line);
+        flow.take(start + MS, b"", Shape::default(), &mut line);
+        assert_eq!(flow.next_arrival(), Some(start + 5 * MS));
+        assert_eq!(flow.due(start + 4 * MS), None);
+        assert_eq!(flow.due(start + 5 * MS), Some(&b"ab"[..]));
+        flow.written(1);
+        assert_eq!(flow.due(start + 5 * MS), Some(&b"b"[..]));
+        flow.written(1);
+        assert!(!flow.ends(start + 5 * MS), "something is before the end");
+        assert_eq!(flow.due(start + 5 * MS), Some(&b"c"[..]));
+        flow.written(1);
+        assert!(flow.ends(start + 5 * MS) && !flow.ends(start + 5 * MS) && flow.is_over());
+        assert_eq!(flow.next_arrival(), None);
+    }
+
+    #[test]
+    fn bandwidth_is_shared_by_what_is_on_one_line() {
+        let (start, mut line) = (Instant::now(), Line::default());
+        let (mut one, mut other) = (Flow::default(), Flow::default());
+        let shape = Shape { delay: 2 * MS, bytes_per_s: Some(1_000_000) };
+        one.take(start, &[0; 3000], shape, &mut line);
+        other.take(start, &[0; 1000], shape, &mut line);
+        assert_eq!(one.next_arrival(), Some(start + 5 * MS));
+        assert_eq!(other.next_arrival(), Some(start + 6 * MS));
+        // An idle line saves nothing up.
+        other.written(1000);
+        other.take(start + 50 * MS, &[0; 1000], shape, &mut line);
+        assert_eq!(other.next_arrival(), Some(start + 53 * MS));
+    }
+
+    #[test]
+    fn a_full_flow_wants_no_more() {
+        let (start, mut line, mut flow) = (Instant::now(), Line::default(), Flow::default());
+        flow.take(start, &vec![0; HELD_BYTES_MAX], Shape::default(), &mut line);
+        assert!(!flow.wants_more());
+        flow.written(1);
+        assert!(flow.wants_more());
+        flow.take(start, b"", Shape::default(), &mut line);
+        assert!(!flow.wants_more());
+    }
+}

@@ -1,0 +1,355 @@
+//! The relay: one thread that passes bytes on between who connects to it and a server.
+
+use std::io;
+use std::num::NonZeroU64;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
+
+use crate::link::address::{Address, Listener, Stream};
+use crate::link::control::{Counters, Direction, Order};
+use crate::link::flow::{Flow, Line, Shape};
+
+/// Serves until it is killed.
+pub(super) fn serve(listen: &Address, to: &Address, control: &Path) -> io::Result<()> {
+    // The kernel may otherwise be 50 µs late, to wake several sleepers at once.
+    rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+    let listener = listen.listen()?;
+    listener.set_nonblocking()?;
+    match std::fs::remove_file(control) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let orders = UnixListener::bind(control)?;
+    orders.set_nonblocking(true)?;
+    let relay = Relay {
+        listener,
+        to: to.clone(),
+        orders,
+        masters: Vec::new(),
+        connections: Vec::new(),
+        shape: Shape::default(),
+        held: None,
+        lines: Ways::default(),
+        counters: Counters::default(),
+    };
+    relay.run()
+}
+
+/// One of something for each direction.
+#[derive(Debug, Default)]
+struct Ways<T> {
+    to: T,
+    from: T,
+}
+
+#[derive(Debug)]
+struct Relay {
+    listener: Listener,
+    to: Address,
+    orders: UnixListener,
+    masters: Vec<Master>,
+    connections: Vec<Connection>,
+    shape: Shape,
+    held: Option<Direction>,
+    lines: Ways<Line>,
+    counters: Counters,
+}
+
+/// Somebody who gives orders.
+#[derive(Debug)]
+struct Master {
+    stream: UnixStream,
+    said: Vec<u8>,
+    has_left: bool,
+}
+
+#[derive(Debug)]
+struct Connection {
+    /// Who connected.
+    near: Stream,
+    /// The server.
+    far: Stream,
+    flows: Ways<Flow>,
+    /// Which of them wait until their socket takes more.
+    blocked: Ways<bool>,
+    is_broken: bool,
+}
+
+impl Relay {
+    fn run(mut self) -> io::Result<()> {
+        let mut buffer = vec![0; PIECE_BYTES_MAX];
+        loop {
+            self.deliver(Instant::now());
+            let ready = self.wait()?;
+            let now = Instant::now();
+            for (index, [near, far]) in ready.connections.iter().enumerate() {
+                self.read(index, *near, *far, now, &mut buffer);
+            }
+            for (master, is_ready) in self.masters.iter_mut().zip(ready.masters) {
+                if is_ready {
+                    master.listen(&mut buffer);
+                }
+            }
+            self.obey();
+            if ready.listener {
+                self.accept();
+            }
+            if ready.orders
+                && let Ok((stream, _)) = self.orders.accept()
+            {
+                stream.set_nonblocking(true)?;
+                self.masters.push(Master { stream, said: Vec::new(), has_left: false });
+            }
+        }
+    }
+
+    /// Writes what has arrived, and forgets connections that are over.
+    fn deliver(&mut self, now: Instant) {
+        let (to_held, from_held) = (self.is_held(Direction::To), self.is_held(Direction::From));
+        for connection in &mut self.connections {
+            let Connection { near, far, flows, blocked, is_broken } = connection;
+            if !to_held {
+                let passed = pass(&mut flows.to, far, now, &mut blocked.to, is_broken);
+                self.counters.to_bytes += passed.bytes;
+                self.counters.to_packets += passed.pieces;
+                self.counters.late_ns += passed.late_ns;
+            }
+            if !from_held {
+                let passed = pass(&mut flows.from, near, now, &mut blocked.from, is_broken);
+                self.counters.from_bytes += passed.bytes;
+                self.counters.from_packets += passed.pieces;
+                self.counters.late_ns += passed.late_ns;
+            }
+        }
+        let is_over = |connection: &mut Connection| {
+            connection.is_broken
+                || (connection.flows.to.is_over() && connection.flows.from.is_over())
+        };
+        for connection in self.connections.extract_if(.., is_over) {
+            if connection.is_broken {
+                connection.reset();
+            }
+        }
+    }
+
+    fn is_held(&self, direction: Direction) -> bool {
+        self.held.is_some_and(|held| held == Direction::Both || held == direction)
+    }
+
+    /// Waits until something can be read or written, or arrives.
+    fn wait(&self) -> io::Result<Ready> {
+        let (to_held, from_held) = (self.is_held(Direction::To), self.is_held(Direction::From));
+        let mut events = vec![
+            PollFd::new(&self.listener, PollFlags::IN),
+            PollFd::new(&self.orders, PollFlags::IN),
+        ];
+        events.extend(self.masters.iter().map(|m| PollFd::new(&m.stream, PollFlags::IN)));
+        // Only what can be used now: one that has ended would wake this thread again and again.
+        let (mut watched, mut next) = (Vec::new(), None::<Instant>);
+        for (index, connection) in self.connections.iter().enumerate() {
+            let Connection { near, far, flows, blocked, .. } = connection;
+            let sides = [
+                (near, flows.to.wants_more(), blocked.from && !from_held),
+                (far, flows.from.wants_more(), blocked.to && !to_held),
+            ];
+            for (side, (socket, reads, writes)) in sides.into_iter().enumerate() {
+                let mut flags = PollFlags::empty();
+                flags.set(PollFlags::IN, reads);
+                flags.set(PollFlags::OUT, writes);
+                if !flags.is_empty() {
+                    events.push(PollFd::new(socket, flags));
+                    watched.push((index, side));
+                }
+            }
+            let arrivals = [
+                flows.to.next_arrival().filter(|_| !to_held && !blocked.to),
+                flows.from.next_arrival().filter(|_| !from_held && !blocked.from),
+            ];
+            next = next.into_iter().chain(arrivals.into_iter().flatten()).min();
+        }
+        let left = next.map(|next| next.saturating_duration_since(Instant::now()));
+        let left = left.map(|left| Timespec::try_from(left).unwrap_or_default());
+        match rustix::event::poll(&mut events, left.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let is_ready = |event: &PollFd<'_>| !event.revents().is_empty();
+        let (masters, sockets) = events[2..].split_at(self.masters.len());
+        let mut connections = vec![[PollFlags::empty(); 2]; self.connections.len()];
+        for (event, (index, side)) in sockets.iter().zip(watched) {
+            connections[index][side] = event.revents();
+        }
+        Ok(Ready {
+            listener: is_ready(&events[0]),
+            orders: is_ready(&events[1]),
+            masters: masters.iter().map(is_ready).collect(),
+            connections,
+        })
+    }
+
+    fn read(
+        &mut self,
+        index: usize,
+        near: PollFlags,
+        far: PollFlags,
+        now: Instant,
+        buffer: &mut [u8],
+    ) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        // Short pieces where bytes take long, so that they do not arrive in bursts.
+        let piece = match self.shape.bytes_per_s {
+            None => PIECE_BYTES_MAX,
+            Some(bytes_per_s) => usize::try_from(bytes_per_s / 1000).unwrap_or(PIECE_BYTES_MAX),
+        };
+        let buffer = &mut buffer[..piece.clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX)];
+        let Connection { near: near_socket, far: far_socket, flows, blocked, is_broken } =
+            connection;
+        let readable = PollFlags::IN | PollFlags::HUP | PollFlags::ERR;
+        let ways = [
+            (near, near_socket, &mut flows.to, &mut self.lines.to),
+            (far, far_socket, &mut flows.from, &mut self.lines.from),
+        ];
+        for (events, socket, flow, line) in ways {
+            if !events.intersects(readable) || !flow.wants_more() {
+                continue;
+            }
+            match rustix::net::recv(&*socket, &mut *buffer, RecvFlags::DONTWAIT) {
+                Ok((length, _)) => flow.take(now, &buffer[..length], self.shape, line),
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(_) => *is_broken = true,
+            }
+        }
+        // Writing to one that has gone tells so.
+        let writable = PollFlags::OUT | PollFlags::HUP | PollFlags::ERR;
+        blocked.from &= !near.intersects(writable);
+        blocked.to &= !far.intersects(writable);
+    }
+
+    fn accept(&mut self) {
+        // A client that left again, or a server that is not there: the client sees it closed.
+        let Ok(near) = self.listener.accept() else { return };
+        let Ok(far) = self.to.connect(CONNECT_TIMEOUT) else { return };
+        if near.set_nonblocking().is_ok() && far.set_nonblocking().is_ok() {
+            let (flows, blocked) = (Ways::default(), Ways::default());
+            self.connections.push(Connection { near, far, flows, blocked, is_broken: false });
+        }
+    }
+
+    fn obey(&mut self) {
+        let mut masters = std::mem::take(&mut self.masters);
+        for master in &mut masters {
+            while let Some(line) = master.next_line() {
+                match line.parse() {
+                    Ok(Order::Shape(shape)) => self.shape = shape,
+                    Ok(Order::Hold(direction)) => self.held = direction,
+                    Ok(Order::Reset) => {
+                        self.counters.resets += self.connections.len() as u64;
+                        self.connections.drain(..).for_each(Connection::reset);
+                    }
+                    Ok(Order::Tell) => {}
+                    // Whoever speaks another language gets no answer.
+                    Err(()) => master.has_left = true,
+                }
+                self.counters.connections = self.connections.len() as u64;
+                master.answer(&self.counters);
+            }
+        }
+        masters.retain(|master| !master.has_left);
+        self.masters = masters;
+    }
+}
+
+/// What the wait has found.
+struct Ready {
+    listener: bool,
+    orders: bool,
+    masters: Vec<bool>,
+    connections: Vec<[PollFlags; 2]>,
+}
+
+#[derive(Default)]
+struct Passed {
+    bytes: u64,
+    pieces: u64,
+    late_ns: u64,
+}
+
+/// Writes what has arrived of a flow to `socket`, and the end of the stream after it.
+fn pass(
+    flow: &mut Flow,
+    socket: &Stream,
+    now: Instant,
+    is_blocked: &mut bool,
+    is_broken: &mut bool,
+) -> Passed {
+    let mut passed = Passed::default();
+    while let Some(bytes) = flow.due(now) {
+        match rustix::net::send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            Ok(length) => {
+                passed.bytes += length as u64;
+                if length == bytes.len() {
+                    let late_ns = flow.lateness(now).as_nanos();
+                    passed.pieces += 1;
+                    passed.late_ns += u64::try_from(late_ns).unwrap_or(u64::MAX);
+                }
+                flow.written(length);
+            }
+            Err(Errno::AGAIN) => {
+                *is_blocked = true;
+                return passed;
+            }
+            Err(Errno::INTR) => {}
+            Err(_) => {
+                *is_broken = true;
+                return passed;
+            }
+        }
+    }
+    if flow.ends(now) {
+        // One that is gone already has been told.
+        let _ = rustix::net::shutdown(socket, Shutdown::Write);
+    }
+    passed
+}
+
+impl Connection {
+    fn reset(self) {
+        self.near.reset();
+        self.far.reset();
+    }
+}
+
+impl Master {
+    fn listen(&mut self, buffer: &mut [u8]) {
+        match rustix::net::recv(&self.stream, &mut *buffer, RecvFlags::DONTWAIT) {
+            Ok((0, _)) => self.has_left = true,
+            Ok((length, _)) => self.said.extend_from_slice(&buffer[..length]),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => self.has_left = true,
+        }
+    }
+
+    fn next_line(&mut self) -> Option<String> {
+        let end = self.said.iter().position(|byte| *byte == b'\n')?;
+        let line: Vec<u8> = self.said.drain(..=end).collect();
+        Some(String::from_utf8_lossy(&line[..end]).into_owned())
+    }
+
+    fn answer(&mut self, counters: &Counters) {
+        let line = format!("{counters}\n");
+        let sent = rustix::net::send(&self.stream, line.as_bytes(), SendFlags::NOSIGNAL);
+        self.has_left |= sent.is_err();
+    }
+}
+
+/// The largest and the smallest piece that is read at once: a big socket buffer, and a packet.
+const PIECE_BYTES_MAX: usize = 64 * 1024;
+const PIECE_BYTES_MIN: usize = 1448;
+
+/// A server on this machine answers at once or is not there.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);

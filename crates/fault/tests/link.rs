@@ -1,0 +1,253 @@
+//! Links by relay: this program is the relay and the echo, too, by its first argument.
+
+use std::env;
+use std::io::{Read, Write, stderr, stdout};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fault::link::{Address, Control, Direction, RoundTrips, Shape};
+
+const LONG: Duration = Duration::from_secs(30);
+const MS: Duration = Duration::from_millis(1);
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    match arguments.split_first() {
+        Some((first, rest)) if first == "link" => match fault::link::serve(rest, &mut stdout()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => {
+                say(&why);
+                ExitCode::FAILURE
+            }
+        },
+        _ => tests(&arguments),
+    }
+}
+
+/// As the usual harness does: what fails is named, and makes the program fail.
+fn tests(arguments: &[String]) -> ExitCode {
+    const TESTS: [(&str, fn()); 6] = [
+        ("a_relay_delays_by_what_it_is_told", a_relay_delays_by_what_it_is_told),
+        ("a_relay_passes_no_more_than_its_bandwidth", a_relay_passes_no_more_than_its_bandwidth),
+        ("a_relay_that_holds_loses_nothing", a_relay_that_holds_loses_nothing),
+        ("a_relay_resets_its_connections", a_relay_resets_its_connections),
+        ("the_end_of_a_stream_passes_in_each_direction", the_end_of_a_stream_passes),
+        ("a_server_that_is_not_there_closes_the_connection", nobody_behind_the_relay),
+    ];
+    let wanted: Vec<_> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
+    let mut code = ExitCode::SUCCESS;
+    for (name, test) in TESTS {
+        if !wanted.is_empty() && !wanted.iter().any(|word| name.contains(word.as_str())) {
+            continue;
+        }
+        let verdict = if catch_unwind(test).is_ok() { "ok" } else { "FAILED" };
+        say(&format!("test {name} ... {verdict}"));
+        if verdict != "ok" {
+            code = ExitCode::FAILURE;
+        }
+    }
+    code
+}
+
+fn say(text: &str) {
+    writeln!(stderr(), "{text}").expect("somebody to tell");
+}
+
+/// A process of this program, killed when it is dropped.
+struct Process(Child);
+
+impl Process {
+    fn start(arguments: &[&str]) -> Self {
+        let program = env::current_exe().unwrap();
+        Self(Command::new(program).arg("link").args(arguments).spawn().unwrap())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A relay to `to`, ready.
+struct Relay {
+    control: Control,
+    address: Address,
+    _process: Process,
+}
+
+fn relay(directory: &Path, listen: Address, to: &Address) -> Relay {
+    let control = directory.join("control");
+    let process =
+        Process::start(&["relay", &listen.to_string(), &to.to_string(), control.to_str().unwrap()]);
+    let control = patiently(|| Control::connect(&control).ok());
+    Relay { control, address: listen, _process: process }
+}
+
+/// What `get` gives as soon as it gives something.
+fn patiently<T>(mut get: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + LONG;
+    loop {
+        match get() {
+            Some(value) => return value,
+            None => assert!(Instant::now() < deadline, "waited in vain"),
+        }
+        thread::sleep(2 * MS);
+    }
+}
+
+fn unix(directory: &Path, name: &str) -> (PathBuf, Address) {
+    let path = directory.join(name);
+    (path.clone(), Address::Unix(path))
+}
+
+fn free_tcp_address() -> SocketAddr {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
+}
+
+fn a_relay_delays_by_what_it_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, echo_at) = unix(directory.path(), "echo");
+    let _echo = Process::start(&["echo", &echo_at.to_string()]);
+    patiently(|| UnixStream::connect(&path).ok());
+    let mut relay = relay(directory.path(), unix(directory.path(), "relay").1, &echo_at);
+    let trips = |to: &Address| RoundTrips::measure(to, 100, LONG).unwrap().median;
+    let mut asked = 0;
+    for delay in [Duration::from_micros(200), MS, 5 * MS] {
+        // A machine that is busy with something else adds to a delay, and never takes from it.
+        patiently(|| {
+            relay.control.shape(Shape::default()).unwrap();
+            let (direct, through) = (trips(&echo_at), trips(&relay.address));
+            relay.control.shape(Shape { delay, bytes_per_s: None }).unwrap();
+            let measured = trips(&relay.address).saturating_sub(through) / 2;
+            asked += 2 * 101;
+            say(&format!(
+                "round trip {direct:?}, {through:?} by relay; a delay of {delay:?} is {measured:?}"
+            ));
+            assert!(through > direct);
+            (measured.abs_diff(delay) < 300 * MS / 1000).then_some(())
+        });
+    }
+    say(&format!("late by {:?} on average", relay.control.counters().unwrap().mean_lateness()));
+    let counters = relay.control.counters().unwrap();
+    assert_eq!((counters.to_bytes, counters.from_bytes), (asked, asked));
+    assert_eq!((counters.to_packets, counters.from_packets), (asked, asked));
+}
+
+/// A connection to a Unix socket, and its address.
+fn path_of(address: &Address) -> (UnixStream, PathBuf) {
+    match address {
+        Address::Unix(path) => (UnixStream::connect(path).unwrap(), path.clone()),
+        Address::Tcp(_) => panic!("no Unix socket"),
+    }
+}
+
+fn a_relay_passes_no_more_than_its_bandwidth() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, server_at) = unix(directory.path(), "server");
+    let server = UnixListener::bind(path).unwrap();
+    let mut relay = relay(directory.path(), unix(directory.path(), "relay").1, &server_at);
+    relay.control.shape(Shape { delay: Duration::ZERO, bytes_per_s: Some(2_000_000) }).unwrap();
+    let (mut client, _) = path_of(&relay.address);
+    let (mut accepted, _) = server.accept().unwrap();
+    let sender = thread::spawn(move || client.write_all(&vec![7; 1_000_000]).unwrap());
+    let began = Instant::now();
+    let mut bytes = Vec::new();
+    accepted.read_to_end(&mut bytes).unwrap();
+    let taken = began.elapsed();
+    sender.join().unwrap();
+    assert_eq!(bytes, vec![7; 1_000_000]);
+    say(&format!("1 MB at 2 MB/s takes {taken:?}"));
+    assert!(taken > 480 * MS && taken < 800 * MS, "{taken:?}");
+}
+
+fn a_relay_that_holds_loses_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, server_at) = unix(directory.path(), "server");
+    let server = UnixListener::bind(path).unwrap();
+    let mut relay = relay(directory.path(), unix(directory.path(), "relay").1, &server_at);
+    let (mut client, _) = path_of(&relay.address);
+    let (mut accepted, _) = server.accept().unwrap();
+    client.set_read_timeout(Some(300 * MS)).unwrap();
+    accepted.set_read_timeout(Some(300 * MS)).unwrap();
+    let mut got = [0; 2];
+    let mut check = |held: Option<Direction>, to: bool, from: bool| {
+        relay.control.hold(held).unwrap();
+        client.write_all(b"to").unwrap();
+        assert_eq!(accepted.read_exact(&mut got).is_ok(), to, "{held:?}");
+        accepted.write_all(b"fr").unwrap();
+        assert_eq!(client.read_exact(&mut got).is_ok(), from, "{held:?}");
+        // What was held comes as soon as it may.
+        relay.control.hold(None).unwrap();
+        if !to {
+            accepted.read_exact(&mut got).unwrap();
+            assert_eq!(&got, b"to");
+        }
+        if !from {
+            client.read_exact(&mut got).unwrap();
+            assert_eq!(&got, b"fr");
+        }
+    };
+    check(None, true, true);
+    check(Some(Direction::To), false, true);
+    check(Some(Direction::From), true, false);
+    check(Some(Direction::Both), false, false);
+    assert!(relay.control.counters().unwrap().connections == 1);
+}
+
+fn a_relay_resets_its_connections() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let server_at = Address::Tcp(server.local_addr().unwrap());
+    let listen = free_tcp_address();
+    let mut relay = relay(directory.path(), Address::Tcp(listen), &server_at);
+    let mut client = TcpStream::connect(listen).unwrap();
+    let (mut accepted, _) = server.accept().unwrap();
+    client.write_all(b"x").unwrap();
+    accepted.read_exact(&mut [0]).unwrap();
+    assert_eq!(relay.control.reset().unwrap().resets, 1);
+    for stream in [&mut client, &mut accepted] {
+        let error = stream.read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    }
+    // The next one finds its way.
+    let mut client = TcpStream::connect(listen).unwrap();
+    let (mut accepted, _) = server.accept().unwrap();
+    client.write_all(b"y").unwrap();
+    accepted.read_exact(&mut [0]).unwrap();
+}
+
+fn the_end_of_a_stream_passes() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, server_at) = unix(directory.path(), "server");
+    let server = UnixListener::bind(path).unwrap();
+    let mut relay = relay(directory.path(), unix(directory.path(), "relay").1, &server_at);
+    let (mut client, _) = path_of(&relay.address);
+    let (mut accepted, _) = server.accept().unwrap();
+    client.write_all(b"last words").unwrap();
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut text = String::new();
+    accepted.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "last words");
+    accepted.write_all(b"farewell").unwrap();
+    drop(accepted);
+    text.clear();
+    client.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "farewell");
+    patiently(|| (relay.control.counters().unwrap().connections == 0).then_some(()));
+}
+
+fn nobody_behind_the_relay() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_, nobody) = unix(directory.path(), "nobody");
+    let mut relay = relay(directory.path(), unix(directory.path(), "relay").1, &nobody);
+    let (mut client, _) = path_of(&relay.address);
+    assert_eq!(client.read(&mut [0]).unwrap(), 0);
+    assert_eq!(relay.control.counters().unwrap().connections, 0);
+}
