@@ -1,0 +1,374 @@
+//! A cluster: the proxy's connection, what it knows, and connections to the data nodes.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::time::Duration;
+
+use postgres::{Client, Config, NoTls};
+
+use crate::error::Error;
+use crate::function::Function;
+use crate::plan::Batch;
+use crate::routines::{self, Serves};
+use crate::servers;
+
+/// How a data node is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeConfig {
+    /// By tools and by other nodes: keywords and values, as libpq reads them.
+    pub conninfo: String,
+    /// By the proxy, where a pooler stands between.
+    pub route: Option<String>,
+}
+
+/// A data node as the proxy knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRow {
+    /// Its number, which is its partition's.
+    pub number: i32,
+    /// How tools and other nodes reach it.
+    pub conninfo: String,
+    /// How the proxy reaches it.
+    pub route: String,
+    /// Whether its buckets shall go elsewhere.
+    pub is_leaving: bool,
+}
+
+/// An open cluster. While it is open no other tool can change it.
+pub struct Cluster {
+    pub(crate) conninfo: String,
+    pub(crate) proxy: Client,
+    pub(crate) id: String,
+    /// How many buckets there are.
+    pub(crate) buckets: i32,
+    /// The mapping's version.
+    pub(crate) version: i64,
+    pub(crate) template: String,
+    /// This tool's number: larger than that of every tool before it.
+    pub(crate) tool: i64,
+    pub(crate) nodes: Vec<NodeRow>,
+    /// Each bucket's node.
+    pub(crate) owners: Vec<i32>,
+    pub(crate) functions: Vec<Function>,
+    connected: BTreeMap<i32, Client>,
+}
+
+impl Cluster {
+    /// Takes the cluster of a proxy, alone.
+    ///
+    /// # Errors
+    /// [`Error::Connect`]; [`Error::Refused`] where there is no cluster, or one that contradicts
+    /// itself; [`Error::Busy`].
+    pub fn open(conninfo: &str) -> Result<Self, Error> {
+        let mut proxy = connect(conninfo, PROXY)?;
+        lock(&mut proxy)?;
+        let mut cluster = Self::read(conninfo, proxy)?;
+        let tool = "UPDATE pgrig_shard.cluster SET tool = tool + 1 RETURNING tool";
+        let row = cluster.proxy.query_one(tool, &[]);
+        cluster.tool = row.map_err(|source| on_proxy("taking the cluster", source))?.get(0);
+        Ok(cluster)
+    }
+
+    /// The cluster of a proxy, to be looked at.
+    ///
+    /// # Errors
+    /// As [`Cluster::open`], but for [`Error::Busy`].
+    pub(crate) fn read(conninfo: &str, proxy: Client) -> Result<Self, Error> {
+        let mut cluster = Self {
+            conninfo: conninfo.to_owned(),
+            proxy,
+            id: String::new(),
+            buckets: 0,
+            version: 0,
+            template: String::new(),
+            tool: 0,
+            nodes: Vec::new(),
+            owners: Vec::new(),
+            functions: Vec::new(),
+            connected: BTreeMap::new(),
+        };
+        cluster.reload()?;
+        cluster.check()?;
+        Ok(cluster)
+    }
+
+    /// The mapping's version.
+    #[must_use]
+    pub fn version(&self) -> i64 {
+        self.version
+    }
+
+    /// Its data nodes, by number.
+    #[must_use]
+    pub fn nodes(&self) -> &[NodeRow] {
+        &self.nodes
+    }
+
+    /// Each bucket's node.
+    #[must_use]
+    pub fn owners(&self) -> &[i32] {
+        &self.owners
+    }
+
+    /// The functions that the proxy offers.
+    #[must_use]
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// The nodes that shall hold buckets.
+    pub(crate) fn staying(&self) -> Vec<i32> {
+        self.nodes.iter().filter(|node| !node.is_leaving).map(|node| node.number).collect()
+    }
+
+    pub(crate) fn node(&self, number: i32) -> Result<&NodeRow, Error> {
+        let found = self.nodes.iter().find(|node| node.number == number);
+        found.ok_or_else(|| Error::Refused {
+            what: format!("there is no node {number}"),
+            hint: format!("the nodes are {}", self.numbers()),
+        })
+    }
+
+    /// The connection to a data node, made when it is first asked for.
+    pub(crate) fn data_node(&mut self, number: i32) -> Result<&mut Client, Error> {
+        let conninfo = self.node(number)?.conninfo.clone();
+        match self.connected.entry(number) {
+            Entry::Occupied(there) => Ok(there.into_mut()),
+            Entry::Vacant(place) => Ok(place.insert(connect(&conninfo, &node_name(number))?)),
+        }
+    }
+
+    /// Forgets the connections to data nodes, which may be broken.
+    pub(crate) fn disconnect(&mut self) {
+        self.connected.clear();
+    }
+
+    /// Connects to the proxy again and takes the cluster back.
+    pub(crate) fn reconnect(&mut self) -> Result<(), Error> {
+        self.disconnect();
+        if self.proxy.is_closed() || self.proxy.simple_query("SELECT").is_err() {
+            *self = Self::open(&self.conninfo.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Runs SQL in one transaction on a data node, unless a newer tool has been there.
+    pub(crate) fn change_node(
+        &mut self,
+        number: i32,
+        doing: &'static str,
+        sql: &str,
+    ) -> Result<(), Error> {
+        let tool = self.tool;
+        let client = self.data_node(number)?;
+        let failed = |source| on_node(doing, number, source);
+        let mut transaction = client.transaction().map_err(failed)?;
+        transaction.execute("SELECT pgrig_shard.take($1)", &[&tool]).map_err(failed)?;
+        transaction.batch_execute(sql).map_err(failed)?;
+        transaction.commit().map_err(failed)
+    }
+
+    /// Changes a data node's buckets and, in the same transaction, what its functions serve.
+    pub(crate) fn change_buckets(
+        &mut self,
+        number: i32,
+        doing: &'static str,
+        sql: &str,
+    ) -> Result<(), Error> {
+        let (tool, functions) = (self.tool, self.functions.clone());
+        let client = self.data_node(number)?;
+        let failed = |source| on_node(doing, number, source);
+        let mut transaction = client.transaction().map_err(failed)?;
+        transaction.execute("SELECT pgrig_shard.take($1)", &[&tool]).map_err(failed)?;
+        transaction.batch_execute(sql).map_err(failed)?;
+        let row = transaction.query_one(SERVES, &[]).map_err(failed)?;
+        let serves = Serves { owned: row.get(0), fenced: row.get(1), version: row.get(2) };
+        let routines = routines::on_data_node(&functions, &serves);
+        transaction.batch_execute(&routines).map_err(failed)?;
+        transaction.commit().map_err(failed)
+    }
+
+    /// Gives the proxy the partitions of the nodes that there are now; part of a transaction.
+    pub(crate) fn define_server(
+        &mut self,
+        routes: &BTreeMap<i32, String>,
+    ) -> Result<String, Error> {
+        let row = self.proxy.query_opt(servers::PARTITIONS, &[]);
+        let row = row.map_err(|source| on_proxy("looking at the partitions", source))?;
+        let old = row.and_then(|row| usize::try_from(row.get::<_, i64>(0)).ok());
+        Ok(servers::define(old, &servers::partitions(routes)))
+    }
+
+    pub(crate) fn routes(&self) -> BTreeMap<i32, String> {
+        self.nodes.iter().map(|node| (node.number, node.route.clone())).collect()
+    }
+
+    /// Reads all that the proxy knows.
+    pub(crate) fn reload(&mut self) -> Result<(), Error> {
+        let there = "SELECT to_regclass('pgrig_shard.cluster') IS NOT NULL";
+        let failed = |source| on_proxy("reading the cluster", source);
+        if !self.proxy.query_one(there, &[]).map_err(failed)?.get::<_, bool>(0) {
+            return Err(no_cluster(&self.conninfo));
+        }
+        let cluster = "SELECT id, buckets, version, template FROM pgrig_shard.cluster";
+        let row = self.proxy.query_opt(cluster, &[]).map_err(failed)?;
+        let row = row.ok_or_else(|| no_cluster(&self.conninfo))?;
+        (self.id, self.buckets) = (row.get(0), row.get(1));
+        (self.version, self.template) = (row.get(2), row.get(3));
+        let nodes = "SELECT number, conninfo, route, leaving FROM pgrig_shard.node ORDER BY 1";
+        let rows = self.proxy.query(nodes, &[]).map_err(failed)?;
+        let nodes = rows.iter().map(|row| NodeRow {
+            number: row.get(0),
+            conninfo: row.get(1),
+            route: row.get(2),
+            is_leaving: row.get(3),
+        });
+        self.nodes = nodes.collect();
+        let owners = "SELECT node FROM pgrig_shard.bucket ORDER BY bucket";
+        let rows = self.proxy.query(owners, &[]).map_err(failed)?;
+        self.owners = rows.iter().map(|row| row.get(0)).collect();
+        let functions = "SELECT name, parameters, names, result, is_read
+                         FROM pgrig_shard.function ORDER BY 1, 2";
+        let rows = self.proxy.query(functions, &[]).map_err(failed)?;
+        self.functions = rows.iter().map(function).collect();
+        Ok(())
+    }
+
+    /// Batches that have been begun and are not done, oldest first.
+    pub(crate) fn unfinished(&mut self) -> Result<Vec<(i32, Batch)>, Error> {
+        let batches = "SELECT number, source, target, buckets FROM pgrig_shard.batch
+                       WHERE done IS NULL ORDER BY number";
+        let rows = self.proxy.query(batches, &[]);
+        let rows = rows.map_err(|source| on_proxy("reading what is under way", source))?;
+        let batch = |row: &postgres::Row| {
+            let batch = Batch { from: row.get(1), to: row.get(2), buckets: row.get(3) };
+            (row.get(0), batch)
+        };
+        Ok(rows.iter().map(batch).collect())
+    }
+
+    /// A mapping that names what is not there would lose rows sooner or later.
+    fn check(&self) -> Result<(), Error> {
+        let stray = self.owners.iter().zip(0..).find(|(owner, _)| self.node(**owner).is_err());
+        if let Some((owner, bucket)) = stray {
+            return Err(Error::Refused {
+                what: format!(
+                    "the mapping has bucket {bucket} on node {owner}, which is not there"
+                ),
+                hint: format!(
+                    "correct the tables node and bucket in the proxy's schema pgrig_shard; \
+                     the nodes are {}",
+                    self.numbers()
+                ),
+            });
+        }
+        let count = i32::try_from(self.owners.len()).unwrap_or(i32::MAX);
+        if count != self.buckets {
+            return Err(Error::Refused {
+                what: format!("the mapping has {count} of {} buckets", self.buckets),
+                hint: "give every bucket a node in the table pgrig_shard.bucket of the proxy"
+                    .into(),
+            });
+        }
+        Ok(())
+    }
+
+    fn numbers(&self) -> String {
+        let numbers: Vec<String> = self.nodes.iter().map(|node| node.number.to_string()).collect();
+        numbers.join(", ")
+    }
+}
+
+pub(crate) fn function(row: &postgres::Row) -> Function {
+    Function {
+        name: row.get(0),
+        parameters: row.get(1),
+        names: row.get(2),
+        result: row.get(3),
+        is_read: row.get(4),
+    }
+}
+
+/// A connection for administration.
+pub(crate) fn connect(conninfo: &str, server: &str) -> Result<Client, Error> {
+    let parsed = conninfo.parse::<Config>();
+    let mut config = parsed.map_err(|source| {
+        let text = conninfo.split_whitespace().filter(|word| !word.starts_with("password"));
+        Error::Conninfo { text: text.collect::<Vec<_>>().join(" "), source }
+    })?;
+    config.application_name(APPLICATION);
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT_TIMEOUT);
+    }
+    let failed =
+        |source| Error::Connect { server: server.to_owned(), place: place(&config), source };
+    let mut client = config.connect(NoTls).map_err(failed)?;
+    client.batch_execute(SESSION).map_err(failed)?;
+    Ok(client)
+}
+
+fn place(config: &Config) -> String {
+    let hosts = config.get_hosts().iter().map(|host| match host {
+        postgres::config::Host::Tcp(name) => name.clone(),
+        postgres::config::Host::Unix(path) => path.display().to_string(),
+    });
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    let database = config.get_dbname().unwrap_or("the user's own");
+    format!("{}:{port}, database {database}", hosts.collect::<Vec<_>>().join(","))
+}
+
+/// At most one tool at a time, for as long as its connection lives.
+pub(crate) fn lock(proxy: &mut Client) -> Result<(), Error> {
+    let locked = proxy.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK]);
+    let failed = |source| on_proxy("locking the cluster", source);
+    if locked.map_err(failed)?.get(0) {
+        return Ok(());
+    }
+    let holder = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted
+                  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                  AND (classid::bigint << 32) | objid::bigint = $1 AND objsubid = 1";
+    let row = proxy.query_opt(holder, &[&LOCK]).map_err(failed)?;
+    Err(Error::Busy { pid: row.map_or(0, |row| row.get(0)) })
+}
+
+fn no_cluster(conninfo: &str) -> Error {
+    let database = conninfo.parse::<Config>().ok();
+    let place = database.as_ref().map(place).unwrap_or_default();
+    Error::Refused {
+        what: format!("there is no cluster at {place}"),
+        hint: "name the proxy's database; `pgrig shard create` makes a cluster".into(),
+    }
+}
+
+pub(crate) fn node_name(number: i32) -> String {
+    format!("node {number}")
+}
+
+pub(crate) fn on_proxy(doing: &'static str, source: postgres::Error) -> Error {
+    Error::Statement { doing, server: PROXY.to_owned(), source }
+}
+
+pub(crate) fn on_node(doing: &'static str, number: i32, source: postgres::Error) -> Error {
+    Error::Statement { doing, server: node_name(number), source }
+}
+
+pub(crate) const PROXY: &str = "the proxy";
+
+const APPLICATION: &str = "pgrig shard";
+
+/// What the tool records must outlive a crash, whatever the server's default is; and it never
+/// waits for ever for a lock that somebody holds on a bucket.
+const SESSION: &str = "SET synchronous_commit = on; SET lock_timeout = '30s'";
+pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A server that is there answers in milliseconds.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The key of the advisory lock: "pgrig" and "shard" in eight bytes.
+const LOCK: i64 = 0x7067_7269_675f_7368;
+
+const SERVES: &str = "
+    SELECT coalesce(array_agg(bucket ORDER BY bucket) FILTER (WHERE state = 'owned'), '{}'),
+           coalesce(array_agg(bucket ORDER BY bucket) FILTER (WHERE state = 'fenced'), '{}'),
+           (SELECT version FROM pgrig_shard.node)
+    FROM pgrig_shard.bucket";

@@ -1,0 +1,360 @@
+//! Building a cluster, and taking nodes in and out of its lists. Rows do not move here.
+
+use postgres::Client;
+
+use crate::cluster::{self, Cluster, NodeConfig, connect, lock, node_name, on_node, on_proxy};
+use crate::error::Error;
+use crate::function::{FUNCTIONS, REFUSED};
+use crate::routines;
+use crate::text::{bucket_schema, in_bucket, literal};
+
+impl Cluster {
+    /// Makes a cluster: the proxy's schema, and on each node its share of the buckets, made from
+    /// the template, in which `{bucket}` stands for the bucket's schema.
+    ///
+    /// It can be run again after a failure and then goes on with the cluster that was begun.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for what cannot be a cluster: no power of two of buckets, no nodes, no
+    /// PL/Proxy, a server that is in a cluster already, a table without replica identity.
+    pub fn create(
+        proxy: &str,
+        nodes: &[NodeConfig],
+        buckets: i32,
+        template: &str,
+    ) -> Result<Self, Error> {
+        if !(1..=BUCKETS_MAX).contains(&buckets) || buckets.count_ones() != 1 {
+            return Err(Error::Refused {
+                what: format!("a cluster cannot have {buckets} buckets"),
+                hint: format!("choose a power of two, 128 for example, at most {BUCKETS_MAX}"),
+            });
+        }
+        if nodes.is_empty() {
+            return Err(Error::Refused {
+                what: "a cluster without nodes has no place for its buckets".into(),
+                hint: "name at least one data node".into(),
+            });
+        }
+        // All of them answer and are fit before anything is changed.
+        for (number, node) in (0..).zip(nodes) {
+            check_server(&mut connect(&node.conninfo, &node_name(number))?, number)?;
+        }
+        let mut client = connect(proxy, cluster::PROXY)?;
+        lock(&mut client)?;
+        begin(&mut client, nodes, buckets, template)?;
+        drop(client);
+        let mut cluster = Self::open(proxy)?;
+        for number in cluster.nodes.iter().map(|node| node.number).collect::<Vec<_>>() {
+            let own: Vec<i32> =
+                (0..).zip(&cluster.owners).filter(|(_, o)| **o == number).map(|(b, _)| b).collect();
+            cluster.deploy_node(number, &own)?;
+        }
+        cluster.offer()?;
+        Ok(cluster)
+    }
+
+    /// Takes a node into the list, without buckets; gives its number. One that is in the list
+    /// already stays what it is.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for a server that cannot be a node or is in another cluster.
+    pub fn add(&mut self, node: &NodeConfig) -> Result<i32, Error> {
+        if let Some(known) = self.nodes.iter().find(|known| known.conninfo == node.conninfo) {
+            let number = known.number;
+            if known.is_leaving {
+                self.set_leaving(number, false)?;
+            }
+            return Ok(number);
+        }
+        let taken = |number: &i32| self.nodes.iter().any(|node| node.number == *number);
+        let number = (0..).find(|number| !taken(number)).unwrap_or(i32::MAX);
+        let mut client = connect(&node.conninfo, &node_name(number))?;
+        check_server(&mut client, number)?;
+        self.check_is_new(&mut client, number)?;
+        drop(client);
+        let route = node.route.clone().unwrap_or_else(|| node.conninfo.clone());
+        let row = cluster::NodeRow {
+            number,
+            conninfo: node.conninfo.clone(),
+            route: route.clone(),
+            is_leaving: false,
+        };
+        self.nodes.push(row);
+        self.nodes.sort_by_key(|node| node.number);
+        self.deploy_node(number, &[])?;
+        let server = self.define_server(&self.routes())?;
+        let sql = format!(
+            "INSERT INTO pgrig_shard.node (number, conninfo, route) VALUES ({number}, {}, {});\n{server}",
+            literal(&node.conninfo),
+            literal(&route),
+        );
+        self.change_proxy("adding a node", &sql)?;
+        Ok(number)
+    }
+
+    /// Marks a node as one that shall have no buckets.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for the last one, and for one that is not there.
+    pub fn remove(&mut self, number: i32) -> Result<(), Error> {
+        self.node(number)?;
+        if self.staying().iter().all(|staying| *staying == number) {
+            return Err(Error::Refused {
+                what: format!("node {number} is the last one: its buckets have nowhere to go"),
+                hint: "add another node first".into(),
+            });
+        }
+        self.set_leaving(number, true)
+    }
+
+    /// Takes nodes that are leaving and hold nothing any more out of the lists; gives their
+    /// numbers.
+    pub(crate) fn let_go(&mut self) -> Result<Vec<i32>, Error> {
+        let is_empty = |number: i32| !self.owners.contains(&number);
+        let gone: Vec<i32> = self
+            .nodes
+            .iter()
+            .filter(|node| node.is_leaving && is_empty(node.number))
+            .map(|node| node.number)
+            .collect();
+        for number in &gone {
+            let mut routes = self.routes();
+            routes.remove(number);
+            let server = self.define_server(&routes)?;
+            let sql = format!("DELETE FROM pgrig_shard.node WHERE number = {number};\n{server}");
+            self.change_proxy("removing a node", &sql)?;
+            let forget = routines::forget(&self.functions);
+            self.change_node(*number, "forgetting the cluster", &forget)?;
+            self.nodes.retain(|node| node.number != *number);
+        }
+        Ok(gone)
+    }
+
+    /// SQL for the schemas of `buckets`, from the template.
+    pub(crate) fn bucket_sql(&self, buckets: &[i32]) -> String {
+        let mut sql = String::new();
+        for bucket in buckets {
+            let schema = bucket_schema(*bucket);
+            sql.push_str(&format!("CREATE SCHEMA {schema};\n"));
+            sql.push_str(&in_bucket(&self.template, &schema, *bucket));
+            sql.push_str(";\n");
+        }
+        sql
+    }
+
+    /// Runs SQL in one transaction on the proxy.
+    pub(crate) fn change_proxy(&mut self, doing: &'static str, sql: &str) -> Result<(), Error> {
+        let failed = |source| on_proxy(doing, source);
+        let mut transaction = self.proxy.transaction().map_err(failed)?;
+        transaction.batch_execute(sql).map_err(failed)?;
+        transaction.commit().map_err(failed)
+    }
+
+    /// Makes a server a node of this cluster, with these buckets.
+    fn deploy_node(&mut self, number: i32, buckets: &[i32]) -> Result<(), Error> {
+        let (id, version, tool) = (literal(&self.id), self.version, self.tool);
+        let base = with_mask(include_str!("sql/data_node.sql"), self.buckets);
+        let node = format!(
+            "{base}\nINSERT INTO pgrig_shard.node (cluster, number, version, tool)
+                 VALUES ({id}, {number}, {version}, {tool})
+                 ON CONFLICT (only_one) DO UPDATE SET version = {version}, number = {number}"
+        );
+        let client = self.data_node(number)?;
+        let failed = |source| on_node("deploying the cluster's schema", number, source);
+        let mut transaction = client.transaction().map_err(failed)?;
+        transaction.batch_execute(&node).map_err(failed)?;
+        let foreign = "SELECT cluster FROM pgrig_shard.node";
+        let cluster: String = transaction.query_one(foreign, &[]).map_err(failed)?.get(0);
+        if literal(&cluster) != id {
+            return Err(other_cluster(number));
+        }
+        transaction.commit().map_err(failed)?;
+        let there = "SELECT coalesce(array_agg(bucket), '{}') FROM pgrig_shard.bucket";
+        let there: Vec<i32> = self.data_node(number)?.query_one(there, &[]).map_err(failed)?.get(0);
+        let missing: Vec<i32> = buckets.iter().copied().filter(|b| !there.contains(b)).collect();
+        for bucket in missing {
+            let mut sql = self.bucket_sql(&[bucket]);
+            sql.push_str(&format!("INSERT INTO pgrig_shard.bucket VALUES ({bucket}, 'owned');"));
+            self.change_node(number, "deploying a bucket from the template", &sql)?;
+        }
+        // A node that comes later has no buckets yet, but answers calls that go to all.
+        self.change_buckets(number, "deploying the functions", "")
+    }
+
+    /// Finds the functions of the template and lets nodes and proxy offer them.
+    fn offer(&mut self) -> Result<(), Error> {
+        let schema = bucket_schema(0);
+        let first = self.owners[0];
+        let client = self.data_node(first)?;
+        let failed = |source| on_node("looking at the template's functions", first, source);
+        let refused = client.query(REFUSED, &[&schema]).map_err(failed)?;
+        let functions = client.query(FUNCTIONS, &[&schema]).map_err(failed)?;
+        self.functions = functions.iter().map(cluster::function).collect();
+        let faults = self.functions.iter().filter_map(crate::Function::fault);
+        let faults: Vec<String> =
+            refused.iter().map(|row| row.get::<_, String>(0)).chain(faults).collect();
+        if !faults.is_empty() {
+            return Err(Error::Refused {
+                what: format!("the template cannot be sharded: {}", faults.join("; ")),
+                hint: "correct the template, drop the schemas that were made, create again".into(),
+            });
+        }
+        for number in self.nodes.iter().map(|node| node.number).collect::<Vec<_>>() {
+            self.change_buckets(number, "deploying the functions", "")?;
+        }
+        let mut sql = self.define_server(&self.routes())?;
+        sql.push_str(&routines::mapping(&self.owners, self.version));
+        sql.push_str(&routines::on_proxy(&self.functions));
+        for function in &self.functions {
+            let names: Vec<String> = function.names.iter().map(|name| literal(name)).collect();
+            sql.push_str(&format!(
+                "INSERT INTO pgrig_shard.function VALUES ({}, {}, ARRAY[{}]::text[], {}, {});\n",
+                literal(&function.name),
+                literal(&function.parameters),
+                names.join(", "),
+                literal(&function.result),
+                function.is_read,
+            ));
+        }
+        self.change_proxy("deploying the functions", &sql)
+    }
+
+    fn set_leaving(&mut self, number: i32, is_leaving: bool) -> Result<(), Error> {
+        let sql =
+            format!("UPDATE pgrig_shard.node SET leaving = {is_leaving} WHERE number = {number}");
+        self.change_proxy("marking a node", &sql)?;
+        self.reload()
+    }
+
+    /// A server that is in the list under another address must not be taken in twice.
+    fn check_is_new(&mut self, client: &mut Client, number: i32) -> Result<(), Error> {
+        let failed = |source| on_node("looking for a cluster", number, source);
+        let there = "SELECT to_regclass('pgrig_shard.node') IS NOT NULL";
+        if !client.query_one(there, &[]).map_err(failed)?.get::<_, bool>(0) {
+            return Ok(());
+        }
+        let who = "SELECT cluster, number FROM pgrig_shard.node";
+        let Some(row) = client.query_opt(who, &[]).map_err(failed)? else { return Ok(()) };
+        let (cluster, its_number): (String, i32) = (row.get(0), row.get(1));
+        if cluster != self.id {
+            return Err(other_cluster(number));
+        }
+        if self.node(its_number).is_ok() {
+            return Err(Error::Refused {
+                what: format!("that server is node {its_number} of this cluster already"),
+                hint: "give the address of another one".into(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The proxy's schema, with the nodes and their shares, unless it is there already.
+fn begin(
+    proxy: &mut Client,
+    nodes: &[NodeConfig],
+    buckets: i32,
+    template: &str,
+) -> Result<(), Error> {
+    let failed = |source| on_proxy("deploying the proxy's schema", source);
+    let found = proxy.query_one(UNFINISHED, &[]).map_err(failed)?;
+    match found.get::<_, Option<bool>>(0) {
+        Some(true) => return Ok(()),
+        Some(false) => {
+            return Err(Error::Refused {
+                what: "the proxy has a cluster already".into(),
+                hint: "name another database, or DROP SCHEMA pgrig_shard CASCADE there".into(),
+            });
+        }
+        None => {}
+    }
+    proxy.batch_execute("CREATE EXTENSION IF NOT EXISTS plproxy").map_err(no_plproxy)?;
+    let mut sql = with_mask(include_str!("sql/proxy.sql"), buckets);
+    sql.push_str(&format!(
+        "INSERT INTO pgrig_shard.cluster (id, buckets, version, template)
+             VALUES (gen_random_uuid(), {buckets}, 1, {});\n",
+        literal(template)
+    ));
+    for (number, node) in nodes.iter().enumerate() {
+        let route = node.route.as_ref().unwrap_or(&node.conninfo);
+        sql.push_str(&format!(
+            "INSERT INTO pgrig_shard.node (number, conninfo, route) VALUES ({number}, {}, {});\n",
+            literal(&node.conninfo),
+            literal(route)
+        ));
+    }
+    sql.push_str(&format!(
+        "INSERT INTO pgrig_shard.bucket
+             SELECT bucket, bucket % {}, 1 FROM generate_series(0, {buckets} - 1) AS bucket;\n",
+        nodes.len()
+    ));
+    let mut transaction = proxy.transaction().map_err(failed)?;
+    transaction.batch_execute(&sql).map_err(failed)?;
+    transaction.commit().map_err(failed)
+}
+
+/// Whether a server can send and receive buckets.
+fn check_server(client: &mut Client, number: i32) -> Result<(), Error> {
+    let failed = |source| on_node("looking at its settings", number, source);
+    let row = client.query_one(FITNESS, &[]).map_err(failed)?;
+    let (version, level, slots): (i32, String, i32) = (row.get(0), row.get(1), row.get(2));
+    let (what, hint) = if version < VERSION_MIN {
+        (format!("has PostgreSQL {}", version / 10_000), "PostgreSQL 15 or later is needed")
+    } else if level != "logical" {
+        (format!("has wal_level = {level}"), "set wal_level = logical there, and restart it")
+    } else if slots < SLOTS_MIN {
+        (
+            format!("has max_replication_slots = {slots}"),
+            "set it to 10 or more there, and max_wal_senders too, and restart it",
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Error::Refused {
+        what: format!("node {number} cannot move buckets: it {what}"),
+        hint: hint.into(),
+    })
+}
+
+fn no_plproxy(source: postgres::Error) -> Error {
+    // 0A000 and 58P01: no control file, no library.
+    let is_missing = source.code().is_some_and(|code| ["0A000", "58P01"].contains(&code.code()));
+    if !is_missing {
+        return on_proxy("creating extension plproxy", source);
+    }
+    Error::Refused {
+        what: "PL/Proxy is not installed on the proxy's server".into(),
+        hint: "install it there: apt-get install postgresql-15-plproxy".into(),
+    }
+}
+
+fn other_cluster(number: i32) -> Error {
+    Error::Refused {
+        what: format!("node {number}: that server's database is in another cluster"),
+        hint: "name another database; if that cluster is gone, DROP SCHEMA pgrig_shard CASCADE \
+               and its buckets there"
+            .into(),
+    }
+}
+
+fn with_mask(sql: &str, buckets: i32) -> String {
+    sql.replace("{mask}", &(buckets - 1).to_string())
+}
+
+/// More would make schemas, and the functions that hold them, too many to be handled.
+const BUCKETS_MAX: i32 = 4096;
+
+/// The first with publications of whole schemas.
+const VERSION_MIN: i32 = 150_000;
+
+/// One for the batch, and some for tables that are copied at the same time.
+const SLOTS_MIN: i32 = 4;
+
+const FITNESS: &str = "
+    SELECT current_setting('server_version_num')::int, current_setting('wal_level'),
+           current_setting('max_replication_slots')::int";
+
+/// Null without a cluster, true where its making was not completed.
+const UNFINISHED: &str = "
+    SELECT CASE WHEN to_regclass('pgrig_shard.cluster') IS NOT NULL
+           THEN NOT EXISTS (SELECT FROM pg_foreign_server WHERE srvname = 'pgrig_shard') END";

@@ -1,0 +1,159 @@
+//! What can go wrong with a cluster: what was being done, to what, why it failed, what to do next.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+/// A failure. The message says what and why, [`Error::hint`] what to do next.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No connection.
+    #[error("connecting to {server} ({place}): {}", chain(.source))]
+    Connect {
+        /// The proxy or a node.
+        server: String,
+        /// Where that is, without a password.
+        place: String,
+        /// Why.
+        source: postgres::Error,
+    },
+    /// A connection string that cannot be read.
+    #[error("{text:?} is no connection string: {}", chain(.source))]
+    Conninfo {
+        /// What was given, if it holds no password.
+        text: String,
+        /// Why.
+        source: postgres::Error,
+    },
+    /// A statement failed, or the connection was lost.
+    #[error("{doing} on {server}: {}", chain(.source))]
+    Statement {
+        /// The step, as in "fencing".
+        doing: &'static str,
+        /// The proxy or a node.
+        server: String,
+        /// Why.
+        source: postgres::Error,
+    },
+    /// The cluster or a server is not as it has to be; nothing was changed.
+    #[error("{what}")]
+    Refused {
+        /// What is wrong.
+        what: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// Another tool works on the cluster.
+    #[error("another pgrig shard is at work on this cluster (process {pid} of the proxy's server)")]
+    Busy {
+        /// Its backend.
+        pid: i32,
+    },
+    /// A copy does not get on.
+    #[error("copying from node {from} to node {to}: node {to} has failed {failures} times")]
+    Copy {
+        /// The source.
+        from: i32,
+        /// The target.
+        to: i32,
+        /// How often.
+        failures: i64,
+    },
+    /// The fence was lifted again, because what it waited for did not happen.
+    #[error(
+        "moving buckets from node {from} to node {to}: {what} within {} s; \
+         they stay on node {from}", .waited.as_secs_f32()
+    )]
+    Fence {
+        /// The source.
+        from: i32,
+        /// The target.
+        to: i32,
+        /// What did not happen.
+        what: String,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// Source and target differ; the fence was lifted again.
+    #[error(
+        "moving buckets from node {from} to node {to}: {table} has {source_rows} rows there and \
+         {target_rows} here, or their checksums differ; they stay on node {from}"
+    )]
+    Differs {
+        /// The source.
+        from: i32,
+        /// The target.
+        to: i32,
+        /// The first table that differs.
+        table: String,
+        /// Its rows on the source.
+        source_rows: i64,
+        /// Its rows on the target.
+        target_rows: i64,
+    },
+    /// Somebody asked it to stop; nothing is fenced.
+    #[error("stopped before the move was complete")]
+    Stopped,
+}
+
+impl Error {
+    /// What to do next, where that can be said.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Refused { hint, .. } => Some(hint.clone()),
+            Self::Connect { .. } => {
+                Some("start that server, or correct its address; then run the same again".into())
+            }
+            Self::Statement { .. } | Self::Stopped => {
+                Some("`pgrig shard rebalance` goes on where this stopped".into())
+            }
+            Self::Busy { .. } => {
+                Some("wait for it; `pgrig shard status` shows how far it is".into())
+            }
+            Self::Copy { to, .. } => Some(format!(
+                "see the log of node {to} (is its disk full?), then `pgrig shard rebalance`"
+            )),
+            Self::Fence { .. } => {
+                Some("end what it waits for, then `pgrig shard rebalance`".into())
+            }
+            Self::Differs { to, .. } => Some(format!(
+                "find out who else writes those tables on node {to}, then `pgrig shard rebalance`"
+            )),
+            Self::Conninfo { .. } => {
+                Some("write it like \"host=db1 port=5432 user=app dbname=shop\"".into())
+            }
+        }
+    }
+
+    /// Whether the server may be back soon.
+    pub(crate) fn is_lost_connection(&self) -> bool {
+        match self {
+            Self::Connect { .. } => true,
+            // Without words from the server it was the connection that failed.
+            Self::Statement { source, .. } => match source.code() {
+                Some(code) => GOING_AWAY.contains(&code.code()),
+                None => true,
+            },
+            _ => false,
+        }
+    }
+}
+
+/// admin_shutdown, crash_shutdown, cannot_connect_now.
+const GOING_AWAY: [&str; 3] = ["57P01", "57P02", "57P03"];
+
+/// The `postgres` crate says only "db error" by itself; the reason is in the sources.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            // Writing to a String cannot fail.
+            let _ = write!(text, ": {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}

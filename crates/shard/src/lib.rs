@@ -1,0 +1,34 @@
+//! A PL/Proxy cluster whose nodes come and go under load.
+//!
+//! Rows are spread over a fixed number of virtual buckets by PostgreSQL's own partition hash, and
+//! each bucket is a schema on one data node. The proxy knows which; each data node knows it of its
+//! own buckets, and refuses calls for others with a retryable error, so that a proxy with an old
+//! mapping can neither read nor write in the wrong place. [`Cluster::create`] deploys all of it
+//! from one SQL template, [`Cluster::open`] takes an existing cluster, and [`plan`] computes which
+//! buckets have to move; moving them is logical replication, a short fence, a comparison, and a
+//! new version of the mapping.
+//!
+//! What has been done is recorded in the proxy's database before and after each step, and each
+//! step can be repeated: a tool, a node or the proxy that dies in between is no harm.
+//!
+//! Limits: one proxy; keys are integers; routed functions give one value; connections go without
+//! TLS; PostgreSQL 15 or later on the data nodes (a publication of whole schemas).
+
+mod cluster;
+mod deploy;
+mod error;
+mod function;
+mod moves;
+pub mod plan;
+mod routines;
+mod servers;
+mod status;
+mod text;
+
+pub use cluster::{Cluster, NodeConfig, NodeRow};
+pub use error::Error;
+pub use function::Function;
+pub use moves::{Event, Moves, Options, Step};
+pub use plan::Batch;
+pub use status::{Answer, BatchStatus, NodeStatus, Status};
+pub use text::{bucket_schema, in_bucket};

@@ -1,0 +1,257 @@
+//! Moving buckets: batch after batch, each in steps that can be repeated.
+//!
+//! | step | what has happened when it is recorded |
+//! |---|---|
+//! | planned | nothing, or a part of what follows |
+//! | copying | the target has the schemas; publication, slot and subscription exist |
+//! | fencing | the source may refuse writes to the buckets |
+//! | switching | source and target were equal while nothing wrote; there is no way back |
+//! | switched | the target serves them, every node and the proxy have the new mapping |
+//! | done | the old rows are gone |
+//!
+//! Before `switching` a failure lifts the fence and the buckets stay where they are. From then on
+//! they go to the target, however often it takes. At no moment do two nodes accept a write to the
+//! same bucket: the source refuses before the target accepts.
+
+mod batch;
+mod compare;
+mod drain;
+mod replication;
+
+use std::time::{Duration, Instant};
+
+use crate::cluster::{Cluster, on_proxy};
+use crate::error::Error;
+use crate::plan::{Batch, plan};
+use crate::text::int_array;
+
+/// How buckets are moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Buckets that are fenced together, at most.
+    pub batch_max: usize,
+    /// How long a source keeps rows that have moved away, for reads that began before.
+    pub grace: Duration,
+    /// How far the copy may be behind when the fence goes up, in bytes of WAL.
+    pub lag_bytes_max: i64,
+    /// How long writes are refused at most before the fence is lifted again.
+    pub fence_max: Duration,
+    /// How long a server that does not answer is waited for.
+    pub patience: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            batch_max: 8,
+            grace: Duration::from_secs(10),
+            // About what a server that works hard writes between two flushes.
+            lag_bytes_max: 4 << 20,
+            fence_max: Duration::from_secs(10),
+            patience: Duration::from_secs(60),
+        }
+    }
+}
+
+/// How far a batch has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing has happened, or a part of the preparation.
+    Planned,
+    /// Rows are copied, and changes after them.
+    Copying,
+    /// Writes are refused, what is under way ends, both sides are compared.
+    Fencing,
+    /// The mapping changes.
+    Switching,
+    /// The target serves; the old rows are still there.
+    Switched,
+}
+
+/// What is told of a move while it runs.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A batch begins, or goes on.
+    Batch {
+        /// Its number in the table of batches.
+        number: i32,
+        /// What it moves.
+        batch: &'a Batch,
+    },
+    /// A part of a step is done.
+    Did {
+        /// The batch.
+        number: i32,
+        /// What, as in "fenced the source".
+        what: &'static str,
+    },
+    /// A batch is served by its target.
+    Switched {
+        /// The batch.
+        number: i32,
+        /// Rows that moved.
+        rows: i64,
+        /// Bytes that they take on the target, indexes included.
+        bytes: i64,
+        /// How long writes were refused, in milliseconds.
+        fence_ms: f64,
+    },
+    /// A server does not answer; it is waited for.
+    Waiting {
+        /// Why.
+        why: &'a Error,
+    },
+    /// A node has left the cluster.
+    Left {
+        /// Its number.
+        number: i32,
+    },
+}
+
+/// Moves whatever has to move.
+pub struct Moves<'a> {
+    cluster: &'a mut Cluster,
+    options: Options,
+    tell: &'a mut dyn FnMut(&Event<'_>),
+    is_stopped: &'a dyn Fn() -> bool,
+}
+
+impl Cluster {
+    /// What [`Moves::run`] would do: batches that were begun before, and new ones after them.
+    ///
+    /// # Errors
+    /// The proxy's.
+    pub fn planned(&mut self, options: &Options) -> Result<(Vec<Batch>, Vec<Batch>), Error> {
+        let begun: Vec<Batch> = self.unfinished()?.into_iter().map(|(_, batch)| batch).collect();
+        let mut owners = self.owners.clone();
+        for batch in &begun {
+            for bucket in &batch.buckets {
+                if let Some(owner) = usize::try_from(*bucket).ok().and_then(|b| owners.get_mut(b)) {
+                    *owner = batch.to;
+                }
+            }
+        }
+        let new = plan(&owners, &self.staying(), options.batch_max);
+        Ok((begun, new))
+    }
+}
+
+impl<'a> Moves<'a> {
+    /// Moves of a cluster. `tell` hears of them, `is_stopped` is asked whether to stop early.
+    pub fn new(
+        cluster: &'a mut Cluster,
+        options: Options,
+        tell: &'a mut dyn FnMut(&Event<'_>),
+        is_stopped: &'a dyn Fn() -> bool,
+    ) -> Self {
+        Self { cluster, options, tell, is_stopped }
+    }
+
+    /// Completes what was begun, then moves as few buckets as it takes until every node holds its
+    /// share, then lets nodes that are leaving go.
+    ///
+    /// # Errors
+    /// Whatever stops it. Running it again goes on from there.
+    pub fn run(&mut self) -> Result<(), Error> {
+        for (number, batch) in self.cluster.unfinished()? {
+            self.complete(number, &batch)?;
+        }
+        self.tidy()?;
+        let new = plan(&self.cluster.owners, &self.cluster.staying(), self.options.batch_max);
+        let mut numbered = Vec::new();
+        for batch in new {
+            numbered.push((self.record(&batch)?, batch));
+        }
+        for (number, batch) in numbered {
+            self.complete(number, &batch)?;
+        }
+        self.tidy()?;
+        for number in self.patiently(|me| me.cluster.let_go())? {
+            (self.tell)(&Event::Left { number });
+        }
+        Ok(())
+    }
+
+    /// Takes a batch through its steps until its target serves it.
+    fn complete(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
+        (self.tell)(&Event::Batch { number, batch });
+        while self.patiently(|me| me.advance(number, batch))? != Step::Switched {}
+        Ok(())
+    }
+
+    /// Removes what batches that were switched have left, each when its grace is over.
+    fn tidy(&mut self) -> Result<(), Error> {
+        for (number, batch) in self.cluster.unfinished()? {
+            self.patiently(|me| me.drop_old_rows(number, &batch))?;
+        }
+        Ok(())
+    }
+
+    /// Repeats something as long as servers do not answer and patience lasts.
+    fn patiently<T>(
+        &mut self,
+        mut act: impl FnMut(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let deadline = Instant::now() + self.options.patience;
+        loop {
+            match act(self) {
+                Err(error) if error.is_lost_connection() && Instant::now() < deadline => {
+                    (self.tell)(&Event::Waiting { why: &error });
+                    self.pause(RETRY)?;
+                    // A failure here is found again by the next attempt.
+                    let _ = self.cluster.reconnect();
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Polls until something is given, the time is up or somebody stops it.
+    fn poll<T>(
+        &mut self,
+        limit: Option<Duration>,
+        mut look: impl FnMut(&mut Self) -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
+        let deadline = limit.map(|limit| Instant::now() + limit);
+        loop {
+            if let Some(found) = look(self)? {
+                return Ok(Some(found));
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Ok(None);
+            }
+            self.pause(POLL)?;
+        }
+    }
+
+    fn pause(&self, length: Duration) -> Result<(), Error> {
+        if (self.is_stopped)() {
+            return Err(Error::Stopped);
+        }
+        std::thread::sleep(length);
+        Ok(())
+    }
+
+    fn did(&mut self, number: i32, what: &'static str) {
+        (self.tell)(&Event::Did { number, what });
+    }
+
+    /// Writes a new batch into the table.
+    fn record(&mut self, batch: &Batch) -> Result<i32, Error> {
+        let insert = format!(
+            "INSERT INTO pgrig_shard.batch (source, target, buckets)
+             VALUES ({}, {}, {}) RETURNING number",
+            batch.from,
+            batch.to,
+            int_array(&batch.buckets)
+        );
+        let row = self.cluster.proxy.query_one(&insert, &[]);
+        Ok(row.map_err(|source| on_proxy("recording a batch", source))?.get(0))
+    }
+}
+
+/// Short against the fence, long against what a look costs.
+const POLL: Duration = Duration::from_millis(5);
+
+/// A server that was restarted needs a moment.
+const RETRY: Duration = Duration::from_millis(200);

@@ -1,0 +1,191 @@
+//! Logical replication of a batch: publication and slot on its source, subscription on its target.
+
+use postgres::error::SqlState;
+
+use super::Moves;
+use crate::cluster::{LOCK_TIMEOUT, on_node, on_proxy};
+use crate::error::Error;
+use crate::plan::Batch;
+use crate::text::{bucket_schema, literal};
+
+impl Moves<'_> {
+    /// The publication of the buckets' schemas, and the slot.
+    pub(super) fn publish(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
+        let name = self.name(number)?;
+        let schemas: Vec<String> = batch.buckets.iter().map(|b| bucket_schema(*b)).collect();
+        let publish =
+            format!("CREATE PUBLICATION {name} FOR TABLES IN SCHEMA {}", schemas.join(", "));
+        let failed = |source| on_node("publishing", batch.from, source);
+        let is_there = |row: postgres::Row| row.get::<_, bool>(0);
+        let there = "SELECT EXISTS (SELECT FROM pg_publication WHERE pubname = $1)";
+        let client = self.cluster.data_node(batch.from)?;
+        if !client.query_one(there, &[&name]).map(is_there).map_err(failed)? {
+            self.cluster.change_node(batch.from, "publishing", &publish)?;
+        }
+        // Made here and not by CREATE SUBSCRIPTION, which waits for itself where source and
+        // target are databases of the same server.
+        let there = "SELECT EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = $1)";
+        let client = self.cluster.data_node(batch.from)?;
+        if !client.query_one(there, &[&name]).map(is_there).map_err(failed)? {
+            let make = "SELECT pg_create_logical_replication_slot($1, 'pgoutput')";
+            match client.execute(make, &[&name]) {
+                // It begins where no transaction is under way that began before it.
+                Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+                    return Err(self.in_the_way(batch, LOCK_TIMEOUT)?);
+                }
+                made => made.map_err(failed).map(drop)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The subscription, which copies the rows and then follows.
+    pub(super) fn subscribe(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
+        let name = self.name(number)?;
+        let source = self.cluster.node(batch.from)?.conninfo.clone();
+        let failed = |source| on_node("subscribing", batch.to, source);
+        let client = self.cluster.data_node(batch.to)?;
+        if client.query_opt(SUBSCRIPTION, &[&name]).map_err(failed)?.is_some() {
+            return Ok(());
+        }
+        let subscribe = format!(
+            "CREATE SUBSCRIPTION {name} CONNECTION {} PUBLICATION {name}
+             WITH (create_slot = false, slot_name = {name}, copy_data = true)",
+            literal(&source)
+        );
+        self.cluster.change_node(batch.to, "subscribing", &subscribe)
+    }
+
+    /// Returns when every table is copied and little is left to apply.
+    pub(super) fn wait_for_copy(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
+        let name = self.name(number)?;
+        let (from, to, lag_max) = (batch.from, batch.to, self.options.lag_bytes_max);
+        let failures_before = self.failures(&name, to)?;
+        self.poll(None, |me| {
+            let failed = |source| on_node("waiting for the copy", to, source);
+            let row = me.cluster.data_node(to)?.query_one(NOT_READY, &[&name]).map_err(failed)?;
+            let not_ready: i64 = row.get(0);
+            let failures = me.failures(&name, to)? - failures_before;
+            if failures >= FAILURES_MAX {
+                return Err(Error::Copy { from, to, failures });
+            }
+            if not_ready > 0 {
+                return Ok(None);
+            }
+            let failed = |source| on_node("looking at the lag", from, source);
+            let row = me.cluster.data_node(from)?.query_one(LAG, &[&name]).map_err(failed)?;
+            Ok((row.get::<_, i64>(0) <= lag_max).then_some(()))
+        })?;
+        Ok(())
+    }
+
+    /// Returns when the target has applied all that was committed on the source until now. The
+    /// target's commits are asynchronous, and only what it has flushed is confirmed: a commit of
+    /// our own flushes them.
+    pub(super) fn catch_up(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
+        let name = self.name(number)?;
+        let (from, to, limit) = (batch.from, batch.to, self.options.fence_max);
+        let failed = |source| on_node("flushing", from, source);
+        // Flushes commits that were asynchronous: walsenders send only what is on disk.
+        let row = self.cluster.data_node(from)?.query_one(FLUSH, &[]).map_err(failed)?;
+        let end: String = row.get(0);
+        let caught_up = self.poll(Some(limit), |me| {
+            let failed = |source| on_node("flushing", to, source);
+            me.cluster.data_node(to)?.execute(COMMIT, &[]).map_err(failed)?;
+            let failed = |source| on_node("looking at the lag", from, source);
+            let client = me.cluster.data_node(from)?;
+            let row = client.query_one(CONFIRMED, &[&name, &end]).map_err(failed)?;
+            Ok(row.get::<_, bool>(0).then_some(()))
+        })?;
+        let what = "the copy did not catch up".to_owned();
+        caught_up.ok_or(Error::Fence { from, to, what, waited: limit })
+    }
+
+    /// From here on nothing but the target's own clients writes to its buckets.
+    pub(super) fn stop_applying(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
+        let name = self.name(number)?;
+        let failed = |source| on_node("stopping the subscription", batch.to, source);
+        let client = self.cluster.data_node(batch.to)?;
+        if client.query_opt(SUBSCRIPTION, &[&name]).map_err(failed)?.is_some() {
+            let disable = format!("ALTER SUBSCRIPTION {name} DISABLE");
+            self.cluster.change_node(batch.to, "stopping the subscription", &disable)?;
+        }
+        Ok(())
+    }
+
+    /// Removes subscription, slot and publication.
+    pub(super) fn end_replication(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
+        let name = self.name(number)?;
+        let failed = |source| on_node("dropping the subscription", batch.to, source);
+        let client = self.cluster.data_node(batch.to)?;
+        if client.query_opt(SUBSCRIPTION, &[&name]).map_err(failed)?.is_some() {
+            // Without its slot, which the next statements drop: so no node waits for another.
+            let drop = format!(
+                "ALTER SUBSCRIPTION {name} DISABLE;
+                 ALTER SUBSCRIPTION {name} SET (slot_name = NONE);
+                 DROP SUBSCRIPTION {name}"
+            );
+            self.cluster.change_node(batch.to, "dropping the subscription", &drop)?;
+        }
+        let failed = |source| on_node("dropping the slot", batch.from, source);
+        self.poll(None, |me| {
+            let client = me.cluster.data_node(batch.from)?;
+            let gone = client.execute(DROP_SLOT, &[&name]).map_err(failed)?;
+            let left = client.query_opt(SLOT, &[&name]).map_err(failed)?;
+            Ok((gone > 0 || left.is_none()).then_some(()))
+        })?;
+        let drop = format!("DROP PUBLICATION IF EXISTS {name}");
+        self.cluster.change_node(batch.from, "dropping the publication", &drop)
+    }
+
+    /// The name that publication, slot and subscription of a batch have. Slots and subscriptions
+    /// are seen by the whole server, which may be in other clusters, too.
+    fn name(&mut self, number: i32) -> Result<String, Error> {
+        let name =
+            "SELECT format('pgrig_shard_%s_%s', left(id, 8), $1::int) FROM pgrig_shard.cluster";
+        let row = self.cluster.proxy.query_one(name, &[&number]);
+        Ok(row.map_err(|source| on_proxy("reading the cluster", source))?.get(0))
+    }
+
+    fn failures(&mut self, name: &str, to: i32) -> Result<i64, Error> {
+        let row = self.cluster.data_node(to)?.query_opt(FAILURES, &[&name]);
+        let row = row.map_err(|source| on_node("looking at the subscription", to, source))?;
+        Ok(row.map_or(0, |row| row.get(0)))
+    }
+}
+
+/// One may be a restart that interfered; more do not go away by themselves.
+const FAILURES_MAX: i64 = 3;
+
+const SUBSCRIPTION: &str = "
+    SELECT FROM pg_subscription JOIN pg_database d ON d.oid = subdbid
+    WHERE subname = $1 AND datname = current_database()";
+
+const NOT_READY: &str = "
+    SELECT count(*) FROM pg_subscription_rel JOIN pg_subscription s ON s.oid = srsubid
+    WHERE subname = $1 AND srsubstate <> 'r'";
+
+const FAILURES: &str = "
+    SELECT apply_error_count + sync_error_count FROM pg_stat_subscription_stats
+    WHERE subname = $1";
+
+const LAG: &str = "
+    SELECT coalesce(max(pg_current_wal_lsn() - confirmed_flush_lsn), 0)::bigint
+    FROM pg_replication_slots WHERE slot_name = $1";
+
+/// The message belongs to a transaction, whose commit is synchronous in the tool's sessions.
+const FLUSH: &str = "
+    SELECT pg_logical_emit_message(true, 'pgrig_shard', 'fence')::text";
+
+/// A transaction that has an identifier has a commit record to flush.
+const COMMIT: &str = "SELECT pg_current_xact_id()";
+
+const CONFIRMED: &str = "
+    SELECT coalesce(bool_and(confirmed_flush_lsn >= $2::text::pg_lsn), false)
+    FROM pg_replication_slots WHERE slot_name = $1";
+
+const SLOT: &str = "SELECT FROM pg_replication_slots WHERE slot_name = $1";
+
+const DROP_SLOT: &str = "
+    SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots
+    WHERE slot_name = $1 AND NOT active";

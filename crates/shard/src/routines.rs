@@ -1,0 +1,254 @@
+//! The SQL of the functions that route: on a data node to the bucket's schema, on the proxy to the
+//! data node.
+//!
+//! A data node's functions hold the buckets that it serves as code, a binary search that ends in a
+//! call of the bucket's own function: a call costs no look-up in a table. They are replaced in the
+//! same transaction that changes the table of buckets. A transaction that begins after that has
+//! been committed finds the new ones; whoever moves buckets waits for the older ones to end.
+
+use std::fmt::Write;
+
+use crate::function::Function;
+use crate::text::{bucket_schema, int_array};
+
+/// What a data node serves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Serves {
+    /// Buckets that are read and written here, ascending.
+    pub(crate) owned: Vec<i32>,
+    /// Buckets that are only read here, ascending.
+    pub(crate) fenced: Vec<i32>,
+    /// The mapping's version.
+    pub(crate) version: i64,
+}
+
+/// A data node's functions.
+pub(crate) fn on_data_node(functions: &[Function], serves: &Serves) -> String {
+    let mut readable: Vec<i32> = serves.owned.iter().chain(&serves.fenced).copied().collect();
+    readable.sort_unstable();
+    let mut sql = String::new();
+    for function in functions {
+        match function.is_by_key() {
+            true if function.is_read => {
+                sql.push_str(&by_key(function, &readable));
+                sql.push_str(&everywhere(function, &readable, serves.version));
+            }
+            true => sql.push_str(&by_key(function, &serves.owned)),
+            false => sql.push_str(&in_every_bucket(function, &readable, serves.version)),
+        }
+    }
+    sql
+}
+
+/// The proxy's functions, which stay what they are when buckets move.
+pub(crate) fn on_proxy(functions: &[Function]) -> String {
+    let mut sql = String::new();
+    for function in functions {
+        let Function { parameters, result, .. } = function;
+        let name = &function.name;
+        if function.is_by_key() {
+            push(
+                &mut sql,
+                format_args!(
+                    "CREATE OR REPLACE FUNCTION public.{name}({parameters}) RETURNS {result}\n\
+                 LANGUAGE plproxy AS $pgrig$\n    \
+                 CLUSTER '{SERVER}'; RUN ON pgrig_shard.partition(key); TARGET public.{name};\n\
+                 $pgrig$;\n"
+                ),
+            );
+        }
+        if !function.is_read {
+            continue;
+        }
+        let name = on_all_name(function);
+        let (all, arguments) = (with_version(parameters), function.arguments());
+        let arguments = if arguments.is_empty() { arguments } else { format!(", {arguments}") };
+        push(
+            &mut sql,
+            format_args!(
+                "CREATE OR REPLACE FUNCTION pgrig_shard.{name}({all}) RETURNS SETOF {result}\n\
+             LANGUAGE plproxy AS $pgrig$\n    \
+             CLUSTER '{SERVER}'; RUN ON ALL; TARGET pgrig_shard.{name};\n\
+             $pgrig$;\n\
+             CREATE OR REPLACE FUNCTION public.{name}({parameters}) RETURNS SETOF {result}\n\
+             LANGUAGE sql AS $pgrig$\n    \
+             SELECT * FROM pgrig_shard.{name}(pgrig_shard.version(){arguments})\n\
+             $pgrig$;\n"
+            ),
+        );
+    }
+    sql.push_str(&on_any());
+    sql
+}
+
+/// The proxy's mapping: each bucket's partition, and the version.
+pub(crate) fn mapping(owners: &[i32], version: i64) -> String {
+    let owners = int_array(owners);
+    format!(
+        "CREATE OR REPLACE FUNCTION pgrig_shard.partition(key bigint) RETURNS int\n\
+         LANGUAGE sql STABLE AS $pgrig$\n    \
+         SELECT ({owners})[1 + pgrig_shard.bucket_of(key)]\n\
+         $pgrig$;\n\
+         CREATE OR REPLACE FUNCTION pgrig_shard.version() RETURNS bigint\n\
+         LANGUAGE sql STABLE AS $pgrig$ SELECT {version}::bigint $pgrig$;\n"
+    )
+}
+
+/// What a data node that has left the cluster needs no more.
+pub(crate) fn forget(functions: &[Function]) -> String {
+    let by_key = functions.iter().filter(|function| function.is_by_key());
+    let mut sql: String = by_key
+        .map(|f| format!("DROP FUNCTION IF EXISTS public.{}({});\n", f.name, f.parameters))
+        .collect();
+    sql.push_str("DROP SCHEMA pgrig_shard CASCADE;\n");
+    sql
+}
+
+/// A call that does nothing at all on some data node: what routing alone costs.
+fn on_any() -> String {
+    format!(
+        "CREATE OR REPLACE FUNCTION pgrig_shard.some_node() RETURNS int\n\
+         LANGUAGE plproxy AS $pgrig$\n    \
+         CLUSTER '{SERVER}'; RUN ON ANY; SELECT number FROM pgrig_shard.node;\n\
+         $pgrig$;\n"
+    )
+}
+
+fn by_key(function: &Function, buckets: &[i32]) -> String {
+    let Function { parameters, result, .. } = function;
+    let (name, volatility) = (&function.name, volatility(function));
+    let is_void = result == "void";
+    let leaf = |bucket: i32| match is_void {
+        true => format!("PERFORM {}; RETURN;", call(function, bucket)),
+        false => format!("RETURN {};", call(function, bucket)),
+    };
+    let search = search(buckets, &leaf);
+    let end = if is_void { "" } else { "    RETURN NULL;\n" };
+    format!(
+        "CREATE OR REPLACE FUNCTION public.{name}({parameters}) RETURNS {result}\n\
+         LANGUAGE plpgsql {volatility} AS $pgrig$\n\
+         DECLARE\n    pgrig_bucket int := pgrig_shard.bucket_of(key);\n\
+         BEGIN\n{search}    PERFORM pgrig_shard.refuse(key);\n{end}\
+         END\n$pgrig$;\n"
+    )
+}
+
+/// The row where it is, nothing from every other node.
+fn everywhere(function: &Function, buckets: &[i32], version: i64) -> String {
+    let search =
+        search(buckets, &|bucket| format!("RETURN NEXT {}; RETURN;", call(function, bucket)));
+    let body = format!("{}{search}", check_version(version));
+    let declare = "DECLARE\n    pgrig_bucket int := pgrig_shard.bucket_of(key);\n";
+    on_all(function, declare, &body)
+}
+
+fn in_every_bucket(function: &Function, buckets: &[i32], version: i64) -> String {
+    let mut body = check_version(version);
+    for bucket in buckets {
+        push(&mut body, format_args!("    RETURN NEXT {};\n", call(function, *bucket)));
+    }
+    on_all(function, "", &body)
+}
+
+fn on_all(function: &Function, declare: &str, body: &str) -> String {
+    let (name, all) = (on_all_name(function), with_version(&function.parameters));
+    let result = &function.result;
+    format!(
+        "CREATE OR REPLACE FUNCTION pgrig_shard.{name}({all}) RETURNS SETOF {result}\n\
+         LANGUAGE plpgsql STABLE AS $pgrig$\n{declare}BEGIN\n{body}END\n$pgrig$;\n"
+    )
+}
+
+/// Only nodes that believe in the same mapping may answer together.
+fn check_version(version: i64) -> String {
+    format!(
+        "    IF pgrig_version <> {version} THEN\n        \
+         PERFORM pgrig_shard.refuse_version(pgrig_version, {version});\n    END IF;\n"
+    )
+}
+
+/// A binary search for `pgrig_bucket` with a statement at each leaf.
+fn search(buckets: &[i32], leaf: &dyn Fn(i32) -> String) -> String {
+    match buckets {
+        [] => String::new(),
+        [bucket] => format!("IF pgrig_bucket = {bucket} THEN {} END IF;\n", leaf(*bucket)),
+        _ => {
+            let (low, high) = buckets.split_at(buckets.len() / 2);
+            let (middle, low, high) = (high[0], search(low, leaf), search(high, leaf));
+            format!("IF pgrig_bucket < {middle} THEN\n{low}ELSE\n{high}END IF;\n")
+        }
+    }
+}
+
+fn call(function: &Function, bucket: i32) -> String {
+    let (schema, name) = (bucket_schema(bucket), &function.name);
+    format!("{schema}.{name}({})", function.arguments())
+}
+
+fn on_all_name(function: &Function) -> String {
+    match function.is_by_key() {
+        true => format!("{}_everywhere", function.name),
+        false => function.name.clone(),
+    }
+}
+
+fn with_version(parameters: &str) -> String {
+    match parameters.is_empty() {
+        true => "pgrig_version bigint".to_owned(),
+        false => format!("pgrig_version bigint, {parameters}"),
+    }
+}
+
+fn volatility(function: &Function) -> &'static str {
+    if function.is_read { "STABLE" } else { "VOLATILE" }
+}
+
+fn push(sql: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a String cannot fail.
+    let _ = sql.write_fmt(text);
+}
+
+/// The PL/Proxy cluster's name: that of its foreign server.
+pub(crate) const SERVER: &str = "pgrig_shard";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_search_ends_at_every_bucket_and_at_no_other() {
+        let text = search(&[3, 5, 9], &|bucket| format!("RETURN {bucket};"));
+        assert_eq!(
+            text,
+            "IF pgrig_bucket < 5 THEN\n\
+             IF pgrig_bucket = 3 THEN RETURN 3; END IF;\n\
+             ELSE\n\
+             IF pgrig_bucket < 9 THEN\n\
+             IF pgrig_bucket = 5 THEN RETURN 5; END IF;\n\
+             ELSE\n\
+             IF pgrig_bucket = 9 THEN RETURN 9; END IF;\n\
+             END IF;\n\
+             END IF;\n"
+        );
+    }
+
+    #[test]
+    fn writes_leave_out_what_is_fenced() {
+        let function = |is_read| Function {
+            name: "f".into(),
+            parameters: "key integer".into(),
+            names: vec!["key".into()],
+            result: "integer".into(),
+            is_read,
+        };
+        let serves = Serves { owned: vec![1], fenced: vec![2], version: 7 };
+        let check = |is_read, fenced: bool| {
+            let sql = on_data_node(&[function(is_read)], &serves);
+            assert!(sql.contains("bucket_0001.f(\"key\")"));
+            assert_eq!(sql.contains("bucket_0002.f(\"key\")"), fenced);
+            assert_eq!(sql.contains("f_everywhere"), is_read);
+        };
+        check(true, true);
+        check(false, false);
+    }
+}

@@ -1,0 +1,128 @@
+//! What a cluster looks like now.
+
+use crate::cluster::{self, Cluster, connect, on_node, on_proxy};
+use crate::error::Error;
+
+/// A cluster at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Status {
+    /// The mapping's version on the proxy.
+    pub version: i64,
+    /// How many buckets there are.
+    pub buckets: i32,
+    /// Its nodes, by number.
+    pub nodes: Vec<NodeStatus>,
+    /// Batches under way: number, source, target, buckets, step.
+    pub batches: Vec<BatchStatus>,
+    /// Whether a tool is at work.
+    pub is_busy: bool,
+}
+
+/// A batch under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchStatus {
+    /// Its number.
+    pub number: i32,
+    /// The node that it leaves.
+    pub from: i32,
+    /// The node that it goes to.
+    pub to: i32,
+    /// How many buckets it moves.
+    pub buckets: usize,
+    /// Its step.
+    pub step: String,
+}
+
+/// A data node at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeStatus {
+    /// Its number.
+    pub number: i32,
+    /// Whether its buckets shall go elsewhere.
+    pub is_leaving: bool,
+    /// Buckets that the proxy sends to it.
+    pub mapped: usize,
+    /// What it says itself, or why it says nothing.
+    pub says: Result<Answer, String>,
+}
+
+/// What a data node says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The mapping's version there.
+    pub version: i64,
+    /// Buckets that it reads and writes.
+    pub owned: i64,
+    /// Buckets that it only reads, because they are about to move.
+    pub fenced: i64,
+    /// Buckets that are being copied to it.
+    pub arriving: i64,
+    /// Buckets that have left, whose rows are still there.
+    pub gone: i64,
+    /// What its buckets take on disk.
+    pub bytes: i64,
+}
+
+impl Status {
+    /// Looks at a cluster. It changes nothing, and may be done while a tool is at work.
+    ///
+    /// # Errors
+    /// [`Error::Connect`] for the proxy; [`Error::Refused`] where there is no cluster. A node that
+    /// does not answer is a part of the status.
+    pub fn of(proxy: &str) -> Result<Self, Error> {
+        let client = connect(proxy, cluster::PROXY)?;
+        let mut cluster = Cluster::read(proxy, client)?;
+        let failed = |source| on_proxy("reading what is under way", source);
+        let rows = cluster.proxy.query(BATCHES, &[]).map_err(failed)?;
+        let batch = |row: &postgres::Row| BatchStatus {
+            number: row.get(0),
+            from: row.get(1),
+            to: row.get(2),
+            buckets: usize::try_from(row.get::<_, i32>(3)).unwrap_or(0),
+            step: row.get(4),
+        };
+        let batches = rows.iter().map(batch).collect();
+        let is_busy = cluster.proxy.query_one(BUSY, &[]).map_err(failed)?.get(0);
+        let (version, buckets) = (cluster.version, cluster.buckets);
+        let nodes = cluster.nodes.clone().into_iter().map(|node| NodeStatus {
+            number: node.number,
+            is_leaving: node.is_leaving,
+            mapped: cluster.owners.iter().filter(|owner| **owner == node.number).count(),
+            says: answer(&mut cluster, node.number).map_err(|error| error.to_string()),
+        });
+        let nodes = nodes.collect();
+        Ok(Self { version, buckets, nodes, batches, is_busy })
+    }
+}
+
+fn answer(cluster: &mut Cluster, number: i32) -> Result<Answer, Error> {
+    let row = cluster.data_node(number)?.query_one(ANSWER, &[]);
+    let row = row.map_err(|source| on_node("asking for its buckets", number, source))?;
+    Ok(Answer {
+        version: row.get(0),
+        owned: row.get(1),
+        fenced: row.get(2),
+        arriving: row.get(3),
+        gone: row.get(4),
+        bytes: row.get(5),
+    })
+}
+
+const BATCHES: &str = "
+    SELECT number, source, target, cardinality(buckets), step FROM pgrig_shard.batch
+    WHERE done IS NULL ORDER BY number";
+
+const BUSY: &str = "
+    SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+                   WHERE l.locktype = 'advisory' AND l.granted
+                     AND a.application_name = 'pgrig shard'
+                     AND a.datname = current_database())";
+
+const ANSWER: &str = "
+    SELECT (SELECT version FROM pgrig_shard.node),
+           count(*) FILTER (WHERE state = 'owned'), count(*) FILTER (WHERE state = 'fenced'),
+           count(*) FILTER (WHERE state = 'arriving'), count(*) FILTER (WHERE state = 'gone'),
+           (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE c.relkind = 'r' AND n.nspname ~ '^bucket_[0-9]+$')
+    FROM pgrig_shard.bucket";

@@ -1,0 +1,73 @@
+//! What cannot be, and what is said of it.
+
+use shard::{Cluster, Error, NodeConfig};
+
+use crate::common::{Servers, TEMPLATE, connect};
+
+#[test]
+fn a_cluster_that_cannot_be_is_refused_with_a_reason() {
+    let servers = Servers::start(2);
+    let proxy = servers.conninfo();
+    let check = |nodes: &[NodeConfig], buckets, template: &str, expected: &str| {
+        let error = Cluster::create(&proxy, nodes, buckets, template).err().expect(expected);
+        let (text, hint) = (error.to_string(), error.hint());
+        assert!(text.contains(expected), "{text}");
+        assert!(hint.is_some(), "{text}");
+    };
+    let node = servers.node(0);
+    let away = NodeConfig { conninfo: node.conninfo.replace("port=", "port=1"), route: None };
+    check(std::slice::from_ref(&node), 100, TEMPLATE, "a cluster cannot have 100 buckets");
+    check(&[], 16, TEMPLATE, "a cluster without nodes");
+    check(&[node.clone(), away], 16, TEMPLATE, "connecting to node 1");
+    let nonsense = NodeConfig { conninfo: "host".into(), route: None };
+    check(&[nonsense], 16, TEMPLATE, "is no connection string");
+
+    drop(servers.create(1));
+    check(&[node], 16, TEMPLATE, "the proxy has a cluster already");
+
+    let mut cluster = Cluster::open(&proxy).unwrap();
+    let check = |error: Option<Error>, expected: &str| {
+        let error = error.expect(expected);
+        assert!(error.to_string().contains(expected), "{error}");
+        assert!(error.hint().is_some());
+    };
+    check(Cluster::open(&proxy).err(), "another pgrig shard is at work");
+    check(Cluster::open(&servers.node(1).conninfo).err(), "there is no cluster");
+    check(cluster.remove(0).err(), "node 0 is the last one");
+    check(cluster.remove(7).err(), "there is no node 7");
+    let same = servers.node(0).conninfo + " application_name=other";
+    check(
+        cluster.add(&NodeConfig { conninfo: same, route: None }).err(),
+        "is node 0 of this cluster",
+    );
+
+    // A mapping that somebody has spoiled.
+    let mut client = connect(&proxy);
+    client.execute("UPDATE pgrig_shard.bucket SET node = 9 WHERE bucket = 5", &[]).unwrap();
+    drop(cluster);
+    let error = loop {
+        match Cluster::open(&proxy).err() {
+            Some(Error::Busy { .. }) => std::thread::yield_now(),
+            other => break other,
+        }
+    };
+    check(error, "the mapping has bucket 5 on node 9, which is not there");
+}
+
+#[test]
+fn a_template_that_cannot_be_moved_is_refused() {
+    let servers = Servers::start(1);
+    let nodes = [servers.node(0)];
+    let template = "CREATE TABLE {bucket}.plain (id int);
+        CREATE FUNCTION {bucket}.all_of_it() RETURNS SETOF int LANGUAGE sql AS 'SELECT 1';
+        CREATE FUNCTION {bucket}.change(id int) RETURNS int LANGUAGE sql AS 'SELECT 1'";
+    let error = Cluster::create(&servers.conninfo(), &nodes, 16, template).err().unwrap();
+    let text = error.to_string();
+    for part in [
+        "table bucket_0000.plain has neither a primary key nor another replica identity",
+        "bucket_0000.all_of_it() gives more than one value",
+        "change changes something in no bucket in particular",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+}

@@ -1,0 +1,103 @@
+//! The tool, a node or the proxy dies in the middle of a move.
+
+use std::panic::{self, AssertUnwindSafe};
+
+use shard::{Cluster, Event, Moves};
+
+use crate::common::{KEYS, Servers, Writer, options};
+
+fn never() -> bool {
+    false
+}
+
+/// Runs the moves until the `at`th event and leaves them there as a killed tool would: nothing is
+/// lifted, recorded or closed in good order. Whether there were so many events.
+fn run_and_die(mut cluster: Cluster, at: usize) -> bool {
+    let mut seen = 0;
+    let died = panic::catch_unwind(AssertUnwindSafe(|| {
+        let mut tell = |_: &Event<'_>| {
+            seen += 1;
+            if seen == at {
+                panic::resume_unwind(Box::new("killed"));
+            }
+        };
+        Moves::new(&mut cluster, options(), &mut tell, &never).run().unwrap();
+    }));
+    died.is_err()
+}
+
+#[test]
+fn a_tool_that_is_killed_at_any_step_is_taken_up_by_the_next() {
+    let servers = Servers::start(2);
+    drop(servers.create(1));
+    servers.fill();
+    let writer = Writer::start(&servers.conninfo());
+    let open = || {
+        // The server needs a moment to see that the dead tool's connection is gone.
+        let opened = lab::wait_until(std::time::Duration::from_secs(10), || {
+            match Cluster::open(&servers.conninfo()) {
+                Err(shard::Error::Busy { .. }) => Ok(None),
+                other => other.map(Some),
+            }
+        });
+        opened.unwrap().expect("the lock is given back")
+    };
+    let mut at = 1;
+    loop {
+        let mut cluster = open();
+        cluster.add(&servers.node(1)).unwrap();
+        if !run_and_die(cluster, at) {
+            break;
+        }
+        at += 3;
+    }
+    let mut cluster = open();
+    cluster.remove(0).unwrap();
+    drop(cluster);
+    let mut at = 2;
+    while run_and_die(open(), at) {
+        at += 3;
+    }
+    let written = writer.finish();
+    assert_eq!(written.errors, Vec::<String>::new());
+    assert!(written.acknowledged > 100);
+    assert_eq!(servers.check_rows(), KEYS + written.acknowledged, "{written:?}");
+}
+
+#[test]
+fn servers_that_are_killed_in_between_are_waited_for() {
+    let mut servers = Servers::start(2);
+    let mut cluster = servers.create(1);
+    servers.fill();
+    cluster.add(&servers.node(1)).unwrap();
+    let proxy = servers.conninfo();
+    let writer = Writer::start(&proxy);
+
+    let mut cuts =
+        ["subscribed", "fenced", "arrived at the target", "copied", "compared", "left the source"]
+            .into_iter()
+            .enumerate();
+    let mut next = cuts.next();
+    let Servers { proxy: proxy_node, nodes, .. } = &mut servers;
+    let mut tell = |event: &Event<'_>| {
+        let (Event::Did { what, .. }, Some((index, when))) = (event, next) else { return };
+        if *what == when {
+            let victim = match index % 3 {
+                0 => &mut nodes[1],
+                1 => &mut nodes[0],
+                _ => &mut *proxy_node,
+            };
+            victim.kill9().unwrap();
+            victim.start().unwrap();
+            next = cuts.next();
+        }
+    };
+    Moves::new(&mut cluster, options(), &mut tell, &never).run().unwrap();
+    assert!(next.is_none(), "every kill was due: {next:?}");
+    let written = writer.finish();
+    // Commits are asynchronous on the nodes: what was acknowledged in the moment before a crash of
+    // a node may be gone with it, move or no move. Rows are never astray and never doubled.
+    let sum = servers.check_rows();
+    assert!(sum <= KEYS + written.acknowledged + written.unknown, "{sum} {written:?}");
+    assert!(written.acknowledged > 100);
+}

@@ -1,0 +1,7 @@
+//! Clusters on real servers.
+
+mod bad_input;
+mod common;
+mod crashes;
+mod deploy;
+mod moving;

@@ -1,0 +1,133 @@
+//! Nodes come and go while clients write.
+
+use std::time::Duration;
+
+use shard::{Cluster, Error, Event, Moves, Options, Status};
+
+use crate::common::{KEYS, Servers, Writer, connect, options};
+
+fn never() -> bool {
+    false
+}
+
+#[test]
+fn two_nodes_become_three_and_two_again_and_nothing_is_lost() {
+    let servers = Servers::start(3);
+    let mut cluster = servers.create(2);
+    servers.fill();
+    let writer = Writer::start(&servers.conninfo());
+
+    let number = cluster.add(&servers.node(2)).unwrap();
+    assert_eq!(number, 2);
+    let (begun, new) = cluster.planned(&options()).unwrap();
+    assert!(begun.is_empty());
+    assert_eq!(new.iter().map(|batch| batch.buckets.len()).sum::<usize>(), 5, "16 ÷ 3 each");
+    let mut fences = Vec::new();
+    let mut tell = |event: &Event<'_>| {
+        if let Event::Switched { fence_ms, rows, bytes, .. } = event {
+            assert!(*rows > 0 && *bytes > 0);
+            fences.push(*fence_ms);
+        }
+    };
+    Moves::new(&mut cluster, options(), &mut tell, &never).run().unwrap();
+    let holds = |cluster: &Cluster, node| cluster.owners().iter().filter(|o| **o == node).count();
+    assert_eq!([holds(&cluster, 0), holds(&cluster, 1), holds(&cluster, 2)], [6, 5, 5]);
+
+    cluster.remove(0).unwrap();
+    let mut tell = |_: &Event<'_>| {};
+    Moves::new(&mut cluster, options(), &mut tell, &never).run().unwrap();
+    assert_eq!([holds(&cluster, 1), holds(&cluster, 2)], [8, 8]);
+    assert!(cluster.nodes().iter().all(|node| node.number != 0));
+
+    let written = writer.finish();
+    assert_eq!(written.errors, Vec::<String>::new());
+    assert!(written.acknowledged > 100, "{written:?}");
+    assert_eq!(servers.check_rows(), KEYS + written.acknowledged, "{written:?}");
+    assert!(fences.iter().all(|ms| *ms > 0.0 && *ms < 5000.0), "{fences:?}");
+    // Balanced already: nothing to do.
+    assert_eq!(cluster.planned(&options()).unwrap().1, []);
+}
+
+#[test]
+fn an_old_mapping_cannot_write_to_the_wrong_node() {
+    let servers = Servers::start(2);
+    let mut cluster = servers.create(1);
+    servers.fill();
+    cluster.add(&servers.node(1)).unwrap();
+    // What an old proxy would call.
+    let mut old = connect(&servers.node(0).conninfo);
+    let mut tell = |_: &Event<'_>| {};
+    Moves::new(&mut cluster, options(), &mut tell, &never).run().unwrap();
+    let mut refused = 0;
+    for key in 1..=100_i64 {
+        match old.query_one("SELECT add($1)", &[&key]) {
+            Ok(_) => {}
+            Err(error) => {
+                assert_eq!(error.code().unwrap().code(), "40001");
+                refused += 1;
+            }
+        }
+    }
+    assert!((25..75).contains(&refused), "half of the buckets have left: {refused}");
+    // Nor can one that asks all nodes under another version get half an answer.
+    let asked = old.query("SELECT * FROM pgrig_shard.counters(1)", &[]);
+    assert_eq!(asked.unwrap_err().code().unwrap().code(), "40001");
+    assert_eq!(servers.check_rows(), KEYS + 100 - refused);
+}
+
+#[test]
+fn a_transaction_that_does_not_end_lifts_the_fence() {
+    let servers = Servers::start(2);
+    let mut cluster = servers.create(1);
+    servers.fill();
+    cluster.add(&servers.node(1)).unwrap();
+    let mut long = None;
+    let source = servers.node(0).conninfo;
+    // Replication itself waits for transactions that are open when it begins.
+    let mut tell = |event: &Event<'_>| {
+        if let Event::Did { what: "copied", .. } = event {
+            let mut client = connect(&source);
+            client.batch_execute("BEGIN; SELECT add(1)").unwrap();
+            long = Some(client);
+        }
+    };
+    let short = Options { fence_max: Duration::from_millis(300), ..options() };
+    let error = Moves::new(&mut cluster, short, &mut tell, &never).run().unwrap_err();
+    assert!(matches!(error, Error::Fence { .. }), "{error}");
+    assert!(error.to_string().contains("add(1)"), "it names who is in the way: {error}");
+    let status = Status::of(&servers.conninfo()).unwrap();
+    let first = status.nodes[0].says.clone().unwrap();
+    assert_eq!((first.owned, first.fenced), (16, 0));
+    long.unwrap().batch_execute("COMMIT").unwrap();
+
+    let mut tell = |_: &Event<'_>| {};
+    Moves::new(&mut cluster, options(), &mut tell, &never).run().unwrap();
+    assert_eq!(servers.check_rows(), KEYS + 1);
+}
+
+#[test]
+fn rows_that_differ_are_not_given_away() {
+    let servers = Servers::start(2);
+    let mut cluster = servers.create(1);
+    servers.fill();
+    cluster.add(&servers.node(1)).unwrap();
+    let target = servers.node(1).conninfo;
+    let mut spoiled = false;
+    let mut tell = |event: &Event<'_>| {
+        if let Event::Did { what: "copied", .. } = event
+            && !spoiled
+        {
+            spoiled = true;
+            let spoil = "SELECT bucket FROM pgrig_shard.bucket WHERE state = 'arriving' LIMIT 1";
+            let mut client = connect(&target);
+            let bucket: i32 = client.query_one(spoil, &[]).unwrap().get(0);
+            let schema = shard::bucket_schema(bucket);
+            client.batch_execute(&format!("INSERT INTO {schema}.counter VALUES (-1, 1)")).unwrap();
+        }
+    };
+    let error = Moves::new(&mut cluster, options(), &mut tell, &never).run().unwrap_err();
+    assert!(matches!(error, Error::Differs { .. }), "{error}");
+    assert!(cluster.owners().iter().all(|owner| *owner == 0));
+    let mut proxy = connect(&servers.conninfo());
+    proxy.execute("SELECT add(key) FROM generate_series(1, 100::bigint) key", &[]).unwrap();
+}
