@@ -301,6 +301,14 @@ pub enum Error {
         /// Why.
         source: postgres::Error,
     },
+    /// A node's own disk.
+    #[error("node {node}: {source}")]
+    Disk {
+        /// The node.
+        node: String,
+        /// What is wrong with its disk.
+        source: fault::disk::Error,
+    },
     /// A statement of the lab's own failed.
     #[error("running {statement:?} on {server}: {}", chain(.source))]
     Query {
@@ -350,6 +358,7 @@ impl Error {
                 Some(crate::find::how_to_install_pgbouncer())
             }
             Self::File { source, .. } => file_hint(source),
+            Self::Disk { source, .. } => source.hint(),
             Self::Directory { .. } => {
                 Some("name a directory that is empty or does not exist".into())
             }

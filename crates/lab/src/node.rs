@@ -2,6 +2,7 @@
 
 mod config;
 mod data;
+mod disk;
 mod settings_file;
 mod standby;
 
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use fault::disk::Disk;
 use os::command::Output;
 use os::init::Exit;
 use rustix::process::Signal;
@@ -38,6 +40,8 @@ pub struct Node {
     /// Configuration lines as they were given.
     lines: String,
     port: Port,
+    /// What its data lie on, unless it is the lab's directory.
+    disk: Option<Disk>,
     /// What it streams from, if it is a standby.
     upstream: Option<standby::Upstream>,
     /// How long its log was when it was last started: what stood there does not explain what
@@ -50,8 +54,9 @@ impl Node {
         let program = Program::new(shared, name)?;
         settings::check(name, &config.settings)?;
         let port = Port::take(&program.shared, config.listen, name)?;
+        let disk = disk::of(&config, &program, port.number);
         let (lines, upstream) = (String::new(), None);
-        Ok(Self { program, config, lines, port, upstream, log_bytes: 0 })
+        Ok(Self { program, config, lines, port, disk, upstream, log_bytes: 0 })
     }
 
     /// Makes its data directory, replacing one that is there.
@@ -61,7 +66,8 @@ impl Node {
     pub fn init(&mut self) -> Result<(), Error> {
         self.program.expect_stopped("initialising")?;
         self.make_room()?;
-        initdb::initialise(&self.program.shared, self.name(), &self.config.initdb, &self.data())
+        let (initdb, data) = (&self.config.initdb, self.data_here()?);
+        initdb::initialise(&self.program.shared, self.name(), initdb, &data)
     }
 
     /// Takes other settings instead of all that it had; they hold from the next start or reload.
@@ -88,11 +94,12 @@ impl Node {
     /// [`Error::Start`] with the end of the server's log; [`Error::Timeout`].
     pub fn start(&mut self) -> Result<(), Error> {
         self.program.expect_stopped("starting")?;
-        if !self.data().join("PG_VERSION").is_file() {
+        if !self.data_here()?.join("PG_VERSION").is_file() {
             return Err(self.program.state("starting", "has no data directory yet"));
         }
         self.remove_leftovers()?;
         self.write_settings()?;
+        self.settle_disk()?;
         self.log_bytes = self.log().metadata().map_or(0, |log| log.len());
         let log = self.start_log();
         let command = self
@@ -212,9 +219,10 @@ impl Node {
         &self.program.directory
     }
 
-    /// Its data directory.
+    /// Its data directory, as processes of the lab see it; on a disk of its own it is mounted in the
+    /// lab's namespace only.
     pub fn data(&self) -> PathBuf {
-        self.program.file("data")
+        self.program.file(if self.disk.is_some() { disk::DATA } else { "data" })
     }
 
     /// The log that people read.
@@ -328,7 +336,7 @@ impl Node {
         let sockets = self.program.shared.sockets();
         let socket = sockets.join(format!(".s.PGSQL.{}", self.port.number));
         let lock = sockets.join(format!(".s.PGSQL.{}.lock", self.port.number));
-        for path in [self.data().join("postmaster.pid"), socket, lock, self.start_log()] {
+        for path in [self.data_here()?.join("postmaster.pid"), socket, lock, self.start_log()] {
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(failed("removing", &path)(error));
@@ -342,7 +350,7 @@ impl Node {
     /// The eighth line of postmaster.pid says what state the server is in (pidfile.h): looking
     /// there leaves no failed connections in its log.
     fn wait_until_ready(&self, pid: i32) -> Result<(), Error> {
-        let path = self.data().join("postmaster.pid");
+        let path = self.data_here()?.join("postmaster.pid");
         let ready = wait_until(self.config.timeout, || {
             if let Some(exit) = self.program.exit()? {
                 let (node, why, log) = (self.name().to_owned(), exit.to_string(), self.log_tail());

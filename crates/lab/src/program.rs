@@ -149,7 +149,7 @@ impl Program {
             .map_err(|source| self.process(doing, source))
     }
 
-    fn init(&self, doing: &'static str) -> Result<&Init, Error> {
+    pub(crate) fn init(&self, doing: &'static str) -> Result<&Init, Error> {
         self.shared.init().map_err(|source| self.process(doing, source))
     }
 

@@ -6,10 +6,11 @@
 //! refuses root, and looks at the id that it sees. The capabilities that the user namespace gave
 //! are gone as soon as such a process executes a program, so servers never have them.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change};
 use rustix::thread::UnshareFlags;
@@ -79,7 +80,51 @@ pub(crate) fn unmount(directory: &Path, detach: bool) -> io::Result<i32> {
     Ok(0)
 }
 
+/// Unmounts all that is mounted below a directory, the last first: it is about to be removed.
+pub(crate) fn unmount_below(directory: &Path) -> io::Result<()> {
+    let mounts = fs::read("/proc/self/mountinfo")?;
+    let below = mounts.split(|byte| *byte == b'\n').filter_map(|line| {
+        let point = line.split(|byte| *byte == b' ').nth(4)?;
+        let point = PathBuf::from(OsString::from_vec(unescaped(point)));
+        point.starts_with(directory).then_some(point)
+    });
+    let below: Vec<PathBuf> = below.collect();
+    for point in below.iter().rev() {
+        // What uses it is dead or dying; the kernel waits for that, not the init.
+        let _ = unmount(point, true);
+    }
+    Ok(())
+}
+
+/// The kernel writes space, tab, newline and backslash as three octal digits
+/// (proc_pid_mountinfo(5)).
+fn unescaped(field: &[u8]) -> Vec<u8> {
+    let (mut bytes, mut rest) = (Vec::with_capacity(field.len()), field);
+    while let Some((first, tail)) = rest.split_first() {
+        let code = tail.first_chunk::<3>().filter(|_| *first == b'\\');
+        let octal = code.and_then(|code| u8::from_str_radix(str::from_utf8(code).ok()?, 8).ok());
+        bytes.push(octal.unwrap_or(*first));
+        rest = if octal.is_some() { &tail[3..] } else { tail };
+    }
+    bytes
+}
+
 fn write(path: &str, text: &str) -> Result<(), Failure> {
     fs::write(path, text)
         .map_err(|error: io::Error| Failure::new(format!("writing {path}"), &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_points_are_read_as_they_are() {
+        let check = |field: &str, expected: &str| {
+            assert_eq!(unescaped(field.as_bytes()), expected.as_bytes(), "{field}");
+        };
+        check("/a/b", "/a/b");
+        check(r"/my\040disk\011", "/my disk\t");
+        check(r"/back\134slash\", r"/back\slash\");
+    }
 }

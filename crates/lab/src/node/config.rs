@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use fault::disk::DiskConfig;
+
 use crate::settings::Settings;
 
 /// What a node is made from.
@@ -16,6 +18,8 @@ pub struct NodeConfig {
     pub listen: Listen,
     /// What its stream is called if it is a standby; its name where nothing is given.
     pub application_name: Option<String>,
+    /// A disk of its own whose power can be cut; none where its data lie in the lab's directory.
+    pub disk: Option<DiskConfig>,
     /// How long a start (crash recovery included) and a stop may take.
     pub timeout: Duration,
 }
@@ -25,8 +29,8 @@ impl NodeConfig {
     pub fn new(settings: Settings) -> Self {
         // The time that PostgreSQL's own tests allow.
         let timeout = Duration::from_secs(180);
-        let (initdb, listen, application_name) = (Vec::new(), Listen::Unix, None);
-        Self { settings, initdb, listen, application_name, timeout }
+        let (initdb, listen, application_name, disk) = (Vec::new(), Listen::Unix, None, None);
+        Self { settings, initdb, listen, application_name, disk, timeout }
     }
 }
 

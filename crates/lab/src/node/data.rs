@@ -36,7 +36,7 @@ impl Node {
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         self.program.expect_stopped("copying")?;
         let directory = self.program.shared.new_snapshot_directory();
-        let bytes = copy_tree(&self.data(), &directory, self.program.shared.user)?;
+        let bytes = copy_tree(&self.data_here()?, &directory, self.program.shared.user)?;
         Ok(Snapshot { directory, bytes })
     }
 
@@ -48,7 +48,7 @@ impl Node {
     pub fn init_from_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
         self.program.expect_stopped("restoring")?;
         self.make_room()?;
-        copy_tree(&snapshot.directory, &self.data(), self.program.shared.user).map(drop)
+        copy_tree(&snapshot.directory, &self.data_here()?, self.program.shared.user).map(drop)
     }
 
     /// Makes its data directory from that of another node of this lab, which is stopped.
@@ -59,17 +59,21 @@ impl Node {
         self.program.expect_stopped("cloning into")?;
         from.program.expect_stopped("cloning")?;
         self.make_room()?;
-        copy_tree(&from.data(), &self.data(), self.program.shared.user).map(drop)
+        copy_tree(&from.data_here()?, &self.data_here()?, self.program.shared.user).map(drop)
     }
 
     /// Makes sure that the node's directory is there, and its data directory is not.
-    pub(super) fn make_room(&self) -> Result<(), Error> {
+    pub(super) fn make_room(&mut self) -> Result<(), Error> {
         let (user, log) = (self.program.shared.user, self.program.file("log"));
         for directory in [&self.program.directory, &log] {
             if !directory.is_dir() {
                 make_directory(directory, user)?;
             }
         }
-        remove_tree(&self.data())
+        match self.disk {
+            // Whatever an earlier cut did to its file system is gone with it.
+            Some(_) => self.format_disk(),
+            None => remove_tree(&self.data()),
+        }
     }
 }

@@ -48,6 +48,6 @@ impl Node {
             settings::render(upstream),
         ]
         .concat();
-        write_file(&self.data().join(SETTINGS_FILE), &text, self.program.shared.user)
+        write_file(&self.data_here()?.join(SETTINGS_FILE), &text, self.program.shared.user)
     }
 }

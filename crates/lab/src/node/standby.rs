@@ -56,7 +56,7 @@ impl Node {
         primary.execute(&mut client, &format!("{} WHERE slot_name = '{slot}'", DROP_SLOT))?;
         primary.execute(&mut client, &create_slot(&slot))?;
         self.back_up(primary, &slot)?;
-        let signal = self.data().join("standby.signal");
+        let signal = self.data_here()?.join("standby.signal");
         write_file(&signal, "", self.program.shared.user)?;
         self.upstream = Some(self.upstream_of(primary, link, slot));
         Ok(())
@@ -77,7 +77,7 @@ impl Node {
 
     /// Whether its data are those of a standby.
     pub fn is_standby(&self) -> bool {
-        self.data().join("standby.signal").is_file()
+        self.data_here().is_ok_and(|data| data.join("standby.signal").is_file())
     }
 
     /// Makes the running standby a primary, and returns when it takes writes.

@@ -117,6 +117,10 @@ fn serve(socket: BorrowedFd<'_>, isolation: Isolation, when_orphaned: WhenOrphan
     let ending = server.run();
     server.kill_everything();
     if let (Ending::Orphaned, WhenOrphaned::Remove(directory)) = (ending, when_orphaned) {
+        if isolation != Isolation::Keeper {
+            // What is mounted in it goes away as a whole, and not file by file.
+            let _ = namespaces::unmount_below(&directory);
+        }
         // What cannot be removed (a full or failing disk) is left to `pgrig clean`.
         let _ = fs::remove_dir_all(directory);
     }

@@ -1,0 +1,90 @@
+//! A node's disk of its own, whose power can be cut.
+
+use std::path::PathBuf;
+
+use fault::disk::{self, Cut, Disk};
+use os::init::Init;
+
+use crate::copy::make_directory;
+use crate::error::Error;
+use crate::node::{Node, NodeConfig};
+use crate::program::Program;
+
+/// The data directory of a node with a disk, in the node's own.
+pub(super) const DATA: &str = "disk/mount/data";
+
+const DISK: &str = "disk";
+
+/// The disk that a node is to have; its process listens beside the servers' sockets.
+pub(super) fn of(config: &NodeConfig, program: &Program, port: u16) -> Option<Disk> {
+    let config = config.disk.clone()?;
+    let socket = program.shared.sockets().join(format!(".disk.{port}"));
+    Some(Disk::new(config, &program.file(DISK), &socket))
+}
+
+impl Node {
+    /// Cuts the power of its disk and kills all its processes, then gives the power back: its file
+    /// system is mounted again, and the server stands until it is started. `seed` decides what a
+    /// block disk loses.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it has no disk of its own; [`Error::Disk`].
+    pub fn power_cut(&mut self, seed: u64) -> Result<Cut, Error> {
+        let doing = "cutting the power of";
+        let cut = self.with_disk(doing, |disk, init| disk.cut(init, seed))?;
+        let cut = cut.ok_or_else(|| self.program.state(doing, "has no disk of its own"))?;
+        self.kill9()?;
+        self.with_disk(doing, |disk, init| {
+            disk.power_off(init)?;
+            disk.power_on(init)
+        })?;
+        Ok(cut)
+    }
+
+    /// Its disk, if it has one of its own: to have requests fail, say.
+    pub fn disk(&self) -> Option<&Disk> {
+        self.disk.as_ref()
+    }
+
+    /// Its data directory as this process can open it.
+    pub(super) fn data_here(&self) -> Result<PathBuf, Error> {
+        let data = self.data();
+        match &self.disk {
+            None => Ok(data),
+            Some(_) => {
+                let init = self.program.init("finding the data")?;
+                let no_namespace = || of_node(self.name(), disk::Error::NoNamespace);
+                init.path_inside(&data).ok_or_else(no_namespace)
+            }
+        }
+    }
+
+    /// Gives its disk an empty file system.
+    pub(super) fn format_disk(&mut self) -> Result<(), Error> {
+        let directory = self.program.file(DISK);
+        if !directory.is_dir() {
+            make_directory(&directory, self.program.shared.user)?;
+        }
+        self.with_disk("formatting", Disk::format).map(drop)
+    }
+
+    /// What was prepared for a server is not what a cut shall take from it.
+    pub(super) fn settle_disk(&mut self) -> Result<(), Error> {
+        self.with_disk("syncing", |disk, init| disk.settle(init)).map(drop)
+    }
+
+    /// Does something with its disk, if it has one.
+    fn with_disk<T>(
+        &mut self,
+        doing: &'static str,
+        act: impl FnOnce(&mut Disk, &Init) -> Result<T, disk::Error>,
+    ) -> Result<Option<T>, Error> {
+        let Some(disk) = &mut self.disk else { return Ok(None) };
+        let init = self.program.init(doing)?;
+        act(disk, init).map(Some).map_err(|source| of_node(&self.program.name, source))
+    }
+}
+
+fn of_node(node: &str, source: disk::Error) -> Error {
+    Error::Disk { node: node.to_owned(), source }
+}

@@ -1,0 +1,284 @@
+//! Nodes on disks whose power is cut, with a real PostgreSQL.
+//!
+//! This program is also the process of a block disk, and the rig that is killed, by its first
+//! argument; without one it runs the tests. `PGRIG_KILLS` says how often the rig is killed.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fault::disk::{self, Cut, DiskConfig, DiskError, Failing, Method, What};
+use lab::{Error, Lab, LabConfig, Node, NodeConfig, Settings, StopMode};
+use os::command::{Command, Output};
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = env::args_os().skip(1).collect();
+    match arguments.first().and_then(|word| word.to_str()) {
+        Some("disk") => {
+            disk::serve(&arguments[1..]).expect("a disk");
+            return ExitCode::SUCCESS;
+        }
+        Some("rig") => {
+            rig();
+            return ExitCode::SUCCESS;
+        }
+        _ => {}
+    }
+    const TESTS: [(&str, fn()); 4] = [
+        ("a_cut_takes_only_what_was_not_promised", a_cut_takes_only_what_was_not_promised),
+        ("a_failing_disk_makes_postgres_panic", a_failing_disk_makes_postgres_panic),
+        ("a_node_without_a_disk_says_so", a_node_without_a_disk_says_so),
+        ("nothing_is_left_of_a_killed_rig", nothing_is_left_of_a_killed_rig),
+    ];
+    let wanted: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let mut code = ExitCode::SUCCESS;
+    for (name, test) in TESTS {
+        if !wanted.is_empty() && !wanted.iter().any(|word| name.contains(word.as_str())) {
+            continue;
+        }
+        let verdict = if catch_unwind(test).is_ok() { "ok" } else { "FAILED" };
+        say(&format!("test {name} ... {verdict}"));
+        if verdict != "ok" {
+            code = ExitCode::FAILURE;
+        }
+    }
+    code
+}
+
+fn a_cut_takes_only_what_was_not_promised() {
+    for method in [Method::FileSystem, block()] {
+        let Some(lab) = open(&method) else { return };
+        // What was acknowledged is there; a transaction that was under way may be.
+        let mut safe = node(&lab, "safe", &method, &[]);
+        let began = Instant::now();
+        let (acknowledged, cut) = cut_under_load(&mut safe, 1);
+        safe.start().unwrap();
+        let cycle = began.elapsed();
+        assert!(cut.unflushed_bytes > 0, "{cut:?}");
+        assert_eq!(cut.unflushed_bytes, cut.dropped_bytes + cut.kept_bytes);
+        assert!(rows(&safe) >= acknowledged && rows(&safe) <= acknowledged + 1, "{method:?}");
+        assert!(cycle < Duration::from_secs(10), "one cycle took {cycle:?}");
+        // The same disk again, so that nothing of the first cut hides in it.
+        let (acknowledged, _) = cut_under_load(&mut safe, 2);
+        safe.start().unwrap();
+        assert!(rows(&safe) >= acknowledged);
+        safe.stop(StopMode::Fast).unwrap();
+
+        let mut unsafe_node = node(&lab, "unsafe", &method, &[("fsync", "off")]);
+        let (acknowledged, _) = cut_under_load(&mut unsafe_node, 3);
+        match unsafe_node.start() {
+            // The table itself may be gone.
+            Ok(()) => {
+                let rows = unsafe_node.value("SELECT count(*) FROM t").ok().flatten();
+                let rows = rows.map_or(0, |rows| rows.parse().unwrap());
+                assert!(rows < acknowledged, "nothing was lost");
+            }
+            Err(Error::Start { log, .. }) => {
+                assert!(log.contains("PANIC") || log.contains("FATAL"), "{log}");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// PostgreSQL must not trust what it wrote after a flush that failed: it panics, and what it had
+/// acknowledged is there when the disk works again.
+fn a_failing_disk_makes_postgres_panic() {
+    let Some(lab) = open(&block()) else { return };
+    let mut node = node(&lab, "n", &block(), &[("restart_after_crash", "off")]);
+    let mut panicked = 0;
+    for (what, error) in [(What::Flush, DiskError::Broken), (What::Write, DiskError::Full)] {
+        node.start().unwrap();
+        let before = prepare(&node);
+        let disk = node.disk().unwrap();
+        let status = disk.status().unwrap();
+        let done = if what == What::Write { status.writes } else { status.flushes };
+        disk.fail(Failing { what, from: done + 20, error }).unwrap();
+        let acknowledged = before + insert_until_failure(&node, &AtomicI64::new(0));
+        let panics = || fs::read_to_string(node.log()).unwrap().matches("PANIC").count();
+        let has_panicked = || Ok::<_, Error>((panics() > panicked).then_some(()));
+        let seen = lab::wait_until(Duration::from_secs(20), has_panicked);
+        let log = fs::read_to_string(node.log()).unwrap();
+        assert!(seen.unwrap().is_some(), "{what:?}: {log}");
+        panicked = panics();
+        node.kill9().unwrap();
+        // Its file system stands still until it is mounted anew, as after a power cut.
+        node.power_cut(1).unwrap();
+        node.start().unwrap();
+        assert!(rows(&node) >= acknowledged, "{what:?}");
+        node.stop(StopMode::Fast).unwrap();
+    }
+}
+
+fn a_node_without_a_disk_says_so() {
+    let lab = Lab::open(LabConfig::new(installation())).unwrap();
+    let mut node = lab.node("n", NodeConfig::new(settings(&[]))).unwrap();
+    node.init().unwrap();
+    let error = node.power_cut(1).unwrap_err();
+    assert_eq!(error.to_string(), "cutting the power of node n: it has no disk of its own");
+    if disk::check(&Method::FileSystem).is_err() {
+        let mut config = NodeConfig::new(settings(&[]));
+        config.disk = Some(DiskConfig { size_bytes: SIZE, method: Method::FileSystem });
+        let error = lab.node("cut", config).unwrap().init().unwrap_err();
+        assert!(error.hint().is_some(), "{error}");
+    }
+}
+
+fn nothing_is_left_of_a_killed_rig() {
+    if open(&block()).is_none() {
+        return;
+    }
+    let kills: u64 = env::var("PGRIG_KILLS").map_or(2, |count| count.parse().unwrap());
+    for kill in 0..kills {
+        let said = tempfile::NamedTempFile::new().unwrap();
+        let mut rig = Command::new(env::current_exe().unwrap())
+            .arg("rig")
+            .inherit_env()
+            .stdout(Output::Pipe)
+            .stderr(Output::File(said.path().to_owned()))
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(rig.stdout().unwrap()).read_line(&mut line).unwrap();
+        let directory = PathBuf::from(line.trim());
+        assert!(directory.is_dir(), "{line} {}", fs::read_to_string(said.path()).unwrap());
+        // Anywhere between two disks being made, loads, cuts and recoveries.
+        thread::sleep(Duration::from_millis(kill * 7919 % 4000));
+        drop(rig);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let left = left_of(&directory);
+            if left.is_empty() {
+                break;
+            }
+            assert!(Instant::now() < deadline, "kill {kill} left {left:?}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Mounts, loop devices, processes and directories of a lab that is gone.
+fn left_of(directory: &Path) -> Vec<String> {
+    let name = directory.file_name().unwrap().to_str().unwrap();
+    let mut left = Vec::new();
+    if directory.exists() {
+        left.push(directory.display().to_string());
+    }
+    for entry in fs::read_dir("/sys/block").unwrap().flatten() {
+        let backing = fs::read_to_string(entry.path().join("loop/backing_file"));
+        left.extend(backing.ok().filter(|file| file.contains(name)));
+    }
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let read = |file: &str| fs::read(entry.path().join(file)).unwrap_or_default();
+        for text in [read("cmdline"), read("mountinfo")] {
+            let text = String::from_utf8_lossy(&text).into_owned();
+            left.extend(text.lines().filter(|line| line.contains(name)).map(str::to_owned));
+        }
+    }
+    left
+}
+
+/// The rig that is killed: it says where its lab is, and then does everything that a study does.
+fn rig() {
+    let lab = Lab::open(LabConfig::new(installation())).unwrap();
+    say(&lab.directory().display().to_string());
+    let mut nodes = [Method::FileSystem, block()]
+        .map(|method| node(&lab, if method == block() { "b" } else { "f" }, &method, &[]));
+    for seed in 0.. {
+        for node in &mut nodes {
+            cut_under_load(node, seed);
+        }
+    }
+}
+
+/// Starts the node where it stands still, loads it, and cuts its power in the middle; how many rows
+/// were acknowledged.
+fn cut_under_load(node: &mut Node, seed: u64) -> (i64, Cut) {
+    if !node.is_running().unwrap() {
+        node.start().unwrap();
+    }
+    let before = prepare(node);
+    let acknowledged = AtomicI64::new(0);
+    let cut = thread::scope(|scope| {
+        let mut client = node.connect().unwrap();
+        let acknowledged = &acknowledged;
+        scope.spawn(move || {
+            while client.batch_execute(INSERT).is_ok() {
+                acknowledged.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        while acknowledged.load(Ordering::SeqCst) < 300 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        node.power_cut(seed).unwrap()
+    });
+    (before + acknowledged.load(Ordering::SeqCst), cut)
+}
+
+fn insert_until_failure(node: &Node, acknowledged: &AtomicI64) -> i64 {
+    let mut client = node.connect().unwrap();
+    while client.batch_execute(INSERT).is_ok() {
+        acknowledged.fetch_add(1, Ordering::SeqCst);
+    }
+    acknowledged.load(Ordering::SeqCst)
+}
+
+fn prepare(node: &Node) -> i64 {
+    let mut client = node.connect().unwrap();
+    client.batch_execute("CREATE TABLE IF NOT EXISTS t (x int, filler text)").unwrap();
+    rows(node)
+}
+
+fn rows(node: &Node) -> i64 {
+    node.value("SELECT count(*) FROM t").unwrap().unwrap().parse().unwrap()
+}
+
+fn node(lab: &Lab, name: &str, method: &Method, pairs: &[(&str, &str)]) -> Node {
+    let mut config = NodeConfig::new(settings(pairs));
+    config.disk = Some(DiskConfig { size_bytes: SIZE, method: method.clone() });
+    let mut node = lab.node(name, config).unwrap();
+    node.init().unwrap();
+    node
+}
+
+/// A lab, where this machine can cut power; elsewhere it has to say why not.
+fn open(method: &Method) -> Option<Lab> {
+    let lab = Lab::open(LabConfig::new(installation())).unwrap();
+    match (disk::check(method), lab.isolation()) {
+        (Ok(()), lab::Isolation::Namespaces) => Some(lab),
+        (Ok(()), _) => None,
+        (Err(error), _) => {
+            assert!(error.hint().is_some(), "{error}");
+            None
+        }
+    }
+}
+
+fn installation() -> lab::Installation {
+    lab::find::find(None).expect("the tests need an installed PostgreSQL")
+}
+
+fn settings(pairs: &[(&str, &str)]) -> Settings {
+    let small = [("shared_buffers", "16MB"), ("max_connections", "20")];
+    small.iter().chain(pairs).copied().collect()
+}
+
+fn block() -> Method {
+    let program = disk::Program { path: env::current_exe().unwrap(), args: vec!["disk".into()] };
+    Method::Block { sector_bytes: 512, is_lying: false, program }
+}
+
+fn say(text: &str) {
+    writeln!(io::stdout(), "{text}").unwrap();
+}
+
+const INSERT: &str = "INSERT INTO t VALUES (1, repeat('x', 500))";
+
+const SIZE: u64 = 512 << 20;
