@@ -214,10 +214,35 @@ fn statements(workloads: &[WorkloadResult], figures: &mut Figures) {
             by_label.entry(label).or_default().merge(&statement.latency);
         }
     }
+    for workload in workloads {
+        if let Some(sum_ns) = between_begin_and_commit_ns(workload) {
+            figures.set("statements_ms", &workload.name, ms(sum_ns));
+            if workloads.len() == 1 {
+                figures.set("statements_ms", "", ms(sum_ns));
+            }
+        }
+    }
     for (label, merged) in by_label {
         latency(&merged, STATEMENT, &label, figures);
     }
 }
+
+/// Time of a transaction's statements without the commands that begin and end it; none where no
+/// transaction succeeded.
+fn between_begin_and_commit_ns(workload: &WorkloadResult) -> Option<f64> {
+    let is_inside = |text: &str| {
+        let verb = counts::label(text);
+        !text.starts_with('\\') && !TRANSACTION_CONTROL.contains(&verb.as_str())
+    };
+    let inside = workload.statements.iter().filter(|statement| is_inside(&statement.text));
+    let sum: f64 = inside
+        .filter_map(|statement| Some(statement.latency.mean_ns()? * statement.latency.count() as f64))
+        .sum();
+    let transactions = workload.counts.transactions;
+    (transactions > 0).then(|| sum / transactions as f64)
+}
+
+const TRANSACTION_CONTROL: [&str; 6] = ["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"];
 
 fn phases(evidence: &Evidence<'_>, figures: &mut Figures) {
     let (outcome, window) = (evidence.outcome, evidence.window);

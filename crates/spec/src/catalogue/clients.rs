@@ -60,6 +60,9 @@ pub(super) const ROWS: &[Metric] = &[
     row("statement_p99_ms", "ms", Lower, Statement, Total, SEND,
         "99th percentile of the time of one statement"),
 
+    row("statements_ms", "ms", Lower, Workload, Total, SEND,
+        "time of all statements of a transaction between its BEGIN and its COMMIT, both left out"),
+
     row("transactions", "", Neither, Workload, Total, CLIENTS,
         "successful transactions inside the window"),
     row("transactions_total", "", Neither, Workload, Total, CLIENTS,
