@@ -2,7 +2,7 @@
 
 PGRIG := target/release/pgrig
 
-.PHONY: demo build setup setup-test test check bench clean
+.PHONY: demo build setup setup-test test check bench extension clean
 
 # Sets up, builds, proves itself on this machine, and runs the main job.
 demo: setup build
@@ -21,6 +21,12 @@ setup-test:
 # Every test, with real PostgreSQL servers and a real browser.
 test: setup-test
 	@cargo test --workspace --locked
+	@extension/pg_governor/test/run
+
+# Builds pg_governor and installs it into the PostgreSQL of this machine (PG_CONFIG for another one).
+extension:
+	@scripts/setup extension
+	@extension/pg_governor/test/run install
 
 # What a change must pass before anything else: formatting and lints.
 check:

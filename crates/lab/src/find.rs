@@ -248,6 +248,9 @@ pub(crate) fn how_to_install() -> String {
 /// How to get an extension on this kind of system.
 pub(crate) fn how_to_install_part(name: &str, version: &Version) -> String {
     let major = version.major;
+    if name == GOVERNOR {
+        return "in pgrig's sources: make extension".to_owned();
+    }
     let package = match (family(), CONTRIB.contains(&name)) {
         (Family::Debian, true) => format!("apt-get install postgresql-{major}"),
         (Family::Debian, false) => {
@@ -259,6 +262,9 @@ pub(crate) fn how_to_install_part(name: &str, version: &Version) -> String {
     };
     format!("{package}, or name an installation that has it: --pg-bin DIR")
 }
+
+/// The extension that comes with pgrig.
+const GOVERNOR: &str = "pg_governor";
 
 /// The modules of PostgreSQL's own contrib that studies use; packagers ship them together.
 const CONTRIB: [&str; 8] = [
