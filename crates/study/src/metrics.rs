@@ -236,7 +236,9 @@ fn between_begin_and_commit_ns(workload: &WorkloadResult) -> Option<f64> {
     };
     let inside = workload.statements.iter().filter(|statement| is_inside(&statement.text));
     let sum: f64 = inside
-        .filter_map(|statement| Some(statement.latency.mean_ns()? * statement.latency.count() as f64))
+        .filter_map(|statement| {
+            Some(statement.latency.mean_ns()? * statement.latency.count() as f64)
+        })
         .sum();
     let transactions = workload.counts.transactions;
     (transactions > 0).then(|| sum / transactions as f64)
