@@ -1,0 +1,245 @@
+//! The record of exposure: an append-only file of JSON lines. An entry is on the disk before what it
+//! tells of takes effect, so that a window is never recorded too short.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, file};
+
+/// The file's name in the state directory.
+pub const EXPOSURE: &str = "exposure.jsonl";
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The window's number, from 1.
+    pub window: u64,
+    /// What happens to the window.
+    pub event: Step,
+    /// When, RFC 3339.
+    pub at: String,
+    /// What the operator asks for.
+    pub asked: String,
+    /// What is in force from now on.
+    pub in_force: String,
+    /// How many standbys confirm a commit from now on; 0: it is on the primary alone.
+    pub confirmations: usize,
+    /// Up to where commits are confirmed as asked. What is exposed lies behind the position of the
+    /// first entry; whatever lies before that of the last one is exposed no longer. None where that
+    /// is not known.
+    pub confirmed_lsn: Option<String>,
+    /// How far the primary has flushed.
+    pub wal_lsn: Option<String>,
+    /// The primary's timeline.
+    pub timeline: u32,
+    /// Why.
+    pub why: String,
+}
+
+/// What happens to a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// It is about to begin.
+    Opened,
+    /// The setting is about to change again inside it.
+    Changed,
+    /// It is over.
+    Closed,
+}
+
+/// From when to when commits were exposed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Window {
+    /// Its beginning.
+    pub opened: Entry,
+    /// What changed inside it.
+    pub changes: Vec<Entry>,
+    /// Its end; none while it is open.
+    pub closed: Option<Entry>,
+}
+
+impl Window {
+    /// The fewest standbys that confirmed a commit in it.
+    pub fn confirmations(&self) -> usize {
+        let entries = std::iter::once(&self.opened).chain(&self.changes);
+        entries.map(|entry| entry.confirmations).min().unwrap_or(0)
+    }
+}
+
+/// The windows of a file's text, in order.
+///
+/// # Errors
+/// The line that is none of ours. A last line without an end was being written when the machine or
+/// the guard died: nothing that it tells of has happened.
+pub fn windows(text: &str) -> Result<Vec<Window>, String> {
+    let mut windows: Vec<Window> = Vec::new();
+    let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+    for (line, number) in whole.lines().zip(1..) {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let entry: Entry = match serde_json::from_str(line) {
+            Ok(entry) => entry,
+            // Torn, and gone on after.
+            Err(_) if !line.trim_end().ends_with('}') => continue,
+            Err(why) => return Err(format!("line {number}: {why}")),
+        };
+        let last = windows.last_mut().filter(|last| last.opened.window == entry.window);
+        match (entry.event, last) {
+            (Step::Opened, _) => {
+                windows.push(Window { opened: entry, changes: Vec::new(), closed: None });
+            }
+            (Step::Changed, Some(window)) => window.changes.push(entry),
+            (Step::Closed, Some(window)) => window.closed = Some(entry),
+            (_, None) => {
+                return Err(format!("line {number}: window {} was not opened", entry.window));
+            }
+        }
+    }
+    Ok(windows)
+}
+
+/// Reads the windows of a state directory; there need not be any.
+///
+/// # Errors
+/// The file system's; a file that is not one of these.
+pub fn read(directory: &Path) -> Result<Vec<Window>, Error> {
+    let path = directory.join(EXPOSURE);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(file("reading", &path)(error)),
+    };
+    windows(&text).map_err(|why| Error::Content { path, why })
+}
+
+/// The file, open to be appended to.
+#[derive(Debug)]
+pub(crate) struct Books {
+    path: PathBuf,
+    file: File,
+    windows: Vec<Window>,
+}
+
+impl Books {
+    pub(crate) fn open(directory: &Path) -> Result<Books, Error> {
+        let windows = read(directory)?;
+        let path = directory.join(EXPOSURE);
+        let open = || {
+            let mut file = OpenOptions::new().create(true).read(true).append(true).open(&path)?;
+            end_last_line(&mut file)?;
+            file.sync_all()?;
+            // The name as well.
+            File::open(directory)?.sync_all()?;
+            Ok(file)
+        };
+        let file = open().map_err(file("opening", &path))?;
+        Ok(Books { path, file, windows })
+    }
+
+    /// The open window.
+    pub(crate) fn open_window(&self) -> Option<&Window> {
+        self.windows.last().filter(|window| window.closed.is_none())
+    }
+
+    /// The number of the open window, or of the one that would be next.
+    pub(crate) fn number(&self) -> u64 {
+        match self.windows.last() {
+            None => 1,
+            Some(last) if last.closed.is_some() => last.opened.window + 1,
+            Some(last) => last.opened.window,
+        }
+    }
+
+    /// Appends an entry, and returns when it is on the disk.
+    pub(crate) fn append(&mut self, entry: Entry) -> Result<(), Error> {
+        let mut write = || {
+            let line = serde_json::to_string(&entry)?;
+            self.file.write_all(format!("{line}\n").as_bytes())?;
+            self.file.sync_data()
+        };
+        write().map_err(file("writing", &self.path))?;
+        match (entry.event, self.windows.last_mut()) {
+            (Step::Changed, Some(window)) => window.changes.push(entry),
+            (Step::Closed, Some(window)) => window.closed = Some(entry),
+            _ => self.windows.push(Window { opened: entry, changes: Vec::new(), closed: None }),
+        }
+        Ok(())
+    }
+}
+
+/// What was torn stays as it is, on a line of its own.
+fn end_last_line(file: &mut File) -> std::io::Result<()> {
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(());
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    match last {
+        [b'\n'] => Ok(()),
+        _ => file.write_all(b"\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(window: u64, event: Step, confirmations: usize) -> Entry {
+        Entry {
+            window,
+            event,
+            at: "2026-11-22T06:00:00Z".to_owned(),
+            asked: "ANY 2 (a, b)".to_owned(),
+            in_force: String::new(),
+            confirmations,
+            confirmed_lsn: Some("0/3000060".to_owned()),
+            wal_lsn: None,
+            timeline: 1,
+            why: "because".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_is_appended_is_read_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut books = Books::open(directory.path()).unwrap();
+        assert_eq!((books.number(), books.open_window()), (1, None));
+        books.append(entry(1, Step::Opened, 1)).unwrap();
+        books.append(entry(1, Step::Changed, 0)).unwrap();
+        let books = Books::open(directory.path()).unwrap();
+        assert_eq!(books.number(), 1);
+        assert_eq!(books.open_window().map(Window::confirmations), Some(0));
+        let mut books = books;
+        books.append(entry(1, Step::Closed, 2)).unwrap();
+        assert_eq!((books.number(), books.open_window()), (2, None));
+        books.append(entry(2, Step::Opened, 0)).unwrap();
+        assert_eq!(read(directory.path()).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_torn_line_has_not_happened() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(EXPOSURE);
+        let whole = serde_json::to_string(&entry(1, Step::Opened, 0)).unwrap();
+        let torn = &serde_json::to_string(&entry(1, Step::Closed, 2)).unwrap()[..60];
+        std::fs::write(&path, format!("{whole}\n{torn}")).unwrap();
+        let mut books = Books::open(directory.path()).unwrap();
+        assert!(books.open_window().is_some());
+        books.append(entry(1, Step::Closed, 2)).unwrap();
+        let windows = read(directory.path()).unwrap();
+        assert!(windows[0].closed.is_some(), "{windows:?}");
+    }
+
+    #[test]
+    fn what_is_no_record_is_not_taken_for_one() {
+        assert!(windows("{\"a\": 1}\n").unwrap_err().starts_with("line 1: "));
+        let closed = serde_json::to_string(&entry(3, Step::Closed, 0)).unwrap();
+        assert_eq!(windows(&format!("{closed}\n")).unwrap_err(), "line 1: window 3 was not opened");
+    }
+}

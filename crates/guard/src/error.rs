@@ -1,0 +1,168 @@
+//! Why the guard cannot guard.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why the guard cannot guard.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no connection.
+    #[error("connecting to {place}: {why}")]
+    Connect {
+        /// Where the server is.
+        place: String,
+        /// What the server, the network or the client library says.
+        why: String,
+    },
+    /// The server refused something, or the connection is lost.
+    #[error("{doing}: {why}")]
+    Server {
+        /// What was being done.
+        doing: &'static str,
+        /// What the server or the client library says.
+        why: String,
+    },
+    /// Nothing came within the time that the guard waits.
+    #[error("{doing}: no answer within {seconds} s")]
+    Silence {
+        /// What was being done.
+        doing: &'static str,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// A file cannot be read or written.
+    #[error("{doing} {}: {source}", path.display())]
+    File {
+        /// What was being done.
+        doing: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("reading {}: {why}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The state directory is used by another guard.
+    #[error("another guard uses the state directory {}", path.display())]
+    StateInUse {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The state directory tells of another cluster.
+    #[error(
+        "{} is the state of another cluster: its system identifier is {theirs}, the server's is \
+         {ours}", path.display()
+    )]
+    OtherCluster {
+        /// The state directory.
+        path: PathBuf,
+        /// The system identifier in the state.
+        theirs: String,
+        /// The server's.
+        ours: String,
+    },
+    /// The server is watched already.
+    #[error("another guard is in charge of this server: {who}")]
+    SecondGuard {
+        /// Its backend, and from where it is connected.
+        who: String,
+    },
+    /// Something that promotes standbys by itself is in charge of the server.
+    #[error("{manager} is in charge of this server: {evidence}")]
+    Managed {
+        /// Its name.
+        manager: &'static str,
+        /// How that is seen.
+        evidence: String,
+    },
+    /// `ALTER SYSTEM` would have no effect.
+    #[error("synchronous_standby_names comes from the server's command line")]
+    CommandLine,
+    /// `ALTER SYSTEM` is not allowed to anybody.
+    #[error("allow_alter_system is off on this server")]
+    AlterSystemOff,
+    /// The server is too old.
+    #[error("the server is PostgreSQL {version}; the guard needs 10 or later")]
+    Version {
+        /// As it calls itself.
+        version: String,
+    },
+    /// The role lacks rights.
+    #[error("role {role} lacks rights: {missing}")]
+    Rights {
+        /// The role.
+        role: String,
+        /// What it may not do, in words.
+        missing: String,
+        /// What a superuser runs.
+        grants: Vec<String>,
+    },
+}
+
+impl Error {
+    /// What to do next.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Error::Connect { .. } => {
+                "name the primary with --dbname CONNINFO, or with PGHOST, PGPORT and so on"
+            }
+            Error::StateInUse { .. } => "give each guard a --state directory of its own",
+            Error::OtherCluster { .. } => {
+                "name this server's own state directory with --state, or a new one"
+            }
+            Error::SecondGuard { .. } => {
+                "one guard a server; `pgrig guard status` says what it does"
+            }
+            Error::Managed { .. } => {
+                "leave synchronous replication to it: it has settings for that, and with automatic \
+                 promotion a primary without sync mode becomes split brain"
+            }
+            Error::CommandLine => {
+                "take it from the command line (-c, or postgres's start script) and put it into \
+                 postgresql.conf"
+            }
+            Error::AlterSystemOff => "the guard changes a setting; set allow_alter_system = on",
+            Error::Rights { grants, .. } => {
+                return Some(format!("as a superuser:\n{}", indented(grants)));
+            }
+            Error::Server { .. }
+            | Error::Silence { .. }
+            | Error::File { .. }
+            | Error::Content { .. }
+            | Error::Version { .. } => return None,
+        };
+        Some(hint.to_owned())
+    }
+
+    /// Whether another connection may help.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, Error::Connect { .. } | Error::Server { .. } | Error::Silence { .. })
+    }
+}
+
+/// The server's own words where it has some; the client library says only "db error".
+pub(crate) fn words(error: &tokio_postgres::Error) -> String {
+    if let Some(server) = error.as_db_error() {
+        return format!("{} ({})", server.message(), server.code().code());
+    }
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+pub(crate) fn file(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::File { doing, path, source }
+}
+
+fn indented(lines: &[String]) -> String {
+    let lines: Vec<String> = lines.iter().map(|line| format!("    {line}")).collect();
+    lines.join("\n")
+}

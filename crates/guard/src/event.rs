@@ -1,0 +1,131 @@
+//! What a guard tells while it runs: for people by `Display`, for programs by serde.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// Something that a guard tells.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[allow(missing_docs)] // Each field is what its name says.
+pub enum Event {
+    /// It has begun to guard a primary.
+    Guarding { place: String, version: String, asked: String, in_force: String, dry_run: bool },
+    /// There is nothing to guard: commits are asked to wait for nobody.
+    NothingAsked,
+    /// The server is a standby: nothing is done until it is promoted.
+    Standby,
+    /// The connection is lost; it is tried again.
+    Lost { why: String },
+    /// A standby has come.
+    StandbyCame { name: String },
+    /// A standby has gone.
+    StandbyGone { name: String },
+    /// Commits have been waiting for half the grace.
+    Waiting { commits: usize, seconds: f64, grace_seconds: f64 },
+    /// The setting is changed; the window is in the record already.
+    Changing { from: String, to: String, confirmations: usize, why: String, window: u64 },
+    /// The change is in force, and the commits that waited have gone on.
+    InForce { setting: String, released: usize, after_ms: u64 },
+    /// The change is not in force, or commits still wait.
+    NotInForce { setting: String, waiting: usize },
+    /// Without `--dry-run` the setting would be changed.
+    WouldChange { from: String, to: String, why: String },
+    /// Somebody else has changed the setting.
+    Adopted { setting: String },
+    /// An exposure window is over.
+    Closed { window: u64, why: String, confirmed_lsn: Option<String> },
+    /// The record cannot be written, so nothing is changed.
+    NoRecord { why: String },
+    /// The guard has ended.
+    Ended { in_force: String, asked: String, window: Option<u64> },
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Guarding { place, version, asked, in_force, dry_run } => {
+                let verb = if *dry_run { "watching (dry run)" } else { "guarding" };
+                write!(
+                    f,
+                    "{verb} PostgreSQL {version} at {place}: {} is asked for",
+                    called(asked)
+                )?;
+                match in_force == asked {
+                    true => Ok(()),
+                    false => write!(f, ", {} is in force", called(in_force)),
+                }
+            }
+            Event::NothingAsked => f.write_str(
+                "synchronous_standby_names is empty: nothing to guard until somebody sets it",
+            ),
+            Event::Standby => {
+                f.write_str("the server is a standby: doing nothing until it is promoted")
+            }
+            Event::Lost { why } => write!(f, "no connection, trying again: {why}"),
+            Event::StandbyCame { name } => write!(f, "standby {name} is connected"),
+            Event::StandbyGone { name } => write!(f, "standby {name} is gone"),
+            Event::Waiting { commits, seconds, grace_seconds } => write!(
+                f,
+                "{commits} {} for a standby, the oldest for {seconds:.1} s; the grace is \
+                 {grace_seconds} s",
+                if *commits == 1 { "commit waits" } else { "commits wait" }
+            ),
+            Event::Changing { from, to, why, window, .. } => write!(
+                f,
+                "{} instead of {}, because {why}; exposure window {window}",
+                called(to),
+                called(from)
+            ),
+            Event::InForce { setting, released, after_ms } => {
+                write!(f, "{} is in force after {after_ms} ms", called(setting))?;
+                match released {
+                    0 => Ok(()),
+                    1 => f.write_str(", the commit that waited has gone on"),
+                    n => write!(f, ", the {n} commits that waited have gone on"),
+                }
+            }
+            Event::NotInForce { setting, waiting } => {
+                write!(f, "{} shows no effect yet: {waiting} commits wait", called(setting))
+            }
+            Event::WouldChange { from, to, why } => {
+                write!(f, "would put {} instead of {}, because {why}", called(to), called(from))
+            }
+            Event::Adopted { setting } => {
+                write!(f, "somebody else has changed the setting: guarding {}", called(setting))
+            }
+            Event::Closed { window, why, .. } => write!(f, "exposure window {window} ends: {why}"),
+            Event::NoRecord { why } => {
+                write!(f, "nothing is changed, because the exposure cannot be recorded: {why}")
+            }
+            Event::Ended { in_force, asked, window: None } if in_force == asked => {
+                f.write_str("ended; the setting is as it was asked for")
+            }
+            Event::Ended { in_force, asked, window } => {
+                write!(
+                    f,
+                    "ended, and left {} in force; {} is asked for",
+                    called(in_force),
+                    called(asked)
+                )?;
+                if let Some(window) = window {
+                    write!(f, ", and exposure window {window} is open")?;
+                }
+                f.write_str(": the next guard goes on from here")
+            }
+        }
+    }
+}
+
+/// A setting in a sentence.
+pub(crate) fn called(setting: &str) -> String {
+    match setting {
+        "" => "no sync mode".to_owned(),
+        setting => setting.to_owned(),
+    }
+}
+
+pub(crate) fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}

@@ -1,0 +1,40 @@
+//! A supervisor for a primary with synchronous standbys.
+//!
+//! When commits cannot be served because standbys are gone or silent, it first lowers the number of
+//! standbys that must confirm, then takes sync mode off; it restores what was asked for when
+//! standbys have come back and caught up, and records from when to when commits were exposed.
+//!
+//! Reading order: [`Setting`] is what is asked for, [`Look`] what one look at the server shows,
+//! [`Watch`] decides, without clock or server; `session` is the connection, `books` the record,
+//! [`run()`] puts them together.
+//!
+//! Limits: one primary a guard. It never promotes, cancels or terminates anything. What it gives up
+//! to let commits go on stands in `docs/guard.md`.
+
+mod asked;
+mod books;
+mod error;
+mod event;
+mod look;
+mod manager;
+mod policy;
+mod progress;
+mod rights;
+mod run;
+mod session;
+mod setting;
+mod state;
+mod status;
+mod watch;
+
+pub use books::{EXPOSURE, Entry, Step, Window, read as read_windows, windows};
+pub use error::Error;
+pub use event::Event;
+pub use look::{Look, Lsn, Standby};
+pub use policy::Policy;
+pub use run::{Options, run};
+pub use session::Server;
+pub use setting::{Demand, Method, NotASetting, Setting};
+pub use state::{State, load as load_state};
+pub use status::{Seen, Status, status};
+pub use watch::{Change, Decision, Watch, Why};

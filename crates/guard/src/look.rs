@@ -1,0 +1,117 @@
+//! What one look at a primary shows.
+
+use tokio_postgres::types::PgLsn;
+
+use crate::setting::{Demand, Method, Setting};
+
+/// A position in the WAL.
+pub type Lsn = PgLsn;
+
+/// What one look at a primary shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Look {
+    /// `synchronous_standby_names`, as it is in force.
+    pub setting: Setting,
+    /// How far the WAL is flushed on the primary: whatever was acknowledged by now lies before.
+    pub wal: Lsn,
+    /// Its connected standbys.
+    pub standbys: Vec<Standby>,
+    /// Commits that wait for a standby. Two looks that show the same name show the same wait.
+    pub waiting: Vec<String>,
+    /// Whether the checkpointer, which decides whether commits wait at all, is where it reads new
+    /// settings at once: it does not while it syncs the files of a checkpoint.
+    pub settings_are_read: bool,
+}
+
+/// A row of `pg_stat_replication`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standby {
+    /// The WAL sender that serves it: another one after every reconnection.
+    pub pid: i32,
+    /// Its `application_name`.
+    pub name: String,
+    /// Whether it receives WAL as it is written, rather than catching up.
+    pub streams: bool,
+    /// How far it has flushed; none for a receiver that does not say.
+    pub flush: Option<Lsn>,
+    /// How far it has replayed.
+    pub replay: Option<Lsn>,
+}
+
+impl Demand {
+    /// Whether commits are served if only the standbys that `fit` confirm any.
+    pub fn is_served(&self, standbys: &[Standby], fit: impl Fn(&Standby) -> bool) -> bool {
+        let candidates = self.candidates(standbys);
+        match self.method {
+            Method::Any => candidates.iter().filter(|one| fit(one)).count() >= self.count,
+            // Those in front are waited for, fit or not.
+            Method::First => {
+                candidates.len() >= self.count
+                    && candidates[..self.count].iter().all(|one| fit(one))
+            }
+        }
+    }
+
+    /// Up to where as many standbys as asked for have flushed.
+    pub fn confirmed(&self, standbys: &[Standby]) -> Option<Lsn> {
+        let candidates = self.candidates(standbys).into_iter().filter_map(|one| one.flush);
+        let mut flushed: Vec<Lsn> = candidates.collect();
+        match self.method {
+            Method::Any => flushed.sort_unstable_by(|a, b| b.cmp(a)),
+            Method::First => flushed.truncate(self.count),
+        }
+        match self.method {
+            Method::Any => flushed.get(self.count - 1).copied(),
+            Method::First if flushed.len() < self.count => None,
+            Method::First => flushed.into_iter().min(),
+        }
+    }
+
+    /// The standbys that the server would choose from, in their order.
+    fn candidates<'a>(&self, standbys: &'a [Standby]) -> Vec<&'a Standby> {
+        let listed = standbys.iter().filter(|one| one.streams && one.flush.is_some());
+        let mut listed: Vec<(usize, &Standby)> =
+            listed.filter_map(|one| Some((self.priority(&one.name)?, one))).collect();
+        listed.sort_by_key(|(priority, _)| *priority);
+        listed.into_iter().map(|(_, one)| one).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standby(name: &str, flush: u64) -> Standby {
+        let flush = Some(Lsn::from(flush));
+        Standby { pid: 0, name: name.to_owned(), streams: true, flush, replay: flush }
+    }
+
+    #[test]
+    fn standbys_serve_and_confirm_as_the_server_counts() {
+        let deaf = Standby { flush: None, ..standby("a", 0) };
+        let behind = Standby { streams: false, ..standby("a", 9) };
+        let check = |setting: &str, standbys: &[Standby], served: bool, confirmed: Option<u64>| {
+            let Setting::Sync(demand) = setting.parse().unwrap() else { panic!() };
+            // Standbys called x are connected and mute.
+            assert_eq!(demand.is_served(standbys, |one| one.flush > Some(Lsn::from(1))), served);
+            assert_eq!(demand.confirmed(standbys), confirmed.map(Lsn::from), "{setting}");
+        };
+        check("a", &[], false, None);
+        check("a", &[standby("a", 5)], true, Some(5));
+        check("a", &[standby("other", 5)], false, None);
+        check("a", &[deaf], false, None);
+        check("a", &[behind], false, None);
+        check("FIRST 1 (a, b)", &[standby("b", 7), standby("a", 5)], true, Some(5));
+        check("FIRST 1 (a, b)", &[standby("b", 7), standby("a", 1)], false, Some(1));
+        check("FIRST 2 (a, b, c)", &[standby("b", 7), standby("c", 5)], true, Some(5));
+        check("FIRST 2 (a, b, c)", &[standby("b", 7)], false, None);
+        check("ANY 1 (a, b)", &[standby("b", 7), standby("a", 1)], true, Some(7));
+        check(
+            "ANY 2 (a, b, c)",
+            &[standby("a", 9), standby("b", 7), standby("c", 1)],
+            true,
+            Some(7),
+        );
+        check("ANY 2 (*)", &[standby("x", 3)], false, None);
+    }
+}

@@ -1,0 +1,130 @@
+//! Who else governs a server. What promotes a standby by itself takes synchronous_standby_names for
+//! its own, and must not meet a primary that commits alone.
+//!
+//! Limit: a manager that leaves no trace in the server is not seen; that is why the operator has to
+//! say that nothing promotes standbys by itself.
+
+use serde::Deserialize;
+
+/// What a server shows of those who govern it.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Traces {
+    /// The files that its settings come from.
+    pub(crate) files: Vec<String>,
+    /// `shared_preload_libraries`.
+    pub(crate) libraries: String,
+    /// Extensions in the database that the guard is connected to.
+    pub(crate) extensions: Vec<String>,
+    /// The names that its sessions go by.
+    pub(crate) applications: Vec<String>,
+}
+
+/// Who is in charge, and how that is seen.
+pub(crate) fn in_charge(traces: &Traces) -> Option<(&'static str, String)> {
+    MANAGERS.iter().find_map(|manager| Some((manager.name, manager.evidence(traces)?)))
+}
+
+struct Manager {
+    name: &'static str,
+    /// A file that it puts settings into.
+    file: Option<&'static str>,
+    /// A library or an extension.
+    part: Option<&'static str>,
+    /// How the names of its sessions begin.
+    application: Option<&'static str>,
+}
+
+const MANAGERS: [Manager; 5] = [
+    Manager {
+        name: "Patroni",
+        // Patroni keeps the configuration it has found under this name and includes it.
+        file: Some("postgresql.base.conf"),
+        part: None,
+        application: Some("patroni"),
+    },
+    Manager {
+        name: "pg_auto_failover",
+        file: Some("postgresql-auto-failover.conf"),
+        part: Some("pgautofailover"),
+        application: Some("pgautofailover"),
+    },
+    Manager { name: "repmgr", file: None, part: Some("repmgr"), application: Some("repmgr") },
+    Manager { name: "CloudNativePG", file: None, part: None, application: Some("cnpg") },
+    Manager {
+        name: "Pacemaker",
+        // The pgsql resource agent's.
+        file: Some("rep_mode.conf"),
+        part: None,
+        application: None,
+    },
+];
+
+impl Manager {
+    fn evidence(&self, traces: &Traces) -> Option<String> {
+        let is_its = |path: &&String| self.file.is_some() && path.rsplit('/').next() == self.file;
+        if let Some(file) = traces.files.iter().find(is_its) {
+            return Some(format!("settings come from {file}"));
+        }
+        if let Some(part) = self.part {
+            let mut libraries = traces.libraries.split(',');
+            if libraries.any(|library| library.trim().trim_matches('"').ends_with(part)) {
+                return Some(format!("{part} is among shared_preload_libraries"));
+            }
+            if traces.extensions.iter().any(|extension| extension == part) {
+                return Some(format!("the extension {part} is installed"));
+            }
+        }
+        let prefix = self.application?;
+        let is_its = |name: &&String| name.to_ascii_lowercase().starts_with(prefix);
+        let application = traces.applications.iter().find(is_its)?;
+        Some(format!("a session is called {application:?}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn managers_are_seen_by_their_traces() {
+        let plain = Traces {
+            files: vec!["/etc/postgresql/15/main/postgresql.conf".into()],
+            libraries: "pg_stat_statements, auto_explain".into(),
+            extensions: vec!["plpgsql".into()],
+            applications: vec!["psql".into(), "standby1".into(), String::new()],
+        };
+        let check = |change: &dyn Fn(&mut Traces), expected: Option<(&str, &str)>| {
+            let mut traces = plain.clone();
+            change(&mut traces);
+            let found = in_charge(&traces);
+            let found = found.as_ref().map(|(name, evidence)| (*name, evidence.as_str()));
+            assert_eq!(found, expected);
+        };
+        check(&|_| (), None);
+        let base = "/var/lib/pg/data/postgresql.base.conf";
+        check(
+            &|traces| traces.files.push(base.into()),
+            Some(("Patroni", "settings come from /var/lib/pg/data/postgresql.base.conf")),
+        );
+        check(
+            &|traces| traces.applications.push("Patroni heartbeat".into()),
+            Some(("Patroni", "a session is called \"Patroni heartbeat\"")),
+        );
+        check(
+            &|traces| traces.libraries.push_str(", repmgr"),
+            Some(("repmgr", "repmgr is among shared_preload_libraries")),
+        );
+        check(
+            &|traces| traces.extensions.push("repmgr".into()),
+            Some(("repmgr", "the extension repmgr is installed")),
+        );
+        check(
+            &|traces| traces.applications.push("pgautofailover_standby_2".into()),
+            Some(("pg_auto_failover", "a session is called \"pgautofailover_standby_2\"")),
+        );
+        check(
+            &|traces| traces.files.push("/var/lib/pgsql/tmp/rep_mode.conf".into()),
+            Some(("Pacemaker", "settings come from /var/lib/pgsql/tmp/rep_mode.conf")),
+        );
+    }
+}

@@ -1,0 +1,43 @@
+//! How patient the guard is.
+
+use std::time::Duration;
+
+/// How patient the guard is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// How long commits may wait for a standby.
+    pub grace: Duration,
+}
+
+impl Policy {
+    /// The least grace: below it, a standby's usual hiccup would end sync mode.
+    pub const GRACE_MIN: Duration = Duration::from_secs(1);
+
+    /// How soon after a moment a standby must have passed that moment's WAL to count as one that
+    /// keeps up. Less than the grace, so that whoever made commits wait so long is not one.
+    pub(crate) fn soon(&self) -> Duration {
+        (self.grace / 2).min(Duration::from_secs(2))
+    }
+
+    /// How long standbys must keep up before the setting is raised for them: longer for each time
+    /// that raising it has proved premature.
+    pub(crate) fn hold(&self, flaps: u32) -> Duration {
+        match flaps {
+            0 => Duration::from_secs(1),
+            _ => (Duration::from_secs(60) * 2_u32.saturating_pow(flaps - 1)).min(HOLD_MAX),
+        }
+    }
+}
+
+/// The longest hold.
+const HOLD_MAX: Duration = Duration::from_secs(600);
+
+/// A setting that was raised and had to be lowered again within this time was raised too early.
+pub(crate) const STABLE_AFTER: Duration = Duration::from_secs(600);
+
+/// The server has this long to release commits after a change before the next one is considered.
+/// A lowered number releases them with the standby's next reply, which the guard provokes.
+pub(crate) const EFFECT: Duration = Duration::from_millis(1500);
+
+/// The longest time between two looks that counts whole.
+pub(crate) const BLINK_MAX: Duration = Duration::from_secs(1);

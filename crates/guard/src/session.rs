@@ -1,0 +1,358 @@
+//! One connection to the server, and everything that is said on it.
+//!
+//! Every statement is a transaction of its own with a time limit, and none waits for a standby: the
+//! guard must not hang in what it is there to end.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::task::JoinHandle;
+use tokio::time;
+use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage, Socket, config, tls};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::error::{Error, words};
+use crate::look::{Look, Lsn, Standby};
+use crate::manager::Traces;
+use crate::rights::{MARK, Rights};
+
+/// How a server is reached. Whoever knows libpq's conventions fills it in.
+#[derive(Clone)]
+pub struct Server {
+    /// Where, as whom, with what.
+    pub config: Config,
+    /// How the way there is encrypted, where `config` allows or demands that.
+    pub tls: Option<rustls::ClientConfig>,
+}
+
+impl Server {
+    /// Where it is, without a password.
+    pub fn place(&self) -> String {
+        let hosts = self.config.get_hosts().iter().map(|host| match host {
+            config::Host::Tcp(name) => name.clone(),
+            config::Host::Unix(path) => path.display().to_string(),
+        });
+        let port = self.config.get_ports().first().copied().unwrap_or(5432);
+        format!("{}:{port}", hosts.collect::<Vec<_>>().join(","))
+    }
+}
+
+pub(crate) struct Session {
+    client: Client,
+    connection: JoinHandle<()>,
+}
+
+/// What is asked once a connection.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Facts {
+    pub(crate) version_num: u32,
+    pub(crate) version: String,
+    pub(crate) system_identifier: String,
+    pub(crate) in_recovery: bool,
+    /// None on a standby.
+    pub(crate) timeline: Option<u32>,
+    pub(crate) setting: String,
+    /// `pg_settings.source` of the setting, and the file.
+    pub(crate) source: String,
+    pub(crate) file: Option<String>,
+    /// The guard's mark; empty when there is none.
+    pub(crate) mark: String,
+    pub(crate) alter_system_is_off: bool,
+    pub(crate) rights: Rights,
+    pub(crate) traces: Traces,
+}
+
+/// One look at a server.
+#[derive(Debug)]
+pub(crate) enum Sight {
+    /// It is a standby.
+    Standby,
+    Primary(Look),
+}
+
+#[derive(Deserialize)]
+struct Row {
+    in_recovery: bool,
+    setting: String,
+    wal: Option<String>,
+    checkpointer: Option<String>,
+    standbys: Vec<StandbyRow>,
+    waiting: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct StandbyRow {
+    pid: i32,
+    name: String,
+    state: Option<String>,
+    flush: Option<String>,
+    replay: Option<String>,
+}
+
+impl Session {
+    pub(crate) async fn open(server: &Server) -> Result<Session, Error> {
+        let mut config = server.config.clone();
+        config.application_name(APPLICATION).keepalives_idle(Duration::from_secs(10));
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(ANSWER_MAX);
+        }
+        let connected = match &server.tls {
+            None => connect(&config, NoTls).await,
+            Some(tls) => connect(&config, MakeRustlsConnect::new(tls.clone())).await,
+        };
+        let (client, connection) =
+            connected.map_err(|why| Error::Connect { place: server.place(), why })?;
+        let session = Session { client, connection };
+        session.execute("preparing the session", PREPARE).await?;
+        Ok(session)
+    }
+
+    /// Everything that decides whether and from where on this server is guarded.
+    pub(crate) async fn facts(&self) -> Result<Facts, Error> {
+        let doing = "asking the server about itself";
+        let version = self.value(doing, "SHOW server_version_num").await?;
+        let version: u32 = version.parse().unwrap_or(0);
+        if version < 100_000 {
+            let version = self.value(doing, "SHOW server_version").await?;
+            return Err(Error::Version { version });
+        }
+        let text = self.value(doing, &facts_sql(version / 10_000)).await?;
+        serde_json::from_str(&text).map_err(|why| nonsense(doing, &why))
+    }
+
+    pub(crate) async fn look(&self) -> Result<Sight, Error> {
+        let doing = "looking at the standbys";
+        let text = self.value(doing, LOOK).await?;
+        let row: Row = serde_json::from_str(&text).map_err(|why| nonsense(doing, &why))?;
+        let lsn = |text: Option<String>| text.and_then(|text| text.parse::<Lsn>().ok());
+        let Some(wal) = lsn(row.wal).filter(|_| !row.in_recovery) else {
+            return Ok(Sight::Standby);
+        };
+        let setting = row.setting.parse().map_err(|why| nonsense(doing, &why))?;
+        let standbys = row.standbys.into_iter().map(|one| Standby {
+            pid: one.pid,
+            name: one.name,
+            // One that is told to stop confirms what it has until it has it all.
+            streams: matches!(one.state.as_deref(), Some("streaming" | "stopping")),
+            flush: lsn(one.flush),
+            replay: lsn(one.replay),
+        });
+        let settings_are_read = matches!(
+            row.checkpointer.as_deref(),
+            Some("CheckpointerMain" | "CheckpointWriteDelay")
+        );
+        let (standbys, waiting) = (standbys.collect(), row.waiting);
+        Ok(Sight::Primary(Look { setting, wal, standbys, waiting, settings_are_read }))
+    }
+
+    /// Takes the server for this guard; else who has it.
+    pub(crate) async fn take(&self) -> Result<Option<String>, Error> {
+        let doing = "looking for another guard";
+        // Advisory locks are each database's own; this view shows those of all databases.
+        if let Some(who) = self.holder().await? {
+            return Ok(Some(who));
+        }
+        let lock = format!("SELECT pg_catalog.pg_try_advisory_lock({LOCK})");
+        if self.value(doing, &lock).await? != "t" {
+            return Ok(Some(self.holder().await?.unwrap_or_else(|| "just gone".to_owned())));
+        }
+        match self.holder().await? {
+            None => Ok(None),
+            Some(who) => {
+                self.value(doing, &format!("SELECT pg_advisory_unlock({LOCK})")).await?;
+                Ok(Some(who))
+            }
+        }
+    }
+
+    /// Another session that holds the guard's lock.
+    pub(crate) async fn holder(&self) -> Result<Option<String>, Error> {
+        self.first("looking for another guard", &holder_sql()).await
+    }
+
+    /// When the configuration was read last, as this session knows it.
+    pub(crate) async fn load_time(&self) -> Result<String, Error> {
+        self.value("asking when settings were read", "SELECT pg_catalog.pg_conf_load_time()").await
+    }
+
+    /// Has the server read its configuration.
+    pub(crate) async fn reload(&self) -> Result<(), Error> {
+        self.execute("reloading the configuration", "SELECT pg_catalog.pg_reload_conf()").await
+    }
+
+    /// Writes the setting that is to be in force; it is after a reload.
+    pub(crate) async fn write(&self, setting: &str) -> Result<(), Error> {
+        let sql = format!("ALTER SYSTEM SET synchronous_standby_names = {}", literal(setting));
+        self.execute("changing synchronous_standby_names", &sql).await
+    }
+
+    /// Removes the setting from `postgresql.auto.conf`, so that the one in the files below holds.
+    pub(crate) async fn unwrite(&self) -> Result<(), Error> {
+        let sql = "ALTER SYSTEM RESET synchronous_standby_names";
+        self.execute("resetting synchronous_standby_names", sql).await
+    }
+
+    /// Leaves the mark beside the setting; an empty one removes it.
+    pub(crate) async fn mark(&self, mark: &str) -> Result<(), Error> {
+        let doing = "marking postgresql.auto.conf";
+        // Before PostgreSQL 17, ALTER SYSTEM knows only what the session knows.
+        let known = format!("SET {MARK} = {}", literal(mark));
+        self.execute(doing, &known).await?;
+        let sql = match mark {
+            "" => format!("ALTER SYSTEM RESET {MARK}"),
+            mark => format!("ALTER SYSTEM SET {MARK} = {}", literal(mark)),
+        };
+        self.execute(doing, &sql).await
+    }
+
+    /// Writes a little WAL and flushes it, so that standbys reply. Before a fix of 2025, a lowered
+    /// number releases commits only with the next reply, which an idle standby sends every 10 s.
+    pub(crate) async fn provoke_replies(&self) -> Result<(), Error> {
+        let sql = "SELECT pg_catalog.pg_logical_emit_message(true, 'pgrig guard', '')";
+        self.execute("writing a message into the WAL", sql).await
+    }
+
+    async fn execute(&self, doing: &'static str, sql: &str) -> Result<(), Error> {
+        self.first(doing, sql).await.map(drop)
+    }
+
+    async fn value(&self, doing: &'static str, sql: &str) -> Result<String, Error> {
+        let value = self.first(doing, sql).await?;
+        value.ok_or_else(|| Error::Server { doing, why: "the server gave no value".to_owned() })
+    }
+
+    /// The first value of the last result.
+    async fn first(&self, doing: &'static str, sql: &str) -> Result<Option<String>, Error> {
+        let messages = answer(doing, self.client.simple_query(sql)).await?;
+        Ok(messages.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        }))
+    }
+}
+
+/// A session that is given up takes its connection along: a paused server takes no farewell.
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.connection.abort();
+    }
+}
+
+async fn connect<T: tls::MakeTlsConnect<Socket, Stream: 'static>>(
+    config: &Config,
+    tls: T,
+) -> Result<(Client, JoinHandle<()>), String> {
+    let connected = time::timeout(CONNECT_MAX, config.connect(tls)).await;
+    let (client, connection) = match connected {
+        Ok(connected) => connected.map_err(|error| words(&error))?,
+        Err(_) => return Err(format!("no answer within {} s", CONNECT_MAX.as_secs())),
+    };
+    let task = tokio::task::spawn_local(async move {
+        // Whoever waits for an answer on the connection is told of its end.
+        let _ = connection.await;
+    });
+    Ok((client, task))
+}
+
+async fn answer<T>(
+    doing: &'static str,
+    asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, Error> {
+    match time::timeout(ANSWER_MAX, asked).await {
+        Ok(answer) => answer.map_err(|error| Error::Server { doing, why: words(&error) }),
+        Err(_) => Err(Error::Silence { doing, seconds: ANSWER_MAX.as_secs() }),
+    }
+}
+
+fn nonsense(doing: &'static str, why: &dyn std::fmt::Display) -> Error {
+    Error::Server { doing, why: why.to_string() }
+}
+
+fn literal(text: &str) -> String {
+    // standard_conforming_strings is on in this session.
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// As sessions are called; `status` and managers' operators find it.
+pub(crate) const APPLICATION: &str = "pgrig guard";
+
+/// "pgrig" and a number, as the key of the advisory lock.
+const LOCK: i64 = 0x0070_6772_6967_0001;
+
+/// How long one answer is waited for; the server gives up a little earlier.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+/// How long all addresses together are tried.
+const CONNECT_MAX: Duration = Duration::from_secs(15);
+
+const PREPARE: &str = "SET synchronous_commit = local; SET statement_timeout = '4s'; \
+    SET lock_timeout = '4s'; SET search_path = pg_catalog; SET standard_conforming_strings = on; \
+    SET default_transaction_read_only = off; SET datestyle = iso; SET client_min_messages = error";
+
+const LOOK: &str = "SELECT pg_catalog.json_build_object( \
+    'in_recovery', pg_is_in_recovery(), \
+    'setting', current_setting('synchronous_standby_names'), \
+    'wal', CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_flush_lsn()::text END, \
+    'checkpointer', (SELECT wait_event FROM pg_stat_activity \
+        WHERE backend_type = 'checkpointer'), \
+    'standbys', (SELECT coalesce(json_agg(json_build_object('pid', pid, \
+        'name', application_name, 'state', state, 'flush', flush_lsn::text, \
+        'replay', replay_lsn::text)), '[]') FROM pg_stat_replication), \
+    'waiting', (SELECT coalesce(json_agg(concat_ws('/', pid, backend_xid, xact_start)), '[]') \
+        FROM pg_stat_activity WHERE wait_event_type = 'IPC' AND wait_event = 'SyncRep'))";
+
+fn facts_sql(major: u32) -> String {
+    let alters = match major {
+        15.. => {
+            let may = |name| format!("has_parameter_privilege('{name}', 'ALTER SYSTEM')");
+            format!("{} AND {}", may("synchronous_standby_names"), may(MARK))
+        }
+        _ => "false".to_owned(),
+    };
+    format!(
+        "SELECT json_build_object( \
+         'version_num', current_setting('server_version_num')::int, \
+         'version', current_setting('server_version'), \
+         'system_identifier', (SELECT system_identifier::text FROM pg_control_system()), \
+         'in_recovery', pg_is_in_recovery(), \
+         'timeline', CASE WHEN NOT pg_is_in_recovery() THEN \
+            ('x' || substr(pg_walfile_name(pg_current_wal_flush_lsn()), 1, 8))::bit(32)::int END, \
+         'setting', current_setting('synchronous_standby_names'), \
+         'source', s.source, 'file', s.sourcefile, \
+         'mark', coalesce(current_setting('{MARK}', true), ''), \
+         'alter_system_is_off', coalesce(current_setting('allow_alter_system', true), '') = 'off', \
+         'rights', json_build_object('role', current_user, \
+            'is_superuser', (SELECT rolsuper FROM pg_roles WHERE rolname = current_user), \
+            'monitors', pg_has_role('pg_read_all_stats', 'USAGE') \
+                AND pg_has_role('pg_read_all_settings', 'USAGE'), \
+            'reloads', has_function_privilege('pg_reload_conf()', 'EXECUTE'), \
+            'alters', {alters}), \
+         'traces', json_build_object( \
+            'files', (SELECT coalesce(json_agg(DISTINCT sourcefile), '[]') FROM pg_settings \
+                WHERE sourcefile IS NOT NULL), \
+            'libraries', coalesce((SELECT setting FROM pg_settings \
+                WHERE name = 'shared_preload_libraries'), ''), \
+            'extensions', (SELECT coalesce(json_agg(extname), '[]') FROM pg_extension), \
+            'applications', (SELECT coalesce(json_agg(DISTINCT application_name), '[]') \
+                FROM pg_stat_activity WHERE application_name <> ''))) \
+         FROM pg_settings s WHERE s.name = 'synchronous_standby_names'"
+    )
+}
+
+fn holder_sql() -> String {
+    let (high, low) = (LOCK >> 32, LOCK & 0xffff_ffff);
+    format!(
+        "SELECT format('process %s of the server, connected from %s since %s', l.pid, \
+            coalesce(host(a.client_addr), 'this machine'), \
+            to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS OF')) \
+         FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid) \
+         WHERE l.locktype = 'advisory' AND l.classid = {high} AND l.objid = {low} \
+            AND l.objsubid = 1 AND l.granted AND l.pid <> pg_backend_pid() LIMIT 1"
+    )
+}
+
+/// Names of standbys that are connected, for whoever tells of them.
+pub(crate) fn names(standbys: &[Standby]) -> BTreeSet<&str> {
+    standbys.iter().map(|one| one.name.as_str()).collect()
+}

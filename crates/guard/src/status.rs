@@ -1,0 +1,97 @@
+//! What a guard and its server are up to, for whoever asks.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::asked::Asked;
+use crate::books::{self, Window};
+use crate::error::Error;
+use crate::session::{Server, Session, Sight};
+use crate::state::{self, State};
+
+/// What a guard and its server are up to.
+#[derive(Debug, Serialize)]
+pub struct Status {
+    /// What the guard left last; none where there has been none.
+    pub state: Option<State>,
+    /// Every exposure that is recorded.
+    pub windows: Vec<Window>,
+    /// What the server shows, or why it shows nothing.
+    pub server: Result<Seen, String>,
+}
+
+/// What the server shows.
+#[derive(Debug, Serialize)]
+pub struct Seen {
+    /// Where it is.
+    pub place: String,
+    /// Whether it is a standby: the rest is of a primary.
+    pub in_recovery: bool,
+    /// Who holds the guard's lock; none if no guard is connected.
+    pub guard: Option<String>,
+    /// What the operator asks for.
+    pub asked: String,
+    /// What is in force.
+    pub in_force: String,
+    /// Its standbys.
+    pub standbys: Vec<SeenStandby>,
+    /// Commits that wait for a standby.
+    pub waiting: usize,
+}
+
+/// A standby.
+#[derive(Debug, Serialize)]
+#[allow(missing_docs)] // As in pg_stat_replication.
+pub struct SeenStandby {
+    pub application_name: String,
+    pub streams: bool,
+    pub flush_lsn: Option<String>,
+    /// WAL that the primary has flushed and it has not.
+    pub behind_bytes: Option<u64>,
+}
+
+/// Reads the state directory, and looks at the server.
+///
+/// # Errors
+/// A state that cannot be read. A server that does not answer is part of the status.
+pub fn status(server: &Server, directory: Option<&Path>) -> Result<Status, Error> {
+    let (state, windows) = match directory {
+        None => (None, Vec::new()),
+        Some(directory) => (state::load(directory)?, books::read(directory)?),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let server = match runtime {
+        Ok(runtime) => {
+            tokio::task::LocalSet::new().block_on(&runtime, look(server)).map_err(|e| e.to_string())
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    Ok(Status { state, windows, server })
+}
+
+async fn look(server: &Server) -> Result<Seen, Error> {
+    let session = Session::open(server).await?;
+    let facts = session.facts().await?;
+    let marked = Asked::from_mark(&facts.mark);
+    let mut seen = Seen {
+        place: server.place(),
+        in_recovery: facts.in_recovery,
+        guard: session.holder().await?,
+        asked: marked.map_or_else(|| facts.setting.clone(), |asked| asked.text),
+        in_force: facts.setting,
+        standbys: Vec::new(),
+        waiting: 0,
+    };
+    if let Sight::Primary(look) = session.look().await? {
+        seen.waiting = look.waiting.len();
+        let standbys = look.standbys.into_iter().map(|one| SeenStandby {
+            application_name: one.name,
+            streams: one.streams,
+            flush_lsn: one.flush.map(|lsn| lsn.to_string()),
+            behind_bytes: one.flush.map(|lsn| u64::from(look.wal).saturating_sub(lsn.into())),
+        });
+        seen.standbys = standbys.collect();
+    }
+    Ok(seen)
+}

@@ -1,0 +1,309 @@
+//! The decision against a server made of numbers, in virtual time: how long commits wait, when sync
+//! mode is back, how often the setting changes, and that no commit is acknowledged by the primary
+//! alone outside a recorded window.
+
+mod world;
+
+use std::time::Duration;
+
+use guard::{Setting, Why};
+use proptest::prelude::*;
+use world::{Fate, World};
+
+const GRACE: Duration = Duration::from_secs(3);
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds)
+}
+
+/// What was in force after a scenario's changes, in order.
+#[track_caller]
+fn check_changes(world: &World, expected: &[&str]) {
+    let changes: Vec<String> = world.changes.iter().map(|one| one.to.to_string()).collect();
+    assert_eq!(changes, expected);
+}
+
+#[test]
+fn the_only_standby_dies_and_returns() {
+    let mut world = World::new("s1", &["s1"], GRACE);
+    world.run_until(seconds(10.0));
+    world.fate("s1", Fate::Gone);
+    world.run_until(seconds(20.0));
+    check_changes(&world, &[""]);
+    assert!(matches!(world.changes[0].why, Why::NoStandby { .. }));
+    assert!(world.changes[0].at < seconds(10.0) + GRACE + seconds(0.5));
+    world.fate("s1", Fate::Well);
+    world.run_until(seconds(30.0));
+    check_changes(&world, &["", "FIRST 1 (s1)"]);
+    assert!(world.changes[1].at < seconds(22.0), "{:?}", world.changes[1].at);
+    world.check();
+    assert_eq!(world.windows.len(), 1);
+    assert!(world.windows[0].closed.is_some());
+}
+
+#[test]
+fn a_paused_standby_is_told_from_one_that_is_merely_connected() {
+    let mut world = World::new("s1", &["s1"], GRACE);
+    world.run_until(seconds(10.0));
+    world.fate("s1", Fate::Paused);
+    world.run_until(seconds(40.0));
+    check_changes(&world, &[""]);
+    assert!(matches!(world.changes[0].why, Why::Silent { .. }));
+    // Still connected: it must not be taken for one that has returned.
+    world.fate("s1", Fate::Well);
+    world.run_until(seconds(50.0));
+    check_changes(&world, &["", "FIRST 1 (s1)"]);
+    world.check();
+}
+
+#[test]
+fn the_number_is_lowered_before_sync_mode_goes_off_and_raised_step_by_step() {
+    let mut world = World::new("ANY 2 (s1, s2)", &["s1", "s2"], GRACE);
+    world.run_until(seconds(10.0));
+    world.fate("s1", Fate::Gone);
+    world.run_until(seconds(20.0));
+    world.fate("s2", Fate::Paused);
+    world.run_until(seconds(40.0));
+    world.fate("s1", Fate::Well);
+    world.run_until(seconds(50.0));
+    world.fate("s2", Fate::Well);
+    world.run_until(seconds(60.0));
+    let expected = ["ANY 1 (s1, s2)", "", "ANY 1 (s1, s2)", "ANY 2 (s1, s2)"];
+    check_changes(&world, &expected);
+    assert_eq!(world.windows.len(), 1, "one exposure from the first to the last");
+    world.check();
+}
+
+#[test]
+fn a_silent_standby_in_front_is_passed_over_while_another_confirms() {
+    let mut world = World::new("FIRST 1 (s1, s2)", &["s1", "s2"], GRACE);
+    world.run_until(seconds(10.0));
+    world.fate("s1", Fate::Paused);
+    world.run_until(seconds(20.0));
+    check_changes(&world, &["ANY 1 (s1, s2)"]);
+    world.fate("s1", Fate::Well);
+    world.run_until(seconds(30.0));
+    check_changes(&world, &["ANY 1 (s1, s2)", "FIRST 1 (s1, s2)"]);
+    world.check();
+}
+
+#[test]
+fn a_standby_that_takes_over_by_itself_needs_no_guard() {
+    let mut world = World::new("FIRST 1 (s1, s2)", &["s1", "s2"], GRACE);
+    world.run_until(seconds(10.0));
+    world.fate("s1", Fate::Gone);
+    world.run_until(seconds(60.0));
+    world.fate("s1", Fate::Well);
+    world.run_until(seconds(90.0));
+    check_changes(&world, &[]);
+    world.check();
+}
+
+#[test]
+fn a_hiccup_shorter_than_the_grace_changes_nothing() {
+    for fate in [Fate::Gone, Fate::Paused] {
+        let mut world = World::new("s1", &["s1"], GRACE);
+        world.run_until(seconds(10.0));
+        world.fate("s1", fate);
+        world.run_until(seconds(12.5));
+        world.fate("s1", Fate::Well);
+        world.run_until(seconds(60.0));
+        check_changes(&world, &[]);
+        world.check();
+    }
+}
+
+#[test]
+fn a_primary_that_nobody_writes_to_keeps_its_sync_mode() {
+    let mut world = World::new("s1", &["s1"], GRACE);
+    world.run_until(seconds(10.0));
+    world.clients = 0;
+    world.run_until(seconds(11.0));
+    world.fate("s1", Fate::Gone);
+    world.run_until(seconds(100.0));
+    check_changes(&world, &[]);
+    // The first commit finds that there has been no standby for long.
+    world.clients = 1;
+    world.run_until(seconds(101.0));
+    check_changes(&world, &[""]);
+    world.check();
+}
+
+#[test]
+fn a_standby_that_dies_every_ten_seconds_does_not_make_the_setting_flap() {
+    for (well, gone) in [(8.0, 2.0), (5.0, 5.0), (9.5, 0.5), (3.0, 7.0)] {
+        let mut world = World::new("s1", &["s1"], GRACE);
+        let mut at = 0.0;
+        while at < 600.0 {
+            world.fate("s1", Fate::Well);
+            world.run_until(seconds(at + well));
+            world.fate("s1", Fate::Gone);
+            at += well + gone;
+            world.run_until(seconds(at));
+        }
+        assert!(world.changes.len() <= 10, "{} changes in 10 minutes", world.changes.len());
+        world.check();
+    }
+}
+
+#[test]
+fn what_somebody_else_sets_is_what_is_asked_for() {
+    // While commits are served.
+    let mut world = World::new("s1", &["s1", "s2"], GRACE);
+    world.run_until(seconds(10.0));
+    world.set("s2");
+    world.run_until(seconds(20.0));
+    assert_eq!(world.adopted, ["s2".parse::<Setting>().unwrap()]);
+    world.fate("s1", Fate::Gone);
+    world.run_until(seconds(40.0));
+    check_changes(&world, &[]);
+    world.check();
+
+    // While sync mode is off: the other's setting is in force, and the window ends under it.
+    let mut world = World::new("s1", &["s1", "s2"], GRACE);
+    world.fate("s1", Fate::Gone);
+    world.run_until(seconds(10.0));
+    check_changes(&world, &[""]);
+    world.set("s2");
+    world.run_until(seconds(20.0));
+    check_changes(&world, &[""]);
+    assert!(world.windows[0].closed.is_some());
+    world.check();
+
+    // Restored by hand too early: commits hang again, and the guard does its work again.
+    let mut world = World::new("s1", &["s1"], GRACE);
+    world.fate("s1", Fate::Gone);
+    world.run_until(seconds(10.0));
+    world.set("s1");
+    world.run_until(seconds(20.0));
+    check_changes(&world, &["", ""]);
+    assert_eq!(world.windows.len(), 1);
+    world.check();
+
+    // Sync mode taken off by hand is nobody's exposure but that somebody's.
+    let mut world = World::new("ANY 2 (s1, s2)", &["s1", "s2"], GRACE);
+    world.fate("s1", Fate::Gone);
+    world.run_until(seconds(10.0));
+    check_changes(&world, &["ANY 1 (s1, s2)"]);
+    world.set("");
+    world.run_until(seconds(20.0));
+    check_changes(&world, &["ANY 1 (s1, s2)"]);
+    assert_eq!(world.windows[0].closed.map(|(_, lsn)| lsn), Some(None));
+}
+
+#[test]
+fn a_guard_that_was_asleep_with_its_server_does_not_take_that_for_silence() {
+    let mut world = World::new("s1", &["s1"], GRACE);
+    world.run_until(seconds(10.0));
+    world.suspend(seconds(60.0));
+    world.run_until(seconds(90.0));
+    check_changes(&world, &[]);
+    world.check();
+}
+
+#[test]
+fn standbys_that_flush_but_do_not_replay_hold_up_remote_apply_only() {
+    let mut world = World::new("s1", &["s1"], GRACE);
+    world.run_until(seconds(10.0));
+    world.fate("s1", Fate::ReplayPaused);
+    world.run_until(seconds(30.0));
+    check_changes(&world, &[]);
+    world.waits_for_replay = true;
+    world.run_until(seconds(50.0));
+    check_changes(&world, &[""]);
+    assert!(matches!(world.changes[0].why, Why::NotReplayed { .. }));
+    world.fate("s1", Fate::Well);
+    world.run_until(seconds(60.0));
+    check_changes(&world, &["", "FIRST 1 (s1)"]);
+    world.check();
+}
+
+#[test]
+fn a_window_stays_open_while_the_checkpointer_has_not_read_the_setting() {
+    let mut world = World::new("s1", &["s1"], GRACE);
+    world.fate("s1", Fate::Gone);
+    world.run_until(seconds(10.0));
+    world.checkpointer_is_busy = true;
+    world.fate("s1", Fate::Well);
+    world.run_until(seconds(30.0));
+    check_changes(&world, &["", "FIRST 1 (s1)"]);
+    assert!(world.windows[0].closed.is_none(), "commits are still acknowledged by nobody else");
+    world.checkpointer_is_busy = false;
+    world.run_until(seconds(32.0));
+    assert!(world.windows[0].closed.is_some());
+    world.check();
+}
+
+#[test]
+fn a_guard_that_is_killed_at_any_moment_goes_on_from_there() {
+    for kill_at in (0..80).map(|quarter| f64::from(quarter) / 4.0) {
+        let mut world = World::new("s1", &["s1"], GRACE);
+        world.run_until(seconds(2.0));
+        world.fate("s1", Fate::Gone);
+        let (mut is_back, mut is_killed) = (false, false);
+        while world.now < seconds(40.0) {
+            if !is_killed && world.now >= seconds(kill_at) {
+                is_killed = true;
+                world.restart_guard();
+            }
+            if !is_back && world.now >= seconds(12.0) {
+                is_back = true;
+                world.fate("s1", Fate::Well);
+            }
+            let next = world.now + world::TICK;
+            world.run_until(next);
+        }
+        check_changes(&world, &["", "FIRST 1 (s1)"]);
+        assert_eq!(world.setting, "s1".parse().unwrap());
+        assert!(world.windows.iter().all(|window| window.closed.is_some()));
+        world.check();
+    }
+}
+
+fn fates() -> impl Strategy<Value = Vec<(u16, usize, Fate)>> {
+    let fate = prop_oneof![
+        3 => Just(Fate::Well),
+        2 => Just(Fate::Gone),
+        2 => Just(Fate::Paused),
+        1 => Just(Fate::ReplayPaused),
+    ];
+    prop::collection::vec((0_u16..2400, 0_usize..3, fate), 0..40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    /// Whatever the standbys do in ten minutes.
+    #[test]
+    fn commits_go_on_and_none_is_exposed_unrecorded(
+        mut fates in fates(),
+        setting in prop::sample::select(vec![
+            "s1", "s1, s2", "*", "FIRST 2 (s1, s2, s3)", "ANY 1 (s1, s2)", "ANY 2 (s1, s2, s3)",
+            "ANY 2 (*)", "ANY 3 (s1, s2, s3)",
+        ]),
+        restart_at in prop::option::of(0_u16..2400),
+    ) {
+        fates.sort_by_key(|(at, ..)| *at);
+        let names = ["s1", "s2", "s3"];
+        let mut world = World::new(setting, &names, GRACE);
+        let mut restart_at = restart_at.map(|quarter| seconds(f64::from(quarter) / 4.0));
+        for (quarter, standby, fate) in fates {
+            let at = seconds(f64::from(quarter) / 4.0);
+            if let Some(restart) = restart_at.take_if(|restart| *restart <= at) {
+                world.run_until(restart);
+                world.restart_guard();
+            }
+            world.run_until(at);
+            world.fate(names[standby], fate);
+        }
+        world.run_until(seconds(600.0));
+        let asked = world.asked.confirmations();
+        prop_assert!(world.changes.len() <= 10 + asked * 2, "{} changes", world.changes.len());
+        // Everything back: so is the setting, however impatient the standbys were before.
+        names.iter().for_each(|name| world.fate(name, Fate::Well));
+        world.run_until(seconds(1300.0));
+        prop_assert_eq!(&world.setting, &world.asked);
+        prop_assert!(world.windows.iter().all(|window| window.closed.is_some()));
+        world.check();
+    }
+}
