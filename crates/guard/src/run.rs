@@ -314,6 +314,7 @@ impl<'a> Guard<'a> {
         look: Look,
     ) -> Result<(), Error> {
         self.tell_of_standbys(charge, &look);
+        charge.seen = Some(look.clone());
         if look.waiting.is_empty() && matches!(self.trouble, Some(Event::WouldChange { .. })) {
             self.trouble = None;
         }
@@ -332,7 +333,6 @@ impl<'a> Guard<'a> {
             Decision::Adopt(setting) => self.adopt(session, charge, setting).await?,
             Decision::Close(confirmed) => self.close(charge, &look, confirmed)?,
         }
-        charge.seen = Some(look);
         Ok(())
     }
 
@@ -385,7 +385,10 @@ impl<'a> Guard<'a> {
         }
         self.trouble = None;
         let text = if is_restored { charge.asked.text.clone() } else { to.to_string() };
-        let from = look.setting.to_string();
+        let from = match look.setting == charge.asked.setting {
+            true => charge.asked.text.clone(),
+            false => look.setting.to_string(),
+        };
         charge.last = format!("{} instead of {}, because {why}", called(&text), called(&from));
         let (window, confirmations) = (self.window_number(), to.confirmations());
         self.tell(Event::Changing { from, to: text.clone(), confirmations, why, window });
@@ -411,10 +414,13 @@ impl<'a> Guard<'a> {
         };
         let began = Instant::now();
         session.reload().await?;
-        self.prove(session, &to, &text, &waited, began).await
+        let proof = self.prove(session, &to, &text, &waited, began).await?;
+        charge.seen = proof.or(charge.seen.take());
+        self.save(true)
     }
 
-    /// Waits until the setting is in force and the commits that waited have gone on.
+    /// Waits until the setting is in force and the commits that waited have gone on; returns the
+    /// last look.
     async fn prove(
         &mut self,
         session: &Session,
@@ -422,16 +428,16 @@ impl<'a> Guard<'a> {
         text: &str,
         waited: &BTreeSet<&String>,
         began: Instant,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Look>, Error> {
         let mut is_provoked = false;
         loop {
-            let Sight::Primary(look) = session.look().await? else { return Ok(()) };
+            let Sight::Primary(look) = session.look().await? else { return Ok(None) };
             let left = look.waiting.iter().filter(|commit| waited.contains(commit)).count();
             let setting = text.to_owned();
             if look.setting == *to && left == 0 {
                 let after_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                 self.tell(Event::InForce { setting, released: waited.len(), after_ms });
-                return Ok(());
+                return Ok(Some(look));
             }
             if look.setting == *to && *to != Setting::Off && !is_provoked {
                 session.provoke_replies().await?;
@@ -439,7 +445,7 @@ impl<'a> Guard<'a> {
             }
             if began.elapsed() >= PROOF_MAX {
                 self.tell(Event::NotInForce { setting, waiting: left });
-                return Ok(());
+                return Ok(Some(look));
             }
             tokio::time::sleep(PROOF_POLL).await;
         }

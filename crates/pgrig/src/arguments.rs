@@ -1,6 +1,7 @@
 //! What can be typed.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use spec::Profile;
@@ -37,6 +38,8 @@ pub(crate) enum Command {
     Report(RecordArguments),
     /// Compare two records
     Diff(DiffArguments),
+    /// Keep commits going when synchronous standbys cannot confirm them
+    Guard(GuardArguments),
     /// Remove what a crash of the machine has left
     Clean(CleanArguments),
     /// Become a generator process: reads its orders from stdin
@@ -144,6 +147,75 @@ pub(crate) struct DiffArguments {
     pub(crate) second: PathBuf,
 }
 
+/// `pgrig guard`
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+#[command(after_help = GUARD_HELP)]
+pub(crate) struct GuardArguments {
+    #[command(subcommand)]
+    pub(crate) status: Option<GuardCommand>,
+    #[command(flatten)]
+    pub(crate) run: GuardRunArguments,
+}
+
+/// What can be done besides guarding.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GuardCommand {
+    /// Say whether a guard runs, what is in force, and what was exposed
+    Status(GuardStatusArguments),
+}
+
+/// `pgrig guard`
+#[derive(Debug, Args)]
+pub(crate) struct GuardRunArguments {
+    /// The primary, as libpq has it; what is not said comes from PGHOST, PGPORT and so on
+    #[arg(short, long, value_name = "CONNINFO", default_value = "", hide_default_value = true)]
+    pub(crate) dbname: String,
+    /// Where state and the record of exposure are kept: a directory for this server only
+    #[arg(long, value_name = "DIR", required_unless_present = "dry_run")]
+    pub(crate) state: Option<PathBuf>,
+    /// How long commits may wait for a standby
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = grace)]
+    pub(crate) grace: Duration,
+    /// Say aloud that nothing promotes a standby of this server by itself
+    #[arg(long)]
+    pub(crate) no_automatic_failover: bool,
+    /// Say what would be done, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Tell what happens as JSON lines on stdout as well
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `pgrig guard status`
+#[derive(Debug, Args)]
+pub(crate) struct GuardStatusArguments {
+    /// The primary
+    #[arg(short, long, value_name = "CONNINFO", default_value = "", hide_default_value = true)]
+    pub(crate) dbname: String,
+    /// The guard's state directory; without it, only what the server shows
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn grace(text: &str) -> Result<Duration, String> {
+    let ms = spec::duration_ms(text).map_err(|why| format!("{why}; say it as in 10s or 500ms"))?;
+    let grace = Duration::from_millis(ms);
+    let least = guard::Policy::GRACE_MIN;
+    match grace >= least {
+        true => Ok(grace),
+        false => Err(format!("the least is {} s", least.as_secs())),
+    }
+}
+
+const GUARD_HELP: &str = "\
+While sync mode is lowered or off, a commit that the primary acknowledges may be lost with the primary. \
+docs/guard.md says what that means, what the guard needs, and how to run it as a service.";
+
 /// `pgrig clean`
 #[derive(Debug, Args)]
 pub(crate) struct CleanArguments {
@@ -201,6 +273,7 @@ Read
   diff     Compare two records
 
 Operate
+  guard    Keep commits going when synchronous standbys cannot confirm them
   clean    Remove what a crash of the machine has left
 
 {options}

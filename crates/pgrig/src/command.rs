@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod clean;
 pub(crate) mod diff;
 pub(crate) mod generator;
+pub(crate) mod guard;
 pub(crate) mod new;
 pub(crate) mod report;
 pub(crate) mod run;

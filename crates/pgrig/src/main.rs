@@ -13,6 +13,7 @@ mod bench;
 
 mod complaint;
 mod fit;
+mod primary;
 mod progress;
 mod records;
 mod signals;
@@ -57,6 +58,7 @@ fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
         Command::Show(arguments) => command::show::show(arguments),
         Command::Report(arguments) => command::report::report(&arguments.directory),
         Command::Diff(arguments) => command::diff::diff(&arguments.first, &arguments.second),
+        Command::Guard(arguments) => command::guard::guard(arguments),
         Command::Clean(arguments) => command::clean::clean(arguments.directory.as_deref()),
         Command::Generator => command::generator::generator(),
     }

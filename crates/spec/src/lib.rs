@@ -51,6 +51,7 @@ pub use catalogue::{Better, Kind, Metric, Scope, catalogue, metric, statement_la
 pub use claim::{About, Answer, Claim, ClaimKind};
 pub use data::{Data, PgbenchTables, Reset, ScriptText, Warm, Warmer};
 pub use disk::Disk;
+pub use duration::parse_ms as duration_ms;
 pub use expect::Expect;
 pub use expression::{Condition, Expression, Reference};
 pub use fields::Settings;

@@ -42,6 +42,7 @@ pub mod words;
 pub use error::Error;
 pub use estimate::Estimate;
 pub use event::{Event, Stage};
+pub use outside::resolve as resolve_conninfo;
 pub use preflight::{Has, Misfit, Need, Preflight};
 pub use request::{Place, Request, Servers};
 pub use run::{Ended, run};

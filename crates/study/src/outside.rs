@@ -167,7 +167,12 @@ fn admin(conninfo: &Conninfo) -> postgres::Config {
     config
 }
 
-fn resolve(conninfo: &str) -> Result<Conninfo, ConninfoError> {
+/// What a conninfo means here: with the environment's variables, service and password files, as
+/// libpq has them.
+///
+/// # Errors
+/// As libpq has them.
+pub fn resolve(conninfo: &str) -> Result<Conninfo, ConninfoError> {
     let environment = |name: &str| std::env::var(name).ok();
     let home = environment("HOME");
     let os_user = os_user();

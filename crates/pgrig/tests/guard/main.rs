@@ -1,0 +1,233 @@
+//! `pgrig guard` on a real primary with real standbys that die, hang and return.
+
+mod refusals;
+mod rig;
+
+use std::time::Duration;
+
+use guard::Step;
+use lab::Node;
+use rig::{Guard, PATIENCE, Rig};
+
+const GRACE: Duration = Duration::from_secs(2);
+
+#[test]
+fn commits_go_on_when_both_standbys_die_and_sync_mode_is_back_when_one_returns() {
+    let mut rig = Rig::new("FIRST 1 (s1, s2)", 2);
+    let guard = rig.guard(&["--grace", "2s"]);
+    let writer = rig.writer();
+    writer.wait_for_commit();
+
+    // The other one takes over without anybody's help.
+    rig.standbys[0].kill9().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(rig.setting(), "FIRST 1 (s1, s2)");
+    assert!(rig.windows().is_empty());
+
+    rig.standbys[1].kill9().unwrap();
+    let (_, changing) = guard.wait_for("changing");
+    assert_eq!(changing["to"], "");
+    let (_, in_force) = guard.wait_for("in_force");
+    assert_eq!(rig.setting(), "");
+    assert_eq!(rig.value("SELECT current_setting('pgrig.guard_asked')"), "below FIRST 1 (s1, s2)");
+    println!("commits released {} ms after the decision", in_force["after_ms"]);
+    check_commits_went_on(writer.longest());
+    writer.wait_for_commit();
+
+    let caught_up = rig.start_and_catch_up(0);
+    check_sync_is_back(&rig, &guard, caught_up);
+    let auto = std::fs::read_to_string(rig.primary.data().join("postgresql.auto.conf")).unwrap();
+    assert!(!auto.contains("synchronous_standby_names"), "{auto}");
+    assert!(!auto.contains("pgrig"), "{auto}");
+
+    let windows = rig.windows();
+    let [window] = &windows[..] else { panic!("{windows:?}") };
+    assert_eq!((window.opened.confirmations, window.confirmations()), (0, 0));
+    let closed = window.closed.as_ref().unwrap();
+    assert_eq!(closed.event, Step::Closed);
+    assert!(lsn(&window.opened.confirmed_lsn) < lsn(&closed.confirmed_lsn));
+    drop(writer);
+    let (code, said) = guard.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("ended; the setting is as it was asked for"), "{said}");
+}
+
+#[test]
+fn commits_go_on_when_the_standby_is_killed() {
+    check_outage(Node::kill9, |standby| standby.start().map(|()| 0));
+}
+
+/// Its WAL sender stays, and `pg_stat_replication` says "streaming" and "sync".
+#[test]
+fn commits_go_on_when_the_standby_is_paused() {
+    check_outage(Node::pause, Node::resume);
+}
+
+/// What is done to a standby, and to how many of its processes.
+type Verb = fn(&mut Node) -> Result<usize, lab::Error>;
+
+fn check_outage(begin: Verb, end: Verb) {
+    let mut rig = Rig::new("FIRST 1 (s1)", 1);
+    let guard = rig.guard(&["--grace", "2s"]);
+    let writer = rig.writer();
+    writer.wait_for_commit();
+    begin(&mut rig.standbys[0]).unwrap();
+    guard.wait_for("in_force");
+    std::thread::sleep(Duration::from_millis(100));
+    check_commits_went_on(writer.longest());
+    end(&mut rig.standbys[0]).unwrap();
+    let caught_up = rig.wait_until_caught_up(0);
+    check_sync_is_back(&rig, &guard, caught_up);
+}
+
+/// What a grace of two seconds promises.
+fn check_commits_went_on(longest: Duration) {
+    println!("longest commit {longest:.2?} with a grace of {GRACE:?}");
+    assert!(longest <= GRACE + Duration::from_secs(2), "a commit waited {longest:?}");
+}
+
+fn check_sync_is_back(rig: &Rig, guard: &Guard, caught_up: std::time::Instant) {
+    let (closed, _) = guard.wait_for("closed");
+    let back = closed.saturating_duration_since(caught_up);
+    println!("sync mode back, and all confirmed, {back:.2?} after catch-up");
+    assert!(back <= Duration::from_secs(5), "sync mode was back {back:?} after catch-up");
+    assert!(rig.setting().starts_with("FIRST 1"));
+}
+
+/// On a primary where nothing else writes, a lowered number shows its effect only with the next
+/// reply of a standby.
+#[test]
+fn the_number_is_lowered_first_and_the_commit_that_waited_goes_on() {
+    let mut rig = Rig::new("ANY 2 (s1, s2)", 2);
+    let guard = rig.guard(&["--grace", "1s"]);
+    rig.standbys[1].kill9().unwrap();
+    let mut client = rig.primary.connect().unwrap();
+    let began = std::time::Instant::now();
+    client.batch_execute("INSERT INTO t VALUES (1)").unwrap();
+    let took = began.elapsed();
+    assert!(took <= Duration::from_secs(3), "{took:?}");
+    let (_, changing) = guard.wait_for("changing");
+    assert_eq!(changing["to"], "ANY 1 (s1, s2)");
+    let (_, in_force) = guard.wait_for("in_force");
+    assert_eq!(in_force["released"], 1);
+    println!("released {} ms after the decision", in_force["after_ms"]);
+    assert_eq!(rig.windows()[0].confirmations(), 1);
+    rig.start_and_catch_up(1);
+    guard.wait_for("closed");
+    assert_eq!(rig.setting(), "ANY 2 (s1, s2)");
+}
+
+#[test]
+fn a_guard_that_is_killed_at_any_moment_leaves_what_the_next_one_goes_on_from() {
+    let mut rig = Rig::new("FIRST 1 (s1)", 1);
+    rig.guard(&["--grace", "1s"]).kill9();
+    rig.standbys[0].kill9().unwrap();
+    // A commit waits all the time, whatever happens to guards.
+    let writer = rig.writer();
+    // From before the decision until after its effect, which comes 1 to 1.5 s after the start.
+    for after_ms in [700, 1050, 1100, 1150, 1200, 1250, 1300, 1500] {
+        let guard = Guard::start(rig.command(&["--grace", "1s"]));
+        std::thread::sleep(Duration::from_millis(after_ms));
+        guard.kill9();
+        // Sync mode is off only inside a window that is in the record.
+        let windows = rig.windows();
+        assert!(windows.len() <= 1, "{windows:?}");
+        if rig.setting().is_empty() {
+            assert_eq!(windows.len(), 1);
+        }
+    }
+    let guard = rig.guard(&["--grace", "1s"]);
+    writer.longest();
+    writer.wait_for_commit();
+    assert_eq!(rig.setting(), "");
+    rig.start_and_catch_up(0);
+    guard.wait_for("closed");
+    assert_eq!(rig.setting(), "FIRST 1 (s1)");
+    let windows = rig.windows();
+    assert_eq!(windows.len(), 1, "one exposure, however many guards: {windows:?}");
+    assert_eq!(rig.value("SELECT current_setting('pgrig.guard_asked', true)"), "");
+}
+
+/// The files are gone, the server is not.
+#[test]
+fn a_guard_without_its_files_still_knows_what_to_restore() {
+    let mut rig = Rig::new("FIRST 1 (s1)", 1);
+    let mut client = rig.primary.connect().unwrap();
+    client.batch_execute("SET synchronous_commit = local").unwrap();
+    // As ALTER SYSTEM by hand: the setting stands in postgresql.auto.conf.
+    client.batch_execute("ALTER SYSTEM SET synchronous_standby_names = 's1'").unwrap();
+    client.batch_execute("SELECT pg_reload_conf()").unwrap();
+    let guard = rig.guard(&["--grace", "1s"]);
+    rig.standbys[0].kill9().unwrap();
+    let writer = rig.writer();
+    guard.wait_for("in_force");
+    let (code, said) = guard.end();
+    assert_eq!(code, Some(0));
+    assert!(said.contains("left no sync mode in force; s1 is asked for"), "{said}");
+    assert!(said.contains("exposure window 1 is open"), "{said}");
+    std::fs::remove_dir_all(rig.state()).unwrap();
+
+    // The primary's own restart changes nothing either.
+    drop(writer);
+    rig.primary.restart().unwrap();
+    let guard = rig.guard(&["--grace", "1s"]);
+    let windows = rig.windows();
+    assert_eq!(windows[0].opened.confirmed_lsn, None, "nobody knows where it began");
+    rig.start_and_catch_up(0);
+    guard.wait_for("closed");
+    assert_eq!(rig.setting(), "s1");
+    let auto = std::fs::read_to_string(rig.primary.data().join("postgresql.auto.conf")).unwrap();
+    assert!(auto.contains("synchronous_standby_names = 's1'"), "{auto}");
+}
+
+#[test]
+fn a_standby_is_left_alone_until_it_is_promoted() {
+    let mut rig = Rig::new("", 1);
+    let standby = rig.standbys[0].endpoint().to_string();
+    let guard = Guard::start(rig.command(&["--grace", "1s", "--dbname", &standby]));
+    guard.wait_for("standby");
+    rig.primary.stop(lab::StopMode::Fast).unwrap();
+    rig.standbys[0].promote().unwrap();
+    let (_, guarding) = guard.wait_for("guarding");
+    assert_eq!(guarding["asked"], "");
+    guard.wait_for("nothing_asked");
+    // From now on there is something to guard.
+    let promoted = &rig.standbys[0];
+    promoted.value("ALTER SYSTEM SET synchronous_standby_names = 'nobody'").unwrap();
+    promoted.value("SELECT pg_reload_conf()").unwrap();
+    let (_, adopted) = guard.wait_for("adopted");
+    assert_eq!(adopted["setting"], "nobody");
+    promoted.value("CREATE TABLE after_promotion ()").unwrap();
+    guard.wait_for("in_force");
+    assert_eq!(rig.windows()[0].opened.timeline, 2);
+}
+
+#[test]
+fn status_says_what_is_in_force_and_what_was_exposed() {
+    let mut rig = Rig::new("FIRST 1 (s1)", 1);
+    let guard = rig.guard(&["--grace", "1s"]);
+    let said = rig.status(&[]);
+    assert!(said.contains("guard      runs: process "), "{said}");
+    assert!(said.contains("sync mode  FIRST 1 (s1), as asked for"), "{said}");
+    assert!(said.contains("standbys   s1, streams, "), "{said}");
+    assert!(said.contains("exposure   none is recorded"), "{said}");
+    rig.standbys[0].kill9().unwrap();
+    let writer = rig.writer();
+    guard.wait_for("in_force");
+    let said = rig.status(&[]);
+    assert!(said.contains("sync mode  off; FIRST 1 (s1) is asked for"), "{said}");
+    assert!(said.contains("1 window recorded, the last open: since "), "{said}");
+    let json: serde_json::Value = serde_json::from_str(&rig.status(&["--json"])).unwrap();
+    assert_eq!(json["server"]["Ok"]["in_force"], "");
+    assert_eq!(json["windows"][0]["opened"]["confirmations"], 0);
+    drop(guard);
+    // The server notices a moment later.
+    let no_guard = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
+    rig.primary.poll_query_until(no_guard, "0", PATIENCE).unwrap();
+    assert!(rig.status(&[]).contains("guard      none runs"));
+    drop(writer);
+}
+
+fn lsn(text: &Option<String>) -> guard::Lsn {
+    text.as_deref().unwrap().parse().unwrap()
+}
