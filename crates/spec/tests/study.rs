@@ -456,7 +456,12 @@ fn a_topology_is_wrong_at_the_place_where_it_is_wrong() {
         "`\"100Mbps\"` \"100Mbps\" is not a bandwidth \
          (write bits a second with a unit: 512kbit, 100Mbit, 1Gbit)",
     );
-    check("clients = 64", "clients = 64, max = 1", "`max` a node has no field \"max\"");
+    check(
+        "clients = 64",
+        "clients = 64, max = 1",
+        "`max` a node has no field \"max\" \
+         (there is kind, to, pool, mode, clients, settings, count)",
+    );
     check(
         "ledger = { insert = \"writes_log\", update = \"writes_state\" }",
         "ledger = {}",
