@@ -78,7 +78,12 @@ pub(crate) fn outcome(verdict: Verdict) -> Outcome {
 fn row(claim: &Claim, judged: &ClaimVerdict) -> ClaimRow {
     let code = match &claim.about {
         About::Value { value, .. } => format!("{} {}", value.source(), judged.expected),
-        About::Every { condition, .. } => format!("every trial: {}", condition.source()),
+        About::Every { condition, of, .. } if of.is_empty() => {
+            format!("every trial: {}", condition.source())
+        }
+        About::Every { condition, of, .. } => {
+            format!("every trial, {of}: {}", condition.source())
+        }
     };
     let [here, interval, n, basis] = measured(&judged.measured);
     let published = judged.published.map_or("–".to_owned(), number::as_written);

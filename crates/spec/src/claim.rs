@@ -39,6 +39,8 @@ pub enum About {
     Every {
         /// What is true.
         condition: Condition,
+        /// The workload or node whose figures are meant; empty for those of the whole trial.
+        of: String,
         /// Indices of the points whose trials it speaks of.
         points: Vec<usize>,
     },
@@ -130,10 +132,18 @@ fn about(fields: &Fields<'_>, text: &str, made: bool, targets: &Arc<[Target]>) -
     let problems = fields.problems;
     let (value, every) = (fields.value("value"), fields.value("every"));
     let (expect, trials) = (fields.value("expect"), fields.entry("trials"));
+    let of = fields.value("of");
     match (value, every) {
         (Some(value), None) => {
             if let Some(trials) = trials {
                 problems.add(&trials.key_span, "trials belongs to every, not to value");
+            }
+            if let Some(of) = of {
+                problems.hinted(
+                    &of.span,
+                    "of belongs to every",
+                    "write 'variant/scenario/WORKLOAD'",
+                );
             }
             let Some(expect) = expect else {
                 problems.hinted(fields.span(), "a claim needs expect", expect::HINT);
@@ -169,7 +179,16 @@ fn about(fields: &Fields<'_>, text: &str, made: bool, targets: &Arc<[Target]>) -
                 let message = format!("no trial of this profile fits \"{pattern}\"");
                 problems.add(trials.map_or(fields.span(), |entry| &entry.value.span), message);
             }
-            made.then_some(About::Every { condition: condition.ok()?, points })
+            let of = fields.text("of").unwrap_or_default().to_owned();
+            for target in points.iter().map(|point| &targets[*point]).filter(|_| !of.is_empty()) {
+                let mut parts = target.workloads.iter().chain(&target.nodes);
+                if !parts.any(|part| *part == of) {
+                    let parts = target.workloads.iter().chain(&target.nodes).map(String::as_str);
+                    let span = fields.value("of").map_or(fields.span(), |value| &value.span);
+                    problems.unknown(span, &format!("part of {}:", target.name), &of, parts);
+                }
+            }
+            made.then_some(About::Every { condition: condition.ok()?, of, points })
         }
         _ => {
             let hint = "value = an expression with expect, or every = a condition";

@@ -192,7 +192,7 @@ fn the_shapes_of_the_later_studies_are_read() {
     assert_eq!(one.settings["autovacuum"], "on");
     assert_eq!(point.topology.nodes[1].settings["work_mem"], "8MB");
     assert_eq!(study.claims.len(), 2);
-    let About::Every { condition, points } = &study.claims[0].about else { panic!() };
+    let About::Every { condition, points, .. } = &study.claims[0].about else { panic!() };
     assert_eq!(points, &[2, 3]);
     assert!(condition.is_true(&[0.0, 9.0]));
     assert!(!condition.is_true(&[1.0, 9.0]));
@@ -531,6 +531,19 @@ fn a_claim_is_wrong_at_the_place_where_it_is_wrong() {
     );
     check("tps(1)", "`tps(1)` tps speaks of a point: write tps('variant/scenario', 'axis=value')");
     check("tps('fast/load', 'clients=8') /", "`/` unexpected end of input, expected expression");
+}
+
+#[test]
+fn a_condition_may_speak_of_one_workload() {
+    let with = |claim: &str| format!("{OWN}[[claims]]\n{claim}\n");
+    let study = parse(&with("every = \"failed == 0\"\nof = \"orders\""));
+    let About::Every { of, .. } = &study.claims[1].about else { panic!() };
+    assert_eq!(of, "orders");
+    assert_eq!(
+        problems(&with("every = \"failed == 0\"\nof = \"order\"\ntrials = \"safe*=8\"")),
+        "`\"order\"` unknown part of safe/load clients=8: \"order\" \
+         (did you mean \"orders\"?)\n"
+    );
 }
 
 #[test]

@@ -6,11 +6,13 @@ use spec::{Condition, Study};
 use crate::judge::{Found, Measured, Verdict, trial_name};
 use crate::rounds::value_of;
 
-/// Judges a condition on every trial of some points. A void trial counts too: its figures are
+/// Judges a condition on every trial of some points, on the figures of one part of it if `of` names
+/// one. A void trial counts too: its figures are
 /// worthless, but what must hold everywhere must hold in it.
 pub(crate) fn judge(
     study: &Study,
     condition: &Condition,
+    of: &str,
     points: &[usize],
     trials: &[Trial],
 ) -> Found {
@@ -25,7 +27,7 @@ pub(crate) fn judge(
         }
         let metrics = condition.metrics().iter();
         let values: Option<Vec<f64>> =
-            metrics.map(|metric| value_of(trial, metric.name, "")).collect();
+            metrics.map(|metric| value_of(trial, metric.name, of)).collect();
         let Some(values) = values else {
             unseen += 1;
             continue;

@@ -119,8 +119,8 @@ pub fn judge_claim(study: &Study, claim: &Claim, trials: &[Trial]) -> ClaimVerdi
         About::Value { value, expect } => {
             (expect.to_string(), value::judge(study, value, *expect, trials))
         }
-        About::Every { condition, points } => {
-            (String::new(), every::judge(study, condition, points, trials))
+        About::Every { condition, of, points } => {
+            (String::new(), every::judge(study, condition, of, points, trials))
         }
     };
     let Found { measured, verdict, why } = found;
