@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use probe::Delta;
 use record::WorkloadResult;
 use script::{CommandKind, Names, Script, Syntax};
-use spec::{Point, statement_label};
+use spec::{NodeKind, Point, statement_label};
 
 use crate::load_plan;
 
@@ -63,8 +63,7 @@ pub(crate) fn compare(
         notes: vec![format!("client and server counts not compared: {note}")],
         ..Counted::default()
     };
-    let targets: BTreeSet<&str> =
-        point.workloads.iter().flat_map(|w| &w.to).map(String::as_str).collect();
+    let targets = servers(point);
     let Some(labels) = counted_labels(&scripts(point)) else {
         return doubt("no statement runs exactly once in every transaction");
     };
@@ -81,6 +80,16 @@ pub(crate) fn compare(
     }
     let difference = Clients::of(workloads).difference(server_calls);
     Counted { server_calls: Some(server_calls), difference: Some(difference), notes: Vec::new() }
+}
+
+/// The servers that run the point's statements: those behind a pooler instead of it.
+fn servers(point: &Point) -> BTreeSet<&str> {
+    let targets = point.workloads.iter().flat_map(|workload| &workload.to);
+    let behind = |name: &'_ String| match point.topology.node(name).map(|node| &node.kind) {
+        Some(NodeKind::Pgbouncer(pooler)) => point.topology.node(&pooler.to),
+        _ => point.topology.node(name),
+    };
+    targets.filter_map(behind).map(|node| node.name.as_str()).collect()
 }
 
 /// What a statement is called, comments before it left out.

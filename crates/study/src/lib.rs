@@ -14,8 +14,13 @@ mod request;
 mod run;
 mod trial;
 
+mod building;
+mod front;
+mod part;
 mod site;
+mod site_node;
 mod sites;
+mod streaming;
 
 mod data;
 mod outside;
@@ -25,6 +30,7 @@ mod warm;
 mod load_plan;
 mod meter;
 mod progress;
+mod settle;
 
 mod counts;
 mod metrics;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use load::{Connecting, Limit, OnError, Plan, WarmUp};
 use spec::{Planned, Point, ScriptSource, Warmup};
+use wire::conninfo::{Conninfo, TargetSessionAttrs};
 
 /// What the engine shall do at this point. `conninfos` says where each node is reached;
 /// `search_path` is the schema that the rig has to itself on a server that is not its own.
@@ -14,8 +15,8 @@ pub(crate) fn plan(
     search_path: Option<&str>,
 ) -> Plan {
     let workloads = point.workloads.iter().map(|workload| {
-        let first = workload.to.first();
-        let conninfo = first.and_then(|to| conninfos.get(to)).cloned().unwrap_or_default();
+        let hosts = workload.to.iter().filter_map(|to| conninfos.get(to));
+        let conninfo = conninfo(hosts.map(String::as_str));
         self::workload(point, workload, conninfo, search_path)
     });
     let at_once = Connecting::default().at_once.div_ceil(point.generators);
@@ -34,6 +35,20 @@ pub(crate) fn plan(
         verbose_errors: false,
         debug: false,
     }
+}
+
+/// One conninfo of several nodes': whichever of them takes writes, tried in their order.
+fn conninfo<'c>(mut nodes: impl Iterator<Item = &'c str>) -> String {
+    let Some(first) = nodes.next() else { return String::new() };
+    let others: Vec<&str> = nodes.collect();
+    let Ok(mut all) = Conninfo::from_keyword_string(first) else { return first.to_owned() };
+    if others.is_empty() {
+        return first.to_owned();
+    }
+    let others = others.into_iter().filter_map(|one| Conninfo::from_keyword_string(one).ok());
+    all.hosts.extend(others.flat_map(|one| one.hosts));
+    all.target = TargetSessionAttrs::ReadWrite;
+    all.to_keyword_string()
 }
 
 fn workload(
@@ -127,3 +142,19 @@ pub(crate) fn interval_ms(point: &Point) -> u64 {
 
 /// An answer that takes longer is not waited for: the query is cancelled.
 const DRAIN_MS: u64 = 30_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_nodes_are_one_conninfo_of_whichever_takes_writes() {
+        let node = |port| format!("host=/run port={port} user=u dbname=postgres");
+        assert_eq!(conninfo([node(1).as_str()].into_iter()), node(1));
+        let both = conninfo([node(1).as_str(), node(2).as_str()].into_iter());
+        let both = Conninfo::from_keyword_string(&both).unwrap();
+        let ports: Vec<u16> = both.hosts.iter().map(|host| host.port).collect();
+        assert_eq!(ports, [1, 2]);
+        assert_eq!(both.target, TargetSessionAttrs::ReadWrite);
+    }
+}

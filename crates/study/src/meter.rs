@@ -15,7 +15,8 @@ use spec::{Action, Point};
 
 use crate::clock;
 use crate::error::server_words;
-use crate::site::SiteNode;
+use crate::site::Site;
+use crate::site_node::SiteNode;
 
 /// What the meter has to do.
 pub(crate) struct Agenda<'a> {
@@ -36,6 +37,8 @@ pub(crate) struct Metered {
     pub(crate) marks: Vec<Mark>,
     /// Actions without the effect that they should have had: the trial is void.
     pub(crate) failures: Vec<String>,
+    /// Nodes that stand still since an action has paused them.
+    pub(crate) paused: Vec<String>,
 }
 
 /// CPU time of a group of processes over a stretch of time.
@@ -53,18 +56,14 @@ impl CpuSpan {
 }
 
 /// Waits for the window and does what is due in it.
-pub(crate) fn follow(
-    agenda: &Agenda<'_>,
-    nodes: &mut [SiteNode],
-    opens: &Receiver<Moment>,
-) -> Metered {
+pub(crate) fn follow(agenda: &Agenda<'_>, site: &mut Site, opens: &Receiver<Moment>) -> Metered {
     let mut metered = Metered::default();
     let Ok(open) = opens.recv() else { return metered };
     let at = |ms: u64| clock::instant(agenda.origin, open.plus_ns(ms * 1_000_000));
     if wait(opens, at(0)) == Waited::Ended {
         return metered;
     }
-    let before = cpu(nodes, agenda.origin);
+    let before = cpu(site, agenda.origin);
     let mut due: Vec<(u64, &Action)> = agenda
         .at_ms
         .iter()
@@ -78,14 +77,14 @@ pub(crate) fn follow(
         if waited == Waited::Ended {
             break;
         }
-        perform(agenda, nodes, action, &mut metered);
+        perform(agenda, site, action, &mut metered);
     }
     if waited == Waited::Long {
         wait(opens, at(agenda.point.window_ms));
     }
     for (name, (then, was)) in before {
         // A server that was started again in between has begun another account.
-        if let Some((now, is)) = cpu(nodes, agenda.origin).get(&name)
+        if let Some((now, is)) = cpu(site, agenda.origin).get(&name)
             && *is >= was
             && agenda.point.timeline.is_empty()
         {
@@ -110,101 +109,35 @@ fn wait(opens: &Receiver<Moment>, until: Instant) -> Waited {
     }
 }
 
-fn cpu(nodes: &[SiteNode], origin: Instant) -> BTreeMap<String, (Moment, u64)> {
-    let readings = nodes.iter().filter_map(|node| {
-        let cpu_ns = probe::cpu_time_ns(node.pid()?).ok()?;
-        Some((node.name.clone(), (clock::now(origin), cpu_ns)))
+fn cpu(site: &Site, origin: Instant) -> BTreeMap<String, (Moment, u64)> {
+    let readings = site.processes().filter_map(|(name, pid)| {
+        let cpu_ns = probe::cpu_time_ns(pid).ok()?;
+        Some((name.to_owned(), (clock::now(origin), cpu_ns)))
     });
     readings.collect()
 }
 
-fn perform(agenda: &Agenda<'_>, nodes: &mut [SiteNode], action: &Action, metered: &mut Metered) {
-    let Some(node) = nodes.iter_mut().find(|node| node.name == action.target()) else { return };
+fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut Metered) {
+    let name = action.target().to_owned();
     let began = clock::now(agenda.origin);
-    let done = act(node, action);
-    if let (Action::Start { .. }, Some(pid), Some(probes)) = (action, node.pid(), agenda.probes) {
-        probes.watch_process(&node.name, pid);
+    let done = act::act(site, action);
+    if let (Action::Start { .. }, Some(pid), Some(probes)) =
+        (action, site.pid(&name), agenda.probes)
+    {
+        probes.watch_process(&name, pid);
     }
     let words = match &done {
-        Ok(proof) => format!("{} {}: {proof}", action.verb(), node.name),
-        Err(why) => format!("{} {}: {why}", action.verb(), node.name),
+        Ok(proof) => format!("{} {name}: {proof}", action.verb()),
+        Err(why) => format!("{} {name}: {why}", action.verb()),
     };
+    match action {
+        Action::Pause { node } => metered.paused.push(node.clone()),
+        _ => metered.paused.retain(|paused| *paused != name),
+    }
     let length_ns = clock::now(agenda.origin).since(began);
-    let kind = MarkKind::Action;
-    metered.marks.push(Mark {
-        at: began,
-        length_ns,
-        kind,
-        node: node.name.clone(),
-        text: words.clone(),
-    });
+    let (kind, text) = (MarkKind::Action, words.clone());
+    metered.marks.push(Mark { at: began, length_ns, kind, node: name, text });
     if done.is_err() {
         metered.failures.push(words);
     }
 }
-
-/// Does it, and gives the proof that it had its effect.
-fn act(node: &mut SiteNode, action: &Action) -> Result<String, String> {
-    let text = |error: lab::Error| error.to_string();
-    let not_ours = || "the server is not ours".to_owned();
-    match action {
-        Action::Sql(step) => sql(node, &step.sql),
-        Action::Checkpoint { .. } => sql(node, "CHECKPOINT"),
-        Action::Stop { mode, .. } => {
-            let mode = match mode {
-                spec::StopMode::Fast => lab::StopMode::Fast,
-                spec::StopMode::Immediate => lab::StopMode::Immediate,
-            };
-            let exit = node.server.node().ok_or_else(not_ours)?.stop(mode).map_err(text)?;
-            Ok(format!("the server {exit}"))
-        }
-        Action::Kill { .. } => {
-            let killed = node.server.node().ok_or_else(not_ours)?.kill9().map_err(text)?;
-            some_processes(killed, "killed")
-        }
-        Action::Pause { .. } => {
-            let paused = node.server.node().ok_or_else(not_ours)?.pause().map_err(text)?;
-            some_processes(paused, "paused")
-        }
-        Action::Continue { .. } => {
-            let resumed = node.server.node().ok_or_else(not_ours)?.resume().map_err(text)?;
-            some_processes(resumed, "resumed").and_then(|proof| answers(node).map(|()| proof))
-        }
-        Action::Start { .. } => {
-            node.server.node().ok_or_else(not_ours)?.start().map_err(text)?;
-            answers(node).map(|()| "it answers".to_owned())
-        }
-        // The preflight has left out what has such an action.
-        Action::Promote { .. }
-        | Action::PowerCut { .. }
-        | Action::Cut { .. }
-        | Action::Delay { .. }
-        | Action::Reset { .. }
-        | Action::Heal { .. } => Err(format!("this rig cannot {} yet", action.verb())),
-    }
-}
-
-fn sql(node: &SiteNode, sql: &str) -> Result<String, String> {
-    let mut client = node.connect().map_err(|error| error.to_string())?;
-    client.batch_execute(sql).map_err(|error| server_words(&error))?;
-    Ok("done".to_owned())
-}
-
-fn some_processes(count: usize, verb: &str) -> Result<String, String> {
-    match count {
-        0 => Err(format!("no process was {verb}")),
-        count => Ok(format!("{count} processes {verb}")),
-    }
-}
-
-fn answers(node: &SiteNode) -> Result<(), String> {
-    let answered = wait_until(ANSWER_TIMEOUT, || {
-        Ok::<_, String>(node.server.value("SELECT 1").ok().flatten())
-    })?;
-    answered
-        .map(drop)
-        .ok_or_else(|| format!("it does not answer within {} s", ANSWER_TIMEOUT.as_secs()))
-}
-
-/// A server that goes on answers in milliseconds, unless the machine is very busy.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);

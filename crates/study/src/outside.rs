@@ -14,7 +14,8 @@ use wire::tls::SslMode;
 
 use crate::data::{self, Failure};
 use crate::error::Error;
-use crate::site::{Site, SiteNode};
+use crate::site::Site;
+use crate::site_node::SiteNode;
 use crate::sites::SitePlan;
 use crate::sql::{identifier, literal};
 

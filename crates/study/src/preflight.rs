@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lab::machine::{Disk, Machine};
 use lab::{Installation, Target};
-use spec::{Check, NodeKind, Planned, Point, Role, Study, Unfit, Warmer};
+use spec::{Check, NodeKind, Planned, Point, Study, Unfit, Warmer};
 
 use crate::estimate::{self, Estimate};
 use crate::sites::SitePlan;
@@ -285,8 +285,7 @@ fn unbuilt_misfits(point: &Point) -> Vec<Misfit> {
     let mut missing: Vec<String> = Vec::new();
     for node in &point.topology.nodes {
         match &node.kind {
-            NodeKind::Postgres(Role::Primary { .. }) => {}
-            NodeKind::Postgres(Role::Standby { .. }) => missing.push("a standby".to_owned()),
+            NodeKind::Postgres(_) => {}
             NodeKind::Pgbouncer(_) => missing.push("PgBouncer".to_owned()),
             NodeKind::Guard(_) => missing.push("a guard".to_owned()),
             NodeKind::Plproxy(_) => missing.push("PL/Proxy".to_owned()),

@@ -1,13 +1,16 @@
 //! What has to be built: the fewest sites on which all trials of a plan can run.
 //!
-//! A site is one set of servers with one set of data. Where trials begin with a copy of the data
+//! A site is one set of servers with one set of data; poolers, guards and links are a trial's own.
+//! Where trials begin with a copy of the data
 //! ("clone"), variants that differ in settings only share a site, for nothing of a trial outlives
 //! it. Where trials go on with what the ones before have left ("keep"), every variant has a site
 //! of its own, so that it meets its own traces only.
 
 use std::collections::BTreeMap;
 
-use spec::{Data, Point, Reset, Settings, Study, Topology};
+use spec::{Data, Disk, Node, NodeKind, Plproxy, Point, Reset, Settings, Study, Topology};
+
+use crate::estimate;
 
 /// One set of servers with one set of data.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +24,17 @@ pub(crate) struct SitePlan {
 }
 
 /// What distinguishes sites.
-type Key<'s> = (Vec<(&'s str, &'s [String])>, Option<Vec<&'s Settings>>, &'s Data);
+type Key<'s> = (Vec<Shape<'s>>, Option<Vec<&'s Settings>>, &'s Data);
+
+/// What a server is made as; its settings are given to it at each start.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Shape<'s> {
+    name: &'s str,
+    extensions: &'s [String],
+    follows: Option<&'s str>,
+    proxy: Option<&'s Plproxy>,
+    disk: Disk,
+}
 
 impl SitePlan {
     /// The sites of these points of a study, in the order of their first point.
@@ -48,8 +61,24 @@ impl SitePlan {
         let content = |data: &Data| {
             (data.node.clone(), data.pgbench.clone(), data.script.clone(), data.variables.clone())
         };
-        shape(&self.topology) == shape(&other.topology)
-            && content(&self.data) == content(&other.data)
+        let holder = |plan: &SitePlan| {
+            let node = plan.topology.node(&plan.data.node)?;
+            Some((node.extensions.clone(), node.disk))
+        };
+        holder(self) == holder(other) && content(&self.data) == content(&other.data)
+    }
+
+    /// The PostgreSQL servers, in the order of the topology.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = &Node> {
+        self.topology.nodes.iter().filter(|node| node.is_postgres())
+    }
+
+    /// The most connections that one of its servers gets at one of its points.
+    pub(crate) fn connections(&self, study: &Study) -> u32 {
+        let points = self.points.iter().map(|index| &study.points[*index]);
+        let most = points
+            .flat_map(|point| self.servers().map(|node| estimate::connections(point, &node.name)));
+        most.max().unwrap_or(0)
     }
 
     /// What it is called in messages.
@@ -67,13 +96,20 @@ impl SitePlan {
 }
 
 fn key(point: &Point) -> Key<'_> {
+    let servers = || point.topology.nodes.iter().filter(|node| node.is_postgres());
     let settings = match point.data.reset {
         Reset::Clone => None,
-        Reset::Keep => Some(point.topology.nodes.iter().map(|node| &node.settings).collect()),
+        Reset::Keep => Some(servers().map(|node| &node.settings).collect()),
     };
-    (shape(&point.topology), settings, &point.data)
-}
-
-fn shape(topology: &Topology) -> Vec<(&str, &[String])> {
-    topology.nodes.iter().map(|node| (node.name.as_str(), node.extensions.as_slice())).collect()
+    let shape = servers().map(|node| Shape {
+        name: &node.name,
+        extensions: &node.extensions,
+        follows: node.follows(),
+        proxy: match &node.kind {
+            NodeKind::Plproxy(proxy) => Some(proxy),
+            _ => None,
+        },
+        disk: node.disk,
+    });
+    (shape.collect(), settings, &point.data)
 }

@@ -1,7 +1,7 @@
 //! One trial, from servers that are reset to figures that are computed.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Instant;
@@ -20,7 +20,9 @@ use crate::meter::{self, Agenda, Metered};
 use crate::metrics::{self, Evidence};
 use crate::outside::SEARCH_PATH;
 use crate::progress::Progress;
-use crate::site::{Alone, Site, SiteNode};
+use crate::settle;
+use crate::site::{Alone, Site};
+use crate::site_node::SiteNode;
 use crate::sql;
 use crate::steadiness::{self, Steadiness};
 use crate::warm::{self, Warmed};
@@ -94,12 +96,16 @@ fn attempt(
     site.prepare(point, order.alone, order.lab).map_err(|error| error.to_string())?;
     let warmed = warm_up(point, site)?;
     before(order, site)?;
+    site.prove_streaming().map_err(|error| error.to_string())?;
+    let put = site.put_in_front(point, order.lab, order.generator);
+    put.map_err(|error| error.to_string())?;
     let probes = Probes::start(probe_config(point, site), order.origin);
     let probes = probes.map_err(|error| error.to_string())?;
     let loaded = load(order, site, &probes, observe);
     // The probes are stopped whatever became of the load: they hold connections.
     let readings = probes.stop();
     let (outcome, metered, messages) = loaded?;
+    settle::settle(point, site, &metered).map_err(|why| format!("after the load: {why}"))?;
     Ok(Loaded { outcome, readings, metered, warmed, messages })
 }
 
@@ -142,9 +148,11 @@ fn probe_config(point: &Point, site: &Site) -> Config {
         log: node.log(),
         root_pid: node.pid(),
     });
+    let fronts = site.fronts.iter();
+    let processes = fronts.filter_map(|front| Some((front.name.clone(), front.pid()?)));
     Config {
         servers: servers.collect(),
-        processes: Vec::new(),
+        processes: processes.collect(),
         generator_pids: vec![std::process::id()],
     }
 }
@@ -157,15 +165,14 @@ fn load(
     observe: &mut dyn FnMut(Stage),
 ) -> Result<(Outcome, Metered, Vec<String>), String> {
     let point = order.point;
-    let conninfos: BTreeMap<String, String> =
-        site.nodes.iter().map(|node| (node.name.clone(), node.conninfo.clone())).collect();
+    let conninfos = site.conninfos();
     let is_target = |node: &SiteNode| matches!(node.server, lab::Server::Target(_));
     let search_path = site.nodes.iter().any(is_target).then_some(SEARCH_PATH);
     let plan = load_plan::plan(point, order.planned, &conninfos, search_path);
     let agenda =
         &Agenda { point, at_ms: &order.planned.at_ms, origin: order.origin, probes: Some(probes) };
     let (opens, is_open) = channel::<Moment>();
-    let nodes = &mut site.nodes;
+    let site = &mut *site;
     let mut watch = Watch {
         plan: &plan,
         origin: order.origin,
@@ -174,7 +181,7 @@ fn load(
         messages: Vec::new(),
     };
     let (outcome, metered) = thread::scope(|scope| {
-        let meter = scope.spawn(move || meter::follow(agenda, nodes, &is_open));
+        let meter = scope.spawn(move || meter::follow(agenda, site, &is_open));
         let outcome = {
             let mut hear = |event: load::Event<'_>| {
                 match event {
@@ -408,16 +415,21 @@ fn phase_marks(window: Option<Window>) -> Vec<Mark> {
     ]
 }
 
+/// The end of what each server and front wrote, as far as it is the lab's.
 fn log_tails(site: &Site) -> BTreeMap<String, String> {
-    let tail = |node: &SiteNode| {
-        let lab::Server::Node(server) = &node.server else { return None };
-        let text = std::fs::read(server.log()).ok()?;
+    let tail = |(name, path): (String, PathBuf)| {
+        let text = std::fs::read(path).ok()?;
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
         let last = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
-        Some((node.name.clone(), last + "\n"))
+        Some((name, last + "\n"))
     };
-    site.nodes.iter().filter_map(tail).collect()
+    let servers = site.nodes.iter().filter_map(|node| match &node.server {
+        lab::Server::Node(server) => Some((node.name.clone(), server.log())),
+        lab::Server::Target(_) => None,
+    });
+    let fronts = site.fronts.iter().map(|front| (front.name.clone(), front.log()));
+    servers.chain(fronts).filter_map(tail).collect()
 }
 
 /// Lines of a server's log that are kept of a trial that broke.

@@ -226,6 +226,75 @@ fn an_action_without_effect_voids_the_trial() {
     assert!(why.contains("division by zero"), "{why}");
 }
 
+/// A primary, a standby that commits wait for, and one that could take its place.
+const FOLLOWED: &str = r#"
+question = "What do clients see when the primary dies?"
+rounds = 2
+warmup = "200ms"
+[settings]
+shared_buffers = "16MB"
+shared_preload_libraries = "pg_stat_statements"
+[data]
+script = "init.sql"
+rows = 1000
+[topologies.followed]
+nodes.primary = {}
+nodes.standby1 = { of = "primary", sync = 1 }
+nodes.standby2 = { of = "primary", sync = 2 }
+[workloads.bump]
+script = "bump.sql"
+clients = 2
+to = ["primary", "standby1"]
+[scenarios.quiet]
+run = ["bump"]
+window = "500ms"
+checks = ["counts"]
+before = ["SELECT 1 / (sync_state = 'sync')::int FROM pg_stat_replication WHERE application_name = 'standby1'"]
+[scenarios.failover]
+run = ["bump"]
+window = "3s"
+on_loss = "reconnect"
+timeline = [
+  { at = "300ms", stop = "standby2" },
+  { at = "700ms", kill = "primary" },
+  { at = "1s", promote = "standby1" },
+  { at = "2s", pause = "standby1" },
+]
+[[claims]]
+every = "count_difference == 0"
+trials = "*quiet"
+kind = "invariant"
+"#;
+
+#[test]
+fn clients_follow_a_promotion_and_the_next_trial_finds_all_as_it_was() {
+    let place = tempfile::tempdir().unwrap();
+    let files = [("study.toml", FOLLOWED), ("init.sql", INIT), ("bump.sql", BUMP)];
+    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    let trials = finished(&ended.directory);
+    assert_eq!(trials.len(), 4);
+    for one in &trials {
+        assert_eq!(one.trial.status, Status::Done, "{:?}", one.trial.notes);
+        if one.trial.scenario == "quiet" {
+            assert_eq!(figure(one, "count_difference", ""), 0.0, "{:?}", one.trial.notes);
+            continue;
+        }
+        let actions = one.marks.iter().filter(|mark| mark.kind == MarkKind::Action);
+        let texts: Vec<&str> = actions.map(|mark| mark.text.as_str()).collect();
+        let verbs = ["stop standby2: ", "kill primary: ", "promote standby1: ", "pause standby1: "];
+        assert!(texts.iter().zip(verbs).all(|(text, verb)| text.starts_with(verb)), "{texts:?}");
+        assert_eq!(texts.len(), verbs.len(), "{texts:?}");
+        assert!(figure(one, "reconnects", "") >= 1.0);
+        let open = one.trial.window.unwrap().open;
+        let after = |interval: &&record::Interval| {
+            let at = interval.start.since(open);
+            (1_300_000_000..1_900_000_000).contains(&at)
+        };
+        let later = one.intervals.iter().filter(after);
+        assert!(later.map(|interval| interval.counts.transactions).sum::<u64>() > 0);
+    }
+}
+
 #[test]
 fn a_trial_that_breaks_is_recorded_with_the_servers_log_and_the_next_one_runs() {
     let place = tempfile::tempdir().unwrap();

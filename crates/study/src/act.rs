@@ -1,0 +1,90 @@
+//! The actions of a timeline: each done, and its effect proved.
+
+use std::time::Duration;
+
+use lab::wait_until;
+use spec::Action;
+
+use crate::error::server_words;
+use crate::part::Part;
+use crate::site::Site;
+use crate::site_node::SiteNode;
+
+/// Does it, and gives the proof that it had its effect.
+///
+/// # Errors
+/// What was in the way, or that the effect is not to be seen: then the trial is void.
+pub(crate) fn act(site: &mut Site, action: &Action) -> Result<String, String> {
+    let text = |error: lab::Error| error.to_string();
+    let name = action.target();
+    match action {
+        Action::Sql(step) => sql(site, name, &step.sql),
+        Action::Checkpoint { .. } => sql(site, name, "CHECKPOINT"),
+        Action::Stop { mode, .. } => {
+            let mode = match mode {
+                spec::StopMode::Fast => lab::StopMode::Fast,
+                spec::StopMode::Immediate => lab::StopMode::Immediate,
+            };
+            let exit = part(site, name)?.stop(mode).map_err(text)?;
+            Ok(format!("it {exit}"))
+        }
+        Action::Kill { .. } => {
+            some_processes(part(site, name)?.kill9().map_err(text)?, "killed")
+        }
+        Action::Pause { .. } => {
+            some_processes(part(site, name)?.pause().map_err(text)?, "paused")
+        }
+        Action::Continue { .. } => {
+            let proof = some_processes(part(site, name)?.resume().map_err(text)?, "resumed")?;
+            site.node(name).map_or(Ok(()), answers).map(|()| proof)
+        }
+        Action::Start { .. } => {
+            part(site, name)?.start().map_err(text)?;
+            site.node(name).map_or(Ok(()), answers).map(|()| "it runs".to_owned())
+        }
+        Action::Promote { .. } => {
+            let Part::Node(node) = part(site, name)? else { return Err(NOT_OURS.to_owned()) };
+            node.promote().map_err(text)?;
+            Ok("it takes writes".to_owned())
+        }
+        // The preflight has left out what has such an action.
+        Action::PowerCut { .. }
+        | Action::Cut { .. }
+        | Action::Delay { .. }
+        | Action::Reset { .. }
+        | Action::Heal { .. } => Err(format!("this rig cannot {} yet", action.verb())),
+    }
+}
+
+fn part<'s>(site: &'s mut Site, name: &str) -> Result<Part<'s>, String> {
+    site.part(name).ok_or_else(|| NOT_OURS.to_owned())
+}
+
+fn sql(site: &Site, name: &str, sql: &str) -> Result<String, String> {
+    let node = site.node(name).ok_or_else(|| NOT_OURS.to_owned())?;
+    let mut client = node.connect().map_err(|error| error.to_string())?;
+    client.batch_execute(sql).map_err(|error| server_words(&error))?;
+    Ok("done".to_owned())
+}
+
+fn some_processes(count: usize, verb: &str) -> Result<String, String> {
+    match count {
+        0 => Err(format!("no process was {verb}")),
+        1 => Ok(format!("1 process {verb}")),
+        count => Ok(format!("{count} processes {verb}")),
+    }
+}
+
+fn answers(node: &SiteNode) -> Result<(), String> {
+    let answered = wait_until(ANSWER_TIMEOUT, || {
+        Ok::<_, String>(node.server.value("SELECT 1").ok().flatten())
+    })?;
+    answered
+        .map(drop)
+        .ok_or_else(|| format!("it does not answer within {} s", ANSWER_TIMEOUT.as_secs()))
+}
+
+const NOT_OURS: &str = "the server is not ours";
+
+/// A server that goes on answers in milliseconds, unless the machine is very busy.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);

@@ -1,0 +1,208 @@
+//! Making the servers of a site and their data: initdb or a copy, extensions, data, base backups.
+
+use lab::{Lab, NodeConfig, Server, StopMode};
+use load::Control;
+use spec::{Reset, Study};
+
+use crate::data;
+use crate::error::Error;
+use crate::site::{Site, State, lab_settings};
+use crate::site_node::SiteNode;
+use crate::sites::SitePlan;
+use crate::streaming::{self, STREAMS_WITHIN};
+
+impl Site {
+    /// Makes the servers of a site and their data; the data are copied from one of `others` that
+    /// has the same, as long as nobody has used them. All its servers are stopped afterwards.
+    ///
+    /// # Errors
+    /// What initdb, pg_basebackup, a server or a script said.
+    pub(crate) fn build(
+        lab: &Lab,
+        plan: SitePlan,
+        study: &Study,
+        others: &[Site],
+        control: &Control,
+        tell: data::Tell<'_>,
+    ) -> Result<Site, Error> {
+        let number = others.len() + 1;
+        let nodes = plan.servers().map(|node| {
+            // One lab holds all sites, and each of its nodes has a name of its own.
+            let name = format!("{}-{number}", node.name);
+            let mut config = NodeConfig::new(lab_settings(&node.settings));
+            config.application_name = Some(node.name.clone());
+            let made = lab.node(&name, config)?;
+            let conninfo = crate::outside::keyword_form(&made.endpoint().to_string())?;
+            let server = Server::Node(Box::new(made));
+            Ok(SiteNode { name: node.name.clone(), server, conninfo })
+        });
+        let nodes = nodes.collect::<Result<Vec<_>, Error>>()?;
+        let connections = plan.connections(study);
+        let (fronts, snapshots, state) = (Vec::new(), Vec::new(), State::AsBuilt);
+        let mut site = Site { plan, nodes, fronts, connections, snapshots, state };
+        let has_data = |other: &&Site| other.plan.has_data_of(&site.plan) && other.is_as_built();
+        let donor = others.iter().find(has_data);
+        site.fill(study, donor, control, tell)?;
+        if site.plan.data.reset == Reset::Clone {
+            let nodes = site.nodes.iter_mut().filter_map(|node| node.server.node());
+            let copies = nodes.map(|node| node.snapshot()).collect::<Result<_, _>>();
+            site.snapshots = copies?;
+        }
+        Ok(site)
+    }
+
+    /// Whether there are data of it that no trial has touched.
+    fn is_as_built(&self) -> bool {
+        self.state == State::AsBuilt || !self.snapshots.is_empty()
+    }
+
+    fn fill(
+        &mut self,
+        study: &Study,
+        donor: Option<&Site>,
+        control: &Control,
+        tell: data::Tell<'_>,
+    ) -> Result<(), Error> {
+        for index in streaming::order(&self.plan.topology, &self.nodes) {
+            let name = self.nodes[index].name.clone();
+            if self.upstream_of(index).is_some() {
+                self.back_up(index)?;
+                continue;
+            }
+            let is_data_node = name == self.plan.data.node;
+            match donor.filter(|_| is_data_node) {
+                Some(donor) => self.copy_data_from(donor, index)?,
+                None => {
+                    if let Some(node) = self.nodes[index].server.node() {
+                        node.init()?;
+                    }
+                    self.fill_node(index, control, tell).map_err(|failure| match failure {
+                        data::Failure::Lab(error) => Error::Lab(error),
+                        data::Failure::Interrupted => {
+                            Error::Interrupted { doing: "building the data".to_owned() }
+                        }
+                        data::Failure::Said { why, hint } => {
+                            let site = format!("{} (node {name})", self.plan.name(study));
+                            Error::Data { site, why, hint }
+                        }
+                    })?;
+                }
+            }
+        }
+        self.stop_caught_up()
+    }
+
+    /// The data of another site's node of the same name, as they were built.
+    fn copy_data_from(&mut self, donor: &Site, index: usize) -> Result<(), Error> {
+        let name = self.nodes[index].name.clone();
+        let Some(at) = donor.nodes.iter().position(|node| node.name == name) else {
+            return Ok(());
+        };
+        let (Some(mine), Server::Node(from)) =
+            (self.nodes[index].server.node(), &donor.nodes[at].server)
+        else {
+            return Ok(());
+        };
+        match donor.snapshots.get(at) {
+            Some(snapshot) => mine.init_from_snapshot(snapshot)?,
+            None => mine.clone_data(from)?,
+        }
+        if donor.plan.topology.standbys(&name).is_empty() {
+            return Ok(());
+        }
+        // The slots of the donor's standbys would hold WAL back for nobody.
+        mine.start()?;
+        let mut client = mine.connect()?;
+        client.batch_execute(DROP_SLOTS).map_err(|source| lab::Error::Query {
+            server: format!("node {}", mine.name()),
+            statement: DROP_SLOTS.to_owned(),
+            source,
+        })?;
+        mine.stop(StopMode::Fast)?;
+        Ok(())
+    }
+
+    /// Makes a standby from the server that it follows, and has both run.
+    fn back_up(&mut self, index: usize) -> Result<(), Error> {
+        let Some(upstream) = self.upstream_of(index) else { return Ok(()) };
+        let Ok([standby, primary]) = self.nodes.get_disjoint_mut([index, upstream]) else {
+            return Ok(());
+        };
+        let (Some(standby), Some(primary)) = (standby.server.node(), primary.server.node()) else {
+            return Ok(());
+        };
+        if !primary.is_running()? {
+            let mut settings = primary.settings().clone();
+            // Nobody is there yet whom a commit could wait for.
+            settings.set("synchronous_standby_names", "");
+            primary.configure(settings)?;
+            primary.start()?;
+        }
+        standby.init_from_backup(primary, None)?;
+        standby.start()?;
+        primary.wait_for_standby(standby, None, STREAMS_WITHIN)?;
+        Ok(())
+    }
+
+    /// Stops every server, those that others follow first: their shutdown waits until everything
+    /// is sent, so that all have the same.
+    fn stop_caught_up(&mut self) -> Result<(), Error> {
+        for index in streaming::order(&self.plan.topology, &self.nodes) {
+            let Some(node) = self.nodes[index].server.node() else { continue };
+            if node.is_running()? {
+                node.stop(StopMode::Fast)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn fill_node(
+        &mut self,
+        index: usize,
+        control: &Control,
+        tell: data::Tell<'_>,
+    ) -> Result<(), data::Failure> {
+        let plan = &self.plan;
+        let site_node = &mut self.nodes[index];
+        let Some(topology_node) = plan.topology.node(&site_node.name) else { return Ok(()) };
+        let holds_data = plan.data.node == topology_node.name;
+        let mut extensions = extensions(topology_node);
+        let Some(node) = site_node.server.node() else { return Ok(()) };
+        if holds_data {
+            extensions.extend(crate::warm::extensions(&plan.data, node.installation()));
+        }
+        if !holds_data && extensions.is_empty() {
+            return Ok(());
+        }
+        let mut settings = lab_settings(&topology_node.settings);
+        // Nothing is lost if the machine dies while data are built: they are built again.
+        settings.extend([("fsync", "off"), ("full_page_writes", "off"), ("autovacuum", "off")]);
+        settings.set("synchronous_standby_names", "");
+        node.configure(settings)?;
+        node.start()?;
+        data::extensions(&mut node.connect()?, &extensions)?;
+        if holds_data {
+            let client = node.connect()?;
+            data::build(&plan.data, client, &site_node.conninfo, None, control, tell)?;
+        }
+        let Some(node) = site_node.server.node() else { return Ok(()) };
+        node.stop(StopMode::Fast)?;
+        Ok(())
+    }
+}
+
+/// What the study names, and what counts statements where the study has it loaded.
+fn extensions(node: &spec::Node) -> Vec<String> {
+    let mut names = node.extensions.clone();
+    let preloaded = node.settings.get("shared_preload_libraries");
+    let preloaded = preloaded.map(String::as_str).unwrap_or_default();
+    let counts = preloaded.split(',').any(|name| name.trim() == STATEMENTS);
+    if counts && !names.iter().any(|name| name == STATEMENTS) {
+        names.push(STATEMENTS.to_owned());
+    }
+    names
+}
+
+const STATEMENTS: &str = "pg_stat_statements";
+
+const DROP_SLOTS: &str = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots";

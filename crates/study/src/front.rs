@@ -1,0 +1,137 @@
+//! What stands in front of a site's servers for one trial: poolers and guards.
+//!
+//! They keep no data, so that each trial makes its own and a site of servers is shared by whatever
+//! is put in front of it.
+
+use std::path::{Path, PathBuf};
+
+use lab::{Lab, PoolerConfig, Process};
+use os::command::Command;
+use spec::{Guard, Node, NodeKind, Pgbouncer, Point, PoolMode};
+
+use crate::error::Error;
+use crate::part::Part;
+use crate::site::{Site, lab_settings};
+
+/// A pooler or a guard, by its name in the study.
+#[derive(Debug)]
+pub(crate) struct Front {
+    pub(crate) name: String,
+    /// What clients connect to, in keyword form; nobody connects to a guard.
+    pub(crate) conninfo: Option<String>,
+    program: Program,
+}
+
+#[derive(Debug)]
+enum Program {
+    Pooler(Box<lab::Pooler>),
+    Guard { process: Box<Process>, state: PathBuf },
+}
+
+impl Site {
+    /// Starts what the point has in front of its servers, in place of what another point had.
+    /// `rig` is the rig's own program, of which a guard is a command.
+    ///
+    /// # Errors
+    /// A pooler that does not come up, with the end of its log.
+    pub(crate) fn put_in_front(
+        &mut self,
+        point: &Point,
+        lab: Option<&Lab>,
+        rig: &Path,
+    ) -> Result<(), Error> {
+        self.fronts.clear();
+        let Some(lab) = lab else { return Ok(()) };
+        for node in &point.topology.nodes {
+            let front = match &node.kind {
+                NodeKind::Postgres(_) | NodeKind::Plproxy(_) => continue,
+                NodeKind::Pgbouncer(pooler) => self.pooler(node, pooler, lab)?,
+                NodeKind::Guard(guard) => self.guard(node, guard, lab, rig)?,
+            };
+            self.fronts.extend(front);
+            if let Some(front) = self.fronts.last_mut() {
+                front.part().start()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pooler(&self, node: &Node, pooler: &Pgbouncer, lab: &Lab) -> Result<Option<Front>, Error> {
+        let Some(to) = self.endpoint(&pooler.to) else { return Ok(None) };
+        let mut config = PoolerConfig::new(lab::find::pgbouncer(None)?, to);
+        config.pool = pooler.pool;
+        config.clients = pooler.clients;
+        config.settings = lab_settings(&node.settings);
+        config.mode = match pooler.mode {
+            PoolMode::Session => lab::PoolMode::Session,
+            PoolMode::Transaction => lab::PoolMode::Transaction,
+            PoolMode::Statement => lab::PoolMode::Statement,
+        };
+        let made = lab.pooler(&node.name, config)?;
+        let conninfo = crate::outside::keyword_form(&made.endpoint().to_string())?;
+        let program = Program::Pooler(Box::new(made));
+        Ok(Some(Front { name: node.name.clone(), conninfo: Some(conninfo), program }))
+    }
+
+    fn guard(
+        &self,
+        node: &Node,
+        guard: &Guard,
+        lab: &Lab,
+        rig: &Path,
+    ) -> Result<Option<Front>, Error> {
+        let Some(to) = self.endpoint(&guard.to) else { return Ok(None) };
+        let state = lab.directory().join(format!("{}.state", node.name));
+        // A guard that finds the state of another trial's would go on from there.
+        let _ = std::fs::remove_dir_all(&state);
+        let command = Command::new(rig)
+            .arg("guard")
+            .arg(to.to_string())
+            .args(["--grace", &format!("{}ms", guard.grace_ms)])
+            .arg("--state")
+            .arg(&state)
+            .arg("--no-automatic-failover");
+        let process = Box::new(lab.process(&node.name, command)?);
+        let program = Program::Guard { process, state };
+        Ok(Some(Front { name: node.name.clone(), conninfo: None, program }))
+    }
+
+    fn endpoint(&self, name: &str) -> Option<lab::Endpoint> {
+        let at = self.nodes.iter().position(|node| node.name == name)?;
+        self.server(at).map(lab::Node::endpoint)
+    }
+}
+
+impl Front {
+    pub(crate) fn part(&mut self) -> Part<'_> {
+        match &mut self.program {
+            Program::Pooler(pooler) => Part::Pooler(pooler),
+            Program::Guard { process, .. } => Part::Process(process),
+        }
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        let pid = match &self.program {
+            Program::Pooler(pooler) => pooler.host_pid(),
+            Program::Guard { process, .. } => process.host_pid(),
+        };
+        pid.and_then(|pid| u32::try_from(pid).ok())
+    }
+
+    /// What it wrote for people.
+    pub(crate) fn log(&self) -> PathBuf {
+        match &self.program {
+            Program::Pooler(pooler) => pooler.log(),
+            Program::Guard { process, .. } => process.log(),
+        }
+    }
+
+    /// Where a guard keeps its record; none of a pooler.
+    pub(crate) fn state(&self) -> Option<&Path> {
+        match &self.program {
+            Program::Pooler(_) => None,
+            Program::Guard { state, .. } => Some(state),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! After the load: whatever the timeline has broken is mended as far as the checks need it.
+
+use std::time::Duration;
+
+use lab::{Node, wait_until};
+use spec::{Check, Point};
+
+use crate::meter::Metered;
+use crate::site::Site;
+
+/// Lets go on what is paused, starts the servers that checks look at, and waits until those that
+/// are standbys have replayed what they can get: then checks see what is durable, not what is on
+/// its way.
+///
+/// # Errors
+/// A server that does not come up again or does not replay; that is a result, too.
+pub(crate) fn settle(point: &Point, site: &mut Site, metered: &Metered) -> Result<(), String> {
+    for name in &metered.paused {
+        if let Some(mut part) = site.part(name) {
+            part.resume().map_err(|error| error.to_string())?;
+        }
+    }
+    let data_node = site.data_node().name.clone();
+    for name in checked(point, &data_node) {
+        let Some(index) = site.nodes.iter().position(|node| node.name == name) else { continue };
+        let Some(node) = site.nodes[index].server.node() else { continue };
+        if !node.is_running().map_err(|error| error.to_string())? {
+            node.start().map_err(|error| error.to_string())?;
+        }
+        if node.is_standby() {
+            replay(site, index)?;
+        }
+    }
+    Ok(())
+}
+
+/// The servers that a point's checks look at, each once.
+fn checked<'p>(point: &'p Point, data_node: &'p str) -> Vec<&'p str> {
+    let mut names: Vec<&str> = point
+        .checks
+        .iter()
+        .filter_map(|check| match check {
+            Check::Counts => None,
+            Check::Ledger { node } | Check::Amcheck { node } => {
+                Some(node.as_deref().unwrap_or(data_node))
+            }
+        })
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Waits until a standby has replayed everything: of its primary's where that runs, else of what
+/// it has received.
+fn replay(site: &Site, index: usize) -> Result<(), String> {
+    let text = |error: lab::Error| error.to_string();
+    let Some(standby) = site.server(index) else { return Ok(()) };
+    let primary = site.upstream_of(index).and_then(|upstream| site.server(upstream));
+    if let Some(primary) = primary
+        && primary.is_running().map_err(text)?
+        && !primary.is_standby()
+    {
+        return primary.wait_for_catchup(standby, REPLAYS_WITHIN).map_err(text);
+    }
+    replay_received(standby)
+}
+
+fn replay_received(standby: &Node) -> Result<(), String> {
+    let replayed = wait_until(REPLAYS_WITHIN, || {
+        let all = standby.value(HAS_REPLAYED_ALL)?;
+        Ok::<_, lab::Error>((all.as_deref() == Some("t")).then_some(()))
+    });
+    replayed.map_err(|error| error.to_string())?.ok_or_else(|| {
+        let waited = REPLAYS_WITHIN.as_secs();
+        format!("{} has not replayed what it received within {waited} s", standby.name())
+    })
+}
+
+const HAS_REPLAYED_ALL: &str =
+    "SELECT pg_last_wal_replay_lsn() >= coalesce(pg_last_wal_receive_lsn(), '0/0')";
+
+/// Replay keeps up with a load; what is left after it is seconds of WAL.
+const REPLAYS_WITHIN: Duration = Duration::from_secs(600);
