@@ -113,6 +113,18 @@ pub struct Plproxy {
     pub partitions: u32,
 }
 
+impl PoolMode {
+    /// Its name, as PgBouncer's `pool_mode` has it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PoolMode::Session => "session",
+            PoolMode::Transaction => "transaction",
+            PoolMode::Statement => "statement",
+        }
+    }
+}
+
 impl Node {
     /// Whether it is a PostgreSQL server, PL/Proxy's included.
     #[must_use]

@@ -28,12 +28,8 @@ pub(crate) fn act(site: &mut Site, action: &Action) -> Result<String, String> {
             let exit = part(site, name)?.stop(mode).map_err(text)?;
             Ok(format!("it {exit}"))
         }
-        Action::Kill { .. } => {
-            some_processes(part(site, name)?.kill9().map_err(text)?, "killed")
-        }
-        Action::Pause { .. } => {
-            some_processes(part(site, name)?.pause().map_err(text)?, "paused")
-        }
+        Action::Kill { .. } => some_processes(part(site, name)?.kill9().map_err(text)?, "killed"),
+        Action::Pause { .. } => some_processes(part(site, name)?.pause().map_err(text)?, "paused"),
         Action::Continue { .. } => {
             let proof = some_processes(part(site, name)?.resume().map_err(text)?, "resumed")?;
             site.node(name).map_or(Ok(()), answers).map(|()| proof)

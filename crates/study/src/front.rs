@@ -25,7 +25,7 @@ pub(crate) struct Front {
 #[derive(Debug)]
 enum Program {
     Pooler(Box<lab::Pooler>),
-    Guard { process: Box<Process>, state: PathBuf },
+    Guard(Box<Process>),
 }
 
 impl Site {
@@ -91,8 +91,7 @@ impl Site {
             .arg("--state")
             .arg(&state)
             .arg("--no-automatic-failover");
-        let process = Box::new(lab.process(&node.name, command)?);
-        let program = Program::Guard { process, state };
+        let program = Program::Guard(Box::new(lab.process(&node.name, command)?));
         Ok(Some(Front { name: node.name.clone(), conninfo: None, program }))
     }
 
@@ -106,7 +105,7 @@ impl Front {
     pub(crate) fn part(&mut self) -> Part<'_> {
         match &mut self.program {
             Program::Pooler(pooler) => Part::Pooler(pooler),
-            Program::Guard { process, .. } => Part::Process(process),
+            Program::Guard(process) => Part::Process(process),
         }
     }
 
@@ -114,7 +113,7 @@ impl Front {
     pub(crate) fn pid(&self) -> Option<u32> {
         let pid = match &self.program {
             Program::Pooler(pooler) => pooler.host_pid(),
-            Program::Guard { process, .. } => process.host_pid(),
+            Program::Guard(process) => process.host_pid(),
         };
         pid.and_then(|pid| u32::try_from(pid).ok())
     }
@@ -123,15 +122,7 @@ impl Front {
     pub(crate) fn log(&self) -> PathBuf {
         match &self.program {
             Program::Pooler(pooler) => pooler.log(),
-            Program::Guard { process, .. } => process.log(),
-        }
-    }
-
-    /// Where a guard keeps its record; none of a pooler.
-    pub(crate) fn state(&self) -> Option<&Path> {
-        match &self.program {
-            Program::Pooler(_) => None,
-            Program::Guard { state, .. } => Some(state),
+            Program::Guard(process) => process.log(),
         }
     }
 }

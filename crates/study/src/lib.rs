@@ -27,6 +27,7 @@ mod outside;
 mod sql;
 mod warm;
 
+mod act;
 mod load_plan;
 mod meter;
 mod progress;

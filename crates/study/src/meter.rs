@@ -6,17 +6,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use lab::wait_until;
 use probe::Running;
 use record::{Mark, MarkKind, Moment};
 use spec::{Action, Point};
 
+use crate::act;
 use crate::clock;
-use crate::error::server_words;
 use crate::site::Site;
-use crate::site_node::SiteNode;
 
 /// What the meter has to do.
 pub(crate) struct Agenda<'a> {

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use lab::find::PgBouncer;
 use lab::machine::{Disk, Machine};
 use lab::{Installation, Target};
-use spec::{Check, NodeKind, Planned, Point, Study, Unfit, Warmer};
+use spec::{Check, NodeKind, Planned, Point, PoolMode, Protocol, Study, Unfit, Warmer, Workload};
 
 use crate::estimate::{self, Estimate};
 use crate::sites::SitePlan;
@@ -21,6 +22,8 @@ pub struct Has {
     pub open_files: u64,
     /// Whether the rig runs as root.
     pub is_root: bool,
+    /// The PgBouncer that is installed.
+    pub pgbouncer: Option<PgBouncer>,
     /// The servers' side.
     pub servers: HasServers,
 }
@@ -108,6 +111,7 @@ impl Has {
             disk_bytes: Disk::at(labs)?.free_bytes,
             open_files: machine.open_files.hard.unwrap_or(u64::MAX),
             is_root: lab::machine::is_root(),
+            pgbouncer: lab::find::pgbouncer(None).ok(),
             servers,
         })
     }
@@ -181,6 +185,7 @@ fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
             misfits.extend(connection_misfits(point));
             misfits.extend(part_misfits(point, installation));
             misfits.extend(root_misfit(point, has));
+            misfits.extend(pooler_misfits(point, has));
             misfits.extend(unbuilt_misfits(point));
         }
         HasServers::Outside { connections, extensions } => {
@@ -280,13 +285,52 @@ fn root_misfit(point: &Point, has: &Has) -> Option<Misfit> {
     })
 }
 
+/// PgBouncer is missing, or is one that loses the prepared statements of clients whose server
+/// connection changes.
+fn pooler_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
+    let mut misfits: Vec<Misfit> = Vec::new();
+    for node in &point.topology.nodes {
+        let NodeKind::Pgbouncer(pooler) = &node.kind else { continue };
+        let misfit = match &has.pgbouncer {
+            None => {
+                let error = lab::find::pgbouncer(None).err();
+                Some(("none".to_owned(), error.and_then(|error| error.hint())))
+            }
+            Some(installed) => {
+                let prepares =
+                    |w: &&Workload| w.protocol == Protocol::Prepared && w.to.contains(&node.name);
+                let loses =
+                    pooler.mode != PoolMode::Session && !installed.has_prepared_statements();
+                (loses && point.workloads.iter().any(|w| prepares(&w))).then(|| {
+                    let hint = "protocol = \"extended\", or PgBouncer 1.21 or later";
+                    let has = format!(
+                        "PgBouncer {}, which keeps no prepared statements in {} mode",
+                        installed.version(),
+                        pooler.mode.name()
+                    );
+                    (has, Some(hint.to_owned()))
+                })
+            }
+        };
+        let misfit = misfit.map(|(has, hint)| Misfit {
+            what: "PgBouncer".to_owned(),
+            amount: 1,
+            needs: "PgBouncer".to_owned(),
+            has,
+            hint,
+        });
+        misfits.extend(misfit);
+    }
+    misfits.dedup();
+    misfits
+}
+
 /// What a study can describe and this rig cannot build or do.
 fn unbuilt_misfits(point: &Point) -> Vec<Misfit> {
     let mut missing: Vec<String> = Vec::new();
     for node in &point.topology.nodes {
         match &node.kind {
-            NodeKind::Postgres(_) => {}
-            NodeKind::Pgbouncer(_) => missing.push("PgBouncer".to_owned()),
+            NodeKind::Postgres(_) | NodeKind::Pgbouncer(_) => {}
             NodeKind::Guard(_) => missing.push("a guard".to_owned()),
             NodeKind::Plproxy(_) => missing.push("PL/Proxy".to_owned()),
         }

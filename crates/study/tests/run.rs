@@ -241,12 +241,13 @@ rows = 1000
 nodes.primary = {}
 nodes.standby1 = { of = "primary", sync = 1 }
 nodes.standby2 = { of = "primary", sync = 2 }
+nodes.front = { kind = "pgbouncer", to = "primary", pool = 1 }
 [workloads.bump]
 script = "bump.sql"
 clients = 2
 to = ["primary", "standby1"]
 [scenarios.quiet]
-run = ["bump"]
+run = [{ workload = "bump", to = "front", protocol = "extended" }]
 window = "500ms"
 checks = ["counts"]
 before = ["SELECT 1 / (sync_state = 'sync')::int FROM pg_stat_replication WHERE application_name = 'standby1'"]
@@ -277,6 +278,8 @@ fn clients_follow_a_promotion_and_the_next_trial_finds_all_as_it_was() {
         assert_eq!(one.trial.status, Status::Done, "{:?}", one.trial.notes);
         if one.trial.scenario == "quiet" {
             assert_eq!(figure(one, "count_difference", ""), 0.0, "{:?}", one.trial.notes);
+            assert!(figure(one, "server_cpu_cores", "front") > 0.0);
+            assert!(figure(one, "server_cpu_cores", "standby2") > 0.0);
             continue;
         }
         let actions = one.marks.iter().filter(|mark| mark.kind == MarkKind::Action);
