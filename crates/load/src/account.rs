@@ -115,6 +115,11 @@ impl Session {
         open.is_alone |= from || notice.message().contains("wait for synchronous replication");
     }
 
+    /// The connection is gone, in the middle of a transaction or between two.
+    pub(crate) fn account_for_loss(&mut self, cx: &mut Surroundings<'_>, now: u64) {
+        self.note(cx, now, What::Disconnected);
+    }
+
     /// The transaction has ended as pgbench counts it.
     pub(crate) fn settle(&mut self, cx: &mut Surroundings<'_>, now: u64, ending: Ending) {
         let Some(open) = self.open_transaction().copied() else { return };
@@ -154,7 +159,7 @@ impl Session {
                     account.chain.acknowledged(account.value);
                 }
                 What::Unknown => account.chain.unknown(),
-                What::Failed(_) | What::Intended => {}
+                What::Failed(_) | What::Intended | What::Disconnected => {}
             }
         }
         self.note(cx, now, what);

@@ -55,3 +55,24 @@ impl LaneLedger {
 fn failed(verb: &str, path: &str, error: &io::Error) -> String {
     format!("could not {verb} the ledger {path}: {error}")
 }
+
+#[cfg(test)]
+mod tests {
+    use record::{Moment, ledger::What};
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_written_is_said_with_its_place() {
+        let plan = LedgerPlan { directory: "/nowhere".to_owned(), seed: 1 };
+        let why = LaneLedger::create(&plan, 3).err().unwrap_or_default();
+        assert!(why.starts_with("could not create the ledger /nowhere/3.ledger: No such"), "{why}");
+
+        let file = File::options().write(true).open("/dev/full").unwrap();
+        let mut full = LaneLedger { file, path: "here".to_owned(), pending: Vec::new() };
+        assert_eq!(full.write(), Ok(()), "nothing to write");
+        full.note(Entry { client: 1, seq: 1, at: Moment(1), what: What::Intended });
+        let why = full.write().unwrap_err();
+        assert!(why.starts_with("could not write the ledger here: No space left"), "{why}");
+    }
+}

@@ -19,7 +19,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use load::{Control, Event, Limit, LoadError, Outcome, Plan, Protocol};
+use load::{Control, Event, LedgerPlan, Limit, LoadError, Outcome, Plan, Protocol};
+use record::ledger::{self, Ledger, Row, Rows};
 use rustix::process::{Pid, Signal, kill_process};
 use support::{Server, plan, run, run_with, window, workload};
 
@@ -42,13 +43,15 @@ fn main() -> ExitCode {
 
 /// As the usual harness does: what fails is named, and makes the program fail.
 fn tests(arguments: &[&str]) -> ExitCode {
-    const TESTS: [(&str, fn()); 6] = [
+    const TESTS: [(&str, fn()); 8] = [
         ("generators_share_a_load", generators_share_a_load),
         ("a_generator_that_dies_ends_the_load", a_generator_that_dies_ends_the_load),
+        ("a_ledger_outlives_its_generators", a_ledger_outlives_its_generators),
         ("generators_end_with_their_conductor", generators_end_with_their_conductor),
         ("limits_on_open_files", limits_on_open_files),
         ("idle_sessions_are_small", idle_sessions_are_small),
         ("idle_sessions_cost_no_time", idle_sessions_cost_no_time),
+        ("a_ledger_costs_little", a_ledger_costs_little),
     ];
     let wanted: Vec<_> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
     let mut code = ExitCode::SUCCESS;
@@ -137,6 +140,74 @@ fn a_generator_that_dies_ends_the_load() {
     assert_eq!(error.to_string(), "generator process 2: ended before its load did");
     pids.into_iter().for_each(expect_gone);
     expect_no_clients(&server);
+}
+
+fn a_ledger_outlives_its_generators() {
+    let server = Server::start(&[]);
+    server.execute("CREATE TABLE log (client int, seq bigint, chain bigint)");
+    let script = "INSERT INTO log VALUES (:ledger_client, :ledger_seq, :ledger_chain);\n";
+    let mut workload = workload(&server.conninfo(), script, 4);
+    workload.protocol = Protocol::Prepared;
+    let mut plan = plan(workload.clone(), window(60_000));
+    plan.workloads.push(workload);
+    let directory = tempfile::tempdir().unwrap();
+    plan.ledger = Some(ledger_in(directory.path()));
+    let mut pids = Vec::new();
+    let mut intervals = 0;
+    generators(&plan, 2, &mut |event| match event {
+        Event::Generators(started) => pids = started.to_vec(),
+        Event::Interval(_) => {
+            intervals += 1;
+            if intervals == 3 {
+                pids.iter().for_each(|pid| kill(*pid));
+            }
+        }
+        _ => {}
+    })
+    .expect_err("the load is gone");
+    expect_no_clients(&server);
+    let ledger = Ledger::read(directory.path()).unwrap();
+    let (mut clients, mut unfinished) = (Vec::new(), 0);
+    for (client, history) in ledger.clients() {
+        clients.push(client);
+        let last = history.last().expect("a transaction");
+        unfinished += u64::from(last.outcome == ledger::Outcome::Unknown);
+    }
+    assert_eq!(clients, [0, 1, 2, 3, 4, 5, 6, 7], "every number once over all processes");
+    let mut client = server.node.connect().unwrap();
+    let rows = client.query("SELECT client::bigint, seq, chain FROM log", &[]).unwrap();
+    let row = |row: &postgres::Row| Row { client: row.get(0), seq: row.get(1), chain: row.get(2) };
+    let rows = Rows { insert: Some(rows.iter().map(row).collect()), update: None };
+    let findings = ledger::check(&ledger, &rows, &[]);
+    assert_eq!(findings.anomalies(), 0, "{findings:?}");
+    assert!(findings.acknowledged > 0 && findings.unknown >= unfinished && unfinished > 0);
+}
+
+fn ledger_in(directory: &Path) -> LedgerPlan {
+    LedgerPlan { directory: directory.display().to_string(), seed: 7 }
+}
+
+fn a_ledger_costs_little() {
+    let server = FakeServer::start();
+    let cpu = |clients: u32, keeps: bool| {
+        let mut workload = workload(&at(server.directory()), "SELECT :ledger_seq;\n", clients);
+        workload.variables = vec![("ledger_seq".to_owned(), "1".to_owned())];
+        let directory = tempfile::tempdir().unwrap();
+        let mut plan = plan(workload, window(500));
+        plan.lanes = 1;
+        plan.ledger = keeps.then(|| ledger_in(directory.path()));
+        let outcome = run(&plan).expect("a load");
+        let transactions = outcome.workloads[0].counts.transactions;
+        outcome.generator.cpu_ns as f64 / transactions.max(1) as f64
+    };
+    for clients in [1, 32] {
+        let best = |keeps| (0..5).map(|_| cpu(clients, keeps)).fold(f64::INFINITY, f64::min);
+        let (without, with) = (best(false), best(true));
+        say(&format!(
+            "CPU per transaction of {clients} clients: {without:.0} ns, {with:.0} ns with a ledger"
+        ));
+        assert!(with < without + 20_000.0, "{without:.0} ns without, {with:.0} ns with a ledger");
+    }
 }
 
 /// Runs a long load, and tells who its generators are.

@@ -10,6 +10,7 @@
 //!     samples.csv            what the probes read
 //!     marks.jsonl            what happened
 //!     NODE.log               the end of a server's log, where something broke
+//!     ledger/LANE.ledger     what clients knew of their writes, where it does not fit the rows
 //! ```
 //!
 //! Reading order: [`Moment`] is the one clock; [`Counts`] and [`Interval`] come from the load

@@ -10,7 +10,7 @@ use crate::error::{Error, io as io_error};
 use crate::finished::{self, Finished};
 use crate::folder::write_folder;
 use crate::reader::{Reader, STUDY, TRIALS, trial_directory};
-use crate::{Header, State, files};
+use crate::{Header, State, Trial, files};
 
 /// A record being written.
 ///
@@ -130,6 +130,52 @@ impl Writer {
         written
     }
 
+    /// An empty directory for the ledger of the trial of this number, while it runs.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn ledger_place(&self, number: usize) -> Result<PathBuf, Error> {
+        self.drop_ledger(number)?;
+        let place = self.ledger_of(number);
+        fs::create_dir(&place).map_err(io_error("creating", &place))?;
+        std::path::absolute(&place).map_err(io_error("creating", &place))
+    }
+
+    /// Puts the ledger of a trial that was added beside its other files.
+    ///
+    /// # Errors
+    /// If it cannot be moved.
+    pub fn keep_ledger(&self, trial: &Trial) -> Result<(), Error> {
+        let place = self.ledger_of(trial.number);
+        let is_empty = fs::read_dir(&place).is_ok_and(|mut entries| entries.next().is_none());
+        match is_empty {
+            true => self.drop_ledger(trial.number),
+            false => {
+                let trials = self.directory.join(TRIALS);
+                files::rename(&place, &trials.join(trial_directory(trial)).join(LEDGER))
+            }
+        }
+    }
+
+    /// Removes the ledger of a trial.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn drop_ledger(&self, number: usize) -> Result<(), Error> {
+        let place = self.ledger_of(number);
+        match fs::remove_dir_all(&place) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(io_error("removing", &place)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// It is called like a trial that was never finished: a run that goes on removes it.
+    fn ledger_of(&self, number: usize) -> PathBuf {
+        self.directory.join(TRIALS).join(format!("{number:04}-{LEDGER}{UNFINISHED}"))
+    }
+
     /// Writes another file beside the record: a report, a table.
     ///
     /// # Errors
@@ -163,6 +209,9 @@ pub fn attach(directory: &Path, name: &str, text: &str) -> Result<PathBuf, Error
     files::replace(&path, |out| io::Write::write_all(out, text.as_bytes()))?;
     Ok(path)
 }
+
+/// The directory of a ledger beside its trial's files.
+const LEDGER: &str = "ledger";
 
 const UNFINISHED: &str = ".tmp";
 

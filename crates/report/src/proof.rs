@@ -7,10 +7,6 @@ use crate::grouping::{Group, Line};
 use crate::number;
 use crate::view::{Cell, Outcome, Table};
 
-/// Metrics of checks that say what became of acknowledged writes; each gets a column where a
-/// record has it.
-const LEDGER: &str = "ledger_";
-
 /// What the proof says in words, and its tables.
 pub(crate) fn proof(
     study: &Study,
@@ -89,35 +85,96 @@ fn counts(trials: &[Trial], groups: &[Group]) -> (Table, usize, usize) {
     (table, compared_all, exact_all)
 }
 
-/// Everything that a ledger's check found, a column each.
-fn ledger(trials: &[Trial], groups: &[Group]) -> Option<Table> {
-    let mut metrics: Vec<&str> = trials
-        .iter()
-        .flat_map(|trial| trial.metrics.keys())
-        .map(String::as_str)
-        .filter(|name| name.starts_with(LEDGER))
-        .collect();
-    metrics.sort_unstable();
-    metrics.dedup();
-    if metrics.is_empty() {
-        return None;
-    }
-    let mut columns = vec![String::new(), "#Trials".to_owned()];
-    let name = |metric: &&str| format!("#{}", metric[LEDGER.len()..].replace('_', " "));
-    columns.extend(metrics.iter().map(name));
-    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-    let note = "what became of every write that a client intended, all trials together";
+/// What became of every write that clients intended, and the first of what must not be.
+fn ledger(trials: &[Trial], groups: &[Group]) -> Vec<Table> {
+    let columns = [
+        "",
+        "#Trials",
+        "#Acknowledged",
+        "#Failed",
+        "#Unknown",
+        "#Of them there",
+        "#Lost",
+        "#Lost of the primary's own",
+        "#Lost in a row",
+        "#Lost within",
+        "#Other anomalies",
+        "Nothing lost, nothing wrong",
+    ];
+    let note = "every write that a client intended, held against the rows once all was over: \
+                unknown where a connection was lost before the answer; the primary's own were \
+                acknowledged while no standby had to have them; other anomalies are rows doubled, \
+                invented, broken or there although they failed. Where n of n trials show nothing, \
+                3/n is the rate of failures that they cannot rule out at 95 %";
     let mut table = Table::new("Ledger", note, &columns);
     for line in lines_of_trials(groups) {
-        let mut row = vec![line.label.clone(), number::count(line.trials.len() as u64)];
-        for metric in &metrics {
-            let total: f64 = line.trials.iter().filter_map(|&i| whole(&trials[i], metric)).sum();
-            row.push(number::figure(total));
+        let values = |metric: &'static str| {
+            line.trials.iter().filter_map(move |&index| whole(&trials[index], metric))
+        };
+        let anomalies: Vec<f64> = values("ledger_anomalies").collect();
+        if anomalies.is_empty() {
+            continue;
         }
-        table.row(row);
+        let sum = |metric| number::count(values(metric).sum::<f64>() as u64);
+        let max = |metric| values(metric).fold(0.0, f64::max);
+        let lost: f64 = values("ledger_lost").sum();
+        let others = anomalies.iter().sum::<f64>() - lost;
+        let mut row: Vec<Cell> = [
+            line.label.clone(),
+            number::count(anomalies.len() as u64),
+            sum("ledger_acknowledged"),
+            sum("ledger_failed"),
+            sum("ledger_unknown"),
+            sum("ledger_unknown_present"),
+            number::count(lost as u64),
+            sum("ledger_lost_alone"),
+            number::count(max("ledger_lost_max_run") as u64),
+            match lost > 0.0 {
+                true => number::with_unit(max("ledger_lost_span_ms"), "ms"),
+                false => "–".to_owned(),
+            },
+            number::count(others as u64),
+        ]
+        .map(Cell::from)
+        .into();
+        row.push(ledger_verdict(&anomalies));
+        table.rows.push(row);
     }
-    Some(table)
+    if table.rows.is_empty() {
+        return Vec::new();
+    }
+    [Some(table), examples(trials)].into_iter().flatten().collect()
 }
+
+fn ledger_verdict(anomalies: &[f64]) -> Cell {
+    let clean = anomalies.iter().filter(|count| **count == 0.0).count();
+    let of = anomalies.len();
+    match clean == of {
+        true => {
+            let bound = stats::failure_rate::rule_of_three(of as u64);
+            let words = format!("in {clean} of {of}: below {}", number::percent(bound));
+            Cell::verdict(Outcome::Holds, words)
+        }
+        false => Cell::verdict(Outcome::Fails, format!("in {clean} of {of}")),
+    }
+}
+
+/// What the checks said of what they found, trial by trial.
+fn examples(trials: &[Trial]) -> Option<Table> {
+    let note = "the first few of each kind; the whole ledger lies in the trial's directory";
+    let mut table = Table::new("What does not fit the ledger", note, &["#Trial", "Finding"]);
+    for trial in trials {
+        let notes = trial.notes.iter().filter_map(|note| note.strip_prefix(record::ledger::NOTE));
+        for note in notes {
+            table.row([trial.number.to_string(), note.to_owned()]);
+        }
+    }
+    table.folded = table.rows.len() > EXAMPLES_SHOWN_MAX;
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// More examples than these are folded away.
+const EXAMPLES_SHOWN_MAX: usize = 20;
 
 /// Lines that stand for whole trials: where a scenario runs several workloads, the first.
 fn lines_of_trials(groups: &[Group]) -> Vec<Line> {

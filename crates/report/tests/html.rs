@@ -41,6 +41,26 @@ fn a_run_that_was_stopped_at_once_has_a_page_too() {
 }
 
 #[test]
+fn what_became_of_acknowledged_writes_is_shown_with_its_bound_and_examples() {
+    let html = example::sweep::report(|report| report.html());
+    let ledger = &html[html.find("every write that a client intended").expect("a ledger")..];
+    let mut at = 0;
+    for words in [
+        // Of the plain variant, then of the governed one.
+        "3,703,701",
+        "62 ms",
+        "in 2 of 3",
+        "3,703,701",
+        "in 3 of 3: below 100",
+        "What does not fit the ledger",
+        "lost: client 3 seq 17 at 901.2 s",
+    ] {
+        let found = ledger[at..].find(words);
+        at += found.unwrap_or_else(|| panic!("{words} is missing: {}", &ledger[..3_000]));
+    }
+}
+
+#[test]
 fn a_page_refers_to_nothing_outside_itself() {
     for html in [example::report(|report| report.html()), example::bench().html()] {
         assert!(html.contains("default-src 'none'"));

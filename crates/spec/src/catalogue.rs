@@ -2,14 +2,16 @@
 //!
 //! A metric exists only here. Probes and the load engine record under these names, claims ask for
 //! them, the report takes labels, units and "which way is better" from them. The rows are grouped
-//! by who measures them: [`clients`](self::clients) the load engine, [`server`](self::server) the
-//! server's own statistics, [`machine`](self::machine) the operating system.
+//! by who measures them: [`clients`](self::clients) the load engine, [`proof`](self::proof) the checks
+//! after a trial, [`server`](self::server) the server's own statistics, [`machine`](self::machine) the
+//! operating system.
 //!
 //! Limits: no values, no arithmetic; how a figure is computed from intervals and samples is the
 //! runner's part, the text in `says` is its definition.
 
 mod clients;
 mod machine;
+mod proof;
 mod server;
 
 /// One metric: what it is called and how to read it.
@@ -82,7 +84,7 @@ pub enum Kind {
 
 /// Every metric, in the order in which a person wants to read them.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
-    clients::ROWS.iter().chain(server::ROWS).chain(machine::ROWS)
+    clients::ROWS.iter().chain(proof::ROWS).chain(server::ROWS).chain(machine::ROWS)
 }
 
 /// The metric of that name.

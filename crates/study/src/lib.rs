@@ -33,8 +33,11 @@ mod meter;
 mod progress;
 mod settle;
 
+mod amcheck;
 mod counts;
+mod ledger;
 mod metrics;
+mod rows;
 mod steadiness;
 
 mod estimate;

@@ -255,6 +255,15 @@ fn part_misfits(point: &Point, installation: &Installation) -> Vec<Misfit> {
             ways.iter().filter_map(|way| installation.require_extension(extension(*way)).err()),
         );
     }
+    if point.checks.iter().any(|check| matches!(check, Check::Amcheck { .. })) {
+        missing.extend(installation.require_extension("amcheck").err());
+        let looked = installation.program("pg_amcheck");
+        missing.extend((!looked.is_file()).then(|| lab::Error::MissingPart {
+            name: "pg_amcheck".to_owned(),
+            version: installation.version().clone(),
+            looked,
+        }));
+    }
     let misfit = |error: lab::Error| Misfit {
         what: error.to_string(),
         amount: 1,
@@ -340,12 +349,6 @@ fn unbuilt_misfits(point: &Point) -> Vec<Misfit> {
     }
     if !point.topology.links.is_empty() {
         missing.push("a link".to_owned());
-    }
-    if point.workloads.iter().any(|workload| workload.ledger.is_some()) {
-        missing.push("a ledger".to_owned());
-    }
-    if point.checks.iter().any(|check| matches!(check, Check::Amcheck { .. })) {
-        missing.push("pg_amcheck".to_owned());
     }
     missing.sort_unstable();
     missing.dedup();

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::estimate;
 use crate::event::{Event, Stage};
 use crate::facts::{self, fact};
+use crate::ledger;
 use crate::outside::Schema;
 use crate::preflight::{Has, Preflight};
 use crate::request::{Place, Request, Servers};
@@ -336,7 +337,7 @@ impl Run<'_> {
     ) -> Result<(), Error> {
         let why = self.preflight.reason(planned.point).unwrap_or_default();
         let (request, control, origin) = (self.request, self.control, self.origin);
-        let order = order(request, control, origin, planned, Alone::Yes, None);
+        let order = order(request, control, origin, planned, Alone::Yes, None, Path::new(""));
         let finished = trial::skipped(&order, why);
         self.writer.add(&finished)?;
         observe(Event::TrialEnded { trial: &finished.trial, of });
@@ -374,6 +375,10 @@ impl Run<'_> {
         }
         finished.trial.notes.splice(0..0, told);
         self.writer.add(&finished)?;
+        match ledger::is_worth_keeping(&finished.trial) {
+            true => self.writer.keep_ledger(&finished.trial)?,
+            false => self.writer.drop_ledger(planned.number)?,
+        }
         self.spend(&finished.trial);
         self.spent.estimated_s += estimate::trial_s(point);
         if let Status::Failed(_) = finished.trial.status {
@@ -401,14 +406,18 @@ impl Run<'_> {
             }
         }
         let (request, control, origin) = (self.request, self.control, self.origin);
-        let order = order(request, control, origin, planned, alone, ground.lab());
+        let ledger = self.writer.ledger_place(planned.number)?;
+        let order = order(request, control, origin, planned, alone, ground.lab(), &ledger);
         let mut show = |stage: Stage| {
             let left_s = (left_s - began.elapsed().as_secs_f64()).max(0.0);
             observe(Event::Load { stage, left_s });
         };
         match trial::run(&order, &mut self.sites[index], &mut show) {
             Ran::Finished(finished) => Ok(*finished),
-            Ran::Interrupted => Err(Error::Interrupted { doing: "running trials".to_owned() }),
+            Ran::Interrupted => {
+                self.writer.drop_ledger(planned.number)?;
+                Err(Error::Interrupted { doing: "running trials".to_owned() })
+            }
         }
     }
 
@@ -473,6 +482,7 @@ fn order<'o>(
     planned: &'o Planned,
     alone: Alone,
     lab: Option<&'o Lab>,
+    ledger: &'o Path,
 ) -> Order<'o> {
     Order {
         point: &request.study.points[planned.point],
@@ -483,6 +493,7 @@ fn order<'o>(
         alone,
         lab,
         generator: &request.generator,
+        ledger,
     }
 }
 

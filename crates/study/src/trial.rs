@@ -12,9 +12,11 @@ use record::{Finished, Generator, Mark, MarkKind, Moment, Phase, Status, Trial, 
 use spec::{Check, Planned, Point, Profile};
 use stats::Latency;
 
+use crate::amcheck::{self, Amchecked};
 use crate::clock;
 use crate::counts::{self, Counted};
 use crate::event::Stage;
+use crate::ledger;
 use crate::load_plan;
 use crate::meter::{self, Agenda, Metered};
 use crate::metrics::{self, Evidence};
@@ -40,6 +42,8 @@ pub(crate) struct Order<'a> {
     pub(crate) lab: Option<&'a lab::Lab>,
     /// The program of generator processes.
     pub(crate) generator: &'a Path,
+    /// Where its clients keep their ledger, if they keep one.
+    pub(crate) ledger: &'a Path,
 }
 
 /// How a trial came out.
@@ -85,6 +89,8 @@ struct Loaded {
     metered: Metered,
     warmed: Warmed,
     messages: Vec<String>,
+    ledger: ledger::Checked,
+    amchecked: Vec<Amchecked>,
 }
 
 fn attempt(
@@ -97,6 +103,7 @@ fn attempt(
     let warmed = warm_up(point, site)?;
     before(order, site)?;
     site.prove_streaming().map_err(|error| error.to_string())?;
+    ledger::prepare(point, site)?;
     let put = site.put_in_front(point, order.lab, order.generator);
     put.map_err(|error| error.to_string())?;
     let probes = Probes::start(probe_config(point, site), order.origin);
@@ -106,7 +113,9 @@ fn attempt(
     let readings = probes.stop();
     let (outcome, metered, messages) = loaded?;
     settle::settle(point, site, &metered).map_err(|why| format!("after the load: {why}"))?;
-    Ok(Loaded { outcome, readings, metered, warmed, messages })
+    let ledger = ledger::check_all(point, site, order.ledger, &[])?;
+    let amchecked = amcheck::check_all(point, site)?;
+    Ok(Loaded { outcome, readings, metered, warmed, messages, ledger, amchecked })
 }
 
 fn warm_up(point: &Point, site: &Site) -> Result<Warmed, String> {
@@ -168,7 +177,8 @@ fn load(
     let conninfos = site.conninfos();
     let is_target = |node: &SiteNode| matches!(node.server, lab::Server::Target(_));
     let search_path = site.nodes.iter().any(is_target).then_some(SEARCH_PATH);
-    let plan = load_plan::plan(point, order.planned, &conninfos, search_path);
+    let mut plan = load_plan::plan(point, order.planned, &conninfos, search_path);
+    plan.ledger = ledger::plan(point, order.ledger, ledger_seed(order.planned));
     let agenda =
         &Agenda { point, at_ms: &order.planned.at_ms, origin: order.origin, probes: Some(probes) };
     let (opens, is_open) = channel::<Moment>();
@@ -211,6 +221,11 @@ fn load(
     });
     let messages = watch.messages;
     Ok((outcome.map_err(|error| load_failure(&error))?, metered, messages))
+}
+
+/// Trials of one round draw the same numbers; their rows must not pass for one another's.
+fn ledger_seed(planned: &Planned) -> u64 {
+    planned.seed.wrapping_add(planned.number as u64)
 }
 
 fn run_plan(
@@ -293,7 +308,7 @@ const MESSAGES_MAX: usize = 5;
 
 /// Makes a trial of what was measured.
 fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
-    let Loaded { outcome, mut readings, mut metered, warmed, messages } = loaded;
+    let Loaded { outcome, mut readings, mut metered, warmed, messages, ledger, amchecked } = loaded;
     let trial = &mut finished.trial;
     let counted = match order.point.checks.contains(&Check::Counts) {
         true => counts::compare(order.point, &outcome.workloads, &readings.deltas),
@@ -312,6 +327,13 @@ fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
             counted: &counted,
         });
     }
+    for (metric, scope, value) in
+        ledger::figures(&ledger).into_iter().chain(amcheck::figures(&amchecked))
+    {
+        trial.metrics.entry(metric.to_owned()).or_default().insert(scope, value);
+    }
+    trial.notes.extend(ledger.notes);
+    trial.notes.extend(amchecked.into_iter().flat_map(|one| one.notes));
     trial.notes.extend(messages);
     trial.notes.extend(warmed.notes);
     trial.notes.extend(counted.notes);

@@ -53,6 +53,7 @@ impl Lane<'_> {
                 cx.tally.totals[session.workload].unknown += 1;
             }
             session.settle_unfinished(cx, now);
+            session.account_for_loss(cx, now);
             let text = session.lost(why);
             match on_loss {
                 OnLoss::Abort => session.abort(cx, text),

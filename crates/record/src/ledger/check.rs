@@ -1,7 +1,7 @@
 //! Compares what is in the database with what the clients know.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::findings::{About, Anomaly, Findings};
 use super::{Ledger, Outcome, Transaction};
@@ -95,6 +95,23 @@ impl Found<'_> {
         }
     }
 
+    /// Transactions that the insert table lacks, although it has a later one of the same
+    /// connection. The WAL has an order: what a crash loses are the last ones of each connection.
+    fn holes(&self, history: &[Transaction]) -> BTreeSet<u64> {
+        let mut holes = BTreeSet::new();
+        let mut has_later = false;
+        for (index, transaction) in history.iter().enumerate().rev() {
+            let seq = index as u64 + 1;
+            has_later &= !transaction.is_last;
+            match self.is_inserted(seq) {
+                Some(true) => has_later = true,
+                Some(false) if has_later => drop(holes.insert(seq)),
+                _ => {}
+            }
+        }
+        holes
+    }
+
     /// Why an acknowledged transaction is not there.
     fn lacks(&self, seq: u64) -> String {
         let mut words = Vec::new();
@@ -116,6 +133,7 @@ fn one_client(
     exposed: &[Exposure],
     findings: &mut Findings,
 ) {
+    let holes = found.holes(history);
     let mut run = 0;
     for (seq, transaction) in (1..).zip(history) {
         let outcome = transaction.outcome;
@@ -137,6 +155,9 @@ fn one_client(
                 findings.lost_max_run = findings.lost_max_run.max(run);
                 if !is_there {
                     lost((client, seq, transaction), found, alone, findings);
+                    if holes.contains(&seq) {
+                        hole((client, seq, transaction), findings);
+                    }
                 }
             }
         }
@@ -167,15 +188,14 @@ fn lost(
         let by = if alone { "by the primary alone" } else { "without a warning" };
         (format!("what was acknowledged {by}"), found.lacks(seq))
     });
-    let last = found.last_inserted.unwrap_or(0);
-    if seq < last && found.is_inserted(seq) == Some(false) {
-        findings.note(Anomaly::Hole, about, || {
-            (
-                "its row, since later ones are there".to_owned(),
-                format!("no row, but that of {last}"),
-            )
-        });
-    }
+}
+
+fn hole((client, seq, transaction): (u32, u64, &Transaction), findings: &mut Findings) {
+    let about = About { client: Some(client), seq, at: transaction.ended };
+    findings.note(Anomaly::Hole, about, || {
+        let expected = "its row, since the same connection has later ones";
+        (expected.to_owned(), "no row in the insert table".to_owned())
+    });
 }
 
 /// The transaction that a row claims to be.

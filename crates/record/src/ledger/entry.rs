@@ -7,6 +7,7 @@
 //! w 3 18 61036120775          … with a warning that no standby may have it
 //! f 3 19 61036941030 40001    it failed, and for certain
 //! u 3 20 61040000000          nobody can say
+//! l 3 20 61040000000          after it, the connection was lost
 //! ```
 
 use std::io::Write;
@@ -40,6 +41,8 @@ pub enum What {
     Failed(Option<[u8; 5]>),
     /// The connection was lost, or given up, while the server had something to answer.
     Unknown,
+    /// The connection was lost; the entry names the client's last transaction, or 0.
+    Disconnected,
 }
 
 /// The format that [`header_line`] announces.
@@ -75,6 +78,7 @@ impl Entry {
             What::AcknowledgedAlone => 'w',
             What::Failed(_) => 'f',
             What::Unknown => 'u',
+            What::Disconnected => 'l',
         };
         // Memory is all that is written to here.
         let _ = match what {
@@ -100,6 +104,7 @@ impl Entry {
                 What::Failed(Some(sqlstate.as_bytes().try_into().map_err(|_| bad())?))
             }
             ("u", []) => What::Unknown,
+            ("l", []) => What::Disconnected,
             _ => return Err(bad()),
         };
         Ok(Entry {

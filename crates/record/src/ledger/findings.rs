@@ -32,7 +32,8 @@ pub struct Findings {
     pub lost_max_run: u64,
     /// When the first and the last of the lost ones were acknowledged.
     pub lost_span: Option<(Moment, Moment)>,
-    /// Of the lost ones, those whose client has later ones in the insert table.
+    /// Of the lost ones, those whose client has later ones of the same connection in the insert
+    /// table.
     pub holes: u64,
     /// Rows of transactions that failed.
     pub failed_present: u64,
@@ -55,7 +56,7 @@ pub struct Findings {
 pub enum Anomaly {
     /// Acknowledged, and not there.
     Lost,
-    /// Lost, although later transactions of the client are there.
+    /// Lost, although later transactions of the same connection are there.
     Hole,
     /// Failed, and there all the same.
     FailedPresent,
@@ -135,6 +136,9 @@ impl About {
         }
     }
 }
+
+/// How the notes of a trial begin that tell what its ledger's check has found.
+pub const NOTE: &str = "ledger: ";
 
 impl fmt::Display for Example {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -33,6 +33,8 @@ pub struct Transaction {
     pub outcome: Outcome,
     /// The value that it wrote.
     pub chain: i64,
+    /// Whether the client lost its connection before it ran another one.
+    pub is_last: bool,
 }
 
 /// How a transaction ended, as far as its client knows.
@@ -135,7 +137,13 @@ impl Ledger {
             }
             let chain = state.chain.value(seq);
             let outcome = Outcome::Unknown;
-            history.push(Transaction { intended: at, ended: at, outcome, chain });
+            history.push(Transaction { intended: at, ended: at, outcome, chain, is_last: false });
+            return Ok(());
+        }
+        if what == What::Disconnected {
+            if let Some(last) = history.last_mut() {
+                last.is_last = true;
+            }
             return Ok(());
         }
         let last = history.len() as u64;
@@ -149,7 +157,7 @@ impl Ledger {
             What::Acknowledged => Outcome::Acknowledged,
             What::AcknowledgedAlone => Outcome::AcknowledgedAlone,
             What::Failed(_) => Outcome::Failed,
-            What::Unknown | What::Intended => Outcome::Unknown,
+            What::Unknown | What::Intended | What::Disconnected => Outcome::Unknown,
         };
         match transaction.outcome {
             Outcome::Unknown => state.chain.unknown(),

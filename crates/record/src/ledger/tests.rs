@@ -8,15 +8,21 @@ use crate::Moment;
 const SEED: u64 = 42;
 
 /// A ledger's file in which each client's transactions end so, one letter each, `-` for one whose
-/// outcome was never noted; client 0 first. Transaction s of a client begins at 10 s and ends at
+/// outcome was never noted, `l` where the connection was lost; client 0 first. Transaction s of a client begins at 10 s and ends at
 /// 10 s + 5 seconds.
 fn file(clients: &[&str]) -> Vec<u8> {
     let mut text = header_line(SEED).into_bytes();
     for (client, outcomes) in (0..).zip(clients) {
-        for (seq, letter) in (1..).zip(outcomes.chars()) {
+        let mut seq = 0;
+        for letter in outcomes.chars() {
+            seq += u64::from(letter != 'l');
             let mut write = |at: u64, what| {
                 Entry { client, seq, at: Moment(at * 1_000_000_000), what }.write(&mut text);
             };
+            if letter == 'l' {
+                write(seq * 10 + 6, What::Disconnected);
+                continue;
+            }
             write(seq * 10, What::Intended);
             match letter {
                 'a' => write(seq * 10 + 5, What::Acknowledged),
@@ -74,6 +80,10 @@ fn every_anomaly_of_an_insert_table_is_found_and_nothing_else() {
     check("aaa", &[1, 2], "lost 1");
     check("aaa", &[], "lost 3");
     check("aaa", &[1, 3], "lost 1, hole 1");
+    // What is lost before the connection is, is no hole in what comes after it.
+    check("aaula", &[1, 4], "lost 1");
+    check("laala", &[1, 3], "lost 1");
+    check("aaula", &[2, 4], "lost 1, hole 1");
     check("afa", &[1, 2, 3], "failed, but present 1");
     check("aaa", &[1, 2, 2, 3, 3, 3], "doubled 3");
 }
@@ -343,7 +353,7 @@ proptest! {
 
     #[test]
     fn an_entry_is_read_as_it_was_written(
-        client: u32, seq: u64, at: u64, kind in 0..6,
+        client: u32, seq: u64, at: u64, kind in 0..7,
     ) {
         let what = [
             What::Intended,
@@ -352,6 +362,7 @@ proptest! {
             What::Failed(None),
             What::Failed(Some(*b"XX000")),
             What::Unknown,
+            What::Disconnected,
         ][kind as usize];
         let entry = Entry { client, seq, at: Moment(at), what };
         let mut line = Vec::new();

@@ -140,6 +140,24 @@ fn death(variant: &str, round: usize, number: usize, prng: &mut Prng) -> Finishe
         let tps = BTreeMap::from([("on".to_owned(), 3_300.0), ("local".to_owned(), 4_100.0)]);
         trial.metrics.insert("tps".to_owned(), tps);
     }
+    // The plain one loses something in the second round.
+    let lost = if variant == "plain" && round == 2 { 41.0 } else { 0.0 };
+    for (name, value) in [
+        ("ledger_acknowledged", 1_234_567.0),
+        ("ledger_failed", 2.0),
+        ("ledger_unknown", 8.0),
+        ("ledger_unknown_present", 3.0),
+        ("ledger_lost", lost),
+        ("ledger_lost_alone", lost),
+        ("ledger_lost_max_run", lost / 4.0),
+        ("ledger_lost_span_ms", lost * 1.5),
+        ("ledger_anomalies", lost),
+    ] {
+        trial.metrics.insert(name.to_owned(), BTreeMap::from([(String::new(), value)]));
+    }
+    if lost > 0.0 {
+        trial.notes.push(format!("{}lost: client 3 seq 17 at 901.2 s", record::ledger::NOTE));
+    }
     Finished { trial, intervals, samples, marks, logs: BTreeMap::new() }
 }
 

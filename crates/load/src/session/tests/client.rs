@@ -225,6 +225,7 @@ impl Client {
     pub(super) fn gives_up(&mut self, at_ms: u64) -> &mut Self {
         self.step(at_ms, |session, cx| {
             session.settle_unfinished(cx, at_ms * MS);
+            session.account_for_loss(cx, at_ms * MS);
             session.connected();
             Wait::Next
         });

@@ -80,17 +80,17 @@ fn a_transaction_that_was_given_up_is_unknown_if_the_server_owed_an_answer() {
         });
         assert_eq!(noted, expected, "{script:?} {answers:?}");
     };
-    check(ONE, &[], "i1 u1");
-    check(ONE, &["F:57P01"], "i1 u1");
-    check(ONE, &["W"], "i1 u1");
-    check(ONE, &["C Z:I"], "i1 a1");
-    check(BLOCK, &["C:BEGIN Z:T", "C Z:T"], "i1 u1");
-    check(BLOCK, &["C:BEGIN Z:T", "E:23505 Z:E"], "i1 f1:23505");
-    check(&format!("BEGIN;\n{ONE}\\sleep 9 s\nCOMMIT;\n"), &["C:BEGIN Z:T", "C Z:T"], "i1 f1");
-    check(&format!("\\sleep 9 s\n{ONE}"), &[], "i1 f1");
-    check(&format!("{ONE}\\sleep 9 s\n"), &["C Z:I"], "i1 u1");
+    check(ONE, &[], "i1 u1 l1");
+    check(ONE, &["F:57P01"], "i1 u1 l1");
+    check(ONE, &["W"], "i1 u1 l1");
+    check(ONE, &["C Z:I"], "i1 a1 l1");
+    check(BLOCK, &["C:BEGIN Z:T", "C Z:T"], "i1 u1 l1");
+    check(BLOCK, &["C:BEGIN Z:T", "E:23505 Z:E"], "i1 f1:23505 l1");
+    check(&format!("BEGIN;\n{ONE}\\sleep 9 s\nCOMMIT;\n"), &["C:BEGIN Z:T", "C Z:T"], "i1 f1 l1");
+    check(&format!("\\sleep 9 s\n{ONE}"), &[], "i1 f1 l1");
+    check(&format!("{ONE}\\sleep 9 s\n"), &["C Z:I"], "i1 u1 l1");
     // The simple protocol knows no pipeline: nothing is sent.
-    check(&format!("\\startpipeline\n{ONE}\\endpipeline\n"), &[], "i1 f1");
+    check(&format!("\\startpipeline\n{ONE}\\endpipeline\n"), &[], "i1 f1 l1");
 }
 
 #[test]
@@ -113,5 +113,5 @@ fn numbers_and_links_go_on_over_retries_errors_and_lost_connections() {
         let fourth = link(|chain| chain.unknown()).value(4);
         client.begins(7).sends(&row(4, fourth));
     });
-    assert_eq!(noted, "i1 a1 i2 u2 i3 f3:23505 i4");
+    assert_eq!(noted, "i1 a1 i2 u2 l2 i3 f3:23505 i4");
 }

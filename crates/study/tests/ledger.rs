@@ -1,0 +1,274 @@
+//! Ledgers on real servers: what a crash must not lose, what it may, and databases that are
+//! falsified behind the clients' backs.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use load::Control;
+use record::ledger::Ledger;
+use record::{Reader, Status, Trial};
+use spec::{Folder, Profile, Study};
+use study::{Place, Request, Servers};
+
+const INIT: &str = "\
+    CREATE TABLE log (client int, seq bigint, chain bigint, PRIMARY KEY (client, seq));\n\
+    CREATE TABLE state (client int PRIMARY KEY, seq bigint, chain bigint);\n\
+    INSERT INTO state SELECT i, 0, NULL FROM generate_series(0, 7) i;\n\
+    CREATE FUNCTION other_chain() RETURNS trigger LANGUAGE plpgsql AS \
+    $$ BEGIN NEW.chain := NEW.chain + 1; RETURN NEW; END $$;\n";
+
+const WRITE: &str = "BEGIN;\n\
+    INSERT INTO log VALUES (:ledger_client, :ledger_seq, :ledger_chain);\n\
+    UPDATE state SET seq = :ledger_seq, chain = :ledger_chain WHERE client = :ledger_client;\n\
+    COMMIT;\n";
+
+/// A study with four clients; each of its scenarios has these fields beside, and runs once.
+fn study(settings: &str, scenarios: &[(&str, &str)]) -> Folder {
+    let scenarios = scenarios
+        .iter()
+        .map(|(name, fields)| format!("[scenarios.{name}]\nrun = [\"writes\"]\n{fields}\n"));
+    let text = format!(
+        "question = \"Is everything there?\"\n\
+         window = \"1200ms\"\nwarmup = \"100ms\"\n\
+         [settings]\nshared_buffers = \"16MB\"\n{settings}\n\
+         [data]\nscript = \"init.sql\"\n\
+         [workloads.writes]\nscript = \"write.sql\"\nclients = 4\n\
+         ledger = {{ insert = \"log\", update = \"state\" }}\n\
+         {}\n\
+         [[claims]]\nevery = \"ledger_anomalies == 0\"\nkind = \"invariant\"\n",
+        scenarios.collect::<String>()
+    );
+    let files = [("study.toml", text.as_str()), ("init.sql", INIT), ("write.sql", WRITE)];
+    let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    Folder { name: "mine".to_owned(), files: BTreeMap::from(files) }
+}
+
+/// What a study left behind.
+struct Ran {
+    study: Study,
+    trials: Vec<Trial>,
+    /// Where its trials lie.
+    below: PathBuf,
+}
+
+impl Ran {
+    /// Runs it into a record below `place`.
+    fn run(folder: Folder, place: &Path) -> Ran {
+        let parse =
+            || Study::parse(&folder, Profile::Smoke).unwrap_or_else(|why| panic!("{why:?}"));
+        let (study, again) = (parse(), parse());
+        let request = Request {
+            folder,
+            study,
+            rounds: None,
+            only: None,
+            place: Place::Below(place.join("runs")),
+            servers: Servers::Built { pg_bin: None },
+            generator: PathBuf::new(),
+            again: "pgrig run mine".to_owned(),
+        };
+        let ended = study::run(&request, &Control::new(), &mut |_| {}).unwrap();
+        let trials = Reader::open(&ended.directory).unwrap().trials().to_vec();
+        Ran { study: again, trials, below: ended.directory.join("trials") }
+    }
+
+    fn trial(&self, scenario: &str) -> &Trial {
+        self.trials.iter().find(|trial| trial.scenario == scenario).expect("a trial of it")
+    }
+
+    /// Where the ledger of a trial is, if it was kept.
+    fn ledger(&self, trial: &Trial) -> Option<PathBuf> {
+        let name = format!("{:04}-{}-{}", trial.number, trial.variant, trial.scenario);
+        let place = self.below.join(name).join("ledger");
+        place.is_dir().then_some(place)
+    }
+
+    /// What becomes of the claim that nothing is wrong.
+    fn claim(&self) -> verdict::ClaimVerdict {
+        verdict::judge(&self.study, &self.trials).claims.remove(0)
+    }
+}
+
+fn figure(trial: &Trial, metric: &str, scope: &str) -> f64 {
+    let found = trial.metrics.get(metric).and_then(|scopes| scopes.get(scope)).copied();
+    found.unwrap_or_else(|| panic!("no {metric}: {:?} {:?}", trial.status, trial.notes))
+}
+
+#[test]
+fn a_crash_under_load_loses_nothing_that_was_acknowledged() {
+    let place = tempfile::tempdir().unwrap();
+    let scenario = "on_loss = \"reconnect\"\nchecks = [\"ledger\", \"amcheck\"]\n\
+        timeline = [{ at = \"400ms\", kill = \"primary\" }, { at = \"500ms\", start = \"primary\" }]";
+    let ran = Ran::run(study("", &[("crash", scenario)]), place.path());
+    let trial = ran.trial("crash");
+    assert_eq!(trial.status, Status::Done, "{:?}", trial.notes);
+    let of = |metric: &str| figure(trial, metric, "");
+    assert_eq!((of("ledger_anomalies"), of("ledger_lost")), (0.0, 0.0), "{:?}", trial.notes);
+    assert!(of("ledger_unknown") >= 1.0, "somebody was cut off in the middle");
+    assert!(of("ledger_unknown") + of("ledger_failed") <= 8.0);
+    let known = of("ledger_acknowledged") + of("ledger_failed") + of("ledger_unknown");
+    assert_eq!(of("ledger_intended"), known);
+    assert_eq!(of("ledger_present"), of("ledger_acknowledged") + of("ledger_unknown_present"));
+    assert_eq!(of("ledger_acknowledged"), of("transactions_total"), "nobody lost count");
+    assert_eq!(of("amcheck_corruptions"), 0.0, "{:?}", trial.notes);
+    assert_eq!(figure(trial, "ledger_acknowledged", "writes"), of("ledger_acknowledged"));
+    assert_eq!(ran.ledger(trial), None, "nobody needs it");
+    assert_eq!(ran.below.read_dir().unwrap().count(), 1, "the trial and nothing else");
+
+    let claim = ran.claim();
+    assert_eq!(claim.verdict, verdict::Verdict::Holds);
+    let verdict::Measured::Count { trials, rate_max, .. } = claim.measured else {
+        panic!("{claim:?}")
+    };
+    assert_eq!((trials, rate_max), (1, 1.0), "one trial says little, and that is said");
+}
+
+#[test]
+fn a_crash_without_waiting_for_the_disk_loses_the_end_and_is_not_called_corrupt() {
+    let place = tempfile::tempdir().unwrap();
+    // What the WAL writer has not yet written is lost with the server's memory.
+    let settings = "synchronous_commit = \"off\"\nwal_writer_delay = \"10s\"\n\
+        wal_writer_flush_after = \"1GB\"\nwal_buffers = \"16MB\"";
+    let scenario = "on_loss = \"reconnect\"\nchecks = [\"ledger\", \"amcheck\"]\n\
+        timeline = [{ at = \"400ms\", stop = \"primary\", mode = \"immediate\" }, \
+        { at = \"500ms\", start = \"primary\" }]";
+    let ran = Ran::run(study(settings, &[("crash", scenario)]), place.path());
+    let trial = ran.trial("crash");
+    assert_eq!(trial.status, Status::Done, "{:?}", trial.notes);
+    let of = |metric: &str| figure(trial, metric, "");
+    assert!(of("ledger_lost") > 0.0, "{:?}", trial.notes);
+    assert!(of("ledger_lost_max_run") <= of("ledger_lost"));
+    // Clients went on afterwards, but what is missing is the end of what each connection did.
+    for other in
+        ["holes", "failed_present", "doubled", "invented", "broken", "torn", "scan_differences"]
+    {
+        assert_eq!(of(&format!("ledger_{other}")), 0.0, "{other}: {:?}", trial.notes);
+    }
+    assert_eq!(of("amcheck_corruptions"), 0.0);
+    let kept = Ledger::read(&ran.ledger(trial).expect("a ledger")).unwrap();
+    let intended: usize = kept.clients().map(|(_, history)| history.len()).sum();
+    assert_eq!(intended as f64, of("ledger_intended"), "the ledger lies beside the trial");
+    assert_eq!(ran.claim().verdict, verdict::Verdict::DoesNotHold);
+}
+
+/// What is done to the database under load: its name, the SQL, how much of what is found (below
+/// zero: at least so much), and words that must be said of it.
+type Falsified = (&'static str, &'static str, &'static [(&'static str, f64)], &'static str);
+
+const FALSIFIED: [Falsified; 8] = [
+    (
+        "deleted",
+        "DELETE FROM log WHERE client = 2 AND seq = 3",
+        &[("lost", 1.0), ("holes", 1.0)],
+        "lost: client 2 seq 3 at ",
+    ),
+    (
+        "changed",
+        "UPDATE log SET chain = chain + 1 WHERE client = 2 AND seq = 3",
+        &[("broken", 1.0)],
+        "broken: client 2 seq 3 at ",
+    ),
+    (
+        "doubled",
+        "ALTER TABLE log DROP CONSTRAINT log_pkey; \
+         INSERT INTO log SELECT * FROM log WHERE client = 2 AND seq = 3",
+        &[("doubled", 1.0)],
+        "doubled: client 2 seq 3 at ",
+    ),
+    (
+        "invented",
+        "INSERT INTO log VALUES (77, 1, 5)",
+        &[("invented", 1.0)],
+        "found client 77, seq 1, chain 5",
+    ),
+    // The same in the table that is updated.
+    (
+        "deleted_state",
+        "DELETE FROM state WHERE client = 1",
+        &[("lost", -1.0)],
+        "state has no row of client 1",
+    ),
+    (
+        "changed_state",
+        "CREATE TRIGGER falsify BEFORE UPDATE ON state FOR EACH ROW EXECUTE FUNCTION other_chain()",
+        &[("broken", 4.0)],
+        "broken: client 3 seq ",
+    ),
+    (
+        "doubled_state",
+        "ALTER TABLE state DROP CONSTRAINT state_pkey; \
+         INSERT INTO state SELECT * FROM state WHERE client = 1",
+        &[("doubled", 1.0)],
+        "doubled: client 1 seq ",
+    ),
+    (
+        "invented_state",
+        "INSERT INTO state VALUES (77, 9, 5)",
+        &[("invented", 1.0)],
+        "invented: client 77 seq 9",
+    ),
+];
+
+#[test]
+fn whatever_is_falsified_is_found_and_named() {
+    let scenarios = FALSIFIED.map(|(name, sql, ..)| {
+        let timeline = format!(
+            "checks = [\"ledger\"]\n\
+             timeline = [{{ at = \"300ms\", on = \"primary\", sql = \"{sql}\" }}]"
+        );
+        (name, timeline)
+    });
+    let scenarios: Vec<(&str, &str)> =
+        scenarios.iter().map(|(name, fields)| (*name, fields.as_str())).collect();
+    let place = tempfile::tempdir().unwrap();
+    let ran = Ran::run(study("", &scenarios), place.path());
+    for (name, _, found, words) in FALSIFIED {
+        let trial = ran.trial(name);
+        assert_eq!(trial.status, Status::Done, "{name}: {:?}", trial.notes);
+        for kind in ["lost", "holes", "doubled", "invented", "broken", "failed_present"] {
+            let expected = found.iter().find(|(other, _)| *other == kind).map_or(0.0, |one| one.1);
+            let count = figure(trial, &format!("ledger_{kind}"), "writes");
+            let fits = if expected < 0.0 { count >= -expected } else { count == expected };
+            assert!(fits, "{name}: {count} {kind}: {:?}", trial.notes);
+        }
+        let notes = trial.notes.join("\n");
+        assert!(notes.contains(words), "{name}: {notes}");
+        assert!(ran.ledger(trial).is_some(), "{name}: somebody will want to look");
+    }
+    let claim = ran.claim();
+    assert_eq!(claim.verdict, verdict::Verdict::DoesNotHold);
+    assert!(matches!(claim.measured, verdict::Measured::Count { trials: 8, failures: 8, .. }));
+}
+
+#[test]
+fn a_table_that_no_ledger_can_use_is_said_before_the_load() {
+    let refused = [
+        (
+            "absent",
+            "DROP TABLE log",
+            "table log of the ledger, on primary: there is none; the data's script must make it, \
+             with the columns client int, seq bigint and chain bigint",
+        ),
+        (
+            "narrow",
+            "ALTER TABLE state DROP COLUMN chain",
+            "table state of the ledger, on primary: it has no column chain; a ledger needs client \
+             int, seq bigint and chain bigint",
+        ),
+        (
+            "used",
+            "INSERT INTO log VALUES (1, 1, 1)",
+            "table log of the ledger, on primary: it holds rows of an earlier load; empty it in \
+             `before`, or let every trial begin with a copy of the data: reset = \"clone\"",
+        ),
+    ];
+    let scenarios = refused
+        .map(|(name, sql, _)| (name, format!("checks = [\"ledger\"]\nbefore = [\"{sql}\"]")));
+    let scenarios: Vec<(&str, &str)> =
+        scenarios.iter().map(|(name, fields)| (*name, fields.as_str())).collect();
+    let place = tempfile::tempdir().unwrap();
+    let ran = Ran::run(study("", &scenarios), place.path());
+    for (name, _, expected) in refused {
+        assert_eq!(ran.trial(name).status, Status::Failed(expected.to_owned()), "{name}");
+    }
+}
