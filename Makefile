@@ -2,7 +2,7 @@
 
 PGRIG := target/release/pgrig
 
-.PHONY: demo build setup setup-test test check bench extension clean
+.PHONY: demo build setup setup-test test check bench extension soak clean
 
 # Sets up, builds, proves itself on this machine, and runs the main job.
 demo: setup build
@@ -36,6 +36,11 @@ check:
 # The generator beside pgbench, interleaved, medians with spread. Some minutes; a quiet machine.
 bench: setup build
 	@scripts/bench
+
+# Adds and removes nodes of a cluster while tool, nodes and proxy are killed at random moments, and
+# accounts for a million rows.
+soak: setup-test
+	@cargo test --locked -p pgrig --test soak -- --ignored --nocapture
 
 clean:
 	cargo clean

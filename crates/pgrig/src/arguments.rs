@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Diff(DiffArguments),
     /// Keep commits going when synchronous standbys cannot confirm them
     Guard(GuardArguments),
+    /// Add and remove nodes of a PL/Proxy cluster while clients use it
+    Shard(ShardArguments),
     /// Remove what a crash of the machine has left
     Clean(CleanArguments),
     /// Become a generator process: reads its orders from stdin
@@ -216,6 +218,93 @@ const GUARD_HELP: &str = "\
 While sync mode is lowered or off, a commit that the primary acknowledges may be lost with the primary. \
 docs/guard.md says what that means, what the guard needs, and how to run it as a service.";
 
+/// `pgrig shard`
+#[derive(Debug, Args)]
+pub(crate) struct ShardArguments {
+    #[command(subcommand)]
+    pub(crate) command: ShardCommand,
+}
+
+/// What can be done with a cluster.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ShardCommand {
+    /// Make a cluster of servers that you have: schemas and functions, no rows
+    Create {
+        /// The proxy's database
+        #[arg(long, value_name = "CONNINFO")]
+        proxy: String,
+        /// A data node's database; one for each node
+        #[arg(long = "node", value_name = "CONNINFO", required = true)]
+        nodes: Vec<String>,
+        /// How the proxy reaches the node of the same position, where a pooler is in between
+        #[arg(long = "route", value_name = "CONNINFO")]
+        routes: Vec<String>,
+        /// The SQL of one bucket: its tables and functions, with {bucket} for its schema
+        #[arg(long, value_name = "FILE")]
+        template: PathBuf,
+        /// Virtual buckets, a power of two: what nodes are given and moves consist of
+        #[arg(long, value_name = "N", default_value_t = 128)]
+        buckets: i32,
+    },
+    /// Take a node in, and give it its share of the buckets
+    Add {
+        /// The new data node's database
+        #[arg(value_name = "CONNINFO")]
+        node: String,
+        /// How the proxy reaches it, where a pooler is in between
+        #[arg(long, value_name = "CONNINFO")]
+        route: Option<String>,
+        #[command(flatten)]
+        moves: MoveArguments,
+    },
+    /// Give a node's buckets to the others, and let it go
+    Remove {
+        /// The node's number, as `pgrig shard status` shows it
+        #[arg(value_name = "NODE")]
+        number: i32,
+        #[command(flatten)]
+        moves: MoveArguments,
+    },
+    /// Go on with what was interrupted, then move as few buckets as give every node its share
+    Rebalance {
+        #[command(flatten)]
+        moves: MoveArguments,
+    },
+    /// Show nodes, their buckets and what is under way
+    Status {
+        /// The proxy's database
+        #[arg(long, value_name = "CONNINFO")]
+        proxy: String,
+    },
+}
+
+/// How buckets are moved.
+#[derive(Debug, Args)]
+pub(crate) struct MoveArguments {
+    /// The proxy's database
+    #[arg(long, value_name = "CONNINFO")]
+    pub(crate) proxy: String,
+    /// Print the plan and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Buckets that move together; fewer make shorter fences
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = at_least_one)]
+    pub(crate) batch: usize,
+    /// Seconds that a source keeps rows after they have moved
+    #[arg(long, value_name = "S", default_value_t = 10)]
+    pub(crate) grace: u64,
+    /// Seconds that writes to moving buckets are refused at most, else they stay where they are
+    #[arg(long, value_name = "S", default_value_t = 10)]
+    pub(crate) fence_max: u64,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("a whole number of at least 1 is needed".to_owned()),
+        Ok(count) => Ok(count),
+    }
+}
+
 /// `pgrig clean`
 #[derive(Debug, Args)]
 pub(crate) struct CleanArguments {
@@ -274,6 +363,7 @@ Read
 
 Operate
   guard    Keep commits going when synchronous standbys cannot confirm them
+  shard    Add and remove nodes of a PL/Proxy cluster while clients use it
   clean    Remove what a crash of the machine has left
 
 {options}

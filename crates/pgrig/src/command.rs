@@ -8,5 +8,6 @@ pub(crate) mod guard;
 pub(crate) mod new;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod shard;
 pub(crate) mod show;
 pub(crate) mod studies;

@@ -59,6 +59,7 @@ fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
         Command::Report(arguments) => command::report::report(&arguments.directory),
         Command::Diff(arguments) => command::diff::diff(&arguments.first, &arguments.second),
         Command::Guard(arguments) => command::guard::guard(arguments),
+        Command::Shard(arguments) => command::shard::shard(arguments),
         Command::Clean(arguments) => command::clean::clean(arguments.directory.as_deref()),
         Command::Generator => command::generator::generator(),
     }

@@ -69,11 +69,15 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// The cluster of a proxy, to be looked at.
+    /// The cluster of a proxy, to be looked at while others may change it.
     ///
     /// # Errors
     /// As [`Cluster::open`], but for [`Error::Busy`].
-    pub(crate) fn read(conninfo: &str, proxy: Client) -> Result<Self, Error> {
+    pub fn look(conninfo: &str) -> Result<Self, Error> {
+        Self::read(conninfo, connect(conninfo, PROXY)?)
+    }
+
+    fn read(conninfo: &str, proxy: Client) -> Result<Self, Error> {
         let mut cluster = Self {
             conninfo: conninfo.to_owned(),
             proxy,
@@ -119,6 +123,12 @@ impl Cluster {
     /// The nodes that shall hold buckets.
     pub(crate) fn staying(&self) -> Vec<i32> {
         self.nodes.iter().filter(|node| !node.is_leaving).map(|node| node.number).collect()
+    }
+
+    /// The number that the next node gets.
+    pub(crate) fn free_number(&self) -> i32 {
+        let taken = |number: &i32| self.nodes.iter().any(|node| node.number == *number);
+        (0..).find(|number| !taken(number)).unwrap_or(i32::MAX)
     }
 
     pub(crate) fn node(&self, number: i32) -> Result<&NodeRow, Error> {

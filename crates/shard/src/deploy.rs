@@ -1,5 +1,7 @@
 //! Building a cluster, and taking nodes in and out of its lists. Rows do not move here.
 
+use std::collections::BTreeMap;
+
 use postgres::Client;
 
 use crate::cluster::{self, Cluster, NodeConfig, connect, lock, node_name, on_node, on_proxy};
@@ -66,12 +68,8 @@ impl Cluster {
             }
             return Ok(number);
         }
-        let taken = |number: &i32| self.nodes.iter().any(|node| node.number == *number);
-        let number = (0..).find(|number| !taken(number)).unwrap_or(i32::MAX);
-        let mut client = connect(&node.conninfo, &node_name(number))?;
-        check_server(&mut client, number)?;
-        self.check_is_new(&mut client, number)?;
-        drop(client);
+        self.check_new(node)?;
+        let number = self.free_number();
         let route = node.route.clone().unwrap_or_else(|| node.conninfo.clone());
         let row = cluster::NodeRow {
             number,
@@ -97,14 +95,53 @@ impl Cluster {
     /// # Errors
     /// [`Error::Refused`] for the last one, and for one that is not there.
     pub fn remove(&mut self, number: i32) -> Result<(), Error> {
+        self.check_removable(number)?;
+        self.set_leaving(number, true)
+    }
+
+    /// Whether a server can be a new node of this cluster.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if not.
+    pub fn check_new(&mut self, node: &NodeConfig) -> Result<(), Error> {
+        let number = self.free_number();
+        let mut client = connect(&node.conninfo, &node_name(number))?;
+        check_server(&mut client, number)?;
+        self.check_is_new(&mut client, number)
+    }
+
+    /// Whether a node can leave.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if not.
+    pub fn check_removable(&self, number: i32) -> Result<(), Error> {
         self.node(number)?;
-        if self.staying().iter().all(|staying| *staying == number) {
-            return Err(Error::Refused {
+        match self.staying().iter().all(|staying| *staying == number) {
+            false => Ok(()),
+            true => Err(Error::Refused {
                 what: format!("node {number} is the last one: its buckets have nowhere to go"),
                 hint: "add another node first".into(),
-            });
+            }),
         }
-        self.set_leaving(number, true)
+    }
+
+    /// How the proxy shall reach its nodes from now on, by number; those that are not named are
+    /// reached as before.
+    ///
+    /// # Errors
+    /// The proxy's.
+    pub fn set_routes(&mut self, routes: &BTreeMap<i32, String>) -> Result<(), Error> {
+        let mut all = self.routes();
+        all.extend(routes.iter().map(|(number, route)| (*number, route.clone())));
+        let mut sql = self.define_server(&all)?;
+        for (number, route) in &all {
+            sql.push_str(&format!(
+                "UPDATE pgrig_shard.node SET route = {} WHERE number = {number};\n",
+                literal(route)
+            ));
+        }
+        self.change_proxy("changing the routes", &sql)?;
+        self.reload()
     }
 
     /// Takes nodes that are leaving and hold nothing any more out of the lists; gives their
@@ -322,10 +359,7 @@ fn no_plproxy(source: postgres::Error) -> Error {
     if !is_missing {
         return on_proxy("creating extension plproxy", source);
     }
-    Error::Refused {
-        what: "PL/Proxy is not installed on the proxy's server".into(),
-        hint: "install it there: apt-get install postgresql-15-plproxy".into(),
-    }
+    Error::MissingPart { what: "PL/Proxy is not installed on the proxy's server".into() }
 }
 
 fn other_cluster(number: i32) -> Error {

@@ -43,6 +43,12 @@ pub enum Error {
         /// What to do next.
         hint: String,
     },
+    /// Something is not installed.
+    #[error("{what}")]
+    MissingPart {
+        /// What, and where.
+        what: String,
+    },
     /// Another tool works on the cluster.
     #[error("another pgrig shard is at work on this cluster (process {pid} of the proxy's server)")]
     Busy {
@@ -102,6 +108,9 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Refused { hint, .. } => Some(hint.clone()),
+            Self::MissingPart { .. } => {
+                Some("install it there: apt-get install postgresql-15-plproxy".into())
+            }
             Self::Connect { .. } => {
                 Some("start that server, or correct its address; then run the same again".into())
             }

@@ -28,7 +28,7 @@ mod text;
 pub use cluster::{Cluster, NodeConfig, NodeRow};
 pub use error::Error;
 pub use function::Function;
-pub use moves::{Event, Moves, Options, Step};
+pub use moves::{Change, Event, Moves, Options, Step};
 pub use plan::Batch;
 pub use status::{Answer, BatchStatus, NodeStatus, Status};
 pub use text::{bucket_schema, in_bucket};

@@ -53,6 +53,17 @@ impl Default for Options {
     }
 }
 
+/// What a plan is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The nodes that there are.
+    None,
+    /// One more.
+    Add,
+    /// All but this one.
+    Remove(i32),
+}
+
 /// How far a batch has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -117,11 +128,16 @@ pub struct Moves<'a> {
 }
 
 impl Cluster {
-    /// What [`Moves::run`] would do: batches that were begun before, and new ones after them.
+    /// What [`Moves::run`] would do after a change: batches that were begun before, and new ones
+    /// after them. Nothing is changed.
     ///
     /// # Errors
     /// The proxy's.
-    pub fn planned(&mut self, options: &Options) -> Result<(Vec<Batch>, Vec<Batch>), Error> {
+    pub fn planned(
+        &mut self,
+        options: &Options,
+        change: Change,
+    ) -> Result<(Vec<Batch>, Vec<Batch>), Error> {
         let begun: Vec<Batch> = self.unfinished()?.into_iter().map(|(_, batch)| batch).collect();
         let mut owners = self.owners.clone();
         for batch in &begun {
@@ -131,8 +147,13 @@ impl Cluster {
                 }
             }
         }
-        let new = plan(&owners, &self.staying(), options.batch_max);
-        Ok((begun, new))
+        let mut nodes = self.staying();
+        match change {
+            Change::None => {}
+            Change::Add => nodes.push(self.free_number()),
+            Change::Remove(number) => nodes.retain(|node| *node != number),
+        }
+        Ok((begun, plan(&owners, &nodes, options.batch_max)))
     }
 }
 

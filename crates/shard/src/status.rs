@@ -1,6 +1,6 @@
 //! What a cluster looks like now.
 
-use crate::cluster::{self, Cluster, connect, on_node, on_proxy};
+use crate::cluster::{Cluster, on_node, on_proxy};
 use crate::error::Error;
 
 /// A cluster at one moment.
@@ -70,8 +70,7 @@ impl Status {
     /// [`Error::Connect`] for the proxy; [`Error::Refused`] where there is no cluster. A node that
     /// does not answer is a part of the status.
     pub fn of(proxy: &str) -> Result<Self, Error> {
-        let client = connect(proxy, cluster::PROXY)?;
-        let mut cluster = Cluster::read(proxy, client)?;
+        let mut cluster = Cluster::look(proxy)?;
         let failed = |source| on_proxy("reading what is under way", source);
         let rows = cluster.proxy.query(BATCHES, &[]).map_err(failed)?;
         let batch = |row: &postgres::Row| BatchStatus {

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod interruption;
+mod shard;
 mod smoke;
 mod words;
 

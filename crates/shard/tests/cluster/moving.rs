@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shard::{Cluster, Error, Event, Moves, Options, Status};
+use shard::{Change, Cluster, Error, Event, Moves, Options, Status};
 
 use crate::common::{KEYS, Servers, Writer, connect, options};
 
@@ -19,7 +19,7 @@ fn two_nodes_become_three_and_two_again_and_nothing_is_lost() {
 
     let number = cluster.add(&servers.node(2)).unwrap();
     assert_eq!(number, 2);
-    let (begun, new) = cluster.planned(&options()).unwrap();
+    let (begun, new) = cluster.planned(&options(), Change::None).unwrap();
     assert!(begun.is_empty());
     assert_eq!(new.iter().map(|batch| batch.buckets.len()).sum::<usize>(), 5, "16 ÷ 3 each");
     let mut fences = Vec::new();
@@ -45,7 +45,7 @@ fn two_nodes_become_three_and_two_again_and_nothing_is_lost() {
     assert_eq!(servers.check_rows(), KEYS + written.acknowledged, "{written:?}");
     assert!(fences.iter().all(|ms| *ms > 0.0 && *ms < 5000.0), "{fences:?}");
     // Balanced already: nothing to do.
-    assert_eq!(cluster.planned(&options()).unwrap().1, []);
+    assert_eq!(cluster.planned(&options(), Change::None).unwrap().1, []);
 }
 
 #[test]

@@ -1,0 +1,283 @@
+//! `pgrig shard`: a PL/Proxy cluster's nodes come and go under load.
+
+use std::fs;
+use std::time::Duration;
+
+use load::Urgency;
+use shard::{Batch, Change, Cluster, Error, Event, Moves, NodeConfig, Options, Status};
+
+use crate::arguments::{MoveArguments, ShardArguments, ShardCommand};
+use crate::complaint::Complaint;
+use crate::exit::Exit;
+use crate::signals;
+use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, styled};
+
+/// Does what was asked of a cluster.
+pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
+    match &arguments.command {
+        ShardCommand::Create { proxy, nodes, routes, template, buckets } => {
+            let template = fs::read_to_string(template).map_err(|error| {
+                let what = format!("reading the template {}: {error}", template.display());
+                Complaint::new(what)
+                    .hinted(Some("it is the SQL of one bucket, with {bucket} for its schema"))
+            })?;
+            create(proxy, nodes, routes, &template, *buckets)
+        }
+        ShardCommand::Add { node, route, moves } => {
+            let node = NodeConfig { conninfo: node.clone(), route: route.clone() };
+            if moves.dry_run {
+                let mut cluster = Cluster::look(&moves.proxy)?;
+                cluster.check_new(&node)?;
+                return dry_run(&mut cluster, moves, Change::Add);
+            }
+            let mut cluster = Cluster::open(&moves.proxy)?;
+            let number = cluster.add(&node)?;
+            terminal::narrate(format_args!("  node {number} is in the cluster"));
+            run(&mut cluster, moves)
+        }
+        ShardCommand::Remove { number, moves } => {
+            if moves.dry_run {
+                let mut cluster = Cluster::look(&moves.proxy)?;
+                cluster.check_removable(*number)?;
+                return dry_run(&mut cluster, moves, Change::Remove(*number));
+            }
+            let mut cluster = Cluster::open(&moves.proxy)?;
+            cluster.remove(*number)?;
+            run(&mut cluster, moves)
+        }
+        ShardCommand::Rebalance { moves } => {
+            if moves.dry_run {
+                return dry_run(&mut Cluster::look(&moves.proxy)?, moves, Change::None);
+            }
+            run(&mut Cluster::open(&moves.proxy)?, moves)
+        }
+        ShardCommand::Status { proxy } => status(proxy),
+    }
+}
+
+fn create(
+    proxy: &str,
+    nodes: &[String],
+    routes: &[String],
+    template: &str,
+    buckets: i32,
+) -> Result<Exit, Complaint> {
+    if !routes.is_empty() && routes.len() != nodes.len() {
+        let what = format!("{} nodes, {} routes to them", nodes.len(), routes.len());
+        return Err(Complaint::new(what).hinted(Some("give every --node its --route, or none")));
+    }
+    let mut routes = routes.iter();
+    let nodes: Vec<NodeConfig> = nodes
+        .iter()
+        .map(|node| NodeConfig { conninfo: node.clone(), route: routes.next().cloned() })
+        .collect();
+    let cluster = Cluster::create(proxy, &nodes, buckets, template)?;
+    let names = cluster.functions().iter().map(|function| function.name.as_str());
+    terminal::result(format_args!(
+        "{} buckets on {} nodes; the proxy offers {}",
+        cluster.owners().len(),
+        cluster.nodes().len(),
+        names.collect::<Vec<_>>().join(", ")
+    ));
+    terminal::narrate(styled(
+        FAINT,
+        "  made: schema pgrig_shard on all of them, one schema for each bucket and the functions \
+         in schema public; on the proxy extension plproxy, server pgrig_shard, a user mapping for \
+         PUBLIC. Other roles need USAGE on that server.",
+    ));
+    Ok(Exit::Done)
+}
+
+fn dry_run(
+    cluster: &mut Cluster,
+    moves: &MoveArguments,
+    change: Change,
+) -> Result<Exit, Complaint> {
+    let (begun, new) = cluster.planned(&options(moves), change)?;
+    let total = cluster.owners().len();
+    if !begun.is_empty() {
+        terminal::result(format_args!("under way: {}", summary(&begun, total)));
+        list(&begun);
+    }
+    match new.is_empty() {
+        true => terminal::result("nothing has to move"),
+        false => terminal::result(format_args!("plan: {}", summary(&new, total))),
+    }
+    list(&new);
+    terminal::narrate(styled(FAINT, "  dry run: nothing was changed"));
+    Ok(Exit::Done)
+}
+
+fn summary(batches: &[Batch], total: usize) -> String {
+    let moved: usize = batches.iter().map(|batch| batch.buckets.len()).sum();
+    let word = if batches.len() == 1 { "batch" } else { "batches" };
+    format!("{moved} of {total} buckets, {} {word}", batches.len())
+}
+
+fn list(batches: &[Batch]) {
+    for batch in batches {
+        let buckets: Vec<String> = batch.buckets.iter().map(i32::to_string).collect();
+        terminal::result(format_args!(
+            "  node {} → node {}   {}",
+            batch.from,
+            batch.to,
+            buckets.join(" ")
+        ));
+    }
+}
+
+fn run(cluster: &mut Cluster, moves: &MoveArguments) -> Result<Exit, Complaint> {
+    let control = signals::control();
+    let is_stopped = || control.urgency() != Urgency::None;
+    let mut moved = Moved::default();
+    let mut tell = |event: &Event<'_>| moved.hear(event);
+    Moves::new(cluster, options(moves), &mut tell, &is_stopped).run()?;
+    let version = cluster.version();
+    match moved.batches {
+        0 => terminal::result(format_args!("nothing had to move; mapping version {version}")),
+        batches => terminal::result(format_args!(
+            "{} buckets, {} rows, {} moved in {batches} batches; longest fence {:.0} ms; \
+             mapping version {version}",
+            moved.buckets,
+            moved.rows,
+            size(moved.bytes),
+            moved.fence_ms_max,
+        )),
+    }
+    Ok(Exit::Done)
+}
+
+/// What has moved so far.
+#[derive(Default)]
+struct Moved {
+    batches: usize,
+    buckets: usize,
+    rows: i64,
+    bytes: i64,
+    fence_ms_max: f64,
+    /// Of the batch that moves now.
+    batch: String,
+    batch_buckets: usize,
+    is_waiting: bool,
+}
+
+impl Moved {
+    fn hear(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Batch { number, batch } => {
+                self.batch_buckets = batch.buckets.len();
+                self.batch = format!(
+                    "batch {number}: {} buckets, node {} → node {}",
+                    batch.buckets.len(),
+                    batch.from,
+                    batch.to
+                );
+                terminal::narrate(format_args!("  ▸ {}", self.batch));
+            }
+            Event::Did { .. } => self.is_waiting = false,
+            Event::Switched { rows, bytes, fence_ms, .. } => {
+                self.batches += 1;
+                self.buckets += self.batch_buckets;
+                (self.rows, self.bytes) = (self.rows + rows, self.bytes + bytes);
+                self.fence_ms_max = self.fence_ms_max.max(*fence_ms);
+                let tick = styled(GOOD, "✓");
+                terminal::narrate(format_args!(
+                    "  {tick} {}: {rows} rows, {}, fenced for {fence_ms:.0} ms",
+                    self.batch,
+                    size(*bytes)
+                ));
+            }
+            Event::Waiting { why } if !self.is_waiting => {
+                self.is_waiting = true;
+                terminal::narrate(format_args!("  … {why}; trying again"));
+            }
+            Event::Waiting { .. } => {}
+            Event::Left { number } => {
+                terminal::narrate(format_args!("  node {number} has left the cluster"));
+            }
+        }
+    }
+}
+
+fn options(moves: &MoveArguments) -> Options {
+    Options {
+        batch_max: moves.batch,
+        grace: Duration::from_secs(moves.grace),
+        fence_max: Duration::from_secs(moves.fence_max),
+        ..Options::default()
+    }
+}
+
+fn status(proxy: &str) -> Result<Exit, Complaint> {
+    let status = Status::of(proxy)?;
+    terminal::result(format_args!(
+        "mapping version {}, {} buckets on {} nodes",
+        status.version,
+        status.buckets,
+        status.nodes.len()
+    ));
+    terminal::result(styled(
+        STRONG,
+        "  node  mapped  owned  fenced  arriving  gone       size  version",
+    ));
+    for node in &status.nodes {
+        let mark = if node.is_leaving { "  leaving" } else { "" };
+        let (number, mapped) = (node.number, node.mapped);
+        match &node.says {
+            Ok(says) => terminal::result(format_args!(
+                "  {number:>4}  {mapped:>6}  {:>5}  {:>6}  {:>8}  {:>4}  {:>9}  {:>7}{mark}",
+                says.owned,
+                says.fenced,
+                says.arriving,
+                says.gone,
+                size(says.bytes),
+                says.version
+            )),
+            Err(why) => {
+                let why = styled(BAD, why);
+                terminal::result(format_args!("  {number:>4}  {mapped:>6}  {why}{mark}"));
+            }
+        }
+    }
+    for batch in &status.batches {
+        terminal::result(format_args!(
+            "  batch {}: {} buckets, node {} → node {}, {}",
+            batch.number, batch.buckets, batch.from, batch.to, batch.step
+        ));
+    }
+    if !status.batches.is_empty() && !status.is_busy {
+        terminal::narrate("nobody works on it; `pgrig shard rebalance` goes on");
+    }
+    match status.nodes.iter().all(|node| node.says.is_ok()) {
+        true => Ok(Exit::Done),
+        false => Ok(Exit::Incomplete),
+    }
+}
+
+/// Bytes as people read them.
+fn size(bytes: i64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB"];
+    let (mut value, mut unit) = (bytes as f64, 0);
+    while value >= 1024.0 && unit + 1 < units.len() {
+        (value, unit) = (value / 1024.0, unit + 1);
+    }
+    match unit {
+        0 => format!("{bytes} B"),
+        _ => format!("{value:.1} {}", units[unit]),
+    }
+}
+
+impl From<Error> for Complaint {
+    fn from(error: Error) -> Complaint {
+        let exit = match error {
+            Error::MissingPart { .. } => Exit::DoesNotFit,
+            Error::Stopped => Exit::Interrupted,
+            Error::Statement { .. }
+            | Error::Copy { .. }
+            | Error::Fence { .. }
+            | Error::Differs { .. } => Exit::Incomplete,
+            _ => Exit::CouldNotStart,
+        };
+        Complaint::new(&error).hinted(error.hint()).exit(exit)
+    }
+}

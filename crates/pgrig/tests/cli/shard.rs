@@ -1,0 +1,97 @@
+//! `pgrig shard`, as somebody who runs a cluster uses it.
+
+use lab::{Lab, LabConfig, Node, NodeConfig};
+
+use crate::{Desk, Said};
+
+const TEMPLATE: &str = "
+    CREATE TABLE {bucket}.item (id int PRIMARY KEY, note text);
+    CREATE FUNCTION {bucket}.put(key int, note text) RETURNS void LANGUAGE plpgsql AS $$
+    BEGIN INSERT INTO {bucket}.item VALUES (key, put.note); END $$;
+    CREATE FUNCTION {bucket}.find(key int) RETURNS text LANGUAGE plpgsql STABLE AS $$
+    BEGIN RETURN (SELECT i.note FROM {bucket}.item i WHERE i.id = key); END $$;";
+
+/// A proxy and three servers that can be data nodes.
+fn servers() -> (Lab, Vec<Node>) {
+    let installation = lab::find::find(None).expect("the tests need an installed PostgreSQL");
+    let lab = Lab::open(LabConfig::new(installation)).unwrap();
+    let settings = [("shared_buffers", "16MB"), ("wal_level", "logical")];
+    let start = |name: &str| {
+        let mut node = lab.node(name, NodeConfig::new(settings.into_iter().collect())).unwrap();
+        node.init().unwrap();
+        node.start().unwrap();
+        node
+    };
+    let nodes = ["proxy", "a", "b", "c"].map(start).into();
+    (lab, nodes)
+}
+
+#[test]
+fn nodes_are_added_and_removed_and_every_step_says_what_it_does() {
+    let (_lab, nodes) = servers();
+    let desk = Desk::new();
+    desk.write("bucket.sql", TEMPLATE);
+    let place: Vec<String> = nodes.iter().map(|node| node.endpoint().to_string()).collect();
+    let (proxy, a, b, c) = (&*place[0], &*place[1], &*place[2], &*place[3]);
+    let shard = |arguments: &[&str]| -> Said {
+        let mut all = vec!["shard"];
+        all.extend_from_slice(arguments);
+        all.extend_from_slice(&["--proxy", proxy]);
+        desk.pgrig(&all)
+    };
+
+    let create =
+        ["create", "--node", a, "--node", b, "--template", "bucket.sql", "--buckets", "16"];
+    let said = shard(&create).ended(0);
+    assert_eq!(said.out, "16 buckets on 2 nodes; the proxy offers find, put\n");
+    nodes[0].value("SELECT count(put(key, 'note')) FROM generate_series(1, 100) key").unwrap();
+
+    let said = shard(&["add", c, "--dry-run"]).ended(0);
+    assert!(
+        said.out.starts_with("plan: 5 of 16 buckets, 2 batches\n  node 0 → node 2 "),
+        "{}",
+        said.out
+    );
+    let said = shard(&["status"]).ended(0);
+    assert!(said.out.starts_with("mapping version 1, 16 buckets on 2 nodes\n"), "{}", said.out);
+
+    let said = shard(&["add", c, "--grace", "0"]).ended(0);
+    assert!(said.out.starts_with("5 buckets, "), "{}", said.out);
+    assert!(said.out.contains(" moved in 2 batches; longest fence "), "{}", said.out);
+    let said = shard(&["rebalance"]).ended(0);
+    assert_eq!(said.out, "nothing had to move; mapping version 3\n");
+
+    shard(&["remove", "0", "--grace", "0"]).ended(0);
+    let said = shard(&["status"]).ended(0);
+    assert!(said.out.contains(" 16 buckets on 2 nodes\n"), "{}", said.out);
+    let all = "SELECT count(find(key)) FROM generate_series(1, 100) key";
+    assert_eq!(nodes[0].value(all).unwrap().as_deref(), Some("100"));
+}
+
+#[test]
+fn what_cannot_be_is_one_clear_message() {
+    let (_lab, mut nodes) = servers();
+    let desk = Desk::new();
+    desk.write("bucket.sql", TEMPLATE);
+    let place: Vec<String> = nodes.iter().map(|node| node.endpoint().to_string()).collect();
+    let (proxy, a, b) = (&*place[0], &*place[1], &*place[2]);
+    let check = |arguments: &[&str], code: i32, error: &str, hint: &str| {
+        let said = desk.pgrig(arguments).ended(code);
+        assert!(said.err.contains(error), "{}", said.err);
+        assert!(said.err.contains(hint), "{}", said.err);
+    };
+    let create = ["shard", "create", "--proxy", proxy, "--node", a, "--template"];
+    check(&[&create[..], &["none.sql"]].concat(), 1, "reading the template none.sql", "hint:");
+    check(&["shard", "status", "--proxy", proxy], 1, "there is no cluster at", "shard create");
+    desk.pgrig(&[&create[..], &["bucket.sql", "--buckets", "4"]].concat()).ended(0);
+    check(&["shard", "remove", "0", "--proxy", proxy], 1, "node 0 is the last one", "add another");
+    check(&["shard", "remove", "5", "--proxy", proxy], 1, "there is no node 5", "the nodes are 0");
+    check(&["shard", "add", a, "--batch", "0", "--proxy", proxy], 1, "at least 1", "");
+
+    // A node that is down is a part of the status, and nothing begins without it.
+    nodes[1].kill9().unwrap();
+    let said = desk.pgrig(&["shard", "status", "--proxy", proxy]).ended(2);
+    assert!(said.out.contains("connecting to node 0"), "{}", said.out);
+    nodes[2].kill9().unwrap();
+    check(&["shard", "add", b, "--proxy", proxy], 1, "connecting to node 1", "start that server");
+}
