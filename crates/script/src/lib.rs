@@ -7,8 +7,8 @@
 //!
 //! Limits: no clock, socket, thread, file or environment. The language is pgbench 18's, plus
 //! `\setrandom` and, behind [`Syntax::NineX`], SQL commands that end at the newline, as up to
-//! pgbench 9.5; and one function of our own, `bucket`. Text is bytes: like pgbench, nothing here
-//! assumes an encoding beyond "ASCII compatible".
+//! pgbench 9.5; and functions of our own, `bucket` and `random_bucket`. Text is bytes: like
+//! pgbench, nothing here assumes an encoding beyond "ASCII compatible".
 
 mod builtin;
 mod command;

@@ -72,6 +72,9 @@ pub enum EvalError {
     /// `bucket` into nothing.
     #[error("bucket count must be greater than zero")]
     BucketCount,
+    /// `random_bucket` finds nothing.
+    #[error("no key of this bucket in the range of random_bucket")]
+    EmptyBucket,
 }
 
 type Evaluated<T = Value> = Result<T, EvalError>;
@@ -193,7 +196,8 @@ fn call(
         Function::Random
         | Function::RandomExponential
         | Function::RandomGaussian
-        | Function::RandomZipfian => random(function, arguments, prng),
+        | Function::RandomZipfian
+        | Function::RandomBucket => random(function, arguments, prng),
         Function::Least | Function::Greatest => extreme(function, arguments),
         Function::HashFnv1a | Function::HashMurmur2 | Function::Permute | Function::Bucket => {
             mix(function, arguments)
@@ -283,6 +287,12 @@ fn random(function: Function, arguments: &[Value], prng: &mut Prng) -> Evaluated
     if function == Function::Random {
         return Ok(Value::Int(prng.uniform(min, max)));
     }
+    if function == Function::RandomBucket {
+        let (buckets, bucket) = (buckets_of(arguments[2])?, int_of(arguments[3])?);
+        let is_in = |key: i64| i64::try_from(hash::partition(key) % buckets) == Ok(bucket);
+        let mut drawn = std::iter::repeat_with(|| prng.uniform(min, max)).take(BUCKET_DRAWS_MAX);
+        return drawn.find(|key| is_in(*key)).map(Value::Int).ok_or(EvalError::EmptyBucket);
+    }
     let parameter = double_of(arguments[2])?;
     Ok(Value::Int(match function {
         Function::RandomGaussian => {
@@ -337,11 +347,7 @@ fn mix(function: Function, arguments: &[Value]) -> Evaluated {
     Ok(Value::Int(match function {
         Function::HashFnv1a => hash::fnv1a(value, second),
         Function::HashMurmur2 => hash::murmur2(value, second),
-        Function::Bucket => {
-            let buckets = u64::try_from(second).ok().filter(|buckets| *buckets > 0);
-            let buckets = buckets.ok_or(EvalError::BucketCount)?;
-            (hash::partition(value) % buckets) as i64
-        }
+        Function::Bucket => (hash::partition(value) % buckets_of(Value::Int(second))?) as i64,
         _ => {
             let seed = int_of(arguments[2])?;
             if second <= 0 {
@@ -351,6 +357,14 @@ fn mix(function: Function, arguments: &[Value]) -> Evaluated {
         }
     }))
 }
+
+fn buckets_of(value: Value) -> Evaluated<u64> {
+    let buckets = u64::try_from(int_of(value)?).ok().filter(|buckets| *buckets > 0);
+    buckets.ok_or(EvalError::BucketCount)
+}
+
+/// So many keys in vain mean that the bucket has none, or next to none, in the range.
+const BUCKET_DRAWS_MAX: usize = 100_000;
 
 fn bool_of(value: Value) -> Evaluated<bool> {
     match value {

@@ -39,6 +39,8 @@ pub(crate) enum Function {
     RandomGaussian,
     RandomZipfian,
     Sqrt,
+    /// `random_bucket(lb, ub, buckets, bucket)`: ours, uniform among the keys of one bucket.
+    RandomBucket,
     /// `bucket(key[, buckets])`: ours, the hash by which PostgreSQL partitions a bigint.
     Bucket,
 }
@@ -74,7 +76,7 @@ const fn any(name: &'static str, function: Function) -> Signature {
     Signature { name, function, fewest: 1, most: MAX_ARGUMENTS, optional: Optional::None }
 }
 
-pub(crate) const SIGNATURES: [Signature; 22] = [
+pub(crate) const SIGNATURES: [Signature; 23] = [
     fixed("abs", Function::Abs, 1),
     fixed("debug", Function::Debug, 1),
     fixed("double", Function::Double, 1),
@@ -96,6 +98,7 @@ pub(crate) const SIGNATURES: [Signature; 22] = [
     fixed("random_gaussian", Function::RandomGaussian, 3),
     fixed("random_zipfian", Function::RandomZipfian, 3),
     fixed("sqrt", Function::Sqrt, 1),
+    fixed("random_bucket", Function::RandomBucket, 4),
     Signature {
         name: "bucket",
         function: Function::Bucket,

@@ -310,3 +310,11 @@ fn sleep_and_shell_read_variables_alike() {
         assert_eq!(there, done.error.and_then(first_line), "{text:?}");
     }
 }
+
+#[test]
+fn random_bucket_draws_from_one_bucket_only() {
+    let text = "\\set key random_bucket(1, 1000, 8, 5)\n\\set x debug(bucket(:key, 8))\n";
+    for seed in 1..50 {
+        assert_eq!(ours(text, seed, &[]).debug, ["int 5"]);
+    }
+}
