@@ -3,7 +3,8 @@
 //! [`serve`] is what the processes do that a link is made of, each started by the rig as a hidden
 //! subcommand so that what they cost is not counted as anybody else's: a *relay* that passes bytes
 //! on, an *echo* that sends back what it gets, and a *ping* that measures the round trip to it.
-//! [`Control`] is the rig's side of a relay.
+//! [`Control`] is the rig's side of a relay. A relay has an echo of its own, so that its own cost
+//! and the effect of what it is told can be measured at any time ([`Sockets`]).
 //!
 //! Limits: a relay passes bytes, not packets. It accepts a connection before it knows whether the
 //! server will, its kernel acknowledges what waits inside it, and nothing is ever lost on the way:
@@ -20,11 +21,11 @@ use std::io::Write;
 use std::time::Duration;
 
 pub use address::Address;
-pub use control::{Control, Counters, Direction};
+pub use control::{Control, Counters, Direction, Sockets};
 pub use echo::RoundTrips;
 pub use flow::{HELD_BYTES_MAX, Shape};
 
-/// Does what the arguments after the subcommand say: `relay LISTEN TO CONTROL`, `echo LISTEN`, or
+/// Does what the arguments after the subcommand say: `relay LISTEN TO SOCKETS`, `echo LISTEN`, or
 /// `ping TO COUNT TIMEOUT_MS`, which writes [`RoundTrips`] to `output`. The first two serve until
 /// they are killed.
 ///
@@ -37,9 +38,9 @@ pub fn serve(arguments: &[String], output: &mut dyn Write) -> Result<(), String>
         Err(format!("{what} {at}: {error}"))
     };
     match arguments[..] {
-        ["relay", listen, to, control] => {
+        ["relay", listen, to, sockets] => {
             let (listen, to) = (address(listen)?, address(to)?);
-            relay::serve(&listen, &to, control.as_ref())
+            relay::serve(&listen, &to, &Sockets(sockets.into()))
                 .or_else(|error| failed("relaying from", &listen, error))
         }
         ["echo", listen] => {

@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitCode};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fault::link::{Address, Control, Direction, RoundTrips, Shape};
+use fault::link::{Address, Control, Direction, RoundTrips, Shape, Sockets};
 
 const LONG: Duration = Duration::from_secs(30);
 const MS: Duration = Duration::from_millis(1);
@@ -78,16 +78,21 @@ impl Drop for Process {
 /// A relay to `to`, ready.
 struct Relay {
     control: Control,
+    sockets: Sockets,
     address: Address,
     _process: Process,
 }
 
 fn relay(directory: &Path, listen: Address, to: &Address) -> Relay {
-    let control = directory.join("control");
-    let process =
-        Process::start(&["relay", &listen.to_string(), &to.to_string(), control.to_str().unwrap()]);
-    let control = patiently(|| Control::connect(&control).ok());
-    Relay { control, address: listen, _process: process }
+    let sockets = Sockets(directory.join("rig"));
+    let process = Process::start(&[
+        "relay",
+        &listen.to_string(),
+        &to.to_string(),
+        sockets.0.to_str().unwrap(),
+    ]);
+    let control = patiently(|| Control::connect(&sockets).ok());
+    Relay { control, sockets, address: listen, _process: process }
 }
 
 /// What `get` gives as soon as it gives something.
@@ -138,6 +143,13 @@ fn a_relay_delays_by_what_it_is_told() {
     let counters = relay.control.counters().unwrap();
     assert_eq!((counters.to_bytes, counters.from_bytes), (asked, asked));
     assert_eq!((counters.to_packets, counters.from_packets), (asked, asked));
+    // The relay's own echo tells the same and is not counted.
+    let (direct, through) = (relay.sockets.echo(), relay.sockets.probe());
+    assert!(trips(&direct) < 5 * MS && trips(&through) >= 10 * MS);
+    relay.control.hold(Some(Direction::From)).unwrap();
+    assert!(RoundTrips::measure(&through, 1, 100 * MS).is_err());
+    relay.control.hold(None).unwrap();
+    assert_eq!(relay.control.counters().unwrap().to_bytes, asked);
 }
 
 /// A connection to a Unix socket, and its address.

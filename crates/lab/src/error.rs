@@ -144,6 +144,16 @@ pub enum Error {
         /// The state, as in "is running".
         state: &'static str,
     },
+    /// A link did not do what it was told.
+    #[error("{doing} link {link}: {why}")]
+    Link {
+        /// The verb, as in "cutting".
+        doing: &'static str,
+        /// The link.
+        link: String,
+        /// Why.
+        why: String,
+    },
     /// A setting that cannot be made.
     #[error("configuring node {node}: {name} {why}")]
     Setting {

@@ -17,6 +17,7 @@ use crate::copy::failed;
 use crate::directory::{Directory, NODES, SNAPSHOTS, SOCKETS, TEMPLATES};
 use crate::error::Error;
 use crate::find::Installation;
+use crate::link::{Link, LinkConfig};
 use crate::node::{Node, NodeConfig};
 use crate::pooler::{Pooler, PoolerConfig};
 use crate::process::Process;
@@ -139,6 +140,14 @@ impl Lab {
     /// A name that is taken or cannot be one.
     pub fn process(&self, name: &str, command: Command) -> Result<Process, Error> {
         Process::new(Arc::clone(&self.shared), name, command)
+    }
+
+    /// A link of this lab, which is ready for use.
+    ///
+    /// # Errors
+    /// A name that is taken or cannot be one; [`Error::Link`].
+    pub fn link(&self, name: &str, config: LinkConfig) -> Result<Link, Error> {
+        Link::open(Arc::clone(&self.shared), name, config)
     }
 
     /// The directory that everything is in.

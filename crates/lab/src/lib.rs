@@ -3,7 +3,8 @@
 //! A [`Lab`] is a directory with an init that watches over it; a [`Node`] is one PostgreSQL server
 //! in it, with the verbs of PostgreSQL's own test framework (`PostgreSQL::Test::Cluster`). Both
 //! clean up when they are dropped, and the init does when the rig is killed. A [`Pooler`] is a
-//! PgBouncer, a [`Process`] any other program, with the same verbs. A [`Target`] is a
+//! PgBouncer, a [`Process`] any other program, with the same verbs. A [`Link`] is a way to any of
+//! them that can be slow, and be cut. A [`Target`] is a
 //! server that somebody else runs. [`find`] looks for the installed PostgreSQL, [`machine`] tells
 //! what the machine is made of.
 //!
@@ -17,6 +18,7 @@ mod error;
 pub mod find;
 mod initdb;
 mod lab;
+mod link;
 mod log;
 pub mod machine;
 mod node;
@@ -33,8 +35,10 @@ mod wait;
 pub use clean::{Cleaned, clean};
 pub use endpoint::{Endpoint, Host};
 pub use error::{Error, SettingFault};
+pub use fault::link::{Counters, Direction, RoundTrips, Shape};
 pub use find::{Installation, Version};
 pub use lab::{AtEnd, Isolation, Lab, LabConfig, Wish};
+pub use link::{Link, LinkConfig, LinkCost};
 pub use log::LogFormat;
 pub use node::{Listen, Node, NodeConfig, Replication, Snapshot, StopMode};
 pub use os::init::Exit;

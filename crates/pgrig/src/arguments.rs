@@ -47,6 +47,17 @@ pub(crate) enum Command {
     /// Become a generator process: reads its orders from stdin
     #[command(hide = true)]
     Generator,
+    /// Become a process of a link
+    #[command(hide = true)]
+    Link(LinkArguments),
+}
+
+/// What the process of a link does, in the words of the rig that starts it.
+#[derive(Debug, Args)]
+pub(crate) struct LinkArguments {
+    /// relay, echo or ping, and what that needs
+    #[arg(required = true)]
+    pub(crate) words: Vec<String>,
 }
 
 /// pgbench's own arguments, which are passed through.

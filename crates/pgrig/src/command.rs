@@ -5,6 +5,7 @@ pub(crate) mod clean;
 pub(crate) mod diff;
 pub(crate) mod generator;
 pub(crate) mod guard;
+pub(crate) mod link;
 pub(crate) mod new;
 pub(crate) mod report;
 pub(crate) mod run;

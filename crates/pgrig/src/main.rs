@@ -62,6 +62,7 @@ fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
         Command::Shard(arguments) => command::shard::shard(arguments),
         Command::Clean(arguments) => command::clean::clean(arguments.directory.as_deref()),
         Command::Generator => command::generator::generator(),
+        Command::Link(arguments) => command::link::link(&arguments.words),
     }
 }
 

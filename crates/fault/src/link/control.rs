@@ -4,11 +4,40 @@
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::link::address::Address;
 use crate::link::flow::Shape;
+
+/// The Unix sockets that a relay makes for the rig: their paths begin with what is given here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sockets(pub PathBuf);
+
+impl Sockets {
+    /// Where it takes orders.
+    pub fn orders(&self) -> PathBuf {
+        self.with("orders")
+    }
+
+    /// Where an echo answers directly.
+    pub fn echo(&self) -> Address {
+        Address::Unix(self.with("echo"))
+    }
+
+    /// Where the same echo answers through the relay.
+    pub fn probe(&self) -> Address {
+        Address::Unix(self.with("probe"))
+    }
+
+    fn with(&self, suffix: &str) -> PathBuf {
+        let mut path = self.0.clone().into_os_string();
+        path.push(".");
+        path.push(suffix);
+        path.into()
+    }
+}
 
 /// A direction of a link, seen from who connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,12 +97,12 @@ pub struct Control {
 }
 
 impl Control {
-    /// Connects to the relay whose control socket is at `path`.
+    /// Connects to the relay that made these sockets.
     ///
     /// # Errors
     /// The system's, as long as the relay does not listen there.
-    pub fn connect(path: &Path) -> io::Result<Self> {
-        let stream = UnixStream::connect(path)?;
+    pub fn connect(sockets: &Sockets) -> io::Result<Self> {
+        let stream = UnixStream::connect(sockets.orders())?;
         stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
         Ok(Self { stream: BufReader::new(stream) })
     }

@@ -2,8 +2,7 @@
 
 use std::io;
 use std::num::NonZeroU64;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -11,24 +10,27 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
 use crate::link::address::{Address, Listener, Stream};
-use crate::link::control::{Counters, Direction, Order};
+use crate::link::control::{Counters, Direction, Order, Sockets};
+use crate::link::echo;
 use crate::link::flow::{Flow, Line, Shape};
 
 /// Serves until it is killed.
-pub(super) fn serve(listen: &Address, to: &Address, control: &Path) -> io::Result<()> {
+pub(super) fn serve(listen: &Address, to: &Address, sockets: &Sockets) -> io::Result<()> {
     // The kernel may otherwise be 50 µs late, to wake several sleepers at once.
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
-    let listener = listen.listen()?;
-    listener.set_nonblocking()?;
-    match std::fs::remove_file(control) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let orders = UnixListener::bind(control)?;
-    orders.set_nonblocking(true)?;
+    let echo = sockets.echo();
+    let echo_at = echo.clone();
+    // It ends with the process.
+    thread::spawn(move || echo::serve(&echo_at));
+    let doors = [
+        Door::open(listen, to.clone(), Counts::Yes)?,
+        Door::open(&sockets.probe(), echo, Counts::No)?,
+    ];
+    // Last: whoever can give orders knows that the doors are open.
+    let orders = Address::Unix(sockets.orders()).listen()?;
+    orders.set_nonblocking()?;
     let relay = Relay {
-        listener,
-        to: to.clone(),
+        doors,
         orders,
         masters: Vec::new(),
         connections: Vec::new(),
@@ -40,6 +42,41 @@ pub(super) fn serve(listen: &Address, to: &Address, control: &Path) -> io::Resul
     relay.run()
 }
 
+/// Where one can connect, and where that leads.
+#[derive(Debug)]
+struct Door {
+    listener: Listener,
+    to: Address,
+    counts: Counts,
+}
+
+/// Whether what passes is told in the counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    Yes,
+    /// It only measures the relay.
+    No,
+}
+
+impl Door {
+    fn open(listen: &Address, to: Address, counts: Counts) -> io::Result<Self> {
+        let listener = listen.listen()?;
+        listener.set_nonblocking()?;
+        Ok(Self { listener, to, counts })
+    }
+
+    /// `None` for a client that left again, and where nobody is behind the door: the client then
+    /// sees its connection closed.
+    fn accept(&self) -> Option<Connection> {
+        let near = self.listener.accept().ok()?;
+        let far = self.to.connect(CONNECT_TIMEOUT).ok()?;
+        near.set_nonblocking().ok()?;
+        far.set_nonblocking().ok()?;
+        let (flows, blocked) = (Ways::default(), Ways::default());
+        Some(Connection { near, far, flows, blocked, counts: self.counts, is_broken: false })
+    }
+}
+
 /// One of something for each direction.
 #[derive(Debug, Default)]
 struct Ways<T> {
@@ -49,9 +86,8 @@ struct Ways<T> {
 
 #[derive(Debug)]
 struct Relay {
-    listener: Listener,
-    to: Address,
-    orders: UnixListener,
+    doors: [Door; 2],
+    orders: Listener,
     masters: Vec<Master>,
     connections: Vec<Connection>,
     shape: Shape,
@@ -63,7 +99,7 @@ struct Relay {
 /// Somebody who gives orders.
 #[derive(Debug)]
 struct Master {
-    stream: UnixStream,
+    stream: Stream,
     said: Vec<u8>,
     has_left: bool,
 }
@@ -77,6 +113,7 @@ struct Connection {
     flows: Ways<Flow>,
     /// Which of them wait until their socket takes more.
     blocked: Ways<bool>,
+    counts: Counts,
     is_broken: bool,
 }
 
@@ -96,13 +133,13 @@ impl Relay {
                 }
             }
             self.obey();
-            if ready.listener {
-                self.accept();
+            for (door, is_ready) in self.doors.iter().zip(ready.doors) {
+                self.connections.extend(is_ready.then(|| door.accept()).flatten());
             }
             if ready.orders
-                && let Ok((stream, _)) = self.orders.accept()
+                && let Ok(stream) = self.orders.accept()
             {
-                stream.set_nonblocking(true)?;
+                stream.set_nonblocking()?;
                 self.masters.push(Master { stream, said: Vec::new(), has_left: false });
             }
         }
@@ -112,18 +149,20 @@ impl Relay {
     fn deliver(&mut self, now: Instant) {
         let (to_held, from_held) = (self.is_held(Direction::To), self.is_held(Direction::From));
         for connection in &mut self.connections {
-            let Connection { near, far, flows, blocked, is_broken } = connection;
+            let Connection { near, far, flows, blocked, is_broken, counts } = connection;
+            let (mut to, mut from) = (Passed::default(), Passed::default());
             if !to_held {
-                let passed = pass(&mut flows.to, far, now, &mut blocked.to, is_broken);
-                self.counters.to_bytes += passed.bytes;
-                self.counters.to_packets += passed.pieces;
-                self.counters.late_ns += passed.late_ns;
+                to = pass(&mut flows.to, far, now, &mut blocked.to, is_broken);
             }
             if !from_held {
-                let passed = pass(&mut flows.from, near, now, &mut blocked.from, is_broken);
-                self.counters.from_bytes += passed.bytes;
-                self.counters.from_packets += passed.pieces;
-                self.counters.late_ns += passed.late_ns;
+                from = pass(&mut flows.from, near, now, &mut blocked.from, is_broken);
+            }
+            if *counts == Counts::Yes {
+                self.counters.to_bytes += to.bytes;
+                self.counters.to_packets += to.pieces;
+                self.counters.from_bytes += from.bytes;
+                self.counters.from_packets += from.pieces;
+                self.counters.late_ns += to.late_ns + from.late_ns;
             }
         }
         let is_over = |connection: &mut Connection| {
@@ -145,7 +184,8 @@ impl Relay {
     fn wait(&self) -> io::Result<Ready> {
         let (to_held, from_held) = (self.is_held(Direction::To), self.is_held(Direction::From));
         let mut events = vec![
-            PollFd::new(&self.listener, PollFlags::IN),
+            PollFd::new(&self.doors[0].listener, PollFlags::IN),
+            PollFd::new(&self.doors[1].listener, PollFlags::IN),
             PollFd::new(&self.orders, PollFlags::IN),
         ];
         events.extend(self.masters.iter().map(|m| PollFd::new(&m.stream, PollFlags::IN)));
@@ -179,14 +219,14 @@ impl Relay {
             Err(errno) => return Err(errno.into()),
         }
         let is_ready = |event: &PollFd<'_>| !event.revents().is_empty();
-        let (masters, sockets) = events[2..].split_at(self.masters.len());
+        let (masters, sockets) = events[3..].split_at(self.masters.len());
         let mut connections = vec![[PollFlags::empty(); 2]; self.connections.len()];
         for (event, (index, side)) in sockets.iter().zip(watched) {
             connections[index][side] = event.revents();
         }
         Ok(Ready {
-            listener: is_ready(&events[0]),
-            orders: is_ready(&events[1]),
+            doors: [is_ready(&events[0]), is_ready(&events[1])],
+            orders: is_ready(&events[2]),
             masters: masters.iter().map(is_ready).collect(),
             connections,
         })
@@ -207,7 +247,7 @@ impl Relay {
             Some(bytes_per_s) => usize::try_from(bytes_per_s / 1000).unwrap_or(PIECE_BYTES_MAX),
         };
         let buffer = &mut buffer[..piece.clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX)];
-        let Connection { near: near_socket, far: far_socket, flows, blocked, is_broken } =
+        let Connection { near: near_socket, far: far_socket, flows, blocked, is_broken, .. } =
             connection;
         let readable = PollFlags::IN | PollFlags::HUP | PollFlags::ERR;
         let ways = [
@@ -230,16 +270,6 @@ impl Relay {
         blocked.to &= !far.intersects(writable);
     }
 
-    fn accept(&mut self) {
-        // A client that left again, or a server that is not there: the client sees it closed.
-        let Ok(near) = self.listener.accept() else { return };
-        let Ok(far) = self.to.connect(CONNECT_TIMEOUT) else { return };
-        if near.set_nonblocking().is_ok() && far.set_nonblocking().is_ok() {
-            let (flows, blocked) = (Ways::default(), Ways::default());
-            self.connections.push(Connection { near, far, flows, blocked, is_broken: false });
-        }
-    }
-
     fn obey(&mut self) {
         let mut masters = std::mem::take(&mut self.masters);
         for master in &mut masters {
@@ -248,14 +278,14 @@ impl Relay {
                     Ok(Order::Shape(shape)) => self.shape = shape,
                     Ok(Order::Hold(direction)) => self.held = direction,
                     Ok(Order::Reset) => {
-                        self.counters.resets += self.connections.len() as u64;
+                        self.counters.resets += self.connections();
                         self.connections.drain(..).for_each(Connection::reset);
                     }
                     Ok(Order::Tell) => {}
                     // Whoever speaks another language gets no answer.
                     Err(()) => master.has_left = true,
                 }
-                self.counters.connections = self.connections.len() as u64;
+                self.counters.connections = self.connections();
                 master.answer(&self.counters);
             }
         }
@@ -264,9 +294,16 @@ impl Relay {
     }
 }
 
+impl Relay {
+    fn connections(&self) -> u64 {
+        let counted = |connection: &&Connection| connection.counts == Counts::Yes;
+        self.connections.iter().filter(counted).count() as u64
+    }
+}
+
 /// What the wait has found.
 struct Ready {
-    listener: bool,
+    doors: [bool; 2],
     orders: bool,
     masters: Vec<bool>,
     connections: Vec<[PollFlags; 2]>,

@@ -1,0 +1,11 @@
+//! `pgrig link`: a process of a link. Started by the rig itself.
+
+use std::io::stdout;
+
+use crate::complaint::Complaint;
+use crate::exit::Exit;
+
+/// Does what the words say.
+pub(crate) fn link(words: &[String]) -> Result<Exit, Complaint> {
+    fault::link::serve(words, &mut stdout()).map(|()| Exit::Done).map_err(Complaint::new)
+}
