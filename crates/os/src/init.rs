@@ -77,6 +77,10 @@ impl fmt::Display for Exit {
     }
 }
 
+/// A network namespace that an init holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network(i32);
+
 /// A step that the init could not take.
 #[derive(Debug)]
 pub struct Failure {
@@ -179,11 +183,46 @@ impl Init {
     /// # Errors
     /// As [`Command::spawn`]; `Unsupported` for output to anything but files.
     pub fn spawn(&self, command: &Command) -> io::Result<i32> {
+        self.spawn_in(command, None)
+    }
+
+    /// Starts a process in a network namespace of this init, or in the init's own.
+    ///
+    /// # Errors
+    /// As [`Init::spawn`]; `NotFound` for a namespace that was let go.
+    pub fn spawn_in(&self, command: &Command, network: Option<Network>) -> io::Result<i32> {
+        let network = network.map(|network| network.0);
         let mut line = self.line();
-        let pid = line.ask(&Request::Spawn(command.clone()))?;
+        let pid = line.ask(&Request::Spawn { command: command.clone(), network })?;
         // Whatever is known of that id concerns an earlier process: answers come in order.
         line.exits.remove(&pid);
         Ok(pid)
+    }
+
+    /// Makes a network namespace, which has only a loopback interface that is down. It lasts until
+    /// it is let go and no process is left in it, or until the init ends.
+    ///
+    /// # Errors
+    /// The system's error of `unshare`: only root may, or who is root in a user namespace.
+    pub fn make_network(&self) -> io::Result<Network> {
+        self.line().ask(&Request::MakeNetwork).map(Network)
+    }
+
+    /// Lets go of a network namespace.
+    ///
+    /// # Errors
+    /// `BrokenPipe` if the init itself has ended.
+    pub fn drop_network(&self, network: Network) -> io::Result<()> {
+        self.line().ask(&Request::DropNetwork { network: network.0 }).map(drop)
+    }
+
+    /// What a network namespace is called as a file, for the processes that this init starts.
+    pub fn network_path(&self, network: Network) -> PathBuf {
+        let init = match self.isolation {
+            Isolation::Keeper => self.forked.as_raw_nonzero().get(),
+            Isolation::Namespaces | Isolation::UserNamespace => 1,
+        };
+        format!("/proc/{init}/fd/{}", network.0).into()
     }
 
     /// Sends a signal to one process. One that has ended already is no error.

@@ -1,4 +1,5 @@
-//! Entering new mount, PID and IPC namespaces, as root or, through a user namespace, as anyone.
+//! Entering new mount, PID and IPC namespaces, as root or, through a user namespace, as anyone;
+//! making network namespaces.
 //!
 //! The order is the kernel's: `unshare` first (with a user namespace it grants the capabilities
 //! that the rest needs), then the id maps, then a fork whose child is process 1 of the new PID
@@ -9,11 +10,12 @@
 use std::ffi::{CString, OsString};
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change};
-use rustix::thread::UnshareFlags;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use crate::init::Failure;
 use crate::user::User;
@@ -78,6 +80,36 @@ pub(crate) fn unmount(directory: &Path, detach: bool) -> io::Result<i32> {
     let flags = if detach { UnmountFlags::DETACH } else { UnmountFlags::empty() };
     rustix::mount::unmount(directory, flags)?;
     Ok(0)
+}
+
+/// Makes a network namespace that nobody is in, and that lasts as long as the descriptor.
+pub(crate) fn make_network() -> io::Result<OwnedFd> {
+    let own = network_of_this_thread()?;
+    // SAFETY: no file table is unshared, which is what the function warns of.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }?;
+    let made = network_of_this_thread();
+    enter_network(own.as_fd())?;
+    made
+}
+
+/// Does something in a network namespace; processes that it starts stay there.
+pub(crate) fn within<T>(
+    network: BorrowedFd<'_>,
+    body: impl FnOnce() -> io::Result<T>,
+) -> io::Result<T> {
+    let own = network_of_this_thread()?;
+    enter_network(network)?;
+    let result = body();
+    enter_network(own.as_fd())?;
+    result
+}
+
+fn network_of_this_thread() -> io::Result<OwnedFd> {
+    Ok(fs::File::open("/proc/thread-self/ns/net")?.into())
+}
+
+fn enter_network(network: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(rustix::thread::move_into_link_name_space(network, Some(LinkNameSpaceType::Network))?)
 }
 
 /// Unmounts all that is mounted below a directory, the last first: it is about to be removed.

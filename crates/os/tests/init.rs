@@ -187,3 +187,32 @@ fn it_starts_while_other_threads_hold_all_kinds_of_locks() {
         is_over.store(true, Ordering::Relaxed);
     });
 }
+
+#[test]
+fn a_network_lasts_until_it_is_let_go_and_nobody_is_in_it() {
+    if !User::current().is_root() {
+        return; // Only root makes networks that programs can then be set up in.
+    }
+    let directory = tempfile::tempdir().unwrap();
+    each_isolation(|init| {
+        let path = directory.path().join(format!("{:?}", init.isolation()));
+        let network = init.make_network().unwrap();
+        let interfaces = |network| {
+            let script = format!("cut -d: -f1 -s /proc/net/dev > {}", path.display());
+            let pid = init.spawn_in(&sh(&script, directory.path()), network).unwrap();
+            init.wait(pid, LONG).unwrap();
+            let text = fs::read_to_string(&path).unwrap();
+            text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(interfaces(Some(network)), ["lo"]);
+        let there = sh(&format!("test -e {}", init.network_path(network).display()), "/".as_ref());
+        let pid = init.spawn(&there).unwrap();
+        assert_eq!(init.wait(pid, LONG).unwrap(), Exit::Code(0));
+        // The init itself has stayed where it was.
+        let own = fs::read_to_string("/proc/net/dev").unwrap();
+        assert_eq!(interfaces(None).len(), own.lines().count() - 2);
+        init.drop_network(network).unwrap();
+        let error = init.spawn_in(&sh("true", directory.path()), Some(network)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    });
+}

@@ -14,11 +14,18 @@ use crate::user::User;
 /// The largest packet that either side sends; below the kernel's default socket buffer (208 KiB).
 pub(crate) const MESSAGE_BYTES_MAX: usize = 128 * 1024;
 
+/// In the place of a descriptor where a process stays in the init's own network.
+const NO_NETWORK: i32 = -1;
+
 /// What the rig asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// Start this process.
-    Spawn(Command),
+    /// Start this process, in one of the network namespaces that the init holds.
+    Spawn { command: Command, network: Option<i32> },
+    /// Make a network namespace; the answer is what it is called from then on.
+    MakeNetwork,
+    /// Let go of a network namespace, which ends with the last process in it.
+    DropNetwork { network: i32 },
     /// Send a signal to one process.
     Signal { pid: i32, signal: i32 },
     /// Send a signal to every process that works in or below a directory, or is descended from
@@ -49,9 +56,15 @@ impl Request {
     pub(crate) fn encode(&self) -> io::Result<Vec<u8>> {
         let mut packet = Packet::default();
         match self {
-            Self::Spawn(command) => {
-                packet.text("spawn")?;
+            Self::Spawn { command, network } => {
+                packet.text("spawn")?.number(network.unwrap_or(NO_NETWORK))?;
                 encode_command(&mut packet, command)?;
+            }
+            Self::MakeNetwork => {
+                packet.text("make-network")?;
+            }
+            Self::DropNetwork { network } => {
+                packet.text("drop-network")?.number(*network)?;
             }
             Self::Signal { pid, signal } => {
                 packet.text("signal")?.number(*pid)?.number(*signal)?;
@@ -75,7 +88,12 @@ impl Request {
     pub(crate) fn decode(packet: &[u8]) -> io::Result<Self> {
         let mut strings = Strings::of(packet)?;
         let request = match strings.text()?.as_bytes() {
-            b"spawn" => Self::Spawn(decode_command(&mut strings)?),
+            b"spawn" => {
+                let network = Some(strings.number()?).filter(|network| *network != NO_NETWORK);
+                Self::Spawn { network, command: decode_command(&mut strings)? }
+            }
+            b"make-network" => Self::MakeNetwork,
+            b"drop-network" => Self::DropNetwork { network: strings.number()? },
             b"signal" => Self::Signal { pid: strings.number()?, signal: strings.number()? },
             b"signal-under" => {
                 Self::SignalUnder { directory: strings.text()?.into(), signal: strings.number()? }
@@ -288,8 +306,10 @@ mod tests {
             .stdout(Output::File("/log".into()))
             .parent_death_signal(Signal::QUIT);
         for request in [
-            Request::Spawn(command),
-            Request::Spawn(Command::new("x")),
+            Request::Spawn { command, network: None },
+            Request::Spawn { command: Command::new("x"), network: Some(7) },
+            Request::MakeNetwork,
+            Request::DropNetwork { network: 7 },
             Request::Signal { pid: 12, signal: 9 },
             Request::SignalUnder { directory: "/d".into(), signal: 19 },
             Request::Mount {
@@ -320,7 +340,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_said_is_refused() {
-        let refused = |command: Command| Request::Spawn(command).encode().unwrap_err().kind();
+        let refused = |command: Command| {
+            Request::Spawn { command, network: None }.encode().unwrap_err().kind()
+        };
         assert_eq!(refused(Command::new("a\0b")), io::ErrorKind::InvalidInput);
         assert_eq!(refused(Command::new("a").stdout(Output::Pipe)), io::ErrorKind::Unsupported);
         let long = "x".repeat(MESSAGE_BYTES_MAX);

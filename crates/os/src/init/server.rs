@@ -113,7 +113,8 @@ fn serve(socket: BorrowedFd<'_>, isolation: Isolation, when_orphaned: WhenOrphan
         }
     };
     let left = (isolation == Isolation::Keeper).then(Segments::default);
-    let mut server = Server { socket, children, spawned: HashMap::new(), left };
+    let (spawned, networks) = (HashMap::new(), HashMap::new());
+    let mut server = Server { socket, children, spawned, networks, left };
     let ending = server.run();
     server.kill_everything();
     if let (Ending::Orphaned, WhenOrphaned::Remove(directory)) = (ending, when_orphaned) {
@@ -148,6 +149,8 @@ struct Server<'a> {
     children: OwnedFd,
     /// The processes that the rig asked for, and where they were started.
     spawned: HashMap<i32, Option<PathBuf>>,
+    /// The network namespaces that it keeps alive, by their descriptors.
+    networks: HashMap<i32, OwnedFd>,
     /// What is shared memory of processes that were killed; in namespaces it ends with them.
     left: Option<Segments>,
 }
@@ -202,7 +205,14 @@ impl Server<'_> {
 
     fn answer(&mut self, request: Request) -> Report {
         let (step, result) = match request {
-            Request::Spawn(command) => ("starting a process", self.spawn(&command)),
+            Request::Spawn { command, network } => {
+                ("starting a process", self.spawn(&command, network))
+            }
+            Request::MakeNetwork => ("making a network namespace", self.make_network()),
+            Request::DropNetwork { network } => {
+                self.networks.remove(&network);
+                ("letting go of a network namespace", Ok(0))
+            }
             Request::Signal { pid, signal } => ("sending a signal", self.signal(pid, signal)),
             Request::SignalUnder { directory, signal } => {
                 ("sending signals", self.signal_under(&directory, signal))
@@ -224,8 +234,22 @@ impl Server<'_> {
         )
     }
 
-    fn spawn(&mut self, command: &Command) -> io::Result<i32> {
-        let pid = command.spawn_detached()?.as_raw_nonzero().get();
+    fn make_network(&mut self) -> io::Result<i32> {
+        let network = namespaces::make_network()?;
+        let name = network.as_raw_fd();
+        self.networks.insert(name, network);
+        Ok(name)
+    }
+
+    fn spawn(&mut self, command: &Command, network: Option<i32>) -> io::Result<i32> {
+        let pid = match network {
+            None => command.spawn_detached()?,
+            Some(name) => {
+                let network = self.networks.get(&name).ok_or(Errno::NOENT)?;
+                namespaces::within(network.as_fd(), || command.spawn_detached())?
+            }
+        };
+        let pid = pid.as_raw_nonzero().get();
         self.spawned.insert(pid, command.directory.clone());
         Ok(pid)
     }
