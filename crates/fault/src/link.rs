@@ -45,7 +45,8 @@ pub fn serve(arguments: &[String], output: &mut dyn Write) -> Result<(), String>
         }
         ["echo", listen] => {
             let listen = address(listen)?;
-            echo::serve(&listen).or_else(|error| failed("echoing at", &listen, error))
+            let served = listen.listen().and_then(|listener| echo::serve(&listener));
+            served.or_else(|error| failed("echoing at", &listen, error))
         }
         ["ping", to, count, timeout_ms] => {
             let to = address(to)?;

@@ -144,6 +144,26 @@ pub enum Error {
         /// The state, as in "is running".
         state: &'static str,
     },
+    /// Only root makes networks.
+    #[error("making a network namespace for node {node}: only root may")]
+    NetworkNeedsRoot {
+        /// The node.
+        node: String,
+    },
+    /// Loopback is another one in each network.
+    #[error("node {node} cannot listen on loopback in a network of its own: nobody would reach it")]
+    NetworkAndLoopback {
+        /// The node.
+        node: String,
+    },
+    /// A program that sets up networks.
+    #[error("there is no program {name}")]
+    MissingTool {
+        /// The program.
+        name: &'static str,
+        /// The package that it is in.
+        package: &'static str,
+    },
     /// A link did not do what it was told.
     #[error("{doing} link {link}: {why}")]
     Link {
@@ -365,7 +385,15 @@ impl Error {
                 Some(crate::find::how_to_install_part(name, version))
             }
             Self::NoPgBouncer { .. } | Self::BadPgBouncer { .. } => {
-                Some(crate::find::how_to_install_pgbouncer())
+                Some(crate::find::how_to_install_package("pgbouncer"))
+            }
+            Self::NetworkNeedsRoot { .. } => {
+                Some("run as root, or make the link by = \"relay\"".into())
+            }
+            Self::NetworkAndLoopback { .. } => Some("have it listen on its Unix socket".into()),
+            Self::MissingTool { package, .. } => Some(crate::find::how_to_install_package(package)),
+            Self::Link { why, .. } if why.contains("netem") => {
+                Some("delay it by = \"relay\", or use a kernel that has netem".into())
             }
             Self::File { source, .. } => file_hint(source),
             Self::Disk { source, .. } => source.hint(),

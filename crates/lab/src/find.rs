@@ -16,7 +16,6 @@ use crate::error::Error;
 
 mod pgbouncer;
 
-pub(crate) use pgbouncer::how_to_install as how_to_install_pgbouncer;
 pub use pgbouncer::{PgBouncer, pgbouncer, pgbouncers};
 
 /// The oldest major version that the rig drives.
@@ -265,6 +264,15 @@ pub(crate) fn how_to_install_part(name: &str, version: &Version) -> String {
 
 /// The extension that comes with pgrig.
 const GOVERNOR: &str = "pg_governor";
+
+/// How to get a package that has the same name everywhere.
+pub(crate) fn how_to_install_package(package: &str) -> String {
+    match family() {
+        Family::Debian => format!("apt-get install {package}"),
+        Family::RedHat => format!("dnf install {package}"),
+        Family::Other => format!("install {package}"),
+    }
+}
 
 /// The modules of PostgreSQL's own contrib that studies use; packagers ship them together.
 const CONTRIB: [&str; 8] = [

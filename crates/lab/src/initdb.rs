@@ -14,6 +14,7 @@ use os::command::Output;
 use crate::copy::{copy_tree, remove_tree, write_file};
 use crate::error::Error;
 use crate::lab::Shared;
+use crate::link::LINKS;
 use crate::log;
 
 /// The superuser that initdb makes.
@@ -80,7 +81,19 @@ fn include_settings(shared: &Shared, directory: &Path) -> Result<(), Error> {
     let mut text = fs::read_to_string(&path).map_err(crate::copy::failed("reading", &path))?;
     text.push_str(&format!("include = '{SETTINGS_FILE}'\n"));
     write_file(&path, &text, shared.user)?;
+    allow_links(shared, directory)?;
     write_file(&directory.join(SETTINGS_FILE), "", shared.user)
+}
+
+/// Who comes by a link needs the lab's password, as on loopback. Only a node with a network of its
+/// own listens there.
+fn allow_links(shared: &Shared, directory: &Path) -> Result<(), Error> {
+    let path = directory.join("pg_hba.conf");
+    let mut text = fs::read_to_string(&path).map_err(crate::copy::failed("reading", &path))?;
+    for databases in ["all", "replication"] {
+        text.push_str(&format!("host {databases} all {LINKS} scram-sha-256\n"));
+    }
+    write_file(&path, &text, shared.user)
 }
 
 /// It takes a second or two; a machine that is thrashing may need many times that.

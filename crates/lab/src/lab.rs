@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use os::command::Command;
-use os::init::{Exit, Init, WhenOrphaned};
+use os::init::{Exit, Init, Network, WhenOrphaned};
 use os::user::User;
 
 use crate::copy::failed;
@@ -203,6 +203,7 @@ pub(crate) struct Shared {
 struct Names {
     nodes: HashSet<String>,
     unix_ports: HashSet<u16>,
+    links: u16,
     snapshots: u32,
 }
 
@@ -246,6 +247,13 @@ impl Shared {
         lock(&self.names).unix_ports.remove(&port);
     }
 
+    /// A number that no link of this lab had; there are enough for any study.
+    pub(crate) fn take_link_number(&self) -> u16 {
+        let mut names = lock(&self.names);
+        names.links += 1;
+        names.links
+    }
+
     /// A port that no node of this lab has; it only names a Unix socket.
     pub(crate) fn take_unix_port(&self) -> u16 {
         let mut names = lock(&self.names);
@@ -275,10 +283,14 @@ impl Shared {
             .user(self.user)
     }
 
-    /// Starts a program in the lab.
-    pub(crate) fn spawn(&self, command: &Command) -> Result<i32, Error> {
+    /// Starts a program in the lab, in the network of this process or in one of the lab's.
+    pub(crate) fn spawn_in(
+        &self,
+        command: &Command,
+        network: Option<Network>,
+    ) -> Result<i32, Error> {
         let directory = command.directory.clone().unwrap_or_else(|| self.directory.path.clone());
-        self.init().and_then(|init| init.spawn(command)).map_err(|source| {
+        self.init().and_then(|init| init.spawn_in(command, network)).map_err(|source| {
             let closed = (source.kind() == io::ErrorKind::PermissionDenied)
                 .then(|| {
                     closed_to(&directory, self.user)
@@ -292,7 +304,17 @@ impl Shared {
 
     /// Runs a program in the lab to its end.
     pub(crate) fn run(&self, command: &Command, timeout: Duration) -> Result<Exit, Error> {
-        let pid = self.spawn(command)?;
+        self.run_in(command, None, timeout)
+    }
+
+    /// The same in one of the lab's networks.
+    pub(crate) fn run_in(
+        &self,
+        command: &Command,
+        network: Option<Network>,
+        timeout: Duration,
+    ) -> Result<Exit, Error> {
+        let pid = self.spawn_in(command, network)?;
         self.init().and_then(|init| init.wait(pid, timeout)).map_err(|source| Error::Process {
             doing: "waiting for the end",
             node: command.program.display().to_string(),

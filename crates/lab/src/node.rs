@@ -23,6 +23,7 @@ use crate::find::Installation;
 use crate::initdb::{self, SUPERUSER};
 use crate::lab::Shared;
 use crate::log::{self, LogFormat};
+use crate::network::Network;
 use crate::port::Port;
 use crate::program::Program;
 use crate::settings::{self, Settings};
@@ -51,9 +52,15 @@ pub struct Node {
 
 impl Node {
     pub(crate) fn new(shared: Arc<Shared>, name: &str, config: NodeConfig) -> Result<Self, Error> {
-        let program = Program::new(shared, name)?;
+        let mut program = Program::new(shared, name)?;
         settings::check(name, &config.settings)?;
         let port = Port::take(&program.shared, config.listen, name)?;
+        if config.own_network {
+            if config.listen == Listen::Loopback {
+                return Err(Error::NetworkAndLoopback { node: name.to_owned() });
+            }
+            program.network = Some(Network::make(&program.shared, name)?);
+        }
         let disk = disk::of(&config, &program, port.number);
         let (lines, upstream) = (String::new(), None);
         Ok(Self { program, config, lines, port, disk, upstream, log_bytes: 0 })
@@ -202,6 +209,11 @@ impl Node {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.program.name
+    }
+
+    /// Its network, if it has one of its own.
+    pub fn network(&self) -> Option<&Network> {
+        self.program.network.as_ref()
     }
 
     /// The PostgreSQL that it runs.

@@ -11,6 +11,7 @@ use rustix::process::Signal;
 
 use crate::error::Error;
 use crate::lab::Shared;
+use crate::network::Network;
 use crate::wait::wait_until;
 
 /// A name in the lab, the directory that goes with it, and the program, while it runs.
@@ -19,6 +20,8 @@ pub(crate) struct Program {
     pub(crate) shared: Arc<Shared>,
     pub(crate) name: String,
     pub(crate) directory: PathBuf,
+    /// Where its processes are started, if not in the network of this process.
+    pub(crate) network: Option<Network>,
     started: Option<Started>,
 }
 
@@ -41,12 +44,13 @@ impl Program {
             return Err(Error::NodeExists { name: name.to_owned() });
         }
         let directory = shared.node_directory(name);
-        Ok(Self { shared, name: name.to_owned(), directory, started: None })
+        Ok(Self { shared, name: name.to_owned(), directory, network: None, started: None })
     }
 
     /// Starts it, and returns its process id in the lab.
     pub(crate) fn launch(&mut self, command: &Command) -> Result<i32, Error> {
-        let pid = self.shared.spawn(command)?;
+        let network = self.network.as_ref().map(Network::id);
+        let pid = self.shared.spawn_in(command, network)?;
         self.started = Some(Started { pid, host_pid: None, is_paused: false });
         let host_pid = self.init("asking for the process id")?.host_pid(pid);
         self.started = Some(Started { pid, host_pid, is_paused: false });

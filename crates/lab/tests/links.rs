@@ -8,8 +8,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use lab::{
-    Direction, Host, Lab, LabConfig, Link, LinkConfig, Listen, Node, NodeConfig, Settings, Shape,
+    Direction, Error, Host, Lab, LabConfig, Link, LinkBy, LinkConfig, Listen, Node, NodeConfig,
+    Settings, Shape,
 };
+use os::command::{Child, Command, Output};
+use os::user::User;
+use rustix::process::{Pid, Signal, kill_process};
 
 /// A busy machine may take this long for what takes milliseconds.
 const LONG: Duration = Duration::from_secs(60);
@@ -25,16 +29,21 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
+        Some((first, _)) if first == "rig" => rig(),
+        Some((first, _)) if first == "plain" => plain(),
         _ => tests(&arguments),
     }
 }
 
 /// As the usual harness does: what fails is named, and makes the program fail.
 fn tests(arguments: &[String]) -> ExitCode {
-    const TESTS: [(&str, fn()); 3] = [
+    const TESTS: [(&str, fn()); 6] = [
         ("commits_wait_for_a_slow_relay", commits_wait_for_a_slow_relay),
         ("a_relay_is_cut_healed_and_reset", a_relay_is_cut_healed_and_reset),
         ("a_relay_is_as_public_as_its_server", a_relay_is_as_public_as_its_server),
+        ("a_wire_drops_packets_without_a_word", a_wire_drops_packets_without_a_word),
+        ("a_rig_that_is_killed_leaves_no_network", a_rig_that_is_killed_leaves_no_network),
+        ("a_plain_user_is_told_what_a_wire_needs", a_plain_user_is_told_what_a_wire_needs),
     ];
     let wanted: Vec<_> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
     let mut code = ExitCode::SUCCESS;
@@ -48,6 +57,7 @@ fn tests(arguments: &[String]) -> ExitCode {
             code = ExitCode::FAILURE;
         }
     }
+    HOMES.lock().unwrap().clear();
     code
 }
 
@@ -67,7 +77,8 @@ fn settings(pairs: &[(&str, &str)]) -> Settings {
 
 fn relay_to(lab: &Lab, primary: &Node, shape: Shape) -> Link {
     let program = env::current_exe().unwrap();
-    lab.link("wan", LinkConfig { program, to: primary.endpoint(), shape }).unwrap()
+    let (by, to) = (LinkBy::Relay, primary.endpoint());
+    lab.link("wan", LinkConfig { program, by, to, shape }).unwrap()
 }
 
 fn primary(lab: &Lab, pairs: &[(&str, &str)]) -> Node {
@@ -157,4 +168,162 @@ fn a_relay_is_as_public_as_its_server() {
     let again = LinkConfig { program: "/nonexistent".into(), ..link.config().clone() };
     let error = lab.link("lan", again).unwrap_err().to_string();
     assert!(error.starts_with("running /nonexistent in "), "{error}");
+}
+
+/// A node with a network of its own.
+fn apart(lab: &Lab, name: &str, pairs: &[(&str, &str)]) -> Result<Node, Error> {
+    let config = NodeConfig { own_network: true, ..NodeConfig::new(settings(pairs)) };
+    lab.node(name, config)
+}
+
+fn wire(lab: &Lab, from: &Node, to: &Node) -> Link {
+    let networks = [from, to].map(|node| node.network().unwrap().clone());
+    let [from, to_network] = networks;
+    let by = LinkBy::Namespace { from, to: to_network };
+    let (program, shape) = (env::current_exe().unwrap(), Shape::default());
+    lab.link("wan", LinkConfig { program, by, to: to.endpoint(), shape }).unwrap()
+}
+
+/// A primary and a standby that streams by a wire.
+fn pair(lab: &Lab) -> (Node, Node, Link) {
+    let mut primary = apart(lab, "primary", &[("wal_sender_timeout", "2s")]).unwrap();
+    primary.init().unwrap();
+    primary.start().unwrap();
+    let receiver = [("wal_receiver_timeout", "2s"), ("wal_retrieve_retry_interval", "200ms")];
+    let mut standby = apart(lab, "standby1", &receiver).unwrap();
+    let link = wire(lab, &standby, &primary);
+    standby.init_from_backup(&primary, Some(link.endpoint())).unwrap();
+    standby.start().unwrap();
+    primary.wait_for_standby(&standby, None, LONG).unwrap();
+    (primary, standby, link)
+}
+
+fn a_wire_drops_packets_without_a_word() {
+    if !User::current().is_root() {
+        return; // What others are told has a test of its own.
+    }
+    let lab = open();
+    let (primary, standby, mut link) = pair(&lab);
+    let cost = link.measure().unwrap();
+    say(&format!("a round trip takes {}", cost.in_words()));
+    let address = "SELECT host(client_addr) FROM pg_stat_replication";
+    let address = primary.value(address).unwrap().unwrap();
+    assert!(address.starts_with("198.18."), "{address}");
+    for direction in [Direction::Both, Direction::To, Direction::From] {
+        say(&link.cut(direction).unwrap());
+        assert_eq!(primary.replication().unwrap().len(), 1, "{direction:?}: nobody is told");
+        let gone = || primary.replication().map(|rows| rows.is_empty().then_some(()));
+        assert!(lab::wait_until(LONG, gone).unwrap().is_some(), "{direction:?}");
+        say(&link.heal().unwrap());
+        primary.wait_for_standby(&standby, None, LONG).unwrap();
+    }
+    assert_eq!(link.reset().unwrap(), "1 connection was reset");
+    primary.wait_for_standby(&standby, None, LONG).unwrap();
+    let counters = link.counters().unwrap();
+    assert!(counters.to_packets > 0 && counters.from_bytes > counters.from_packets);
+    link.bandwidth(Some(12_500_000)).unwrap();
+    link.bandwidth(None).unwrap();
+    match link.delay(5 * MS) {
+        Ok(said) => say(&said),
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.contains("this kernel has no netem"), "{text}");
+            assert!(error.hint().unwrap().contains("by = \"relay\""));
+        }
+    }
+    primary.wait_for_catchup(&standby, LONG).unwrap();
+    let config = NodeConfig {
+        own_network: true,
+        listen: Listen::Loopback,
+        ..NodeConfig::new(settings(&[]))
+    };
+    let error = lab.node("third", config).unwrap_err().to_string();
+    assert!(error.starts_with("node third cannot listen on loopback"), "{error}");
+}
+
+/// Not a test of its own: a rig with a wire, for another test to kill.
+fn rig() -> ExitCode {
+    let lab = open();
+    let (primary, standby, mut link) = pair(&lab);
+    link.cut(Direction::Both).unwrap();
+    let (one, other) = (primary.host_pid().unwrap(), standby.host_pid().unwrap());
+    writeln!(stdout(), "\nrig {one} {other}").unwrap();
+    std::thread::sleep(Duration::from_secs(600));
+    ExitCode::SUCCESS
+}
+
+fn a_rig_that_is_killed_leaves_no_network() {
+    if !User::current().is_root() {
+        return;
+    }
+    let mut rig = helper("rig", User::current());
+    let said = first_line(&mut rig, "rig ");
+    let pids: Vec<i32> = said.split(' ').map(|pid| pid.parse().unwrap()).collect();
+    let init = os::processes::of(pids[0]).unwrap().parent;
+    let family = os::processes::tree(&os::processes::all().unwrap(), init);
+    let networks: Vec<_> = pids.iter().map(|pid| network_of(*pid).unwrap()).collect();
+    assert!(!networks.contains(&network_of(init).unwrap()));
+
+    kill_process(Pid::from_raw(rig.id().cast_signed()).unwrap(), Signal::KILL).unwrap();
+    rig.wait().unwrap();
+
+    let is_gone = |pid: &i32| os::processes::of(*pid).is_none_or(|process| process.is_zombie());
+    let gone = || Ok::<_, Error>(family.iter().all(is_gone).then_some(()));
+    assert!(lab::wait_until(LONG, gone).unwrap().is_some(), "{family:?} have not ended");
+    // Nobody is in the networks any more, and the interfaces never were in this one.
+    let everybody = os::processes::all().unwrap();
+    let left = everybody.iter().filter_map(|process| network_of(process.pid));
+    assert_eq!(left.filter(|network| networks.contains(network)).count(), 0);
+    assert!(!std::fs::read_to_string("/proc/net/dev").unwrap().contains("wire"));
+    assert!(!std::fs::read_to_string("/proc/self/mountinfo").unwrap().contains("nsfs"));
+}
+
+fn network_of(pid: i32) -> Option<std::path::PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/ns/net")).ok()
+}
+
+/// Not a test of its own: what a plain user is told.
+fn plain() -> ExitCode {
+    let error = apart(&open(), "standby1", &[]).unwrap_err();
+    writeln!(stdout(), "\nplain {error}; {}", error.hint().unwrap()).unwrap();
+    ExitCode::SUCCESS
+}
+
+fn a_plain_user_is_told_what_a_wire_needs() {
+    let user = match User::current() {
+        root if root.is_root() => User::named("nobody").unwrap().expect("a user nobody"),
+        user => user,
+    };
+    let expected = "making a network namespace for node standby1: only root may; \
+        run as root, or make the link by = \"relay\"";
+    assert_eq!(first_line(&mut helper("plain", user), "plain "), expected);
+}
+
+/// A copy of this program, in a place where any user may run it.
+fn helper(role: &str, user: User) -> Child {
+    use std::os::unix::fs::PermissionsExt;
+    let home = tempfile::Builder::new().prefix("links").tempdir_in("/tmp").unwrap();
+    let program = home.path().join("links");
+    let mut copy =
+        Command::new("/bin/cp").args([&env::current_exe().unwrap(), &program]).spawn().unwrap();
+    assert!(copy.wait().unwrap().success());
+    for (path, mode) in [(home.path(), 0o755), (&program, 0o755)] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    // It is executed by then, and needs its file only where it starts itself again.
+    let command = Command::new(&program).arg(role).user(user).env("PATH", "/usr/bin:/bin");
+    let child = command.stdout(Output::Pipe).stderr(Output::Inherited).spawn().unwrap();
+    HOMES.lock().unwrap().push(home);
+    child
+}
+
+/// Where the copies are, until the tests have ended.
+static HOMES: std::sync::Mutex<Vec<tempfile::TempDir>> = std::sync::Mutex::new(Vec::new());
+
+/// What stands behind `word` in the first line that begins with it.
+fn first_line(child: &mut Child, word: &str) -> String {
+    use std::io::{BufRead, BufReader};
+    let lines = BufReader::new(child.stdout().unwrap()).lines().map_while(Result::ok);
+    let mut found = lines.filter_map(|line| Some(line.strip_prefix(word)?.to_owned()));
+    found.next().expect("the helper says something")
 }

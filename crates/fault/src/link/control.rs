@@ -83,6 +83,21 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// What a row of /proc/net/dev (proc_pid_net(5)) says of an interface at the server's end:
+    /// what it received came to the server, what it sent came from there.
+    pub fn of_interface(table: &str, interface: &str) -> Option<Self> {
+        let mut rows = table.lines();
+        let row = rows.find_map(|row| row.trim().strip_prefix(interface)?.strip_prefix(':'))?;
+        let fields: Vec<u64> = row.split_whitespace().filter_map(|f| f.parse().ok()).collect();
+        Some(Self {
+            to_bytes: *fields.first()?,
+            to_packets: *fields.get(1)?,
+            from_bytes: *fields.get(8)?,
+            from_packets: *fields.get(9)?,
+            ..Self::default()
+        })
+    }
+
     /// How much later than it should have a piece was written, on average.
     pub fn mean_lateness(&self) -> Duration {
         let pieces = self.to_packets + self.from_packets;
@@ -228,6 +243,16 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counters_are_read_from_the_interfaces_row() {
+        let text = "Inter-|   Receive\n face |bytes\n    lo: 1 2 0 0 0 0 0 0 1 2 0 0 0 0 0 0\n \
+            wire1: 100 2 0 0 0 0 0 0 300 4 0 0 0 0 0 0\nwire12: 5 6 0 0 0 0 0 0 7 8 0 0 0 0 0 0\n";
+        let counters = Counters::of_interface(text, "wire1").unwrap();
+        assert_eq!((counters.to_bytes, counters.to_packets), (100, 2));
+        assert_eq!((counters.from_bytes, counters.from_packets), (300, 4));
+        assert_eq!(Counters::of_interface(text, "wire2"), None);
+    }
 
     #[test]
     fn orders_and_counters_survive_the_way() {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::link::address::{Address, Stream};
+use crate::link::address::{Address, Listener, Stream};
 
 /// How long messages of one byte took to go and come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +67,7 @@ impl FromStr for RoundTrips {
 }
 
 /// Sends back what comes, until it is killed.
-pub(super) fn serve(listen: &Address) -> io::Result<()> {
-    let listener = listen.listen()?;
+pub(super) fn serve(listener: &Listener) -> io::Result<()> {
     loop {
         let stream = listener.accept()?;
         thread::spawn(move || {

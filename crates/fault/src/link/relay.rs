@@ -19,9 +19,9 @@ pub(super) fn serve(listen: &Address, to: &Address, sockets: &Sockets) -> io::Re
     // The kernel may otherwise be 50 µs late, to wake several sleepers at once.
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
     let echo = sockets.echo();
-    let echo_at = echo.clone();
+    let echoes = echo.listen()?;
     // It ends with the process.
-    thread::spawn(move || echo::serve(&echo_at));
+    thread::spawn(move || echo::serve(&echoes));
     let doors = [
         Door::open(listen, to.clone(), Counts::Yes)?,
         Door::open(&sockets.probe(), echo, Counts::No)?,

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::find::{Family, Version, ask, family, is_program};
+use crate::find::{Version, ask, is_program};
 
 /// One installed PgBouncer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,15 +72,6 @@ impl PgBouncer {
     /// (`max_prepared_statements`, since 1.21).
     pub fn has_prepared_statements(&self) -> bool {
         (self.version.major, self.version.minor) >= (1, 21)
-    }
-}
-
-/// How to get one on this kind of system.
-pub(crate) fn how_to_install() -> String {
-    match family() {
-        Family::Debian => "apt-get install pgbouncer".to_owned(),
-        Family::RedHat => "dnf install pgbouncer".to_owned(),
-        Family::Other => "install PgBouncer, or put its folder into the PATH".to_owned(),
     }
 }
 

@@ -25,6 +25,8 @@ impl Node {
         let (port, sockets) = (self.port.number.to_string(), self.program.shared.sockets());
         let (folder, sockets) = (folder.to_string_lossy(), sockets.to_string_lossy());
         let listen = match self.config.listen {
+            // Links lead there, and nobody else.
+            Listen::Unix if self.config.own_network => "0.0.0.0",
             Listen::Unix => "",
             Listen::Loopback => "127.0.0.1",
         };
