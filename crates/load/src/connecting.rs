@@ -200,17 +200,20 @@ impl Lane<'_> {
         }
     }
 
-    fn register(&mut self, index: usize, socket: Socket) {
+    fn register(&mut self, index: usize, mut socket: Socket) {
+        let Link::Dialing(dial, place) = &mut self.slots[index].link else { return };
+        // Within one machine it is connected by now, and an event that says so would only be one
+        // more to take.
+        dial.awaits_writable = !socket.is_connected();
+        let writable = if dial.awaits_writable { EventFlags::OUT } else { EventFlags::empty() };
         let data = epoll::EventData::new_u64(index as u64);
-        if let Err(error) = epoll::add(&self.epoll, socket.fd(), data, LIVE | EventFlags::OUT) {
+        let added = epoll::add(&self.epoll, socket.fd(), data, LIVE | writable);
+        *place = Some(socket);
+        if let Err(error) = added {
             let message = format!("could not watch a socket: {error}");
             self.dial_failed(index, ConnectFailure { message, sqlstate: None, hint: None });
             return;
         }
-        if let Link::Dialing(_, place) = &mut self.slots[index].link {
-            *place = Some(socket);
-        }
-        // A Unix socket is connected as soon as it is made: no need to wait to be told.
         self.dial_event(index);
     }
 
@@ -255,7 +258,9 @@ impl Lane<'_> {
             self.connecting.phase.latency.record_ns(now - dial.began);
             self.connecting.span.1 = now;
         }
-        self.watch(index, LIVE);
+        if dial.awaits_writable {
+            self.watch(index, LIVE);
+        }
         let program = &self.programs[self.slots[index].session.workload];
         if self.grid.began == NEVER {
             self.step(index, now, |session, cx| session.prepare(program, cx.out));

@@ -31,6 +31,8 @@ pub(crate) struct Dial {
     pub(crate) step_began: u64,
     /// The last thing that went wrong.
     failure: Option<ConnectFailure>,
+    /// Whether the socket is watched for becoming writable, which says that it is connected.
+    pub(crate) awaits_writable: bool,
     /// Why nothing more can be sent: what the server said before it hung up is read first.
     unsent: Option<std::io::Error>,
 }
@@ -76,6 +78,7 @@ impl Dial {
             began: now,
             step_began: now,
             failure: None,
+            awaits_writable: false,
             unsent: None,
         }
     }
@@ -146,11 +149,11 @@ impl Dial {
         socket: &mut Socket,
         nonce: &mut Option<impl FnOnce() -> Nonce>,
     ) -> Option<Progress> {
-        if let Err(error) = socket.connect_result() {
-            return Some(self.unreachable(route, &error.to_string()));
-        }
         if !socket.is_connected() {
-            return Some(Progress::Pending);
+            return Some(match socket.connect_result() {
+                Ok(()) => Progress::Pending,
+                Err(error) => self.unreachable(route, &error.to_string()),
+            });
         }
         if let Some(peer) = route.peer.as_ref().filter(|_| self.current(route).endpoint.is_unix())
             && let Err(why) = peer.check(socket.fd())

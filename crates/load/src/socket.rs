@@ -14,6 +14,7 @@ use rustls::ClientConnection;
 /// A socket and what has not yet gone out through it.
 pub(crate) struct Socket {
     fd: OwnedFd,
+    connected: bool,
     tls: Option<Box<ClientConnection>>,
     unsent: Vec<u8>,
 }
@@ -41,7 +42,7 @@ const READ_BYTES: usize = 64 * 1024;
 
 impl Socket {
     pub(crate) fn new(fd: OwnedFd) -> Self {
-        Socket { fd, tls: None, unsent: Vec::new() }
+        Socket { fd, connected: false, tls: None, unsent: Vec::new() }
     }
 
     /// Speaks TLS from here on.
@@ -57,14 +58,15 @@ impl Socket {
         self.fd.as_fd()
     }
 
-    /// The error that a connect in progress ended with, if it failed.
-    pub(crate) fn connect_result(&self) -> Result<(), Errno> {
-        rustix::net::sockopt::socket_error(&self.fd)?
+    /// Whether the connect has succeeded by now.
+    pub(crate) fn is_connected(&mut self) -> bool {
+        self.connected = self.connected || rustix::net::getpeername(&self.fd).is_ok();
+        self.connected
     }
 
-    /// Whether a connect in progress has come to its end.
-    pub(crate) fn is_connected(&self) -> bool {
-        rustix::net::getpeername(&self.fd).is_ok()
+    /// The error that the connect has ended with, if it has failed; the system tells it once.
+    pub(crate) fn connect_result(&self) -> Result<(), Errno> {
+        rustix::net::sockopt::socket_error(&self.fd)?
     }
 
     /// Sends `bytes`, after whatever is still waiting. Takes them all: what the socket does not
