@@ -1,6 +1,6 @@
 //! Open loop: rates that are kept, and rates that the server does not take.
 
-use load::Pace;
+use load::{LogPlan, Pace};
 
 use crate::support::{Server, plan, run, window, workload};
 
@@ -62,4 +62,44 @@ fn slots_past_the_latency_limit_are_skipped() {
     assert!(counts.skipped > 50 && counts.transactions > 0, "{counts:?}");
     let slots = counts.skipped + counts.transactions;
     assert!((200..=242).contains(&slots), "{slots} slots in 1.2 s");
+}
+
+#[test]
+fn skipped_slots_are_booked_to_the_script_that_they_would_have_run() {
+    let server = Server::shared();
+    let directory = tempfile::tempdir().unwrap();
+    let mut workload = workload(&server.conninfo(), "SELECT pg_sleep(0.02);\n", 1);
+    let mut other = workload.scripts[0].clone();
+    other.name = "other.sql".to_owned();
+    workload.scripts.push(other);
+    workload.pace = Pace::Constant(200.0);
+    workload.latency_limit_us = Some(30_000);
+    let mut plan = plan(workload, window(1_000));
+    plan.log = Some(LogPlan {
+        prefix: directory.path().join("log").display().to_string(),
+        sampling_rate: 1.0,
+        aggregate_s: None,
+        other_failures: false,
+        failures_detailed: false,
+        epoch_us: 0,
+    });
+    let outcome = run(&plan).unwrap();
+    let file = std::fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap().path();
+    let log = std::fs::read_to_string(file).unwrap();
+    let entries: Vec<(bool, usize)> = log
+        .lines()
+        .map(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            (words[2] == "skipped", words[3].parse().unwrap())
+        })
+        .collect();
+    // As in pgbench, the script is drawn first, and the slots that come too late are its own.
+    let mut skipped = [0; 2];
+    for pair in entries.windows(2).filter(|pair| pair[0].0) {
+        assert_eq!(pair[0].1, pair[1].1, "{log}");
+        skipped[pair[0].1] += 1;
+    }
+    assert!(skipped.iter().all(|skipped| *skipped > 10), "{skipped:?}");
+    let told: u64 = outcome.scripts[0].iter().map(|script| script.counts.skipped).sum();
+    assert!(told > 50, "{told}");
 }
