@@ -12,7 +12,7 @@ use crate::{
     Control, End, Event, Level, Limit, LoadError, Message, Outcome, Plan, WarmUp,
     control::Urgency,
     grid::{Grid, NEVER},
-    report::{LaneOutcome, Report},
+    report::{LaneOutcome, Loss, Report},
     summary,
     warm_up::Ramp,
 };
@@ -148,11 +148,11 @@ impl<'a> Conductor<'a> {
                     self.close_now();
                 }
             }
-            Report::Lost(why) => {
+            Report::Lost(Loss { why, hint }) => {
                 let each = self.fleet.lanes() / self.fleet.processes() as usize;
                 let number = (lane / each) as u32 + 1;
                 self.lost[lane] = self.done[lane].is_none();
-                self.failure.get_or_insert(LoadError::Generator { number, why });
+                self.failure.get_or_insert(LoadError::Generator { number, why, hint });
                 self.merge.end(lane);
                 self.abandon();
             }
@@ -271,6 +271,7 @@ impl<'a> Conductor<'a> {
             return Err(LoadError::Generator {
                 number: 1,
                 why: "a lane ended without a report; this is a bug in the rig".to_owned(),
+                hint: None,
             });
         }
         let drained = lanes.iter().map(|lane| lane.drained).max().unwrap_or(0);

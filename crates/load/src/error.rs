@@ -81,6 +81,8 @@ pub enum LoadError {
         number: u32,
         /// What happened.
         why: String,
+        /// What to do next.
+        hint: Option<String>,
     },
     /// The interruption came before the load began.
     #[error("interrupted while {connected} of {clients} clients were connected")]
@@ -97,7 +99,7 @@ impl LoadError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            LoadError::Connect { hint, .. } => hint.clone(),
+            LoadError::Connect { hint, .. } | LoadError::Generator { hint, .. } => hint.clone(),
             LoadError::OpenFiles { needed, .. } => {
                 Some(format!("raise the hard limit (ulimit -Hn {needed}) or use fewer clients"))
             }

@@ -25,7 +25,7 @@ use crate::{
     conductor::{self, Fleet},
     grid::{Grid, NEVER},
     lanes::{Lanes, Part},
-    report::Report,
+    report::{Loss, Report},
 };
 
 /// The first line that a generator process reads.
@@ -46,7 +46,7 @@ enum Line {
     /// A report of one of its lanes, counted from 0 within the process.
     Report(usize, Report),
     /// It cannot begin.
-    Failed(String),
+    Failed(Loss),
 }
 
 /// Runs `plan` by `processes` generator processes. Each is `program` with the one argument
@@ -92,7 +92,7 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
     let lanes = match Lanes::prepare(&order.plan, part) {
         Ok(lanes) => lanes,
         Err(error) => {
-            say(&Line::Failed(error.to_string()));
+            say(&Line::Failed(Loss { why: error.to_string(), hint: error.hint() }));
             return Err(error);
         }
     };
@@ -165,10 +165,10 @@ impl Processes {
             let first = index as usize * each;
             thread::spawn(move || {
                 let Some(stdout) = stdout else { return };
-                if let Err(why) = listen(BufReader::new(stdout), first, each, &reports) {
+                if let Err(loss) = listen(BufReader::new(stdout), first, each, &reports) {
                     for lane in first..first + each {
                         // A conductor that has given up no longer listens.
-                        let _ = reports.send((lane, Report::Lost(why.clone())));
+                        let _ = reports.send((lane, Report::Lost(loss.clone())));
                     }
                 }
             });
@@ -197,21 +197,22 @@ fn listen(
     first: usize,
     lanes: usize,
     reports: &Sender<(usize, Report)>,
-) -> Result<(), String> {
+) -> Result<(), Loss> {
     let mut done = 0;
     for line in output.lines() {
         let line = line.map_err(|error| error.to_string())?;
-        match serde_json::from_str(&line).map_err(|error| format!("said \"{line}\": {error}"))? {
+        let told = serde_json::from_str(&line);
+        match told.map_err(|error| format!("said \"{line}\": {error}"))? {
             Line::Report(lane, report) => {
                 done += usize::from(matches!(report, Report::Done(_)));
                 if reports.send((first + lane, report)).is_err() {
                     return Ok(());
                 }
             }
-            Line::Failed(why) => return Err(why),
+            Line::Failed(loss) => return Err(loss),
         }
     }
-    if done == lanes { Ok(()) } else { Err("ended before its load did".to_owned()) }
+    if done == lanes { Ok(()) } else { Err("ended before its load did".to_owned().into()) }
 }
 
 impl Fleet for Processes {

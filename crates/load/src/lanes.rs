@@ -7,6 +7,7 @@ use std::{
     time::Instant,
 };
 
+use os::limits::OpenFiles;
 use rustix::event::{EventfdFlags, eventfd};
 use script::{Prng, Seeds};
 use stats::Latency;
@@ -118,7 +119,8 @@ impl Lanes {
         let life = AssertUnwindSafe(|| self.whole_life(plan, lane, origin, report));
         if catch_unwind(life).is_err() {
             // The story is on stderr. Without this word the others would wait for ever.
-            report(Report::Lost("a lane panicked; this is a bug in the rig".to_owned()));
+            let why = "a lane panicked; this is a bug in the rig".to_owned();
+            report(Report::Lost(why.into()));
         }
     }
 
@@ -321,19 +323,16 @@ fn statements(program: &Program) -> Vec<Vec<Statement>> {
 }
 
 fn raise_open_files(needed: u64) -> Result<(), LoadError> {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= needed) {
+    let OpenFiles { soft, hard } = OpenFiles::current();
+    if soft.is_none_or(|soft| soft >= needed) {
         return Ok(());
     }
-    if let Some(allowed) = limit.maximum.filter(|allowed| *allowed < needed) {
+    if let Some(allowed) = hard.filter(|hard| *hard < needed) {
         return Err(LoadError::OpenFiles { needed, allowed });
     }
-    limit.current = Some(limit.maximum.map_or(needed, |allowed| allowed.min(needed.max(65_536))));
-    setrlimit(Resource::Nofile, limit).map_err(|errno| LoadError::System {
-        doing: "raising the limit on open files",
-        source: errno.into(),
-    })
+    OpenFiles::raise()
+        .map(drop)
+        .map_err(|source| LoadError::System { doing: "raising the limit on open files", source })
 }
 
 fn outcome(mut lane: Lane<'_>, drained: u64) -> LaneOutcome {

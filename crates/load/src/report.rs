@@ -24,10 +24,24 @@ pub(crate) enum Report {
     Said(Vec<Message>),
     /// A client aborted.
     Aborted,
-    /// The lane's process is gone, and why.
-    Lost(String),
+    /// The lane is gone.
+    Lost(Loss),
     /// The lane has ended.
     Done(Box<LaneOutcome>),
+}
+
+/// Why a lane, or the process that it was to run in, is gone.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Loss {
+    pub(crate) why: String,
+    /// What to do next.
+    pub(crate) hint: Option<String>,
+}
+
+impl From<String> for Loss {
+    fn from(why: String) -> Loss {
+        Loss { why, hint: None }
+    }
 }
 
 /// Why a client could not connect.

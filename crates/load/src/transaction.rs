@@ -94,10 +94,10 @@ impl Session {
     ) -> Result<(), String> {
         let commands = &cx.program.scripts[self.script].script.commands;
         let output = output?;
-        if let Some(CommandKind::SetShell { slot, .. }) =
+        if let Some(CommandKind::SetShell { slot, command }) =
             commands.get(self.command).map(|command| &command.kind)
         {
-            let value = script::shell_result(&output).map_err(|error| error.to_string())?;
+            let value = command.result(&output).map_err(|error| error.to_string())?;
             self.variables.set(*slot, Value::Int(value));
         }
         Ok(())

@@ -12,6 +12,7 @@ mod support;
 use std::{
     env, fs,
     io::{BufRead, BufReader, Write, stderr, stdin, stdout},
+    os::unix::fs::PermissionsExt,
     panic::catch_unwind,
     path::{Path, PathBuf},
     process::{Child, Command, ExitCode, Stdio},
@@ -43,11 +44,15 @@ fn main() -> ExitCode {
 
 /// As the usual harness does: what fails is named, and makes the program fail.
 fn tests(arguments: &[&str]) -> ExitCode {
-    const TESTS: [(&str, fn()); 8] = [
+    const TESTS: [(&str, fn()); 9] = [
         ("generators_share_a_load", generators_share_a_load),
         ("a_generator_that_dies_ends_the_load", a_generator_that_dies_ends_the_load),
         ("a_ledger_outlives_its_generators", a_ledger_outlives_its_generators),
         ("generators_end_with_their_conductor", generators_end_with_their_conductor),
+        (
+            "a_generator_that_cannot_begin_says_what_to_do",
+            a_generator_that_cannot_begin_says_what_to_do,
+        ),
         ("limits_on_open_files", limits_on_open_files),
         ("idle_sessions_are_small", idle_sessions_are_small),
         ("idle_sessions_cost_no_time", idle_sessions_cost_no_time),
@@ -238,6 +243,24 @@ fn generators_end_with_their_conductor() {
     conductor.wait().unwrap();
     pids.split(' ').for_each(|pid| expect_gone(pid.parse().unwrap()));
     expect_no_clients(&server);
+}
+
+fn a_generator_that_cannot_begin_says_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let limited = directory.path().join("limited");
+    let text = format!("#!/bin/sh\nulimit -n 150\nexec '{}' \"$@\"\n", this_program().display());
+    fs::write(&limited, text).unwrap();
+    fs::set_permissions(&limited, fs::Permissions::from_mode(0o755)).unwrap();
+    let plan = plan(workload(&at("/nowhere"), "SELECT 1;\n", 300), window(1_000));
+    let (control, began) = (Control::new(), Instant::now());
+    let error = load::generators::run(&plan, 2, &limited, &control, began, &mut |_| {})
+        .expect_err("more clients than it may open files");
+    let told = error.to_string();
+    assert!(told.ends_with(": need at least 214 open files, but the system allows 150"), "{told}");
+    assert_eq!(
+        error.hint().as_deref(),
+        Some("raise the hard limit (ulimit -Hn 214) or use fewer clients")
+    );
 }
 
 fn kill(pid: u32) {

@@ -45,7 +45,7 @@ pub use pipeline::{Pipeline, PipelineFault, Protocol};
 pub use prng::Prng;
 pub use script::{Script, Syntax};
 pub use seeds::{RandomSeed, RandomSeedError, Seeds, ThreadStates};
-pub use shell::{ShellCommand, ShellError, shell_result};
+pub use shell::{ShellCommand, ShellError};
 pub use sleep::{Sleep, SleepError};
 pub use template::{MAX_PARAMETERS, Parameterized, Template, TooManyParameters};
 pub use value::Value;

@@ -110,14 +110,6 @@ impl ShellCommand {
     }
 }
 
-/// [`ShellCommand::result`] for a caller that does not have the command at hand.
-///
-/// # Errors
-/// If it is no integer.
-pub fn shell_result(output: &[u8]) -> Result<i64, ShellError> {
-    ShellCommand { program: "setshell".into(), words: Box::default() }.result(output)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,10 +131,12 @@ mod tests {
 
     #[test]
     fn takes_the_integer_of_the_first_line() {
-        assert_eq!(shell_result(b"42\nmore"), Ok(42));
-        assert_eq!(shell_result(b"  -7  \n"), Ok(-7));
+        let command = ShellCommand::new([b"date".as_slice()].into_iter(), &mut Names::new());
+        assert_eq!(command.result(b"42\nmore"), Ok(42));
+        assert_eq!(command.result(b"  -7  \n"), Ok(-7));
         for bad in ["", "x\n", "1 2\n"] {
-            assert!(shell_result(bad.as_bytes()).is_err(), "{bad:?}");
+            let error = command.result(bad.as_bytes()).expect_err(bad);
+            assert!(error.to_string().starts_with("date: "), "{error}");
         }
     }
 }

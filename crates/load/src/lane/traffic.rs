@@ -140,7 +140,7 @@ impl Lane<'_> {
     pub(super) fn write_ledger(&mut self) {
         let Some(ledger) = &mut self.ledger else { return };
         if let Err(why) = ledger.write() {
-            (self.report)(Report::Lost(why));
+            (self.report)(Report::Lost(why.into()));
             self.unsent.clear();
             self.out.clear();
         }

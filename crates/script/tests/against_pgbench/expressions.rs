@@ -253,7 +253,7 @@ fn buckets_are_the_servers_hash_partitions() {
     let server = Postgres::shared();
     let keys: Vec<i64> = [0, 1, -1, 42, i64::MAX, i64::MIN, i64::from(u32::MAX), -5_000_000_000]
         .into_iter()
-        .chain((0..200).map(|n: i64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64)))
+        .chain((0..2_000).map(|n: i64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64)))
         .collect();
     server.query("CREATE TABLE bucketed (key bigint) PARTITION BY HASH (key)");
     for buckets in [1, 2, 7, 16, 1000] {
