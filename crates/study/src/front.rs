@@ -81,7 +81,7 @@ impl Site {
         rig: &Path,
     ) -> Result<Option<Front>, Error> {
         let Some(to) = self.endpoint(&guard.to) else { return Ok(None) };
-        let state = lab.directory().join(format!("{}.state", node.name));
+        let state = guard_state(lab, &node.name);
         // A guard that finds the state of another trial's would go on from there.
         let _ = std::fs::remove_dir_all(&state);
         let command = Command::new(rig)
@@ -99,6 +99,11 @@ impl Site {
         let at = self.nodes.iter().position(|node| node.name == name)?;
         self.server(at).map(lab::Node::endpoint)
     }
+}
+
+/// Where a guard keeps its books.
+pub(crate) fn guard_state(lab: &Lab, name: &str) -> PathBuf {
+    lab.directory().join(format!("{name}.state"))
 }
 
 impl Front {

@@ -35,6 +35,7 @@ mod settle;
 
 mod amcheck;
 mod counts;
+mod exposed;
 mod ledger;
 mod metrics;
 mod rows;

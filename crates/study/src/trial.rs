@@ -16,6 +16,7 @@ use crate::amcheck::{self, Amchecked};
 use crate::clock;
 use crate::counts::{self, Counted};
 use crate::event::Stage;
+use crate::exposed;
 use crate::ledger;
 use crate::load_plan;
 use crate::meter::{self, Agenda, Metered};
@@ -113,7 +114,8 @@ fn attempt(
     let readings = probes.stop();
     let (outcome, metered, messages) = loaded?;
     settle::settle(point, site, &metered).map_err(|why| format!("after the load: {why}"))?;
-    let ledger = ledger::check_all(point, site, order.ledger, &[])?;
+    let exposed = exposed::exposures(point, order.lab, order.origin)?;
+    let ledger = ledger::check_all(point, site, order.ledger, &exposed)?;
     let amchecked = amcheck::check_all(point, site)?;
     Ok(Loaded { outcome, readings, metered, warmed, messages, ledger, amchecked })
 }
