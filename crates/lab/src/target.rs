@@ -62,6 +62,11 @@ impl Target {
         format!("{}:{port}", hosts.collect::<Vec<_>>().join(","))
     }
 
+    /// How it is encrypted, where it may be.
+    pub fn tls(&self) -> Option<&rustls::ClientConfig> {
+        self.config.tls.as_ref()
+    }
+
     /// Its major version.
     pub fn major(&self) -> u32 {
         self.version_number / 10_000

@@ -1,5 +1,7 @@
 //! One connection in the making: from an address to a session that can be queried.
 
+use std::sync::Arc;
+
 use wire::{
     Message,
     auth::{KeyCache, Nonce},
@@ -10,6 +12,7 @@ use wire::{
 };
 
 use crate::{
+    client_certificate::Witness,
     encryption,
     endpoint::Opening,
     report::ConnectFailure,
@@ -35,6 +38,8 @@ pub(crate) struct Dial {
     pub(crate) awaits_writable: bool,
     /// Why nothing more can be sent: what the server said before it hung up is read first.
     unsent: Option<std::io::Error>,
+    /// Who sees whether the server asks for our certificate, where it must.
+    witness: Option<Arc<Witness>>,
 }
 
 enum Stage {
@@ -80,6 +85,7 @@ impl Dial {
             failure: None,
             awaits_writable: false,
             unsent: None,
+            witness: None,
         }
     }
 
@@ -91,6 +97,7 @@ impl Dial {
     pub(crate) fn start(&mut self, route: &Route) -> Progress {
         self.arrived.clear();
         self.unsent = None;
+        self.witness = None;
         match self.current(route).endpoint.open() {
             Ok(Opening::Open(fd)) => {
                 self.stage = Stage::Opening;
@@ -207,7 +214,10 @@ impl Dial {
                     Ok(progress) => {
                         self.arrived.drain(..progress.consumed);
                         match progress.session {
-                            Some(session) => self.judge(route, socket, session),
+                            Some(session) => match self.objection(route) {
+                                Some(why) => Some(self.broken(route, why, Lead::End)),
+                                None => self.judge(route, socket, session),
+                            },
                             None => self.send(socket, &answer).or(Some(Progress::Pending)),
                         }
                     }
@@ -221,7 +231,12 @@ impl Dial {
         let step = self.current(route);
         let client = match (&route.tls, &step.server_name) {
             (Some(config), Some(name)) => {
-                rustls::ClientConnection::new(config.clone(), name.clone())
+                let mut config = Arc::clone(config);
+                if route.must_show {
+                    let (watched, witness) = Witness::of(&config);
+                    (config, self.witness) = (watched, Some(witness));
+                }
+                rustls::ClientConnection::new(config, name.clone())
                     .map_err(|error| error.to_string())
             }
             _ => Err(format!("{} has no name that TLS could check", step.endpoint.host())),
@@ -259,6 +274,11 @@ impl Dial {
     fn send(&mut self, socket: &mut Socket, bytes: &[u8]) -> Option<Progress> {
         self.unsent = socket.send(bytes).err();
         None
+    }
+
+    /// Why a server that has let us in without our certificate will not do, where it must ask.
+    fn objection(&self, route: &Route) -> Option<&'static str> {
+        route.must_show.then(|| Witness::objection(self.witness.as_deref())).flatten()
     }
 
     /// Whether this server is what the conninfo asks for.

@@ -3,21 +3,22 @@
 use std::{fs, path::PathBuf, sync::Arc};
 
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    SupportedProtocolVersion,
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore,
+    SignatureScheme, SupportedProtocolVersion,
     client::{
-        WebPkiServerVerifier,
+        Resumption, WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        verify_server_name,
     },
     crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
     pki_types::{
-        CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime,
-        pem::PemObject,
+        CertificateDer, CertificateRevocationListDer, ServerName, UnixTime, pem::PemObject,
     },
+    server::ParsedCertificate,
 };
 use sha2::{Digest, Sha256, Sha384, Sha512};
 use wire::{
-    conninfo::{ClientCertificate, TlsSettings, TlsVersion},
+    conninfo::{TlsSettings, TlsVersion},
     tls::SslMode,
 };
 use x509_cert::{
@@ -28,7 +29,7 @@ use x509_cert::{
     },
 };
 
-use crate::error::LoadError;
+use crate::{client_certificate, error::LoadError};
 
 /// What the conninfo asks of TLS.
 ///
@@ -41,24 +42,14 @@ pub fn config(settings: &TlsSettings) -> Result<Arc<ClientConfig>, LoadError> {
         .map_err(failed("choosing protocol versions"))?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Verifier::new(settings, provider)?));
-    let shows = settings.client_certificate != ClientCertificate::Disable;
-    if let (Some(certificate), None, true) = (&settings.certificate, &settings.key, shows) {
-        let why = format!("client certificate \"{certificate}\" needs its private key: set sslkey");
-        return Err(LoadError::Tls(why));
-    }
-    let mut config = match (&settings.certificate, &settings.key) {
-        (Some(certificate), Some(key)) if shows => {
-            let chain = CertificateDer::pem_file_iter(certificate)
-                .and_then(Iterator::collect)
-                .map_err(failed(&format!("reading client certificate \"{certificate}\"")))?;
-            let key = PrivateKeyDer::from_pem_file(key)
-                .map_err(failed(&format!("reading private key \"{key}\"")))?;
-            builder
-                .with_client_auth_cert(chain, key)
-                .map_err(failed("using the client certificate"))?
-        }
-        _ => builder.with_no_client_auth(),
+    let mut config = match client_certificate::read(settings)? {
+        Some((chain, key)) => builder
+            .with_client_auth_cert(chain, key)
+            .map_err(failed("using the client certificate"))?,
+        None => builder.with_no_client_auth(),
     };
+    // libpq shakes hands in full each time, and so does this: connecting is measured.
+    config.resumption = Resumption::disabled();
     config.enable_sni = settings.names_host;
     config.alpn_protocols = vec![wire::tls::ALPN.to_vec()];
     Ok(Arc::new(config))
@@ -103,9 +94,25 @@ pub(crate) fn server_end_point(tls: &ClientConnection) -> Option<Vec<u8>> {
     }
 }
 
+/// What to do about an error below which a handshake has failed.
+#[must_use]
+pub fn hint_below(error: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        // What an I/O error wraps is no source of it.
+        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        if let Some(tls) = tls.or_else(|| error.downcast_ref()) {
+            return hint(tls);
+        }
+        next = error.source();
+    }
+    None
+}
+
 /// What to do about a handshake that failed.
 pub(crate) fn hint(error: &rustls::Error) -> Option<&'static str> {
-    use rustls::CertificateError as Bad;
+    use CertificateError as Bad;
     match error {
         rustls::Error::InvalidCertificate(why) => Some(match why {
             Bad::UnknownIssuer | Bad::BadSignature => {
@@ -132,6 +139,8 @@ fn failed<E: std::fmt::Display>(doing: &str) -> impl FnOnce(E) -> LoadError {
 struct Verifier {
     /// None believes anybody, as `sslmode=require` without root certificates does.
     authority: Option<Arc<WebPkiServerVerifier>>,
+    /// The certificates that are believed by themselves.
+    trusted: Vec<CertificateDer<'static>>,
     check_name: bool,
     provider: Arc<CryptoProvider>,
 }
@@ -139,22 +148,25 @@ struct Verifier {
 impl Verifier {
     fn new(settings: &TlsSettings, provider: Arc<CryptoProvider>) -> Result<Self, LoadError> {
         let demanded = matches!(settings.mode, SslMode::VerifyCa | SslMode::VerifyFull);
-        let roots = match settings.root_certificates.as_deref() {
+        let trusted = match settings.root_certificates.as_deref() {
             Some("system") => Some(system_roots()?),
             // A named file that exists turns `require` into `verify-ca`, as in libpq.
             Some(path) if demanded || fs::exists(path).unwrap_or(false) => Some(read_roots(path)?),
             None if demanded => {
                 return Err(LoadError::Tls(format!(
-                    "sslmode {} needs root certificates: set sslrootcert to a file, or to \
-                     \"system\"",
+                    "sslmode {} needs root certificates: put them into ~/.postgresql/root.crt, or \
+                     set sslrootcert to a file, or to \"system\"",
                     settings.mode
                 )));
             }
             Some(_) | None => None,
         };
         let revoked = revoked(settings)?;
-        let authority = roots
-            .map(|roots| {
+        let authority = trusted
+            .as_ref()
+            .map(|trusted| {
+                let mut roots = RootCertStore::empty();
+                roots.add_parsable_certificates(trusted.iter().cloned());
                 WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
                     .with_crls(revoked)
                     .build()
@@ -162,16 +174,39 @@ impl Verifier {
             })
             .transpose()?;
         let check_name = settings.mode == SslMode::VerifyFull;
-        Ok(Verifier { authority, check_name, provider })
+        Ok(Verifier { authority, trusted: trusted.unwrap_or_default(), check_name, provider })
+    }
+
+    /// A server that shows one of the trusted certificates itself: the usual self-signed one, which
+    /// names itself as its authority. webpki believes no authority that is a server, OpenSSL does.
+    fn verify_trusted(
+        &self,
+        certificate: &CertificateDer<'_>,
+        server_name: &ServerName<'_>,
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let bad = |_| rustls::Error::InvalidCertificate(CertificateError::BadEncoding);
+        let validity = Certificate::from_der(certificate).map_err(bad)?.tbs_certificate.validity;
+        let now_s = now.as_secs();
+        if now_s < validity.not_before.to_unix_duration().as_secs() {
+            return Err(rustls::Error::InvalidCertificate(CertificateError::NotValidYet));
+        }
+        if now_s > validity.not_after.to_unix_duration().as_secs() {
+            return Err(rustls::Error::InvalidCertificate(CertificateError::Expired));
+        }
+        if self.check_name {
+            verify_server_name(&ParsedCertificate::try_from(certificate)?, server_name)?;
+        }
+        Ok(ServerCertVerified::assertion())
     }
 }
 
-fn read_roots(path: &str) -> Result<RootCertStore, LoadError> {
-    let mut roots = RootCertStore::empty();
+fn read_roots(path: &str) -> Result<Vec<CertificateDer<'static>>, LoadError> {
     let doing = format!("reading root certificate file \"{path}\"");
-    for certificate in CertificateDer::pem_file_iter(path).map_err(failed(&doing))? {
-        let certificate = certificate.map_err(failed(&doing))?;
-        roots.add(certificate).map_err(failed(&doing))?;
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+    let roots: Vec<_> = read.map_err(failed(&doing))?;
+    if roots.is_empty() {
+        return Err(LoadError::Tls(format!("{doing}: there is no certificate in it")));
     }
     Ok(roots)
 }
@@ -197,14 +232,12 @@ fn revoked(
     Ok(lists)
 }
 
-fn system_roots() -> Result<RootCertStore, LoadError> {
-    let mut roots = RootCertStore::empty();
-    let found = rustls_native_certs::load_native_certs();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
+fn system_roots() -> Result<Vec<CertificateDer<'static>>, LoadError> {
+    let found = rustls_native_certs::load_native_certs().certs;
+    if found.is_empty() {
         return Err(LoadError::Tls("the system has no root certificates".to_owned()));
     }
-    Ok(roots)
+    Ok(found)
 }
 
 impl ServerCertVerifier for Verifier {
@@ -217,6 +250,9 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         let Some(authority) = &self.authority else { return Ok(ServerCertVerified::assertion()) };
+        if self.trusted.iter().any(|trusted| trusted == end_entity) {
+            return self.verify_trusted(end_entity, server_name, now);
+        }
         let verified = authority.verify_server_cert(
             end_entity,
             intermediates,

@@ -103,6 +103,11 @@ impl LoadError {
             LoadError::OpenFiles { needed, .. } => {
                 Some(format!("raise the hard limit (ulimit -Hn {needed}) or use fewer clients"))
             }
+            LoadError::Tls(_) => Some(
+                "look at sslrootcert, sslcert, sslkey and sslcrl of the connection string, and at \
+                 the files in ~/.postgresql"
+                    .to_owned(),
+            ),
             _ => None,
         }
     }

@@ -9,6 +9,7 @@
 
 mod account;
 mod cancel;
+mod client_certificate;
 mod conductor;
 mod connecting;
 mod control;
@@ -40,7 +41,7 @@ mod transaction;
 mod warm_up;
 
 pub use control::{Control, Urgency};
-pub use encryption::config as tls_config;
+pub use encryption::{config as tls_config, hint_below as tls_hint};
 pub use error::LoadError;
 pub use outcome::{End, Event, GeneratorOutcome, Level, Message, Outcome, ScriptOutcome};
 pub use plan::{

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustls::{ClientConfig, pki_types::ServerName};
 use wire::{
-    conninfo::{Conninfo, LoadBalance, TargetSessionAttrs},
+    conninfo::{ClientCertificate, Conninfo, LoadBalance, TargetSessionAttrs},
     startup::Login,
     tls::{Attempt, SslNegotiation},
 };
@@ -18,6 +18,8 @@ pub(crate) struct Route {
     pub(crate) round: usize,
     pub(crate) tls: Option<Arc<ClientConfig>>,
     pub(crate) negotiation: SslNegotiation,
+    /// Whether a server must ask for our certificate.
+    pub(crate) must_show: bool,
     pub(crate) balance: LoadBalance,
     pub(crate) timeout_ns: Option<u64>,
     pub(crate) peer: Option<Peer>,
@@ -90,6 +92,7 @@ impl Route {
             steps,
             tls: encrypts.then(|| encryption::config(&conninfo.tls)).transpose()?,
             negotiation: conninfo.tls.negotiation,
+            must_show: conninfo.tls.client_certificate == ClientCertificate::Require,
             balance: conninfo.load_balance,
             peer: conninfo.require_peer.as_deref().map(Peer::new),
             timeout_ns: conninfo.connect_timeout_s.map(|s| u64::from(s) * 1_000_000_000),

@@ -9,6 +9,7 @@
 
 mod bench;
 mod complaint;
+pub mod conninfo;
 mod console;
 mod getopt;
 mod initialise;

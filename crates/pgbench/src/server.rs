@@ -3,7 +3,6 @@
 //! What clients do goes through the load engine; this is administration.
 
 mod connect;
-mod conninfo;
 mod message;
 
 pub(crate) use message::text as error_text;
@@ -15,9 +14,11 @@ use std::time::Duration;
 
 use postgres::{Client, CopyInWriter, NoTls, SimpleQueryMessage};
 
-use wire::conninfo::Conninfo;
+use tokio_postgres_rustls::MakeRustlsConnect;
+use wire::conninfo::{Conninfo, Given};
 
 use crate::complaint::Complaint;
+use crate::conninfo;
 use crate::options::{Invocation, ServerOptions};
 
 use connect::Failure;
@@ -28,6 +29,8 @@ const OLDEST: u32 = 130_000;
 /// A connected server.
 pub(crate) struct Server {
     client: Client,
+    /// How it is encrypted, where it may be.
+    tls: Option<MakeRustlsConnect>,
     version: String,
     version_num: u32,
     notices: Notices,
@@ -46,11 +49,11 @@ impl Server {
         options: &ServerOptions,
         invocation: &Invocation<'_>,
     ) -> Result<(Self, Conninfo), Complaint> {
-        let resolve = |password| conninfo::resolve(options, password, invocation.environment);
+        let resolve = |password| resolve(options, password, invocation.environment);
         let mut conninfo = resolve(None)?;
         let notices = Notices::default();
-        let client = match connect::connect(&conninfo, &notices) {
-            Ok(client) => client,
+        let (client, tls) = match connect::connect(&conninfo, &notices) {
+            Ok(connected) => connected,
             Err(Failure::NoPassword(complaint)) => {
                 let Some(password) = (invocation.ask_password)("Password: ") else {
                     return Err(complaint);
@@ -60,11 +63,12 @@ impl Server {
             }
             Err(failure) => return Err(failure.into_complaint()),
         };
-        Ok((Server::new(client, notices)?, conninfo))
+        let server = Server { client, tls, version: String::new(), version_num: 0, notices };
+        Ok((server.of_known_version()?, conninfo))
     }
 
-    fn new(client: Client, notices: Notices) -> Result<Self, Complaint> {
-        let mut server = Server { client, version: String::new(), version_num: 0, notices };
+    fn of_known_version(self) -> Result<Self, Complaint> {
+        let mut server = self;
         server.version = server.value("show server_version")?.unwrap_or_default();
         let number = server.value("show server_version_num")?.unwrap_or_default();
         server.version_num = number.parse().unwrap_or(0);
@@ -157,14 +161,17 @@ impl Server {
         interrupted: &(dyn Fn() -> bool + Sync),
         work: impl FnOnce(&mut Server) -> Result<T, Complaint>,
     ) -> Result<T, Complaint> {
-        let token = self.client.cancel_token();
+        let (token, tls) = (self.client.cancel_token(), self.tls.clone());
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
                     if interrupted() {
                         // A cancel that cannot be sent leaves the statement to end by itself.
-                        let _ = token.cancel_query(NoTls);
+                        let _ = match &tls {
+                            Some(tls) => token.cancel_query(tls.clone()),
+                            None => token.cancel_query(NoTls),
+                        };
                     }
                     thread::sleep(Duration::from_millis(20));
                 }
@@ -179,6 +186,24 @@ impl Server {
         let row = self.row(sql).map_err(|error| query_failed(&error, sql))?;
         Ok(row.and_then(|columns| columns.into_iter().next().flatten()))
     }
+}
+
+/// Where the command line, the environment and files say that the server is.
+fn resolve(
+    options: &ServerOptions,
+    password: Option<String>,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Conninfo, Complaint> {
+    let given = Given {
+        host: options.host.clone(),
+        port: options.port.clone(),
+        user: options.user.clone(),
+        password,
+        dbname: options.dbname.clone(),
+        fallback_application_name: Some("pgbench".to_owned()),
+        overrides: Vec::new(),
+    };
+    conninfo::resolve(&given, environment).map_err(Complaint::error)
 }
 
 /// A failed statement.

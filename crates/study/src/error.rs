@@ -25,6 +25,9 @@ pub enum Error {
     /// The outside server's address.
     #[error("reading the target's address: {0}")]
     Target(#[from] wire::conninfo::ConninfoError),
+    /// The outside server's certificates, or ours.
+    #[error("connecting to the target: {0}")]
+    TargetTls(#[source] load::LoadError),
     /// The outside server has something of the rig's name that is not the rig's.
     #[error("the target has a schema \"{schema}\" that pgrig did not make")]
     ForeignSchema {
@@ -74,6 +77,7 @@ impl Error {
             Error::DoesNotFit(_) | Error::Interrupted { .. } => None,
             Error::Lab(error) => error.hint(),
             Error::Target(error) => error.hint().map(str::to_owned),
+            Error::TargetTls(error) => error.hint(),
             Error::ForeignSchema { schema } => {
                 Some(format!("rename or drop schema \"{schema}\", or use another database"))
             }

@@ -1,16 +1,12 @@
 //! Somebody else's server: the rig builds nothing there and changes no setting. It writes into a
 //! schema of its own only, which is gone when the run is over.
-//!
-//! Limit: administration goes without TLS; a target whose address demands it is refused.
-
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::time::Duration;
 
 use lab::{Server, TARGET_SCHEMA, Target, TargetConfig};
 use load::Control;
 use spec::Study;
-use wire::conninfo::{Address, Conninfo, ConninfoError, FileKind, Given, Sources};
-use wire::tls::SslMode;
+use wire::conninfo::{Address, Conninfo, ConninfoError, Given, Host, TargetSessionAttrs};
+use wire::startup::ChannelBindingPolicy;
+use wire::tls::{SslMode, SslNegotiation, Transport};
 
 use crate::data::{self, Failure};
 use crate::error::Error;
@@ -100,8 +96,17 @@ impl Drop for Schema {
 /// As libpq has them; what the server said.
 pub(crate) fn open(conninfo: &str) -> Result<Target, Error> {
     let resolved = resolve(conninfo)?;
-    let (conninfo, admin) = (resolved.to_keyword_string(), admin(&resolved));
-    Ok(Target::open(TargetConfig { conninfo, admin, tls: None })?)
+    let tls = match encryption(&resolved) {
+        Encryption::Disable => None,
+        _ => Some((*load::tls_config(&resolved.tls).map_err(Error::TargetTls)?).clone()),
+    };
+    let admin = library_form(&resolved);
+    let admin = admin.parse().map_err(|source| lab::Error::Connect {
+        server: "the target".to_owned(),
+        place: resolved.hosts.first().map(ToString::to_string).unwrap_or_default(),
+        source,
+    })?;
+    Ok(Target::open(TargetConfig { conninfo: resolved.to_keyword_string(), admin, tls })?)
 }
 
 /// A conninfo as the load engine reads it: keywords, nothing left to look up.
@@ -112,60 +117,94 @@ pub(crate) fn keyword_form(conninfo: &str) -> Result<String, ConninfoError> {
     Ok(resolve(conninfo)?.to_keyword_string())
 }
 
-/// What the probes connect to, in the few keywords that the client library knows.
+/// What the probes connect to.
 pub(crate) fn probe_form(target: &Target) -> String {
-    let Ok(conninfo) = Conninfo::from_keyword_string(target.conninfo()) else {
-        return target.conninfo().to_owned();
-    };
-    let Some(host) = conninfo.hosts.first() else { return String::new() };
-    let place = match &host.address {
+    match Conninfo::from_keyword_string(target.conninfo()) {
+        Ok(conninfo) => library_form(&conninfo),
+        Err(_) => target.conninfo().to_owned(),
+    }
+}
+
+/// A conninfo in the keywords that the client library knows, which are fewer than libpq's.
+///
+/// Limits: one password and one `sslmode` for all hosts; addresses only where each host has one.
+fn library_form(conninfo: &Conninfo) -> String {
+    let each =
+        |value: fn(&Host) -> String| conninfo.hosts.iter().map(value).collect::<Vec<_>>().join(",");
+    let place = |host: &Host| match &host.address {
         Address::Unix { directory } => directory.clone(),
-        Address::Tcp { .. } => host.network_name().unwrap_or_default().to_owned(),
+        Address::Tcp { .. } => host.certificate_name().unwrap_or_default().to_owned(),
     };
-    let quoted = |text: &str| format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"));
-    let mut form = format!(
-        "host={} port={} user={} dbname={}",
-        quoted(&place),
-        host.port,
-        quoted(&conninfo.user),
-        quoted(&conninfo.dbname)
+    let address = |host: &Host| match &host.address {
+        Address::Tcp { hostaddr, .. } => hostaddr.clone(),
+        Address::Unix { .. } => None,
+    };
+    let addresses: Option<Vec<String>> = conninfo.hosts.iter().map(address).collect();
+    let mut form = String::new();
+    let mut put = |keyword: &str, value: &str| {
+        if !value.trim_matches(',').is_empty() {
+            let value = value.replace('\\', r"\\").replace('\'', r"\'");
+            form.push_str(&format!("{keyword}='{value}' "));
+        }
+    };
+    put("host", &each(place));
+    put("hostaddr", &addresses.unwrap_or_default().join(","));
+    put("port", &each(|host| host.port.to_string()));
+    put("user", &conninfo.user);
+    put("dbname", &conninfo.dbname);
+    let password = conninfo.hosts.first().and_then(|host| host.password.as_deref());
+    put("password", password.unwrap_or_default());
+    put("sslmode", encryption(conninfo).word());
+    if conninfo.tls.negotiation == SslNegotiation::Direct {
+        put("sslnegotiation", "direct");
+    }
+    put(
+        "channel_binding",
+        match conninfo.channel_binding {
+            ChannelBindingPolicy::Disable => "disable",
+            ChannelBindingPolicy::Prefer => "prefer",
+            ChannelBindingPolicy::Require => "require",
+        },
     );
-    if must_be_encrypted(&conninfo) {
-        form.push_str(" sslmode=require");
-    }
-    if let Some(password) = &host.password {
-        form.push_str(&format!(" password={}", quoted(password)));
-    }
+    put(
+        "target_session_attrs",
+        match conninfo.target {
+            TargetSessionAttrs::Any | TargetSessionAttrs::PreferStandby => "any",
+            TargetSessionAttrs::ReadWrite | TargetSessionAttrs::Primary => "read-write",
+            TargetSessionAttrs::ReadOnly | TargetSessionAttrs::Standby => "read-only",
+        },
+    );
+    put("connect_timeout", &conninfo.connect_timeout_s.unwrap_or(0).to_string());
     form
 }
 
-/// Whether nothing may go there in the clear. The load engine encrypts; administration cannot, and
-/// is refused rather than sent in the clear.
-fn must_be_encrypted(conninfo: &Conninfo) -> bool {
-    let over_tcp = conninfo.hosts.iter().any(|host| matches!(host.address, Address::Tcp { .. }));
-    over_tcp && conninfo.tls.mode >= SslMode::Require
+/// Whether the rig's own connections are encrypted, in the three steps that the client library
+/// knows. A socket never is; what may go in the clear is encrypted where the server can.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Encryption {
+    Disable,
+    Prefer,
+    Require,
 }
 
-fn admin(conninfo: &Conninfo) -> postgres::Config {
-    let mut config = postgres::Config::new();
-    for host in &conninfo.hosts {
-        match &host.address {
-            Address::Unix { directory } => config.host(directory),
-            Address::Tcp { .. } => config.host(host.network_name().unwrap_or_default()),
-        };
-        config.port(host.port);
+impl Encryption {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Disable => "disable",
+            Self::Prefer => "prefer",
+            Self::Require => "require",
+        }
     }
-    config.user(&conninfo.user).dbname(&conninfo.dbname);
-    if must_be_encrypted(conninfo) {
-        config.ssl_mode(postgres::config::SslMode::Require);
+}
+
+fn encryption(conninfo: &Conninfo) -> Encryption {
+    let on_network = |host: &Host| host.transport() == Transport::Tcp;
+    match conninfo.tls.mode {
+        _ if !conninfo.hosts.iter().any(on_network) => Encryption::Disable,
+        SslMode::Disable => Encryption::Disable,
+        SslMode::Allow | SslMode::Prefer => Encryption::Prefer,
+        SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => Encryption::Require,
     }
-    if let Some(password) = conninfo.hosts.first().and_then(|host| host.password.as_ref()) {
-        config.password(password);
-    }
-    if let Some(seconds) = conninfo.connect_timeout_s {
-        config.connect_timeout(Duration::from_secs(u64::from(seconds)));
-    }
-    config
 }
 
 /// What a conninfo means here: with the environment's variables, service and password files, as
@@ -174,43 +213,12 @@ fn admin(conninfo: &Conninfo) -> postgres::Config {
 /// # Errors
 /// As libpq has them.
 pub fn resolve(conninfo: &str) -> Result<Conninfo, ConninfoError> {
-    let environment = |name: &str| std::env::var(name).ok();
-    let home = environment("HOME");
-    let os_user = os_user();
     let given = Given {
         dbname: Some(conninfo.to_owned()),
         fallback_application_name: Some("pgrig".to_owned()),
         ..Given::default()
     };
-    let sources = Sources {
-        environment: &environment,
-        read: &read,
-        os_user: os_user.as_deref(),
-        home: home.as_deref(),
-        socket_directories: &[],
-    };
-    Conninfo::resolve(&given, &sources)
-}
-
-/// A service or password file, unless it is missing or others may read the passwords in it.
-fn read(kind: FileKind, path: &str) -> Option<String> {
-    let metadata = std::fs::metadata(path).ok()?;
-    let is_private = metadata.is_file() && metadata.permissions().mode() & 0o077 == 0;
-    if kind == FileKind::Passwords && !is_private {
-        return None;
-    }
-    std::fs::read_to_string(path).ok()
-}
-
-fn os_user() -> Option<String> {
-    // The owner of the process's own directory is its effective user.
-    let uid = std::fs::metadata("/proc/self").ok()?.uid().to_string();
-    let users = std::fs::read_to_string("/etc/passwd").ok()?;
-    users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let (name, _, id) = (fields.next()?, fields.next()?, fields.next()?);
-        (id == uid).then(|| name.to_owned())
-    })
+    pgbench::conninfo::resolve(&given, &|name| std::env::var(name).ok())
 }
 
 /// What marks a schema as the rig's.

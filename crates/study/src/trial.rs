@@ -154,7 +154,10 @@ fn probe_config(point: &Point, site: &Site) -> Config {
     let servers = site.nodes.iter().filter(watched).map(|node| probe::Server {
         node: node.name.clone(),
         conninfo: node.probe_conninfo(),
-        tls: None,
+        tls: match &node.server {
+            lab::Server::Target(target) => target.tls().cloned(),
+            lab::Server::Node(_) => None,
+        },
         database: node.database(),
         log: node.log(),
         root_pid: node.pid(),

@@ -124,6 +124,114 @@ fn a_server_proves_as_much_as_is_asked_of_it() {
     fails(&by_address, &missing, &["reading root certificate file", ".gone"]);
 }
 
+/// The certificate of PostgreSQL's manual: signed by itself, and so its own authority.
+#[test]
+fn a_certificate_that_is_trusted_itself_will_do() {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let made = params.self_signed(&key).unwrap().pem();
+    let mut server = Server::stopped(&[("ssl", "on")]);
+    let (data, user) = (server.node.data(), server.lab.user());
+    for (name, text) in [("server.crt", &made), ("server.key", &key.serialize_pem())] {
+        let path = write(&data, name, text);
+        std::os::unix::fs::chown(&path, Some(user.uid), Some(user.gid)).unwrap();
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        fs::set_permissions(&path, private).unwrap();
+    }
+    server.node.start().expect("a server with TLS");
+    let directory = tempfile::tempdir().unwrap();
+    let root = write(directory.path(), "root.crt", &made);
+    let by_name = server.tcp().replace("host=127.0.0.1", "host=localhost hostaddr=127.0.0.1");
+    let verified = |conninfo: &str, mode: &str| {
+        once(&format!("{conninfo} sslmode={mode} sslrootcert={root}"), "SELECT 1;\n")
+    };
+    assert_eq!(verified(&by_name, "verify-full"), Ok(6));
+    assert_eq!(verified(&server.tcp(), "verify-ca"), Ok(6));
+    let text = verified(&server.tcp(), "verify-full").expect_err("another name");
+    assert!(text.contains("use sslmode=verify-ca"), "{text}");
+}
+
+/// Every client must show a certificate of `authority`; the server asks for one.
+fn demand_certificates(server: &Server, authority: &CertifiedIssuer<'_, KeyPair>) {
+    let (data, user) = (server.node.data(), server.lab.user());
+    let hba = data.join("pg_hba.conf");
+    for (path, text) in [
+        (data.join("clients.crt"), authority.pem()),
+        (hba, "local all all trust\nhostssl all all all trust clientcert=verify-ca\n".to_owned()),
+    ] {
+        fs::write(&path, text).unwrap();
+        std::os::unix::fs::chown(&path, Some(user.uid), Some(user.gid)).unwrap();
+    }
+}
+
+/// A client's certificate by `authority`, and its key.
+fn client(authority: &CertifiedIssuer<'_, KeyPair>) -> (String, String) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.distinguished_name.push(rcgen::DnType::CommonName, "postgres");
+    (params.signed_by(&key, authority).unwrap().pem(), key.serialize_pem())
+}
+
+#[test]
+fn a_client_shows_its_certificate_as_libpq_does() {
+    let ours = authority("ours");
+    let mut server = Server::stopped(&[("ssl", "on"), ("ssl_ca_file", "clients.crt")]);
+    certify(&server, &ours);
+    demand_certificates(&server, &ours);
+    server.node.start().expect("a server with TLS");
+    let directory = tempfile::tempdir().unwrap();
+    let (certificate, key) = client(&ours);
+    let certificate = write(directory.path(), "client.crt", &certificate);
+    let private = |name: &str, mode: u32| {
+        let path = write(directory.path(), name, &key);
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        path
+    };
+    let (key, open) = (private("client.key", 0o600), private("open.key", 0o644));
+    let sealed = directory.path().join("sealed.key").display().to_string();
+    let done = std::process::Command::new("openssl")
+        .args(["pkcs8", "-topk8", "-in", &key, "-out", &sealed, "-passout", "pass:secret"])
+        .status()
+        .expect("openssl is installed");
+    assert!(done.success());
+
+    let (conninfo, script) = (server.tcp(), "SELECT 1;\n");
+    let works = |options: &str| {
+        let conninfo = format!("{conninfo} sslmode=require sslcert={certificate} {options}");
+        assert_eq!(once(&conninfo, script), Ok(6), "{options}");
+    };
+    works(&format!("sslkey={key}"));
+    works(&format!("sslkey={key} sslcertmode=require"));
+    works(&format!("sslkey={sealed} sslpassword=secret"));
+    let fails = |options: &str, expected: &str| {
+        let conninfo = format!("{conninfo} sslmode=require {options}");
+        let text = once(&conninfo, script).expect_err(options);
+        assert!(text.contains(expected), "{options}: {text}");
+    };
+    let with = |options: &str| format!("sslcert={certificate} {options}");
+    fails(&with(&format!("sslkey={sealed}")), "give its password as sslpassword");
+    fails(&with(&format!("sslkey={sealed} sslpassword=wrong")), "is sslpassword the right one?");
+    fails(&with(&format!("sslkey={open}")), "has group or world access");
+    fails(&with("sslkey=gone.key"), "certificate present, but not private key file \"gone.key\"");
+    // The server's own words: the client went on without.
+    let demanded = "connection requires a valid client certificate";
+    fails(&format!("sslcert=gone.crt sslkey={key}"), demanded);
+    fails(&with(&format!("sslkey={key} sslcertmode=disable")), demanded);
+}
+
+#[test]
+fn a_server_that_must_ask_for_a_certificate_and_does_not_will_not_do() {
+    let ours = authority("ours");
+    let mut server = Server::stopped(&[("ssl", "on")]);
+    certify(&server, &ours);
+    server.node.start().expect("a server with TLS");
+    for way in [format!("{} sslmode=require", server.tcp()), server.conninfo()] {
+        let text = once(&format!("{way} sslcertmode=require"), "SELECT 1;\n").expect_err(&way);
+        assert!(text.contains("server did not request an SSL certificate"), "{way}: {text}");
+    }
+}
+
 #[test]
 fn large_results_and_long_statements_cross_tls() {
     let ours = authority("ours");

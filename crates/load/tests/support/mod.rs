@@ -112,6 +112,7 @@ pub(crate) fn resolved(conninfo: &str) -> String {
     let sources = Sources {
         environment: &|_| None,
         read: &|_, _| None,
+        exists: &|_| false,
         os_user: None,
         home: None,
         socket_directories: &[],

@@ -6,29 +6,32 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use postgres::config::{ChannelBinding, SslMode as Encryption};
+use postgres::config::{ChannelBinding, SslMode as Encryption, SslNegotiation as Negotiation};
 use postgres::error::SqlState;
 use postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use wire::conninfo::{Address, Conninfo, Host, PasswordSource, TargetSessionAttrs};
 use wire::startup::ChannelBindingPolicy;
-use wire::tls::Attempt;
+use wire::tls::{Attempt, SslNegotiation};
 
 use super::{Notices, message};
 use crate::complaint::{Complaint, system_error};
 
-/// A connection to the first server that will do, and how it is encrypted.
+/// A connection to the first server that will do, and how it may be encrypted.
 ///
 /// # Errors
 /// In libpq's words: every attempt with the reason why it failed.
-pub(super) fn connect(conninfo: &Conninfo, notices: &Notices) -> Result<Client, Failure> {
+pub(super) fn connect(
+    conninfo: &Conninfo,
+    notices: &Notices,
+) -> Result<(Client, Option<MakeRustlsConnect>), Failure> {
     let tls = tls(conninfo).map_err(Failure::Other)?;
     let mut log = Log::default();
     for &target in conninfo.target.rounds() {
         for host in &conninfo.hosts {
             let client = to_host(conninfo, host, target, (notices, tls.as_ref()), &mut log);
             if let Some(client) = client {
-                return Ok(client);
+                return Ok((client, tls));
             }
         }
     }
@@ -141,6 +144,10 @@ fn config(conninfo: &Conninfo, host: &Host, address: Option<IpAddr>, attempt: At
         Attempt::TlsOrPlain => Encryption::Prefer,
         Attempt::Tls => Encryption::Require,
     });
+    config.ssl_negotiation(match conninfo.tls.negotiation {
+        SslNegotiation::Postgres => Negotiation::Postgres,
+        SslNegotiation::Direct => Negotiation::Direct,
+    });
     config.channel_binding(match conninfo.channel_binding {
         ChannelBindingPolicy::Disable => ChannelBinding::Disable,
         ChannelBindingPolicy::Prefer => ChannelBinding::Prefer,
@@ -181,7 +188,13 @@ fn tls(conninfo: &Conninfo) -> Result<Option<MakeRustlsConnect>, Complaint> {
     if !conninfo.hosts.iter().any(is_tls) {
         return Ok(None);
     }
-    let config = load::tls_config(&conninfo.tls).map_err(Complaint::error)?;
+    let config = load::tls_config(&conninfo.tls).map_err(|error| {
+        let complaint = Complaint::error(&error);
+        match error.hint() {
+            Some(hint) => complaint.with_our_hint(hint),
+            None => complaint,
+        }
+    })?;
     Ok(Some(MakeRustlsConnect::new((*config).clone())))
 }
 
@@ -262,7 +275,10 @@ fn wants_password(error: &postgres::Error) -> bool {
 
 /// What to do next, where libpq does not say it.
 fn advice(error: &postgres::Error, conninfo: &Conninfo) -> Option<String> {
-    let code = error.as_db_error()?.code();
+    let Some(server) = error.as_db_error() else {
+        return load::tls_hint(error).map(str::to_owned);
+    };
+    let code = server.code();
     let database = &conninfo.dbname;
     if *code == SqlState::UNDEFINED_DATABASE {
         return Some(format!("create it with \"createdb {database}\", or name another one"));

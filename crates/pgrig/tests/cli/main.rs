@@ -4,6 +4,7 @@ mod bad_input;
 mod interruption;
 mod shard;
 mod smoke;
+mod target;
 mod words;
 
 use std::path::{Path, PathBuf};

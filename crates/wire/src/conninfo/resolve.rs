@@ -45,6 +45,8 @@ pub struct Sources<'a> {
     /// Reads a file; `None` if it is not there, or must not be used. A password file that others
     /// may read or that is no regular file must not be.
     pub read: &'a dyn Fn(FileKind, &str) -> Option<String>,
+    /// Whether there is a file: those of `~/.postgresql` count only if they are there.
+    pub exists: &'a dyn Fn(&str) -> bool,
     /// The operating system's name of this process's user.
     pub os_user: Option<&'a str>,
     /// That user's home directory.
@@ -169,7 +171,7 @@ pub(super) fn from_values(
         )?,
         load_balance: values.word("load_balance_hosts", LoadBalance::Disable, &balances)?,
         connect_timeout_s: positive(values, "connect_timeout")?,
-        tls: TlsSettings::from_values(values)?,
+        tls: TlsSettings::from_values(values, sources)?,
         channel_binding: values.word("channel_binding", ChannelBindingPolicy::Prefer, &policies)?,
         require_auth: values.value("require_auth").unwrap_or_default().parse()?,
         protocol,

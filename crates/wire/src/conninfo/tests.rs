@@ -25,6 +25,7 @@ impl World {
             &Sources {
                 environment: &|name| self.variables.get(name).cloned(),
                 read: &|_, path| self.files.get(path).cloned(),
+                exists: &|path| self.files.contains_key(path),
                 os_user: Some("os"),
                 home: Some("/home/os"),
                 socket_directories: &["/run/pg"],
@@ -191,6 +192,32 @@ fn passwords_come_from_the_file_of_the_host() {
 }
 
 #[test]
+fn certificates_are_looked_for_at_home() {
+    let there = |names: &[&str]| World {
+        files: names
+            .iter()
+            .map(|name| (format!("/home/os/.postgresql/{name}"), String::new()))
+            .collect(),
+        ..World::default()
+    };
+    let check = |world: World, dbname: &str, expected: &str| {
+        let seen = shown(&world, &given(dbname));
+        let seen = seen.strip_prefix("host=h port=5432 user=os dbname=os").unwrap_or(&seen);
+        assert_eq!(seen.replace("/home/os/.postgresql", "~"), expected, "{dbname}");
+    };
+    check(there(&[]), "host=h", "");
+    check(there(&["root.crt", "root.crl"]), "host=h", " sslrootcert=~/root.crt sslcrl=~/root.crl");
+    check(there(&["root.crt"]), "host=h sslrootcert=mine", " sslrootcert=mine");
+    check(there(&["root.crl"]), "host=h sslcrldir=mine", " sslcrldir=mine");
+    // A key that is not there is named all the same, for the error.
+    let pair = " sslcert=~/postgresql.crt sslkey=~/postgresql.key";
+    check(there(&["postgresql.crt"]), "host=h", pair);
+    check(there(&["postgresql.key"]), "host=h", "");
+    check(there(&[]), "host=h sslcert=mine", " sslcert=mine sslkey=~/postgresql.key");
+    check(there(&["postgresql.crt"]), "host=h sslkey=k", " sslcert=~/postgresql.crt sslkey=k");
+}
+
+#[test]
 fn what_is_refused() {
     check("host=a,b port=1,2,3", "could not match 3 port numbers to 2 hosts");
     check("port=1,2", "could not match 2 port numbers to 1 hosts");
@@ -257,6 +284,7 @@ fn the_default_is_every_usual_socket_directory() {
     let sources = Sources {
         environment: &|_| None,
         read: &|_, _| None,
+        exists: &|_| false,
         os_user: Some("os"),
         home: None,
         socket_directories: &[],

@@ -183,6 +183,7 @@ pub(super) fn read(text: &str) -> Result<Conninfo, ConninfoError> {
     let nowhere = Sources {
         environment: &|_| None,
         read: &|_, _| None,
+        exists: &|_| false,
         os_user: None,
         home: None,
         socket_directories: &[],

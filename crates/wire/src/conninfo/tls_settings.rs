@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use super::ConninfoError;
 use super::option::Values;
+use super::{ConninfoError, Sources};
 use crate::tls::{SslMode, SslNegotiation};
 
-/// What a conninfo says about TLS. Paths are as given; where one is `None` the caller may look at
-/// libpq's place for it under `~/.postgresql`: root.crt, postgresql.crt, postgresql.key, root.crl.
+/// What a conninfo says about TLS. Paths are as given, else libpq's own below `~/.postgresql` where
+/// there is such a file: root.crt, root.crl, postgresql.crt, and with that postgresql.key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TlsSettings {
     /// How much encryption is wanted.
@@ -82,7 +82,10 @@ pub(super) const CERTIFICATE_MODES: [(&str, ClientCertificate); 3] = [
 ];
 
 impl TlsSettings {
-    pub(super) fn from_values(values: &Values) -> Result<Self, ConninfoError> {
+    pub(super) fn from_values(
+        values: &Values,
+        sources: &Sources<'_>,
+    ) -> Result<Self, ConninfoError> {
         let root_certificates = values.owned("sslrootcert");
         let system = root_certificates.as_deref() == Some("system");
         // Against everybody's authorities only the host's name tells one server from another.
@@ -103,20 +106,27 @@ impl TlsSettings {
         {
             return Err(ConninfoError::SslVersionRange);
         }
+        let usual = |name: &str| sources.home.map(|home| format!("{home}/.postgresql/{name}"));
+        let found = |name: &str| usual(name).filter(|path| (sources.exists)(path));
+        let certificate = values.owned("sslcert").or_else(|| found("postgresql.crt"));
+        // A certificate is no use without its key: its absence is for the caller to complain about.
+        let usual_key = certificate.as_ref().and_then(|_| usual("postgresql.key"));
+        let revoked_directory = values.owned("sslcrldir");
+        let usual_revoked = || found("root.crl").filter(|_| revoked_directory.is_none());
         Ok(Self {
             mode,
             negotiation,
-            root_certificates,
-            certificate: values.owned("sslcert"),
-            key: values.owned("sslkey"),
+            root_certificates: root_certificates.or_else(|| found("root.crt")),
+            certificate,
+            key: values.owned("sslkey").or(usual_key),
             key_password: values.owned("sslpassword"),
             client_certificate: values.word(
                 "sslcertmode",
                 ClientCertificate::Allow,
                 &CERTIFICATE_MODES,
             )?,
-            revoked: values.owned("sslcrl"),
-            revoked_directory: values.owned("sslcrldir"),
+            revoked: values.owned("sslcrl").or_else(usual_revoked),
+            revoked_directory,
             names_host: values.value("sslsni") != Some("0"),
             least_version,
             most_version,

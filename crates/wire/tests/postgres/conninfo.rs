@@ -95,6 +95,7 @@ fn ours(conninfo: &str) -> String {
     let sources = Sources {
         environment: &|_| None,
         read: &|_, _| None,
+        exists: &|_| false,
         os_user: Some("somebody"),
         home: None,
         socket_directories: SOCKET_DIRECTORIES,

@@ -71,6 +71,7 @@ fn the_startup_message_follows_from_the_conninfo() {
     let sources = conninfo::Sources {
         environment: &|_| None,
         read: &|_, _| None,
+        exists: &|_| false,
         os_user: None,
         home: None,
         socket_directories: &[],

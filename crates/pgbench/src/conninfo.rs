@@ -1,42 +1,31 @@
-//! Where the command line, the environment and files say that the server is.
+//! libpq's conventions on this machine: what the user gave, completed from the environment and from
+//! the files of the user's home.
 
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use wire::conninfo::{Conninfo, FileKind, Given, SOCKET_DIRECTORIES, Sources};
-
-use crate::complaint::Complaint;
-use crate::options::ServerOptions;
+use wire::conninfo::{Conninfo, ConninfoError, FileKind, Given, SOCKET_DIRECTORIES, Sources};
 
 /// Resolves what the user gave, by libpq's rules.
 ///
 /// # Errors
 /// In libpq's words.
-pub(crate) fn resolve(
-    options: &ServerOptions,
-    password: Option<String>,
+pub fn resolve(
+    given: &Given,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Conninfo, Complaint> {
+) -> Result<Conninfo, ConninfoError> {
     let os_user = os_user();
     let home = environment("HOME");
-    let given = Given {
-        host: options.host.clone(),
-        port: options.port.clone(),
-        user: options.user.clone(),
-        password,
-        dbname: options.dbname.clone(),
-        fallback_application_name: Some("pgbench".to_owned()),
-        overrides: Vec::new(),
-    };
     let sources = Sources {
         environment,
         read: &read,
+        exists: &|path| fs::metadata(path).is_ok(),
         os_user: os_user.as_deref(),
         home: home.as_deref(),
         socket_directories: SOCKET_DIRECTORIES,
     };
-    Conninfo::resolve(&given, &sources).map_err(Complaint::error)
+    Conninfo::resolve(given, &sources)
 }
 
 /// A service or password file, unless it is missing or must not be trusted.
