@@ -146,6 +146,8 @@ impl Processes {
         let mut fleet = Processes { lanes: each * processes as usize, children: Vec::new() };
         for index in 0..processes {
             let mut child = Command::new(program)
+                // A copy of the program that is called pgbench would take this for a database.
+                .arg0("pgrig")
                 .arg("generator")
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())

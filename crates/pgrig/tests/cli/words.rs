@@ -1,5 +1,7 @@
 //! Help, lists, and a study to start from.
 
+use lab::{Lab, LabConfig, NodeConfig, Settings};
+
 use crate::Desk;
 
 #[test]
@@ -42,6 +44,23 @@ fn called_pgbench_it_is_pgbench() {
     let output = std::process::Command::new(&name).arg("--version").output().unwrap();
     let said = crate::Said::of(&output).ended(0);
     assert!(said.out.starts_with("pgbench (PostgreSQL) "), "{}", said.out);
+}
+
+#[test]
+fn a_copy_called_pgbench_starts_generator_processes() {
+    let desk = Desk::new();
+    let name = desk.path("pgbench");
+    std::fs::copy(env!("CARGO_BIN_EXE_pgrig"), &name).unwrap();
+    desk.write("one.sql", "SELECT 1;\n");
+    let lab = Lab::open(LabConfig::new(lab::find::find(None).unwrap())).unwrap();
+    let mut node = lab.node("server", NodeConfig::new(Settings::new())).unwrap();
+    node.init().unwrap();
+    node.start().unwrap();
+    let mut command = std::process::Command::new(&name);
+    command.args(["-n", "-c2", "-t3", "--generators=2", "-fone.sql"]);
+    command.arg(node.endpoint().to_string()).current_dir(desk.path(""));
+    let said = crate::Said::of(&command.output().unwrap()).ended(0);
+    assert!(said.out.contains("actually processed: 6/6"), "{}", said.out);
 }
 
 #[test]
