@@ -78,7 +78,8 @@ fn tables_and_rows_are_pgbenchs() {
 fn loaded_rows_are_frozen() {
     let server = Server::start(&[]);
     assert_eq!(server.ours("postgres", "-i -I dtg -q").code, 0);
-    let sql = "select relallvisible = relpages and relpages > 0 from pg_class
+    // From 16 on the table may end in pages that were added ahead of need.
+    let sql = "select relallvisible > 0.9 * relpages and relpages > 0 from pg_class
                where relname = 'pgbench_accounts'";
     server.execute("postgres", "analyze pgbench_accounts");
     assert_eq!(server.value("postgres", sql), "t");
