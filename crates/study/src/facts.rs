@@ -21,13 +21,12 @@ pub(crate) fn machine(labs: &Path) -> Vec<Fact> {
         facts.push(fact(group, "virtualisation", kind.clone()));
     }
     if let Ok(disk) = Disk::at(labs) {
-        let words = format!(
-            "{} on {}, {} of {} free",
-            disk.file_system,
-            disk.device,
-            size(disk.free_bytes),
-            size(disk.total_bytes)
-        );
+        let free = format!("{} of {} free", size(disk.free_bytes), size(disk.total_bytes));
+        // In a chroot the system does not say what is mounted.
+        let words = match disk.device.as_str() {
+            "" => free,
+            device => format!("{} on {device}, {free}", disk.file_system),
+        };
         facts.push(fact(group, "disk of the servers", words));
     }
     let [one, five, fifteen] = machine.load_average;
