@@ -1,6 +1,7 @@
 //! The answer, and every claim with its verdict.
 
 use spec::{About, Claim, Expect, Study};
+use stats::Method;
 use verdict::{ClaimVerdict, Judgement, Measured, Verdict};
 
 use crate::number;
@@ -13,11 +14,18 @@ pub(crate) fn answer(judgement: &Judgement) -> Answer {
     let mut sure = Vec::new();
     match headline.map(|claim| (&claim.measured, claim)) {
         Some((Measured::Value { interval, per_round }, _)) => {
-            let percent = number::percent(interval.confidence);
-            let method = interval.method.name();
-            let n = interval.n;
             let (_, range) = number::with_interval(interval.point, interval.low, interval.high);
-            sure.push(format!("{percent} interval {range} from {n} rounds ({method})."));
+            sure.push(match (interval.method, interval.n) {
+                (_, 1) => "One round: what another one would give is not known.".to_owned(),
+                (Method::Range, n) => {
+                    format!("{n} rounds: too few for an interval.")
+                }
+                (method, n) => format!(
+                    "{} interval {range} from {n} rounds ({}).",
+                    number::percent(interval.confidence),
+                    method.name()
+                ),
+            });
             sure.extend(each_round(per_round));
         }
         Some((Measured::Count { trials, failures, rate_max }, _)) => {
