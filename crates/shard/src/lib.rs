@@ -14,6 +14,7 @@
 //! Limits: one proxy; keys are integers; routed functions give one value; connections go without
 //! TLS; PostgreSQL 15 or later on the data nodes (a publication of whole schemas).
 
+mod audit;
 mod cluster;
 mod deploy;
 mod error;
@@ -25,6 +26,7 @@ mod servers;
 mod status;
 mod text;
 
+pub use audit::Audit;
 pub use cluster::{Cluster, NodeConfig, NodeRow};
 pub use error::Error;
 pub use function::Function;

@@ -45,6 +45,13 @@ pub enum Action {
         /// The node.
         node: String,
     },
+    /// Moves the rows of a PL/Proxy cluster until these servers hold them, and no others.
+    Rebalance {
+        /// The proxy.
+        node: String,
+        /// The servers that hold the data afterwards.
+        to: Vec<String>,
+    },
     /// Makes a standby a primary.
     Promote {
         /// The standby.
@@ -113,6 +120,7 @@ impl Action {
             | Action::Pause { node }
             | Action::Continue { node }
             | Action::Start { node }
+            | Action::Rebalance { node, .. }
             | Action::Promote { node }
             | Action::PowerCut { node } => node,
             Action::Cut { link, .. }
@@ -133,6 +141,7 @@ impl Action {
             Action::Pause { .. } => "pause",
             Action::Continue { .. } => "continue",
             Action::Start { .. } => "start",
+            Action::Rebalance { .. } => "rebalance",
             Action::Promote { .. } => "promote",
             Action::PowerCut { .. } => "power_cut",
             Action::Cut { .. } => "cut",
@@ -192,6 +201,7 @@ impl Action {
             "pause" => Action::Pause { node: node()? },
             "continue" => Action::Continue { node: node()? },
             "start" => Action::Start { node: node()? },
+            "rebalance" => rebalance(fields, topology)?,
             "promote" => Action::Promote { node: node()? },
             "power_cut" => Action::PowerCut { node: node()? },
             "cut" => Action::Cut {
@@ -207,6 +217,20 @@ impl Action {
             _ => Action::Heal { link: link()? },
         })
     }
+}
+
+/// A cluster's proxy, and the servers that shall hold its data.
+fn rebalance(fields: &Fields<'_>, topology: &Topology) -> Option<Action> {
+    let node = node(fields, "rebalance", topology)?;
+    if !matches!(node.kind, NodeKind::Plproxy(_)) {
+        let message = format!("{} is no PL/Proxy server", node.name);
+        fields.problems.add(span_of(fields, "rebalance"), message);
+        return None;
+    }
+    fields.required("to")?;
+    let names: Vec<String> = fields.texts("to").into_iter().map(|(name, _)| name).collect();
+    let to = topology.all_called(&names, span_of(fields, "to"), fields.problems);
+    Some(Action::Rebalance { node: node.name.clone(), to })
 }
 
 /// What has become of the nodes and links on the way through a timeline.
@@ -321,7 +345,7 @@ fn span_of<'t>(fields: &'t Fields<'_>, key: &'static str) -> &'t std::ops::Range
     fields.value(key).map_or(fields.span(), |value: &Value| &value.span)
 }
 
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 14] = [
     "sql",
     "checkpoint",
     "stop",
@@ -329,6 +353,7 @@ const VERBS: [&str; 13] = [
     "pause",
     "continue",
     "start",
+    "rebalance",
     "promote",
     "power_cut",
     "cut",

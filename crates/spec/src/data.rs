@@ -15,6 +15,8 @@ pub struct Data {
     pub pgbench: Option<PgbenchTables>,
     /// A script of the study's own, run after that.
     pub script: Option<ScriptText>,
+    /// The data of a study that is sharded, built after those.
+    pub buckets: Option<Buckets>,
     /// Variables of the script, each written `:name` in it; `rows` is one of them. Workloads have
     /// them too.
     pub variables: Settings,
@@ -35,6 +37,21 @@ pub struct PgbenchTables {
     pub unlogged: bool,
     /// Foreign keys between them.
     pub foreign_keys: bool,
+}
+
+/// Data whose rows belong to keys: in the buckets of a PL/Proxy cluster where the topology has
+/// one, else as a single bucket in schema public.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Buckets {
+    /// The tables and functions of one bucket; `{bucket}` stands for its schema.
+    pub template: ScriptText,
+    /// The rows of one bucket; `{keys}` stands for a query that gives its keys, `{key_max}` for
+    /// the largest of all.
+    pub fill: ScriptText,
+    /// Keys, from 1 on.
+    pub keys: u32,
+    /// The column that holds the key.
+    pub key: String,
 }
 
 /// A script and the file it stands in.
@@ -91,15 +108,19 @@ impl Data {
         if let Some(rows) = fields.integer("rows", 0..=i64::MAX) {
             variables.insert("rows".to_owned(), rows.to_string());
         }
-        let data = Data {
+        let mut data = Data {
             node: fields.text("node").unwrap_or(first_node).to_owned(),
             pgbench: fields.value("pgbench").and_then(|v| PgbenchTables::parse(v, problems)),
             script: fields.value("script").and_then(|v| script_file(v, folder, problems)),
+            buckets: fields.value("buckets").and_then(|v| Buckets::parse(v, folder, problems)),
             variables,
             reset: fields.choice("reset", RESETS).unwrap_or(Reset::Clone),
             warm: fields.value("warm").and_then(|value| Warm::parse(value, problems)),
         };
         fields.finish();
+        if let Some(buckets) = &data.buckets {
+            data.variables.entry("rows".to_owned()).or_insert_with(|| buckets.keys.to_string());
+        }
         data
     }
 
@@ -108,6 +129,7 @@ impl Data {
             node: node.to_owned(),
             pgbench: None,
             script: None,
+            buckets: None,
             variables: Settings::new(),
             reset: Reset::Clone,
             warm: None,
@@ -126,6 +148,19 @@ impl PgbenchTables {
         };
         fields.finish();
         Some(tables)
+    }
+}
+
+impl Buckets {
+    fn parse(value: &Value, folder: &Folder, problems: &Problems) -> Option<Buckets> {
+        let fields = Fields::of("buckets", value, problems)?;
+        let script = |key| script_file(fields.required(key)?, folder, problems);
+        let (template, fill) = (script("template"), script("fill"));
+        let key = fields.required("key").and_then(|_| fields.text("key")).map(str::to_owned);
+        fields.required("keys");
+        let keys = fields.integer("keys", 1..=i32::MAX as u32);
+        fields.finish();
+        Some(Buckets { template: template?, fill: fill?, keys: keys?, key: key? })
     }
 }
 

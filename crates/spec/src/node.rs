@@ -107,10 +107,12 @@ pub struct Guard {
 /// A PL/Proxy server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Plproxy {
-    /// The servers that hold the data, in the order of the file.
+    /// The servers that hold the data when a trial begins, in the order of the file.
     pub to: Vec<String>,
-    /// Partitions over which keys are hashed; a power of two.
-    pub partitions: u32,
+    /// The poolers through which it reaches them, if any: one for each of `to`.
+    pub through: Vec<String>,
+    /// Virtual buckets over which keys are hashed; a power of two.
+    pub buckets: u32,
 }
 
 impl PoolMode {
@@ -149,7 +151,10 @@ impl Node {
             NodeKind::Postgres(Role::Standby { of, .. }) => vec![of],
             NodeKind::Pgbouncer(pooler) => vec![&pooler.to],
             NodeKind::Guard(guard) => vec![&guard.to],
-            NodeKind::Plproxy(proxy) => proxy.to.iter().map(String::as_str).collect(),
+            NodeKind::Plproxy(proxy) => match proxy.through.is_empty() {
+                true => proxy.to.iter().map(String::as_str).collect(),
+                false => proxy.through.iter().map(String::as_str).collect(),
+            },
         }
     }
 
@@ -262,13 +267,14 @@ fn guard(fields: &Fields<'_>) -> Option<NodeKind> {
 fn plproxy(fields: &Fields<'_>) -> Option<NodeKind> {
     fields.required("to")?;
     let to = fields.texts("to").into_iter().map(|(name, _)| name).collect();
-    let partitions: u32 = fields.integer("partitions", 1..=PARTITIONS_MAX).unwrap_or(1);
-    if !partitions.is_power_of_two() {
-        let span = fields.value("partitions").map_or(fields.span(), |value| &value.span);
-        let hint = "PL/Proxy takes the low bits of the hash: 1, 2, 4, 8, …";
-        fields.problems.hinted(span, "partitions must be a power of two", hint);
+    let through = fields.texts("through").into_iter().map(|(name, _)| name).collect();
+    let buckets: u32 = fields.integer("buckets", 1..=BUCKETS_MAX).unwrap_or(BUCKETS_DEFAULT);
+    if !buckets.is_power_of_two() {
+        let span = fields.value("buckets").map_or(fields.span(), |value| &value.span);
+        let hint = "a bucket is the low bits of a hash: 16, 32, 64, 128, …";
+        fields.problems.hinted(span, "buckets must be a power of two", hint);
     }
-    Some(NodeKind::Plproxy(Plproxy { to, partitions }))
+    Some(NodeKind::Plproxy(Plproxy { to, through, buckets }))
 }
 
 fn to(fields: &Fields<'_>) -> Option<String> {
@@ -303,8 +309,9 @@ const MODES: &[(&str, PoolMode)] = &[
 const COUNT_MAX: u32 = 256;
 /// Twice as many as PostgreSQL can have connections.
 const CONNECTIONS_MAX: u32 = 1 << 19;
-/// More than any cluster of PL/Proxy's has.
-const PARTITIONS_MAX: u32 = 1 << 16;
+/// What a cluster can have, and has if nobody says.
+const BUCKETS_MAX: u32 = 4096;
+const BUCKETS_DEFAULT: u32 = 128;
 /// PgBouncer's own defaults of default_pool_size and max_client_conn.
 const POOL_DEFAULT: u32 = 20;
 const CLIENTS_DEFAULT: u32 = 100;

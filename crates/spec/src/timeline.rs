@@ -42,6 +42,9 @@ pub enum Check {
         /// The server that is read; none for the one that the data were built on.
         node: Option<String>,
     },
+    /// Every row of a PL/Proxy cluster is in the bucket of its key's hash, on the node that the
+    /// mapping names, and none that was there is missing: `rows_misplaced` and `rows_lost` are 0.
+    Placement,
     /// pg_amcheck finds nothing.
     Amcheck {
         /// The server that is looked through; none for the one that the data were built on.
@@ -114,6 +117,7 @@ fn check(value: &Value, topology: &Topology, problems: &Problems) -> Option<Chec
             Word::Counts => Check::Counts,
             Word::Ledger => Check::Ledger { node: None },
             Word::Amcheck => Check::Amcheck { node: None },
+            Word::Placement => Check::Placement,
         });
     }
     let fields = Fields::of("a check", value, problems)?;
@@ -193,7 +197,12 @@ enum Word {
     Counts,
     Ledger,
     Amcheck,
+    Placement,
 }
 
-const CHECKS: &[(&str, Word)] =
-    &[("counts", Word::Counts), ("ledger", Word::Ledger), ("amcheck", Word::Amcheck)];
+const CHECKS: &[(&str, Word)] = &[
+    ("counts", Word::Counts),
+    ("ledger", Word::Ledger),
+    ("amcheck", Word::Amcheck),
+    ("placement", Word::Placement),
+];

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::fields::Fields;
 use crate::link::Link;
-use crate::node::{Node, NodeKind, Quorum, QuorumWay, Role};
+use crate::node::{Node, NodeKind, Plproxy, Quorum, QuorumWay, Role};
 use crate::problem::Problems;
 use crate::value::{Entry, Is, Value, is_name};
 
@@ -173,20 +173,32 @@ impl Topology {
                 NodeKind::Pgbouncer(pooler) => pooler.to = one(&pooler.to, "to"),
                 NodeKind::Guard(guard) => guard.to = one(&guard.to, "to"),
                 NodeKind::Plproxy(proxy) => {
-                    let place = places.of_field(&node.group, "to");
-                    let mut all = Vec::new();
-                    for name in &proxy.to {
-                        let called = whole.called(name);
-                        if called.is_empty() {
-                            let known = whole.nodes.iter().map(|node| node.group.as_str());
-                            problems.unknown(place, "node", name, known);
-                        }
-                        all.extend(called.into_iter().map(str::to_owned));
+                    for (key, names) in [("to", &mut proxy.to), ("through", &mut proxy.through)] {
+                        *names =
+                            whole.all_called(names, places.of_field(&node.group, key), problems);
                     }
-                    proxy.to = all;
                 }
             }
         }
+    }
+
+    /// All nodes that a list of names means.
+    pub(crate) fn all_called(
+        &self,
+        names: &[String],
+        place: &Range<usize>,
+        problems: &Problems,
+    ) -> Vec<String> {
+        let mut all = Vec::new();
+        for name in names {
+            let called = self.called(name);
+            if called.is_empty() {
+                let known = self.nodes.iter().map(|node| node.group.as_str());
+                problems.unknown(place, "node", name, known);
+            }
+            all.extend(called.into_iter().map(str::to_owned));
+        }
+        all
     }
 
     fn group_size(&self, group: &str) -> usize {
@@ -213,6 +225,10 @@ impl Topology {
     fn check_references(&self, node: &Node, places: &Places<'_>, problems: &Problems) {
         let key = if node.follows().is_some() { "of" } else { "to" };
         let place = places.of_field(&node.group, key);
+        if let NodeKind::Plproxy(proxy) = &node.kind {
+            self.check_proxy(node, proxy, places, problems);
+            return;
+        }
         for name in node.connects_to() {
             let Some(other) = self.node(name) else { continue };
             if !other.is_postgres() {
@@ -238,6 +254,30 @@ impl Topology {
         {
             let message = format!("commits cannot wait for a standby of standby {of}");
             problems.add(places.of_field(&node.group, "sync"), message);
+        }
+    }
+
+    /// A proxy's data are on servers that take writes; poolers before them pair up with them.
+    fn check_proxy(&self, node: &Node, proxy: &Plproxy, places: &Places<'_>, problems: &Problems) {
+        let is_primary =
+            |node: &Node| matches!(node.kind, NodeKind::Postgres(Role::Primary { .. }));
+        for name in &proxy.to {
+            if self.node(name).is_some_and(|other| !is_primary(other)) {
+                let message = format!("{name} is no PostgreSQL server that takes writes");
+                problems.add(places.of_field(&node.group, "to"), message);
+            }
+        }
+        let goes_to = |name: &String| match &self.node(name)?.kind {
+            NodeKind::Pgbouncer(pooler) => Some(pooler.to.clone()),
+            _ => None,
+        };
+        let behind: Vec<Option<String>> = proxy.through.iter().map(goes_to).collect();
+        let pairs = behind.iter().flatten().eq(&proxy.to) && behind.len() == proxy.to.len();
+        if !proxy.through.is_empty() && !pairs {
+            let message =
+                format!("these are not the poolers of the servers that {} is to", node.name);
+            let hint = "one pooler for each server of `to`, in the same order";
+            problems.hinted(places.of_field(&node.group, "through"), message, hint);
         }
     }
 

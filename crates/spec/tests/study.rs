@@ -277,7 +277,7 @@ fn everything_that_is_wrong_is_pointed_at() {
          `\"primery\"` unknown node \"primery\" (did you mean \"primary\"?)\n\
          `{}` an action has no at\n\
          `{}` an action without a verb \
-         (one of sql, checkpoint, stop, kill, pause, continue, start, promote, power_cut, cut, \
+         (one of sql, checkpoint, stop, kill, pause, continue, start, rebalance, promote, power_cut, cut, \
          delay, reset, heal)",
     );
 }
@@ -296,7 +296,7 @@ nodes.front = { kind = "pgbouncer", to = "primary", pool = 16, mode = "session",
 nodes.watcher = { kind = "guard", to = "primary", grace = "3s" }
 nodes.shard = { count = "{n}" }
 nodes.door = { kind = "pgbouncer", to = "shard", count = "{n}" }
-nodes.proxy = { kind = "plproxy", to = "shard", partitions = 8 }
+nodes.proxy = { kind = "plproxy", to = "shard", buckets = 8 }
 links.wan = { between = ["primary", "standby1"], delay = "{delay}", bandwidth = "100Mbit", by = "namespace" }
 [workloads.writes]
 script = "orders.sql"
@@ -440,10 +440,9 @@ fn a_topology_is_wrong_at_the_place_where_it_is_wrong() {
          (name one of them, or give both the same count)",
     );
     check(
-        "partitions = 8",
-        "partitions = 6",
-        "`6` partitions must be a power of two \
-         (PL/Proxy takes the low bits of the hash: 1, 2, 4, 8, …)",
+        "buckets = 8",
+        "buckets = 6",
+        "`6` buckets must be a power of two (a bucket is the low bits of a hash: 16, 32, 64, 128, …)",
     );
     check(
         "[\"primary\", \"standby1\"], delay",

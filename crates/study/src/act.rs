@@ -43,6 +43,8 @@ pub(crate) fn act(site: &mut Site, action: &Action) -> Result<String, String> {
             node.promote().map_err(text)?;
             Ok("it takes writes".to_owned())
         }
+        // Done by the meter, which keeps what was moved.
+        Action::Rebalance { .. } => Err(NOT_OURS.to_owned()),
         // The preflight has left out what has such an action.
         Action::PowerCut { .. }
         | Action::Cut { .. }

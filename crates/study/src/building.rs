@@ -6,6 +6,7 @@ use spec::{Reset, Study};
 
 use crate::data;
 use crate::error::Error;
+use crate::sharded;
 use crate::site::{Site, State, lab_settings};
 use crate::site_node::SiteNode;
 use crate::sites::SitePlan;
@@ -39,9 +40,11 @@ impl Site {
         let nodes = nodes.collect::<Result<Vec<_>, Error>>()?;
         let connections = plan.connections(study);
         let (fronts, snapshots, state) = (Vec::new(), Vec::new(), State::AsBuilt);
-        let mut site = Site { plan, nodes, fronts, connections, snapshots, state };
+        let rows_built = None;
+        let mut site = Site { plan, nodes, fronts, connections, snapshots, state, rows_built };
         let has_data = |other: &&Site| other.plan.has_data_of(&site.plan) && other.is_as_built();
-        let donor = others.iter().find(has_data);
+        // The addresses of its nodes are part of a cluster's data.
+        let donor = others.iter().filter(|_| !site.is_sharded()).find(has_data);
         site.fill(study, donor, control, tell)?;
         if site.plan.data.reset == Reset::Clone {
             let nodes = site.nodes.iter_mut().filter_map(|node| node.server.node());
@@ -89,6 +92,15 @@ impl Site {
                 }
             }
         }
+        self.deploy_cluster().map_err(|failure| match failure {
+            data::Failure::Lab(error) => Error::Lab(error),
+            data::Failure::Interrupted => {
+                Error::Interrupted { doing: "building the data".to_owned() }
+            }
+            data::Failure::Said { why, hint } => {
+                Error::Data { site: self.plan.name(study), why, hint }
+            }
+        })?;
         self.stop_caught_up()
     }
 
@@ -184,6 +196,9 @@ impl Site {
         if holds_data {
             let client = node.connect()?;
             data::build(&plan.data, client, &site_node.conninfo, None, control, tell)?;
+            if let (Some(buckets), None) = (&plan.data.buckets, sharded::proxy(&plan.topology)) {
+                sharded::build_single(&mut node.connect()?, buckets)?;
+            }
         }
         let Some(node) = site_node.server.node() else { return Ok(()) };
         node.stop(StopMode::Fast)?;

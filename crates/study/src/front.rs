@@ -114,6 +114,14 @@ impl Front {
         }
     }
 
+    /// Where others of the lab reach it, if it is a pooler.
+    pub(crate) fn route(&self) -> Option<String> {
+        match &self.program {
+            Program::Pooler(pooler) => Some(pooler.endpoint().to_string()),
+            Program::Guard(_) => None,
+        }
+    }
+
     /// Its process.
     pub(crate) fn pid(&self) -> Option<u32> {
         let pid = match &self.program {

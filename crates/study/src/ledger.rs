@@ -220,7 +220,7 @@ fn checked_nodes<'s>(point: &Point, site: &'s Site) -> Vec<&'s SiteNode> {
     let nodes = point.checks.iter().filter_map(|check| match check {
         Check::Ledger { node: Some(name) } => site.node(name),
         Check::Ledger { node: None } => Some(site.data_node()),
-        Check::Counts | Check::Amcheck { .. } => None,
+        Check::Counts | Check::Placement | Check::Amcheck { .. } => None,
     });
     nodes.collect()
 }

@@ -17,6 +17,7 @@ mod trial;
 mod building;
 mod front;
 mod part;
+mod sharded;
 mod site;
 mod site_node;
 mod sites;

@@ -14,6 +14,7 @@ use spec::{Action, Point};
 
 use crate::act;
 use crate::clock;
+use crate::sharded::Moved;
 use crate::site::Site;
 
 /// What the meter has to do.
@@ -33,6 +34,8 @@ pub(crate) struct Metered {
     pub(crate) cpu: BTreeMap<String, CpuSpan>,
     /// What was done.
     pub(crate) marks: Vec<Mark>,
+    /// What a rebalancing of the timeline has moved.
+    pub(crate) moved: Option<Moved>,
     /// Actions without the effect that they should have had: the trial is void.
     pub(crate) failures: Vec<String>,
     /// Nodes that stand still since an action has paused them.
@@ -118,7 +121,14 @@ fn cpu(site: &Site, origin: Instant) -> BTreeMap<String, (Moment, u64)> {
 fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut Metered) {
     let name = action.target().to_owned();
     let began = clock::now(agenda.origin);
-    let done = act::act(site, action);
+    let done = match action {
+        Action::Rebalance { node, to } => site.rebalance(node, to).map(|moved| {
+            let words = moved.words();
+            metered.moved = Some(moved);
+            words
+        }),
+        _ => act::act(site, action),
+    };
     if let (Action::Start { .. }, Some(pid), Some(probes)) =
         (action, site.pid(&name), agenda.probes)
     {

@@ -15,6 +15,7 @@ use stats::Latency;
 
 use crate::counts::{self, Counted};
 use crate::meter::Metered;
+use crate::sharded::Placement;
 use crate::warm::Warmed;
 
 /// Metric → scope → value.
@@ -29,6 +30,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) metered: &'a Metered,
     pub(crate) warmed: &'a Warmed,
     pub(crate) counted: &'a Counted,
+    pub(crate) placement: Option<Placement>,
 }
 
 /// All figures that this trial has a value for.
@@ -50,6 +52,7 @@ pub(crate) fn all(evidence: &Evidence<'_>) -> Metrics {
     let total = whole.as_ref().map_or(0, |whole| whole.counts_total.transactions);
     server(evidence, total, &mut figures);
     warmth(evidence, &mut figures);
+    sharding(evidence, &mut figures);
     figures.0
 }
 
@@ -67,6 +70,24 @@ impl Figures {
         if value.is_finite() {
             self.0.entry(name.to_owned()).or_default().insert(scope, value);
         }
+    }
+}
+
+/// What moved between the nodes of a cluster, and where its rows are.
+fn sharding(evidence: &Evidence<'_>, figures: &mut Figures) {
+    if let Some(moved) = &evidence.metered.moved {
+        figures.set("moved_buckets", "", moved.buckets as f64);
+        figures.set("moved_rows", "", moved.rows as f64);
+        figures.set("moved_bytes", "", moved.bytes as f64);
+        figures.set("rebalance_s", "", moved.seconds);
+        if let Some((longest, p99)) = moved.fence_ms() {
+            figures.set("fence_max_ms", "", longest);
+            figures.set("fence_p99_ms", "", p99);
+        }
+    }
+    if let Some(placement) = evidence.placement {
+        figures.set("rows_misplaced", "", placement.misplaced as f64);
+        figures.set("rows_lost", "", placement.lost as f64);
     }
 }
 

@@ -245,7 +245,9 @@ fn part_misfits(point: &Point, installation: &Installation) -> Vec<Misfit> {
         let preloaded = preloaded.map(String::as_str).unwrap_or_default().split(',');
         let libraries = preloaded.map(str::trim).filter(|name| !name.is_empty());
         let libraries = libraries.map(|name| installation.require_library(name));
-        missing.extend(extensions.chain(libraries).filter_map(Result::err));
+        let routing = matches!(node.kind, NodeKind::Plproxy(_))
+            .then(|| installation.require_extension("plproxy"));
+        missing.extend(extensions.chain(libraries).chain(routing).filter_map(Result::err));
     }
     let ways = point.data.warm.as_ref().map(|warm| warm.with.as_slice()).unwrap_or_default();
     let needed = |way: &&Warmer| !installation.has_extension(extension(**way));
@@ -339,9 +341,8 @@ fn unbuilt_misfits(point: &Point) -> Vec<Misfit> {
     let mut missing: Vec<String> = Vec::new();
     for node in &point.topology.nodes {
         match &node.kind {
-            NodeKind::Postgres(_) | NodeKind::Pgbouncer(_) => {}
+            NodeKind::Postgres(_) | NodeKind::Pgbouncer(_) | NodeKind::Plproxy(_) => {}
             NodeKind::Guard(_) => missing.push("a guard".to_owned()),
-            NodeKind::Plproxy(_) => missing.push("PL/Proxy".to_owned()),
         }
         if node.disk.can_be_cut() {
             missing.push("a disk whose power can be cut".to_owned());

@@ -40,7 +40,7 @@ fn checked<'p>(point: &'p Point, data_node: &'p str) -> Vec<&'p str> {
         .checks
         .iter()
         .filter_map(|check| match check {
-            Check::Counts => None,
+            Check::Counts | Check::Placement => None,
             Check::Ledger { node } | Check::Amcheck { node } => {
                 Some(node.as_deref().unwrap_or(data_node))
             }

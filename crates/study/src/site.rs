@@ -27,6 +27,8 @@ pub(crate) struct Site {
     /// Copies of each node's data as they were built, where trials begin with them.
     pub(crate) snapshots: Vec<Snapshot>,
     pub(crate) state: State,
+    /// The rows of its cluster as they were built, if it has one.
+    pub(crate) rows_built: Option<shard::Audit>,
 }
 
 /// What has become of the data since they were built.
@@ -49,7 +51,15 @@ impl Site {
     /// The one server of a target.
     pub(crate) fn outside(plan: SitePlan, node: SiteNode) -> Site {
         let (nodes, fronts, snapshots) = (vec![node], Vec::new(), Vec::new());
-        Site { plan, nodes, fronts, connections: 0, snapshots, state: State::Used }
+        Site {
+            plan,
+            nodes,
+            fronts,
+            connections: 0,
+            snapshots,
+            state: State::Used,
+            rows_built: None,
+        }
     }
 
     /// Gets servers and data ready for a point: reset as the study says, with the point's

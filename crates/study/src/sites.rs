@@ -59,7 +59,8 @@ impl SitePlan {
     /// Whether the data of another site can be copied instead of being built again.
     pub(crate) fn has_data_of(&self, other: &SitePlan) -> bool {
         let content = |data: &Data| {
-            (data.node.clone(), data.pgbench.clone(), data.script.clone(), data.variables.clone())
+            let scripts = (data.script.clone(), data.buckets.clone());
+            (data.node.clone(), data.pgbench.clone(), scripts, data.variables.clone())
         };
         let holder = |plan: &SitePlan| {
             let node = plan.topology.node(&plan.data.node)?;

@@ -24,6 +24,7 @@ use crate::metrics::{self, Evidence};
 use crate::outside::SEARCH_PATH;
 use crate::progress::Progress;
 use crate::settle;
+use crate::sharded::Placement;
 use crate::site::{Alone, Site};
 use crate::site_node::SiteNode;
 use crate::sql;
@@ -89,6 +90,7 @@ struct Loaded {
     readings: Readings,
     metered: Metered,
     warmed: Warmed,
+    placement: Option<Placement>,
     messages: Vec<String>,
     ledger: ledger::Checked,
     amchecked: Vec<Amchecked>,
@@ -107,6 +109,7 @@ fn attempt(
     ledger::prepare(point, site)?;
     let put = site.put_in_front(point, order.lab, order.generator);
     put.map_err(|error| error.to_string())?;
+    site.route_cluster(point)?;
     let probes = Probes::start(probe_config(point, site), order.origin);
     let probes = probes.map_err(|error| error.to_string())?;
     let loaded = load(order, site, &probes, observe);
@@ -117,7 +120,11 @@ fn attempt(
     let exposed = exposed::exposures(point, order.lab, order.origin)?;
     let ledger = ledger::check_all(point, site, order.ledger, &exposed)?;
     let amchecked = amcheck::check_all(point, site)?;
-    Ok(Loaded { outcome, readings, metered, warmed, messages, ledger, amchecked })
+    let placement = match point.checks.contains(&Check::Placement) {
+        true => site.placement().map_err(|why| format!("counting rows: {why}"))?,
+        false => None,
+    };
+    Ok(Loaded { outcome, readings, metered, warmed, placement, messages, ledger, amchecked })
 }
 
 fn warm_up(point: &Point, site: &Site) -> Result<Warmed, String> {
@@ -313,7 +320,8 @@ const MESSAGES_MAX: usize = 5;
 
 /// Makes a trial of what was measured.
 fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
-    let Loaded { outcome, mut readings, mut metered, warmed, messages, ledger, amchecked } = loaded;
+    let Loaded { outcome, mut readings, mut metered, warmed, placement, .. } = loaded;
+    let (messages, ledger, amchecked) = (loaded.messages, loaded.ledger, loaded.amchecked);
     let trial = &mut finished.trial;
     let counted = match order.point.checks.contains(&Check::Counts) {
         true => counts::compare(order.point, &outcome.workloads, &readings.deltas),
@@ -330,6 +338,7 @@ fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
             metered: &metered,
             warmed: &warmed,
             counted: &counted,
+            placement,
         });
     }
     for (metric, scope, value) in

@@ -15,6 +15,7 @@ const REPLICATION: &str = "pg_stat_replication";
 const MEMORY: &str = "/proc/PID/smaps_rollup of the server's processes";
 const RESIDENT: &str = "pgfincore, pg_buffercache";
 const LOG: &str = "server log";
+const SHARD: &str = "the cluster's tables and its nodes";
 const PROC: &str = "/proc/PID/stat of the server's processes";
 
 #[rustfmt::skip] // rows read as the table that they are
@@ -46,6 +47,19 @@ pub(super) const ROWS: &[Metric] = &[
         "mean execution time of one statement"),
     row("server_statement_hit_ratio", "", Higher, Statement, Total, STATEMENTS,
         "share of one statement's block requests that shared_buffers served"),
+    row("moved_buckets", "", Neither, Trial, Total, SHARD, "buckets that moved to another node"),
+    row("moved_rows", "", Neither, Trial, Total, SHARD, "rows in them"),
+    row("moved_bytes", "B", Neither, Trial, Total, SHARD, "what they take on their new nodes"),
+    row("fence_p99_ms", "ms", Lower, Trial, Total, SHARD,
+        "99th percentile, over batches, of the time in which writes to moving buckets were refused"),
+    row("fence_max_ms", "ms", Lower, Trial, Total, SHARD, "longest time of that kind"),
+    row("rebalance_s", "s", Lower, Trial, Total, SHARD,
+        "from the decision to move buckets until the last old row was dropped"),
+    row("rows_misplaced", "", Lower, Trial, Total, SHARD,
+        "rows outside of the bucket of their key's hash, or on a node that the mapping does not \
+         name"),
+    row("rows_lost", "", Lower, Trial, Total, SHARD,
+        "rows of the data as built that are in no bucket any more"),
     row("wal_bytes_per_tx", "B", Lower, Trial, Total, WAL,
         "WAL written for one successful transaction"),
     row("full_page_images", "", Lower, Node, Total, WAL,

@@ -1,0 +1,2 @@
+\set key random_bucket(1, :rows, :shards, :shard)
+SELECT query_pk(:key);

@@ -1,0 +1,2 @@
+\set key random(1, :rows / 64)
+SELECT query_smalltbl(:key);
