@@ -110,7 +110,7 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Error::Connect { .. } => {
-                "name the primary with --dbname CONNINFO, or with PGHOST, PGPORT and so on"
+                "name the primary as in `pgrig guard host=/run/postgresql`, or by PGHOST and so on"
             }
             Error::StateInUse { .. } => "give each guard a --state directory of its own",
             Error::OtherCluster { .. } => {

@@ -14,12 +14,16 @@ pub enum Event {
     Guarding { place: String, version: String, asked: String, in_force: String, dry_run: bool },
     /// There is nothing to guard: commits are asked to wait for nobody.
     NothingAsked,
+    /// Commits do not wait, whatever the setting says.
+    CommitsDoNotWait { synchronous_commit: String },
+    /// The server is another machine.
+    Remote,
     /// The server is a standby: nothing is done until it is promoted.
     Standby,
     /// The connection is lost; it is tried again.
     Lost { why: String },
     /// A standby has come.
-    StandbyCame { name: String },
+    StandbyCame { name: String, is_asked_for: bool },
     /// A standby has gone.
     StandbyGone { name: String },
     /// Commits have been waiting for half the grace.
@@ -64,7 +68,23 @@ impl fmt::Display for Event {
                 f.write_str("the server is a standby: doing nothing until it is promoted")
             }
             Event::Lost { why } => write!(f, "no connection, trying again: {why}"),
-            Event::StandbyCame { name } => write!(f, "standby {name} is connected"),
+            Event::CommitsDoNotWait { synchronous_commit } => write!(
+                f,
+                "synchronous_commit is {synchronous_commit} by default: commits wait for no \
+                 standby unless their session says otherwise"
+            ),
+            Event::Remote => f.write_str(
+                "the server is another machine: when the network between is down, nobody helps \
+                 commits on; better run the guard there",
+            ),
+            Event::StandbyCame { name, is_asked_for: true } => {
+                write!(f, "standby {name} is connected")
+            }
+            Event::StandbyCame { name, is_asked_for: false } => write!(
+                f,
+                "standby {name} is connected, but synchronous_standby_names does not name it: no \
+                 commit waits for it"
+            ),
             Event::StandbyGone { name } => write!(f, "standby {name} is gone"),
             Event::Waiting { commits, seconds, grace_seconds } => write!(
                 f,

@@ -245,6 +245,12 @@ impl<'a> Guard<'a> {
         if charge.asked.setting == Setting::Off {
             self.tell(Event::NothingAsked);
         }
+        if matches!(facts.synchronous_commit.as_str(), "off" | "local") {
+            self.tell(Event::CommitsDoNotWait { synchronous_commit: facts.synchronous_commit });
+        }
+        if facts.is_remote {
+            self.tell(Event::Remote);
+        }
         if charge.is_marked && !is_lowered && !self.options.dry_run {
             session.mark("").await?;
             charge.is_marked = false;
@@ -572,7 +578,11 @@ impl<'a> Guard<'a> {
             None => BTreeSet::new(),
         };
         for name in now.difference(&before) {
-            self.tell(Event::StandbyCame { name: (*name).to_owned() });
+            let is_asked_for = match &charge.asked.setting {
+                Setting::Off => true,
+                Setting::Sync(asked) => asked.priority(name).is_some(),
+            };
+            self.tell(Event::StandbyCame { name: (*name).to_owned(), is_asked_for });
         }
         for name in before.difference(&now) {
             self.tell(Event::StandbyGone { name: (*name).to_owned() });

@@ -60,6 +60,10 @@ pub(crate) struct Facts {
     /// The guard's mark; empty when there is none.
     pub(crate) mark: String,
     pub(crate) alter_system_is_off: bool,
+    /// Of sessions that do not say.
+    pub(crate) synchronous_commit: String,
+    /// Whether the server runs on another machine.
+    pub(crate) is_remote: bool,
     pub(crate) rights: Rights,
     pub(crate) traces: Traces,
 }
@@ -322,6 +326,9 @@ fn facts_sql(major: u32) -> String {
          'source', s.source, 'file', s.sourcefile, \
          'mark', coalesce(current_setting('{MARK}', true), ''), \
          'alter_system_is_off', coalesce(current_setting('allow_alter_system', true), '') = 'off', \
+         'synchronous_commit', (SELECT reset_val FROM pg_settings \
+            WHERE name = 'synchronous_commit'), \
+         'is_remote', coalesce(inet_client_addr() <> inet_server_addr(), false), \
          'rights', json_build_object('role', current_user, \
             'is_superuser', (SELECT rolsuper FROM pg_roles WHERE rolname = current_user), \
             'monitors', pg_has_role('pg_read_all_stats', 'USAGE') \

@@ -182,8 +182,8 @@ pub(crate) enum GuardCommand {
 #[derive(Debug, Args)]
 pub(crate) struct GuardRunArguments {
     /// The primary, as libpq has it; what is not said comes from PGHOST, PGPORT and so on
-    #[arg(short, long, value_name = "CONNINFO", default_value = "", hide_default_value = true)]
-    pub(crate) dbname: String,
+    #[arg(value_name = "CONNINFO", default_value = "", hide_default_value = true)]
+    pub(crate) conninfo: String,
     /// Where state and the record of exposure are kept: a directory for this server only
     #[arg(long, value_name = "DIR", required_unless_present = "dry_run")]
     pub(crate) state: Option<PathBuf>,
@@ -205,8 +205,8 @@ pub(crate) struct GuardRunArguments {
 #[derive(Debug, Args)]
 pub(crate) struct GuardStatusArguments {
     /// The primary
-    #[arg(short, long, value_name = "CONNINFO", default_value = "", hide_default_value = true)]
-    pub(crate) dbname: String,
+    #[arg(value_name = "CONNINFO", default_value = "", hide_default_value = true)]
+    pub(crate) conninfo: String,
     /// The guard's state directory; without it, only what the server shows
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,

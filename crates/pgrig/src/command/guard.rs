@@ -28,7 +28,7 @@ fn run(arguments: &GuardRunArguments) -> Result<Exit, Complaint> {
         return Err(Complaint::new(what).hinted(Some(hint)));
     }
     let options = Options {
-        server: primary::resolve(&arguments.dbname)?,
+        server: primary::resolve(&arguments.conninfo)?,
         state: arguments.state.clone(),
         policy: Policy { grace: arguments.grace },
         dry_run: arguments.dry_run,
@@ -75,7 +75,7 @@ fn tell(event: &Event, as_json: bool) {
 }
 
 fn status(arguments: &GuardStatusArguments) -> Result<Exit, Complaint> {
-    let server = primary::resolve(&arguments.dbname)?;
+    let server = primary::resolve(&arguments.conninfo)?;
     let status = guard::status(&server, arguments.state.as_deref())
         .map_err(|error| Complaint::new(&error).hinted(error.hint()))?;
     if arguments.json {

@@ -184,7 +184,7 @@ fn a_guard_without_its_files_still_knows_what_to_restore() {
 fn a_standby_is_left_alone_until_it_is_promoted() {
     let mut rig = Rig::new("", 1);
     let standby = rig.standbys[0].endpoint().to_string();
-    let guard = Guard::start(rig.command(&["--grace", "1s", "--dbname", &standby]));
+    let guard = Guard::start(rig.command_to(&standby, &["--grace", "1s"]));
     guard.wait_for("standby");
     rig.primary.stop(lab::StopMode::Fast).unwrap();
     rig.standbys[0].promote().unwrap();

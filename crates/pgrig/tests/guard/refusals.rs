@@ -7,8 +7,9 @@ use crate::rig::{Guard, Rig};
 #[test]
 fn what_it_does_not_put_up_with_is_said_before_anything_is_done() {
     let rig = Rig::new("FIRST 1 (s1)", 0);
-    let refused = |more: &[&str], expected: &[&str]| {
-        let (code, said) = Guard::start(rig.command(more)).wait();
+    let primary = rig.primary.endpoint().to_string();
+    let refused = |conninfo: &str, more: &[&str], expected: &[&str]| {
+        let (code, said) = Guard::start(rig.command_to(conninfo, more)).wait();
         assert_eq!(code, Some(1), "{said}");
         for words in expected {
             assert!(said.contains(words), "{words:?} is not in:\n{said}");
@@ -20,7 +21,8 @@ fn what_it_does_not_put_up_with_is_said_before_anything_is_done() {
     admin.batch_execute("SET synchronous_commit = local; CREATE ROLE plain LOGIN").unwrap();
     let as_plain = format!("{} user=plain", rig.primary.endpoint());
     refused(
-        &["--dbname", &as_plain],
+        &as_plain,
+        &[],
         &[
             "error: role plain lacks rights: it may not see what other sessions wait for, nor \
              reload the configuration, nor change synchronous_standby_names",
@@ -33,16 +35,16 @@ fn what_it_does_not_put_up_with_is_said_before_anything_is_done() {
     // Something that calls itself Patroni.
     let mut patroni = rig.primary.connect().unwrap();
     patroni.batch_execute("SET application_name = 'Patroni heartbeat'").unwrap();
-    refused(&[], &["error: Patroni is in charge of this server", "split brain"]);
+    refused(&primary, &[], &["error: Patroni is in charge of this server", "split brain"]);
     patroni.batch_execute("SET application_name = ''").unwrap();
 
     // A second guard, whatever database it is connected to.
     let first = rig.guard(&[]);
     let elsewhere = rig.primary.endpoint().with_database("template1").to_string();
     let other_state = rig.state().with_extension("other").display().to_string();
-    let more = ["--dbname", &elsewhere, "--state", &other_state];
-    refused(&more, &["error: another guard is in charge of this server: process "]);
-    refused(&[], &["error: another guard uses the state directory"]);
+    let more = ["--state", &other_state];
+    refused(&elsewhere, &more, &["error: another guard is in charge of this server: process "]);
+    refused(&primary, &[], &["error: another guard uses the state directory"]);
     drop(first);
 
     // The state of another cluster.
@@ -53,10 +55,7 @@ fn what_it_does_not_put_up_with_is_said_before_anything_is_done() {
     assert!(said.contains("is the state of another cluster"), "{said}");
 
     // No server.
-    refused(
-        &["--dbname", "host=/nonexistent user=postgres"],
-        &["error: connecting to /nonexistent"],
-    );
+    refused("host=/nonexistent user=postgres", &[], &["error: connecting to /nonexistent"]);
 }
 
 #[test]
@@ -65,13 +64,13 @@ fn the_rights_that_are_named_are_enough() {
     let mut admin = rig.primary.connect().unwrap();
     admin.batch_execute("SET synchronous_commit = local; CREATE ROLE g LOGIN").unwrap();
     let as_g = format!("{} user=g", rig.primary.endpoint());
-    let (_, said) = Guard::start(rig.command(&["--dbname", &as_g])).wait();
+    let (_, said) = Guard::start(rig.command_to(&as_g, &[])).wait();
     let grants: Vec<&str> = said.lines().filter(|line| line.contains("GRANT ")).collect();
     assert_eq!(grants.len(), 3, "{said}");
     for grant in grants {
         admin.batch_execute(grant).unwrap();
     }
-    let guard = rig.guard(&["--dbname", &as_g, "--grace", "1s"]);
+    let guard = rig.guard_of(&as_g, &["--grace", "1s"]);
     let writer = rig.writer();
     guard.wait_for("in_force");
     writer.wait_for_commit();
@@ -108,7 +107,7 @@ fn a_setting_from_the_command_line_is_refused() {
 fn automatic_failover_must_be_ruled_out_aloud() {
     let rig = Rig::new("FIRST 1 (s1)", 0);
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pgrig"));
-    command.args(["guard", "--state", "nowhere", "--dbname", &rig.primary.endpoint().to_string()]);
+    command.args(["guard", "--state", "nowhere", &rig.primary.endpoint().to_string()]);
     let output = command.env("NO_COLOR", "1").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");

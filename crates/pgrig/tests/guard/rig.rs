@@ -55,13 +55,15 @@ impl Rig {
         self.directory.path().join("state")
     }
 
-    /// pgrig guard's arguments for this primary.
+    /// pgrig guard for this primary.
     pub(crate) fn command(&self, more: &[&str]) -> Command {
+        self.command_to(&self.primary.endpoint().to_string(), more)
+    }
+
+    /// pgrig guard for any server.
+    pub(crate) fn command_to(&self, conninfo: &str, more: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pgrig"));
-        command.args(["guard", "--json", "--no-automatic-failover"]).args(more);
-        if !more.contains(&"--dbname") {
-            command.arg("--dbname").arg(self.primary.endpoint().to_string());
-        }
+        command.args(["guard", conninfo, "--json", "--no-automatic-failover"]).args(more);
         if !more.contains(&"--state") {
             command.arg("--state").arg(self.state());
         }
@@ -72,7 +74,12 @@ impl Rig {
 
     /// A guard that has taken charge.
     pub(crate) fn guard(&self, more: &[&str]) -> Guard {
-        let guard = Guard::start(self.command(more));
+        self.guard_of(&self.primary.endpoint().to_string(), more)
+    }
+
+    /// The same, for a server that is called this.
+    pub(crate) fn guard_of(&self, conninfo: &str, more: &[&str]) -> Guard {
+        let guard = Guard::start(self.command_to(conninfo, more));
         guard.wait_for("guarding");
         guard
     }
@@ -81,7 +88,7 @@ impl Rig {
     pub(crate) fn status(&self, more: &[&str]) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pgrig"));
         command.args(["guard", "status"]).args(more).env("NO_COLOR", "1");
-        command.arg("--dbname").arg(self.primary.endpoint().to_string());
+        command.arg(self.primary.endpoint().to_string());
         let output = command.arg("--state").arg(self.state()).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
