@@ -33,6 +33,8 @@ pub enum MarkKind {
     Checkpoint,
     /// An autovacuum or autoanalyze.
     Autovacuum,
+    /// Commits were exposed: fewer standbys than asked for had to confirm them.
+    Exposure,
     /// An error, a crash or a restart that the server logged.
     ServerError,
 }

@@ -71,6 +71,7 @@ fn mark(mark: &TimedMark) -> Json {
         MarkKind::Action => "action",
         MarkKind::Checkpoint => "checkpoint",
         MarkKind::Autovacuum => "autovacuum",
+        MarkKind::Exposure => "exposure",
         MarkKind::ServerError => "server_error",
     };
     Json::Object(vec![

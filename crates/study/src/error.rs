@@ -55,6 +55,12 @@ pub enum Error {
         /// What to do next.
         hint: Option<String>,
     },
+    /// A guard that does not take charge, or has given up.
+    #[error("{why}")]
+    Guard {
+        /// Which, and what it wrote.
+        why: String,
+    },
     /// Somebody interrupted before the first trial.
     #[error("interrupted while {doing}")]
     Interrupted {
@@ -74,7 +80,7 @@ impl Error {
                 let more = if points.len() > shown.len() { ", …" } else { "" };
                 Some(format!("there is {}{more}", shown.join(", ")))
             }
-            Error::DoesNotFit(_) | Error::Interrupted { .. } => None,
+            Error::DoesNotFit(_) | Error::Guard { .. } | Error::Interrupted { .. } => None,
             Error::Lab(error) => error.hint(),
             Error::Target(error) => error.hint().map(str::to_owned),
             Error::TargetTls(error) => error.hint(),

@@ -4,6 +4,7 @@
 //! is put in front of it.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use lab::{Lab, PoolerConfig, Process};
 use os::command::Command;
@@ -25,7 +26,17 @@ pub(crate) struct Front {
 #[derive(Debug)]
 enum Program {
     Pooler(Box<lab::Pooler>),
-    Guard(Box<Process>),
+    Guard(Box<Guarding>),
+}
+
+/// A guard at work.
+#[derive(Debug)]
+pub(crate) struct Guarding {
+    process: Process,
+    /// Its state directory.
+    pub(crate) state: PathBuf,
+    /// The server that it guards.
+    pub(crate) to: String,
 }
 
 impl Site {
@@ -51,6 +62,7 @@ impl Site {
             self.fronts.extend(front);
             if let Some(front) = self.fronts.last_mut() {
                 front.part().start()?;
+                front.guarding().map_or(Ok(()), Guarding::wait_until_in_charge)?;
             }
         }
         Ok(())
@@ -81,7 +93,7 @@ impl Site {
         rig: &Path,
     ) -> Result<Option<Front>, Error> {
         let Some(to) = self.endpoint(&guard.to) else { return Ok(None) };
-        let state = guard_state(lab, &node.name);
+        let state = lab.directory().join(format!("{}.state", node.name));
         // A guard that finds the state of another trial's would go on from there.
         let _ = std::fs::remove_dir_all(&state);
         let command = Command::new(rig)
@@ -91,7 +103,9 @@ impl Site {
             .arg("--state")
             .arg(&state)
             .arg("--no-automatic-failover");
-        let program = Program::Guard(Box::new(lab.process(&node.name, command)?));
+        let process = lab.process(&node.name, command)?;
+        let guarding = Guarding { process, state, to: guard.to.clone() };
+        let program = Program::Guard(Box::new(guarding));
         Ok(Some(Front { name: node.name.clone(), conninfo: None, program }))
     }
 
@@ -101,16 +115,11 @@ impl Site {
     }
 }
 
-/// Where a guard keeps its books.
-pub(crate) fn guard_state(lab: &Lab, name: &str) -> PathBuf {
-    lab.directory().join(format!("{name}.state"))
-}
-
 impl Front {
     pub(crate) fn part(&mut self) -> Part<'_> {
         match &mut self.program {
             Program::Pooler(pooler) => Part::Pooler(pooler),
-            Program::Guard(process) => Part::Process(process),
+            Program::Guard(guarding) => Part::Process(&mut guarding.process),
         }
     }
 
@@ -126,7 +135,7 @@ impl Front {
     pub(crate) fn pid(&self) -> Option<u32> {
         let pid = match &self.program {
             Program::Pooler(pooler) => pooler.host_pid(),
-            Program::Guard(process) => process.host_pid(),
+            Program::Guard(guarding) => guarding.process.host_pid(),
         };
         pid.and_then(|pid| u32::try_from(pid).ok())
     }
@@ -135,7 +144,46 @@ impl Front {
     pub(crate) fn log(&self) -> PathBuf {
         match &self.program {
             Program::Pooler(pooler) => pooler.log(),
-            Program::Guard(process) => process.log(),
+            Program::Guard(guarding) => guarding.process.log(),
+        }
+    }
+
+    /// The guard, if it is one.
+    pub(crate) fn guarding(&self) -> Option<&Guarding> {
+        match &self.program {
+            Program::Guard(guarding) => Some(guarding),
+            Program::Pooler(_) => None,
         }
     }
 }
+
+impl Guarding {
+    /// Fails with the end of its log if it has given up.
+    pub(crate) fn check_alive(&self) -> Result<(), String> {
+        match self.process.exit().map_err(|error| error.to_string())? {
+            None => Ok(()),
+            Some(exit) => {
+                let (name, log) = (self.process.name(), self.process.log_tail());
+                Err(format!("the guard {name} {exit}:\n{log}"))
+            }
+        }
+    }
+
+    /// It leaves a state as soon as it has taken charge.
+    fn wait_until_in_charge(&self) -> Result<(), Error> {
+        let fails = |why| Error::Guard { why };
+        let is_in_charge = lab::wait_until(IN_CHARGE_WITHIN, || {
+            self.check_alive().map_err(fails)?;
+            let state = guard::load_state(&self.state);
+            Ok::<_, Error>(state.map_err(|error| fails(error.to_string()))?.map(drop))
+        })?;
+        is_in_charge.ok_or_else(|| {
+            let (name, log) = (self.process.name(), self.process.log_tail());
+            let seconds = IN_CHARGE_WITHIN.as_secs();
+            fails(format!("the guard {name} is not in charge within {seconds} s:\n{log}"))
+        })
+    }
+}
+
+/// A connection and a question, on a busy machine.
+const IN_CHARGE_WITHIN: Duration = Duration::from_secs(60);

@@ -36,7 +36,6 @@ mod settle;
 
 mod amcheck;
 mod counts;
-mod exposed;
 mod ledger;
 mod metrics;
 mod rows;
@@ -48,6 +47,7 @@ mod preflight;
 mod clock;
 mod error;
 mod event;
+mod exposure;
 mod facts;
 pub mod words;
 

@@ -340,10 +340,6 @@ fn pooler_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
 fn unbuilt_misfits(point: &Point) -> Vec<Misfit> {
     let mut missing: Vec<String> = Vec::new();
     for node in &point.topology.nodes {
-        match &node.kind {
-            NodeKind::Postgres(_) | NodeKind::Pgbouncer(_) | NodeKind::Plproxy(_) => {}
-            NodeKind::Guard(_) => missing.push("a guard".to_owned()),
-        }
         if node.disk.can_be_cut() {
             missing.push("a disk whose power can be cut".to_owned());
         }

@@ -16,7 +16,7 @@ use crate::amcheck::{self, Amchecked};
 use crate::clock;
 use crate::counts::{self, Counted};
 use crate::event::Stage;
-use crate::exposed;
+use crate::exposure::{self, Exposed};
 use crate::ledger;
 use crate::load_plan;
 use crate::meter::{self, Agenda, Metered};
@@ -94,6 +94,7 @@ struct Loaded {
     messages: Vec<String>,
     ledger: ledger::Checked,
     amchecked: Vec<Amchecked>,
+    exposed: Exposed,
 }
 
 fn attempt(
@@ -116,15 +117,25 @@ fn attempt(
     // The probes are stopped whatever became of the load: they hold connections.
     let readings = probes.stop();
     let (outcome, metered, messages) = loaded?;
+    let exposed = exposure::read(site, order.origin)?;
     settle::settle(point, site, &metered).map_err(|why| format!("after the load: {why}"))?;
-    let exposed = exposed::exposures(point, order.lab, order.origin)?;
-    let ledger = ledger::check_all(point, site, order.ledger, &exposed)?;
+    let ledger = ledger::check_all(point, site, order.ledger, &exposed.stretches)?;
     let amchecked = amcheck::check_all(point, site)?;
     let placement = match point.checks.contains(&Check::Placement) {
         true => site.placement().map_err(|why| format!("counting rows: {why}"))?,
         false => None,
     };
-    Ok(Loaded { outcome, readings, metered, warmed, placement, messages, ledger, amchecked })
+    Ok(Loaded {
+        outcome,
+        readings,
+        metered,
+        warmed,
+        placement,
+        messages,
+        ledger,
+        amchecked,
+        exposed,
+    })
 }
 
 fn warm_up(point: &Point, site: &Site) -> Result<Warmed, String> {
@@ -322,6 +333,7 @@ const MESSAGES_MAX: usize = 5;
 fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
     let Loaded { outcome, mut readings, mut metered, warmed, placement, .. } = loaded;
     let (messages, ledger, amchecked) = (loaded.messages, loaded.ledger, loaded.amchecked);
+    let exposed = loaded.exposed;
     let trial = &mut finished.trial;
     let counted = match order.point.checks.contains(&Check::Counts) {
         true => counts::compare(order.point, &outcome.workloads, &readings.deltas),
@@ -341,9 +353,8 @@ fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
             placement,
         });
     }
-    for (metric, scope, value) in
-        ledger::figures(&ledger).into_iter().chain(amcheck::figures(&amchecked))
-    {
+    let found = ledger::figures(&ledger).into_iter().chain(amcheck::figures(&amchecked));
+    for (metric, scope, value) in found.chain(exposed.figures) {
         trial.metrics.entry(metric.to_owned()).or_default().insert(scope, value);
     }
     trial.notes.extend(ledger.notes);
@@ -357,6 +368,7 @@ fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
     trial.window = window;
     finished.marks = phase_marks(window);
     finished.marks.append(&mut metered.marks);
+    finished.marks.extend(exposed.marks);
     finished.marks.append(&mut readings.marks);
     finished.marks.sort_by_key(|mark| mark.at);
     finished.samples = readings.samples;

@@ -2,6 +2,7 @@
 
 mod refusals;
 mod rig;
+mod study;
 
 use std::time::Duration;
 

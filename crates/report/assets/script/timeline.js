@@ -108,6 +108,7 @@ const MARK_NAMES = {
   action: "action",
   checkpoint: "checkpoint",
   autovacuum: "autovacuum",
+  exposure: "exposure",
   server_error: "server error",
 };
 

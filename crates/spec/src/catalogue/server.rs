@@ -12,6 +12,7 @@ const BGWRITER: &str = "pg_stat_bgwriter, pg_stat_checkpointer";
 const WAL: &str = "pg_stat_wal";
 const IO: &str = "pg_stat_io";
 const REPLICATION: &str = "pg_stat_replication";
+const GUARD: &str = "pgrig guard's record";
 const MEMORY: &str = "/proc/PID/smaps_rollup of the server's processes";
 const RESIDENT: &str = "pgfincore, pg_buffercache";
 const LOG: &str = "server log";
@@ -140,4 +141,11 @@ pub(super) const ROWS: &[Metric] = &[
         "WAL generated but not yet replayed by a standby")),
     labelled("standby", row("replication_sync", "", Neither, Node, Gauge, REPLICATION,
         "1 while commits wait for a standby, 0 while they do not")),
+
+    row("exposure_windows", "", Lower, Node, Total, GUARD,
+        "times that fewer standbys than asked for had to confirm commits"),
+    row("exposure_s", "s", Lower, Node, Total, GUARD,
+        "time in which fewer standbys than asked for had to confirm commits"),
+    row("guard_changes", "", Lower, Node, Total, GUARD,
+        "changes that a guard made to synchronous_standby_names"),
 ];
