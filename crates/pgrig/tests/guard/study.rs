@@ -1,33 +1,18 @@
 //! A guard as a node of a study: the rig runs it, and its record is part of the trial's.
 
+use std::path::Path;
 use std::process::Command;
 
-use record::{MarkKind, Reader, Status};
+use record::{Mark, MarkKind, Reader, Status, Trial};
 
 #[test]
 fn a_study_with_a_guard_records_when_commits_were_exposed() {
     let place = tempfile::tempdir().unwrap();
-    let study = place.path().join("mine");
-    std::fs::create_dir(&study).unwrap();
-    std::fs::write(study.join("study.toml"), STUDY).unwrap();
-    std::fs::write(study.join("init.sql"), "CREATE TABLE t (i int);\n").unwrap();
-    std::fs::write(study.join("insert.sql"), "INSERT INTO t VALUES (1);\n").unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_pgrig"))
-        .args(["run", "./mine", "--profile", "smoke", "--out", "record"])
-        .current_dir(place.path())
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-
-    let reader = Reader::open(&place.path().join("record")).unwrap();
-    let [trial] = reader.trials() else { panic!("{said}") };
-    assert_eq!(trial.status, Status::Done, "{said}");
+    let timeline = r#"{ at = "1s", kill = "s1" }, { at = "5s", start = "s1" }"#;
+    let (trial, marks) = run(place.path(), timeline, "");
     let figure = |metric: &str| trial.metrics[metric]["primary"];
     assert_eq!(figure("exposure_windows"), 1.0);
     assert_eq!(figure("guard_changes"), 2.0);
-    let marks = reader.marks(trial).unwrap();
     let at = |kind: MarkKind, words: &str| {
         let found = marks.iter().find(|mark| mark.kind == kind && mark.text.starts_with(words));
         found.unwrap_or_else(|| panic!("no {words}: {marks:?}"))
@@ -37,8 +22,47 @@ fn a_study_with_a_guard_records_when_commits_were_exposed() {
     assert!(exposure.at > kill.at && exposure.at < start.at);
     assert!(exposure.at.plus_ns(exposure.length_ns) > start.at);
     assert_eq!(exposure.node, "primary");
-    let logs = reader.logs(trial).unwrap();
-    assert!(logs.is_empty() || logs.contains_key("watcher"));
+    let longest_s = trial.workloads[0].longest_wait_ns as f64 / 1e9;
+    println!("longest transaction {longest_s:.2} s, exposed for {:.2} s", figure("exposure_s"));
+    assert!(longest_s <= 3.0, "{longest_s} s with a grace of 1 s");
+}
+
+/// The primary dies while it commits alone, and the standby that knows nothing of it is promoted.
+#[test]
+fn what_is_lost_after_a_promotion_lies_inside_the_exposure() {
+    let place = tempfile::tempdir().unwrap();
+    let timeline = r#"{ at = "1s", kill = "s1" }, { at = "5s", kill = "primary" },
+        { at = "5500ms", start = "s1" }, { at = "6500ms", promote = "s1" }"#;
+    let checks = r#"checks = [{ ledger = "s1" }]"#;
+    let (trial, _) = run(place.path(), timeline, checks);
+    let figure = |metric: &str| trial.metrics[metric]["insert"];
+    println!("{} acknowledged, {} lost", figure("ledger_acknowledged"), figure("ledger_lost"));
+    assert!(figure("ledger_lost") > 0.0, "{:?}", trial.notes);
+    assert_eq!(figure("ledger_lost_covered"), 0.0, "{:?}", trial.notes);
+    assert_eq!(figure("ledger_anomalies"), figure("ledger_lost"), "{:?}", trial.notes);
+}
+
+/// Runs the study in a directory; its one trial and that one's marks.
+fn run(place: &Path, timeline: &str, more: &str) -> (Trial, Vec<Mark>) {
+    let study = place.join("mine");
+    std::fs::create_dir(&study).unwrap();
+    let text = STUDY.replace("TIMELINE", timeline).replace("MORE", more);
+    std::fs::write(study.join("study.toml"), text).unwrap();
+    let init = "CREATE TABLE t (client int, seq bigint, chain bigint, PRIMARY KEY (client, seq));";
+    std::fs::write(study.join("init.sql"), init).unwrap();
+    let insert = "INSERT INTO t VALUES (:ledger_client, :ledger_seq, :ledger_chain);\n";
+    std::fs::write(study.join("insert.sql"), insert).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_pgrig"))
+        .args(["run", "./mine", "--profile", "smoke", "--out", "record"])
+        .current_dir(place)
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let reader = Reader::open(&place.join("record")).unwrap_or_else(|_| panic!("{said}"));
+    let [trial] = reader.trials() else { panic!("{said}") };
+    assert_eq!(trial.status, Status::Done, "{said}\n{:?}", trial.notes);
+    (trial.clone(), reader.marks(trial).unwrap())
 }
 
 const STUDY: &str = r#"
@@ -57,9 +81,13 @@ watcher = { kind = "guard", to = "primary", grace = "1s" }
 [workloads.insert]
 script = "insert.sql"
 clients = 2
+to = ["primary", "s1"]
+ledger = { insert = "t" }
 [scenarios.dies]
 run = ["insert"]
-timeline = [{ at = "1s", kill = "s1" }, { at = "5s", start = "s1" }]
+on_loss = "reconnect"
+timeline = [TIMELINE]
+MORE
 [[claims]]
 says = "something is inserted"
 every = "tps > 0"
