@@ -6,6 +6,7 @@ use lab::wait_until;
 use spec::Action;
 
 use crate::error::server_words;
+use crate::links::SiteLink;
 use crate::part::Part;
 use crate::site::Site;
 use crate::site_node::SiteNode;
@@ -45,17 +46,23 @@ pub(crate) fn act(site: &mut Site, action: &Action) -> Result<String, String> {
         }
         // Done by the meter, which keeps what was moved.
         Action::Rebalance { .. } => Err(NOT_OURS.to_owned()),
+        Action::Cut { direction, .. } => link(site, name)?.cut(*direction).map_err(text),
+        Action::Delay { to_us, .. } => {
+            link(site, name)?.link.delay(Duration::from_micros(*to_us)).map_err(text)
+        }
+        Action::Reset { .. } => link(site, name)?.link.reset().map_err(text),
+        Action::Heal { .. } => link(site, name)?.heal().map_err(text),
         // The preflight has left out what has such an action.
-        Action::PowerCut { .. }
-        | Action::Cut { .. }
-        | Action::Delay { .. }
-        | Action::Reset { .. }
-        | Action::Heal { .. } => Err(format!("this rig cannot {} yet", action.verb())),
+        Action::PowerCut { .. } => Err(format!("this rig cannot {} yet", action.verb())),
     }
 }
 
 fn part<'s>(site: &'s mut Site, name: &str) -> Result<Part<'s>, String> {
     site.part(name).ok_or_else(|| NOT_OURS.to_owned())
+}
+
+fn link<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut SiteLink, String> {
+    site.link(name).ok_or_else(|| NOT_OURS.to_owned())
 }
 
 fn sql(site: &Site, name: &str, sql: &str) -> Result<String, String> {

@@ -2,14 +2,14 @@
 
 use lab::{Lab, NodeConfig, Server, StopMode};
 use load::Control;
-use spec::{Reset, Study};
+use spec::{Check, Reset, Study};
 
 use crate::data;
 use crate::error::Error;
 use crate::sharded;
 use crate::site::{Site, State, lab_settings};
 use crate::site_node::SiteNode;
-use crate::sites::SitePlan;
+use crate::sites::{SitePlan, has_own_network};
 use crate::streaming::{self, STREAMS_WITHIN};
 
 impl Site {
@@ -32,6 +32,7 @@ impl Site {
             let name = format!("{}-{number}", node.name);
             let mut config = NodeConfig::new(lab_settings(&node.settings));
             config.application_name = Some(node.name.clone());
+            config.own_network = has_own_network(&plan.topology, &node.name);
             let made = lab.node(&name, config)?;
             let conninfo = crate::outside::keyword_form(&made.endpoint().to_string())?;
             let server = Server::Node(Box::new(made));
@@ -39,9 +40,10 @@ impl Site {
         });
         let nodes = nodes.collect::<Result<Vec<_>, Error>>()?;
         let connections = plan.connections(study);
-        let (fronts, snapshots, state) = (Vec::new(), Vec::new(), State::AsBuilt);
-        let rows_built = None;
-        let mut site = Site { plan, nodes, fronts, connections, snapshots, state, rows_built };
+        let (fronts, links, snapshots, rows_built) = Default::default();
+        let state = State::AsBuilt;
+        let mut site =
+            Site { plan, nodes, fronts, links, connections, snapshots, state, rows_built };
         let has_data = |other: &&Site| other.plan.has_data_of(&site.plan) && other.is_as_built();
         // The addresses of its nodes are part of a cluster's data.
         let donor = others.iter().filter(|_| !site.is_sharded()).find(has_data);
@@ -79,16 +81,18 @@ impl Site {
                     if let Some(node) = self.nodes[index].server.node() {
                         node.init()?;
                     }
-                    self.fill_node(index, control, tell).map_err(|failure| match failure {
-                        data::Failure::Lab(error) => Error::Lab(error),
-                        data::Failure::Interrupted => {
-                            Error::Interrupted { doing: "building the data".to_owned() }
-                        }
-                        data::Failure::Said { why, hint } => {
-                            let site = format!("{} (node {name})", self.plan.name(study));
-                            Error::Data { site, why, hint }
-                        }
-                    })?;
+                    self.fill_node(study, index, control, tell).map_err(
+                        |failure| match failure {
+                            data::Failure::Lab(error) => Error::Lab(error),
+                            data::Failure::Interrupted => {
+                                Error::Interrupted { doing: "building the data".to_owned() }
+                            }
+                            data::Failure::Said { why, hint } => {
+                                let site = format!("{} (node {name})", self.plan.name(study));
+                                Error::Data { site, why, hint }
+                            }
+                        },
+                    )?;
                 }
             }
         }
@@ -170,6 +174,7 @@ impl Site {
 
     fn fill_node(
         &mut self,
+        study: &Study,
         index: usize,
         control: &Control,
         tell: data::Tell<'_>,
@@ -182,6 +187,11 @@ impl Site {
         let Some(node) = site_node.server.node() else { return Ok(()) };
         if holds_data {
             extensions.extend(crate::warm::extensions(&plan.data, node.installation()));
+            // A standby cannot be given it when it is looked through; and sites copy each other.
+            let is_amcheck = |check: &Check| matches!(check, Check::Amcheck { .. });
+            if study.points.iter().any(|point| point.checks.iter().any(is_amcheck)) {
+                extensions.push(AMCHECK.to_owned());
+            }
         }
         if !holds_data && extensions.is_empty() {
             return Ok(());
@@ -219,5 +229,6 @@ fn extensions(node: &spec::Node) -> Vec<String> {
 }
 
 const STATEMENTS: &str = "pg_stat_statements";
+const AMCHECK: &str = "amcheck";
 
 const DROP_SLOTS: &str = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots";

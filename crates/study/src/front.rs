@@ -69,7 +69,7 @@ impl Site {
     }
 
     fn pooler(&self, node: &Node, pooler: &Pgbouncer, lab: &Lab) -> Result<Option<Front>, Error> {
-        let Some(to) = self.endpoint(&pooler.to) else { return Ok(None) };
+        let Some(to) = self.way(&node.name, &pooler.to) else { return Ok(None) };
         let mut config = PoolerConfig::new(lab::find::pgbouncer(None)?, to);
         config.pool = pooler.pool;
         config.clients = pooler.clients;
@@ -92,7 +92,7 @@ impl Site {
         lab: &Lab,
         rig: &Path,
     ) -> Result<Option<Front>, Error> {
-        let Some(to) = self.endpoint(&guard.to) else { return Ok(None) };
+        let Some(to) = self.way(&node.name, &guard.to) else { return Ok(None) };
         let state = lab.directory().join(format!("{}.state", node.name));
         // A guard that finds the state of another trial's would go on from there.
         let _ = std::fs::remove_dir_all(&state);
@@ -107,11 +107,6 @@ impl Site {
         let guarding = Guarding { process, state, to: guard.to.clone() };
         let program = Program::Guard(Box::new(guarding));
         Ok(Some(Front { name: node.name.clone(), conninfo: None, program }))
-    }
-
-    fn endpoint(&self, name: &str) -> Option<lab::Endpoint> {
-        let at = self.nodes.iter().position(|node| node.name == name)?;
-        self.server(at).map(lab::Node::endpoint)
     }
 }
 

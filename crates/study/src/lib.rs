@@ -16,6 +16,7 @@ mod trial;
 
 mod building;
 mod front;
+mod links;
 mod part;
 mod sharded;
 mod site;

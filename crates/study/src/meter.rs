@@ -76,7 +76,11 @@ pub(crate) fn follow(agenda: &Agenda<'_>, site: &mut Site, opens: &Receiver<Mome
     for (at_ms, action) in due {
         waited = wait(opens, at(at_ms));
         if waited == Waited::Ended {
-            break;
+            let (verb, name) = (action.verb(), action.target());
+            metered
+                .failures
+                .push(format!("{verb} {name}: the load was over before it was its turn"));
+            continue;
         }
         perform(agenda, site, action, &mut metered);
     }

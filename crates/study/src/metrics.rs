@@ -311,6 +311,12 @@ fn cpu(evidence: &Evidence<'_>, transactions: u64, figures: &mut Figures) {
             servers = Some(servers.unwrap_or(0.0) + cores);
         }
     }
+    // What a relay costs is no server's, and no client's.
+    for link in &evidence.point.topology.links {
+        if let Some(span) = evidence.metered.cpu.get(&link.name) {
+            figures.set("server_cpu_cores", &link.name, span.cores());
+        }
+    }
     let generator = evidence.outcome.generator.cpu_ns as f64 / 1e9 / evidence.window.seconds();
     let per_transaction =
         |cores: f64| cores * evidence.window.seconds() * 1e6 / transactions as f64;

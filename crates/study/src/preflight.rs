@@ -5,7 +5,9 @@ use std::path::Path;
 use lab::find::PgBouncer;
 use lab::machine::{Disk, Machine};
 use lab::{Installation, Target};
-use spec::{Check, NodeKind, Planned, Point, PoolMode, Protocol, Study, Unfit, Warmer, Workload};
+use spec::{
+    Check, LinkKind, NodeKind, Planned, Point, PoolMode, Protocol, Study, Unfit, Warmer, Workload,
+};
 
 use crate::estimate::{self, Estimate};
 use crate::sites::SitePlan;
@@ -344,8 +346,11 @@ fn unbuilt_misfits(point: &Point) -> Vec<Misfit> {
             missing.push("a disk whose power can be cut".to_owned());
         }
     }
-    if !point.topology.links.is_empty() {
-        missing.push("a link".to_owned());
+    let is_server = |name: &String| point.topology.node(name).is_some_and(|n| n.is_postgres());
+    let joins_others =
+        |link: &spec::Link| link.by == LinkKind::Namespace && !link.between.iter().all(is_server);
+    if point.topology.links.iter().any(joins_others) {
+        missing.push("a link by namespace to what is no PostgreSQL server".to_owned());
     }
     missing.sort_unstable();
     missing.dedup();

@@ -8,13 +8,16 @@ use spec::{Check, Point};
 use crate::meter::Metered;
 use crate::site::Site;
 
-/// Lets go on what is paused, starts the servers that checks look at, and waits until those that
+/// Heals links, lets go on what is paused, starts the servers that checks look at, and waits until those that
 /// are standbys have replayed what they can get: then checks see what is durable, not what is on
 /// its way.
 ///
 /// # Errors
 /// A server that does not come up again or does not replay; that is a result, too.
 pub(crate) fn settle(point: &Point, site: &mut Site, metered: &Metered) -> Result<(), String> {
+    for link in &mut site.links {
+        link.heal().map_err(|error| error.to_string())?;
+    }
     for name in &metered.paused {
         if let Some(mut part) = site.part(name) {
             part.resume().map_err(|error| error.to_string())?;

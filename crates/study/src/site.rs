@@ -1,6 +1,7 @@
 //! A site: the servers of a topology with their data, and how they are put back between trials.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use lab::{Lab, Snapshot, StopMode};
 use spec::{Point, Reset, Settings};
@@ -8,6 +9,7 @@ use spec::{Point, Reset, Settings};
 use crate::error::Error;
 use crate::estimate;
 use crate::front::Front;
+use crate::links::SiteLink;
 use crate::part::Part;
 use crate::preflight::SPARE_CONNECTIONS;
 use crate::site_node::SiteNode;
@@ -22,6 +24,8 @@ pub(crate) struct Site {
     pub(crate) nodes: Vec<SiteNode>,
     /// What stands in front of them in the trial under way.
     pub(crate) fronts: Vec<Front>,
+    /// The links between them in the trial under way.
+    pub(crate) links: Vec<SiteLink>,
     /// Connections for which every server of it must have room at some point.
     pub(crate) connections: u32,
     /// Copies of each node's data as they were built, where trials begin with them.
@@ -50,20 +54,13 @@ pub(crate) enum Alone {
 impl Site {
     /// The one server of a target.
     pub(crate) fn outside(plan: SitePlan, node: SiteNode) -> Site {
-        let (nodes, fronts, snapshots) = (vec![node], Vec::new(), Vec::new());
-        Site {
-            plan,
-            nodes,
-            fronts,
-            connections: 0,
-            snapshots,
-            state: State::Used,
-            rows_built: None,
-        }
+        let (fronts, links, snapshots, rows_built) = Default::default();
+        let (nodes, connections, state) = (vec![node], 0, State::Used);
+        Site { plan, nodes, fronts, links, connections, snapshots, state, rows_built }
     }
 
     /// Gets servers and data ready for a point: reset as the study says, with the point's
-    /// settings, running, standbys streaming. `alone` says that no other site takes turns with
+    /// settings, running, standbys streaming over the point's links. `alone` says that no other site takes turns with
     /// this one; its servers then run on between trials that keep their data.
     ///
     /// # Errors
@@ -73,6 +70,7 @@ impl Site {
         point: &Point,
         alone: Alone,
         lab: Option<&Lab>,
+        rig: &Path,
     ) -> Result<(), Error> {
         self.fronts.clear();
         let is_clone = self.plan.data.reset == Reset::Clone;
@@ -89,6 +87,7 @@ impl Site {
             lab.map_or(Ok(()), Lab::sync)?;
         }
         self.state = State::Used;
+        self.make_links(point, lab, rig)?;
         for index in streaming::order(&self.plan.topology, &self.nodes) {
             let settings = self.settings(point, &self.nodes[index].name);
             let Some(node) = self.nodes[index].server.node() else { continue };
@@ -96,6 +95,8 @@ impl Site {
                 node.stop(StopMode::Fast)?;
             }
             node.configure(settings)?;
+            self.choose_way(index)?;
+            let Some(node) = self.nodes[index].server.node() else { continue };
             if !node.is_running()? {
                 node.start()?;
             }
@@ -109,6 +110,7 @@ impl Site {
     /// What the lab says of a server that does not stop.
     pub(crate) fn stop(&mut self) -> Result<(), Error> {
         self.fronts.clear();
+        self.links.clear();
         let mode = match self.plan.data.reset {
             Reset::Clone => StopMode::Immediate,
             Reset::Keep => StopMode::Fast,
@@ -150,11 +152,12 @@ impl Site {
         servers.chain(fronts).collect()
     }
 
-    /// The root process of each server and front that runs, by its name.
+    /// The root process of each server, front and link that runs, by its name.
     pub(crate) fn processes(&self) -> impl Iterator<Item = (&str, u32)> {
         let servers = self.nodes.iter().map(|node| (node.name.as_str(), node.pid()));
         let fronts = self.fronts.iter().map(|front| (front.name.as_str(), front.pid()));
-        servers.chain(fronts).filter_map(|(name, pid)| Some((name, pid?)))
+        let links = self.links.iter().map(|link| (link.name(), link.pid()));
+        servers.chain(fronts).chain(links).filter_map(|(name, pid)| Some((name, pid?)))
     }
 
     /// The root process of the one of that name, while it runs.

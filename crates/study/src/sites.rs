@@ -8,7 +8,9 @@
 
 use std::collections::BTreeMap;
 
-use spec::{Data, Disk, Node, NodeKind, Plproxy, Point, Reset, Settings, Study, Topology};
+use spec::{
+    Data, Disk, Link, LinkKind, Node, NodeKind, Plproxy, Point, Reset, Settings, Study, Topology,
+};
 
 use crate::estimate;
 
@@ -34,6 +36,7 @@ struct Shape<'s> {
     follows: Option<&'s str>,
     proxy: Option<&'s Plproxy>,
     disk: Disk,
+    has_own_network: bool,
 }
 
 impl SitePlan {
@@ -111,6 +114,14 @@ fn key(point: &Point) -> Key<'_> {
             _ => None,
         },
         disk: node.disk,
+        has_own_network: has_own_network(&point.topology, &node.name),
     });
     (shape.collect(), settings, &point.data)
+}
+
+/// Whether a node stands at one end of a link by namespace.
+pub(crate) fn has_own_network(topology: &Topology, node: &str) -> bool {
+    let links = &topology.links;
+    let is_end = |link: &Link| link.between.iter().any(|end| end == node);
+    links.iter().any(|link| link.by == LinkKind::Namespace && is_end(link))
 }

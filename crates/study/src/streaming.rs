@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lab::{Node, Server, SyncMethod, SyncStandbys};
+use lab::{Node, Server, StopMode, SyncMethod, SyncStandbys};
 use spec::Topology;
 
 use crate::error::Error;
@@ -30,6 +30,27 @@ impl Site {
     pub(crate) fn upstream_of(&self, index: usize) -> Option<usize> {
         let of = self.plan.topology.node(&self.nodes[index].name)?.follows()?;
         self.nodes.iter().position(|node| node.name == of)
+    }
+
+    /// Has a standby stream over the point's link to its primary, which runs, or directly where
+    /// there is none. One that runs is stopped for it where links come or go.
+    ///
+    /// # Errors
+    /// The primary's.
+    pub(crate) fn choose_way(&mut self, index: usize) -> Result<(), Error> {
+        let Some(upstream) = self.upstream_of(index) else { return Ok(()) };
+        let link = self.link_between(&self.nodes[index].name, &self.nodes[upstream].name);
+        let Ok([standby, primary]) = self.nodes.get_disjoint_mut([index, upstream]) else {
+            return Ok(());
+        };
+        let (Some(standby), Some(primary)) = (standby.server.node(), primary.server.node()) else {
+            return Ok(());
+        };
+        if standby.is_running()? {
+            standby.stop(StopMode::Fast)?;
+        }
+        standby.follow(primary, link)?;
+        Ok(())
     }
 
     /// Waits until every standby streams in the role that the point's settings give it, and has

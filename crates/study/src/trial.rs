@@ -103,7 +103,8 @@ fn attempt(
     observe: &mut dyn FnMut(Stage),
 ) -> Result<Loaded, String> {
     let point = order.point;
-    site.prepare(point, order.alone, order.lab).map_err(|error| error.to_string())?;
+    let ready = site.prepare(point, order.alone, order.lab, order.generator);
+    ready.map_err(|error| error.to_string())?;
     let warmed = warm_up(point, site)?;
     before(order, site)?;
     site.prove_streaming().map_err(|error| error.to_string())?;
@@ -180,8 +181,9 @@ fn probe_config(point: &Point, site: &Site) -> Config {
         log: node.log(),
         root_pid: node.pid(),
     });
-    let fronts = site.fronts.iter();
-    let processes = fronts.filter_map(|front| Some((front.name.clone(), front.pid()?)));
+    let is_server = |name: &str| site.node(name).is_some();
+    let processes = site.processes().filter(|(name, _)| !is_server(name));
+    let processes = processes.map(|(name, pid)| (name.to_owned(), pid));
     Config {
         servers: servers.collect(),
         processes: processes.collect(),
