@@ -42,5 +42,11 @@ bench: setup build
 soak: setup-test
 	@cargo test --locked -p pgrig --test soak -- --ignored --nocapture
 
+# Kills the primary and promotes its standby, again and again: nothing that was acknowledged with
+# synchronous_commit = on may be lost. Each repetition has a seed of its own; ROUNDS=500 for more.
+ROUNDS = 50
+soak: setup build
+	@$(PGRIG) run replication --profile smoke --only 'C/primary_dies*' --rounds $(ROUNDS) --gate
+
 clean:
 	cargo clean

@@ -152,7 +152,10 @@ fn ledger_verdict(anomalies: &[f64]) -> Cell {
     match clean == of {
         true => {
             let bound = stats::failure_rate::rule_of_three(of as u64);
-            let words = format!("in {clean} of {of}: below {}", number::percent(bound));
+            let words = match bound < 1.0 {
+                true => format!("in {clean} of {of}, a rate below {}", number::percent(bound)),
+                false => format!("in {clean} of {of}, too few to bound a rate"),
+            };
             Cell::verdict(Outcome::Holds, words)
         }
         false => Cell::verdict(Outcome::Fails, format!("in {clean} of {of}")),

@@ -48,10 +48,10 @@ fn what_became_of_acknowledged_writes_is_shown_with_its_bound_and_examples() {
     for words in [
         // Of the plain variant, then of the governed one.
         "3,703,701",
-        "62 ms",
+        "61.5 ms",
         "in 2 of 3",
         "3,703,701",
-        "in 3 of 3: below 100",
+        "in 3 of 3, too few to bound a rate",
         "What does not fit the ledger",
         "lost: client 3 seq 17 at 901.2 s",
     ] {

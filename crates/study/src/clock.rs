@@ -14,6 +14,11 @@ pub(crate) fn instant(origin: Instant, moment: Moment) -> Instant {
     origin + Duration::from_nanos(moment.0)
 }
 
+/// What the wall clock showed at `origin`.
+pub(crate) fn wall_at(origin: Instant) -> jiff::Timestamp {
+    jiff::Timestamp::now() - origin.elapsed()
+}
+
 /// The wall clock, RFC 3339, to the second.
 pub(crate) fn wall() -> String {
     let now = jiff::Timestamp::now();

@@ -8,9 +8,9 @@ use spec::{Check, Point};
 use crate::meter::Metered;
 use crate::site::Site;
 
-/// Heals links, lets go on what is paused, starts the servers that checks look at, and waits until those that
-/// are standbys have replayed what they can get: then checks see what is durable, not what is on
-/// its way.
+/// Heals links, lets go on what is paused, starts the servers that checks look at, and waits until
+/// those that are standbys have replayed what they can get: then checks see what is durable, not
+/// what is on its way.
 ///
 /// # Errors
 /// A server that does not come up again or does not replay; that is a result, too.

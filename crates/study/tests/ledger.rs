@@ -151,6 +151,30 @@ fn a_crash_without_waiting_for_the_disk_loses_the_end_and_is_not_called_corrupt(
     assert_eq!(ran.claim().verdict, verdict::Verdict::DoesNotHold);
 }
 
+#[test]
+fn what_a_promoted_standby_lacks_was_acknowledged_by_the_primary_alone() {
+    let pair = "[topologies.pair.nodes]\nprimary = {}\n\
+        standby1 = { of = \"primary\", sync = 1 }";
+    // Whoever stops waiting for the standby that is gone is told that it is only here.
+    let release = "on = \"primary\", sql = \"SELECT pg_cancel_backend(pid) FROM \
+        pg_stat_activity WHERE wait_event = 'SyncRep'\"";
+    let scenario = format!(
+        "window = \"4s\"\non_loss = \"reconnect\"\nchecks = [{{ ledger = \"standby1\" }}]\n\
+         timeline = [{{ at = \"500ms\", kill = \"standby1\" }}, {{ at = \"1s\", {release} }}, \
+         {{ at = \"1300ms\", {release} }}, {{ at = \"1600ms\", kill = \"primary\" }}, \
+         {{ at = \"1700ms\", start = \"standby1\" }}, {{ at = \"2s\", promote = \"standby1\" }}]"
+    );
+    let place = tempfile::tempdir().unwrap();
+    let ran = Ran::run(study(pair, &[("death", &scenario)]), place.path());
+    let trial = ran.trial("death");
+    assert_eq!(trial.status, Status::Done, "{:?}", trial.notes);
+    let of = |metric: &str| figure(trial, metric, "");
+    assert!(of("ledger_acknowledged_alone") >= 4.0, "{:?}", trial.notes);
+    assert_eq!(of("ledger_lost"), of("ledger_acknowledged_alone"), "{:?}", trial.notes);
+    assert_eq!(of("ledger_lost_covered"), 0.0);
+    assert_eq!(of("ledger_anomalies"), of("ledger_lost"), "{:?}", trial.notes);
+}
+
 /// What is done to the database under load: its name, the SQL, how much of what is found (below
 /// zero: at least so much), and words that must be said of it.
 type Falsified = (&'static str, &'static str, &'static [(&'static str, f64)], &'static str);
