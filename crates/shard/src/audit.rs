@@ -18,7 +18,8 @@ pub struct Audit {
 
 impl Cluster {
     /// Counts all rows on all nodes. `key` is the column with the key; tables without it are
-    /// counted only. Old rows that wait for their grace to end are not rows of the cluster.
+    /// counted only. Copies that nobody is served from, on their way or left behind,
+    /// are not rows of the cluster.
     ///
     /// # Errors
     /// A node's.
@@ -63,5 +64,5 @@ const TABLES: &str = r"
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relkind = 'r' AND n.nspname ~ '^bucket_[0-9]+$'
       AND NOT EXISTS (SELECT FROM pgrig_shard.bucket b
-                      WHERE b.bucket = substr(n.nspname, 8)::int AND b.state = 'gone')
+                      WHERE b.bucket = substr(n.nspname, 8)::int AND b.state IN ('gone', 'arriving'))
     ORDER BY 1, 2";

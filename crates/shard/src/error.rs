@@ -56,7 +56,9 @@ pub enum Error {
         pid: i32,
     },
     /// A copy does not get on.
-    #[error("copying from node {from} to node {to}: node {to} has failed {failures} times")]
+    #[error(
+        "copying from node {from} to node {to}: node {to} has failed {failures} times without progress"
+    )]
     Copy {
         /// The source.
         from: i32,

@@ -197,7 +197,7 @@ impl<'a> Moves<'a> {
     fn complete(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
         (self.tell)(&Event::Batch { number, batch });
         while self.patiently(|me| me.advance(number, batch))? != Step::Switched {}
-        Ok(())
+        self.patiently(|me| me.end_replication(number, batch))
     }
 
     /// Removes what batches that were switched have left, each when its grace is over.

@@ -60,12 +60,17 @@ impl Moves<'_> {
     pub(super) fn wait_for_copy(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
         let name = self.name(number)?;
         let (from, to, lag_max) = (batch.from, batch.to, self.options.lag_bytes_max);
-        let failures_before = self.failures(&name, to)?;
+        // Failures that are overcome are none: PostgreSQL tries again by itself.
+        let (mut failures_before, mut least) = (self.failures(&name, to)?, i64::MAX);
         self.poll(None, |me| {
             let failed = |source| on_node("waiting for the copy", to, source);
             let row = me.cluster.data_node(to)?.query_one(NOT_READY, &[&name]).map_err(failed)?;
             let not_ready: i64 = row.get(0);
-            let failures = me.failures(&name, to)? - failures_before;
+            let failures_now = me.failures(&name, to)?;
+            if not_ready < least {
+                (least, failures_before) = (not_ready, failures_now);
+            }
+            let failures = failures_now - failures_before;
             if failures >= FAILURES_MAX {
                 return Err(Error::Copy { from, to, failures });
             }
@@ -154,8 +159,9 @@ impl Moves<'_> {
     }
 }
 
-/// One may be a restart that interfered; more do not go away by themselves.
-const FAILURES_MAX: i64 = 3;
+/// A few may be a restart that interfered, or more tables at once than there are origins for
+/// (max_replication_slots); more without any progress do not go away by themselves.
+const FAILURES_MAX: i64 = 10;
 
 const SUBSCRIPTION: &str = "
     SELECT FROM pg_subscription JOIN pg_database d ON d.oid = subdbid
