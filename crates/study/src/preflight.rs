@@ -315,7 +315,8 @@ fn pooler_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
                 let loses =
                     pooler.mode != PoolMode::Session && !installed.has_prepared_statements();
                 (loses && point.workloads.iter().any(|w| prepares(&w))).then(|| {
-                    let hint = "protocol = \"extended\", or PgBouncer 1.21 or later";
+                    let hint = "PgBouncer 1.21 or later on PATH (in pgrig's sources: \
+                                scripts/pgbouncer-newest), or protocol = \"extended\"";
                     let has = format!(
                         "PgBouncer {}, which keeps no prepared statements in {} mode",
                         installed.version(),
