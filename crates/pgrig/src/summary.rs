@@ -49,7 +49,9 @@ pub(crate) fn print_ways_on(report: &Path, again: &str) {
 fn cells(claim: &ClaimVerdict) -> [String; 4] {
     let verdict = match claim.kind {
         ClaimKind::Finding => claim.verdict.words().to_owned(),
-        ClaimKind::Invariant => format!("{}      invariant", claim.verdict.words()),
+        ClaimKind::Invariant | ClaimKind::Control => {
+            format!("{}      {}", claim.verdict.words(), claim.kind.name())
+        }
     };
     [claim.says.clone(), published(claim), here(claim), verdict]
 }

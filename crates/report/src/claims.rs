@@ -1,6 +1,6 @@
 //! The answer, and every claim with its verdict.
 
-use spec::{About, Claim, Expect, Study};
+use spec::{About, Claim, Expect, Quantifier, Study};
 use stats::Method;
 use verdict::{ClaimVerdict, Judgement, Measured, Verdict};
 
@@ -86,11 +86,13 @@ pub(crate) fn outcome(verdict: Verdict) -> Outcome {
 fn row(claim: &Claim, judged: &ClaimVerdict) -> ClaimRow {
     let code = match &claim.about {
         About::Value { value, .. } => format!("{} {}", value.source(), judged.expected),
-        About::Every { condition, of, .. } if of.is_empty() => {
-            format!("every trial: {}", condition.source())
-        }
-        About::Every { condition, of, .. } => {
-            format!("every trial, {of}: {}", condition.source())
+        About::Every { quantifier, condition, of, .. } => {
+            let trials = match quantifier {
+                Quantifier::Every => "every trial",
+                Quantifier::Some => "some trial",
+            };
+            let of = if of.is_empty() { String::new() } else { format!(", {of}") };
+            format!("{trials}{of}: {}", condition.source())
         }
     };
     let [here, interval, n, basis] = measured(&judged.measured);

@@ -35,8 +35,10 @@ pub enum About {
         /// Where it is expected.
         expect: Expect,
     },
-    /// Something that is true of every single trial.
+    /// Something that is true of trials.
     Every {
+        /// Of how many.
+        quantifier: Quantifier,
         /// What is true.
         condition: Condition,
         /// The workload or node whose figures are meant; empty for those of the whole trial.
@@ -46,6 +48,15 @@ pub enum About {
     },
 }
 
+/// Of how many trials a condition is true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Quantifier {
+    /// Of every single one.
+    Every,
+    /// Of one at least.
+    Some,
+}
+
 /// Whether a claim must hold everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClaimKind {
@@ -53,6 +64,10 @@ pub enum ClaimKind {
     Finding,
     /// What must hold everywhere: nothing lost, counts equal. Fails a gate.
     Invariant,
+    /// What shows that the means of a scenario work: a fault that must do harm where nothing is
+    /// protected from it. Where it does not hold, no other claim about trials of its scenarios
+    /// does. Fails a gate.
+    Control,
 }
 
 /// The answer in one sentence, chosen by the first claim's verdict. `{value}`, `{low}`, `{high}`,
@@ -74,6 +89,7 @@ impl ClaimKind {
         match self {
             ClaimKind::Finding => "finding",
             ClaimKind::Invariant => "invariant",
+            ClaimKind::Control => "control",
         }
     }
 }
@@ -89,7 +105,7 @@ impl Claim {
     ) -> Option<Claim> {
         let fields = Fields::of("a claim", value, problems)?;
         let made = made_in(&fields, profile);
-        let source = fields.value("value").or_else(|| fields.value("every"));
+        let source = ["value", "every", "some"].iter().find_map(|key| fields.value(key));
         let source = source.and_then(|value| crate::fields::text("value", value, problems));
         let says = fields.text("says").or(source).unwrap_or_default().to_owned();
         let published = fields.number("published");
@@ -131,12 +147,20 @@ pub(crate) fn made_in(fields: &Fields<'_>, profile: Profile) -> bool {
 fn about(fields: &Fields<'_>, text: &str, made: bool, targets: &Arc<[Target]>) -> Option<About> {
     let problems = fields.problems;
     let (value, every) = (fields.value("value"), fields.value("every"));
+    let (every, quantifier) = match (every, fields.value("some")) {
+        (every @ Some(_), None) => (every, Quantifier::Every),
+        (None, some) => (some, Quantifier::Some),
+        (Some(_), Some(some)) => {
+            problems.add(&some.span, "a claim has either every or some");
+            return None;
+        }
+    };
     let (expect, trials) = (fields.value("expect"), fields.entry("trials"));
     let of = fields.value("of");
     match (value, every) {
         (Some(value), None) => {
             if let Some(trials) = trials {
-                problems.add(&trials.key_span, "trials belongs to every, not to value");
+                problems.add(&trials.key_span, "trials belongs to every and some, not to value");
             }
             if let Some(of) = of {
                 problems.hinted(
@@ -164,9 +188,10 @@ fn about(fields: &Fields<'_>, text: &str, made: bool, targets: &Arc<[Target]>) -
         }
         (None, Some(every)) => {
             if let Some(expect) = expect {
-                problems.add(&expect.span, "every is true or false and expects nothing more");
+                problems.add(&expect.span, "a condition is true or false and expects nothing more");
             }
-            let source = crate::fields::text("every", every, problems)?;
+            let key = if quantifier == Quantifier::Every { "every" } else { "some" };
+            let source = crate::fields::text(key, every, problems)?;
             let condition = Condition::parse(source);
             let condition = condition.map_err(|f| report(f, source, every, text, problems));
             let pattern = fields.text("trials").unwrap_or_default();
@@ -188,11 +213,11 @@ fn about(fields: &Fields<'_>, text: &str, made: bool, targets: &Arc<[Target]>) -
                     problems.unknown(span, &format!("part of {}:", target.name), &of, parts);
                 }
             }
-            made.then_some(About::Every { condition: condition.ok()?, of, points })
+            made.then_some(About::Every { quantifier, condition: condition.ok()?, of, points })
         }
         _ => {
-            let hint = "value = an expression with expect, or every = a condition";
-            problems.hinted(fields.span(), "a claim needs either value or every", hint);
+            let hint = "value = an expression with expect, every or some = a condition";
+            problems.hinted(fields.span(), "a claim needs either value, every or some", hint);
             None
         }
     }
@@ -222,5 +247,8 @@ fn whole_characters(text: &str, span: Range<usize>) -> Range<usize> {
     start.unwrap_or(0)..end.unwrap_or(text.len())
 }
 
-const KINDS: &[(&str, ClaimKind)] =
-    &[("finding", ClaimKind::Finding), ("invariant", ClaimKind::Invariant)];
+const KINDS: &[(&str, ClaimKind)] = &[
+    ("finding", ClaimKind::Finding),
+    ("invariant", ClaimKind::Invariant),
+    ("control", ClaimKind::Control),
+];

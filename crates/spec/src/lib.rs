@@ -48,7 +48,7 @@ mod value;
 
 pub use action::{Action, Direction, StopMode};
 pub use catalogue::{Better, Kind, Metric, Scope, catalogue, metric, statement_label};
-pub use claim::{About, Answer, Claim, ClaimKind};
+pub use claim::{About, Answer, Claim, ClaimKind, Quantifier};
 pub use data::{Buckets, Data, PgbenchTables, Reset, ScriptText, Warm, Warmer};
 pub use disk::Disk;
 pub use duration::parse_ms as duration_ms;

@@ -1,7 +1,7 @@
-//! What is true of every single trial.
+//! What is true of trials: of every single one, or of one at least.
 
 use record::{Status, Trial};
-use spec::{Condition, Study};
+use spec::{Condition, Quantifier, Study};
 
 use crate::judge::{Found, Measured, Verdict, trial_name};
 use crate::rounds::value_of;
@@ -11,6 +11,7 @@ use crate::rounds::value_of;
 /// worthless, but what must hold everywhere must hold in it.
 pub(crate) fn judge(
     study: &Study,
+    quantifier: Quantifier,
     condition: &Condition,
     of: &str,
     points: &[usize],
@@ -39,7 +40,7 @@ pub(crate) fn judge(
     }
     let failures = failed.len() as u64;
     let mut why = Vec::new();
-    if failures > 0 {
+    if failures > 0 && quantifier == Quantifier::Every {
         let more = failed.len().saturating_sub(SHOWN_MAX);
         failed.truncate(SHOWN_MAX);
         why.append(&mut failed);
@@ -54,7 +55,8 @@ pub(crate) fn judge(
     }
     let verdict = match (seen, failures) {
         (0, _) => Verdict::CannotTell,
-        (_, 0) => Verdict::Holds,
+        (seen, failures) if quantifier == Quantifier::Some && failures < seen => Verdict::Holds,
+        (_, 0) if quantifier == Quantifier::Every => Verdict::Holds,
         _ => Verdict::DoesNotHold,
     };
     if seen == 0 && unseen == 0 {

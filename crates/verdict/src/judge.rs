@@ -4,7 +4,7 @@ use record::{Status, Trial};
 use spec::{About, Claim, ClaimKind, Study};
 
 use crate::noise::{self, Noise};
-use crate::{answer, every, value};
+use crate::{answer, control, every, value};
 
 /// Everything that a study has answered so far.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,8 +102,9 @@ impl Verdict {
 /// Judges every claim on the trials that there are, be it in the middle of a run.
 #[must_use]
 pub fn judge(study: &Study, trials: &[Trial]) -> Judgement {
-    let claims: Vec<ClaimVerdict> =
+    let mut claims: Vec<ClaimVerdict> =
         study.claims.iter().map(|claim| judge_claim(study, claim, trials)).collect();
+    control::doubt(study, &mut claims);
     Judgement {
         answer: answer::answer(study, claims.first()),
         claims,
@@ -119,8 +120,9 @@ pub fn judge_claim(study: &Study, claim: &Claim, trials: &[Trial]) -> ClaimVerdi
         About::Value { value, expect } => {
             (expect.to_string(), value::judge(study, value, *expect, trials))
         }
-        About::Every { condition, of, points } => {
-            (String::new(), every::judge(study, condition, of, points, trials))
+        About::Every { quantifier, condition, of, points } => {
+            let found = every::judge(study, *quantifier, condition, of, points, trials);
+            (String::new(), found)
         }
     };
     let Found { measured, verdict, why } = found;

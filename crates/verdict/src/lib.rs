@@ -11,6 +11,7 @@ mod judge;
 mod every;
 mod value;
 
+mod control;
 mod doubt;
 mod rounds;
 

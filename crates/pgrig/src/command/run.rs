@@ -75,7 +75,7 @@ fn exit(ended: &Ended, judgement: &Judgement, gate: Gate) -> Exit {
     }
     let counts = |kind: ClaimKind| match gate {
         Gate::Open => false,
-        Gate::Invariants => kind == ClaimKind::Invariant,
+        Gate::Invariants => kind != ClaimKind::Finding,
         Gate::Everything => true,
     };
     let gated = || judgement.claims.iter().filter(|claim| counts(claim.kind));

@@ -1,0 +1,44 @@
+//! Controls: where the means of a scenario did not do what they must, its other results prove
+//! nothing.
+
+use std::collections::BTreeSet;
+
+use spec::{About, ClaimKind, Study};
+
+use crate::judge::{ClaimVerdict, Verdict};
+
+/// Takes back what was said to hold about trials of a scenario whose control does not hold; what
+/// went wrong in spite of that stays said.
+pub(crate) fn doubt(study: &Study, verdicts: &mut [ClaimVerdict]) {
+    let controls: Vec<(String, BTreeSet<&str>)> = study
+        .claims
+        .iter()
+        .zip(verdicts.iter())
+        .filter(|(claim, judged)| {
+            claim.kind == ClaimKind::Control && judged.verdict != Verdict::Holds
+        })
+        .map(|(claim, _)| (claim.says.clone(), scenarios(study, &claim.about)))
+        .collect();
+    for (claim, judged) in study.claims.iter().zip(verdicts) {
+        if claim.kind == ClaimKind::Control || judged.verdict != Verdict::Holds {
+            continue;
+        }
+        let own = scenarios(study, &claim.about);
+        let failed = controls.iter().find(|(_, scenarios)| !scenarios.is_disjoint(&own));
+        if let Some((says, _)) = failed {
+            judged.verdict = Verdict::CannotTell;
+            judged.why =
+                format!("the fault is not believable here: the control \"{says}\" does not hold");
+        }
+    }
+}
+
+/// The scenarios whose trials a claim speaks of.
+fn scenarios<'s>(study: &'s Study, about: &About) -> BTreeSet<&'s str> {
+    match about {
+        About::Value { .. } => BTreeSet::new(),
+        About::Every { points, .. } => {
+            points.iter().map(|point| study.points[*point].name.scenario.as_str()).collect()
+        }
+    }
+}

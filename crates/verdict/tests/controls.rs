@@ -1,0 +1,94 @@
+//! What a control does to the other claims of its scenarios.
+
+use std::collections::BTreeMap;
+
+use record::{Generator, Moment, Phase, Status, Trial};
+use spec::{Folder, Profile, Study};
+use stats::Latency;
+use verdict::{Verdict, judge};
+
+const STUDY: &str = r#"
+question = "?"
+[variants.safe]
+[variants.reckless]
+[workloads.w]
+builtin = "select-only"
+[scenarios.cut]
+run = ["w"]
+[scenarios.other]
+run = ["w"]
+[[claims]]
+says = "nothing is lost"
+every = "count_difference == 0"
+trials = "safe/cut"
+kind = "invariant"
+[[claims]]
+says = "the reckless lose something"
+some = "count_difference > 0"
+trials = "reckless/cut"
+kind = "control"
+[[claims]]
+says = "elsewhere nothing is lost"
+every = "count_difference == 0"
+trials = "safe/other"
+kind = "invariant"
+"#;
+
+#[test]
+fn a_control_that_does_not_hold_takes_the_ground_from_its_scenarios() {
+    use Verdict::{CannotTell, DoesNotHold, Holds};
+    // What each trial of the reckless, and of the safe, has lost.
+    check(&[0.0, 3.0], &[0.0, 0.0], [Holds, Holds, Holds]);
+    check(&[0.0, 0.0], &[0.0, 0.0], [CannotTell, DoesNotHold, Holds]);
+    check(&[], &[0.0, 0.0], [CannotTell, CannotTell, Holds]);
+    // A loss is a loss.
+    check(&[0.0, 0.0], &[0.0, 1.0], [DoesNotHold, DoesNotHold, Holds]);
+}
+
+fn check(reckless: &[f64], safe: &[f64], expected: [Verdict; 3]) {
+    let folder = Folder {
+        name: "mine".to_owned(),
+        files: BTreeMap::from([("study.toml".to_owned(), STUDY.to_owned())]),
+    };
+    let study = Study::parse(&folder, Profile::Quick).unwrap();
+    let mut trials: Vec<Trial> =
+        reckless.iter().map(|lost| trial("reckless", "cut", *lost)).collect();
+    trials.extend(safe.iter().map(|lost| trial("safe", "cut", *lost)));
+    trials.push(trial("safe", "other", 0.0));
+    let judgement = judge(&study, &trials);
+    let verdicts: Vec<Verdict> = judgement.claims.iter().map(|claim| claim.verdict).collect();
+    assert_eq!(verdicts, expected, "{reckless:?} {safe:?}");
+    if expected[0] == Verdict::CannotTell {
+        let why = "not believable here: the control \"the reckless lose something\" does not hold";
+        assert!(judgement.claims[0].why.contains(why), "{}", judgement.claims[0].why);
+    }
+}
+
+fn trial(variant: &str, scenario: &str, lost: f64) -> Trial {
+    let phase = || Phase {
+        count: 0,
+        failures: BTreeMap::new(),
+        length_ns: 0,
+        latency: Latency::new(),
+        generator_cpu_ns: 0,
+    };
+    let figure = BTreeMap::from([(String::new(), lost)]);
+    Trial {
+        number: 1,
+        round: 1,
+        variant: variant.to_owned(),
+        scenario: scenario.to_owned(),
+        axes: BTreeMap::new(),
+        status: Status::Done,
+        started_at: String::new(),
+        began: Moment(0),
+        ended: Moment(0),
+        window: None,
+        connecting: phase(),
+        disconnecting: phase(),
+        workloads: Vec::new(),
+        generator: Generator::default(),
+        metrics: BTreeMap::from([("count_difference".to_owned(), figure)]),
+        notes: Vec::new(),
+    }
+}
