@@ -3,6 +3,7 @@
 mod config;
 mod data;
 mod disk;
+mod rescue;
 mod settings_file;
 mod standby;
 

@@ -50,6 +50,9 @@ pub(crate) enum Command {
     /// Become a process of a link
     #[command(hide = true)]
     Link(LinkArguments),
+    /// Become a disk whose power can be cut
+    #[command(hide = true)]
+    Disk(DiskArguments),
 }
 
 /// What the process of a link does, in the words of the rig that starts it.
@@ -58,6 +61,14 @@ pub(crate) struct LinkArguments {
     /// relay, echo or ping, and what that needs
     #[arg(required = true)]
     pub(crate) words: Vec<String>,
+}
+
+/// What a disk is made from, in the words of the rig that starts it.
+#[derive(Debug, Args)]
+pub(crate) struct DiskArguments {
+    /// Image, mount point, socket, sector and honesty
+    #[arg(required = true)]
+    pub(crate) words: Vec<std::ffi::OsString>,
 }
 
 /// pgbench's own arguments, which are passed through.

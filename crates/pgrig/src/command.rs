@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod clean;
 pub(crate) mod diff;
+pub(crate) mod disk;
 pub(crate) mod generator;
 pub(crate) mod guard;
 pub(crate) mod link;

@@ -63,6 +63,7 @@ fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
         Command::Clean(arguments) => command::clean::clean(arguments.directory.as_deref()),
         Command::Generator => command::generator::generator(),
         Command::Link(arguments) => command::link::link(&arguments.words),
+        Command::Disk(arguments) => command::disk::disk(&arguments.words),
     }
 }
 

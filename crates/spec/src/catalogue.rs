@@ -11,6 +11,7 @@
 
 mod clients;
 mod machine;
+mod power;
 mod proof;
 mod server;
 
@@ -84,7 +85,12 @@ pub enum Kind {
 
 /// Every metric, in the order in which a person wants to read them.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
-    clients::ROWS.iter().chain(proof::ROWS).chain(server::ROWS).chain(machine::ROWS)
+    clients::ROWS
+        .iter()
+        .chain(proof::ROWS)
+        .chain(power::ROWS)
+        .chain(server::ROWS)
+        .chain(machine::ROWS)
 }
 
 /// The metric of that name.

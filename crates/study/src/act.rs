@@ -44,16 +44,14 @@ pub(crate) fn act(site: &mut Site, action: &Action) -> Result<String, String> {
             node.promote().map_err(text)?;
             Ok("it takes writes".to_owned())
         }
-        // Done by the meter, which keeps what was moved.
-        Action::Rebalance { .. } => Err(NOT_OURS.to_owned()),
+        // Done by the meter, which keeps what was moved, and what a cut took.
+        Action::Rebalance { .. } | Action::PowerCut { .. } => Err(NOT_OURS.to_owned()),
         Action::Cut { direction, .. } => link(site, name)?.cut(*direction).map_err(text),
         Action::Delay { to_us, .. } => {
             link(site, name)?.link.delay(Duration::from_micros(*to_us)).map_err(text)
         }
         Action::Reset { .. } => link(site, name)?.link.reset().map_err(text),
         Action::Heal { .. } => link(site, name)?.heal().map_err(text),
-        // The preflight has left out what has such an action.
-        Action::PowerCut { .. } => Err(format!("this rig cannot {} yet", action.verb())),
     }
 }
 

@@ -1,11 +1,14 @@
 //! Making the servers of a site and their data: initdb or a copy, extensions, data, base backups.
 
+use std::path::Path;
+
 use lab::{Lab, NodeConfig, Server, StopMode};
 use load::Control;
 use spec::{Check, Reset, Study};
 
 use crate::data;
 use crate::error::Error;
+use crate::power;
 use crate::sharded;
 use crate::site::{Site, State, lab_settings};
 use crate::site_node::SiteNode;
@@ -15,11 +18,13 @@ use crate::streaming::{self, STREAMS_WITHIN};
 impl Site {
     /// Makes the servers of a site and their data; the data are copied from one of `others` that
     /// has the same, as long as nobody has used them. All its servers are stopped afterwards.
+    /// `program` becomes their disks where those are not plain.
     ///
     /// # Errors
     /// What initdb, pg_basebackup, a server or a script said.
     pub(crate) fn build(
         lab: &Lab,
+        program: &Path,
         plan: SitePlan,
         study: &Study,
         others: &[Site],
@@ -33,6 +38,7 @@ impl Site {
             let mut config = NodeConfig::new(lab_settings(&node.settings));
             config.application_name = Some(node.name.clone());
             config.own_network = has_own_network(&plan.topology, &node.name);
+            config.disk = power::disk(node.disk, program);
             let made = lab.node(&name, config)?;
             let conninfo = crate::outside::keyword_form(&made.endpoint().to_string())?;
             let server = Server::Node(Box::new(made));

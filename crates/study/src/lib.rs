@@ -14,6 +14,7 @@ mod request;
 mod run;
 mod trial;
 
+mod act;
 mod building;
 mod front;
 mod links;
@@ -29,9 +30,9 @@ mod outside;
 mod sql;
 mod warm;
 
-mod act;
 mod load_plan;
 mod meter;
+mod power;
 mod progress;
 mod settle;
 

@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
 
+use fault::disk::Cut;
 use probe::Running;
 use record::{Mark, MarkKind, Moment};
 use spec::{Action, Point};
 
 use crate::act;
 use crate::clock;
+use crate::power;
 use crate::sharded::Moved;
 use crate::site::Site;
 
@@ -23,6 +25,8 @@ pub(crate) struct Agenda<'a> {
     /// When each action of the timeline happens, in milliseconds since the window opened.
     pub(crate) at_ms: &'a [u64],
     pub(crate) origin: Instant,
+    /// Of what a power cut takes.
+    pub(crate) cut_seed: u64,
     /// Where a server that was started again is told.
     pub(crate) probes: Option<&'a Running>,
 }
@@ -38,6 +42,8 @@ pub(crate) struct Metered {
     pub(crate) moved: Option<Moved>,
     /// Actions without the effect that they should have had: the trial is void.
     pub(crate) failures: Vec<String>,
+    /// The servers that have lost their power, and what that cost.
+    pub(crate) cuts: Vec<(String, Cut)>,
     /// Nodes that stand still since an action has paused them.
     pub(crate) paused: Vec<String>,
 }
@@ -130,6 +136,10 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
             let words = moved.words();
             metered.moved = Some(moved);
             words
+        }),
+        Action::PowerCut { node } => power::cut(site, node, agenda.cut_seed).map(|cut| {
+            metered.cuts.push((node.clone(), cut));
+            power::words(&cut, agenda.cut_seed)
         }),
         _ => act::act(site, action),
     };

@@ -10,6 +10,7 @@ use spec::{
 };
 
 use crate::estimate::{self, Estimate};
+use crate::power;
 use crate::sites::SitePlan;
 use crate::words::{grouped, size};
 
@@ -188,6 +189,7 @@ fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
             misfits.extend(part_misfits(point, installation));
             misfits.extend(root_misfit(point, has));
             misfits.extend(pooler_misfits(point, has));
+            misfits.extend(power::misfits(point));
             misfits.extend(unbuilt_misfits(point));
         }
         HasServers::Outside { connections, extensions } => {
@@ -342,11 +344,6 @@ fn pooler_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
 /// What a study can describe and this rig cannot build or do.
 fn unbuilt_misfits(point: &Point) -> Vec<Misfit> {
     let mut missing: Vec<String> = Vec::new();
-    for node in &point.topology.nodes {
-        if node.disk.can_be_cut() {
-            missing.push("a disk whose power can be cut".to_owned());
-        }
-    }
     let is_server = |name: &String| point.topology.node(name).is_some_and(|n| n.is_postgres());
     let joins_others =
         |link: &spec::Link| link.by == LinkKind::Namespace && !link.between.iter().all(is_server);

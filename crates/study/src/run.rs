@@ -315,7 +315,10 @@ impl Run<'_> {
                 |share: f64| observe(Event::Preparing { what: &what, share: Some(share) });
             let (sites, control) = (&self.sites, self.control);
             let site = match ground {
-                Ground::Lab(lab) => Site::build(lab, plan, study, sites, control, &mut tell)?,
+                Ground::Lab(lab) => {
+                    let program = &self.request.generator;
+                    Site::build(lab, program, plan, study, sites, control, &mut tell)?
+                }
                 Ground::Target { schema, .. } => schema.site(plan, study, control, &mut tell)?,
             };
             self.sites.push(site);

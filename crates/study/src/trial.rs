@@ -22,6 +22,7 @@ use crate::load_plan;
 use crate::meter::{self, Agenda, Metered};
 use crate::metrics::{self, Evidence};
 use crate::outside::SEARCH_PATH;
+use crate::power::{self, Powerless, Recovered};
 use crate::progress::Progress;
 use crate::settle;
 use crate::sharded::Placement;
@@ -90,11 +91,10 @@ struct Loaded {
     readings: Readings,
     metered: Metered,
     warmed: Warmed,
-    placement: Option<Placement>,
     messages: Vec<String>,
-    ledger: ledger::Checked,
-    amchecked: Vec<Amchecked>,
-    exposed: Exposed,
+    /// What became of the servers that lost their power.
+    powerless: Powerless,
+    checked: Checked,
 }
 
 fn attempt(
@@ -118,25 +118,42 @@ fn attempt(
     // The probes are stopped whatever became of the load: they hold connections.
     let readings = probes.stop();
     let (outcome, metered, messages) = loaded?;
+    let after = |why| format!("after the load: {why}");
+    let recovered = power::recover(site, &metered.cuts).map_err(after)?;
+    let checked = match recovered.iter().all(Recovered::runs) {
+        true => check(order, site, &metered),
+        false => Ok(Checked::default()),
+    };
+    // That something cannot be read is what a power cut may have done.
+    let (checked, unreadable) = match checked {
+        Ok(checked) => (checked, None),
+        Err(why) if !recovered.is_empty() => (Checked::default(), Some(why)),
+        Err(why) => return Err(after(why)),
+    };
+    let powerless = Powerless { recovered, unreadable };
+    Ok(Loaded { outcome, readings, metered, warmed, messages, powerless, checked })
+}
+
+/// What the point's checks have found.
+#[derive(Default)]
+struct Checked {
+    placement: Option<Placement>,
+    ledger: ledger::Checked,
+    amchecked: Vec<Amchecked>,
+    exposed: Exposed,
+}
+
+fn check(order: &Order<'_>, site: &mut Site, metered: &Metered) -> Result<Checked, String> {
+    let point = order.point;
     let exposed = exposure::read(site, order.origin)?;
-    settle::settle(point, site, &metered).map_err(|why| format!("after the load: {why}"))?;
+    settle::settle(point, site, metered)?;
     let ledger = ledger::check_all(point, site, order.ledger, &exposed.stretches)?;
     let amchecked = amcheck::check_all(point, site)?;
     let placement = match point.checks.contains(&Check::Placement) {
         true => site.placement().map_err(|why| format!("counting rows: {why}"))?,
         false => None,
     };
-    Ok(Loaded {
-        outcome,
-        readings,
-        metered,
-        warmed,
-        placement,
-        messages,
-        ledger,
-        amchecked,
-        exposed,
-    })
+    Ok(Checked { placement, ledger, amchecked, exposed })
 }
 
 fn warm_up(point: &Point, site: &Site) -> Result<Warmed, String> {
@@ -204,8 +221,15 @@ fn load(
     let search_path = site.nodes.iter().any(is_target).then_some(SEARCH_PATH);
     let mut plan = load_plan::plan(point, order.planned, &conninfos, search_path);
     plan.ledger = ledger::plan(point, order.ledger, ledger_seed(order.planned));
-    let agenda =
-        &Agenda { point, at_ms: &order.planned.at_ms, origin: order.origin, probes: Some(probes) };
+    let planned = order.planned;
+    let agenda = &Agenda {
+        point,
+        at_ms: &planned.at_ms,
+        origin: order.origin,
+        // Trials of one round draw the same numbers; their cuts shall not be the same.
+        cut_seed: planned.seed.wrapping_add(planned.number as u64),
+        probes: Some(probes),
+    };
     let (opens, is_open) = channel::<Moment>();
     let site = &mut *site;
     let mut watch = Watch {
@@ -333,9 +357,8 @@ const MESSAGES_MAX: usize = 5;
 
 /// Makes a trial of what was measured.
 fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
-    let Loaded { outcome, mut readings, mut metered, warmed, placement, .. } = loaded;
-    let (messages, ledger, amchecked) = (loaded.messages, loaded.ledger, loaded.amchecked);
-    let exposed = loaded.exposed;
+    let Loaded { outcome, mut readings, mut metered, warmed, messages, .. } = loaded;
+    let Loaded { powerless, checked: Checked { placement, ledger, amchecked, exposed }, .. } = loaded;
     let trial = &mut finished.trial;
     let counted = match order.point.checks.contains(&Check::Counts) {
         true => counts::compare(order.point, &outcome.workloads, &readings.deltas),
@@ -355,10 +378,12 @@ fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
             placement,
         });
     }
+    let lost = powerless.figures(&ledger, &amchecked);
     let found = ledger::figures(&ledger).into_iter().chain(amcheck::figures(&amchecked));
-    for (metric, scope, value) in found.chain(exposed.figures) {
+    for (metric, scope, value) in found.chain(exposed.figures).chain(lost) {
         trial.metrics.entry(metric.to_owned()).or_default().insert(scope, value);
     }
+    trial.notes.extend(powerless.notes());
     trial.notes.extend(ledger.notes);
     trial.notes.extend(amchecked.into_iter().flat_map(|one| one.notes));
     trial.notes.extend(messages);

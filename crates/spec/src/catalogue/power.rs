@@ -1,0 +1,32 @@
+//! What power cuts cost, and how servers came back from them.
+
+use super::Better::{Higher, Lower, Neither};
+use super::Kind::Total;
+use super::Metric;
+use super::Scope::Node;
+use super::row;
+
+const CUT: &str = "cachestat and the disk's own account";
+const START: &str = "the server's start";
+
+#[rustfmt::skip] // rows read as the table that they are
+pub(super) const ROWS: &[Metric] = &[
+    row("cut_survived", "", Higher, Node, Total, "the server's start and the checks after it",
+        "1 if after the power cut the server started, nothing acknowledged was lost, and tables \
+         and indexes were intact; 0 if not"),
+    row("cut_started", "", Higher, Node, Total, START,
+        "1 if the server started after the power cut, 0 if it did not"),
+    row("recovery_s", "s", Lower, Node, Total, START,
+        "from the start after the power cut until the server accepted connections"),
+    row("resetwal_started", "", Higher, Node, Total, START,
+        "of a server that did not start: 1 if it did after pg_resetwal"),
+    row("corrupt", "", Lower, Node, Total, "pg_amcheck and the reading of ledgers",
+        "1 if pg_amcheck complained after the power cut or what the checks read could not be read, \
+         0 if all was well"),
+    row("cut_bytes_unflushed", "B", Neither, Node, Total, CUT,
+        "bytes that had been written and not flushed when the power was cut"),
+    row("cut_bytes_lost", "B", Neither, Node, Total, CUT, "of them, bytes that the cut took"),
+    row("cut_bytes_kept", "B", Neither, Node, Total, CUT, "of them, bytes that survived all the same"),
+    row("cut_blocks_torn", "", Neither, Node, Total, CUT,
+        "blocks of 4096 bytes that survived in part"),
+];

@@ -1,0 +1,221 @@
+//! Power cuts: what a cut cost, whether the server comes back, and what its checks are worth then.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use fault::disk::{Cut, DiskConfig, Method, Program};
+use lab::{Error, Node};
+
+use crate::amcheck::Amchecked;
+use crate::ledger;
+use crate::preflight::Misfit;
+use crate::site::Site;
+
+/// The disk of a node. `program` becomes the device of a block disk, when it is called with `disk`.
+pub(crate) fn disk(disk: spec::Disk, program: &Path) -> Option<DiskConfig> {
+    match disk {
+        spec::Disk::Plain => None,
+        spec::Disk::CutFilesystem { size_bytes } => {
+            Some(DiskConfig { size_bytes, method: Method::FileSystem })
+        }
+        spec::Disk::CutBlock { size_bytes, sector_bytes, lying: is_lying } => {
+            let program = Program { path: program.to_owned(), args: vec!["disk".into()] };
+            let method = Method::Block { sector_bytes, is_lying, program };
+            Some(DiskConfig { size_bytes, method })
+        }
+    }
+}
+
+/// What this machine lacks for the disks of a point. That root is needed is said of more than disks.
+pub(crate) fn misfits(point: &spec::Point) -> Vec<Misfit> {
+    let disks = point.topology.nodes.iter().filter_map(|node| disk(node.disk, Path::new("")));
+    let lacks = disks.filter_map(|config| fault::disk::check(&config.method).err());
+    let lacks = lacks.filter(|error| !matches!(error, fault::disk::Error::NotRoot));
+    let misfit = |error: fault::disk::Error| Misfit {
+        what: "disk".to_owned(),
+        amount: 1,
+        needs: "a disk whose power can be cut".to_owned(),
+        has: error.to_string(),
+        hint: error.hint(),
+    };
+    lacks.map(misfit).collect()
+}
+
+/// Cuts the power of a server, which stays down. A cut that found nothing to lose proves nothing.
+///
+/// # Errors
+/// Why the cut does not count.
+pub(crate) fn cut(site: &mut Site, name: &str, seed: u64) -> Result<Cut, String> {
+    let node = server(site, name)?;
+    if !node.is_running().map_err(text)? {
+        return Err("the server did not run when its power was to be cut".to_owned());
+    }
+    let cut = node.power_cut(seed).map_err(text)?;
+    match cut.unflushed_bytes {
+        0 => Err("nothing was unflushed: the cut had nothing to lose".to_owned()),
+        _ => Ok(cut),
+    }
+}
+
+/// What a cut did, in words; the seed replays it.
+pub(crate) fn words(cut: &Cut, seed: u64) -> String {
+    format!(
+        "{} bytes were not flushed: {} lost, {} kept, {} blocks torn; seed {seed}",
+        cut.unflushed_bytes, cut.dropped_bytes, cut.kept_bytes, cut.torn_blocks
+    )
+}
+
+/// How a server came back after a cut.
+#[derive(Debug)]
+pub(crate) struct Recovered {
+    node: String,
+    cut: Cut,
+    /// How long it took from its start until it accepted connections, or why it did not.
+    started: Result<Duration, String>,
+    /// Whether it started after pg_resetwal, where it did not by itself.
+    rescued: Option<bool>,
+}
+
+impl Recovered {
+    /// Whether a server runs that checks can look at.
+    pub(crate) fn runs(&self) -> bool {
+        self.started.is_ok() || self.rescued == Some(true)
+    }
+
+    /// What people should know of it.
+    fn note(&self) -> Option<String> {
+        let why = self.started.as_ref().err()?;
+        let rescue = match self.rescued {
+            Some(true) => "; after pg_resetwal it does, and the checks look at what is there then",
+            _ => "; after pg_resetwal neither",
+        };
+        Some(format!("{} did not start after the power cut: {why}{rescue}", self.node))
+    }
+}
+
+/// Starts every server that has lost its power; one that does not start is rescued as the
+/// documentation advises, by pg_resetwal, so that what is then missing can be seen.
+///
+/// # Errors
+/// What the lab says, other than that a server does not start.
+pub(crate) fn recover(site: &mut Site, cuts: &[(String, Cut)]) -> Result<Vec<Recovered>, String> {
+    let mut recovered = Vec::new();
+    for (name, cut) in cuts {
+        let node = server(site, name)?;
+        let began = Instant::now();
+        let started = match node.is_running().map_err(text)? {
+            true => Ok(Duration::ZERO),
+            false => start(node)?.map(|()| began.elapsed()),
+        };
+        let rescued = match started {
+            Ok(_) => None,
+            Err(_) => Some(node.reset_wal().is_ok() && start(node)?.is_ok()),
+        };
+        recovered.push(Recovered { node: name.clone(), cut: *cut, started, rescued });
+    }
+    Ok(recovered)
+}
+
+/// What became of servers that lost their power.
+pub(crate) struct Powerless {
+    pub(crate) recovered: Vec<Recovered>,
+    /// Why what a check looked at could not be read.
+    pub(crate) unreadable: Option<String>,
+}
+
+impl Powerless {
+    /// Metric, scope, value. The scope is a server, and empty where only one lost its power.
+    pub(crate) fn figures(
+        &self,
+        ledger: &ledger::Checked,
+        amchecked: &[Amchecked],
+    ) -> Vec<(&'static str, String, f64)> {
+        let is_corrupt =
+            self.unreadable.is_some() || amchecked.iter().any(|one| one.corruptions > 0);
+        let has_lost = ledger.workloads.iter().any(|(_, findings)| findings.anomalies() > 0);
+        let mut figures = Vec::new();
+        for one in &self.recovered {
+            let scopes = match self.recovered[..] {
+                [_] => vec![one.node.clone(), String::new()],
+                _ => vec![one.node.clone()],
+            };
+            let survived = one.started.is_ok() && !is_corrupt && !has_lost;
+            for scope in scopes {
+                let mut set = |metric, value: f64| figures.push((metric, scope.clone(), value));
+                let truth = |is: bool| f64::from(u8::from(is));
+                set("cut_survived", truth(survived));
+                set("cut_started", truth(one.started.is_ok()));
+                set("cut_bytes_unflushed", one.cut.unflushed_bytes as f64);
+                set("cut_bytes_lost", one.cut.dropped_bytes as f64);
+                set("cut_bytes_kept", one.cut.kept_bytes as f64);
+                set("cut_blocks_torn", one.cut.torn_blocks as f64);
+                match &one.started {
+                    Ok(took) if !took.is_zero() => set("recovery_s", took.as_secs_f64()),
+                    _ => {}
+                }
+                if let Some(rescued) = one.rescued {
+                    set("resetwal_started", truth(rescued));
+                }
+                if one.runs() {
+                    set("corrupt", truth(is_corrupt));
+                }
+            }
+        }
+        figures
+    }
+
+    /// What people should know of it.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let unreadable = self.unreadable.iter().map(|why| format!("after the power cut: {why}"));
+        self.recovered.iter().filter_map(Recovered::note).chain(unreadable).collect()
+    }
+}
+
+/// Starts a server; inside, why it does not come up.
+fn start(node: &mut Node) -> Result<Result<(), String>, String> {
+    match node.start() {
+        Ok(()) => Ok(Ok(())),
+        Err(Error::Start { why, log, .. }) => Ok(Err(reason(&log).unwrap_or(why))),
+        Err(error @ Error::Timeout { .. }) => Ok(Err(text(error))),
+        Err(error) => Err(text(error)),
+    }
+}
+
+/// The first word of PostgreSQL's that says why it gave up.
+fn reason(log: &str) -> Option<String> {
+    let serious = |line: &&str| ["PANIC:", "FATAL:"].iter().any(|level| line.contains(level));
+    let line = log.lines().find(serious)?;
+    let level = line.find("PANIC:").or_else(|| line.find("FATAL:"))?;
+    Some(line[level..].to_owned())
+}
+
+fn server<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut Node, String> {
+    let node = site.nodes.iter_mut().find(|node| node.name == name);
+    node.and_then(|node| node.server.node()).ok_or_else(|| "the server is not ours".to_owned())
+}
+
+fn text(error: Error) -> String {
+    match error.hint() {
+        Some(hint) => format!("{error}; hint: {hint}"),
+        None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_what_postgres_gave_up_with() {
+        let check = |log: &str, expected: Option<&str>| {
+            assert_eq!(reason(log).as_deref(), expected, "{log}");
+        };
+        check(
+            "2026-11-22 07:09:26.833 UTC [19] LOG:  listening\n\
+             2026-11-22 07:09:26.834 UTC [20] PANIC:  could not locate a valid checkpoint record\n\
+             2026-11-22 07:09:26.835 UTC [19] FATAL:  startup process was terminated",
+            Some("PANIC:  could not locate a valid checkpoint record"),
+        );
+        check("LOG:  starting\n", None);
+    }
+}
