@@ -48,5 +48,10 @@ ROUNDS = 50
 soak: setup build
 	@$(PGRIG) run replication --profile smoke --only 'C/primary_dies*' --rounds $(ROUNDS) --gate
 
+# Power cuts by the hundred, and the rig killed at any moment; as root, hours.
+soak-power: setup build
+	PGRIG_KILLS=100 cargo test --locked -p lab --test power
+	@$(PGRIG) run fsync --profile full --only '*/cut_*' --gate
+
 clean:
 	cargo clean

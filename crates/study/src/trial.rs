@@ -358,7 +358,8 @@ const MESSAGES_MAX: usize = 5;
 /// Makes a trial of what was measured.
 fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
     let Loaded { outcome, mut readings, mut metered, warmed, messages, .. } = loaded;
-    let Loaded { powerless, checked: Checked { placement, ledger, amchecked, exposed }, .. } = loaded;
+    let Loaded { powerless, checked: Checked { placement, ledger, amchecked, exposed }, .. } =
+        loaded;
     let trial = &mut finished.trial;
     let counted = match order.point.checks.contains(&Check::Counts) {
         true => counts::compare(order.point, &outcome.workloads, &readings.deltas),
