@@ -65,6 +65,8 @@ fn a_published_ratio_is_that_of_the_published_figures() {
                 .iter()
                 .map(|reference| {
                     let name = &study.points[reference.point].name;
+                    let axes = name.axes.iter().map(|(axis, value)| format!("{axis}={value}"));
+                    let axes = axes.collect::<Vec<_>>().join(",");
                     let metric = match reference.metric.name {
                         "tps" => "tps_published",
                         other => other,
@@ -77,6 +79,7 @@ fn a_published_ratio_is_that_of_the_published_figures() {
                                 && figure.variant == name.variant
                                 && figure.scenario == name.scenario
                                 && figure.scope == reference.scope
+                                && figure.axes == axes
                         })
                         .map(|figure| figure.value)
                 })
