@@ -7,7 +7,8 @@
 //! [`residency`] of relations in memory.
 //!
 //! Reading order: `probes` is the sampler and its thread, `node` one server in it, `session` the
-//! connection and its limits, `versions` what each PostgreSQL is asked; `machine`, `group` and
+//! connection and its limits, `versions` what each PostgreSQL is asked; `pooler` one PgBouncer,
+//! `link` one link; `machine`, `group` and
 //! `process` read `/proc`; `log` reads the server's log.
 //!
 //! Limits: Linux; PostgreSQL 13 and later. What can not be read becomes a note and fails nothing.
@@ -17,22 +18,27 @@ mod book;
 mod clock;
 mod error;
 mod group;
+mod link;
 mod log;
 mod machine;
 mod metric;
 mod node;
 mod pace;
+mod pooler;
 mod probes;
 mod process;
 mod reading;
 mod residency;
 mod session;
 mod snapshot;
+mod standbys;
 mod versions;
 
 pub use error::ProbeError;
 pub use group::cpu_time_ns;
+pub use link::Tap;
 pub use node::Server;
+pub use pooler::Pooler;
 pub use probes::{Config, Cost, Probes, Readings, Running};
 pub use residency::{Residency, residency};
 pub use snapshot::{Delta, Snapshot, Statement, reset_statements, settle};

@@ -79,9 +79,30 @@ metrics! {
 
     // pg_stat_replication.
     REPLICATION_SEND_LAG = "replication_send_lag_bytes" Gauge;
+    REPLICATION_WRITE_LAG = "replication_write_lag_bytes" Gauge;
     REPLICATION_FLUSH_LAG = "replication_flush_lag_bytes" Gauge;
     REPLICATION_REPLAY_LAG = "replication_replay_lag_bytes" Gauge;
+    REPLICATION_WRITE_MS = "replication_write_lag_ms" Gauge;
+    REPLICATION_FLUSH_MS = "replication_flush_lag_ms" Gauge;
+    REPLICATION_REPLAY_MS = "replication_replay_lag_ms" Gauge;
     REPLICATION_SYNC = "replication_sync" Gauge;
+
+    // PgBouncer's SHOW POOLS and SHOW STATS.
+    POOL_CLIENTS_ACTIVE = "pool_clients_active" Gauge;
+    POOL_CLIENTS_WAITING = "pool_clients_waiting" Gauge;
+    POOL_SERVERS_ACTIVE = "pool_servers_active" Gauge;
+    POOL_SERVERS_IDLE = "pool_servers_idle" Gauge;
+    POOL_LONGEST_WAIT = "pool_longest_wait_ms" Gauge;
+    POOL_TRANSACTIONS = "pool_transactions" Counter;
+    POOL_QUERIES = "pool_queries" Counter;
+    POOL_WAIT = "pool_wait_ms" Counter;
+
+    // Links.
+    LINK_TO_BYTES = "link_to_bytes" Counter;
+    LINK_FROM_BYTES = "link_from_bytes" Counter;
+    LINK_TO_PACKETS = "link_to_packets" Counter;
+    LINK_FROM_PACKETS = "link_from_packets" Counter;
+    LINK_LATE = "link_late_ms" Counter;
 
     // The machine.
     CPU_USER = "cpu_user_pct" Counter;

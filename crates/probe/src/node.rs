@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use record::{Mark, Moment};
+use record::{Mark, MarkKind, Moment};
 use tokio::{sync::watch, time};
 use tokio_postgres::{Config, Row};
 
@@ -21,7 +21,8 @@ use crate::{
     reading::{Rates, Reading},
     session::Session,
     snapshot::{Delta, Snapshot, fact},
-    versions::{APPLICATION, CLOCK},
+    standbys::Standbys,
+    versions::{APPLICATION, CLOCK, REPLICATION_STATE, replication_state},
 };
 
 /// A server that is gone is asked for once a second at first, then every ten seconds, and after
@@ -101,6 +102,8 @@ struct Node {
     labels: BTreeMap<(&'static str, String), ()>,
     follower: Option<Follower>,
     chronicle: Chronicle,
+    standbys: Standbys,
+    marks: Vec<Mark>,
     gap: Option<Gap>,
 }
 
@@ -123,6 +126,8 @@ impl Node {
             rates: Rates::default(),
             labels: BTreeMap::new(),
             follower: None,
+            standbys: Standbys::default(),
+            marks: Vec::new(),
             gap: None,
             server,
             clock,
@@ -174,8 +179,12 @@ impl Node {
     fn readings(&mut self, rows: &[Row], asked: Moment, answered: Moment) -> Vec<Reading> {
         let mut unseen = self.labels.clone();
         let mut readings = Vec::with_capacity(rows.len() + 8);
+        let mut standbys = BTreeMap::new();
         for row in rows {
             let (name, label, Some(value)) = fact(row) else { continue };
+            if name == REPLICATION_STATE {
+                standbys.insert(label.to_owned(), replication_state(value));
+            }
             if name == CLOCK {
                 self.server_clock.read(WallClock(value as i64), asked, answered);
             }
@@ -187,6 +196,13 @@ impl Node {
             }
             readings.push(Reading::new(metric, label, value));
         }
+        self.marks.extend(self.standbys.changed(standbys).into_iter().map(|text| Mark {
+            at: asked,
+            length_ns: 0,
+            kind: MarkKind::Replication,
+            node: self.server.node.clone(),
+            text,
+        }));
         let zeros = unseen
             .into_keys()
             .filter_map(|(name, label)| Some(Reading::new(metric::named(name)?, label, 0.0)));
@@ -294,7 +310,8 @@ impl Node {
         }
         time::sleep(COLLECTOR_LAG).await;
         self.follow_log();
-        let (marks, note) = self.chronicle.finish(self.clock.now());
+        let (mut marks, note) = self.chronicle.finish(self.clock.now());
+        marks.append(&mut self.marks);
         self.book.borrow_mut().notes.extend(note);
         Story { delta, marks, own_transactions: self.own_transactions }
     }

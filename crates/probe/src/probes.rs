@@ -18,9 +18,11 @@ use crate::{
     clock::{Clock, Ticks},
     error::ProbeError,
     group::{Extent, Groups},
+    link::{Link, Tap},
     machine::Machine,
     metric,
     node::{self, Server, Story},
+    pooler::{self, Pooler},
     process::this_thread_cpu_ns,
     reading::{Rates, Reading},
     snapshot::Delta,
@@ -41,6 +43,10 @@ pub struct Config {
     /// Other parts of the topology whose processes are accounted (poolers, relays): a node's name
     /// and its root process.
     pub processes: Vec<(String, u32)>,
+    /// The PgBouncers among them.
+    pub poolers: Vec<Pooler>,
+    /// The links, by name.
+    pub links: Vec<(String, Tap)>,
     /// The generator's processes, without their children.
     pub generator_pids: Vec<u32>,
 }
@@ -62,8 +68,8 @@ impl Probes {
         let (stop, stopped) = watch::channel(false);
         let (roots, new_roots) = mpsc::channel();
         let (ready, is_ready) = mpsc::channel();
-        // Each server, and the machine.
-        let watched = config.servers.len() + 1;
+        // Each server and pooler, and the machine.
+        let watched = config.servers.len() + config.poolers.len() + 1;
         let system = |source| ProbeError::System { what: "start the sampler", source };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
@@ -156,6 +162,18 @@ impl Sampler {
             (server.node.clone(), tokio::task::spawn_local(story))
         };
         let servers: Vec<_> = self.config.servers.iter().map(watch).collect();
+        let watch = |one: &Pooler| {
+            let (book, ready) = (Rc::clone(&book), ready.clone());
+            let tell = move || ready.send(()).unwrap_or_default();
+            tokio::task::spawn_local(pooler::watch(
+                one.clone(),
+                self.clock,
+                book,
+                stopped.clone(),
+                tell,
+            ))
+        };
+        let poolers: Vec<_> = self.config.poolers.iter().map(watch).collect();
         self.watch_machine(&book, stopped.clone(), &ready, cpu_before).await;
         let mut readings = Readings::default();
         for (name, story) in servers {
@@ -165,6 +183,10 @@ impl Sampler {
                     "{name}: the last reading did not end; its counts and marks are lost"
                 )),
             }
+        }
+        for pooler in poolers {
+            // One that does not answer has been noted; it holds nothing back.
+            let _ = time::timeout(SERVERS_MAX, pooler).await;
         }
         readings.take_book(&mut book.borrow_mut());
         readings.cost.cpu_ns = this_thread_cpu_ns().saturating_sub(cpu_before);
@@ -199,6 +221,7 @@ impl Sampler {
 struct Host {
     machine: Machine,
     groups: Groups,
+    links: Vec<(String, Link)>,
     rates: BTreeMap<String, Rates>,
     failure: Option<io::Error>,
 }
@@ -213,7 +236,9 @@ impl Host {
         for (node, root) in &config.processes {
             groups.watch(node, &[*root], Extent::Tree);
         }
-        Host { machine: Machine::of_this_host(), groups, rates: BTreeMap::new(), failure: None }
+        let links = config.links.iter().map(|(name, tap)| (name.clone(), Link::of(tap.clone())));
+        let (links, rates) = (links.collect(), BTreeMap::new());
+        Host { machine: Machine::of_this_host(), groups, links, rates, failure: None }
     }
 
     fn sample(&mut self, clock: Clock, book: &RefCell<Book>, cpu_before: u64) {
@@ -221,6 +246,7 @@ impl Host {
         let own_cpu_s = this_thread_cpu_ns().saturating_sub(cpu_before) as f64 / 1e9;
         let own = Reading::new(metric::PROBE_CPU, "", own_cpu_s);
         readings.push((GENERATOR.to_owned(), vec![own]));
+        readings.extend(self.links.iter_mut().map(|(name, link)| (name.clone(), link.read())));
         let at = clock.now();
         self.add(book, at, readings);
         match self.groups.read(at) {

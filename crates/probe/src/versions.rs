@@ -204,23 +204,55 @@ fn io() -> Part {
     Part { view: "pg_stat_io", sql }
 }
 
-/// How far each standby is behind, in bytes of WAL, and whether commits wait for it.
+/// How far each standby is behind, in bytes of WAL and in time, whether commits wait for it, and
+/// its state: the position of `state` and of `sync_state` in [`STATES`] and [`SYNC_STATES`].
 fn replication() -> Part {
+    let ms = |metric: Metric, column: &str| {
+        format!("('{}', extract(epoch FROM s.{column})::float8 * 1000)", metric.name)
+    };
+    let position = |states: &[&str], column: &str| {
+        format!("coalesce(array_position(ARRAY['{}'], s.{column}), 0)", states.join("', '"))
+    };
     let lag = |metric: Metric, column: &str| {
         format!("('{}', pg_wal_lsn_diff(e.lsn, s.{column})::float8)", metric.name)
     };
     let sql = format!(
         "SELECT x.m, s.application_name, max(x.v) \
          FROM (SELECT {WAL_END} AS lsn) e CROSS JOIN pg_stat_replication s \
-         CROSS JOIN LATERAL (VALUES {}, {}, {}, \
-         ('{}', (s.sync_state IN ('sync', 'quorum'))::int::float8)) x(m, v) \
+         CROSS JOIN LATERAL (VALUES {}, {}, {}, {}, {}, {}, {}, \
+         ('{}', (s.sync_state IN ('sync', 'quorum'))::int::float8), \
+         ('{REPLICATION_STATE}', ({} + 10 * {})::float8)) x(m, v) \
          WHERE x.v IS NOT NULL GROUP BY 1, 2",
         lag(metric::REPLICATION_SEND_LAG, "sent_lsn"),
+        lag(metric::REPLICATION_WRITE_LAG, "write_lsn"),
         lag(metric::REPLICATION_FLUSH_LAG, "flush_lsn"),
         lag(metric::REPLICATION_REPLAY_LAG, "replay_lsn"),
+        ms(metric::REPLICATION_WRITE_MS, "write_lag"),
+        ms(metric::REPLICATION_FLUSH_MS, "flush_lag"),
+        ms(metric::REPLICATION_REPLAY_MS, "replay_lag"),
         metric::REPLICATION_SYNC.name,
+        position(&STATES, "state"),
+        position(&SYNC_STATES, "sync_state"),
     );
     Part { view: "pg_stat_replication", sql }
+}
+
+/// The fact that tells a standby's state; it is no metric, and becomes marks.
+pub(crate) const REPLICATION_STATE: &str = "replication_state";
+
+/// What `state` can be, from 1 on.
+const STATES: [&str; 5] = ["startup", "catchup", "streaming", "backup", "stopping"];
+
+/// What `sync_state` can be, from 1 on.
+const SYNC_STATES: [&str; 4] = ["async", "potential", "sync", "quorum"];
+
+/// A standby's state in words, as in "streaming, sync".
+pub(crate) fn replication_state(position: f64) -> String {
+    let (state, sync_state) = (position as usize % 10, position as usize / 10);
+    let word =
+        |words: &[&'static str], at: usize| at.checked_sub(1).and_then(|at| words.get(at).copied());
+    let words = [word(&STATES, state), word(&SYNC_STATES, sync_state)];
+    words.map(|word| word.unwrap_or("in a state unknown here")).join(", ")
 }
 
 /// One row for each of a view's columns.

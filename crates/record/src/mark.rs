@@ -35,6 +35,8 @@ pub enum MarkKind {
     Autovacuum,
     /// Commits were exposed: fewer standbys than asked for had to confirm them.
     Exposure,
+    /// A standby came, went, or changed its state or role.
+    Replication,
     /// An error, a crash or a restart that the server logged.
     ServerError,
 }

@@ -72,6 +72,7 @@ fn mark(mark: &TimedMark) -> Json {
         MarkKind::Checkpoint => "checkpoint",
         MarkKind::Autovacuum => "autovacuum",
         MarkKind::Exposure => "exposure",
+        MarkKind::Replication => "replication",
         MarkKind::ServerError => "server_error",
     };
     Json::Object(vec![

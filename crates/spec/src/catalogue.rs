@@ -14,6 +14,7 @@ mod machine;
 mod power;
 mod proof;
 mod server;
+mod ways;
 
 /// One metric: what it is called and how to read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +91,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
         .chain(proof::ROWS)
         .chain(power::ROWS)
         .chain(server::ROWS)
+        .chain(ways::ROWS)
         .chain(machine::ROWS)
 }
 

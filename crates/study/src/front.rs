@@ -126,6 +126,14 @@ impl Front {
         }
     }
 
+    /// Where its console is, if it is a pooler.
+    pub(crate) fn console(&self) -> Option<String> {
+        match &self.program {
+            Program::Pooler(pooler) => Some(pooler.console().to_string()),
+            Program::Guard(_) => None,
+        }
+    }
+
     /// Its process.
     pub(crate) fn pid(&self) -> Option<u32> {
         let pid = match &self.program {

@@ -95,6 +95,17 @@ impl SiteLink {
         &self.name
     }
 
+    /// Its name, and where its counters are read.
+    pub(crate) fn tap(&self) -> Option<(String, probe::Tap)> {
+        let tap = match self.link.tap()? {
+            lab::LinkTap::Relay(sockets) => probe::Tap::Relay(sockets),
+            lab::LinkTap::Interface { pid, name } => {
+                probe::Tap::Interface { pid: u32::try_from(pid).ok()?, name }
+            }
+        };
+        Some((self.name.clone(), tap))
+    }
+
     /// Cuts it; `direction` is seen from the first of the study's `between`.
     pub(crate) fn cut(&mut self, direction: Direction) -> Result<String, lab::Error> {
         self.link.cut(match (direction, self.is_server_first) {

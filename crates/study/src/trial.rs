@@ -18,6 +18,7 @@ use crate::counts::{self, Counted};
 use crate::event::Stage;
 use crate::exposure::{self, Exposed};
 use crate::ledger;
+use crate::links::SiteLink;
 use crate::load_plan;
 use crate::meter::{self, Agenda, Metered};
 use crate::metrics::{self, Evidence};
@@ -201,9 +202,14 @@ fn probe_config(point: &Point, site: &Site) -> Config {
     let is_server = |name: &str| site.node(name).is_some();
     let processes = site.processes().filter(|(name, _)| !is_server(name));
     let processes = processes.map(|(name, pid)| (name.to_owned(), pid));
+    let poolers = site.fronts.iter().filter_map(|front| {
+        Some(probe::Pooler { node: front.name.clone(), console: front.console()? })
+    });
     Config {
         servers: servers.collect(),
         processes: processes.collect(),
+        poolers: poolers.collect(),
+        links: site.links.iter().filter_map(SiteLink::tap).collect(),
         generator_pids: vec![std::process::id()],
     }
 }

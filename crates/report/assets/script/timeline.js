@@ -109,6 +109,7 @@ const MARK_NAMES = {
   checkpoint: "checkpoint",
   autovacuum: "autovacuum",
   exposure: "exposure",
+  replication: "replication",
   server_error: "server error",
 };
 

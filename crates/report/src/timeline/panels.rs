@@ -62,6 +62,8 @@ pub(super) fn panels(data: &Finished, grid: &Grid) -> Vec<Panel> {
         errors(&data.intervals, grid),
         backlog(&data.intervals, &names, grid),
     ];
+    panels.push(behind(&data.samples, grid));
+    panels.push(poolers(&data.samples, grid));
     panels.extend(waits(&data.samples, grid));
     panels.push(group_cpu(&data.samples, grid));
     panels.push(machine_cpu(&data.samples, grid));
@@ -195,6 +197,39 @@ fn waits(samples: &[Sample], grid: &Grid) -> Vec<Panel> {
     nodes.into_values().collect()
 }
 
+/// How far standbys are behind their primaries; the marks tell when their state changes.
+fn behind(samples: &[Sample], grid: &Grid) -> Panel {
+    let mut panel = panel("WAL that standbys have not flushed", "MB", Style::Lines);
+    let readings = grid.readings(samples, "replication_flush_lag_bytes");
+    for (position, key) in readings.keys().enumerate() {
+        let values = readings.series(key, grid.cells);
+        let values = values.into_iter().map(|value| value.map(|bytes| bytes / MB)).collect();
+        let colour = (position * 2) % GREY;
+        panel.series.push(Series { label: key.1.clone(), colour, dashed: false, values });
+    }
+    panel
+}
+
+/// Clients of poolers: those that wait for a server connection, and the others.
+fn poolers(samples: &[Sample], grid: &Grid) -> Panel {
+    let mut panel = panel("Clients of poolers", "clients", Style::Lines);
+    let kinds =
+        [("pool_clients_active", "served", true), ("pool_clients_waiting", "waiting", false)];
+    for (metric, verb, dashed) in kinds {
+        let readings = grid.readings(samples, metric);
+        let mut nodes: BTreeMap<&str, Vec<Vec<Option<f64>>>> = BTreeMap::new();
+        for key in readings.keys() {
+            nodes.entry(&key.0).or_default().push(readings.series(key, grid.cells));
+        }
+        for (position, (node, databases)) in nodes.into_iter().enumerate() {
+            let (label, colour) = (format!("{verb}, {node}"), (position * 2) % GREY);
+            let values = sum(databases.into_iter()).unwrap_or_default();
+            panel.series.push(Series { label, colour, dashed, values });
+        }
+    }
+    panel
+}
+
 fn group_cpu(samples: &[Sample], grid: &Grid) -> Panel {
     let mut panel = panel("CPU of servers and generator", "cores", Style::Lines);
     let user = grid.readings(samples, "group_cpu_user_cores");
@@ -244,8 +279,12 @@ fn storage(samples: &[Sample], grid: &Grid) -> Panel {
 
 fn network(samples: &[Sample], grid: &Grid) -> Panel {
     let mut panel = panel("Network", "MB/s", Style::Lines);
-    let kinds =
-        [("net_send_bytes", "sent on", 0, false), ("net_receive_bytes", "received on", 2, true)];
+    let kinds = [
+        ("net_send_bytes", "sent on", 0, false),
+        ("net_receive_bytes", "received on", 2, true),
+        ("link_to_bytes", "to the server by", 1, false),
+        ("link_from_bytes", "from the server by", 3, true),
+    ];
     for (metric, verb, colour, dashed) in kinds {
         panel.series.extend(busiest(samples, grid, metric, verb, colour, dashed));
     }

@@ -135,10 +135,18 @@ pub(super) const ROWS: &[Metric] = &[
 
     labelled("standby", row("replication_send_lag_bytes", "B", Lower, Node, Gauge, REPLICATION,
         "WAL generated but not yet sent to a standby")),
+    labelled("standby", row("replication_write_lag_bytes", "B", Lower, Node, Gauge, REPLICATION,
+        "WAL generated but not yet written by a standby")),
     labelled("standby", row("replication_flush_lag_bytes", "B", Lower, Node, Gauge, REPLICATION,
         "WAL generated but not yet flushed by a standby")),
     labelled("standby", row("replication_replay_lag_bytes", "B", Lower, Node, Gauge, REPLICATION,
         "WAL generated but not yet replayed by a standby")),
+    labelled("standby", row("replication_write_lag_ms", "ms", Lower, Node, Gauge, REPLICATION,
+        "what remote_write commits waited for a standby of late; nothing while it has no news")),
+    labelled("standby", row("replication_flush_lag_ms", "ms", Lower, Node, Gauge, REPLICATION,
+        "the same of commits that wait for its flush")),
+    labelled("standby", row("replication_replay_lag_ms", "ms", Lower, Node, Gauge, REPLICATION,
+        "the same of remote_apply commits")),
     labelled("standby", row("replication_sync", "", Neither, Node, Gauge, REPLICATION,
         "1 while commits wait for a standby, 0 while they do not")),
 

@@ -1,0 +1,68 @@
+//! One link: how much has passed.
+
+use std::fs;
+use std::path::PathBuf;
+
+use fault::link::{Control, Counters, Sockets};
+
+use crate::metric;
+use crate::reading::Reading;
+
+/// Where a link's counters are read.
+#[derive(Clone, Debug)]
+pub enum Tap {
+    /// Its relay, by what the paths of the relay's sockets begin with.
+    Relay(PathBuf),
+    /// An interface in the network namespace of a process, at the server's end.
+    Interface {
+        /// The process, as this process's `/proc` numbers it.
+        pid: u32,
+        /// The interface.
+        name: String,
+    },
+}
+
+/// A link that is read every second.
+#[derive(Debug)]
+pub(crate) struct Link {
+    tap: Tap,
+    control: Option<Control>,
+}
+
+impl Link {
+    pub(crate) fn of(tap: Tap) -> Link {
+        Link { tap, control: None }
+    }
+
+    /// What has passed so far; nothing while nobody can tell.
+    pub(crate) fn read(&mut self) -> Vec<Reading> {
+        let counters = match &self.tap {
+            Tap::Relay(sockets) => {
+                if self.control.is_none() {
+                    self.control = Control::connect(&Sockets(sockets.clone())).ok();
+                }
+                let counters = self.control.as_mut().and_then(|control| control.counters().ok());
+                if counters.is_none() {
+                    // It was made anew, or is stopped: the next second asks again.
+                    self.control = None;
+                }
+                counters
+            }
+            Tap::Interface { pid, name } => fs::read_to_string(format!("/proc/{pid}/net/dev"))
+                .ok()
+                .and_then(|text| Counters::of_interface(&text, name)),
+        };
+        counters.map(|counters| readings(&counters)).unwrap_or_default()
+    }
+}
+
+fn readings(counters: &Counters) -> Vec<Reading> {
+    let rows = [
+        (metric::LINK_TO_BYTES, counters.to_bytes as f64),
+        (metric::LINK_FROM_BYTES, counters.from_bytes as f64),
+        (metric::LINK_TO_PACKETS, counters.to_packets as f64),
+        (metric::LINK_FROM_PACKETS, counters.from_packets as f64),
+        (metric::LINK_LATE, counters.late_ns as f64 / 1e6),
+    ];
+    rows.into_iter().map(|(metric, value)| Reading::new(metric, "", value)).collect()
+}

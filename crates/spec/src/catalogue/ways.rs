@@ -1,0 +1,41 @@
+//! What poolers and links say of themselves.
+
+use super::Better::{Lower, Neither};
+use super::Kind::{Gauge, Rate};
+use super::Scope::Node;
+use super::{Metric, labelled, row};
+
+const POOLS: &str = "PgBouncer, SHOW POOLS";
+const STATS: &str = "PgBouncer, SHOW STATS";
+const LINK: &str = "the relay's own counters, /proc/net/dev of a network namespace";
+
+#[rustfmt::skip] // rows read as the table that they are
+pub(super) const ROWS: &[Metric] = &[
+    labelled("database", row("pool_clients_active", "", Neither, Node, Gauge, POOLS,
+        "clients of a pooler that have a server connection or ask for nothing")),
+    labelled("database", row("pool_clients_waiting", "", Lower, Node, Gauge, POOLS,
+        "clients that wait for a server connection")),
+    labelled("database", row("pool_servers_active", "", Neither, Node, Gauge, POOLS,
+        "server connections that a client uses")),
+    labelled("database", row("pool_servers_idle", "", Neither, Node, Gauge, POOLS,
+        "server connections that nobody uses")),
+    labelled("database", row("pool_longest_wait_ms", "ms", Lower, Node, Gauge, POOLS,
+        "how long the first client in line has waited for a server connection")),
+    labelled("database", row("pool_transactions", "1/s", Neither, Node, Rate, STATS,
+        "transactions that passed a pooler")),
+    labelled("database", row("pool_queries", "1/s", Neither, Node, Rate, STATS,
+        "queries that passed a pooler")),
+    labelled("database", row("pool_wait_ms", "ms/s", Lower, Node, Rate, STATS,
+        "time that clients waited for a server connection, all together")),
+
+    row("link_to_bytes", "B/s", Neither, Node, Rate, LINK,
+        "bytes that arrived at the server a link leads to"),
+    row("link_from_bytes", "B/s", Neither, Node, Rate, LINK,
+        "bytes that arrived from the server a link leads to"),
+    row("link_to_packets", "1/s", Neither, Node, Rate, LINK,
+        "packets to the server; of a relay, the pieces that it read"),
+    row("link_from_packets", "1/s", Neither, Node, Rate, LINK,
+        "packets from the server; of a relay, the pieces that it read"),
+    row("link_late_ms", "ms/s", Lower, Node, Rate, LINK,
+        "how much later than they should have a relay's pieces were passed on, all together"),
+];
