@@ -2,7 +2,7 @@
 
 PGRIG := target/release/pgrig
 
-.PHONY: demo build setup setup-test test check bench extension soak clean
+.PHONY: demo build setup setup-test test check bench extension soak soak-promote soak-shard soak-power clean
 
 # Sets up, builds, proves itself on this machine, and runs the main job.
 demo: setup build
@@ -37,20 +37,22 @@ check:
 bench: setup build
 	@scripts/bench
 
-# Adds and removes nodes of a cluster while tool, nodes and proxy are killed at random moments, and
-# accounts for a million rows.
-soak: setup-test
-	@cargo test --locked -p pgrig --test soak -- --ignored --nocapture
+# Hours of breaking: each part says what it repeats; nothing acknowledged may be lost in any.
+soak: soak-promote soak-shard soak-power
 
-# Kills the primary and promotes its standby, again and again: nothing that was acknowledged with
-# synchronous_commit = on may be lost. Each repetition has a seed of its own; ROUNDS=500 for more.
+# Kills the primary and promotes its standby, again and again. Each repetition has a seed of its
+# own; ROUNDS=500 for more.
 ROUNDS = 50
-soak: setup build
+soak-promote: setup build
 	@$(PGRIG) run replication --profile smoke --only 'C/primary_dies*' --rounds $(ROUNDS) --gate
 
-# Power cuts by the hundred, and the rig killed at any moment; as root, hours.
+# Nodes added and removed under load, while the tool, a node or the proxy is killed.
+soak-shard: setup-test
+	@cargo test --locked -p pgrig --test soak -- --ignored --nocapture
+
+# Power cuts by the hundred, and the rig killed at any moment; as root.
 soak-power: setup build
-	PGRIG_KILLS=100 cargo test --locked -p lab --test power
+	@PGRIG_KILLS=100 cargo test --locked -p lab --test power
 	@$(PGRIG) run fsync --profile full --only '*/cut_*' --gate
 
 clean:

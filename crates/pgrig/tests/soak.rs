@@ -1,5 +1,5 @@
 //! A cluster whose nodes come and go for long, while tool, nodes and proxy are killed at random
-//! moments, and accounts of every row. `make soak` runs it; PGRIG_SOAK_ROWS says how many rows.
+//! moments, and accounts of every row. `make soak-shard` runs it; PGRIG_SOAK_ROWS says how many rows.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -28,7 +28,7 @@ const AT_ONCE: i64 = 20;
 const MOVES_MIN: i64 = 20;
 
 #[test]
-#[ignore = "takes minutes: make soak"]
+#[ignore = "takes minutes: make soak-shard"]
 fn no_row_is_lost_or_doubled_whoever_is_killed() {
     let given = std::env::var("PGRIG_SOAK_ROWS").ok();
     let rows_min: i64 = given.map_or(1_000_000, |rows| rows.parse().expect("a number of rows"));
