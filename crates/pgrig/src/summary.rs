@@ -27,10 +27,13 @@ pub(crate) fn print(judgement: &Judgement) {
     }
     for discarded in &judgement.discarded {
         let words = format!(
-            "  trial {} {} is {}: {}",
+            "trial {} {} is {}: {}",
             discarded.number, discarded.name, discarded.status, discarded.why
         );
-        terminal::result(styled(FAINT, words));
+        for (line, text) in wrapped(&words, COLUMNS - 6).into_iter().enumerate() {
+            let indent = if line == 0 { 2 } else { 6 };
+            terminal::result(styled(FAINT, format_args!("{:indent$}{text}", "")));
+        }
     }
 }
 

@@ -170,7 +170,9 @@ fn what_a_promoted_standby_lacks_was_acknowledged_by_the_primary_alone() {
     assert_eq!(trial.status, Status::Done, "{:?}", trial.notes);
     let of = |metric: &str| figure(trial, metric, "");
     assert!(of("ledger_acknowledged_alone") >= 4.0, "{:?}", trial.notes);
-    assert_eq!(of("ledger_lost"), of("ledger_acknowledged_alone"), "{:?}", trial.notes);
+    // The standby may have written what it died before confirming: not all of that is lost.
+    let (lost, alone) = (of("ledger_lost"), of("ledger_acknowledged_alone"));
+    assert!(lost > 0.0 && lost <= alone, "{lost} of {alone}: {:?}", trial.notes);
     assert_eq!(of("ledger_lost_covered"), 0.0);
     assert_eq!(of("ledger_anomalies"), of("ledger_lost"), "{:?}", trial.notes);
 }
