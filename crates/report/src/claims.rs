@@ -29,10 +29,13 @@ pub(crate) fn answer(judgement: &Judgement) -> Answer {
             sure.extend(each_round(per_round));
         }
         Some((Measured::Count { trials, failures, rate_max }, _)) => {
-            let rate = number::percent(*rate_max);
-            sure.push(format!(
-                "{failures} failures in {trials} trials; a rate above {rate} is ruled out at 95 %."
-            ));
+            sure.push(match bound(*rate_max) {
+                Some(rate) => format!(
+                    "{failures} failures in {trials} trials; a rate above {rate} is ruled out at \
+                     95 %."
+                ),
+                None => format!("{failures} failures in {trials} trials, {TOO_FEW}."),
+            });
         }
         _ => {}
     }
@@ -123,8 +126,10 @@ fn measured(measured: &Measured) -> [String; 4] {
             (middle, range, interval.n.to_string(), format!("n {}", interval.n))
         }
         Measured::Count { trials, failures: 0, rate_max } => {
-            let rate = number::percent(*rate_max);
-            let basis = format!("more than {rate} failing is ruled out");
+            let basis = match bound(*rate_max) {
+                Some(rate) => format!("more than {rate} failing is ruled out"),
+                None => TOO_FEW.to_owned(),
+            };
             (format!("{trials} of {trials}"), String::new(), trials.to_string(), basis)
         }
         Measured::Count { trials, failures, .. } => {
@@ -135,6 +140,13 @@ fn measured(measured: &Measured) -> [String; 4] {
     };
     [figure, range, n, basis]
 }
+
+/// The failure rate that is ruled out, where so many trials rule out any.
+fn bound(rate_max: f64) -> Option<String> {
+    (rate_max < 1.0).then(|| number::percent(rate_max))
+}
+
+const TOO_FEW: &str = "too few to rule out any rate";
 
 fn plot(claim: &Claim, judged: &ClaimVerdict, here: &str, range: &str, published: &str) -> String {
     let (About::Value { expect, .. }, Measured::Value { interval, .. }) =

@@ -133,7 +133,7 @@ fn a_port_that_was_taken_meanwhile_is_told() {
 #[test]
 fn any_program_has_the_same_verbs() {
     let lab = open();
-    let script = "trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.05; done";
+    let script = "trap 'echo bye; exit 3' TERM; sleep 1000 & echo ready; wait";
     let command =
         Command::new("/bin/sh").args(["-c", script]).env("PATH", "/usr/bin:/bin").user(lab.user());
     let mut process = lab.process("watcher", command).unwrap();
