@@ -20,8 +20,8 @@ setup-test:
 
 # Every test, with real PostgreSQL servers and a real browser.
 test: setup-test
-	@cargo test --workspace --locked
 	@extension/pg_governor/test/run
+	@cargo test --workspace --locked
 
 # Builds pg_governor and installs it into the PostgreSQL of this machine (PG_CONFIG for another one).
 extension:
