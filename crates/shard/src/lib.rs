@@ -21,6 +21,7 @@ mod error;
 mod function;
 mod moves;
 pub mod plan;
+mod room;
 mod routines;
 mod servers;
 mod status;

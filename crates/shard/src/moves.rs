@@ -38,6 +38,8 @@ pub struct Options {
     pub fence_max: Duration,
     /// How long a server that does not answer is waited for.
     pub patience: Duration,
+    /// What must stay free on a node's disk.
+    pub keep_free_bytes: i64,
 }
 
 impl Default for Options {
@@ -49,6 +51,7 @@ impl Default for Options {
             lag_bytes_max: 4 << 20,
             fence_max: Duration::from_secs(10),
             patience: Duration::from_secs(60),
+            keep_free_bytes: 256 << 20,
         }
     }
 }

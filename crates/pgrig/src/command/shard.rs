@@ -28,9 +28,14 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
             if moves.dry_run {
                 let mut cluster = Cluster::look(&moves.proxy)?;
                 cluster.check_new(&node)?;
+                check_room(&mut cluster, moves, Change::Add, Some(&node))?;
                 return dry_run(&mut cluster, moves, Change::Add);
             }
             let mut cluster = Cluster::open(&moves.proxy)?;
+            if !cluster.nodes().iter().any(|known| known.conninfo == node.conninfo) {
+                cluster.check_new(&node)?;
+                check_room(&mut cluster, moves, Change::Add, Some(&node))?;
+            }
             let number = cluster.add(&node)?;
             terminal::narrate(format_args!("  node {number} is in the cluster"));
             run(&mut cluster, moves)
@@ -39,9 +44,12 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
             if moves.dry_run {
                 let mut cluster = Cluster::look(&moves.proxy)?;
                 cluster.check_removable(*number)?;
+                check_room(&mut cluster, moves, Change::Remove(*number), None)?;
                 return dry_run(&mut cluster, moves, Change::Remove(*number));
             }
             let mut cluster = Cluster::open(&moves.proxy)?;
+            cluster.check_removable(*number)?;
+            check_room(&mut cluster, moves, Change::Remove(*number), None)?;
             cluster.remove(*number)?;
             run(&mut cluster, moves)
         }
@@ -49,7 +57,9 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
             if moves.dry_run {
                 return dry_run(&mut Cluster::look(&moves.proxy)?, moves, Change::None);
             }
-            run(&mut Cluster::open(&moves.proxy)?, moves)
+            let mut cluster = Cluster::open(&moves.proxy)?;
+            check_room(&mut cluster, moves, Change::None, None)?;
+            run(&mut cluster, moves)
         }
         ShardCommand::Status { proxy } => status(proxy),
     }
@@ -106,6 +116,27 @@ fn dry_run(
     list(&new);
     terminal::narrate(styled(FAINT, "  dry run: nothing was changed"));
     Ok(Exit::Done)
+}
+
+/// Nothing begins that would fill a node's disk.
+fn check_room(
+    cluster: &mut Cluster,
+    moves: &MoveArguments,
+    change: Change,
+    new: Option<&NodeConfig>,
+) -> Result<(), Complaint> {
+    let silent = match cluster.check_room(&options(moves), change, new) {
+        // What goes on after a crash waits for nodes that are on their way back.
+        Err(why @ Error::Connect { .. }) if change == Change::None => {
+            terminal::narrate(format_args!("  how full disks are is not known: {why}"));
+            return Ok(());
+        }
+        silent => silent?,
+    };
+    for number in silent {
+        terminal::narrate(format_args!("  node {number} does not say how full its disk is"));
+    }
+    Ok(())
 }
 
 fn summary(batches: &[Batch], total: usize) -> String {
@@ -204,6 +235,7 @@ fn options(moves: &MoveArguments) -> Options {
         batch_max: moves.batch,
         grace: Duration::from_secs(moves.grace),
         fence_max: Duration::from_secs(moves.fence_max),
+        keep_free_bytes: i64::from(moves.keep_free) << 20,
         ..Options::default()
     }
 }

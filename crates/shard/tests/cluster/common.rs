@@ -139,12 +139,13 @@ pub(crate) fn connect(conninfo: &str) -> Client {
     Client::connect(conninfo, NoTls).unwrap()
 }
 
-/// Short waits: the tests' rows are few.
+/// A short grace: the tests' rows are few. Long limits: the machine may be busy with other tests.
 pub(crate) fn options() -> Options {
     Options {
         batch_max: 2,
         grace: Duration::from_millis(50),
-        patience: Duration::from_secs(20),
+        patience: Duration::from_secs(120),
+        fence_max: Duration::from_secs(120),
         ..Options::default()
     }
 }
