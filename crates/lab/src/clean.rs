@@ -32,6 +32,7 @@ pub struct Cleaned {
 /// # Errors
 /// Where `parent` cannot be listed.
 pub fn clean(parent: &Path) -> Result<Cleaned, Error> {
+    os::throttle::remove_left();
     let mut cleaned = Cleaned::default();
     if is_marked(parent) {
         clean_one(parent.to_owned(), &mut cleaned);

@@ -44,6 +44,7 @@ pub use log::LogFormat;
 pub use network::Network;
 pub use node::{Listen, Node, NodeConfig, Replication, Snapshot, StopMode};
 pub use os::init::Exit;
+pub use os::throttle::{Limits, Throttle};
 pub use pooler::{ConsoleRow, PoolMode, Pooler, PoolerConfig};
 pub use process::Process;
 pub use server::Server;

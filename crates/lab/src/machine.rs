@@ -125,6 +125,14 @@ pub fn is_root() -> bool {
     User::current().is_root()
 }
 
+/// Whether the I/O of servers below `path` can be limited here.
+///
+/// # Errors
+/// What is in the way.
+pub fn throttles(path: &Path) -> std::io::Result<()> {
+    os::throttle::check(path)
+}
+
 /// Whether a lab can have namespaces here, tried by making some; if not, the step that is refused.
 ///
 /// # Errors

@@ -15,6 +15,7 @@ use std::time::Duration;
 use fault::disk::Disk;
 use os::command::Output;
 use os::init::Exit;
+use os::throttle::{Limits, Throttle};
 use rustix::process::Signal;
 
 use crate::copy::failed;
@@ -174,6 +175,26 @@ impl Node {
     /// [`Error::State`] if it does not run; the init's.
     pub fn resume(&mut self) -> Result<usize, Error> {
         self.program.resume()
+    }
+
+    /// Limits the I/O of all its processes on the device of the lab's directory, until what is
+    /// given is dropped. Processes of a later start are not limited. Only root can do it.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it does not run; the kernel's.
+    pub fn limit_io(&self, limits: &Limits) -> Result<Throttle, Error> {
+        let doing = "limiting the I/O";
+        self.program.expect_running(doing)?;
+        let limit = || {
+            let throttle = Throttle::make(&self.program.directory, limits)?;
+            let Some(pid) = self.host_pid() else { return Ok(throttle) };
+            // What the first one starts from here on is in the group by itself.
+            throttle.take(pid)?;
+            let table = os::processes::all()?;
+            os::processes::tree(&table, pid).into_iter().try_for_each(|pid| throttle.take(pid))?;
+            Ok(throttle)
+        };
+        limit().map_err(|source| Error::Process { doing, node: self.name().to_owned(), source })
     }
 
     /// Has the server read its settings again, and waits until it has.

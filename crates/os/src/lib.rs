@@ -2,8 +2,8 @@
 //!
 //! [`command`] is the one spawner, [`init`] the process that takes a lab's processes with it
 //! whenever the rig ends; [`processes`], [`limits`] and [`user`] are what both stand on.
-//! [`loop_device`] and [`file_system`] are what a disk is made of whose power can be cut. Linux
-//! only.
+//! [`loop_device`] and [`file_system`] are what a disk is made of whose power can be cut;
+//! [`throttle`] limits the I/O of processes. Linux only.
 
 pub mod command;
 pub mod file_system;
@@ -14,4 +14,5 @@ mod namespaces;
 pub mod processes;
 mod shared_memory;
 mod signals;
+pub mod throttle;
 pub mod user;

@@ -117,6 +117,10 @@ pub(crate) struct RunArguments {
     /// setting is changed
     #[arg(long, value_name = "URI", conflicts_with = "pg_bin")]
     pub(crate) target: Option<String>,
+    /// Use an empty database on a host of yours as the study's shard NAME (shard1=host=db1 …); it
+    /// gets schemas, functions and rows for the while, no setting is changed
+    #[arg(long, value_name = "NAME=CONNINFO", conflicts_with = "target", value_parser = named)]
+    pub(crate) node: Vec<(String, String)>,
 }
 
 /// `pgrig check`
@@ -318,6 +322,19 @@ pub(crate) struct MoveArguments {
     /// Seconds that writes to moving buckets are refused at most, else they stay where they are
     #[arg(long, value_name = "S", default_value_t = 10)]
     pub(crate) fence_max: u64,
+    /// Megabytes that stay free on the disk of a node that gets buckets, else nothing moves
+    #[arg(long, value_name = "MB", default_value_t = 256)]
+    pub(crate) keep_free: u32,
+}
+
+/// `NAME=CONNINFO`
+fn named(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, conninfo)) if !name.is_empty() && !conninfo.is_empty() => {
+            Ok((name.to_owned(), conninfo.to_owned()))
+        }
+        _ => Err("write NAME=CONNINFO, as in \"shard1=host=db1 dbname=empty\"".to_owned()),
+    }
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

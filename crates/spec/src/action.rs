@@ -227,6 +227,12 @@ fn rebalance(fields: &Fields<'_>, topology: &Topology) -> Option<Action> {
         fields.problems.add(span_of(fields, "rebalance"), message);
         return None;
     }
+    if let NodeKind::Plproxy(proxy) = &node.kind
+        && proxy.partitions.is_some()
+    {
+        let message = format!("{} has partitions of its own, which stay where they are", node.name);
+        fields.problems.add(span_of(fields, "rebalance"), message);
+    }
     fields.required("to")?;
     let names: Vec<String> = fields.texts("to").into_iter().map(|(name, _)| name).collect();
     let to = topology.all_called(&names, span_of(fields, "to"), fields.problems);

@@ -11,6 +11,7 @@
 
 mod clients;
 mod machine;
+mod plans;
 mod power;
 mod proof;
 mod server;
@@ -89,6 +90,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
     clients::ROWS
         .iter()
         .chain(proof::ROWS)
+        .chain(plans::ROWS)
         .chain(power::ROWS)
         .chain(server::ROWS)
         .chain(ways::ROWS)

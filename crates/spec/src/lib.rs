@@ -23,6 +23,7 @@ mod action;
 mod disk;
 mod link;
 mod node;
+mod throttle;
 mod topology;
 
 mod expect;
@@ -65,6 +66,7 @@ pub use profile::Profile;
 pub use published::Published;
 pub use study::{Named, Study};
 pub use template::template;
-pub use timeline::{Check, Step, Timed};
+pub use throttle::Throttle;
+pub use timeline::{Check, Explain, Step, Timed};
 pub use topology::Topology;
 pub use workload::{Builtin, Ledger, Pace, Protocol, Script, ScriptSource, Syntax, Workload};

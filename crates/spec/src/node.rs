@@ -3,6 +3,7 @@
 use crate::disk::Disk;
 use crate::fields::{Fields, Settings, choice};
 use crate::problem::Problems;
+use crate::throttle::Throttle;
 use crate::value::{Is, Value};
 
 /// One node of a topology.
@@ -21,6 +22,8 @@ pub struct Node {
     pub extensions: Vec<String>,
     /// What its data lie on.
     pub disk: Disk,
+    /// How fast it may read and write while clients are there; none for as fast as it can.
+    pub throttle: Option<Throttle>,
 }
 
 /// The kinds of node.
@@ -113,6 +116,24 @@ pub struct Plproxy {
     pub through: Vec<String>,
     /// Virtual buckets over which keys are hashed; a power of two.
     pub buckets: u32,
+    /// Partitions, where that is not one for each server: databases, dealt out to the servers in
+    /// turn.
+    pub partitions: Option<u32>,
+}
+
+impl Plproxy {
+    /// How many partitions it has.
+    #[must_use]
+    pub fn partitions(&self) -> u32 {
+        self.partitions.unwrap_or(u32::try_from(self.to.len()).unwrap_or(u32::MAX))
+    }
+
+    /// How many of them the server of that name holds.
+    #[must_use]
+    pub fn partitions_on(&self, server: &str) -> u32 {
+        let servers = self.to.iter().cycle().take(self.partitions() as usize);
+        u32::try_from(servers.filter(|name| *name == server).count()).unwrap_or(u32::MAX)
+    }
 }
 
 impl PoolMode {
@@ -167,6 +188,7 @@ impl Node {
             settings: Settings::new(),
             extensions: Vec::new(),
             disk: Disk::Plain,
+            throttle: None,
         }
     }
 
@@ -194,6 +216,11 @@ impl Node {
             node.extensions =
                 fields.texts("extensions").into_iter().map(|(name, _)| name).collect();
             node.disk = fields.value("disk").map_or(Disk::Plain, |d| Disk::parse(d, problems));
+            node.throttle = fields.value("throttle").and_then(|t| Throttle::parse(t, problems));
+        }
+        if let (true, Some(entry)) = (node.disk.can_be_cut(), fields.entry("throttle")) {
+            let message = "a disk whose power can be cut has no throttle";
+            problems.add(&entry.key_span, message);
         }
         if let Some(of) = node.follows()
             && let Some(entry) = fields.entry("extensions")
@@ -274,7 +301,14 @@ fn plproxy(fields: &Fields<'_>) -> Option<NodeKind> {
         let hint = "a bucket is the low bits of a hash: 16, 32, 64, 128, …";
         fields.problems.hinted(span, "buckets must be a power of two", hint);
     }
-    Some(NodeKind::Plproxy(Plproxy { to, through, buckets }))
+    let partitions = fields.integer("partitions", 1..=PARTITIONS_MAX);
+    if let (Some(partitions), Some(value)) = (partitions, fields.value("partitions"))
+        && partitions > buckets
+    {
+        let message = format!("{partitions} partitions, but {buckets} buckets");
+        fields.problems.add(&value.span, message);
+    }
+    Some(NodeKind::Plproxy(Plproxy { to, through, buckets, partitions }))
 }
 
 fn to(fields: &Fields<'_>) -> Option<String> {
@@ -312,6 +346,8 @@ const CONNECTIONS_MAX: u32 = 1 << 19;
 /// What a cluster can have, and has if nobody says.
 const BUCKETS_MAX: u32 = 4096;
 const BUCKETS_DEFAULT: u32 = 128;
+/// Each session of the proxy has a connection to every one of them.
+const PARTITIONS_MAX: u32 = 1024;
 /// PgBouncer's own defaults of default_pool_size and max_client_conn.
 const POOL_DEFAULT: u32 = 20;
 const CLIENTS_DEFAULT: u32 = 100;

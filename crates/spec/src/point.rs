@@ -38,6 +38,9 @@ pub struct Point {
     pub timeline: Vec<Timed>,
     /// Checks after it.
     pub checks: Vec<Check>,
+    /// Whether it counts only where its throughput was steady; not where unsteadiness is what it
+    /// is about.
+    pub must_be_steady: bool,
     /// What the machine must allow besides what its nodes ask for.
     pub needs: Vec<Requirement>,
     /// What to do where the machine or the variant cannot run it.
@@ -100,13 +103,13 @@ impl Point {
     }
 
     /// Whether only root can build it or do what its timeline asks for: network namespaces,
-    /// disks whose power can be cut, or because it says so.
+    /// disks whose power can be cut, I/O that is limited, or because it says so.
     #[must_use]
     pub fn needs_root(&self) -> bool {
         let topology = &self.topology;
         self.needs.contains(&Requirement::Root)
             || topology.links.iter().any(|link| link.by == LinkKind::Namespace)
-            || topology.nodes.iter().any(|node| node.disk.can_be_cut())
+            || topology.nodes.iter().any(|node| node.disk.can_be_cut() || node.throttle.is_some())
     }
 
     /// How long its load runs at most, in milliseconds: warm-up and window.

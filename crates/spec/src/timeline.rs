@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::action::{self, Action, Course};
 use crate::data::script_file;
 use crate::duration;
-use crate::fields::{self, Fields};
+use crate::fields::{self, Fields, Settings};
 use crate::folder::Folder;
 use crate::problem::Problems;
 use crate::topology::Topology;
@@ -50,6 +50,21 @@ pub enum Check {
         /// The server that is looked through; none for the one that the data were built on.
         node: Option<String>,
     },
+    /// A query is explained, and how long it took and what it read is recorded.
+    Explain(Explain),
+}
+
+/// A query that is explained after a trial.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Explain {
+    /// The server that runs it; none for the one that the data were built on.
+    pub node: Option<String>,
+    /// What its figures are called.
+    pub name: String,
+    /// The query.
+    pub sql: String,
+    /// Settings of the session that runs it.
+    pub session: Settings,
 }
 
 /// `before`: commands, file names ending in `.sql`, or `{ on = NODE, sql = … }`.
@@ -105,12 +120,17 @@ pub(crate) fn timeline(
 }
 
 /// `checks`: `"counts"`, `"ledger"`, `{ ledger = "standby1" }`, `"amcheck"`.
-pub(crate) fn checks(fields: &Fields<'_>, topology: &Topology) -> Vec<Check> {
+pub(crate) fn checks(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Vec<Check> {
     let values = fields.list("checks").iter();
-    values.filter_map(|value| check(value, topology, fields.problems)).collect()
+    values.filter_map(|value| check(value, topology, folder, fields.problems)).collect()
 }
 
-fn check(value: &Value, topology: &Topology, problems: &Problems) -> Option<Check> {
+fn check(
+    value: &Value,
+    topology: &Topology,
+    folder: &Folder,
+    problems: &Problems,
+) -> Option<Check> {
     if let Is::Text(_) = value.is {
         let word = fields::choice("checks", value, CHECKS, problems)?;
         return Some(match word {
@@ -121,6 +141,11 @@ fn check(value: &Value, topology: &Topology, problems: &Problems) -> Option<Chec
         });
     }
     let fields = Fields::of("a check", value, problems)?;
+    if fields.entry("explain").is_some() {
+        let check = explain(&fields, topology, folder);
+        fields.finish();
+        return check.map(Check::Explain);
+    }
     let ledger = fields.entry("ledger").is_some();
     let amcheck = fields.entry("amcheck").is_some();
     let named = |key| action::server(&fields, key, topology).map(|node| Some(node.name.clone()));
@@ -128,13 +153,28 @@ fn check(value: &Value, topology: &Topology, problems: &Problems) -> Option<Chec
         (true, false) => named("ledger").map(|node| Check::Ledger { node }),
         (false, true) => named("amcheck").map(|node| Check::Amcheck { node }),
         _ => {
-            let hint = "write { ledger = \"NODE\" } or { amcheck = \"NODE\" }";
+            let hint = "write { ledger = \"NODE\" }, { amcheck = \"NODE\" } or \
+                        { explain = \"QUERY\", as = \"NAME\" }";
             problems.hinted(fields.span(), "one check at a time", hint);
             None
         }
     };
     fields.finish();
     check
+}
+
+/// `{ explain = "SELECT …", as = "sequential", session = { enable_indexscan = "off" } }`
+fn explain(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Option<Explain> {
+    let sql = fields.required("explain");
+    let sql = sql.and_then(|value| sql_text(value, folder, fields.problems));
+    fields.required("as");
+    let name = fields.text("as").map(str::to_owned);
+    let session = fields.settings("session");
+    let node = match fields.value("on") {
+        Some(_) => Some(action::server(fields, "on", topology)?.name.clone()),
+        None => None,
+    };
+    Some(Explain { node, name: name?, sql: sql?, session })
 }
 
 fn timed(

@@ -267,6 +267,17 @@ impl Topology {
                 problems.add(places.of_field(&node.group, "to"), message);
             }
         }
+        if let Some(partitions) = proxy.partitions {
+            let place = places.of_field(&node.group, "partitions");
+            if (partitions as usize) < proxy.to.len() {
+                let message = format!("{partitions} partitions on {} servers", proxy.to.len());
+                problems.hinted(place, message, "at least one for each server of `to`");
+            }
+            if !proxy.through.is_empty() {
+                let message = "a proxy with partitions of its own goes through no poolers";
+                problems.add(place, message);
+            }
+        }
         let goes_to = |name: &String| match &self.node(name)?.kind {
             NodeKind::Pgbouncer(pooler) => Some(pooler.to.clone()),
             _ => None,

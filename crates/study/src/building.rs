@@ -8,6 +8,7 @@ use spec::{Check, Reset, Study};
 
 use crate::data;
 use crate::error::Error;
+use crate::hosts::Hosts;
 use crate::power;
 use crate::sharded;
 use crate::site::{Site, State, lab_settings};
@@ -15,16 +16,23 @@ use crate::site_node::SiteNode;
 use crate::sites::{SitePlan, has_own_network};
 use crate::streaming::{self, STREAMS_WITHIN};
 
+/// Where servers are made, or found.
+pub(crate) struct Place<'a> {
+    pub(crate) lab: &'a Lab,
+    /// Servers of somebody else's that stand for nodes.
+    pub(crate) hosts: &'a Hosts,
+    /// The rig's own program, which becomes their disks where those are not plain.
+    pub(crate) program: &'a Path,
+}
+
 impl Site {
     /// Makes the servers of a site and their data; the data are copied from one of `others` that
     /// has the same, as long as nobody has used them. All its servers are stopped afterwards.
-    /// `program` becomes their disks where those are not plain.
     ///
     /// # Errors
     /// What initdb, pg_basebackup, a server or a script said.
     pub(crate) fn build(
-        lab: &Lab,
-        program: &Path,
+        place: &Place<'_>,
         plan: SitePlan,
         study: &Study,
         others: &[Site],
@@ -33,13 +41,18 @@ impl Site {
     ) -> Result<Site, Error> {
         let number = others.len() + 1;
         let nodes = plan.servers().map(|node| {
+            if let Some(host) = place.hosts.get(&node.name) {
+                let conninfo = host.conninfo().to_owned();
+                let server = Server::Target(Box::new(host.clone()));
+                return Ok(SiteNode { name: node.name.clone(), server, conninfo });
+            }
             // One lab holds all sites, and each of its nodes has a name of its own.
             let name = format!("{}-{number}", node.name);
             let mut config = NodeConfig::new(lab_settings(&node.settings));
             config.application_name = Some(node.name.clone());
             config.own_network = has_own_network(&plan.topology, &node.name);
-            config.disk = power::disk(node.disk, program);
-            let made = lab.node(&name, config)?;
+            config.disk = power::disk(node.disk, place.program);
+            let made = place.lab.node(&name, config)?;
             let conninfo = crate::outside::keyword_form(&made.endpoint().to_string())?;
             let server = Server::Node(Box::new(made));
             Ok(SiteNode { name: node.name.clone(), server, conninfo })

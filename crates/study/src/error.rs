@@ -28,6 +28,14 @@ pub enum Error {
     /// The outside server's certificates, or ours.
     #[error("connecting to the target: {0}")]
     TargetTls(#[source] load::LoadError),
+    /// A host stands for a node that the study does not have.
+    #[error("the study has no node \"{name}\"")]
+    NoSuchNode {
+        /// The name that was given.
+        name: String,
+        /// The nodes that there are.
+        known: Vec<String>,
+    },
     /// The outside server has something of the rig's name that is not the rig's.
     #[error("the target has a schema \"{schema}\" that pgrig did not make")]
     ForeignSchema {
@@ -82,6 +90,7 @@ impl Error {
             }
             Error::DoesNotFit(_) | Error::Guard { .. } | Error::Interrupted { .. } => None,
             Error::Lab(error) => error.hint(),
+            Error::NoSuchNode { known, .. } => Some(format!("there is {}", known.join(", "))),
             Error::Target(error) => error.hint().map(str::to_owned),
             Error::TargetTls(error) => error.hint(),
             Error::ForeignSchema { schema } => {

@@ -93,7 +93,9 @@ pub(crate) fn connections(point: &Point, node: &str) -> u32 {
     let through = others.map(|other| match &other.kind {
         NodeKind::Pgbouncer(pooler) => pooler.pool,
         // Every session of the proxy has one of its own to each partition.
-        NodeKind::Plproxy(_) => connections(point, &other.name),
+        NodeKind::Plproxy(proxy) => {
+            connections(point, &other.name) * proxy.partitions_on(node).max(1)
+        }
         NodeKind::Guard(_) => 1,
         NodeKind::Postgres(_) => 0,
     });

@@ -43,7 +43,7 @@ pub(crate) fn prepare(point: &Point, site: &Site) -> Result<(), String> {
         // What a standby has is what its primary has.
         let node = if rows::is_standby(node)? { site.data_node() } else { node };
         for table in tables(point) {
-            rows::prepare(node, table)?;
+            site.parts(node, table)?.iter().try_for_each(rows::prepare)?;
         }
     }
     Ok(())
@@ -78,22 +78,31 @@ pub(crate) fn check_all(
         checked.notes.push(format!("the ledger {name} ends in the middle of a line"));
     }
     for (index, node) in nodes.iter().enumerate() {
-        one_node(point, node, &ledger, exposed, index == 0, &mut checked)?;
+        let looked = Looked { node, is_first: index == 0 };
+        one_node(point, site, looked, &ledger, exposed, &mut checked)?;
     }
     Ok(checked)
 }
 
+/// A server that is looked at.
+#[derive(Clone, Copy)]
+struct Looked<'s> {
+    node: &'s SiteNode,
+    is_first: bool,
+}
+
 fn one_node(
     point: &Point,
-    node: &SiteNode,
+    site: &Site,
+    looked: Looked<'_>,
     ledger: &Ledger,
     exposed: &[Exposure],
-    is_first: bool,
     checked: &mut Checked,
 ) -> Result<(), String> {
+    let Looked { node, is_first } = looked;
     let mut read: Vec<(&str, Table)> = Vec::new();
     for table in tables(point) {
-        let rows = rows::read(node, table)?;
+        let rows = rows::read(&site.parts(node, table)?)?;
         checked.notes.extend(rows.note.iter().cloned());
         read.push((table, rows));
     }
@@ -220,7 +229,7 @@ fn checked_nodes<'s>(point: &Point, site: &'s Site) -> Vec<&'s SiteNode> {
     let nodes = point.checks.iter().filter_map(|check| match check {
         Check::Ledger { node: Some(name) } => site.node(name),
         Check::Ledger { node: None } => Some(site.data_node()),
-        Check::Counts | Check::Placement | Check::Amcheck { .. } => None,
+        Check::Counts | Check::Placement | Check::Amcheck { .. } | Check::Explain(_) => None,
     });
     nodes.collect()
 }

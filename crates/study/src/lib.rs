@@ -26,6 +26,7 @@ mod sites;
 mod streaming;
 
 mod data;
+mod hosts;
 mod outside;
 mod sql;
 mod warm;
@@ -38,6 +39,7 @@ mod settle;
 
 mod amcheck;
 mod counts;
+mod explain;
 mod ledger;
 mod metrics;
 mod rows;

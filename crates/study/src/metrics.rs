@@ -122,6 +122,14 @@ fn clients(
     figures.set("tps", scope, counts.transactions as f64 / evidence.window.seconds());
     let published = workload.published_way;
     figures.set("tps_published", scope, published.transactions as f64 / published.seconds);
+    let seconds = seconds(evidence, index);
+    for (name, value) in [
+        ("tps_second_min", seconds.iter().copied().reduce(f64::min)),
+        ("tps_second_max", seconds.iter().copied().reduce(f64::max)),
+        ("tps_cv", stats::sample::coefficient_of_variation(&seconds)),
+    ] {
+        figures.set(name, scope, value.unwrap_or(f64::NAN));
+    }
     latency(&workload.latency, LATENCY, scope, figures);
     latency(&workload.service, SERVICE, scope, figures);
     let is_paced = evidence.point.workloads.iter().enumerate().any(|(at, workload)| {
@@ -154,6 +162,23 @@ fn clients(
         figures.set("client_transactions_min", scope, *fewest as f64);
     }
     figures.set("longest_wait_ms", scope, ms(workload.longest_wait_ns as f64));
+}
+
+/// Successful transactions in each whole second of the window.
+fn seconds(evidence: &Evidence<'_>, index: Option<usize>) -> Vec<f64> {
+    let open = evidence.window.open;
+    let whole = (evidence.window.seconds() + 1e-6).floor() as usize;
+    let mut seconds = vec![0.0; whole];
+    for interval in &evidence.outcome.intervals {
+        if interval.start < open || index.is_some_and(|index| interval.workload != index) {
+            continue;
+        }
+        let second = interval.start.since(open) / 1_000_000_000;
+        if let Some(sum) = usize::try_from(second).ok().and_then(|at| seconds.get_mut(at)) {
+            *sum += interval.counts.transactions as f64;
+        }
+    }
+    seconds
 }
 
 /// Most transactions that were due and not started at the end of an interval of the window.
@@ -342,6 +367,9 @@ fn server(evidence: &Evidence<'_>, transactions_total: u64, figures: &mut Figure
         set("hit_ratio", delta.hit_ratio());
         set("server_transactions", delta.transactions().map(|count| count as f64));
         let images = mean_of(evidence, "wal_fpi", node);
+        let wal = mean_of(evidence, "wal_bytes", node).filter(|rate| *rate > 0.0);
+        let share = images.zip(wal).map(|(images, wal)| (images * PAGE_BYTES / wal).min(1.0));
+        set("full_page_share", share);
         set("full_page_images", images.map(|rate| rate * evidence.window.seconds()));
         let memory = inside(evidence)
             .filter(|sample| sample.metric == "group_memory_mb" && sample.node == *node)
@@ -368,6 +396,9 @@ fn server(evidence: &Evidence<'_>, transactions_total: u64, figures: &mut Figure
     }
     server_statements(evidence.point, deltas, figures);
 }
+
+/// PostgreSQL's default block size.
+const PAGE_BYTES: f64 = 8192.0;
 
 /// The statements of the point's scripts, and those inside functions where they are tracked.
 fn server_statements(point: &Point, deltas: &BTreeMap<String, Delta>, figures: &mut Figures) {

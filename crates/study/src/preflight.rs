@@ -1,5 +1,6 @@
 //! What a study needs against what the machine has: asked before anything is built.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use lab::find::PgBouncer;
@@ -10,6 +11,7 @@ use spec::{
 };
 
 use crate::estimate::{self, Estimate};
+use crate::hosts::{self, Hosts};
 use crate::power;
 use crate::sites::SitePlan;
 use crate::words::{grouped, size};
@@ -29,6 +31,8 @@ pub struct Has {
     pub pgbouncer: Option<PgBouncer>,
     /// The servers' side.
     pub servers: HasServers,
+    /// Free connections of hosts that stand for shards, by the node's name.
+    pub hosts: BTreeMap<String, u32>,
 }
 
 /// What the servers are.
@@ -100,8 +104,7 @@ impl Has {
     /// # Errors
     /// When the server does not answer.
     pub fn outside(target: &Target, labs: &Path) -> Result<Has, lab::Error> {
-        let number = |sql| Ok(target.value(sql)?.and_then(|text| text.parse().ok()).unwrap_or(0));
-        let connections: u32 = number(FREE_CONNECTIONS)?;
+        let connections = number(target, FREE_CONNECTIONS)?;
         let listed = target.value(AVAILABLE_EXTENSIONS)?.unwrap_or_default();
         let extensions = listed.split(',').map(str::to_owned).collect();
         Has::with(HasServers::Outside { connections, extensions }, labs)
@@ -116,8 +119,24 @@ impl Has {
             is_root: lab::machine::is_root(),
             pgbouncer: lab::find::pgbouncer(None).ok(),
             servers,
+            hosts: BTreeMap::new(),
         })
     }
+
+    /// The same with hosts that stand for shards.
+    ///
+    /// # Errors
+    /// When one does not answer.
+    pub(crate) fn with_hosts(mut self, hosts: &Hosts) -> Result<Has, lab::Error> {
+        for (name, host) in hosts {
+            self.hosts.insert(name.clone(), number(host, FREE_CONNECTIONS)?);
+        }
+        Ok(self)
+    }
+}
+
+fn number(target: &Target, sql: &str) -> Result<u32, lab::Error> {
+    Ok(target.value(sql)?.and_then(|text| text.parse().ok()).unwrap_or(0))
 }
 
 impl Preflight {
@@ -136,6 +155,10 @@ impl Preflight {
             |index: usize, misfits: &[(usize, Vec<Misfit>)]| misfits.iter().all(|m| m.0 != index);
         let mut fitting: Vec<usize> =
             planned.iter().copied().filter(|index| fits(*index, &misfits)).collect();
+        let taken = hosts::taken(study, &fitting, &has.hosts);
+        fitting.retain(|index| fits(*index, &taken));
+        misfits.extend(taken);
+        misfits.sort_by_key(|(index, _)| *index);
         let estimate = |fitting: &[usize]| {
             let trials: Vec<Planned> =
                 trials.iter().filter(|trial| fitting.contains(&trial.point)).cloned().collect();
@@ -190,6 +213,8 @@ fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
             misfits.extend(root_misfit(point, has));
             misfits.extend(pooler_misfits(point, has));
             misfits.extend(power::misfits(point));
+            misfits.extend(throttle_misfit(point));
+            misfits.extend(hosts::misfits(point, &has.hosts));
             misfits.extend(unbuilt_misfits(point));
         }
         HasServers::Outside { connections, extensions } => {
@@ -297,6 +322,19 @@ fn root_misfit(point: &Point, has: &Has) -> Option<Misfit> {
         needs: "to be root".to_owned(),
         has: "a user without rights".to_owned(),
         hint: Some("run it as root".to_owned()),
+    })
+}
+
+/// I/O that cannot be limited here. That root is needed is said of more than that.
+fn throttle_misfit(point: &Point) -> Option<Misfit> {
+    let is_asked = point.topology.nodes.iter().any(|node| node.throttle.is_some());
+    let why = is_asked.then(|| lab::machine::throttles(&std::env::temp_dir()).err())??;
+    Some(Misfit {
+        what: "I/O limits".to_owned(),
+        amount: 1,
+        needs: "I/O limits of control groups".to_owned(),
+        has: why.to_string(),
+        hint: Some("set TMPDIR to a directory on a disk of the machine's own".to_owned()),
     })
 }
 

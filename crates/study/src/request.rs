@@ -1,5 +1,6 @@
 //! What somebody wants to be run.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use spec::{Folder, Planned, Study};
@@ -43,6 +44,8 @@ pub enum Servers {
     Built {
         /// `--pg-bin`.
         pg_bin: Option<PathBuf>,
+        /// Hosts that stand for shards instead: conninfo by the node's name.
+        hosts: BTreeMap<String, String>,
     },
     /// A server that somebody else runs.
     Outside {

@@ -9,6 +9,17 @@ use crate::error::server_words;
 use crate::site_node::SiteNode;
 use crate::sql::literal;
 
+/// Where a table of the ledger is, or a part of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Part<'s> {
+    /// The server, as messages call it.
+    pub(crate) node: &'s SiteNode,
+    /// The table's name there, as the study or a bucket has it.
+    pub(crate) table: String,
+    /// Its database, where that is not the server's own.
+    pub(crate) conninfo: Option<String>,
+}
+
 /// A table as it was read.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -40,8 +51,9 @@ pub(crate) fn is_standby(node: &SiteNode) -> Result<bool, String> {
 ///
 /// # Errors
 /// What is wrong, and what to do about it.
-pub(crate) fn prepare(node: &SiteNode, table: &str) -> Result<(), String> {
-    let mut client = connect(node)?;
+pub(crate) fn prepare(part: &Part<'_>) -> Result<(), String> {
+    let Part { node, table, .. } = part;
+    let mut client = connect(part)?;
     let name = resolve(&mut client, node, table)?;
     let asked = format!("SELECT EXISTS (SELECT FROM {name} WHERE seq::bigint <> 0)");
     let row = client.query_one(&asked, &[]).map_err(|error| said(node, table, &error))?;
@@ -55,14 +67,26 @@ pub(crate) fn prepare(node: &SiteNode, table: &str) -> Result<(), String> {
     }
 }
 
-/// Reads a table by both ways in one snapshot.
+/// Reads a table by both ways, each part of it in one snapshot.
 ///
 /// # Errors
 /// When it cannot be read.
-pub(crate) fn read(node: &SiteNode, table: &str) -> Result<Table, String> {
-    let mut client = connect(node)?;
-    let name = resolve(&mut client, node, table)?;
-    read_both(&mut client, &name, table).map_err(|error| said(node, table, &error))
+pub(crate) fn read(parts: &[Part<'_>]) -> Result<Table, String> {
+    let mut all = Table { by_scan: Vec::new(), by_index: Some(Vec::new()), note: None };
+    for part in parts {
+        let Part { node, table, .. } = part;
+        let mut client = connect(part)?;
+        let name = resolve(&mut client, node, table)?;
+        let read = read_both(&mut client, &name, table);
+        let read = read.map_err(|error| said(node, table, &error))?;
+        all.by_scan.extend(read.by_scan);
+        all.by_index = all.by_index.zip(read.by_index).map(|(mut all, more)| {
+            all.extend(more);
+            all
+        });
+        all.note = all.note.or(read.note);
+    }
+    Ok(all)
 }
 
 fn read_both(client: &mut Client, name: &str, table: &str) -> Result<Table, postgres::Error> {
@@ -122,8 +146,13 @@ const INDEX_ORDER: &str = "\
     GROUP BY i.indexrelid, i.indisprimary, i.indisunique \
     ORDER BY i.indisprimary DESC, i.indisunique DESC, i.indexrelid LIMIT 1";
 
-fn connect(node: &SiteNode) -> Result<Client, String> {
-    node.connect().map_err(|error| format!("reading the tables of the ledger: {error}"))
+fn connect(part: &Part<'_>) -> Result<Client, String> {
+    let doing = "reading the tables of the ledger";
+    match &part.conninfo {
+        None => part.node.connect().map_err(|error| format!("{doing}: {error}")),
+        Some(conninfo) => Client::connect(conninfo, postgres::NoTls)
+            .map_err(|error| format!("{doing}, on {}: {}", part.node.name, server_words(&error))),
+    }
 }
 
 /// The table's name as SQL reads it, once it is sure that it has the columns.

@@ -8,11 +8,13 @@ use load::{Control, Urgency};
 use record::{Fact, Header, PlannedTrial, Reader, State, Status, Trial, Writer};
 use spec::{Planned, Profile};
 
+use crate::building::Place as BuildPlace;
 use crate::clock;
 use crate::error::Error;
 use crate::estimate;
 use crate::event::{Event, Stage};
 use crate::facts::{self, fact};
+use crate::hosts::{self, Hosts};
 use crate::ledger;
 use crate::outside::Schema;
 use crate::preflight::{Has, Preflight};
@@ -55,7 +57,7 @@ pub fn run(
         return Err(Error::NothingFits { pattern, points: points.collect() });
     }
     let labs = std::env::temp_dir();
-    let found = Found::here(&request.servers)?;
+    let found = Found::here(request)?;
     let preflight = Preflight::of(&request.study, &trials, &found.has(&labs)?);
     if preflight.refused {
         return Err(Error::DoesNotFit(Box::new(preflight)));
@@ -93,14 +95,17 @@ pub fn run(
 
 /// What the study will run on.
 enum Found {
-    Installation(Installation),
+    Installation(Installation, Hosts),
     Target(Box<Target>),
 }
 
 impl Found {
-    fn here(servers: &Servers) -> Result<Found, Error> {
-        Ok(match servers {
-            Servers::Built { pg_bin } => Found::Installation(lab::find::find(pg_bin.as_deref())?),
+    fn here(request: &Request) -> Result<Found, Error> {
+        Ok(match &request.servers {
+            Servers::Built { pg_bin, hosts } => {
+                let installation = lab::find::find(pg_bin.as_deref())?;
+                Found::Installation(installation, hosts::open(hosts, &request.study)?)
+            }
             Servers::Outside { conninfo } => {
                 Found::Target(Box::new(crate::outside::open(conninfo)?))
             }
@@ -109,7 +114,9 @@ impl Found {
 
     fn has(&self, labs: &Path) -> Result<Has, Error> {
         Ok(match self {
-            Found::Installation(installation) => Has::here(installation.clone(), labs)?,
+            Found::Installation(installation, hosts) => {
+                Has::here(installation.clone(), labs)?.with_hosts(hosts)?
+            }
             Found::Target(target) => Has::outside(target, labs)?,
         })
     }
@@ -117,15 +124,15 @@ impl Found {
 
 /// What sites are made on.
 enum Ground {
-    Lab(Lab),
+    Lab(Lab, Hosts),
     Target { target: Box<Target>, schema: Box<Schema> },
 }
 
 impl Ground {
     fn open(found: Found) -> Result<Ground, Error> {
         Ok(match found {
-            Found::Installation(installation) => {
-                Ground::Lab(Lab::open(LabConfig::new(installation))?)
+            Found::Installation(installation, hosts) => {
+                Ground::Lab(Lab::open(LabConfig::new(installation))?, hosts)
             }
             Found::Target(target) => {
                 let schema = Box::new(Schema::make(&target)?);
@@ -136,14 +143,14 @@ impl Ground {
 
     fn lab(&self) -> Option<&Lab> {
         match self {
-            Ground::Lab(lab) => Some(lab),
+            Ground::Lab(lab, _) => Some(lab),
             Ground::Target { .. } => None,
         }
     }
 
     fn facts(&self) -> Vec<Fact> {
         match self {
-            Ground::Lab(lab) => facts::built(lab.installation(), lab.isolation()),
+            Ground::Lab(lab, _) => facts::built(lab.installation(), lab.isolation()),
             Ground::Target { target, .. } => facts::outside(target),
         }
     }
@@ -171,6 +178,11 @@ fn open_record(
     for (point, _) in &preflight.misfits {
         let name = &request.study.points[*point].name;
         notes.push(format!("left out {name}: {}", preflight.reason(*point).unwrap_or_default()));
+    }
+    if let Ground::Lab(_, hosts) = ground {
+        let run = trials.iter().map(|planned| planned.point);
+        let run = run.filter(|point| preflight.reason(*point).is_none());
+        notes.extend(hosts::note(hosts, run.map(|point| &request.study.points[point])));
     }
     if let Ground::Target { target, .. } = ground {
         let settings = request.study.points.iter().flat_map(|point| &point.topology.nodes);
@@ -315,9 +327,10 @@ impl Run<'_> {
                 |share: f64| observe(Event::Preparing { what: &what, share: Some(share) });
             let (sites, control) = (&self.sites, self.control);
             let site = match ground {
-                Ground::Lab(lab) => {
+                Ground::Lab(lab, hosts) => {
                     let program = &self.request.generator;
-                    Site::build(lab, program, plan, study, sites, control, &mut tell)?
+                    let place = BuildPlace { lab, hosts, program };
+                    Site::build(&place, plan, study, sites, control, &mut tell)?
                 }
                 Ground::Target { schema, .. } => schema.site(plan, study, control, &mut tell)?,
             };
@@ -325,7 +338,7 @@ impl Run<'_> {
             let seconds = began.elapsed().as_secs_f64();
             observe(Event::Prepared { what: &what, seconds });
         }
-        if let Ground::Lab(lab) = ground {
+        if let Ground::Lab(lab, _) = ground {
             lab.sync()?;
         }
         self.spent.builds_s = self.spent.began.elapsed().as_secs_f64();

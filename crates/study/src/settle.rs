@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lab::{Node, wait_until};
-use spec::{Check, Point};
+use spec::{Check, Explain, Point};
 
 use crate::meter::Metered;
 use crate::site::Site;
@@ -24,7 +24,7 @@ pub(crate) fn settle(point: &Point, site: &mut Site, metered: &Metered) -> Resul
         }
     }
     let data_node = site.data_node().name.clone();
-    for name in checked(point, &data_node) {
+    for name in checked(point, &data_node, site.is_sharded()) {
         let Some(index) = site.nodes.iter().position(|node| node.name == name) else { continue };
         let Some(node) = site.nodes[index].server.node() else { continue };
         if !node.is_running().map_err(|error| error.to_string())? {
@@ -37,18 +37,18 @@ pub(crate) fn settle(point: &Point, site: &mut Site, metered: &Metered) -> Resul
     Ok(())
 }
 
-/// The servers that a point's checks look at, each once.
-fn checked<'p>(point: &'p Point, data_node: &'p str) -> Vec<&'p str> {
-    let mut names: Vec<&str> = point
-        .checks
-        .iter()
-        .filter_map(|check| match check {
-            Check::Counts | Check::Placement => None,
-            Check::Ledger { node } | Check::Amcheck { node } => {
-                Some(node.as_deref().unwrap_or(data_node))
-            }
-        })
-        .collect();
+/// The servers that a point's checks look at, each once. Rows of a cluster are on all of them.
+fn checked<'p>(point: &'p Point, data_node: &'p str, is_sharded: bool) -> Vec<&'p str> {
+    let all = || point.topology.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>();
+    let names = point.checks.iter().flat_map(|check| match check {
+        Check::Counts => Vec::new(),
+        Check::Placement | Check::Ledger { node: None } if is_sharded => all(),
+        Check::Placement => Vec::new(),
+        Check::Explain(Explain { node, .. }) | Check::Ledger { node } | Check::Amcheck { node } => {
+            vec![node.as_deref().unwrap_or(data_node)]
+        }
+    });
+    let mut names: Vec<&str> = names.collect();
     names.sort_unstable();
     names.dedup();
     names

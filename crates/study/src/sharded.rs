@@ -4,14 +4,16 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use lab::Node;
+use lab::{Node, Server};
 use postgres::Client;
 use shard::{Audit, Cluster, Event, Moves, NodeConfig, Options};
 use spec::{Buckets, NodeKind, Plproxy, Point, Topology};
 
 use crate::data::Failure;
 use crate::error::server_words;
+use crate::rows::Part;
 use crate::site::{Site, lab_settings};
+use crate::site_node::SiteNode;
 
 /// What was moved in a trial.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -93,7 +95,8 @@ impl Site {
                 node.start()?;
             }
         }
-        let configs: Vec<NodeConfig> = proxy.to.iter().filter_map(|to| self.config(to)).collect();
+        self.claim_hosts()?;
+        let configs = self.partitions(proxy)?;
         let count = i32::try_from(proxy.buckets).unwrap_or(i32::MAX);
         let Some(conninfo) = self.address(name) else { return Ok(()) };
         let cluster = Cluster::create(&conninfo, &configs, count, &buckets.template.text);
@@ -106,6 +109,27 @@ impl Site {
         drop(cluster);
         self.rows_built = self.audit().map_err(|why| Failure::Said { why, hint: None })?;
         Ok(())
+    }
+
+    /// The databases that are the proxy's partitions: each server's own, or as many as the study
+    /// says, dealt out to the servers in turn.
+    fn partitions(&self, proxy: &Plproxy) -> Result<Vec<NodeConfig>, Failure> {
+        let servers =
+            proxy.to.iter().filter_map(|to| self.nodes.iter().position(|n| n.name == *to));
+        let servers: Vec<usize> = servers.collect();
+        if proxy.partitions.is_none() {
+            return Ok(proxy.to.iter().filter_map(|to| self.config(to)).collect());
+        }
+        let mut configs = Vec::new();
+        for (number, index) in (0..proxy.partitions()).zip(servers.iter().cycle()) {
+            let Some(server) = self.server(*index) else { continue };
+            let database = format!("partition{number}");
+            let create = format!("CREATE DATABASE {database}");
+            run(&mut server.connect()?, &create, "making a partition")?;
+            let conninfo = server.endpoint().with_database(database).to_string();
+            configs.push(NodeConfig { conninfo, route: None });
+        }
+        Ok(configs)
     }
 
     /// Whether a proxy stands before its data.
@@ -176,6 +200,46 @@ impl Site {
         Ok(Some(Placement { misplaced: now.misplaced, lost: lost.sum() }))
     }
 
+    /// Where a table is: on the server; or, where its rows are a cluster's, in the buckets of all
+    /// nodes, as the mapping has them.
+    ///
+    /// # Errors
+    /// What the proxy said.
+    pub(crate) fn parts<'s>(
+        &'s self,
+        node: &'s SiteNode,
+        table: &str,
+    ) -> Result<Vec<Part<'s>>, String> {
+        let (Some((name, _)), Some(_)) = (proxy(&self.plan.topology), &self.plan.data.buckets)
+        else {
+            return Ok(vec![Part { node, table: table.to_owned(), conninfo: None }]);
+        };
+        let Some(conninfo) = self.address(name) else { return Ok(Vec::new()) };
+        let cluster = Cluster::look(&conninfo).map_err(words)?;
+        let mut parts = Vec::new();
+        for (bucket, owner) in (0..).zip(cluster.owners()) {
+            let Some(row) = cluster.nodes().iter().find(|node| node.number == *owner) else {
+                continue;
+            };
+            parts.push(Part {
+                node: self.node_at(&row.conninfo).unwrap_or(node),
+                table: format!("{}.{table}", shard::bucket_schema(bucket)),
+                conninfo: Some(row.conninfo.clone()),
+            });
+        }
+        Ok(parts)
+    }
+
+    /// The server that a node of the cluster is on.
+    fn node_at(&self, conninfo: &str) -> Option<&SiteNode> {
+        self.nodes.iter().find(|node| {
+            let own = self.address(&node.name);
+            own.is_some_and(|own| {
+                conninfo.starts_with(own.split(" dbname=").next().unwrap_or(&own))
+            })
+        })
+    }
+
     /// Counts the rows of the site's cluster, if it has one.
     fn audit(&self) -> Result<Option<Audit>, String> {
         let Some((name, _)) = proxy(&self.plan.topology) else { return Ok(None) };
@@ -186,12 +250,19 @@ impl Site {
     }
 
     fn config(&self, name: &str) -> Option<NodeConfig> {
-        Some(NodeConfig { conninfo: self.address(name)?, route: None })
+        // PL/Proxy reads what libpq reads, the tool less than that.
+        let route = match &self.node(name)?.server {
+            Server::Node(_) => None,
+            Server::Target(host) => Some(host.conninfo().to_owned()),
+        };
+        Some(NodeConfig { conninfo: self.address(name)?, route })
     }
 
     fn address(&self, name: &str) -> Option<String> {
-        let at = self.nodes.iter().position(|node| node.name == name)?;
-        self.server(at).map(|node| node.endpoint().to_string())
+        Some(match &self.node(name)?.server {
+            Server::Node(node) => node.endpoint().to_string(),
+            Server::Target(host) => crate::outside::probe_form(host),
+        })
     }
 
     fn node_mut(&mut self, name: &str) -> Option<&mut Node> {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lab::{Lab, Snapshot, StopMode};
-use spec::{Point, Reset, Settings};
+use lab::{Lab, Limits, Snapshot, StopMode, Throttle};
+use spec::{Action, Point, Reset, Settings};
 
 use crate::error::Error;
 use crate::estimate;
@@ -124,6 +124,52 @@ impl Site {
         Ok(())
     }
 
+    /// Limits the I/O of the servers whose I/O the point limits, until what is given is dropped.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(crate) fn limit_io(&self, point: &Point) -> Result<Vec<Throttle>, lab::Error> {
+        let limited = self.nodes.iter().enumerate().filter_map(|(index, node)| {
+            let throttle = point.topology.node(&node.name)?.throttle?;
+            Some((self.server(index)?, throttle))
+        });
+        let limited = limited.map(|(server, throttle)| {
+            let spec::Throttle { read_iops, write_iops, read_bytes, write_bytes } = throttle;
+            server.limit_io(&Limits { read_iops, write_iops, read_bytes, write_bytes })
+        });
+        limited.collect()
+    }
+
+    /// Whether every server of the lab's still runs that nobody has stopped.
+    ///
+    /// # Errors
+    /// Which one does not, and what that means: the trial counts for no claim.
+    pub(crate) fn check_alive(&self, point: &Point) -> Result<(), String> {
+        let is_stopped = |name: &str| {
+            let stops = |action: &Action| {
+                let stops = matches!(
+                    action,
+                    Action::Stop { .. } | Action::Kill { .. } | Action::PowerCut { .. }
+                );
+                stops && action.target() == name
+            };
+            point.timeline.iter().any(|timed| stops(&timed.action))
+        };
+        for (index, node) in self.nodes.iter().enumerate() {
+            let Some(server) = self.server(index).filter(|_| !is_stopped(&node.name)) else {
+                continue;
+            };
+            if !server.is_running().map_err(|error| error.to_string())? {
+                return Err(format!(
+                    "{} died during the load, and nobody had asked for that: the trial counts for \
+                     no claim; see its log",
+                    node.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// The node that the data are on.
     pub(crate) fn data_node(&self) -> &SiteNode {
         let named = self.nodes.iter().find(|node| node.name == self.plan.data.node);
@@ -179,6 +225,13 @@ impl Site {
             settings.set("max_connections", needed.max(CONNECTIONS_DEFAULT).to_string());
         }
         settings
+    }
+}
+
+/// What it has made on somebody else's servers goes with it.
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.leave_hosts();
     }
 }
 

@@ -16,6 +16,7 @@ use crate::amcheck::{self, Amchecked};
 use crate::clock;
 use crate::counts::{self, Counted};
 use crate::event::Stage;
+use crate::explain::{self, Explained};
 use crate::exposure::{self, Exposed};
 use crate::ledger;
 use crate::links::SiteLink;
@@ -118,6 +119,7 @@ fn attempt(
     let loaded = load(order, site, &probes, observe);
     // The probes are stopped whatever became of the load: they hold connections.
     let readings = probes.stop();
+    site.check_alive(point)?;
     let (outcome, metered, messages) = loaded?;
     let after = |why| format!("after the load: {why}");
     let recovered = power::recover(site, &metered.cuts).map_err(after)?;
@@ -141,6 +143,7 @@ struct Checked {
     placement: Option<Placement>,
     ledger: ledger::Checked,
     amchecked: Vec<Amchecked>,
+    explained: Vec<Explained>,
     exposed: Exposed,
 }
 
@@ -154,7 +157,8 @@ fn check(order: &Order<'_>, site: &mut Site, metered: &Metered) -> Result<Checke
         true => site.placement().map_err(|why| format!("counting rows: {why}"))?,
         false => None,
     };
-    Ok(Checked { placement, ledger, amchecked, exposed })
+    let explained = explain::explain_all(point, site)?;
+    Ok(Checked { placement, ledger, amchecked, explained, exposed })
 }
 
 fn warm_up(point: &Point, site: &Site) -> Result<Warmed, String> {
@@ -222,6 +226,7 @@ fn load(
     observe: &mut dyn FnMut(Stage),
 ) -> Result<(Outcome, Metered, Vec<String>), String> {
     let point = order.point;
+    let throttles = site.limit_io(point).map_err(|error| error.to_string())?;
     let conninfos = site.conninfos();
     let is_target = |node: &SiteNode| matches!(node.server, lab::Server::Target(_));
     let search_path = site.nodes.iter().any(is_target).then_some(SEARCH_PATH);
@@ -271,6 +276,8 @@ fn load(
             };
             run_plan(&plan, point.generators, order, &mut hear)
         };
+        // Whatever an action is still at need not be slow any more.
+        drop(throttles);
         drop(opens);
         (outcome, meter.join().unwrap_or_default())
     });
@@ -364,8 +371,8 @@ const MESSAGES_MAX: usize = 5;
 /// Makes a trial of what was measured.
 fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
     let Loaded { outcome, mut readings, mut metered, warmed, messages, .. } = loaded;
-    let Loaded { powerless, checked: Checked { placement, ledger, amchecked, exposed }, .. } =
-        loaded;
+    let Loaded { powerless, checked, .. } = loaded;
+    let Checked { placement, ledger, amchecked, explained, exposed } = checked;
     let trial = &mut finished.trial;
     let counted = match order.point.checks.contains(&Check::Counts) {
         true => counts::compare(order.point, &outcome.workloads, &readings.deltas),
@@ -387,12 +394,14 @@ fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
     }
     let lost = powerless.figures(&ledger, &amchecked);
     let found = ledger::figures(&ledger).into_iter().chain(amcheck::figures(&amchecked));
+    let found = found.chain(explain::figures(&explained));
     for (metric, scope, value) in found.chain(exposed.figures).chain(lost) {
         trial.metrics.entry(metric.to_owned()).or_default().insert(scope, value);
     }
     trial.notes.extend(powerless.notes());
     trial.notes.extend(ledger.notes);
     trial.notes.extend(amchecked.into_iter().flat_map(|one| one.notes));
+    trial.notes.extend(explain::notes(&explained));
     trial.notes.extend(messages);
     trial.notes.extend(warmed.notes);
     trial.notes.extend(counted.notes);
@@ -435,7 +444,7 @@ fn status(
     if transactions == 0 {
         return Status::Void("no transaction ended well inside the window".to_owned());
     }
-    if !order.point.timeline.is_empty() {
+    if !order.point.timeline.is_empty() || !order.point.must_be_steady {
         return Status::Done;
     }
     let interval_ms = load_plan::interval_ms(order.point);

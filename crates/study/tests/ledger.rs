@@ -63,7 +63,7 @@ impl Ran {
             rounds: None,
             only: None,
             place: Place::Below(place.join("runs")),
-            servers: Servers::Built { pg_bin: None },
+            servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new() },
             generator: PathBuf::new(),
             again: "pgrig run mine".to_owned(),
         };

@@ -25,7 +25,7 @@ fn request(folder: Folder, place: Place) -> Request {
         rounds: None,
         only: None,
         place,
-        servers: Servers::Built { pg_bin: None },
+        servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new() },
         generator: PathBuf::new(),
         again: "pgrig run mine".to_owned(),
     }

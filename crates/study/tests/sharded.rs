@@ -1,9 +1,10 @@
 //! Studies of PL/Proxy clusters, on real servers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use lab::{Lab, LabConfig, NodeConfig, Settings};
 use load::Control;
-use record::{MarkKind, Reader, Status};
+use record::{MarkKind, Reader, Status, Trial};
 use spec::{Folder, Profile, Study};
 use study::{Place, Request, Servers};
 
@@ -29,26 +30,38 @@ nodes.front = { kind = "plproxy", to = "shard", buckets = 16 }
 nodes.shard = { count = 2 }
 nodes.pool = { kind = "pgbouncer", to = "shard", count = 2, mode = "statement", pool = 2 }
 nodes.front = { kind = "plproxy", to = "shard", through = "pool", buckets = 16 }
+[topologies.spread]
+nodes.shard = { count = 2 }
+nodes.front = { kind = "plproxy", to = "shard", buckets = 16, partitions = 4 }
 [variants.single]
 topology = "single"
 [variants.growing]
 topology = "growing"
 [variants.pooled]
 topology = "pooled"
+[variants.spread]
+topology = "spread"
 [workloads.bump]
 script = "bump.sql"
 to = "front"
 clients = 2
 max_tries = 0
+ledger = { insert = "noted" }
 [scenarios.load]
 run = ["bump"]
-window = "600ms"
-variants = ["single", "pooled"]
+window = "2s"
+variants = ["single", "pooled", "spread"]
+checks = ["ledger", "placement", { explain = "SELECT count(*) FROM pg_class", as = "counted", session = { enable_indexonlyscan = "off" } }]
 [scenarios.grow]
 run = ["bump"]
 variants = ["growing"]
 timeline = [{ at = "100ms", rebalance = "front", to = ["shard", "spare"] }]
-checks = ["placement"]
+checks = ["placement", "ledger"]
+[scenarios.die]
+run = ["bump"]
+variants = ["spread"]
+window = "2s"
+timeline = [{ at = "300ms", sql = "COPY (SELECT) TO PROGRAM 'kill -9 $(head -1 postmaster.pid)'", on = "shard2" }]
 "#;
 
 const BUCKET: &str = "
@@ -57,44 +70,81 @@ const BUCKET: &str = "
     BEGIN
         UPDATE {bucket}.counter SET value = value + 1 WHERE id = key;
         RETURN key;
+    END $$;
+    CREATE TABLE {bucket}.noted (id int, client int, seq bigint, chain bigint,
+                                 PRIMARY KEY (client, seq));
+    CREATE FUNCTION {bucket}.bump_noted(key int, client int, seq bigint, chain bigint) RETURNS int
+    LANGUAGE plpgsql AS $$
+    BEGIN
+        INSERT INTO {bucket}.noted VALUES (key, client, seq, chain);
+        RETURN {bucket}.bump(key);
     END $$;";
 
-#[test]
-fn a_cluster_grows_under_load_and_accounts_for_its_rows() {
+fn run(study: &str, hosts: &[(&str, String)], only: &str, record: &Path) {
+    let note = "SELECT bump_noted(:key, :ledger_client, :ledger_seq, :ledger_chain);";
     let files = [
-        ("study.toml", STUDY),
-        ("bucket.sql", BUCKET),
-        ("fill.sql", "INSERT INTO {bucket}.counter SELECT key, 0 FROM {keys} AS keys"),
-        ("bump.sql", "\\set key random(1, :rows)\nSELECT bump(:key);\n"),
+        ("study.toml", study.to_owned()),
+        ("bucket.sql", BUCKET.to_owned()),
+        ("fill.sql", "INSERT INTO {bucket}.counter SELECT key, 0 FROM {keys} AS keys".to_owned()),
+        ("bump.sql", format!("\\set key random(1, :rows)\n{note}\n")),
     ];
-    let files = files.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
+    let files = files.map(|(name, text)| (name.to_owned(), text)).into();
     let folder = Folder { name: "mine".to_owned(), files };
     let study = Study::parse(&folder, Profile::Smoke).unwrap_or_else(|why| panic!("{why:?}"));
-    let directory = tempfile::tempdir().unwrap();
-    let record = directory.path().join("record");
+    let hosts = hosts.iter().map(|(name, conninfo)| ((*name).to_owned(), conninfo.clone()));
     let request = Request {
         folder,
         study,
         rounds: None,
-        only: None,
-        place: Place::Directory(record.clone()),
-        servers: Servers::Built { pg_bin: None },
+        only: Some(only.to_owned()),
+        place: Place::Directory(record.to_owned()),
+        servers: Servers::Built { pg_bin: None, hosts: hosts.collect() },
         generator: PathBuf::new(),
         again: "pgrig run mine".to_owned(),
     };
-    study::run(&request, &Control::new(), &mut |_| {}).unwrap();
+    study::run(&request, &Control::new(), &mut |_| {}).unwrap_or_else(|error| {
+        panic!("{error}, hint: {:?}, {error:?}", error.hint());
+    });
+}
+
+fn figure(trial: &Trial, metric: &str, scope: &str) -> f64 {
+    let scopes = trial.metrics.get(metric);
+    scopes.and_then(|scopes| scopes.get(scope)).copied().unwrap_or(f64::NAN)
+}
+
+#[test]
+fn a_cluster_grows_under_load_and_accounts_for_its_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let record = directory.path().join("record");
+    run(STUDY, &[], "*", &record);
 
     let reader = Reader::open(&record).unwrap();
-    assert_eq!(reader.trials().len(), 3);
+    assert_eq!(reader.trials().len(), 5);
     for trial in reader.trials() {
+        if trial.scenario == "die" {
+            let Status::Failed(why) = &trial.status else { panic!("{:?}", trial.status) };
+            assert!(why.starts_with("shard2 died during the load"), "{why}");
+            continue;
+        }
         assert_eq!(trial.status, Status::Done, "{}: {:?}", trial.variant, trial.notes);
-        let figure = |metric: &str| {
-            let scopes = trial.metrics.get(metric);
-            scopes.and_then(|scopes| scopes.get("")).copied().unwrap_or(f64::NAN)
-        };
+        let figure = |metric: &str| figure(trial, metric, "");
         assert!(figure("transactions") > 50.0, "{}: {:?}", trial.variant, trial.notes);
         assert_eq!(figure("failed"), 0.0, "{:?}", trial.notes);
+        // Every call of every client is in its bucket, wherever that is.
+        assert_eq!(figure("ledger_anomalies"), 0.0, "{}: {:?}", trial.variant, trial.notes);
+        assert_eq!(figure("ledger_present"), figure("transactions_total"), "{}", trial.variant);
+        if trial.variant != "single" {
+            assert_eq!((figure("rows_lost"), figure("rows_misplaced")), (0.0, 0.0));
+        }
         if trial.variant != "growing" {
+            let slowest = figure("tps_second_min");
+            assert!(slowest > 0.0 && slowest <= figure("tps_second_max"), "{slowest}");
+            assert!(figure("tps_cv") >= 0.0);
+            let plan = |metric| self::figure(trial, metric, "counted");
+            assert!(plan("plan_ms") > 0.0);
+            assert!(plan("plan_blocks_hit") + plan("plan_blocks_read") > 0.0);
+            let steps = trial.notes.iter().find(|note| note.starts_with("counted was: ")).unwrap();
+            assert!(steps.contains("Seq Scan"), "{steps}");
             continue;
         }
         let marks = reader.marks(trial).unwrap();
@@ -102,6 +152,42 @@ fn a_cluster_grows_under_load_and_accounts_for_its_rows() {
         assert!(marks[0].text.starts_with("rebalance front: 5 buckets with "), "{marks:?}");
         assert_eq!(figure("moved_buckets"), 5.0);
         assert!(figure("moved_rows") > 200.0 && figure("fence_p99_ms") > 0.0);
-        assert_eq!((figure("rows_lost"), figure("rows_misplaced")), (0.0, 0.0));
+    }
+}
+
+#[test]
+fn shards_may_be_hosts_that_somebody_else_runs() {
+    let installation = lab::find::find(None).expect("the tests need an installed PostgreSQL");
+    let lab = Lab::open(LabConfig::new(installation)).unwrap();
+    let settings: Settings = [("fsync", "off"), ("wal_level", "logical")].into_iter().collect();
+    let mut server = lab.node("theirs", NodeConfig::new(settings)).unwrap();
+    server.init().unwrap();
+    server.start().unwrap();
+    let mut client = server.connect().unwrap();
+    let hosts = ["one", "two"].map(|name| {
+        client.batch_execute(&format!("CREATE DATABASE {name}")).unwrap();
+        server.endpoint().with_database(name).to_string()
+    });
+    let [one, two] = hosts.clone();
+    let directory = tempfile::tempdir().unwrap();
+    let record = directory.path().join("record");
+    let study = STUDY.replace(", partitions = 4", "").replace("[data]", "[data]\nreset = \"keep\"");
+    run(&study, &[("shard1", one), ("shard2", two)], "spread/load", &record);
+
+    let reader = Reader::open(&record).unwrap();
+    let [trial] = reader.trials() else { panic!("{:?}", reader.trials()) };
+    assert_eq!(trial.status, Status::Done, "{:?}", trial.notes);
+    assert!(figure(trial, "transactions", "") > 50.0);
+    assert_eq!(figure(trial, "ledger_anomalies", ""), 0.0, "{:?}", trial.notes);
+    assert_eq!(figure(trial, "rows_lost", ""), 0.0);
+    assert!(figure(trial, "db_commits", "shard2") > 0.0, "it was probed");
+    let said = reader.header().notes.join("\n");
+    assert!(said.contains("shard1 on ") && said.contains("no setting was changed"), "{said}");
+    for host in hosts {
+        let left = "SELECT count(*) FROM pg_namespace WHERE nspname ~ '^bucket_|^pgrig'";
+        let mut client = postgres::Client::connect(&host, postgres::NoTls).unwrap();
+        assert_eq!(client.query_one(left, &[]).unwrap().get::<_, i64>(0), 0);
+        let left = "SELECT count(*) FROM pg_proc WHERE pronamespace = 'public'::regnamespace";
+        assert_eq!(client.query_one(left, &[]).unwrap().get::<_, i64>(0), 0);
     }
 }

@@ -93,7 +93,10 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
         .map_err(|error| Complaint::new(format!("finding the program's own path: {error}")))?;
     let servers = match &arguments.target {
         Some(conninfo) => Servers::Outside { conninfo: conninfo.clone() },
-        None => Servers::Built { pg_bin: arguments.pg_bin.clone() },
+        None => {
+            let hosts = arguments.node.iter().cloned().collect();
+            Servers::Built { pg_bin: arguments.pg_bin.clone(), hosts }
+        }
     };
     if let Some(directory) = &arguments.resume {
         return resumed(directory, servers, generator);
@@ -173,6 +176,9 @@ fn again(found: &Found, arguments: &RunArguments, profile: Profile, seed: u64) -
     }
     if arguments.target.is_some() {
         again.push_str(" --target URI");
+    }
+    for (name, _) in &arguments.node {
+        again.push_str(&format!(" --node {name}=CONNINFO"));
     }
     again
 }

@@ -21,6 +21,14 @@ pub(super) const ROWS: &[Metric] = &[
         "transactions a second as pgbench counts: from all-connected until the last client is \
          done"),
 
+    row("tps_second_min", "1/s", Higher, Workload, Total, CLIENTS,
+        "successful transactions in the slowest whole second of the window"),
+    row("tps_second_max", "1/s", Neither, Workload, Total, CLIENTS,
+        "successful transactions in the fastest whole second of the window"),
+    row("tps_cv", "", Lower, Workload, Total, CLIENTS,
+        "unsteadiness: coefficient of variation (standard deviation ÷ mean) of the successful \
+         transactions of the window's whole seconds"),
+
     row("latency_mean_ms", "ms", Lower, Workload, Total, WAIT,
         "mean latency of successful transactions: what a user waits"),
     row("latency_stddev_ms", "ms", Lower, Workload, Total, WAIT,

@@ -65,6 +65,9 @@ pub(super) const ROWS: &[Metric] = &[
         "WAL written for one successful transaction"),
     row("full_page_images", "", Lower, Node, Total, WAL,
         "full-page images written to the WAL inside the window"),
+    row("full_page_share", "", Lower, Node, Total, WAL,
+        "share of the WAL inside the window that is full-page images, each counted as 8 KiB: at \
+         most so much, because an image leaves out the free space of its page"),
     row("checkpoints", "", Neither, Node, Total, LOG, "checkpoints that began inside the window"),
     labelled("wait event", row("wait_share", "", Lower, Node, Total, ACTIVITY,
         "share of active sessions that were in one wait event; CPU for none")),
