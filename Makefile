@@ -46,9 +46,11 @@ ROUNDS = 50
 soak-promote: setup build
 	@$(PGRIG) run replication --profile smoke --only 'C/primary_dies*' --rounds $(ROUNDS) --gate
 
-# Nodes added and removed under load, while the tool, a node or the proxy is killed.
+# Nodes added and removed under load, while the tool, a node or the proxy is killed, until so many
+# rows are acknowledged and twenty batches of buckets have moved; ROWS=100000 for less.
+ROWS = 1000000
 soak-shard: setup-test
-	@cargo test --locked -p pgrig --test soak -- --ignored --nocapture
+	@PGRIG_SOAK_ROWS=$(ROWS) cargo test --locked -p pgrig --test soak -- --ignored --nocapture
 
 # Power cuts by the hundred, and the rig killed at any moment; as root.
 soak-power: setup build

@@ -6,7 +6,8 @@ CREATE TABLE {bucket}.session (userid int PRIMARY KEY, last_login timestamp);
 CREATE TABLE {bucket}.tbl_small (userid int PRIMARY KEY, info text);
 
 -- The published table has no key; logical replication and our accounts need one. A random one,
--- because a sequence does not move along with its rows.
+-- because a sequence does not move along with its rows. The last three columns are the ledger's,
+-- where clients keep one.
 CREATE TABLE {bucket}.login_log (
     logid uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     userid int,
@@ -15,7 +16,10 @@ CREATE TABLE {bucket}.login_log (
     client_port int,
     server_addr inet,
     server_port int,
-    login_time timestamp
+    login_time timestamp,
+    client int,
+    seq bigint,
+    chain bigint
 );
 
 CREATE FUNCTION {bucket}.query_pk(key int) RETURNS text LANGUAGE plpgsql STABLE AS $$
@@ -56,6 +60,20 @@ BEGIN
         (userid, db_user, client_addr, client_port, server_addr, server_port, login_time)
         VALUES (key, current_user, inet_client_addr(), inet_client_port(), inet_server_addr(),
                 inet_server_port(), now());
+    RETURN (SELECT info FROM {bucket}.userinfo WHERE userid = key);
+END
+$$;
+
+-- The same, with a line of the ledger.
+CREATE FUNCTION {bucket}.query_update_insert_noted(key int, client int, seq bigint, chain bigint)
+RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE {bucket}.session SET last_login = now() WHERE userid = key;
+    INSERT INTO {bucket}.login_log
+        (userid, db_user, client_addr, client_port, server_addr, server_port, login_time,
+         client, seq, chain)
+        VALUES (key, current_user, inet_client_addr(), inet_client_port(), inet_server_addr(),
+                inet_server_port(), now(), client, seq, chain);
     RETURN (SELECT info FROM {bucket}.userinfo WHERE userid = key);
 END
 $$;
