@@ -103,4 +103,4 @@ const READ: &str = r#"
             FROM jsonb_path_query(plan, 'strict $.**."Heap Fetches"') fetches),
            (SELECT string_agg(step #>> '{}', ' ← ')
             FROM jsonb_path_query(plan, 'strict $.**."Node Type"') step)
-    FROM (SELECT said, said->'Plan' FROM (SELECT $1::text::jsonb->0) AS one(said)) AS two(said, plan)"#;
+    FROM (SELECT $1::text::jsonb->0) AS one(said), LATERAL (SELECT said->'Plan') AS two(plan)"#;
