@@ -28,6 +28,11 @@ impl Process {
         matches!(self.state, 'T' | 't')
     }
 
+    /// Whether it waits for something that only a fatal signal may interrupt, or none.
+    pub fn is_uninterruptible(&self) -> bool {
+        self.state == 'D'
+    }
+
     /// The directory it works in, where this process may know it.
     pub fn directory(&self) -> Option<PathBuf> {
         fs::read_link(format!("/proc/{}/cwd", self.pid)).ok()

@@ -11,7 +11,7 @@ use os::command::{Command, Output};
 use os::init::{Exit, Init, Isolation, WhenOrphaned};
 use os::user::User;
 use rustix::io::Errno;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -35,6 +35,21 @@ fn each_isolation(check: impl Fn(Init)) {
 
 fn sh(script: &str, directory: &Path) -> Command {
     Command::new("/bin/sh").arg("-c").arg(script).env("PATH", "/usr/bin:/bin").directory(directory)
+}
+
+/// Waits until a process that the init started and its descendants are `n` at least, and returns
+/// their ids as this process counts.
+fn await_family(init: &Init, pid: i32, n: usize) -> Vec<i32> {
+    let root = init.host_pid(pid).unwrap();
+    let deadline = Instant::now() + LONG;
+    loop {
+        let family = os::processes::tree(&os::processes::all().unwrap(), root);
+        if family.len() >= n {
+            return family;
+        }
+        assert!(Instant::now() < deadline, "{} of {n} processes", family.len());
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]
@@ -94,13 +109,7 @@ fn signals_reach_all_that_was_started_in_a_directory_and_nothing_else() {
         let family = "sleep 600 & setsid sh -c 'cd / && sleep 600' & wait";
         let first = init.spawn(&sh(family, &one)).unwrap();
         let second = init.spawn(&sh("exec sleep 600", &two)).unwrap();
-        let deadline = Instant::now() + LONG;
-        // Nobody is stopped before all of them run: a shell that has been stopped between vfork
-        // and exec keeps its parent from being stopped.
-        while init.signal_under(&one, Signal::CONT).unwrap() < 3 && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        std::thread::sleep(Duration::from_millis(200));
+        await_family(&init, first, 3);
         assert!(init.signal_under(&one, Signal::STOP).unwrap() >= 3);
         assert!(init.signal_under(&one, Signal::CONT).unwrap() >= 3);
         assert!(init.signal_under(&one, Signal::KILL).unwrap() >= 3);
@@ -110,6 +119,31 @@ fn signals_reach_all_that_was_started_in_a_directory_and_nothing_else() {
         init.signal(second, Signal::TERM).unwrap();
         assert_eq!(init.wait(second, LONG).unwrap(), Exit::Signal(15));
         init.signal(second, Signal::TERM).unwrap();
+    });
+}
+
+#[test]
+fn a_process_in_vfork_stands_with_its_stopped_child() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path().canonicalize().unwrap();
+    // vfork, but for the shared memory: the parent sleeps in the kernel until the child execs.
+    let flags = libc::CLONE_VFORK | libc::SIGCHLD;
+    let program = format!("syscall({}, {flags}, 0, 0, 0, 0); sleep 600", libc::SYS_clone);
+    each_isolation(|init| {
+        let command = Command::new("/usr/bin/perl").arg("-e").arg(&program).directory(&directory);
+        let parent = init.spawn(&command).unwrap();
+        let family = await_family(&init, parent, 2);
+        assert_eq!(init.signal_under(&directory, Signal::STOP).unwrap(), 2);
+        // The child goes on and ends, which lets the parent out: into its own stop.
+        let child = Pid::from_raw(family[1]).unwrap();
+        rustix::process::kill_process(child, Signal::KILL).unwrap();
+        let deadline = Instant::now() + LONG;
+        while !os::processes::of(family[0]).unwrap().is_stopped() {
+            assert!(Instant::now() < deadline, "the parent runs");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(init.signal_under(&directory, Signal::CONT).unwrap(), 1);
+        assert_eq!(init.exit(parent).unwrap(), None);
     });
 }
 

@@ -268,9 +268,13 @@ impl Server<'_> {
         loop {
             self.reap()?;
             let processes = processes::all()?;
+            let will_stop = |process: &Process| {
+                let was_told = signal == libc::SIGSTOP && reached.contains(&process.pid);
+                was_told && is_in_vfork(process, &processes)
+            };
             let affected: Vec<i32> = self
                 .under(directory, &processes)
-                .filter(|process| !has_effect(process, signal))
+                .filter(|process| !has_effect(process, signal) && !will_stop(process))
                 .map(|process| process.pid)
                 .collect();
             for pid in &affected {
@@ -374,6 +378,13 @@ fn has_effect(process: &Process, signal: i32) -> bool {
         libc::SIGCONT => !process.is_stopped(),
         _ => process.is_zombie(),
     }
+}
+
+/// Whether it sleeps in vfork(2) until a child that is stopped goes on. It cannot be stopped there;
+/// a SIGSTOP that it was sent waits at its way out.
+fn is_in_vfork(process: &Process, processes: &[Process]) -> bool {
+    let mut children = processes.iter().filter(|child| child.parent == process.pid);
+    process.is_uninterruptible() && children.any(Process::is_stopped)
 }
 
 /// Sends a signal; a process that has ended is no error.
