@@ -8,7 +8,11 @@ use std::time::Duration;
 use os::init::Exit;
 
 use crate::find::Version;
-use crate::node::{Replication, StopMode};
+use crate::node::StopMode;
+
+mod streaming;
+
+pub use streaming::{Behind, NotStreaming};
 
 /// A failure of the lab. The message says what and why, [`Error::hint`] what to do next.
 #[derive(Debug, thiserror::Error)]
@@ -207,43 +211,11 @@ pub enum Error {
         output: String,
     },
     /// A standby does not stream, or not in the role that it should have.
-    #[error(
-        "waiting for standby {standby} of node {primary}: {} after {} s{}",
-        not_streaming(.expected.as_deref(), .seen.as_ref()), .waited.as_secs_f32(), tail(.log)
-    )]
-    NotStreaming {
-        /// The standby.
-        standby: String,
-        /// Its primary.
-        primary: String,
-        /// The sync_state that it should have, where that matters.
-        expected: Option<String>,
-        /// What the primary said of it last.
-        seen: Option<Replication>,
-        /// The time that it was given.
-        waited: Duration,
-        /// The end of the standby's log.
-        log: String,
-    },
+    #[error(transparent)]
+    NotStreaming(Box<NotStreaming>),
     /// A standby did not replay the primary's WAL in time.
-    #[error(
-        "waiting for standby {standby} of node {primary}: it has replayed up to {replayed} and \
-         not up to {target} after {} s{}", .waited.as_secs_f32(), tail(.log)
-    )]
-    Behind {
-        /// The standby.
-        standby: String,
-        /// Its primary.
-        primary: String,
-        /// Where the primary was when the waiting began.
-        target: String,
-        /// Where the standby was at its end.
-        replayed: String,
-        /// The time that it was given.
-        waited: Duration,
-        /// The end of the standby's log.
-        log: String,
-    },
+    #[error(transparent)]
+    Behind(Box<Behind>),
     /// The primary has removed WAL that a standby still needs.
     #[error(
         "waiting for standby {standby} of node {primary}: its replication slot {slot} is lost, \
@@ -418,12 +390,9 @@ impl Error {
             Self::SyncImpossible { .. } => {
                 Some("commits would wait for ever: add standbys, or ask for fewer".into())
             }
-            Self::Backup { output, .. } => stream_hint(output),
-            Self::NotStreaming { log, seen: None, .. } => stream_hint(log),
-            Self::NotStreaming { seen: Some(_), expected: Some(_), .. } => {
-                Some("see synchronous_standby_names of the primary".into())
-            }
-            Self::Behind { log, .. } => stream_hint(log),
+            Self::Backup { output, .. } => streaming::hint(output),
+            Self::NotStreaming(not_streaming) => not_streaming.hint(),
+            Self::Behind(behind) => streaming::hint(&behind.log),
             Self::SlotLost { .. } => {
                 Some("raise max_slot_wal_keep_size, and make the standby anew from a backup".into())
             }
@@ -465,36 +434,10 @@ fn log_hint(log: &str) -> Option<String> {
     hints.iter().find(|(words, _)| log.contains(words)).map(|(_, hint)| (*hint).to_owned())
 }
 
-/// What to do about the usual reasons why a standby does not stream, as [`log_hint`].
-fn stream_hint(log: &str) -> Option<String> {
-    let hints = [
-        ("number of requested standby connections exceeds", "raise max_wal_senders"),
-        ("all replication slots are in use", "raise max_replication_slots"),
-        ("requested WAL segment", "the primary has removed it: make the standby anew"),
-        ("does not exist", "make its replication slot, or make the standby anew from a backup"),
-        ("insufficient parameter settings", "give the standby the primary's max_connections etc."),
-        ("no pg_hba.conf entry for replication", "allow replication in the primary's pg_hba.conf"),
-        ("Connection refused", "start the primary, or heal the link"),
-        ("No such file or directory", "start the primary, or heal the link"),
-        ("timeline", "the primary was promoted or restored: make the standby anew"),
-    ];
-    hints.iter().find(|(words, _)| log.contains(words)).map(|(_, hint)| (*hint).to_owned())
-}
-
 fn or_none(names: &[String]) -> String {
     match names {
         [] => "none".to_owned(),
         names => names.join(", "),
-    }
-}
-
-fn not_streaming(expected: Option<&str>, seen: Option<&Replication>) -> String {
-    match (seen, expected) {
-        (None, _) => "it is not connected".to_owned(),
-        (Some(seen), Some(expected)) if seen.state == "streaming" => {
-            format!("it is {} and not {expected}", seen.sync_state)
-        }
-        (Some(seen), _) => format!("it is in state {} and not streaming", seen.state),
     }
 }
 

@@ -35,7 +35,7 @@ mod wait;
 
 pub use clean::{Cleaned, clean};
 pub use endpoint::{Endpoint, Host};
-pub use error::{Error, SettingFault};
+pub use error::{Behind, Error, NotStreaming, SettingFault};
 pub use fault::link::{Counters, Direction, RoundTrips, Shape};
 pub use find::{Installation, Version};
 pub use lab::{AtEnd, Isolation, Lab, LabConfig, Wish};

@@ -89,12 +89,11 @@ fn names(list: &str) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut rest = list.trim_start();
     loop {
-        let after;
-        match rest.strip_prefix('"') {
+        let after = match rest.strip_prefix('"') {
             Some(quoted) => {
                 let (name, tail) = unquoted(quoted)?;
                 names.push(name);
-                after = tail;
+                tail
             }
             None => {
                 let end = rest.find([',', '"']).unwrap_or(rest.len());
@@ -104,9 +103,9 @@ fn names(list: &str) -> Option<Vec<String>> {
                     return None;
                 }
                 names.push(name.to_owned());
-                after = &rest[end..];
+                &rest[end..]
             }
-        }
+        };
         match after.trim_start() {
             "" => return Some(names),
             more => rest = more.strip_prefix(',')?.trim_start(),

@@ -11,7 +11,7 @@ use postgres::Client;
 
 use crate::copy::write_file;
 use crate::endpoint::Endpoint;
-use crate::error::Error;
+use crate::error::{Behind, Error, NotStreaming};
 use crate::log;
 use crate::node::Node;
 use crate::wait::wait_until;
@@ -152,14 +152,14 @@ impl Node {
             return Ok(());
         }
         let replayed = standby.value("SELECT pg_last_wal_replay_lsn()")?.unwrap_or_default();
-        Err(Error::Behind {
+        Err(Error::Behind(Box::new(Behind {
             standby: standby.name().to_owned(),
             primary: self.name().to_owned(),
             target,
             replayed,
             waited: began.elapsed(),
             log: standby.log_tail(),
-        })
+        })))
     }
 }
 
@@ -231,14 +231,14 @@ impl Node {
         seen: Option<Replication>,
         waited: Duration,
     ) -> Error {
-        Error::NotStreaming {
+        Error::NotStreaming(Box::new(NotStreaming {
             standby: standby.name().to_owned(),
             primary: self.name().to_owned(),
             expected: expected.map(str::to_owned),
             seen,
             waited,
             log: standby.log_tail(),
-        }
+        }))
     }
 }
 
