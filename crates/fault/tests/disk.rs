@@ -4,13 +4,14 @@
 //! This program is also the process of a block disk, by its first argument; without one it runs
 //! the tests.
 
+mod harness;
+
 use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -23,27 +24,14 @@ fn main() -> ExitCode {
         disk::serve(&arguments[1..]).expect("a disk");
         return ExitCode::SUCCESS;
     }
-    const TESTS: [(&str, fn()); 6] = [
-        ("flushes_keep_what_they_promise", flushes_keep_what_they_promise),
-        ("a_volatile_cache_loses_keeps_and_tears", a_volatile_cache_loses_keeps_and_tears),
-        ("a_lying_disk_loses_what_it_promised", a_lying_disk_loses_what_it_promised),
-        ("requests_fail_from_a_chosen_one_on", requests_fail_from_a_chosen_one_on),
-        ("nothing_is_left", nothing_is_left),
-        ("what_is_missing_is_named", what_is_missing_is_named),
-    ];
-    let wanted: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let mut code = ExitCode::SUCCESS;
-    for (name, test) in TESTS {
-        if !wanted.is_empty() && !wanted.iter().any(|word| name.contains(word.as_str())) {
-            continue;
-        }
-        let verdict = if catch_unwind(test).is_ok() { "ok" } else { "FAILED" };
-        writeln!(io::stdout(), "test {name} ... {verdict}").unwrap();
-        if verdict != "ok" {
-            code = ExitCode::FAILURE;
-        }
-    }
-    code
+    harness::run![
+        flushes_keep_what_they_promise,
+        a_volatile_cache_loses_keeps_and_tears,
+        a_lying_disk_loses_what_it_promised,
+        requests_fail_from_a_chosen_one_on,
+        nothing_is_left,
+        what_is_missing_is_named,
+    ]
 }
 
 /// What a writer does.

@@ -1,16 +1,18 @@
 //! Links by relay: this program is the relay and the echo, too, by its first argument.
 
+mod harness;
+
 use std::env;
-use std::io::{Read, Write, stderr, stdout};
+use std::io::{Read, Write, stdout};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use fault::link::{Address, Control, Direction, RoundTrips, Shape, Sockets};
+use harness::say;
 
 const LONG: Duration = Duration::from_secs(30);
 const MS: Duration = Duration::from_millis(1);
@@ -18,44 +20,19 @@ const MS: Duration = Duration::from_millis(1);
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match arguments.split_first() {
-        Some((first, rest)) if first == "link" => match fault::link::serve(rest, &mut stdout()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(why) => {
-                say(&why);
-                ExitCode::FAILURE
-            }
-        },
-        _ => tests(&arguments),
-    }
-}
-
-/// As the usual harness does: what fails is named, and makes the program fail.
-fn tests(arguments: &[String]) -> ExitCode {
-    const TESTS: [(&str, fn()); 6] = [
-        ("a_relay_delays_by_what_it_is_told", a_relay_delays_by_what_it_is_told),
-        ("a_relay_passes_no_more_than_its_bandwidth", a_relay_passes_no_more_than_its_bandwidth),
-        ("a_relay_that_holds_loses_nothing", a_relay_that_holds_loses_nothing),
-        ("a_relay_resets_its_connections", a_relay_resets_its_connections),
-        ("the_end_of_a_stream_passes_in_each_direction", the_end_of_a_stream_passes),
-        ("a_server_that_is_not_there_closes_the_connection", nobody_behind_the_relay),
-    ];
-    let wanted: Vec<_> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
-    let mut code = ExitCode::SUCCESS;
-    for (name, test) in TESTS {
-        if !wanted.is_empty() && !wanted.iter().any(|word| name.contains(word.as_str())) {
-            continue;
+        Some((first, rest)) if first == "link" => {
+            fault::link::serve(rest, &mut stdout()).expect("a relay");
+            ExitCode::SUCCESS
         }
-        let verdict = if catch_unwind(test).is_ok() { "ok" } else { "FAILED" };
-        say(&format!("test {name} ... {verdict}"));
-        if verdict != "ok" {
-            code = ExitCode::FAILURE;
-        }
+        _ => harness::run![
+            a_relay_delays_by_what_it_is_told,
+            a_relay_passes_no_more_than_its_bandwidth,
+            a_relay_that_holds_loses_nothing,
+            a_relay_resets_its_connections,
+            the_end_of_a_stream_passes_in_each_direction,
+            a_server_that_is_not_there_closes_the_connection,
+        ],
     }
-    code
-}
-
-fn say(text: &str) {
-    writeln!(stderr(), "{text}").expect("somebody to tell");
 }
 
 /// A process of this program, killed when it is dropped.
@@ -235,7 +212,7 @@ fn a_relay_resets_its_connections() {
     accepted.read_exact(&mut [0]).unwrap();
 }
 
-fn the_end_of_a_stream_passes() {
+fn the_end_of_a_stream_passes_in_each_direction() {
     let directory = tempfile::tempdir().unwrap();
     let (path, server_at) = unix(directory.path(), "server");
     let server = UnixListener::bind(path).unwrap();
@@ -255,7 +232,7 @@ fn the_end_of_a_stream_passes() {
     patiently(|| (relay.control.counters().unwrap().connections == 0).then_some(()));
 }
 
-fn nobody_behind_the_relay() {
+fn a_server_that_is_not_there_closes_the_connection() {
     let directory = tempfile::tempdir().unwrap();
     let (_, nobody) = unix(directory.path(), "nobody");
     let mut relay = relay(directory.path(), unix(directory.path(), "relay").1, &nobody);

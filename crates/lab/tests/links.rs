@@ -1,12 +1,15 @@
 //! Links of a lab between real servers. This program is their processes, too, by its first
 //! argument.
 
+#[path = "../../fault/tests/harness/mod.rs"]
+mod harness;
+
 use std::env;
-use std::io::{Write, stderr, stdout};
-use std::panic::catch_unwind;
+use std::io::stdout;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use harness::say;
 use lab::{
     Direction, Error, Host, Lab, LabConfig, Link, LinkBy, LinkConfig, Listen, Node, NodeConfig,
     Settings, Shape,
@@ -22,47 +25,27 @@ const MS: Duration = Duration::from_millis(1);
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match arguments.split_first() {
-        Some((first, rest)) if first == "link" => match fault::link::serve(rest, &mut stdout()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(why) => {
-                say(&why);
-                ExitCode::FAILURE
-            }
-        },
+        Some((first, rest)) if first == "link" => {
+            fault::link::serve(rest, &mut stdout()).expect("a relay");
+            ExitCode::SUCCESS
+        }
         Some((first, _)) if first == "rig" => rig(),
         Some((first, _)) if first == "plain" => plain(),
-        _ => tests(&arguments),
+        _ => tests(),
     }
 }
 
-/// As the usual harness does: what fails is named, and makes the program fail.
-fn tests(arguments: &[String]) -> ExitCode {
-    const TESTS: [(&str, fn()); 6] = [
-        ("commits_wait_for_a_slow_relay", commits_wait_for_a_slow_relay),
-        ("a_relay_is_cut_healed_and_reset", a_relay_is_cut_healed_and_reset),
-        ("a_relay_is_as_public_as_its_server", a_relay_is_as_public_as_its_server),
-        ("a_wire_drops_packets_without_a_word", a_wire_drops_packets_without_a_word),
-        ("a_rig_that_is_killed_leaves_no_network", a_rig_that_is_killed_leaves_no_network),
-        ("a_plain_user_is_told_what_a_wire_needs", a_plain_user_is_told_what_a_wire_needs),
+fn tests() -> ExitCode {
+    let code = harness::run![
+        commits_wait_for_a_slow_relay,
+        a_relay_is_cut_healed_and_reset,
+        a_relay_is_as_public_as_its_server,
+        a_wire_drops_packets_without_a_word,
+        a_rig_that_is_killed_leaves_no_network,
+        a_plain_user_is_told_what_a_wire_needs,
     ];
-    let wanted: Vec<_> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
-    let mut code = ExitCode::SUCCESS;
-    for (name, test) in TESTS {
-        if !wanted.is_empty() && !wanted.iter().any(|word| name.contains(word.as_str())) {
-            continue;
-        }
-        let verdict = if catch_unwind(test).is_ok() { "ok" } else { "FAILED" };
-        say(&format!("test {name} ... {verdict}"));
-        if verdict != "ok" {
-            code = ExitCode::FAILURE;
-        }
-    }
     HOMES.lock().unwrap().clear();
     code
-}
-
-fn say(text: &str) {
-    writeln!(stderr(), "{text}").expect("somebody to tell");
 }
 
 fn open() -> Lab {
@@ -249,7 +232,7 @@ fn rig() -> ExitCode {
     let (primary, standby, mut link) = pair(&lab);
     link.cut(Direction::Both).unwrap();
     let (one, other) = (primary.host_pid().unwrap(), standby.host_pid().unwrap());
-    writeln!(stdout(), "\nrig {one} {other}").unwrap();
+    say(&format!("\nrig {one} {other}"));
     std::thread::sleep(Duration::from_secs(600));
     ExitCode::SUCCESS
 }
@@ -287,7 +270,7 @@ fn network_of(pid: i32) -> Option<std::path::PathBuf> {
 /// Not a test of its own: what a plain user is told.
 fn plain() -> ExitCode {
     let error = apart(&open(), "standby1", &[]).unwrap_err();
-    writeln!(stdout(), "\nplain {error}; {}", error.hint().unwrap()).unwrap();
+    say(&format!("\nplain {error}; {}", error.hint().unwrap()));
     ExitCode::SUCCESS
 }
 

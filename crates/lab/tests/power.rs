@@ -3,11 +3,13 @@
 //! This program is also the process of a block disk, and the rig that is killed, by its first
 //! argument; without one it runs the tests. `PGRIG_KILLS` says how often the rig is killed.
 
+#[path = "../../fault/tests/harness/mod.rs"]
+mod harness;
+
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
-use std::panic::catch_unwind;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,6 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fault::disk::{self, Cut, DiskConfig, DiskError, Failing, Method, What};
+use harness::say;
 use lab::{Error, Lab, LabConfig, Node, NodeConfig, Settings, StopMode};
 use os::command::{Command, Output};
 
@@ -31,25 +34,12 @@ fn main() -> ExitCode {
         }
         _ => {}
     }
-    const TESTS: [(&str, fn()); 4] = [
-        ("a_cut_takes_only_what_was_not_promised", a_cut_takes_only_what_was_not_promised),
-        ("a_failing_disk_makes_postgres_panic", a_failing_disk_makes_postgres_panic),
-        ("a_node_without_a_disk_says_so", a_node_without_a_disk_says_so),
-        ("nothing_is_left_of_a_killed_rig", nothing_is_left_of_a_killed_rig),
-    ];
-    let wanted: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let mut code = ExitCode::SUCCESS;
-    for (name, test) in TESTS {
-        if !wanted.is_empty() && !wanted.iter().any(|word| name.contains(word.as_str())) {
-            continue;
-        }
-        let verdict = if catch_unwind(test).is_ok() { "ok" } else { "FAILED" };
-        say(&format!("test {name} ... {verdict}"));
-        if verdict != "ok" {
-            code = ExitCode::FAILURE;
-        }
-    }
-    code
+    harness::run![
+        a_cut_takes_only_what_was_not_promised,
+        a_failing_disk_makes_postgres_panic,
+        a_node_without_a_disk_says_so,
+        nothing_is_left_of_a_killed_rig,
+    ]
 }
 
 fn a_cut_takes_only_what_was_not_promised() {
@@ -273,10 +263,6 @@ fn settings(pairs: &[(&str, &str)]) -> Settings {
 fn block() -> Method {
     let program = disk::Program { path: env::current_exe().unwrap(), args: vec!["disk".into()] };
     Method::Block { sector_bytes: 512, is_lying: false, program }
-}
-
-fn say(text: &str) {
-    writeln!(io::stdout(), "{text}").unwrap();
 }
 
 const INSERT: &str = "INSERT INTO t VALUES (1, repeat('x', 500))";
