@@ -12,7 +12,9 @@ mod measure;
 #[path = "goals/server.rs"]
 mod server;
 
-use measure::{Program, Spread, pairs, run};
+use std::process::Command;
+
+use measure::{BOTH, Program, Spread, pairs, run};
 use server::Server;
 
 /// One line of the table.
@@ -77,6 +79,12 @@ const GOALS: &[Goal] = &[
         better: Better::Lower,
         measure: memory_per_connection,
     },
+    Goal {
+        name: "a study's wall time ÷ its windows, warm-ups and data builds",
+        goal: 1.1,
+        better: Better::Lower,
+        measure: study_overhead,
+    },
 ];
 
 fn main() {
@@ -121,7 +129,7 @@ const SELECT_ONLY: &[&str] = &["-n", "-S", "-M", "prepared", "-c", "8", "-j", "1
 
 fn cpu_per_transaction(server: &Server, size: &Size) -> Result<Measured, String> {
     let time = ["-T".to_owned(), size.seconds.to_string()];
-    pairs(size.pairs, |program| {
+    pairs(size.pairs, BOTH, |program| {
         let done = run(server, program, SELECT_ONLY, &time)?;
         Ok(done.cpu_s / done.transactions * 1e6)
     })
@@ -130,7 +138,7 @@ fn cpu_per_transaction(server: &Server, size: &Size) -> Result<Measured, String>
 
 fn throughput(server: &Server, size: &Size) -> Result<Measured, String> {
     let time = ["-T".to_owned(), size.seconds.to_string()];
-    pairs(size.pairs, |program| Ok(run(server, program, SELECT_ONLY, &time)?.tps))
+    pairs(size.pairs, BOTH, |program| Ok(run(server, program, SELECT_ONLY, &time)?.tps))
         .map(|pairs| pairs.measured("tps"))
 }
 
@@ -147,7 +155,7 @@ fn one_of_a_thousand(server: &Server, size: &Size) -> Result<Measured, String> {
         let (long, short) = (at(size.seconds + 14)?, at(10)?);
         Ok((long.cpu_s - short.cpu_s) / (long.transactions - short.transactions) * 1e6)
     };
-    pairs(size.pairs.min(4), measure).map(|pairs| pairs.measured("µs"))
+    pairs(size.pairs.min(4), BOTH, measure).map(|pairs| pairs.measured("µs"))
 }
 
 fn eight_of_eight_thousand(server: &Server, size: &Size) -> Result<Measured, String> {
@@ -158,19 +166,12 @@ fn eight_of_eight_thousand(server: &Server, size: &Size) -> Result<Measured, Str
             run(server, Program::Pgrig, &options, &["-T".to_owned(), size.seconds.to_string()])?;
         Ok::<_, String>(done.window_cpu_us)
     };
-    let mut ratios = Vec::new();
-    let mut detail = String::new();
-    for _ in 0..size.pairs.min(3) {
-        let (many, few) = (at("8192")?, at("8")?);
-        detail = format!("last: {many:.2} against {few:.2} µs");
-        ratios.push(many / few);
-    }
-    Ok(Measured { ratio: Spread::of(&ratios), detail })
+    pairs(size.pairs.min(3), ["8192", "8"], at).map(|pairs| pairs.measured("µs"))
 }
 
 fn connecting_with_scram(server: &Server, size: &Size) -> Result<Measured, String> {
     let script = server.script("nothing", "SELECT 1;\n")?;
-    pairs(size.pairs.min(3), |program| {
+    pairs(size.pairs.min(3), BOTH, |program| {
         let options = ["-n", "-c", "4096", "-j", "1", "-f", &script, "-U", server::SCRAM_USER];
         Ok(run(server, program, &options, &["-t".to_owned(), "1".to_owned()])?.cpu_s)
     })
@@ -189,6 +190,27 @@ fn memory_per_connection(server: &Server, size: &Size) -> Result<Measured, Strin
         each.push((many.peak_kib - few.peak_kib) / 4088.0);
     }
     Ok(Measured { ratio: Spread::of(&each), detail: "peak resident memory".to_owned() })
+}
+
+/// One round of the `pgbench` study in its quick profile: what a run costs once weighs the most.
+fn study_overhead(_: &Server, size: &Size) -> Result<Measured, String> {
+    let mut ratios = Vec::new();
+    for _ in 0..size.pairs.min(3) {
+        let home = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let out = home.path().join("record");
+        let done = Command::new(env!("CARGO_BIN_EXE_pgrig"))
+            .args(["run", "pgbench", "--rounds", "1", "--out"])
+            .arg(&out)
+            .output()
+            .map_err(|error| error.to_string())?;
+        let record = record::Reader::open(&out)
+            .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&done.stderr)))?;
+        let mut facts = record.header().facts.iter();
+        let overhead = facts.find(|fact| fact.name.starts_with("wall time ÷"));
+        let ratio = overhead.and_then(|fact| fact.value.parse().ok());
+        ratios.push(ratio.ok_or("the record does not tell its wall time")?);
+    }
+    Ok(Measured { ratio: Spread::of(&ratios), detail: "pgbench, quick, one round".to_owned() })
 }
 
 /// The first `n` clients query, the others sleep on the server until the run is over.

@@ -49,37 +49,39 @@ impl Spread {
     }
 }
 
-/// Paired values: ours and pgbench's.
+/// What most goals compare.
+pub(crate) const BOTH: [Program; 2] = [Program::Pgrig, Program::Pgbench];
+
+/// Paired values of two things that are compared: ours and pgbench's, say.
 pub(crate) struct Pairs(Vec<(f64, f64)>);
 
-/// Measures `n` pairs, in turn; who goes first changes from pair to pair.
-pub(crate) fn pairs(
+/// Measures `n` pairs, in turn; which of the two goes first changes from pair to pair.
+pub(crate) fn pairs<T: Copy>(
     n: usize,
-    mut measure: impl FnMut(Program) -> Result<f64, String>,
+    [one, other]: [T; 2],
+    mut measure: impl FnMut(T) -> Result<f64, String>,
 ) -> Result<Pairs, String> {
     let mut pairs = Vec::new();
     for pair in 0..n {
-        let (ours, theirs);
         if pair % 2 == 0 {
-            ours = measure(Program::Pgrig)?;
-            theirs = measure(Program::Pgbench)?;
+            let first = measure(one)?;
+            pairs.push((first, measure(other)?));
         } else {
-            theirs = measure(Program::Pgbench)?;
-            ours = measure(Program::Pgrig)?;
+            let first = measure(other)?;
+            pairs.push((measure(one)?, first));
         }
-        pairs.push((ours, theirs));
     }
     Ok(Pairs(pairs))
 }
 
 impl Pairs {
     pub(crate) fn measured(&self, unit: &str) -> Measured {
-        let ratios: Vec<f64> = self.0.iter().map(|(ours, theirs)| ours / theirs).collect();
+        let ratios: Vec<f64> = self.0.iter().map(|(one, other)| one / other).collect();
         let of = |pick: fn(&(f64, f64)) -> f64| {
             Spread::of(&self.0.iter().map(pick).collect::<Vec<_>>()).median
         };
-        let (ours, theirs) = (of(|pair| pair.0), of(|pair| pair.1));
-        let detail = format!("medians: {ours:.4} against {theirs:.4} {unit}");
+        let (one, other) = (of(|pair| pair.0), of(|pair| pair.1));
+        let detail = format!("medians: {one:.4} against {other:.4} {unit}");
         Measured { ratio: Spread::of(&ratios), detail }
     }
 }
