@@ -1,6 +1,6 @@
 //! The answer, and every claim with its verdict.
 
-use spec::{About, Claim, Expect, Quantifier, Study};
+use spec::{About, Claim, Quantifier, Study};
 use stats::Method;
 use verdict::{ClaimVerdict, Judgement, Measured, Verdict};
 
@@ -160,7 +160,7 @@ fn plot(claim: &Claim, judged: &ClaimVerdict, here: &str, range: &str, published
     }
     let plot = ClaimPlot {
         measured: (interval.low, interval.point, interval.high),
-        expected: bounds(*expect),
+        expected: expect.range(),
         published: judged.published,
     };
     // Figures and signs only; the one sign that an attribute cannot hold is written in words.
@@ -169,20 +169,6 @@ fn plot(claim: &Claim, judged: &ClaimVerdict, here: &str, range: &str, published
         &plot,
         &format!("measured {here} {range}, expected {expected}, published {published}"),
     )
-}
-
-/// The ends of what is expected; infinite where it is open.
-fn bounds(expect: Expect) -> (f64, f64) {
-    match expect {
-        Expect::AtLeast(bound) | Expect::MoreThan(bound) => (bound, f64::INFINITY),
-        Expect::AtMost(bound) | Expect::LessThan(bound) => (f64::NEG_INFINITY, bound),
-        Expect::Equal(value) => (value, value),
-        Expect::Between { low, high } => (low, high),
-        Expect::Approximately { value, tolerance } => {
-            let off = (value * tolerance).abs();
-            (value - off, value + off)
-        }
-    }
 }
 
 /// The rounds by themselves, so that one that stands apart is seen.

@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::expect::{self, Expect};
+use stats::Expectation;
+
+use crate::expect;
 use crate::expression::{Condition, Expression, Fault, Target};
 use crate::fields::Fields;
 use crate::problem::Problems;
@@ -33,7 +35,7 @@ pub enum About {
         /// The number.
         value: Expression,
         /// Where it is expected.
-        expect: Expect,
+        expect: Expectation,
     },
     /// Something that is true of trials.
     Every {
@@ -174,7 +176,7 @@ fn about(fields: &Fields<'_>, text: &str, made: bool, targets: &Arc<[Target]>) -
                 return None;
             };
             let expect_text = crate::fields::text("expect", expect, problems)?;
-            let expected = Expect::parse(expect_text);
+            let expected = expect::parse(expect_text);
             if let Err(why) = &expected {
                 problems.hinted(&expect.span, why.clone(), expect::HINT);
             }

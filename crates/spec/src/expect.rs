@@ -1,90 +1,43 @@
-//! Where a claim expects its value.
+//! How a claim writes where it expects its value.
 
-use std::fmt;
+use stats::Expectation;
 
-/// Where a value is expected, as a claim writes it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Expect {
-    /// `>= 0.9`
-    AtLeast(f64),
-    /// `> 1`
-    MoreThan(f64),
-    /// `<= 1.05`
-    AtMost(f64),
-    /// `< 1`
-    LessThan(f64),
-    /// `== 0`
-    Equal(f64),
-    /// `0.95 .. 1.05`: both ends belong to it.
-    Between {
-        /// The lower end.
-        low: f64,
-        /// The upper end.
-        high: f64,
-    },
-    /// `1.144 ± 5 %`
-    Approximately {
-        /// The value expected.
-        value: f64,
-        /// The share that it may be off.
-        tolerance: f64,
-    },
-}
-
-impl Expect {
-    /// Reads an expectation.
-    ///
-    /// # Errors
-    /// Says what is wrong with it.
-    pub fn parse(text: &str) -> Result<Expect, String> {
-        let text = text.trim();
-        let bounds: [(&str, Bounded); 5] = [
-            (">=", Expect::AtLeast),
-            ("<=", Expect::AtMost),
-            ("==", Expect::Equal),
-            (">", Expect::MoreThan),
-            ("<", Expect::LessThan),
-        ];
-        for (operator, expect) in bounds {
-            if let Some(bound) = text.strip_prefix(operator) {
-                return Ok(expect(number(bound).ok_or_else(|| shape(text))?));
-            }
+/// Reads an expectation.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub(crate) fn parse(text: &str) -> Result<Expectation, String> {
+    let text = text.trim();
+    let bounds: [(&str, Bounded); 5] = [
+        (">=", Expectation::AtLeast),
+        ("<=", Expectation::AtMost),
+        ("==", Expectation::Equal),
+        (">", Expectation::MoreThan),
+        ("<", Expectation::LessThan),
+    ];
+    for (operator, expect) in bounds {
+        if let Some(bound) = text.strip_prefix(operator) {
+            return Ok(expect(number(bound).ok_or_else(|| shape(text))?));
         }
-        if let Some((low, high)) = text.split_once("..") {
-            let (low, high) = number(low).zip(number(high)).ok_or_else(|| shape(text))?;
-            if low > high {
-                return Err(format!("the interval {text} is empty"));
-            }
-            return Ok(Expect::Between { low, high });
-        }
-        let (value, percent) = text.split_once('±').ok_or_else(|| shape(text))?;
-        let percent = percent.trim().strip_suffix('%').ok_or_else(|| shape(text))?;
-        let (value, percent) = number(value).zip(number(percent)).ok_or_else(|| shape(text))?;
-        if percent < 0.0 {
-            return Err(format!("the tolerance of {text} is negative"));
-        }
-        Ok(Expect::Approximately { value, tolerance: percent / 100.0 })
     }
+    if let Some((low, high)) = text.split_once("..") {
+        let (low, high) = number(low).zip(number(high)).ok_or_else(|| shape(text))?;
+        if low > high {
+            return Err(format!("the interval {text} is empty"));
+        }
+        return Ok(Expectation::Between { low, high });
+    }
+    let (value, percent) = text.split_once('±').ok_or_else(|| shape(text))?;
+    let percent = percent.trim().strip_suffix('%').ok_or_else(|| shape(text))?;
+    let (value, percent) = number(value).zip(number(percent)).ok_or_else(|| shape(text))?;
+    if percent < 0.0 {
+        return Err(format!("the tolerance of {text} is negative"));
+    }
+    Ok(Expectation::Approximately { value, tolerance: percent / 100.0 })
 }
 
 /// An expectation with one bound.
-type Bounded = fn(f64) -> Expect;
-
-impl fmt::Display for Expect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Expect::AtLeast(bound) => write!(f, "≥ {bound}"),
-            Expect::MoreThan(bound) => write!(f, "> {bound}"),
-            Expect::AtMost(bound) => write!(f, "≤ {bound}"),
-            Expect::LessThan(bound) => write!(f, "< {bound}"),
-            Expect::Equal(value) => write!(f, "= {value}"),
-            Expect::Between { low, high } => write!(f, "{low} … {high}"),
-            Expect::Approximately { value, tolerance } => {
-                write!(f, "{value} ± {} %", tolerance * 100.0)
-            }
-        }
-    }
-}
+type Bounded = fn(f64) -> Expectation;
 
 fn number(text: &str) -> Option<f64> {
     text.trim().parse::<f64>().ok().filter(|number| number.is_finite())
@@ -105,7 +58,7 @@ mod tests {
     #[test]
     fn an_expectation_is_an_interval() {
         let check = |text: &str, expected: &str| {
-            let shown = Expect::parse(text).map_or_else(|error| error, |e| e.to_string());
+            let shown = parse(text).map_or_else(|error| error, |e| e.to_string());
             assert_eq!(shown, expected);
         };
         check(">= 0.9", "≥ 0.9");

@@ -53,7 +53,6 @@ pub use claim::{About, Answer, Claim, ClaimKind, Quantifier};
 pub use data::{Buckets, Data, PgbenchTables, Reset, ScriptText, Warm, Warmer};
 pub use disk::Disk;
 pub use duration::parse_ms as duration_ms;
-pub use expect::Expect;
 pub use expression::{Condition, Expression, Reference};
 pub use fields::Settings;
 pub use folder::Folder;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use spec::{About, Expect, Folder, Pace, Problem, Profile, Protocol, Study, Warmup};
+use spec::{About, Folder, Pace, Problem, Profile, Protocol, Study, Warmup};
 
 /// A folder with two scripts and this study.toml.
 fn folder(study: &str) -> Folder {
@@ -95,7 +95,7 @@ fn a_study_of_ones_own_needs_only_what_differs() {
     assert_eq!(point.rounds, 6);
     assert_eq!(point.window_ms, 10_000);
     let About::Value { value, expect } = &study.claims[0].about else { panic!() };
-    assert_eq!(*expect, Expect::AtLeast(2.0));
+    assert_eq!(*expect, stats::Expectation::AtLeast(2.0));
     let rows = [[30.0, 10.0], [8.0, 0.0]];
     let values = value.evaluate(rows.iter().map(|row| row.as_slice()));
     assert_eq!(values[0], 3.0);

@@ -129,12 +129,12 @@ impl Expectation {
 impl fmt::Display for Expectation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Expectation::AtLeast(bound) => write!(f, ">= {bound}"),
+            Expectation::AtLeast(bound) => write!(f, "≥ {bound}"),
             Expectation::MoreThan(bound) => write!(f, "> {bound}"),
-            Expectation::AtMost(bound) => write!(f, "<= {bound}"),
+            Expectation::AtMost(bound) => write!(f, "≤ {bound}"),
             Expectation::LessThan(bound) => write!(f, "< {bound}"),
-            Expectation::Equal(value) => write!(f, "== {value}"),
-            Expectation::Between { low, high } => write!(f, "{low} .. {high}"),
+            Expectation::Equal(value) => write!(f, "= {value}"),
+            Expectation::Between { low, high } => write!(f, "{low} … {high}"),
             Expectation::Approximately { value, tolerance } => {
                 write!(f, "{value} ± {} %", tolerance * 100.0)
             }

@@ -5,7 +5,7 @@
 //! whole round has in common cancels (research on interleaved trials: Abedi and Brecht, 2017).
 
 use record::Trial;
-use spec::{Expect, Expression, Study};
+use spec::{Expression, Study};
 use stats::{Doubt, Expectation, HEADLINE_ROUNDS_MIN, Interval, RESAMPLES, Resamples};
 
 use crate::doubt;
@@ -19,7 +19,7 @@ const CONFIDENCE: f64 = 0.95;
 pub(crate) fn judge(
     study: &Study,
     expression: &Expression,
-    expect: Expect,
+    expect: Expectation,
     trials: &[Trial],
 ) -> Found {
     let rounds = Rounds::collect(study, expression.references(), trials);
@@ -29,8 +29,7 @@ pub(crate) fn judge(
     }
     let per_round = expression.evaluate(rounds.rows.iter().map(Vec::as_slice));
     let interval = interval(expression, &rounds, study.seed);
-    let judged =
-        expectation(expect).judge(interval.as_ref().map_err(|why| *why), HEADLINE_ROUNDS_MIN);
+    let judged = expect.judge(interval.as_ref().map_err(|why| *why), HEADLINE_ROUNDS_MIN);
     let mut reasons = match judged {
         stats::Verdict::CannotTell(doubt) => vec![worded(doubt)],
         _ => Vec::new(),
@@ -70,20 +69,6 @@ fn interval(
     let values = expression.evaluate(means.iter().map(Vec::as_slice));
     let (point, resampled) = (values[0], &values[1..]);
     stats::bootstrap::expanded_percentile(point, resampled, n, CONFIDENCE)
-}
-
-fn expectation(expect: Expect) -> Expectation {
-    match expect {
-        Expect::AtLeast(bound) => Expectation::AtLeast(bound),
-        Expect::MoreThan(bound) => Expectation::MoreThan(bound),
-        Expect::AtMost(bound) => Expectation::AtMost(bound),
-        Expect::LessThan(bound) => Expectation::LessThan(bound),
-        Expect::Equal(value) => Expectation::Equal(value),
-        Expect::Between { low, high } => Expectation::Between { low, high },
-        Expect::Approximately { value, tolerance } => {
-            Expectation::Approximately { value, tolerance }
-        }
-    }
 }
 
 fn worded(doubt: Doubt) -> String {
