@@ -1,5 +1,7 @@
 //! What a workload goes to and a probe looks at: a node of the lab, or an outside server.
 
+use postgres::{CancelToken, NoTls};
+
 use crate::error::Error;
 use crate::node::Node;
 use crate::target::Target;
@@ -46,6 +48,17 @@ impl Server {
         match self {
             Self::Node(node) => node.connect(),
             Self::Target(target) => target.connect(),
+        }
+    }
+
+    /// Cancels what an administrator's connection to it does.
+    ///
+    /// # Errors
+    /// Why the cancel could not be sent.
+    pub fn cancel(&self, token: &CancelToken) -> Result<(), postgres::Error> {
+        match self {
+            Self::Node(_) => token.cancel_query(NoTls),
+            Self::Target(target) => target.cancel(token),
         }
     }
 

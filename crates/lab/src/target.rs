@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use postgres::NoTls;
+use postgres::{CancelToken, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::endpoint::first_value;
@@ -91,6 +91,17 @@ impl Target {
             place: self.place(),
             source,
         })
+    }
+
+    /// Cancels what the connection of `token` does, by a way that is encrypted as its own is.
+    ///
+    /// # Errors
+    /// Why the cancel could not be sent.
+    pub fn cancel(&self, token: &CancelToken) -> Result<(), postgres::Error> {
+        match &self.config.tls {
+            Some(tls) => token.cancel_query(MakeRustlsConnect::new(tls.clone())),
+            None => token.cancel_query(NoTls),
+        }
     }
 
     /// The first value that a statement gives, as text.

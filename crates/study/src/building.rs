@@ -223,10 +223,9 @@ impl Site {
         node.start()?;
         data::extensions(&mut node.connect()?, &extensions)?;
         if holds_data {
-            let client = node.connect()?;
-            data::build(&plan.data, client, &site_node.conninfo, None, control, tell)?;
+            data::build(&plan.data, site_node, None, control, tell)?;
             if let (Some(buckets), None) = (&plan.data.buckets, sharded::proxy(&plan.topology)) {
-                sharded::build_single(&mut node.connect()?, buckets)?;
+                sharded::build_single(&mut site_node.connect()?, buckets)?;
             }
         }
         let Some(node) = site_node.server.node() else { return Ok(()) };

@@ -9,6 +9,7 @@ use postgres::Client;
 use spec::{Data, PgbenchTables};
 
 use crate::error::server_words;
+use crate::site_node::SiteNode;
 use crate::sql::{self, identifier};
 
 /// Why data could not be built.
@@ -47,19 +48,21 @@ pub(crate) fn extensions(client: &mut Client, names: &[String]) -> Result<(), Fa
 /// where the rig has a schema to itself.
 pub(crate) fn build(
     data: &Data,
-    mut client: Client,
-    conninfo: &str,
+    node: &SiteNode,
     options: Option<&str>,
     control: &Control,
     tell: Tell<'_>,
 ) -> Result<(), Failure> {
     let built = match &data.pgbench {
-        Some(tables) => pgbench_tables(tables, conninfo, options, control, tell),
+        Some(tables) => pgbench_tables(tables, &node.conninfo, options, control, tell),
         None => Ok(()),
     };
     let built = built.and_then(|()| match &data.script {
-        Some(script) => sql::run_script(&mut client, script, &data.variables, control)
-            .map_err(|why| Failure::Said { why, hint: None }),
+        Some(script) => {
+            let mut client = node.connect()?;
+            sql::run_script(&node.server, &mut client, script, &data.variables, control)
+                .map_err(|why| Failure::Said { why, hint: None })
+        }
         None => Ok(()),
     });
     match built {

@@ -68,9 +68,8 @@ impl Schema {
         let mut client = node.connect()?;
         let extensions =
             plan.topology.nodes.first().map(|node| node.extensions.clone()).unwrap_or_default();
-        let built = data::extensions(&mut client, &extensions).and_then(|()| {
-            data::build(&plan.data, client, &node.conninfo, Some(&path), control, tell)
-        });
+        let built = data::extensions(&mut client, &extensions)
+            .and_then(|()| data::build(&plan.data, &node, Some(&path), control, tell));
         built.map_err(|failure| match failure {
             Failure::Lab(error) => Error::Lab(error),
             Failure::Interrupted => Error::Interrupted { doing: "building the data".to_owned() },

@@ -4,8 +4,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
+use lab::Server;
 use load::{Control, Urgency};
-use postgres::{Client, NoTls};
+use postgres::Client;
 use script::{CommandKind, Names, Script, Syntax, Variables};
 use spec::{ScriptText, Settings};
 
@@ -18,6 +19,7 @@ use crate::error::server_words;
 /// # Errors
 /// In one line: the place in the script, and the server's words.
 pub(crate) fn run_script(
+    server: &Server,
     client: &mut Client,
     text: &ScriptText,
     variables: &Settings,
@@ -32,7 +34,7 @@ pub(crate) fn run_script(
             values.set_text(slot, value);
         }
     }
-    cancel_when_interrupted(client, control, |client| {
+    cancel_when_interrupted(server, client, control, |client| {
         for command in &script.commands {
             let CommandKind::Sql { template, .. } = &command.kind else {
                 let word = command.kind.word();
@@ -54,13 +56,20 @@ pub(crate) fn run_script(
 ///
 /// # Errors
 /// In one line.
-pub(crate) fn run_step(client: &mut Client, sql: &str, control: &Control) -> Result<(), String> {
+pub(crate) fn run_step(
+    server: &Server,
+    client: &mut Client,
+    sql: &str,
+    control: &Control,
+) -> Result<(), String> {
     let text = ScriptText { name: "step".to_owned(), text: sql.to_owned() };
-    run_script(client, &text, &Settings::new(), control)
+    run_script(server, client, &text, &Settings::new(), control)
 }
 
-/// Does something with a client, and cancels the statement under way once somebody interrupts.
-pub(crate) fn cancel_when_interrupted<T>(
+/// Does something with a client of a server, and cancels the statement under way once somebody
+/// interrupts.
+fn cancel_when_interrupted<T>(
+    server: &Server,
     client: &mut Client,
     control: &Control,
     work: impl FnOnce(&mut Client) -> T,
@@ -72,7 +81,7 @@ pub(crate) fn cancel_when_interrupted<T>(
             while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(GLANCE) {
                 if control.urgency() != Urgency::None {
                     // A cancel that cannot be sent leaves the statement to end by itself.
-                    let _ = token.cancel_query(NoTls);
+                    let _ = server.cancel(&token);
                 }
             }
         });

@@ -177,7 +177,7 @@ fn before(order: &Order<'_>, site: &Site) -> Result<(), String> {
             clients.insert(&node.name, client);
         }
         if let Some(client) = clients.get_mut(node.name.as_str()) {
-            let done = sql::run_step(client, &step.sql, order.control);
+            let done = sql::run_step(&node.server, client, &step.sql, order.control);
             done.map_err(|why| format!("before the trial, on {}: {why}", node.name))?;
         }
     }

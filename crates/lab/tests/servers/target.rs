@@ -3,10 +3,13 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use crate::common::{open, settings};
 use lab::{Endpoint, Error, Listen, Node, NodeConfig, Server, Target, TargetConfig};
 use postgres::config::SslMode;
+use postgres::error::SqlState;
 
 /// The address of `node` as an outsider would give it.
 fn address(endpoint: &Endpoint) -> TargetConfig {
@@ -89,4 +92,15 @@ fn a_target_can_insist_on_encryption() {
     let target = Target::open(config).unwrap();
     let is_encrypted = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
     assert_eq!(target.value(is_encrypted).unwrap().as_deref(), Some("t"));
+
+    let server = Server::Target(Box::new(target));
+    let mut client = server.connect().unwrap();
+    let token = client.cancel_token();
+    let sleeping = thread::spawn(move || client.batch_execute("SELECT pg_sleep(600)"));
+    let asleep = "SELECT true FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+    let is_asleep = || Ok::<_, Error>(server.value(asleep)?.map(drop));
+    assert!(lab::wait_until(Duration::from_secs(30), is_asleep).unwrap().is_some());
+    server.cancel(&token).unwrap();
+    let error = sleeping.join().unwrap().unwrap_err();
+    assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error}");
 }
