@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::action::{self, Action, Course};
-use crate::data::script_file;
+use crate::data::{Reset, script_file};
 use crate::duration;
 use crate::fields::{self, Fields, Settings};
 use crate::folder::Folder;
@@ -98,6 +98,7 @@ pub(crate) fn steps(
 pub(crate) fn timeline(
     fields: &Fields<'_>,
     topology: &Topology,
+    reset: Reset,
     window_ms: u64,
     folder: &Folder,
 ) -> Vec<Timed> {
@@ -114,6 +115,10 @@ pub(crate) fn timeline(
     for (span, timed) in in_order {
         if let Err(why) = course.follow(&timed.action, topology) {
             problems.add(span, format!("{}: {why}", timed.action.verb()));
+        }
+        if let (Action::Promote { node }, Reset::Keep) = (&timed.action, reset) {
+            let message = format!("promote: the next trial would find no standby {node}");
+            problems.hinted(span, message, "data.reset = \"clone\" begins each trial anew");
         }
     }
     timed.into_iter().map(|(_, timed)| timed).collect()

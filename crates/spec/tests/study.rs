@@ -495,6 +495,19 @@ fn an_action_that_can_have_no_effect_is_pointed_at() {
 }
 
 #[test]
+fn a_promotion_is_refused_where_the_next_trial_would_have_to_live_with_it() {
+    let promote = "{ at = \"8s\", promote = \"standby2\" }";
+    let keep =
+        SYNC.replacen("[workloads.writes]", "[data]\nreset = \"keep\"\n[workloads.writes]", 1);
+    let expected = format!(
+        "`{promote}` promote: the next trial would find no standby standby2 \
+         (data.reset = \"clone\" begins each trial anew)"
+    );
+    assert_eq!(problems(&keep).trim_end(), expected);
+    assert_eq!(problems(&keep.replacen("keep", "clone", 1)), "");
+}
+
+#[test]
 fn a_claim_is_wrong_at_the_place_where_it_is_wrong() {
     let claim = "tps('fast/load/orders', 'clients=8') / tps('safe/load/orders', 'clients=8')";
     let check = |to: &str, expected: &str| {
