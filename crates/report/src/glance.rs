@@ -6,7 +6,7 @@ use spec::Study;
 use crate::grouping::{entry, in_study_order, label, point_label};
 use crate::number;
 use crate::plot;
-use crate::timeline::Timeline;
+use crate::timeline::{THROUGHPUT, Timeline};
 use crate::view::{GlanceCell, GlanceRow};
 
 /// The rounds of a record, in order.
@@ -108,8 +108,8 @@ fn throughput_words(trial: &Trial) -> String {
 /// Throughput of all workloads together.
 fn throughput(timeline: &Timeline) -> Vec<Option<f64>> {
     let mut total = vec![None; timeline.cells];
-    let panel = timeline.panels.iter().find(|panel| panel.title == "Throughput");
-    for series in panel.into_iter().flat_map(|panel| &panel.series).filter(|s| !s.dashed) {
+    let panels = timeline.panels.iter().filter(|panel| panel.title.starts_with(THROUGHPUT));
+    for series in panels.flat_map(|panel| &panel.series).filter(|s| !s.dashed) {
         for (sum, value) in total.iter_mut().zip(&series.values) {
             if let Some(value) = value {
                 *sum.get_or_insert(0.0) += value;

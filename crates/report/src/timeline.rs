@@ -13,7 +13,7 @@ use record::{Finished, Interval, Mark, MarkKind, Moment, Sample};
 
 mod panels;
 
-pub(crate) use panels::rank_waits;
+pub(crate) use panels::{THROUGHPUT, rank_waits};
 
 /// One trial over time.
 #[derive(Clone, Debug, PartialEq)]

@@ -18,8 +18,8 @@ fn every_chart_of_a_report_draws() {
 
 #[test]
 fn curves_and_a_long_trial_draw() {
-    // Two curves; throughput, latency, errors, wait events; percentiles.
-    check(&example::sweep::report(|report| report.html()), "7/7");
+    // Two curves; throughput and latency of two workloads, errors, wait events; percentiles.
+    check(&example::sweep::report(|report| report.html()), "9/9");
 }
 
 #[test]

@@ -61,6 +61,20 @@ fn what_became_of_acknowledged_writes_is_shown_with_its_bound_and_examples() {
 }
 
 #[test]
+fn workloads_have_lanes_of_their_own_where_something_was_done_to_the_servers() {
+    let panels = |html: &str| {
+        let titles = html.split("\"title\":\"").skip(1);
+        let titles = titles.map(|rest| rest[..rest.find('"').unwrap()].to_owned());
+        titles.collect::<Vec<_>>().join("; ")
+    };
+    let disturbed = panels(&example::sweep::report(|report| report.html()));
+    let lanes = "Throughput, on; Latency, on; Throughput, local; Latency, local; Errors";
+    assert!(disturbed.contains(lanes), "{disturbed}");
+    let quiet = panels(&example::report(|report| report.html()));
+    assert!(quiet.contains("Throughput; Latency; "), "{quiet}");
+}
+
+#[test]
 fn a_page_refers_to_nothing_outside_itself() {
     for html in [example::report(|report| report.html()), example::bench().html()] {
         assert!(html.contains("default-src 'none'"));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Finished, Interval, Sample};
+use record::{Finished, Interval, Mark, MarkKind, Sample};
 
 use super::{Grid, Panel, Series, Style, Timeline};
 
@@ -17,6 +17,12 @@ const GREY: usize = 8;
 
 /// How the titles of wait event panels begin.
 const WAITS: &str = "Wait events";
+
+/// How the titles of throughput panels begin.
+pub(crate) const THROUGHPUT: &str = "Throughput";
+
+/// Workloads that get a lane of their own; more of them share one.
+const LANES_MAX: usize = 6;
 
 /// One megabyte, for axes.
 const MB: f64 = 1e6;
@@ -55,13 +61,16 @@ pub(crate) fn rank_waits<'t>(timelines: impl Iterator<Item = &'t mut Timeline>) 
 
 /// Everything that can be drawn of a trial, top to bottom; a panel without data is left out.
 pub(super) fn panels(data: &Finished, grid: &Grid) -> Vec<Panel> {
-    let names: Vec<&str> = data.trial.workloads.iter().map(|w| w.name.as_str()).collect();
-    let mut panels = vec![
-        throughput(&data.intervals, &names, grid),
-        latency(&data.intervals, &names, grid),
-        errors(&data.intervals, grid),
-        backlog(&data.intervals, &names, grid),
-    ];
+    let names = data.trial.workloads.iter().map(|workload| workload.name.as_str());
+    let workloads: Vec<(usize, &str)> = names.enumerate().collect();
+    let mut panels = Vec::new();
+    for lane in lanes(&workloads, &data.marks) {
+        let of = if lane.len() < workloads.len() { lane[0].1 } else { "" };
+        panels.push(throughput(&data.intervals, lane, of, grid));
+        panels.push(latency(&data.intervals, lane, of, grid));
+    }
+    panels.push(errors(&data.intervals, grid));
+    panels.push(backlog(&data.intervals, &workloads, grid));
     panels.push(behind(&data.samples, grid));
     panels.push(poolers(&data.samples, grid));
     panels.extend(waits(&data.samples, grid));
@@ -73,13 +82,28 @@ pub(super) fn panels(data: &Finished, grid: &Grid) -> Vec<Panel> {
     panels
 }
 
+/// Workloads that are drawn together: all of them, but each in a lane of its own where something was
+/// done to the servers. Commits that wait for a standby then stand beside those that do not.
+fn lanes<'w>(workloads: &'w [(usize, &'w str)], marks: &[Mark]) -> Vec<&'w [(usize, &'w str)]> {
+    let is_disturbed = marks.iter().any(|mark| mark.kind == MarkKind::Action);
+    match is_disturbed && workloads.len() <= LANES_MAX {
+        true => workloads.chunks(1).collect(),
+        false => vec![workloads],
+    }
+}
+
+/// `Throughput`, or `Throughput, writes-on` where it is of one workload among several.
+fn titled(what: &str, of: &str) -> String {
+    if of.is_empty() { what.to_owned() } else { format!("{what}, {of}") }
+}
+
 fn panel(title: impl Into<String>, unit: &'static str, style: Style) -> Panel {
     Panel { title: title.into(), unit, style, series: Vec::new() }
 }
 
-fn throughput(intervals: &[Interval], names: &[&str], grid: &Grid) -> Panel {
-    let mut panel = panel("Throughput", "transactions/s", Style::Lines);
-    for (workload, name) in names.iter().enumerate() {
+fn throughput(intervals: &[Interval], lane: &[(usize, &str)], of: &str, grid: &Grid) -> Panel {
+    let mut panel = panel(titled(THROUGHPUT, of), "transactions/s", Style::Lines);
+    for &(workload, name) in lane {
         let cells = grid.intervals(intervals, workload);
         let rate = |i: &&Interval| i.counts.transactions as f64 / (i.length_ns as f64 / 1e9);
         // A stub of a second at the end says nothing about a rate.
@@ -90,7 +114,7 @@ fn throughput(intervals: &[Interval], names: &[&str], grid: &Grid) -> Panel {
             (seconds > 0.0).then(|| count as f64 / seconds)
         };
         panel.series.push(Series {
-            label: (*name).to_owned(),
+            label: name.to_owned(),
             colour: workload,
             dashed: false,
             values: cells.iter().map(mean).collect(),
@@ -109,13 +133,13 @@ fn throughput(intervals: &[Interval], names: &[&str], grid: &Grid) -> Panel {
     panel
 }
 
-fn latency(intervals: &[Interval], names: &[&str], grid: &Grid) -> Panel {
-    let mut panel = panel("Latency", "ms", Style::LogLines);
-    for (workload, name) in names.iter().enumerate() {
+fn latency(intervals: &[Interval], lane: &[(usize, &str)], of: &str, grid: &Grid) -> Panel {
+    let mut panel = panel(titled("Latency", of), "ms", Style::LogLines);
+    for &(workload, name) in lane {
         let cells = grid.intervals(intervals, workload);
         for (quantile, percentile) in [(0.5, "p50"), (0.99, "p99")] {
             let worst = |cell: &Vec<&Interval>| quantile_ms(cell, quantile, grid.by_seconds);
-            let alone = names.len() == 1;
+            let alone = lane.len() == 1;
             panel.series.push(Series {
                 label: if alone { percentile.to_owned() } else { format!("{name} {percentile}") },
                 colour: workload,
@@ -164,17 +188,17 @@ fn errors(intervals: &[Interval], grid: &Grid) -> Panel {
     panel
 }
 
-fn backlog(intervals: &[Interval], names: &[&str], grid: &Grid) -> Panel {
+fn backlog(intervals: &[Interval], workloads: &[(usize, &str)], grid: &Grid) -> Panel {
     let mut panel = panel("Backlog", "transactions", Style::Lines);
     if intervals.iter().all(|interval| interval.backlog == 0) {
         return panel;
     }
-    for (workload, name) in names.iter().enumerate() {
+    for &(workload, name) in workloads {
         let cells = grid.intervals(intervals, workload);
         let largest =
             |cell: &Vec<&Interval>| cell.iter().map(|i| i.backlog as f64).reduce(f64::max);
         panel.series.push(Series {
-            label: (*name).to_owned(),
+            label: name.to_owned(),
             colour: workload,
             dashed: false,
             values: cells.iter().map(largest).collect(),
