@@ -2,7 +2,7 @@
 
 PGRIG := target/release/pgrig
 
-.PHONY: demo build setup setup-test test check bench extension soak soak-promote soak-shard soak-power clean
+.PHONY: demo build setup setup-test test check bench extension soak soak-promote soak-guard soak-shard soak-power clean
 
 # Sets up, builds, proves itself on this machine, and runs the main job.
 demo: setup build
@@ -38,13 +38,19 @@ bench: setup build
 	@scripts/bench
 
 # Hours of breaking: each part says what it repeats; nothing acknowledged may be lost in any.
-soak: soak-promote soak-shard soak-power
+soak: soak-promote soak-guard soak-shard soak-power
 
 # Kills the primary and promotes its standby, again and again. Each repetition has a seed of its
 # own; ROUNDS=500 for more.
 ROUNDS = 50
 soak-promote: setup build
 	@$(PGRIG) run replication --profile smoke --only 'C/primary_dies*' --rounds $(ROUNDS) --gate
+
+# A guarded primary whose synchronous standby dies every ten seconds: at most one change of sync mode
+# a minute. MINUTES=60 for more.
+MINUTES = 10
+soak-guard: setup-test
+	@PGRIG_SOAK_MINUTES=$(MINUTES) cargo test --locked -p pgrig --test guard flapping -- --ignored --nocapture
 
 # Nodes added and removed under load, while the tool, a node or the proxy is killed, until so many
 # rows are acknowledged and twenty batches of buckets have moved; ROWS=100000 for less.

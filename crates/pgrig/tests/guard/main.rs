@@ -1,5 +1,6 @@
 //! `pgrig guard` on a real primary with real standbys that die, hang and return.
 
+mod flapping;
 mod refusals;
 mod rig;
 mod study;
