@@ -65,8 +65,16 @@ pub struct Window {
 impl Window {
     /// The fewest standbys that confirmed a commit in it.
     pub fn confirmations(&self) -> usize {
-        let entries = std::iter::once(&self.opened).chain(&self.changes);
-        entries.map(|entry| entry.confirmations).min().unwrap_or(0)
+        self.begun().map(|entry| entry.confirmations).min().unwrap_or(0)
+    }
+
+    /// Since when no standby had to confirm a commit; none if it never came to that.
+    pub fn alone_since(&self) -> Option<&Entry> {
+        self.begun().find(|entry| entry.confirmations == 0)
+    }
+
+    fn begun(&self) -> impl Iterator<Item = &Entry> {
+        std::iter::once(&self.opened).chain(&self.changes)
     }
 }
 
@@ -214,7 +222,8 @@ mod tests {
         books.append(entry(1, Step::Changed, 0)).unwrap();
         let books = Books::open(directory.path()).unwrap();
         assert_eq!(books.number(), 1);
-        assert_eq!(books.open_window().map(Window::confirmations), Some(0));
+        let window = books.open_window().unwrap();
+        assert_eq!((window.confirmations(), window.alone_since()), (0, window.changes.first()));
         let mut books = books;
         books.append(entry(1, Step::Closed, 2)).unwrap();
         assert_eq!((books.number(), books.open_window()), (2, None));

@@ -37,6 +37,7 @@ mod versions;
 pub use error::ProbeError;
 pub use group::cpu_time_ns;
 pub use link::Tap;
+pub use log::standby_that_took_over;
 pub use node::Server;
 pub use pooler::Pooler;
 pub use probes::{Config, Cost, Probes, Readings, Running};

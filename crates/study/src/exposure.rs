@@ -1,14 +1,15 @@
 //! What guards have recorded in a trial: from when to when commits were exposed.
 
-use std::path::Path;
 use std::time::Instant;
 
-use guard::{Entry, Window};
+use guard::{Entry, Setting, Window};
 use jiff::Timestamp;
 use record::ledger::Exposure;
-use record::{Mark, MarkKind, Moment};
+use record::{Mark, MarkKind, Moment, Sample};
 
 use crate::clock;
+use crate::meter::Death;
+use crate::replication;
 use crate::site::Site;
 
 /// What guards have recorded.
@@ -22,47 +23,77 @@ pub(crate) struct Exposed {
     pub(crate) figures: Vec<(&'static str, String, f64)>,
 }
 
-/// Reads the record of every guard of a site, and makes sure that none has given up.
+/// Reads the record of every guard of a site, and makes sure that none has given up. `deaths` and
+/// `samples` are the trial's.
 ///
 /// # Errors
 /// A guard that has ended by itself, with the end of its log; a record that cannot be read.
-pub(crate) fn read(site: &Site, origin: Instant) -> Result<Exposed, String> {
+pub(crate) fn read(
+    site: &Site,
+    origin: Instant,
+    deaths: &[Death],
+    samples: &[Sample],
+) -> Result<Exposed, String> {
     let mut exposed = Exposed::default();
     for front in &site.fronts {
         let Some(guarding) = front.guarding() else { continue };
         guarding.check_alive()?;
-        exposed.add(&guarding.to, &guarding.state, origin)?;
+        let windows = guard::read_windows(&guarding.state).map_err(|error| error.to_string())?;
+        let zero = clock::wall_at(origin);
+        let ended = deaths.iter().rfind(|death| death.node == guarding.to && !death.is_over);
+        let until = ended.map_or(clock::now(origin), |death| death.until);
+        exposed.add(&guarding.to, &windows, &Clock { zero, until }, samples)?;
     }
     Ok(exposed)
 }
 
+/// How a guard's record is read.
+struct Clock {
+    /// The wall clock's time at which the run's was zero.
+    zero: Timestamp,
+    /// When there was no primary any more to acknowledge anything: since it died for good, or now.
+    until: Moment,
+}
+
 impl Exposed {
-    fn add(&mut self, node: &str, state: &Path, origin: Instant) -> Result<(), String> {
-        let windows = guard::read_windows(state).map_err(|error| error.to_string())?;
-        let (now, zero) = (clock::now(origin), clock::wall_at(origin));
-        let moment = |entry: &Entry| moment(&entry.at, zero);
-        let mut length_ns = 0;
-        for window in &windows {
+    fn add(
+        &mut self,
+        node: &str,
+        windows: &[Window],
+        clock: &Clock,
+        samples: &[Sample],
+    ) -> Result<(), String> {
+        let moment = |entry: &Entry| moment(&entry.at, clock.zero);
+        let (mut length_ns, mut restored_ns) = (0, None);
+        for window in windows {
             let from = moment(&window.opened)?;
-            let until = window.closed.as_ref().map(moment).transpose()?;
-            let lasted = until.unwrap_or(now).since(from);
-            length_ns += lasted;
-            if window.confirmations() == 0 {
-                self.stretches.push(Exposure { from, until });
+            let closed = window.closed.as_ref().map(moment).transpose()?;
+            let until = closed.unwrap_or(clock.until);
+            length_ns += until.since(from);
+            if let Some(alone) = window.alone_since() {
+                self.stretches.push(Exposure { from: moment(alone)?, until });
             }
             self.marks.push(Mark {
                 at: from,
-                length_ns: lasted,
+                length_ns: until.since(from),
                 kind: MarkKind::Exposure,
                 node: node.to_owned(),
                 text: words(window),
             });
+            if let (Some(closed), Ok(Setting::Sync(asked))) = (closed, window.opened.asked.parse())
+            {
+                let since = replication::caught_up_since(samples, node, &asked, from, closed);
+                restored_ns = restored_ns.max(Some(closed.since(since)));
+            }
         }
         let changes = windows.iter().map(|window| 1 + window.changes.len()).sum::<usize>();
-        let figure = |metric, value| (metric, node.to_owned(), value);
-        self.figures.push(figure("exposure_windows", windows.len() as f64));
-        self.figures.push(figure("exposure_s", length_ns as f64 / 1e9));
-        self.figures.push(figure("guard_changes", changes as f64));
+        let mut figure = |metric, value| self.figures.push((metric, node.to_owned(), value));
+        figure("exposure_windows", windows.len() as f64);
+        figure("exposure_s", length_ns as f64 / 1e9);
+        figure("guard_changes", changes as f64);
+        if let Some(ns) = restored_ns {
+            figure("sync_restored_ms", ns as f64 / 1e6);
+        }
         Ok(())
     }
 }

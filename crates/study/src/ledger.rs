@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use record::ledger::{Anomaly, Exposure, Findings, Ledger, NOTE, Row, Rows, check};
-use record::{Status, Trial};
+use record::{Status, Trial, Window};
 use spec::{Check, Point, Workload};
 
 use crate::rows::{self, Table};
@@ -54,11 +54,15 @@ pub(crate) fn prepare(point: &Point, site: &Site) -> Result<(), String> {
 pub(crate) struct Checked {
     /// Of each workload that keeps one, by its name, on each server that was looked at.
     pub(crate) workloads: Vec<(String, Findings)>,
+    /// The longest time inside the window without an acknowledgement, in nanoseconds: of each
+    /// workload that keeps a ledger, and of all together under an empty name.
+    pub(crate) pauses: Vec<(String, u64)>,
     pub(crate) notes: Vec<String>,
 }
 
 /// After the load: reads the ledger from `directory`, and the rows from each server that the point
-/// has checked, by two ways. `exposed` are the stretches in which the primary was alone.
+/// has checked, by two ways. `exposed` are the stretches in which the primary was alone; `window`
+/// is the load's.
 ///
 /// # Errors
 /// When ledger or rows cannot be read.
@@ -67,13 +71,15 @@ pub(crate) fn check_all(
     site: &Site,
     directory: &Path,
     exposed: &[Exposure],
+    window: Option<Window>,
 ) -> Result<Checked, String> {
     let nodes = checked_nodes(point, site);
     if nodes.is_empty() {
         return Ok(Checked::default());
     }
     let ledger = Ledger::read(directory).map_err(|error| error.to_string())?;
-    let mut checked = Checked::default();
+    let pauses = window.map(|window| pauses(point, &ledger, window)).unwrap_or_default();
+    let mut checked = Checked { pauses, ..Checked::default() };
     for name in ledger.torn() {
         checked.notes.push(format!("the ledger {name} ends in the middle of a line"));
     }
@@ -82,6 +88,17 @@ pub(crate) fn check_all(
         one_node(point, site, looked, &ledger, exposed, &mut checked)?;
     }
     Ok(checked)
+}
+
+fn pauses(point: &Point, ledger: &Ledger, window: Window) -> Vec<(String, u64)> {
+    let pause = |name: &str, ledger: &Ledger| {
+        (name.to_owned(), ledger.longest_pause_ns(window.open, window.close))
+    };
+    let keepers = point.workloads.iter().zip(clients(point));
+    let keepers = keepers.filter(|(workload, _)| workload.ledger.is_some());
+    let each =
+        keepers.map(|(workload, clients)| pause(&workload.name, &ledger.of_clients(clients)));
+    each.chain([pause("", ledger)]).collect()
 }
 
 /// A server that is looked at.
@@ -275,7 +292,9 @@ pub(crate) fn figures(checked: &Checked) -> Vec<(&'static str, String, f64)> {
         ]
         .map(|(metric, value)| (metric, (*scope).to_owned(), value))
     });
-    figures.collect()
+    let pauses = checked.pauses.iter();
+    let pauses = pauses.map(|(scope, ns)| ("ack_pause_max_ms", scope.clone(), *ns as f64 / 1e6));
+    figures.chain(pauses).collect()
 }
 
 /// Whether somebody will want to look into the ledger itself: something is wrong, or nobody could

@@ -53,6 +53,7 @@ mod error;
 mod event;
 mod exposure;
 mod facts;
+mod replication;
 pub mod words;
 
 pub use error::Error;

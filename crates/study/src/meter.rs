@@ -44,8 +44,22 @@ pub(crate) struct Metered {
     pub(crate) failures: Vec<String>,
     /// The servers that have lost their power, and what that cost.
     pub(crate) cuts: Vec<(String, Cut)>,
+    /// The nodes that were stopped, killed or cut off from power.
+    pub(crate) deaths: Vec<Death>,
     /// Nodes that stand still since an action has paused them.
     pub(crate) paused: Vec<String>,
+}
+
+/// The end of a node's processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Death {
+    pub(crate) node: String,
+    /// When it was begun to end them.
+    pub(crate) from: Moment,
+    /// When they were gone for certain.
+    pub(crate) until: Moment,
+    /// Whether it was started again.
+    pub(crate) is_over: bool,
 }
 
 /// CPU time of a group of processes over a stretch of time.
@@ -156,7 +170,19 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
         Action::Pause { node } => metered.paused.push(node.clone()),
         _ => metered.paused.retain(|paused| *paused != name),
     }
-    let length_ns = clock::now(agenda.origin).since(began);
+    let ended = clock::now(agenda.origin);
+    match action {
+        Action::Stop { .. } | Action::Kill { .. } | Action::PowerCut { .. } if done.is_ok() => {
+            let node = name.clone();
+            metered.deaths.push(Death { node, from: began, until: ended, is_over: false });
+        }
+        Action::Start { .. } => {
+            let mine = metered.deaths.iter_mut().filter(|death| death.node == name);
+            mine.for_each(|death| death.is_over = true);
+        }
+        _ => {}
+    }
+    let length_ns = ended.since(began);
     let (kind, text) = (MarkKind::Action, words.clone());
     metered.marks.push(Mark { at: began, length_ns, kind, node: name, text });
     if done.is_err() {

@@ -14,7 +14,8 @@ use spec::{Kind, Point, Scope, metric};
 use stats::Latency;
 
 use crate::counts::{self, Counted};
-use crate::meter::Metered;
+use crate::meter::{Death, Metered};
+use crate::replication;
 use crate::sharded::Placement;
 use crate::warm::Warmed;
 
@@ -52,6 +53,7 @@ pub(crate) fn all(evidence: &Evidence<'_>) -> Metrics {
     let total = whole.as_ref().map_or(0, |whole| whole.counts_total.transactions);
     server(evidence, total, &mut figures);
     warmth(evidence, &mut figures);
+    handovers(evidence, &mut figures);
     sharding(evidence, &mut figures);
     figures.0
 }
@@ -69,6 +71,19 @@ impl Figures {
     fn insert(&mut self, name: &str, scope: String, value: f64) {
         if value.is_finite() {
             self.0.entry(name.to_owned()).or_default().insert(scope, value);
+        }
+    }
+}
+
+/// How long it took until another standby was in the place of one that had gone.
+fn handovers(evidence: &Evidence<'_>, figures: &mut Figures) {
+    let marks = &evidence.readings.marks;
+    for node in &evidence.point.topology.nodes {
+        let standbys = evidence.point.topology.standbys(&node.name);
+        let is_mine = |death: &&Death| standbys.iter().any(|standby| standby.name == death.node);
+        let deaths = evidence.metered.deaths.iter().filter(is_mine);
+        if let Some(ns) = replication::handover_ns(&node.name, deaths, marks) {
+            figures.set("sync_handover_ms", &node.name, ms(ns as f64));
         }
     }
 }

@@ -124,7 +124,7 @@ fn attempt(
     let after = |why| format!("after the load: {why}");
     let recovered = power::recover(site, &metered.cuts).map_err(after)?;
     let checked = match recovered.iter().all(Recovered::runs) {
-        true => check(order, site, &metered),
+        true => check(order, site, &metered, &readings, outcome.window),
         false => Ok(Checked::default()),
     };
     // That something cannot be read is what a power cut may have done.
@@ -147,11 +147,17 @@ struct Checked {
     exposed: Exposed,
 }
 
-fn check(order: &Order<'_>, site: &mut Site, metered: &Metered) -> Result<Checked, String> {
+fn check(
+    order: &Order<'_>,
+    site: &mut Site,
+    metered: &Metered,
+    readings: &Readings,
+    window: Option<Window>,
+) -> Result<Checked, String> {
     let point = order.point;
-    let exposed = exposure::read(site, order.origin)?;
+    let exposed = exposure::read(site, order.origin, &metered.deaths, &readings.samples)?;
     settle::settle(point, site, metered)?;
-    let ledger = ledger::check_all(point, site, order.ledger, &exposed.stretches)?;
+    let ledger = ledger::check_all(point, site, order.ledger, &exposed.stretches, window)?;
     let amchecked = amcheck::check_all(point, site)?;
     let placement = match point.checks.contains(&Check::Placement) {
         true => site.placement().map_err(|why| format!("counting rows: {why}"))?,

@@ -13,6 +13,7 @@ fn a_study_with_a_guard_records_when_commits_were_exposed() {
     let figure = |metric: &str| trial.metrics[metric]["primary"];
     assert_eq!(figure("exposure_windows"), 1.0);
     assert_eq!(figure("guard_changes"), 2.0);
+    println!("sync mode back {:.0} ms after catch-up", figure("sync_restored_ms"));
     let at = |kind: MarkKind, words: &str| {
         let found = marks.iter().find(|mark| mark.kind == kind && mark.text.starts_with(words));
         found.unwrap_or_else(|| panic!("no {words}: {marks:?}"))
@@ -34,8 +35,16 @@ fn what_is_lost_after_a_promotion_lies_inside_the_exposure() {
     let timeline = r#"{ at = "1s", kill = "s1" }, { at = "5s", kill = "primary" },
         { at = "5500ms", start = "s1" }, { at = "6500ms", promote = "s1" }"#;
     let checks = r#"checks = [{ ledger = "s1" }]"#;
-    let (trial, _) = run(place.path(), timeline, checks);
+    let (trial, marks) = run(place.path(), timeline, checks);
+    let end = |words: &str| {
+        let mark = marks.iter().find(|mark| mark.text.starts_with(words)).unwrap();
+        mark.at.plus_ns(mark.length_ns)
+    };
+    // What the new primary acknowledges is exposed no longer.
+    assert_eq!(end("exposed: "), end("kill primary: "));
     let figure = |metric: &str| trial.metrics[metric]["insert"];
+    assert!(figure("ledger_acknowledged_alone") < figure("ledger_acknowledged"));
+    println!("no acknowledgement for {:.0} ms at most", figure("ack_pause_max_ms"));
     println!("{} acknowledged, {} lost", figure("ledger_acknowledged"), figure("ledger_lost"));
     assert!(figure("ledger_lost") > 0.0, "{:?}", trial.notes);
     assert_eq!(figure("ledger_lost_covered"), 0.0, "{:?}", trial.notes);

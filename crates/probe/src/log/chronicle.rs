@@ -1,4 +1,5 @@
-//! Log entries → marks: checkpoints, autovacuum, errors, lock waits, crashes and restarts.
+//! Log entries → marks: checkpoints, autovacuum, errors, lock waits, crashes and restarts, which
+//! standby is synchronous.
 //!
 //! Limits: messages are recognised in English (`lc_messages = C`); another language gives errors
 //! by their SQLSTATE and nothing else. A flood of one error becomes one mark a second, and after
@@ -89,15 +90,10 @@ impl Chronicle {
         } else if message.starts_with("process ") && message.contains(" still waiting for ") {
             let text = format!("lock wait: {}", first_line(message));
             self.error(at, "lock wait".to_owned(), text);
+        } else if standby_that_took_over(message).is_some() {
+            self.instant(at, MarkKind::Replication, message);
         } else if is_life(message) {
-            let text = first_line(message);
-            self.push(Mark {
-                at,
-                length_ns: 0,
-                kind: MarkKind::ServerError,
-                node: self.node(),
-                text,
-            });
+            self.instant(at, MarkKind::ServerError, message);
         }
     }
 
@@ -125,6 +121,11 @@ impl Chronicle {
             complete.total_ns as f64 / 1e9
         );
         self.ended(at, at.since(began), MarkKind::Checkpoint, text);
+    }
+
+    fn instant(&mut self, at: Moment, kind: MarkKind, message: &str) {
+        let text = first_line(message);
+        self.push(Mark { at, length_ns: 0, kind, node: self.node(), text });
     }
 
     /// Something that lasted until `at`.
@@ -174,6 +175,14 @@ fn is_error(entry: &Entry) -> bool {
 fn is_life(message: &str) -> bool {
     LIFE.iter().any(|start| message.starts_with(start))
         || (message.contains(" (PID ") && message.contains(") was terminated by signal "))
+}
+
+/// The standby for which commits wait from now on, if that is what a server says of it, in its log
+/// or in a mark made of that.
+#[must_use]
+pub fn standby_that_took_over(message: &str) -> Option<&str> {
+    let name = message.strip_prefix("standby \"")?;
+    Some(name.split_once("\" is now a synchronous standby ")?.0)
 }
 
 /// `checkpoint starting: time` → what and why.
@@ -321,6 +330,14 @@ mod tests {
                 "9–9 ServerError FEHLER 22012: Division durch Null",
             ],
         );
+    }
+
+    #[test]
+    fn a_standby_that_becomes_synchronous() {
+        let message = "standby \"standby2\" is now a synchronous standby with priority 2";
+        check(&[(7, log(message))], &[&format!("7–7 Replication {message}")]);
+        assert_eq!(standby_that_took_over(message), Some("standby2"));
+        assert_eq!(standby_that_took_over("standby \"a\" is now a candidate"), None);
     }
 
     #[test]

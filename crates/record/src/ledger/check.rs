@@ -32,16 +32,15 @@ pub struct Rows {
 pub struct Exposure {
     /// When it began.
     pub from: Moment,
-    /// When it was over; none where it never was.
-    pub until: Option<Moment>,
+    /// When it was over, or the primary dead: what was sent after that went to another one.
+    pub until: Moment,
 }
 
 impl Exposure {
     /// Whether the transaction may have been committed in it: some time between its intent and its
     /// acknowledgement lies inside.
     fn may_hold(&self, transaction: &Transaction) -> bool {
-        transaction.ended >= self.from
-            && self.until.is_none_or(|until| transaction.intended <= until)
+        transaction.ended >= self.from && transaction.intended <= self.until
     }
 }
 

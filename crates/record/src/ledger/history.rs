@@ -178,6 +178,17 @@ impl Ledger {
         self.clients.get(&client).map(Vec::as_slice)
     }
 
+    /// The longest time between two moments in which nothing was acknowledged, in nanoseconds.
+    #[must_use]
+    pub fn longest_pause_ns(&self, from: Moment, until: Moment) -> u64 {
+        let acknowledged = self.clients.values().flatten();
+        let acknowledged = acknowledged.filter(|one| one.outcome.is_acknowledged());
+        let inside = acknowledged.map(|one| one.ended).filter(|at| (from..until).contains(at));
+        let mut moments: Vec<Moment> = inside.chain([from, until]).collect();
+        moments.sort_unstable();
+        moments.windows(2).map(|pair| pair[1].since(pair[0])).max().unwrap_or(0)
+    }
+
     /// The part of it that is about these clients.
     #[must_use]
     pub fn of_clients(&self, clients: Range<u32>) -> Ledger {

@@ -54,6 +54,10 @@ fn rows(ledger: &Ledger, of: &[(u32, &[u64])]) -> Vec<Row> {
     of.map(|(client, seq)| row(ledger, client, seq)).collect()
 }
 
+fn seconds(s: u64) -> Moment {
+    Moment(s * 1_000_000_000)
+}
+
 /// What was found, by kind: `lost 2, hole 1`.
 fn kinds(findings: &Findings) -> String {
     let found = Anomaly::ALL.into_iter().filter(|anomaly| findings.count(*anomaly) > 0);
@@ -168,20 +172,19 @@ fn two_tables_must_end_alike() {
 #[test]
 fn a_loss_is_classed_by_who_acknowledged_it_and_measured() {
     let ledger = ledger(&["awaaaa", "aaa"]);
-    let seconds = |s: u64| Moment(s * 1_000_000_000);
     let rows = Rows { insert: Some(rows(&ledger, &[(0, &[1]), (1, &[1, 3])])), update: None };
     let findings = check(&ledger, &rows, &[]);
     assert_eq!((findings.acknowledged, findings.acknowledged_alone), (9, 1));
     assert_eq!((findings.lost, findings.lost_alone, findings.lost_max_run), (6, 1, 5));
     assert_eq!(findings.lost_span, Some((seconds(25), seconds(65))));
     // Transaction 4 is under way from 40 to 45 s, 5 from 50 to 55 s.
-    let lost_alone = |from, until: Option<u64>| {
-        let window = Exposure { from: seconds(from), until: until.map(seconds) };
+    let lost_alone = |from, until| {
+        let window = Exposure { from: seconds(from), until: seconds(until) };
         check(&ledger, &rows, &[window]).lost_alone
     };
-    assert_eq!(lost_alone(44, Some(51)), 3, "2 with its warning, 4 and 5");
-    assert_eq!(lost_alone(46, Some(49)), 1, "between two transactions");
-    assert_eq!(lost_alone(46, None), 3);
+    assert_eq!(lost_alone(44, 51), 3, "2 with its warning, 4 and 5");
+    assert_eq!(lost_alone(46, 49), 1, "between two transactions");
+    assert_eq!(lost_alone(46, 60), 3);
     let text = findings.examples[0].to_string();
     assert_eq!(
         text,
@@ -190,6 +193,22 @@ fn a_loss_is_classed_by_who_acknowledged_it_and_measured() {
     );
     let of_one = check(&ledger.of_clients(1..2), &Rows::default(), &[]);
     assert_eq!((of_one.intended, of_one.lost), (3, 3), "without a table nothing is there");
+}
+
+/// Client 0 is acknowledged at 15, 25, 55 and 65 s, client 1 at 15 and 35 s.
+#[test]
+fn the_longest_pause_is_one_of_all_clients_together() {
+    let all = ledger(&["aaufaa", "afa"]);
+    let check = |ledger: &Ledger, from, until, expected| {
+        let pause = ledger.longest_pause_ns(seconds(from), seconds(until));
+        assert_eq!(Moment(pause), seconds(expected), "from {from} to {until}");
+    };
+    check(&all, 10, 70, 20);
+    check(&all.of_clients(0..1), 10, 70, 30);
+    // What lies before and behind is not looked at, and a pause may reach to both ends.
+    check(&all, 40, 50, 10);
+    check(&all, 60, 90, 25);
+    check(&Ledger::default(), 1, 8, 7);
 }
 
 #[test]

@@ -19,6 +19,8 @@ pub(super) const ROWS: &[Metric] = &[
     row("ledger_acknowledged_alone", "", Lower, Workload, Total, LEDGER,
         "of those, acknowledged by the primary alone: with the warning that a commit no longer \
          waits for its standby, or while the primary was exposed"),
+    row("ack_pause_max_ms", "ms", Lower, Workload, Total, LEDGER,
+        "longest time inside the window in which none of its clients got an acknowledgement"),
     row("ledger_failed", "", Lower, Workload, Total, LEDGER,
         "transactions that failed for certain"),
     row("ledger_unknown", "", Lower, Workload, Total, LEDGER,

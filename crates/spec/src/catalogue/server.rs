@@ -153,10 +153,16 @@ pub(super) const ROWS: &[Metric] = &[
     labelled("standby", row("replication_sync", "", Neither, Node, Gauge, REPLICATION,
         "1 while commits wait for a standby, 0 while they do not")),
 
+    row("sync_handover_ms", "ms", Lower, Node, Total, LOG,
+        "longest time from the stop or kill of a standby until another one was synchronous in its \
+         place"),
     row("exposure_windows", "", Lower, Node, Total, GUARD,
         "times that fewer standbys than asked for had to confirm commits"),
     row("exposure_s", "s", Lower, Node, Total, GUARD,
         "time in which fewer standbys than asked for had to confirm commits"),
+    row("sync_restored_ms", "ms", Lower, Node, Total, "pgrig guard's record, pg_stat_replication",
+        "longest time from the last reading in which too few standbys had caught up until a guard \
+         had sync mode back and all confirmed"),
     row("guard_changes", "", Lower, Node, Total, GUARD,
         "changes that a guard made to synchronous_standby_names"),
 ];

@@ -1,0 +1,137 @@
+//! What replication did in a trial: who took a standby's place, and since when standbys had caught
+//! up.
+
+use std::collections::BTreeMap;
+
+use guard::Demand;
+use record::{Mark, Moment, Sample};
+
+use crate::meter::Death;
+
+/// The longest time, in nanoseconds, from the end of one of these standbys until the log of their
+/// primary `node` said that another one was synchronous; none where none took a place. One that
+/// came back to its own place left it to nobody.
+pub(crate) fn handover_ns<'d>(
+    node: &str,
+    deaths: impl Iterator<Item = &'d Death>,
+    marks: &[Mark],
+) -> Option<u64> {
+    let took = |death: &Death| {
+        let mut later = marks.iter().filter(|mark| mark.node == node && mark.at >= death.from);
+        let (at, standby) =
+            later.find_map(|mark| Some((mark.at, probe::standby_that_took_over(&mark.text)?)))?;
+        (standby != death.node).then(|| at.since(death.from))
+    };
+    deaths.filter_map(took).max()
+}
+
+/// Since when, until `until` without a break, as many standbys of `node` as are asked for had
+/// caught up: at each reading of `pg_stat_replication` they had flushed whatever had been written
+/// by the reading before. It is the moment of the last reading that shows something else, and thus
+/// up to a second too early; `from` if there is none.
+pub(crate) fn caught_up_since(
+    samples: &[Sample],
+    node: &str,
+    asked: &Demand,
+    from: Moment,
+    until: Moment,
+) -> Moment {
+    let mine = || samples.iter().filter(|sample| sample.node == node && sample.at <= until);
+    let mut lags: BTreeMap<Moment, Vec<f64>> = BTreeMap::new();
+    for sample in mine().filter(|sample| sample.metric == "replication_flush_lag_bytes") {
+        if asked.priority(&sample.label).is_some() {
+            lags.entry(sample.at).or_default().push(sample.value);
+        }
+    }
+    let rates: BTreeMap<Moment, f64> = mine()
+        .filter(|sample| sample.metric == "wal_bytes")
+        .map(|sample| (sample.at, sample.value))
+        .collect();
+    let mut since = from;
+    for ((before, _), (at, rate)) in rates.iter().zip(rates.iter().skip(1)) {
+        let written = rate * at.since(*before) as f64 / 1e9;
+        let caught_up = lags.get(at).into_iter().flatten().filter(|lag| **lag <= written);
+        if *at > from && caught_up.count() < asked.count {
+            since = *at;
+        }
+    }
+    since
+}
+
+#[cfg(test)]
+mod tests {
+    use guard::Setting;
+    use record::MarkKind;
+
+    use super::*;
+
+    fn seconds(s: f64) -> Moment {
+        Moment((s * 1e9) as u64)
+    }
+
+    #[test]
+    fn a_place_is_taken_by_another_standby() {
+        let death = |node: &str, at| Death {
+            node: node.to_owned(),
+            from: seconds(at),
+            until: seconds(at + 0.1),
+            is_over: false,
+        };
+        let check = |deaths: &[Death], took: &[(f64, &str)], expected: Option<f64>| {
+            let marks = took.iter().map(|(at, standby)| Mark {
+                at: seconds(*at),
+                length_ns: 0,
+                kind: MarkKind::Replication,
+                node: "primary".to_owned(),
+                text: format!("standby \"{standby}\" is now a synchronous standby with priority 1"),
+            });
+            let marks: Vec<Mark> = marks.collect();
+            let expected = expected.map(|expected| seconds(expected).0);
+            assert_eq!(handover_ns("primary", deaths.iter(), &marks), expected, "{took:?}");
+            assert_eq!(handover_ns("other", deaths.iter(), &marks), None);
+        };
+        check(&[death("a", 4.0)], &[(4.25, "b"), (9.0, "a")], Some(0.25));
+        check(&[death("a", 4.0)], &[(1.0, "a")], None);
+        check(
+            &[death("a", 4.0), death("b", 5.0)],
+            &[(4.5, "b"), (9.0, "b"), (12.0, "a")],
+            Some(0.5),
+        );
+    }
+
+    #[test]
+    fn a_standby_has_caught_up_when_it_has_what_was_written_a_second_ago() {
+        let asked = |text: &str| match text.parse() {
+            Ok(Setting::Sync(asked)) => asked,
+            _ => panic!("{text} asks for nobody"),
+        };
+        // Second by second, 1,000 bytes are written in each, and so far behind are a and b.
+        let check = |a: &[f64], b: &[f64], text: &str, expected: f64| {
+            let mut samples = Vec::new();
+            for second in 0..a.len().max(b.len()) {
+                let mut add = |metric: &str, label: &str, value| {
+                    let (at, node) = (seconds(second as f64), "primary".to_owned());
+                    let (metric, label) = (metric.to_owned(), label.to_owned());
+                    samples.push(Sample { at, node, metric, label, value });
+                };
+                add("wal_bytes", "", 1_000.0);
+                for (name, lags) in [("a", a), ("b", b)] {
+                    let lag = lags.get(second).copied().filter(|lag| lag.is_finite());
+                    lag.into_iter().for_each(|lag| add("replication_flush_lag_bytes", name, lag));
+                }
+            }
+            let (asked, from, until) = (asked(text), seconds(1.5), seconds(6.5));
+            let since = caught_up_since(&samples, "primary", &asked, from, until);
+            assert_eq!(since, seconds(expected), "{text}: {a:?}, {b:?}");
+        };
+        const GONE: f64 = f64::NAN;
+        let back = [0.0, 0.0, GONE, GONE, 9_000.0, 1_000.0, 0.0, 0.0];
+        check(&back, &[], "FIRST 1 (a, b)", 4.0);
+        check(&back, &[0.0; 8], "FIRST 1 (a)", 4.0);
+        check(&back, &[0.0; 8], "ANY 1 (a, b)", 1.5);
+        check(&back, &[0.0; 8], "ANY 2 (a, b)", 4.0);
+        // It came and went again.
+        check(&[0.0, GONE, 0.0, GONE, 0.0, 0.0, 0.0], &[], "a", 3.0);
+        check(&[GONE; 8], &[], "a", 6.0);
+    }
+}
