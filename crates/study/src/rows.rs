@@ -96,8 +96,9 @@ fn read_both(client: &mut Client, name: &str, table: &str) -> Result<Table, post
         .read_only(true)
         .start()?;
     let columns = format!("SELECT client::bigint, seq::bigint, chain::bigint FROM {name}");
+    // What is switched off counts as so expensive that small queries would be compiled first.
     transaction.batch_execute(
-        "SET LOCAL statement_timeout = 0; SET LOCAL enable_indexscan = off; \
+        "SET LOCAL statement_timeout = 0; SET LOCAL jit = off; SET LOCAL enable_indexscan = off; \
          SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off",
     )?;
     let by_scan = fetch(&mut transaction, &columns)?;
