@@ -5,7 +5,8 @@
 /// Steady means that the mean of the last [`BLOCK`] intervals differs from the mean of the
 /// [`BLOCK`] before by less than [`TOLERANCE`]. The rule is crude on purpose: it must decide while
 /// the load runs. Whether the window itself was steady is judged afterwards, over the whole
-/// series, by `stats`.
+/// series, by `stats`. At the bound it is enough that throughput does not rise: what only falls, as
+/// under growing queues of locks, will not become warmer.
 pub(crate) struct Ramp {
     min_ns: u64,
     max_ns: u64,
@@ -32,20 +33,24 @@ impl Ramp {
         if elapsed_ns < self.min_ns {
             return false;
         }
-        self.steady = self.is_level();
-        self.steady || elapsed_ns >= self.max_ns
+        let bound = elapsed_ns >= self.max_ns;
+        self.steady = self
+            .last_change()
+            .is_some_and(|change| change <= TOLERANCE && (bound || change >= -TOLERANCE));
+        self.steady || bound
     }
 
     pub(crate) fn is_steady(&self) -> bool {
         self.steady
     }
 
-    fn is_level(&self) -> bool {
-        let Some(last) = self.rates.len().checked_sub(2 * BLOCK) else { return false };
+    /// By which share of itself the last block differs from the one before.
+    fn last_change(&self) -> Option<f64> {
+        let last = self.rates.len().checked_sub(2 * BLOCK)?;
         let (before, after) = self.rates[last..].split_at(BLOCK);
         let mean = |block: &[u64]| block.iter().sum::<u64>() as f64 / BLOCK as f64;
         let (before, after) = (mean(before), mean(after));
-        before > 0.0 && (after / before - 1.0).abs() <= TOLERANCE
+        (before > 0.0).then(|| after / before - 1.0)
     }
 }
 
@@ -67,6 +72,7 @@ mod tests {
         check(&[100; 12], Some((6, true)));
         check(&[10, 50, 90, 100, 100, 100, 101, 99, 100], Some((8, true)));
         check(&[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024], Some((10, false)));
+        check(&[1024, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1], Some((10, true)));
         check(&[0; 12], Some((10, false)));
         check(&[100; 3], None);
     }
