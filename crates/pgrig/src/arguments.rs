@@ -98,7 +98,8 @@ pub(crate) struct RunArguments {
     /// Seed of everything random, instead of the study's
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Only trials whose name (`variant/scenario axis=value`) contains this, or fits it with `*`
+    /// Only trials whose name (`variant/scenario axis=value`) contains this, or fits it with `*`;
+    /// several patterns with `|` between them
     #[arg(long, value_name = "PATTERN")]
     pub(crate) only: Option<String>,
     /// Go on with a record that was interrupted; profile, seed, rounds and pattern are its own

@@ -73,26 +73,30 @@ impl fmt::Display for PointName {
 
 impl PointName {
     /// Whether a pattern means this point: with `*`, it must fit the whole name; without, it must
-    /// be a part of it.
+    /// be a part of it. Of several patterns, with `|` between them, one is enough.
     #[must_use]
-    pub fn fits(&self, pattern: &str) -> bool {
+    pub fn fits(&self, patterns: &str) -> bool {
         let name = self.to_string();
-        let mut parts = pattern.split('*');
-        let first = parts.next().unwrap_or_default();
-        let Some(last) = parts.next_back() else {
-            return name.contains(pattern);
-        };
-        let Some(mut rest) = name.strip_prefix(first) else {
-            return false;
-        };
-        for part in parts {
-            match rest.find(part) {
-                Some(at) => rest = &rest[at + part.len()..],
-                None => return false,
-            }
-        }
-        rest.ends_with(last)
+        patterns.split('|').any(|pattern| fits(&name, pattern))
     }
+}
+
+fn fits(name: &str, pattern: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(last) = parts.next_back() else {
+        return name.contains(pattern);
+    };
+    let Some(mut rest) = name.strip_prefix(first) else {
+        return false;
+    };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
 }
 
 impl Point {
@@ -186,5 +190,7 @@ mod tests {
         check("*hot*=8", true);
         check("p*o*o*8", false);
         check("plain/hot clients=8*clients=8", false);
+        check("*/cold*|*/hot *", true);
+        check("cold|*hot", false);
     }
 }
