@@ -50,9 +50,15 @@ pub enum Error {
         /// The file that would be there.
         looked: PathBuf,
     },
-    /// No PgBouncer anywhere.
-    #[error("no PgBouncer found; looked in {}", list(.searched))]
+    /// No PgBouncer anywhere, or none of the version that is wanted.
+    #[error(
+        "no PgBouncer{} found; looked in {}",
+        .version.as_ref().map_or(String::new(), |version| format!(" {version}")),
+        list(.searched)
+    )]
     NoPgBouncer {
+        /// The version that is wanted, if not any.
+        version: Option<String>,
         /// The folders that were looked into.
         searched: Vec<PathBuf>,
     },

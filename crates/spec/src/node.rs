@@ -85,6 +85,8 @@ pub struct Pgbouncer {
     pub mode: PoolMode,
     /// Client connections at most.
     pub clients: u32,
+    /// What its version begins with, as in "1.18"; the newest one installed without it.
+    pub version: Option<String>,
 }
 
 /// When a server connection goes back to PgBouncer's pool.
@@ -282,6 +284,7 @@ fn pgbouncer(fields: &Fields<'_>) -> Option<NodeKind> {
         pool: fields.integer("pool", 1..=CONNECTIONS_MAX).unwrap_or(POOL_DEFAULT),
         mode: fields.choice("mode", MODES).unwrap_or(PoolMode::Transaction),
         clients: fields.integer("clients", 1..=CONNECTIONS_MAX).unwrap_or(CLIENTS_DEFAULT),
+        version: fields.text("version").map(str::to_owned),
     }))
 }
 

@@ -295,7 +295,7 @@ nodes.distant = { of = "standby1" }
 nodes.front = { kind = "pgbouncer", to = "primary", pool = 16, mode = "session", clients = 64, settings = { query_wait_timeout = 5 } }
 nodes.watcher = { kind = "guard", to = "primary", grace = "3s" }
 nodes.shard = { count = "{n}" }
-nodes.door = { kind = "pgbouncer", to = "shard", count = "{n}" }
+nodes.door = { kind = "pgbouncer", to = "shard", count = "{n}", version = "1.18" }
 nodes.proxy = { kind = "plproxy", to = "shard", buckets = 8 }
 links.wan = { between = ["primary", "standby1"], delay = "{delay}", bandwidth = "100Mbit", by = "namespace" }
 [workloads.writes]

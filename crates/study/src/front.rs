@@ -70,7 +70,8 @@ impl Site {
 
     fn pooler(&self, node: &Node, pooler: &Pgbouncer, lab: &Lab) -> Result<Option<Front>, Error> {
         let Some(to) = self.way(&node.name, &pooler.to) else { return Ok(None) };
-        let mut config = PoolerConfig::new(lab::find::pgbouncer(None)?, to);
+        let program = lab::find::pgbouncer(pooler.version.as_deref())?;
+        let mut config = PoolerConfig::new(program, to);
         config.pool = pooler.pool;
         config.clients = pooler.clients;
         config.settings = lab_settings(&node.settings);

@@ -27,8 +27,8 @@ pub struct Has {
     pub open_files: u64,
     /// Whether the rig runs as root.
     pub is_root: bool,
-    /// The PgBouncer that is installed.
-    pub pgbouncer: Option<PgBouncer>,
+    /// Every PgBouncer that is installed, the newest first.
+    pub pgbouncers: Vec<PgBouncer>,
     /// The servers' side.
     pub servers: HasServers,
     /// Free connections of hosts that stand for shards, by the node's name.
@@ -117,7 +117,7 @@ impl Has {
             disk_bytes: Disk::at(labs)?.free_bytes,
             open_files: machine.open_files.hard.unwrap_or(u64::MAX),
             is_root: lab::machine::is_root(),
-            pgbouncer: lab::find::pgbouncer(None).ok(),
+            pgbouncers: lab::find::pgbouncers(),
             servers,
             hosts: BTreeMap::new(),
         })
@@ -344,9 +344,10 @@ fn pooler_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
     let mut misfits: Vec<Misfit> = Vec::new();
     for node in &point.topology.nodes {
         let NodeKind::Pgbouncer(pooler) = &node.kind else { continue };
-        let misfit = match &has.pgbouncer {
+        let version = pooler.version.as_deref();
+        let misfit = match has.pgbouncers.iter().find(|one| one.fits(version)) {
             None => {
-                let error = lab::find::pgbouncer(None).err();
+                let error = lab::find::pgbouncer(version).err();
                 Some(("none".to_owned(), error.and_then(|error| error.hint())))
             }
             Some(installed) => {
@@ -369,7 +370,7 @@ fn pooler_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
         let misfit = misfit.map(|(has, hint)| Misfit {
             what: "PgBouncer".to_owned(),
             amount: 1,
-            needs: "PgBouncer".to_owned(),
+            needs: version.map_or("PgBouncer".to_owned(), |version| format!("PgBouncer {version}")),
             has,
             hint,
         });

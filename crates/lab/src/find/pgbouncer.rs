@@ -1,4 +1,5 @@
-//! Finding PgBouncer: what the user names, then `PATH`, then the folders of the distributions.
+//! Finding PgBouncer: in `PATH`, in the folders of the distributions, and where
+//! `scripts/pgbouncer-newest` puts a newer one than theirs.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,21 +14,19 @@ pub struct PgBouncer {
     version: Version,
 }
 
-/// Finds the PgBouncer to use; `named` is the program or its folder, and must be right.
+/// The newest PgBouncer of this machine; with `version`, the newest whose version begins with it,
+/// as in "1.18".
 ///
 /// # Errors
-/// [`Error::NoPgBouncer`]; [`Error::BadPgBouncer`] for what was named.
-pub fn pgbouncer(named: Option<&Path>) -> Result<PgBouncer, Error> {
-    if let Some(named) = named {
-        let inner = named.join(NAME);
-        return PgBouncer::at(if named.is_dir() { &inner } else { named });
-    }
-    let searched = folders();
-    let found = searched.iter().find_map(|folder| PgBouncer::at(&folder.join(NAME)).ok());
-    found.ok_or(Error::NoPgBouncer { searched })
+/// [`Error::NoPgBouncer`].
+pub fn pgbouncer(version: Option<&str>) -> Result<PgBouncer, Error> {
+    pgbouncers().into_iter().find(|one| one.fits(version)).ok_or_else(|| Error::NoPgBouncer {
+        version: version.map(str::to_owned),
+        searched: folders(),
+    })
 }
 
-/// Every PgBouncer of this machine that works, in the order in which they are looked for.
+/// Every PgBouncer of this machine that works, the newest first.
 pub fn pgbouncers() -> Vec<PgBouncer> {
     let mut found: Vec<PgBouncer> = Vec::new();
     for folder in folders() {
@@ -36,6 +35,7 @@ pub fn pgbouncers() -> Vec<PgBouncer> {
             found.push(one);
         }
     }
+    found.sort_by(|a, b| b.version.cmp(&a.version));
     found
 }
 
@@ -68,6 +68,11 @@ impl PgBouncer {
         &self.version
     }
 
+    /// Whether its version begins with `wanted`, if any is.
+    pub fn fits(&self, wanted: Option<&str>) -> bool {
+        wanted.is_none_or(|wanted| self.version.is_of(wanted))
+    }
+
     /// Whether prepared statements of the protocol work in its transaction mode
     /// (`max_prepared_statements`, since 1.21).
     pub fn has_prepared_statements(&self) -> bool {
@@ -82,10 +87,19 @@ fn folders() -> Vec<PathBuf> {
         .collect();
     // A plain user's PATH has no sbin.
     folders.extend(["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"].map(Into::into));
+    let rig = std::env::current_exe().unwrap_or_default();
+    let built = rig.ancestors().skip(1).take(BUILD_FOLDERS).map(|folder| folder.join(BUILT));
+    folders.extend(built.filter(|folder| is_program(&folder.join(NAME))));
     folders
 }
 
 const NAME: &str = "pgbouncer";
+
+/// In cargo's target folder.
+const BUILT: &str = "pgbouncer/bin";
+
+/// How many folders a program that cargo has built lies below that: target/debug/deps.
+const BUILD_FOLDERS: usize = 3;
 
 #[cfg(test)]
 mod tests {
@@ -95,31 +109,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_named_must_be_a_pgbouncer() {
+    fn a_program_is_a_pgbouncer_by_what_it_says() {
         let root = tempfile::tempdir().unwrap();
         let program = root.path().join(NAME);
         let check = |says: &str, expected: Result<(bool, &str), &str>| {
             fs::write(&program, format!("#!/bin/sh\nprintf '{says}\\nlibevent 2\\n'\n")).unwrap();
             fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-            for named in [root.path(), &program] {
-                match (pgbouncer(Some(named)), expected) {
-                    (Ok(found), Ok((prepares, version))) => {
-                        assert_eq!(found.has_prepared_statements(), prepares);
-                        assert_eq!(found.version().text, version);
-                    }
-                    (Err(error), Err(expected)) => {
-                        assert!(error.to_string().ends_with(expected), "{error}");
-                        assert!(error.hint().is_some());
-                    }
-                    (found, _) => panic!("{found:?}"),
+            match (PgBouncer::at(&program), expected) {
+                (Ok(found), Ok((prepares, version))) => {
+                    assert_eq!(found.has_prepared_statements(), prepares);
+                    assert_eq!(found.version().text, version);
                 }
+                (Err(error), Err(expected)) => {
+                    assert!(error.to_string().ends_with(expected), "{error}");
+                    assert!(error.hint().is_some());
+                }
+                (found, _) => panic!("{found:?}"),
             }
         };
         check("PgBouncer 1.18.0", Ok((false, "1.18.0")));
         check("PgBouncer 1.25.2", Ok((true, "1.25.2")));
         check("odyssey 1", Err("--version says \"odyssey 1\""));
         fs::remove_file(&program).unwrap();
-        let missing = pgbouncer(Some(root.path())).unwrap_err();
+        let missing = PgBouncer::at(&program).unwrap_err();
         assert!(missing.to_string().ends_with("there is no such program"), "{missing}");
+    }
+
+    #[test]
+    fn a_version_is_wanted_by_its_beginning() {
+        let check = |version: &str, wanted: Option<&str>, expected: bool| {
+            let version = Version::of(version).unwrap();
+            let one = PgBouncer { program: NAME.into(), version };
+            assert_eq!(one.fits(wanted), expected, "{one:?} {wanted:?}");
+        };
+        check("1.18.0", None, true);
+        check("1.18.0", Some("1.18"), true);
+        check("1.18.0", Some("1.18.0"), true);
+        check("1.18.0", Some("1.1"), false);
+        check("1.24.1", Some("1.18"), false);
     }
 }
