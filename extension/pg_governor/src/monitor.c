@@ -44,7 +44,7 @@
 #define LOOKS_PER_LOCK_LOOK 4
 
 /* A warm session that has not come back after this loses its slot. */
-#define WARM_KEPT_US 5000
+#define WARM_KEPT_US 20000
 
 /* Sleep without a queue: only signals and waiters end it earlier. */
 #define IDLE_SLEEP_MS 60000

@@ -20,8 +20,15 @@
 #include "settings.h"
 #include "standing.h"
 
-/* A warm session that usually stays away for longer than this lets go at once. */
+/*
+ * A session that usually stays away for longer than this, and for longer than
+ * its transactions last, lets go at once: its slot would be idle for most of
+ * the time.
+ */
 #define RETURN_GAP_MAX_US 2000
+
+/* By then a turn has paid for what its cold caches cost many times over. */
+#define WARM_TRANSACTIONS_MAX 32
 
 /* A gap counts at most this much, so that one long pause is soon forgotten. */
 #define RETURN_GAP_COUNTED_US 20000
@@ -46,8 +53,10 @@ static GovernorSession *my_session = NULL;
 
 /* With policy "throughput": until when this session may go on, and its habits. */
 static TimestampTz warm_until = 0;
+static int	warm_transactions = 0;
 static TimestampTz finished_at = 0;
 static int64 return_gap_us = 0;
+static int64 service_us = 0;
 
 static uint32 wait_event = 0;
 
@@ -150,6 +159,7 @@ transaction_ended(XactEvent event, void *arg pg_attribute_unused())
 			if (governor_gate_occupancy(gate).queued > 0)
 			{
 				finished_at = GetCurrentTimestamp();
+				service_us += (finished_at - my_session->since - service_us) / 4;
 				if (stay_warm(gate, finished_at))
 				{
 					pg_atomic_fetch_add_u64(&gate->progress, 1);
@@ -285,6 +295,7 @@ go_on_warm(int gate, GovernorClass class)
 		return false;
 	if (my_session->gate == gate)
 	{
+		warm_transactions++;
 		pg_atomic_fetch_add_u64(&my_session->admits_again[class], 1);
 		my_session->since = GetCurrentStatementStartTimestamp();
 		return true;
@@ -484,8 +495,11 @@ running(TimestampTz since)
 }
 
 /*
- * A session goes on for the time that still lets everybody who queues have a
- * turn within pass_over_max, but for warm_time at most.
+ * A session goes on for the time that lets everybody who queues have a turn
+ * within three quarters of pass_over_max, but for warm_time at most.  The last
+ * quarter is for transactions that outlast their session's time: where the head
+ * of the queue reaches that age, turns end at once, and cold caches are all
+ * that is left.
  */
 static void
 set_warm_until(int gate_index, TimestampTz now)
@@ -495,9 +509,10 @@ set_warm_until(int gate_index, TimestampTz now)
 	int64		share_us = governor_warm_time_ms * INT64CONST(1000);
 
 	if (occupancy.queued > 0)
-		share_us = Min(share_us, governor_pass_over_max_ms * INT64CONST(1000) *
+		share_us = Min(share_us, governor_pass_over_max_ms * INT64CONST(750) *
 					   occupancy.taken / occupancy.queued);
 	warm_until = now + share_us;
+	warm_transactions = 0;
 }
 
 static bool
@@ -508,7 +523,8 @@ stay_warm(GovernorGate *gate, TimestampTz now)
 
 	return governor_policy == GOVERNOR_THROUGHPUT &&
 		now < warm_until &&
-		return_gap_us <= RETURN_GAP_MAX_US &&
+		warm_transactions < WARM_TRANSACTIONS_MAX &&
+		return_gap_us <= Max(RETURN_GAP_MAX_US, service_us) &&
 		now - head_since <= governor_pass_over_max_ms * INT64CONST(1000) &&
 		governor_gate_occupancy(gate).taken <= capacity;
 }

@@ -24,7 +24,7 @@ bool		governor_gate_autocommit = false;
 double		governor_big_query_cost = 0;
 int			governor_policy = GOVERNOR_THROUGHPUT;
 int			governor_warm_time_ms = 50;
-int			governor_pass_over_max_ms = 2000;
+int			governor_pass_over_max_ms = 4000;
 int			governor_queue_timeout_ms = 10000;
 int			governor_on_timeout = GOVERNOR_TIMEOUT_RUN;
 int			governor_max_queue = 0;
@@ -164,7 +164,7 @@ define_scheduling(void)
 	DefineCustomIntVariable("pg_governor.pass_over_max",
 							"Time from which on a waiter is no longer passed over by a warm session.",
 							NULL,
-							&governor_pass_over_max_ms, 2000, 0, INT_MAX / 1000,
+							&governor_pass_over_max_ms, 4000, 0, INT_MAX / 1000,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_governor.stall_time",
 							"Time without a slot given back after which one more waiter is let in.",

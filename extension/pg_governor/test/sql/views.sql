@@ -36,3 +36,11 @@ DROP ROLE regress_governor_monitor, regress_governor_user;
 DROP EXTENSION pg_governor;
 CREATE EXTENSION pg_governor VERSION '0.1.0';
 SELECT extversion FROM pg_extension WHERE extname = 'pg_governor';
+
+-- a way leads from every version to the newest, and nothing is left to do there
+SELECT source FROM pg_available_extensions AS newest,
+    pg_extension_update_paths(newest.name)
+    WHERE newest.name = 'pg_governor' AND target = default_version AND path IS NULL;
+ALTER EXTENSION pg_governor UPDATE;
+SELECT installed_version = default_version AS newest
+    FROM pg_available_extensions WHERE name = 'pg_governor';

@@ -137,8 +137,27 @@ $plain->settle;
 $_->ask('COMMIT') for ($super, $admin, $plain);
 nothing_left($node, 'reserved slots');
 
-# the monitor is terminated: everybody is let in, and it comes back
+# a warm session goes on with its slot, but a turn has a bounded number of transactions
 set('reserved_slots', 0);
+set('warm_time', '10s');
+set('pass_over_max', '50s');
+$node->safe_psql('postgres', 'CREATE TABLE turns (n serial, who text)');
+$holder = holder($node);
+$waiter = session($node);
+$waiter->tell("BEGIN;\nINSERT INTO turns (who) VALUES ('waiter');\nCOMMIT");
+wait_for_queue($node, 1);
+$holder->ask(join("\n", ("INSERT INTO turns (who) VALUES ('holder');", 'COMMIT;', 'BEGIN;') x 100)
+	  . "\nCOMMIT");
+$waiter->settle;
+my $passed = $node->safe_psql('postgres',
+	"SELECT count(*) FROM turns WHERE who = 'holder'
+		AND n < (SELECT n FROM turns WHERE who = 'waiter')");
+cmp_ok($passed, '>', 1, 'a warm session passes a waiter');
+cmp_ok($passed, '<=', 33, 'with so many transactions at most');
+nothing_left($node, 'turns');
+$_->leave for ($holder, $waiter);
+
+# the monitor is terminated: everybody is let in, and it comes back
 $holder = holder($node);
 $waiter = session($node);
 $waiter->tell('BEGIN');
