@@ -25,15 +25,8 @@ impl LoopDevice {
     /// otherwise the system's error, with no device free among them.
     pub fn attach(backing: impl AsFd) -> io::Result<Self> {
         let backing = backing.as_fd().as_raw_fd();
-        let control = OpenOptions::new().read(true).write(true).open(CONTROL)?;
         for _ in 0..ATTEMPTS_MAX {
-            // SAFETY: LOOP_CTL_GET_FREE takes no argument and touches no memory of this process.
-            let number = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) };
-            if number < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            let path = Path::new("/dev").join(format!("loop{number}"));
-            let device = OpenOptions::new().read(true).write(true).open(&path)?;
+            let (device, path) = open_free()?;
             let config = LoopConfig::autoclear(backing);
             // SAFETY: LOOP_CONFIGURE reads a loop_config, which `config` is laid out as, and both
             // descriptors are open.
@@ -55,6 +48,33 @@ impl LoopDevice {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Whether a device is free now; somebody may take it a moment later.
+///
+/// # Errors
+/// As [`LoopDevice::attach`].
+pub fn check_free() -> io::Result<()> {
+    open_free().map(drop)
+}
+
+fn open_free() -> io::Result<(File, PathBuf)> {
+    let control = OpenOptions::new().read(true).write(true).open(CONTROL)?;
+    // SAFETY: LOOP_CTL_GET_FREE takes no argument and touches no memory of this process.
+    let number = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) };
+    if number < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let path = Path::new("/dev").join(format!("loop{number}"));
+    let device = OpenOptions::new().read(true).write(true).open(&path);
+    let device = device.map_err(|error| match error.kind() {
+        // The kernel would have one, but nobody has made its node: a container.
+        io::ErrorKind::NotFound => {
+            io::Error::new(io::ErrorKind::ResourceBusy, format!("{} is not there", path.display()))
+        }
+        _ => error,
+    })?;
+    Ok((device, path))
 }
 
 /// `struct loop_config` of linux/loop.h (Linux 5.8).

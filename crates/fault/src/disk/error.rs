@@ -93,7 +93,9 @@ impl Error {
             Self::NoDevice { .. } => {
                 "load the kernel's loop module, or pass the device to the container"
             }
-            Self::NoLoopDevice { .. } => "losetup -l shows who has them; detach one",
+            Self::NoLoopDevice { .. } => {
+                "losetup -l shows who has them; in a container, pass more of /dev/loop* to it"
+            }
             Self::UnknownFileSystem { .. } => "load its kernel module",
             Self::NoProgram { .. } => "apt-get install e2fsprogs",
             Self::NoSpace { .. } => "give the disk a smaller size, or free some space",

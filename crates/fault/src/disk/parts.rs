@@ -22,8 +22,8 @@ pub(crate) const FILE_SYSTEM: &str = "ext4";
 /// Whether this machine can have such a disk.
 ///
 /// # Errors
-/// What it lacks: [`Error::NotRoot`], [`Error::NoDevice`], [`Error::UnknownFileSystem`],
-/// [`Error::NoProgram`].
+/// What it lacks: [`Error::NotRoot`], [`Error::NoDevice`], [`Error::NoLoopDevice`],
+/// [`Error::UnknownFileSystem`], [`Error::NoProgram`].
 pub fn check(method: &Method) -> Result<(), Error> {
     if !User::current().is_root() {
         return Err(Error::NotRoot);
@@ -36,6 +36,7 @@ pub fn check(method: &Method) -> Result<(), Error> {
         let opened = File::options().read(true).write(true).open(device);
         opened.map_err(|source| Error::NoDevice { device, source })?;
     }
+    loop_device::check_free().map_err(no_loop_device)?;
     let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
     // A module is loaded when it is mounted for the first time.
     let is_module = || {
