@@ -216,6 +216,22 @@ pub enum Error {
         /// The end of what it said.
         output: String,
     },
+    /// pg_checksums did not get to its end.
+    #[error("checking the checksums of node {node}: pg_checksums {exit}{}", tail(.output))]
+    Checksums {
+        /// The node.
+        node: String,
+        /// How it ended.
+        exit: Exit,
+        /// The end of what it said.
+        output: String,
+    },
+    /// pg_test_fsync did not measure anything.
+    #[error("measuring what a flush costs: pg_test_fsync{}", tail(.said))]
+    FlushTest {
+        /// What it said.
+        said: String,
+    },
     /// A standby does not stream, or not in the role that it should have.
     #[error(transparent)]
     NotStreaming(Box<NotStreaming>),

@@ -155,6 +155,10 @@ impl Lab {
         &self.shared.directory.path
     }
 
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// The isolation that is in force.
     pub fn isolation(&self) -> &Isolation {
         &self.shared.isolation

@@ -1,5 +1,7 @@
 //! One PostgreSQL server of a lab, with the verbs of PostgreSQL's own test framework.
 
+mod archive;
+mod checksums;
 mod config;
 mod data;
 mod disk;
@@ -31,6 +33,7 @@ use crate::program::Program;
 use crate::settings::{self, Settings};
 use crate::wait::wait_until;
 
+pub use checksums::Checksums;
 pub use config::{Listen, NodeConfig, StopMode};
 pub use data::Snapshot;
 pub use standby::Replication;
@@ -47,6 +50,8 @@ pub struct Node {
     disk: Option<Disk>,
     /// What it streams from, if it is a standby.
     upstream: Option<standby::Upstream>,
+    /// Whether its data come from its archive.
+    is_restored: bool,
     /// How long its log was when it was last started: what stood there does not explain what
     /// happened since.
     log_bytes: u64,
@@ -65,7 +70,8 @@ impl Node {
         }
         let disk = disk::of(&config, &program, port.number);
         let (lines, upstream) = (String::new(), None);
-        Ok(Self { program, config, lines, port, disk, upstream, log_bytes: 0 })
+        let (is_restored, log_bytes) = (false, 0);
+        Ok(Self { program, config, lines, port, disk, upstream, is_restored, log_bytes })
     }
 
     /// Makes its data directory, replacing one that is there.
@@ -108,7 +114,7 @@ impl Node {
         }
         self.remove_leftovers()?;
         self.write_settings()?;
-        self.settle_disk()?;
+        self.settle()?;
         self.log_bytes = self.log().metadata().map_or(0, |log| log.len());
         let log = self.start_log();
         let command = self

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
     harness::run![
         a_cut_takes_only_what_was_not_promised,
         a_failing_disk_makes_postgres_panic,
+        an_archive_brings_back_what_it_has,
         a_node_without_a_disk_says_so,
         nothing_is_left_of_a_killed_rig,
     ]
@@ -105,6 +106,36 @@ fn a_failing_disk_makes_postgres_panic() {
         assert!(rows(&node) >= acknowledged, "{what:?}");
         node.stop(StopMode::Fast).unwrap();
     }
+}
+
+/// The data of a node without fsync are gone with the power; its base backup and its WAL archive lie
+/// elsewhere, and hold everything up to the last segment that was archived.
+fn an_archive_brings_back_what_it_has() {
+    let Some(lab) = open(&Method::FileSystem) else { return };
+    let mut config = NodeConfig::new(settings(&[("fsync", "off")]));
+    config.disk = Some(DiskConfig { size_bytes: SIZE, method: Method::FileSystem });
+    config.is_archived = true;
+    config.initdb.push("--data-checksums".to_owned());
+    let mut node = lab.node("archived", config).unwrap();
+    node.init().unwrap();
+    node.start().unwrap();
+    node.take_backup().unwrap();
+    prepare(&node);
+    let mut client = node.connect().unwrap();
+    (0..100).for_each(|_| client.batch_execute(INSERT).unwrap());
+    let segment = node.value("SELECT pg_walfile_name(pg_switch_wal())").unwrap().unwrap();
+    let archived = format!("SELECT last_archived_wal >= '{segment}' FROM pg_stat_archiver");
+    node.poll_query_until(&archived, "t", Duration::from_secs(60)).unwrap();
+    (0..100).for_each(|_| client.batch_execute(INSERT).unwrap());
+    drop(client);
+    node.power_cut(1).unwrap();
+
+    node.restore().unwrap();
+    assert_eq!(rows(&node), 100, "what was not archived is gone, and nothing else");
+    node.connect().unwrap().batch_execute(INSERT).unwrap();
+    node.stop(StopMode::Fast).unwrap();
+    let checksums = node.check_checksums().unwrap();
+    assert!(checksums.bad == 0 && checksums.blocks > 1000, "{checksums:?}");
 }
 
 fn a_node_without_a_disk_says_so() {

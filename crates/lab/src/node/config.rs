@@ -20,6 +20,8 @@ pub struct NodeConfig {
     pub application_name: Option<String>,
     /// A disk of its own whose power can be cut; none where its data lie in the lab's directory.
     pub disk: Option<DiskConfig>,
+    /// Whether its WAL is archived, beside its data and not on its disk.
+    pub is_archived: bool,
     /// Whether it has a network of its own, as links by namespace need; its clients then come by
     /// Unix socket. Only root can make one.
     pub own_network: bool,
@@ -33,8 +35,8 @@ impl NodeConfig {
         // The time that PostgreSQL's own tests allow.
         let timeout = Duration::from_secs(180);
         let (initdb, listen, application_name, disk) = (Vec::new(), Listen::Unix, None, None);
-        let own_network = false;
-        Self { settings, initdb, listen, application_name, disk, own_network, timeout }
+        let (is_archived, own_network) = (false, false);
+        Self { settings, initdb, listen, application_name, disk, is_archived, own_network, timeout }
     }
 }
 

@@ -62,7 +62,8 @@ impl Node {
         copy_tree(&from.data_here()?, &self.data_here()?, self.program.shared.user).map(drop)
     }
 
-    /// Makes sure that the node's directory is there, and its data directory is not.
+    /// Makes sure that the node's directory is there, its data directory is not, and its archive
+    /// holds nothing of other data.
     pub(super) fn make_room(&mut self) -> Result<(), Error> {
         let (user, log) = (self.program.shared.user, self.program.file("log"));
         for directory in [&self.program.directory, &log] {
@@ -70,6 +71,12 @@ impl Node {
                 make_directory(directory, user)?;
             }
         }
+        self.empty_archive()?;
+        self.remove_data()
+    }
+
+    /// Removes its data directory.
+    pub(super) fn remove_data(&mut self) -> Result<(), Error> {
         match self.disk {
             // Whatever an earlier cut did to its file system is gone with it.
             Some(_) => self.format_disk(),

@@ -41,6 +41,15 @@ impl Node {
         Ok(cut)
     }
 
+    /// Makes sure that what it has written so far survives a cut; on the lab's own disk there is
+    /// nothing to do.
+    ///
+    /// # Errors
+    /// [`Error::Disk`].
+    pub fn settle(&mut self) -> Result<(), Error> {
+        self.with_disk("syncing", |disk, init| disk.settle(init)).map(drop)
+    }
+
     /// Its disk, if it has one of its own: to have requests fail, say.
     pub fn disk(&self) -> Option<&Disk> {
         self.disk.as_ref()
@@ -66,11 +75,6 @@ impl Node {
             make_directory(&directory, self.program.shared.user)?;
         }
         self.with_disk("formatting", Disk::format).map(drop)
-    }
-
-    /// What was prepared for a server is not what a cut shall take from it.
-    pub(super) fn settle_disk(&mut self) -> Result<(), Error> {
-        self.with_disk("syncing", |disk, init| disk.settle(init)).map(drop)
     }
 
     /// Does something with its disk, if it has one.

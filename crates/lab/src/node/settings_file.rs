@@ -42,11 +42,14 @@ impl Node {
         let upstream = self.upstream.iter().flat_map(|upstream| {
             [("primary_conninfo", &*upstream.conninfo), ("primary_slot_name", &*upstream.slot)]
         });
+        let archive = self.archive_settings();
+        let archive = archive.iter().map(|(name, value)| (*name, value.as_str()));
         let text = [
             settings::render(defaults),
             settings::render(self.config.settings.iter()),
             self.lines.clone(),
             settings::render(of_the_lab),
+            settings::render(archive),
             settings::render(upstream),
         ]
         .concat();

@@ -258,7 +258,7 @@ fn no_slot(slot: &str) -> String {
 
 const DROP_SLOT: &str = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots";
 
-const IN_RECOVERY: &str = "SELECT pg_is_in_recovery()";
+pub(super) const IN_RECOVERY: &str = "SELECT pg_is_in_recovery()";
 
 const REPLICATION: &str = "SELECT application_name, state, sync_state \
     FROM pg_stat_replication WHERE state <> 'backup' ORDER BY application_name";
@@ -269,7 +269,7 @@ const FLUSH_WAL: &str = "BEGIN; SET LOCAL synchronous_commit = local; \
     SELECT pg_logical_emit_message(true, 'pgrig', ''); COMMIT";
 
 /// Copies a data directory at the speed of the disk.
-const BACKUP_TIMEOUT: Duration = Duration::from_secs(1800);
+pub(super) const BACKUP_TIMEOUT: Duration = Duration::from_secs(1800);
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,98 @@
+//! A node's WAL archive and base backup: what is left of it when its data are gone.
+//!
+//! Both lie in the node's directory on the lab's own disk, which no power cut of the node's reaches.
+
+use std::path::PathBuf;
+
+use os::command::Output;
+
+use crate::copy::{copy_tree, make_directory, remove_tree, write_file};
+use crate::error::Error;
+use crate::log;
+use crate::node::Node;
+use crate::node::standby::{BACKUP_TIMEOUT, IN_RECOVERY};
+
+impl Node {
+    /// Takes a base backup of the running node (pg_basebackup), in the place of an earlier one.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it does not run; [`Error::Backup`] with what pg_basebackup said.
+    pub fn take_backup(&mut self) -> Result<(), Error> {
+        self.program.expect_running("backing up")?;
+        let (backup, output) = (self.backup(), self.program.file("backup.log"));
+        remove_tree(&backup)?;
+        write_file(&output, "", self.program.shared.user)?;
+        let command = self
+            .program
+            .shared
+            .command("pg_basebackup", self.directory())
+            .arg("--pgdata")
+            .arg(&backup)
+            .args(["--dbname", &self.admin_endpoint().to_string()])
+            .args(["--wal-method=stream", "--checkpoint=fast", "--no-sync", "--no-password"])
+            .stdout(Output::File(output.clone()))
+            .stderr(Output::File(output.clone()));
+        let exit = self.program.shared.run(&command, BACKUP_TIMEOUT)?;
+        if exit.is_success() {
+            return Ok(());
+        }
+        let (node, primary) = (self.name().to_owned(), self.name().to_owned());
+        Err(Error::Backup { node, primary, exit, output: log::tail(&output, 0) })
+    }
+
+    /// Replaces the data of the stopped node by its base backup, starts it, and returns when it has
+    /// replayed its archive to the end and takes writes.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it runs or has no backup; [`Error::Start`]; [`Error::Timeout`].
+    pub fn restore(&mut self) -> Result<(), Error> {
+        let doing = "restoring";
+        self.program.expect_stopped(doing)?;
+        if !self.backup().is_dir() {
+            return Err(self.program.state(doing, "has no base backup"));
+        }
+        self.remove_data()?;
+        let (data, user) = (self.data_here()?, self.program.shared.user);
+        copy_tree(&self.backup(), &data, user)?;
+        write_file(&data.join("recovery.signal"), "", user)?;
+        self.is_restored = true;
+        self.start()?;
+        self.poll_query_until(IN_RECOVERY, "f", self.config.timeout)
+    }
+
+    /// What the archive needs. A restored node reads it, and does not write into it.
+    pub(super) fn archive_settings(&self) -> Vec<(&'static str, String)> {
+        let archive = self.archive();
+        let archive = archive.display();
+        match (self.config.is_archived, self.is_restored) {
+            (false, _) => Vec::new(),
+            (true, true) => vec![("restore_command", format!("cp \"{archive}/%f\" \"%p\""))],
+            (true, false) => {
+                // A segment that is half written when the server dies must not be taken for one.
+                let copy = format!("cp \"%p\" \"{archive}/.%f\"");
+                let name = format!("mv \"{archive}/.%f\" \"{archive}/%f\"");
+                let command = format!("{copy} && {name}");
+                vec![("archive_mode", "on".to_owned()), ("archive_command", command)]
+            }
+        }
+    }
+
+    /// Other data than those that the archive belongs to are about to come.
+    pub(super) fn empty_archive(&mut self) -> Result<(), Error> {
+        self.is_restored = false;
+        if !self.config.is_archived {
+            return Ok(());
+        }
+        remove_tree(&self.backup())?;
+        remove_tree(&self.archive())?;
+        make_directory(&self.archive(), self.program.shared.user)
+    }
+
+    fn archive(&self) -> PathBuf {
+        self.program.file("archive")
+    }
+
+    fn backup(&self) -> PathBuf {
+        self.program.file("backup")
+    }
+}
