@@ -23,6 +23,9 @@ pub struct Claim {
     pub published: Option<f64>,
     /// Whether it must hold everywhere.
     pub kind: ClaimKind,
+    /// Of a control: the trials after which a study stops where it has not held by then; none for
+    /// all that are planned.
+    pub within: Option<usize>,
     /// A condition under which it was stated, or a doubt, to be shown beside the verdict.
     pub note: String,
 }
@@ -68,7 +71,7 @@ pub enum ClaimKind {
     Invariant,
     /// What shows that the means of a scenario work: a fault that must do harm where nothing is
     /// protected from it. Where it does not hold, no other claim about trials of its scenarios
-    /// does. Fails a gate.
+    /// does, and a run of the study stops. Fails a gate.
     Control,
 }
 
@@ -112,10 +115,15 @@ impl Claim {
         let says = fields.text("says").or(source).unwrap_or_default().to_owned();
         let published = fields.number("published");
         let kind = fields.choice("kind", KINDS).unwrap_or(ClaimKind::Finding);
+        let within = fields.integer("within", 1..=TRIALS_MAX);
+        if let (Some(within), true) = (fields.value("within"), kind != ClaimKind::Control) {
+            let hint = "it says after how many trials a control that does not hold stops the study";
+            problems.hinted(&within.span, "within belongs to kind = \"control\"", hint);
+        }
         let note = fields.text("note").unwrap_or_default().to_owned();
         let about = about(&fields, text, made, targets);
         fields.finish();
-        about.map(|about| Claim { says, about, published, kind, note })
+        about.map(|about| Claim { says, about, published, kind, within, note })
     }
 }
 
@@ -226,7 +234,7 @@ fn about(fields: &Fields<'_>, text: &str, made: bool, targets: &Arc<[Target]>) -
 }
 
 /// Points at the place inside study.toml where an expression is wrong.
-fn report(fault: Fault, source: &str, value: &Value, text: &str, problems: &Problems) {
+pub(crate) fn report(fault: Fault, source: &str, value: &Value, text: &str, problems: &Problems) {
     let quoted = &text[value.span.clone()];
     // A string without escapes stands in the file as it is, one or three quotes in.
     let offset = quoted.find(source).map(|at| value.span.start + at);
@@ -248,6 +256,9 @@ fn whole_characters(text: &str, span: Range<usize>) -> Range<usize> {
     let end = (span.end..=text.len()).find(|at| text.is_char_boundary(*at));
     start.unwrap_or(0)..end.unwrap_or(text.len())
 }
+
+/// More trials than a study has time for.
+const TRIALS_MAX: usize = 10_000;
 
 const KINDS: &[(&str, ClaimKind)] = &[
     ("finding", ClaimKind::Finding),

@@ -8,7 +8,7 @@ use crate::claim::made_in;
 use crate::defaults::Defaults;
 use crate::fields::{self, Fields};
 use crate::folder::Folder;
-use crate::node::NodeKind;
+use crate::node::{Node, NodeKind};
 use crate::point::{OnLoss, Point, PointName, Requirement, Unfit};
 use crate::problem::Problems;
 use crate::profile::Profile;
@@ -250,6 +250,7 @@ fn point(
         data: built.data,
     };
     check_ledger(&point, &fields);
+    check_nodes_of_checks(&point, &fields);
     check_poolers(&point, &frame.span, problems);
     fields.finish();
     if let Some(few) = point.workloads.iter().find(|w| w.clients < point.generators) {
@@ -270,6 +271,27 @@ fn check_ledger(point: &Point, fields: &Fields<'_>) {
         let span = fields.value("checks").map_or(fields.span(), |value| &value.span);
         let hint = "give one ledger = { insert = \"TABLE\" }";
         fields.problems.hinted(span, "no workload of the scenario keeps a ledger", hint);
+    }
+}
+
+/// A check that needs something of its server: checksums, or an archive.
+fn check_nodes_of_checks(point: &Point, fields: &Fields<'_>) {
+    for check in &point.checks {
+        let (node, is_there, lack): (_, fn(&Node) -> bool, _) = match check {
+            Check::Checksums { node } => (node, |node| node.has_checksums, "checksums"),
+            Check::Restore { node } => (node, |node| node.is_archived, "archive"),
+            Check::Counts
+            | Check::Placement
+            | Check::Ledger { .. }
+            | Check::Amcheck { .. }
+            | Check::Explain(_) => continue,
+        };
+        let name = node.as_ref().unwrap_or(&point.data.node);
+        if point.topology.node(name).is_some_and(|node| !is_there(node)) {
+            let span = fields.value("checks").map_or(fields.span(), |value| &value.span);
+            let hint = format!("give it {lack} = true");
+            fields.problems.hinted(span, format!("node {name} has no {lack}"), hint);
+        }
     }
 }
 

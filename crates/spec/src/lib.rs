@@ -30,6 +30,7 @@ mod expect;
 mod expression;
 mod plan;
 mod published;
+mod table;
 
 mod catalogue;
 mod template;
@@ -64,6 +65,7 @@ pub use problem::Problem;
 pub use profile::Profile;
 pub use published::Published;
 pub use study::{Named, Study};
+pub use table::{Column, Figure, Row, Table};
 pub use template::template;
 pub use throttle::Throttle;
 pub use timeline::{Check, Explain, Step, Timed};

@@ -24,6 +24,11 @@ pub struct Node {
     pub disk: Disk,
     /// How fast it may read and write while clients are there; none for as fast as it can.
     pub throttle: Option<Throttle>,
+    /// Whether its data have page checksums (initdb --data-checksums); without it, what that
+    /// PostgreSQL does by itself.
+    pub has_checksums: bool,
+    /// Whether its WAL is archived: on the lab's own disk, which no power cut reaches.
+    pub is_archived: bool,
 }
 
 /// The kinds of node.
@@ -191,6 +196,8 @@ impl Node {
             extensions: Vec::new(),
             disk: Disk::Plain,
             throttle: None,
+            has_checksums: false,
+            is_archived: false,
         }
     }
 
@@ -219,6 +226,8 @@ impl Node {
                 fields.texts("extensions").into_iter().map(|(name, _)| name).collect();
             node.disk = fields.value("disk").map_or(Disk::Plain, |d| Disk::parse(d, problems));
             node.throttle = fields.value("throttle").and_then(|t| Throttle::parse(t, problems));
+            node.has_checksums = fields.boolean("checksums").unwrap_or(false);
+            node.is_archived = fields.boolean("archive").unwrap_or(false);
         }
         if let (true, Some(entry)) = (node.disk.can_be_cut(), fields.entry("throttle")) {
             let message = "a disk whose power can be cut has no throttle";

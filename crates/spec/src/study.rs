@@ -13,6 +13,7 @@ use crate::point::Point;
 use crate::problem::{Problem, Problems};
 use crate::profile::Profile;
 use crate::published::{self, Published};
+use crate::table::Table;
 use crate::value;
 
 /// A study in one profile. Only legal ones exist: whoever holds one need not check it again.
@@ -32,12 +33,17 @@ pub struct Study {
     pub variants: Vec<Named>,
     /// What it runs, in the order of the file.
     pub scenarios: Vec<Named>,
+    /// For how many seconds pg_test_fsync tries each wal_sync_method, on the disk that the lab's
+    /// data lie on; 0 for not at all.
+    pub flush_test_s: u64,
     /// Every variant × scenario × value of each axis that this profile runs.
     pub points: Vec<Point>,
     /// How its answer is worded; without it, the first claim speaks.
     pub answer: Option<Answer>,
     /// What it claims; the first one is the headline.
     pub claims: Vec<Claim>,
+    /// Tables of its own.
+    pub tables: Vec<Table>,
     /// What was published.
     pub published: Vec<Published>,
 }
@@ -157,8 +163,10 @@ fn read(
     }
     let scenarios = expand::named(tables.scenarios);
     // Claims speak of points; while those are wrong, what claims say of them means nothing.
-    let claims =
-        if problems.is_empty() { claims(fields, text, profile, &points) } else { skip(fields) };
+    let (claims, tables) = match problems.is_empty() {
+        true => claims(fields, text, profile, &points),
+        false => skip(fields),
+    };
     let names = |named: &'_ [Named]| named.iter().map(|n| n.name.clone()).collect::<Vec<_>>();
     let (variant_names, scenario_names) = (names(&variants), names(&scenarios));
     let variant_names: Vec<&str> = variant_names.iter().map(String::as_str).collect();
@@ -169,26 +177,37 @@ fn read(
         notes: fields.texts("notes").into_iter().map(|(note, _)| note).collect(),
         profile,
         seed: fields.integer("seed", 0..=i64::MAX).unwrap_or(SEED) as u64,
+        flush_test_s: fields.duration_ms("flush_test").unwrap_or(0).div_ceil(1000),
         points,
         answer: fields.value("answer").and_then(|value| Answer::parse(value, problems)),
         claims,
+        tables,
         published: published::parse(folder, &variant_names, &scenario_names, published_problems),
         variants,
         scenarios,
     }
 }
 
-fn claims(fields: &Fields<'_>, text: &str, profile: Profile, points: &[Point]) -> Vec<Claim> {
-    let targets: Arc<[Target]> = points.iter().map(target).collect();
-    let values = fields.list("claims").iter();
-    let claims =
-        values.filter_map(|value| Claim::parse(value, text, profile, &targets, fields.problems));
-    claims.collect()
+/// What is said of points: claims, and tables.
+fn claims(
+    fields: &Fields<'_>,
+    text: &str,
+    profile: Profile,
+    points: &[Point],
+) -> (Vec<Claim>, Vec<Table>) {
+    let (targets, problems): (Arc<[Target]>, _) =
+        (points.iter().map(target).collect(), fields.problems);
+    let claims = fields.list("claims").iter();
+    let claims = claims.filter_map(|one| Claim::parse(one, text, profile, &targets, problems));
+    let tables = fields.list("tables").iter();
+    let tables = tables.filter_map(|one| Table::parse(one, text, profile, &targets, problems));
+    (claims.collect(), tables.collect())
 }
 
-fn skip(fields: &Fields<'_>) -> Vec<Claim> {
+fn skip(fields: &Fields<'_>) -> (Vec<Claim>, Vec<Table>) {
     fields.entry("claims");
-    Vec::new()
+    fields.entry("tables");
+    (Vec::new(), Vec::new())
 }
 
 fn target(point: &Point) -> Target {

@@ -50,6 +50,17 @@ pub enum Check {
         /// The server that is looked through; none for the one that the data were built on.
         node: Option<String>,
     },
+    /// pg_checksums finds nothing; the server is shut down for it.
+    Checksums {
+        /// The server; none for the one that the data were built on.
+        node: Option<String>,
+    },
+    /// A base backup, taken before the clients came, and the WAL archive are restored, and what is
+    /// missing then is counted. It comes last.
+    Restore {
+        /// The server; none for the one that the data were built on.
+        node: Option<String>,
+    },
     /// A query is explained, and how long it took and what it read is recorded.
     Explain(Explain),
 }
@@ -138,12 +149,7 @@ fn check(
 ) -> Option<Check> {
     if let Is::Text(_) = value.is {
         let word = fields::choice("checks", value, CHECKS, problems)?;
-        return Some(match word {
-            Word::Counts => Check::Counts,
-            Word::Ledger => Check::Ledger { node: None },
-            Word::Amcheck => Check::Amcheck { node: None },
-            Word::Placement => Check::Placement,
-        });
+        return Some(word.of(None));
     }
     let fields = Fields::of("a check", value, problems)?;
     if fields.entry("explain").is_some() {
@@ -151,15 +157,21 @@ fn check(
         fields.finish();
         return check.map(Check::Explain);
     }
-    let ledger = fields.entry("ledger").is_some();
-    let amcheck = fields.entry("amcheck").is_some();
-    let named = |key| action::server(&fields, key, topology).map(|node| Some(node.name.clone()));
-    let check = match (ledger, amcheck) {
-        (true, false) => named("ledger").map(|node| Check::Ledger { node }),
-        (false, true) => named("amcheck").map(|node| Check::Amcheck { node }),
+    let of_a_node: Vec<(&'static str, Word)> =
+        CHECKS.iter().copied().filter(|(key, _)| fields.entry(key).is_some()).collect();
+    let check = match of_a_node[..] {
+        [(key, word)] if word.has_a_node() => {
+            let node = action::server(&fields, key, topology);
+            node.map(|node| word.of(Some(node.name.clone())))
+        }
         _ => {
-            let hint = "write { ledger = \"NODE\" }, { amcheck = \"NODE\" } or \
-                        { explain = \"QUERY\", as = \"NAME\" }";
+            let named = CHECKS.iter().filter(|(_, word)| word.has_a_node());
+            let named: Vec<String> =
+                named.map(|(key, _)| format!("{{ {key} = \"NODE\" }}")).collect();
+            let hint = format!(
+                "write {} or {{ explain = \"QUERY\", as = \"NAME\" }}",
+                named.join(" or ")
+            );
             problems.hinted(fields.span(), "one check at a time", hint);
             None
         }
@@ -242,12 +254,34 @@ enum Word {
     Counts,
     Ledger,
     Amcheck,
+    Checksums,
     Placement,
+    Restore,
+}
+
+impl Word {
+    /// Whether it can be asked of a server by its name.
+    fn has_a_node(self) -> bool {
+        !matches!(self, Word::Counts | Word::Placement)
+    }
+
+    fn of(self, node: Option<String>) -> Check {
+        match self {
+            Word::Counts => Check::Counts,
+            Word::Ledger => Check::Ledger { node },
+            Word::Amcheck => Check::Amcheck { node },
+            Word::Checksums => Check::Checksums { node },
+            Word::Placement => Check::Placement,
+            Word::Restore => Check::Restore { node },
+        }
+    }
 }
 
 const CHECKS: &[(&str, Word)] = &[
     ("counts", Word::Counts),
     ("ledger", Word::Ledger),
     ("amcheck", Word::Amcheck),
+    ("checksums", Word::Checksums),
     ("placement", Word::Placement),
+    ("restore", Word::Restore),
 ];

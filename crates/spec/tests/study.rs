@@ -280,6 +280,64 @@ fn everything_that_is_wrong_is_pointed_at() {
          (one of sql, checkpoint, stop, kill, pause, continue, start, rebalance, promote, power_cut, cut, \
          delay, reset, heal)",
     );
+    check(
+        "[scenarios.load]",
+        "[scenarios.load]\nchecks = [\"checksums\", \"restore\", { counts = \"primary\" }]",
+        "`{ counts = \"primary\" }` one check at a time \
+         (write { ledger = \"NODE\" } or { amcheck = \"NODE\" } or { checksums = \"NODE\" } or \
+         { restore = \"NODE\" } or { explain = \"QUERY\", as = \"NAME\" })\n\
+         `[\"checksums\", \"restore\", { counts = \"primary\" }]` node primary has no checksums \
+         (give it checksums = true)\n\
+         `[\"checksums\", \"restore\", { counts = \"primary\" }]` node primary has no archive \
+         (give it archive = true)",
+    );
+    check(
+        "expect = \">= 2.0\"",
+        "expect = \">= 2.0\"\nwithin = 3",
+        "`3` within belongs to kind = \"control\" \
+         (it says after how many trials a control that does not hold stops the study)",
+    );
+}
+
+/// A table below the study of one's own.
+const TABLE: &str = r#"
+[[tables]]
+title = "What a setting buys"
+columns = [{ says = "gain", value = "gain" }, { says = "failed", count = "failed > 0" }]
+list = "failed > 0"
+[[tables.rows]]
+says = "off"
+trials = "fast/*"
+values = { gain = "tps('fast/load', 'clients=8') / tps('safe/load', 'clients=8')" }
+"#;
+
+#[test]
+fn a_table_is_made_of_what_the_study_runs() {
+    let study = parse(&format!("{OWN}{TABLE}"));
+    let table = &study.tables[0];
+    assert_eq!(table.rows[0].points, [2, 3]);
+    assert_eq!(table.rows[0].values["gain"].references().len(), 2);
+    assert!(table.listed.is_some() && table.columns.len() == 2);
+
+    let check = |from: &str, to: &str, expected: &str| {
+        assert!(TABLE.contains(from), "{from}");
+        let study = format!("{OWN}{}", TABLE.replacen(from, to, 1));
+        assert_eq!(problems(&study).trim_end(), expected);
+    };
+    check("fast/*", "slow/*", "`\"slow/*\"` no trial of this profile fits \"slow/*\"");
+    check("{ gain =", "{ again =", "`again` no column shows the value \"again\"");
+    check(
+        "count = \"failed > 0\"",
+        "count = \"failled > 0\"",
+        "`failled` unknown metric \"failled\" (did you mean \"failed\"?)",
+    );
+    check(
+        "value = \"gain\"",
+        "value = \"gain\", max = \"tps\"",
+        "`{ says = \"gain\", value = \"gain\", max = \"tps\" }` a column has one kind of figure \
+         (one of value, fact, trials, count, rate, p50, max)\n\
+         `gain` no column shows the value \"gain\"",
+    );
 }
 
 /// Servers that follow one another, what stands in front of them, and what breaks them.

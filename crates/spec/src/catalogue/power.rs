@@ -3,11 +3,12 @@
 use super::Better::{Higher, Lower, Neither};
 use super::Kind::Total;
 use super::Metric;
-use super::Scope::Node;
+use super::Scope::{Node, Workload};
 use super::row;
 
 const CUT: &str = "cachestat and the disk's own account";
 const START: &str = "the server's start";
+const RESTORE: &str = "base backup and WAL archive, restored; ledger against rows";
 
 #[rustfmt::skip] // rows read as the table that they are
 pub(super) const ROWS: &[Metric] = &[
@@ -20,13 +21,23 @@ pub(super) const ROWS: &[Metric] = &[
         "from the start after the power cut until the server accepted connections"),
     row("resetwal_started", "", Higher, Node, Total, START,
         "of a server that did not start: 1 if it did after pg_resetwal"),
-    row("corrupt", "", Lower, Node, Total, "pg_amcheck and the reading of ledgers",
-        "1 if pg_amcheck complained after the power cut or what the checks read could not be read, \
-         0 if all was well"),
+    row("resetwal_lost", "", Lower, Node, Total, "ledger against rows",
+        "acknowledged transactions that are not there after pg_resetwal"),
+    row("corrupt", "", Lower, Node, Total, "pg_amcheck, pg_checksums and the reading of ledgers",
+        "1 if pg_amcheck or pg_checksums complained after the power cut or what the checks read \
+         could not be read, 0 if all was well"),
+    row("restore_started", "", Higher, Node, Total, RESTORE,
+        "1 if the server took writes when base backup and WAL archive were restored, 0 if not"),
+    row("restore_s", "s", Lower, Node, Total, RESTORE,
+        "from the stopped server until the restored one took writes"),
+    row("restore_lost", "", Lower, Workload, Total, RESTORE,
+        "acknowledged transactions that are not there after restoring base backup and WAL archive"),
     row("cut_bytes_unflushed", "B", Neither, Node, Total, CUT,
         "bytes that had been written and not flushed when the power was cut"),
     row("cut_bytes_lost", "B", Neither, Node, Total, CUT, "of them, bytes that the cut took"),
     row("cut_bytes_kept", "B", Neither, Node, Total, CUT, "of them, bytes that survived all the same"),
+    row("cut_in_checkpoint", "", Neither, Node, Total, "the server's log",
+        "1 if a checkpoint was under way when the power was cut, 0 if not"),
     row("cut_blocks_torn", "", Neither, Node, Total, CUT,
         "blocks of 4096 bytes that survived in part"),
 ];

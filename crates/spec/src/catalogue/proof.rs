@@ -61,4 +61,6 @@ pub(super) const ROWS: &[Metric] = &[
 
     row("amcheck_corruptions", "", Lower, Node, Total, AMCHECK,
         "places in tables and indexes that pg_amcheck complains about"),
+    row("checksum_failures", "", Lower, Node, Total, "pg_checksums",
+        "blocks whose checksum is not that of their content"),
 ];
