@@ -7,8 +7,8 @@ use crate::judge::{Found, Measured, Verdict, trial_name};
 use crate::rounds::value_of;
 
 /// Judges a condition on every trial of some points, on the figures of one part of it if `of` names
-/// one. A void trial counts too: its figures are
-/// worthless, but what must hold everywhere must hold in it.
+/// one. Of a void trial, whose figures are worthless, what must hold everywhere is asked all the
+/// same; what shall hold once must hold in a trial that counts.
 pub(crate) fn judge(
     study: &Study,
     quantifier: Quantifier,
@@ -20,7 +20,11 @@ pub(crate) fn judge(
     let mut seen = 0u64;
     let mut unseen = 0u64;
     let mut failed: Vec<String> = Vec::new();
-    let ran = |trial: &&Trial| matches!(trial.status, Status::Done | Status::Void(_));
+    let ran = |trial: &&Trial| match (&trial.status, quantifier) {
+        (Status::Done, _) | (Status::Void(_), Quantifier::Every) => true,
+        (Status::Void(_), Quantifier::Some) => false,
+        (Status::Skipped(_) | Status::Failed(_), _) => false,
+    };
     for trial in trials.iter().filter(ran) {
         let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
         if !point.is_some_and(|point| points.contains(&point)) {
@@ -72,7 +76,8 @@ pub(crate) fn judge(
 /// More than these are not read.
 const SHOWN_MAX: usize = 3;
 
-fn rate_max(failures: u64, trials: u64) -> f64 {
+/// The rate of failures that so many trials do not rule out, at 95 %: 3/n for none.
+pub(crate) fn rate_max(failures: u64, trials: u64) -> f64 {
     if failures == 0 {
         return stats::failure_rate::rule_of_three(trials);
     }

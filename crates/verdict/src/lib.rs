@@ -17,6 +17,7 @@ mod rounds;
 
 mod answer;
 mod noise;
+mod table;
 
 mod diff;
 
@@ -27,3 +28,4 @@ pub use judge::{ClaimVerdict, Discarded, Judgement, Measured, Verdict, judge, ju
 pub use noise::Noise;
 pub use number::number;
 pub use rounds::{Rounds, value_of};
+pub use table::{Cell, Listed, Tabled, tables};

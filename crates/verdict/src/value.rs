@@ -53,6 +53,16 @@ pub(crate) fn judge(
     Found { measured, verdict, why: reasons.join("; ") }
 }
 
+/// A value and its interval, where there is anything to compute it from.
+pub(crate) fn estimate(
+    study: &Study,
+    expression: &Expression,
+    trials: &[Trial],
+) -> Option<Interval> {
+    let rounds = Rounds::collect(study, expression.references(), trials);
+    (!rounds.rows.is_empty()).then(|| interval(expression, &rounds, study.seed).ok()).flatten()
+}
+
 /// The value on all rounds, and its interval.
 fn interval(
     expression: &Expression,

@@ -1,0 +1,157 @@
+//! A study's own tables, filled from its trials.
+
+use record::{Fact, Status, Trial};
+use spec::{Condition, Figure, Metric, Row, Study, Table};
+
+use crate::every::rate_max;
+use crate::rounds::value_of;
+use crate::value;
+
+/// A table and its figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tabled<'s> {
+    /// The table.
+    pub table: &'s Table,
+    /// Its cells, row by row.
+    pub cells: Vec<Vec<Cell>>,
+    /// Trials that it lists one by one, in the order of its rows.
+    pub listed: Vec<Listed<'s>>,
+}
+
+/// What stands in a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Nothing was measured.
+    Nothing,
+    /// A value with its interval.
+    Value(stats::Interval),
+    /// What the record says of it.
+    Fact(String),
+    /// A number of trials.
+    Trials(usize),
+    /// How many of them.
+    Count {
+        /// In which it is true.
+        count: usize,
+        /// In which it could be seen.
+        of: usize,
+    },
+    /// A rate that is not ruled out.
+    Rate(f64),
+    /// A figure of a metric.
+    Figure {
+        /// The metric.
+        metric: &'static Metric,
+        /// The figure.
+        value: f64,
+    },
+}
+
+/// A trial that is listed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed<'s> {
+    /// Its row.
+    pub row: &'s Row,
+    /// Its number.
+    pub number: usize,
+    /// What the table's columns speak of, as far as it has it.
+    pub figures: Vec<(&'static Metric, f64)>,
+    /// What was noted of it.
+    pub notes: Vec<String>,
+}
+
+/// Fills the tables of a study. Only trials that count are in them.
+#[must_use]
+pub fn tables<'s>(study: &'s Study, facts: &[Fact], trials: &[Trial]) -> Vec<Tabled<'s>> {
+    study.tables.iter().map(|table| fill(study, table, facts, trials)).collect()
+}
+
+fn fill<'s>(study: &'s Study, table: &'s Table, facts: &[Fact], trials: &[Trial]) -> Tabled<'s> {
+    let (mut cells, mut listed) = (Vec::new(), Vec::new());
+    for row in &table.rows {
+        let own = |trial: &&Trial| {
+            let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
+            trial.status == Status::Done && point.is_some_and(|point| row.points.contains(&point))
+        };
+        let own: Vec<&Trial> = trials.iter().filter(own).collect();
+        let figures = table.columns.iter().map(|column| match &column.figure {
+            Figure::Value(name) => {
+                let expression = row.values.get(name);
+                let value = expression.and_then(|one| value::estimate(study, one, trials));
+                value.map_or(Cell::Nothing, Cell::Value)
+            }
+            figure => cell(figure, row, facts, &own),
+        });
+        cells.push(figures.collect());
+        let Some(condition) = &table.listed else { continue };
+        let is_listed = |trial: &&&Trial| is_true(condition, trial) == Some(true);
+        listed.extend(own.iter().filter(is_listed).map(|trial| list(table, row, trial)));
+    }
+    Tabled { table, cells, listed }
+}
+
+/// A cell that rests on the row's own trials, or on a fact.
+fn cell(figure: &Figure, row: &Row, facts: &[Fact], trials: &[&Trial]) -> Cell {
+    let values = |metric: &Metric| -> Vec<f64> {
+        trials.iter().filter_map(|trial| value_of(trial, metric.name, "")).collect()
+    };
+    let truths = |condition: &Condition| -> Vec<bool> {
+        trials.iter().filter_map(|trial| is_true(condition, trial)).collect()
+    };
+    let of_metric = |metric, value: Option<f64>| {
+        value.map_or(Cell::Nothing, |value| Cell::Figure { metric, value })
+    };
+    match figure {
+        Figure::Value(_) => Cell::Nothing,
+        Figure::Fact(group) => {
+            let fact = facts.iter().find(|fact| fact.group == *group && fact.name == row.fact);
+            fact.map_or(Cell::Nothing, |fact| Cell::Fact(fact.value.clone()))
+        }
+        Figure::Trials(metric) => Cell::Trials(values(metric).len()),
+        Figure::Count(condition) => match truths(condition) {
+            seen if seen.is_empty() => Cell::Nothing,
+            seen => Cell::Count { count: count(&seen), of: seen.len() },
+        },
+        Figure::Rate(condition) => match truths(condition) {
+            seen if seen.is_empty() => Cell::Nothing,
+            seen => Cell::Rate(rate_max(count(&seen) as u64, seen.len() as u64)),
+        },
+        Figure::Median(metric) => of_metric(metric, stats::sample::median(&values(metric))),
+        Figure::Max(metric) => of_metric(metric, values(metric).into_iter().reduce(f64::max)),
+    }
+}
+
+fn list<'s>(table: &Table, row: &'s Row, trial: &Trial) -> Listed<'s> {
+    let mut metrics: Vec<&'static Metric> = Vec::new();
+    for column in &table.columns {
+        let spoken: &[&'static Metric] = match &column.figure {
+            Figure::Value(_) | Figure::Fact(_) => &[],
+            Figure::Trials(metric) | Figure::Median(metric) | Figure::Max(metric) => {
+                std::slice::from_ref(metric)
+            }
+            Figure::Count(condition) | Figure::Rate(condition) => condition.metrics(),
+        };
+        metrics.extend(spoken);
+    }
+    let mut figures: Vec<(&'static Metric, f64)> = Vec::new();
+    for metric in metrics {
+        if let (Some(value), false) = (
+            value_of(trial, metric.name, ""),
+            figures.iter().any(|(known, _)| known.name == metric.name),
+        ) {
+            figures.push((metric, value));
+        }
+    }
+    Listed { row, number: trial.number, figures, notes: trial.notes.clone() }
+}
+
+/// Whether it is so in a trial; none where that was not measured.
+fn is_true(condition: &Condition, trial: &Trial) -> Option<bool> {
+    let metrics = condition.metrics().iter();
+    let values: Option<Vec<f64>> = metrics.map(|one| value_of(trial, one.name, "")).collect();
+    Some(condition.is_true(&values?))
+}
+
+fn count(truths: &[bool]) -> usize {
+    truths.iter().filter(|is| **is).count()
+}
