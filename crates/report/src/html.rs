@@ -6,7 +6,7 @@ use crate::grouping::label;
 use crate::json::Json;
 use crate::page::StudyPage;
 use crate::report::Report;
-use crate::{claims, comparison, data, environment, glance, latency_tables, proof, trust};
+use crate::{claims, comparison, data, environment, glance, latency_tables, proof, tables, trust};
 
 /// Anchor and title of each section, in the order of the page.
 const SECTIONS: [(&str, &str); 7] = [
@@ -49,6 +49,7 @@ impl Report<'_> {
             sections: SECTIONS.to_vec(),
             claims: claims::rows(study, &self.judgement),
             notes: study.notes.clone(),
+            tables: tables::tables(&verdict::tables(study, &header.facts, trials), header),
             comparisons: comparisons.dots,
             curves: comparisons.curves,
             published: comparison::published_table(study, trials, &self.groups),

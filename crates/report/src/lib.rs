@@ -23,6 +23,7 @@ mod latency_tables;
 mod noise;
 mod percentiles;
 mod proof;
+mod tables;
 mod timeline;
 mod trust;
 

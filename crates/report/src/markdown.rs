@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use crate::report::Report;
-use crate::view::{ClaimRow, FactGroup};
-use crate::{claims, environment, trust};
+use crate::view::{ClaimRow, FactGroup, Table};
+use crate::{claims, environment, tables, trust};
 
 impl Report<'_> {
     /// What fits into a comment: GitHub's Markdown, without a figure.
@@ -25,6 +25,8 @@ impl Report<'_> {
             out.push_str("|---|---|--:|---|--:|---|\n");
             rows.iter().for_each(|row| claim(&mut out, row));
         }
+        let own = verdict::tables(study, &header.facts, &self.trials);
+        tables::tables(&own, header).iter().for_each(|one| table(&mut out, one));
         out.push('\n');
         if let Some(words) = trust::counted(&self.trials) {
             let _ = writeln!(out, "{}\n", escaped(&words));
@@ -47,6 +49,31 @@ fn claim(out: &mut String, row: &ClaimRow) {
     }
     let cells = [&row.says, row.kind, &row.published, &here, &row.n, &verdict].map(escaped);
     let _ = writeln!(out, "| {} |", cells.join(" | "));
+}
+
+/// A table; one that is folded on the page is folded here.
+fn table(out: &mut String, table: &Table) {
+    let title = escaped(&table.title);
+    match table.folded {
+        true => {
+            let _ = writeln!(out, "\n<details><summary>{title}</summary>");
+        }
+        false => {
+            let _ = writeln!(out, "\n**{title}**");
+        }
+    }
+    let _ = writeln!(out, "\n{}\n", escaped(&table.note));
+    let heads: Vec<String> = table.head.iter().map(|head| escaped(&head.text)).collect();
+    let rules: Vec<&str> =
+        table.head.iter().map(|head| if head.numeric { "--:" } else { "---" }).collect();
+    let _ = writeln!(out, "| {} |\n|{}|", heads.join(" | "), rules.join("|"));
+    for row in &table.rows {
+        let cells: Vec<String> = row.iter().map(|cell| escaped(&cell.text)).collect();
+        let _ = writeln!(out, "| {} |", cells.join(" | "));
+    }
+    if table.folded {
+        out.push_str("\n</details>\n");
+    }
 }
 
 fn facts(out: &mut String, group: &FactGroup) {

@@ -50,6 +50,8 @@ pub(crate) struct StudyPage {
     pub(crate) claims: Vec<ClaimRow>,
     /// What a reader should know before the figures.
     pub(crate) notes: Vec<String>,
+    /// The study's own tables.
+    pub(crate) tables: Vec<Table>,
     /// Variants side by side.
     pub(crate) comparisons: Vec<Comparison>,
     /// The same over an axis.

@@ -71,6 +71,30 @@ expect = "<= 1.0"
 says = "The server counts as many transactions as the clients"
 every = "count_difference == 0"
 kind = "invariant"
+
+[[tables]]
+title = "What a function buys"
+note = "against the same work statement by statement"
+columns = [
+  { says = "Times as fast", value = "gain" },
+  { says = "Trials", trials = "tps" },
+  { says = "Counted alike", count = "count_difference == 0" },
+  { says = "Differs", rate = "count_difference > 0" },
+  { says = "TPS, p50", p50 = "tps" },
+  { says = "TPS, max", max = "tps" },
+  { says = "Kernel", fact = "system" },
+]
+list = "tps > 5000"
+
+[[tables.rows]]
+says = "statement by statement"
+trials = "*/read-write"
+fact = "kernel"
+
+[[tables.rows]]
+says = "function"
+trials = "*/function"
+values = { gain = "tps('default/function') / tps('default/read-write')" }
 "#;
 
 const PUBLISHED: &str = "\
