@@ -102,6 +102,9 @@ pub(crate) struct RunArguments {
     /// several patterns with `|` between them
     #[arg(long, value_name = "PATTERN")]
     pub(crate) only: Option<String>,
+    /// Only the trial of this number, as a record of the same plan has it: the same seeds again
+    #[arg(long, value_name = "N", conflicts_with = "resume")]
+    pub(crate) trial: Option<usize>,
     /// Go on with a record that was interrupted; profile, seed, rounds and pattern are its own
     #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "profile", "out", "rounds", "seed", "only"])]
     pub(crate) resume: Option<PathBuf>,

@@ -28,7 +28,12 @@ pub(crate) fn check_all(point: &Point, site: &Site) -> Result<Vec<Amchecked>, St
     let nodes = point.checks.iter().filter_map(|check| match check {
         Check::Amcheck { node: Some(name) } => site.node(name),
         Check::Amcheck { node: None } => Some(site.data_node()),
-        Check::Counts | Check::Placement | Check::Ledger { .. } | Check::Explain(_) => None,
+        Check::Counts
+        | Check::Placement
+        | Check::Ledger { .. }
+        | Check::Checksums { .. }
+        | Check::Restore { .. }
+        | Check::Explain(_) => None,
     });
     nodes.map(one).collect()
 }

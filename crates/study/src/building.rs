@@ -52,6 +52,10 @@ impl Site {
             config.application_name = Some(node.name.clone());
             config.own_network = has_own_network(&plan.topology, &node.name);
             config.disk = power::disk(node.disk, place.program);
+            config.is_archived = node.is_archived;
+            if node.has_checksums {
+                config.initdb.push("--data-checksums".to_owned());
+            }
             let made = place.lab.node(&name, config)?;
             let conninfo = crate::outside::keyword_form(&made.endpoint().to_string())?;
             let server = Server::Node(Box::new(made));

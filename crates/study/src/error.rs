@@ -16,6 +16,14 @@ pub enum Error {
         /// The points that there are.
         points: Vec<String>,
     },
+    /// The plan has no trial of that number.
+    #[error("the plan has no trial {number}: it has {planned}")]
+    NoTrial {
+        /// The number.
+        number: usize,
+        /// How many it has.
+        planned: usize,
+    },
     /// The machine is too small, or a part is missing.
     #[error("the study does not fit this machine")]
     DoesNotFit(Box<Preflight>),
@@ -69,6 +77,12 @@ pub enum Error {
         /// Which, and what it wrote.
         why: String,
     },
+    /// A fault that does no harm where it must: the rest of the study would prove nothing.
+    #[error("{why}")]
+    Control {
+        /// Which control does not hold, and after how many trials.
+        why: String,
+    },
     /// Somebody interrupted before the first trial.
     #[error("interrupted while {doing}")]
     Interrupted {
@@ -88,7 +102,14 @@ impl Error {
                 let more = if points.len() > shown.len() { ", …" } else { "" };
                 Some(format!("there is {}{more}", shown.join(", ")))
             }
-            Error::DoesNotFit(_) | Error::Guard { .. } | Error::Interrupted { .. } => None,
+            Error::NoTrial { .. } => {
+                let plan = "a number counts in a plan: give profile, seed, rounds and pattern too";
+                Some(plan.to_owned())
+            }
+            Error::DoesNotFit(_)
+            | Error::Guard { .. }
+            | Error::Control { .. }
+            | Error::Interrupted { .. } => None,
             Error::Lab(error) => error.hint(),
             Error::NoSuchNode { known, .. } => Some(format!("there is {}", known.join(", "))),
             Error::Target(error) => error.hint().map(str::to_owned),

@@ -1,7 +1,7 @@
 //! What a plan costs, about: time, memory, disk. Good enough to refuse what is hopeless and to
 //! tell a person whether to wait or to have lunch.
 
-use spec::{Data, NodeKind, Planned, Point, Reset, Study, Topology, Warmup, Workload};
+use spec::{Check, Data, NodeKind, Planned, Point, Reset, Study, Topology, Warmup, Workload};
 
 use crate::sites::SitePlan;
 
@@ -56,7 +56,9 @@ pub(crate) fn trial_s(point: &Point) -> f64 {
     };
     let connect_s = f64::from(point.clients()) / CONNECTIONS_PER_S;
     let load_s = (warmup_ms + point.window_ms) as f64 / 1e3;
-    reset_s + connect_s + load_s + TRIAL_S
+    let restores = point.checks.iter().any(|check| matches!(check, Check::Restore { .. }));
+    let restore_s = if restores { RESTORE_S } else { 0.0 };
+    reset_s + connect_s + load_s + restore_s + TRIAL_S
 }
 
 /// What the memory of a trial is made of.
@@ -188,6 +190,8 @@ const COPY_BYTES_PER_S: f64 = 400e6;
 const CONNECTIONS_PER_S: f64 = 500.0;
 /// A checkpoint, the probes' first and last readings, writing the record.
 const TRIAL_S: f64 = 1.0;
+/// A base backup of a small cluster before, its copy and the replay of an archive after.
+const RESTORE_S: f64 = 4.0;
 
 #[cfg(test)]
 mod tests {

@@ -29,7 +29,12 @@ pub(crate) struct Explained {
 pub(crate) fn explain_all(point: &Point, site: &Site) -> Result<Vec<Explained>, String> {
     let asked = point.checks.iter().filter_map(|check| match check {
         Check::Explain(explain) => Some(explain),
-        Check::Counts | Check::Placement | Check::Ledger { .. } | Check::Amcheck { .. } => None,
+        Check::Counts
+        | Check::Placement
+        | Check::Ledger { .. }
+        | Check::Amcheck { .. }
+        | Check::Checksums { .. }
+        | Check::Restore { .. } => None,
     });
     asked.map(|explain| one(explain, site)).collect()
 }

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use lab::machine::{Disk, Machine};
-use lab::{Installation, Isolation, Target};
+use lab::{Installation, Isolation, Lab, Target};
 use record::Fact;
 
-use crate::words::size;
+use crate::words::{grouped, size};
 
 /// The machine and its system, with labs in `labs`.
 pub(crate) fn machine(labs: &Path) -> Vec<Fact> {
@@ -52,6 +52,22 @@ pub(crate) fn built(installation: &Installation, isolation: &Isolation) -> Vec<F
         fact(group, "isolation", isolation.to_string()),
     ]
 }
+
+/// What one flush of the lab's disk costs with each wal_sync_method.
+///
+/// # Errors
+/// pg_test_fsync's; it may not be installed.
+pub(crate) fn flushes(lab: &Lab, seconds: u64) -> Result<Vec<Fact>, lab::Error> {
+    let flushes = lab.test_flush(seconds)?;
+    let words = |flush: &lab::Flush| match flush.per_second {
+        Some(rate) => format!("{:.0} µs, {}/s", 1e6 / rate, grouped(rate.round() as u64)),
+        None => "not on this platform".to_owned(),
+    };
+    Ok(flushes.iter().map(|flush| fact(FLUSHES, &flush.method, words(flush))).collect())
+}
+
+/// The facts that pg_test_fsync gives; tables of studies ask for them by this name.
+pub(crate) const FLUSHES: &str = "pg_test_fsync";
 
 /// A server that is somebody else's.
 pub(crate) fn outside(target: &Target) -> Vec<Fact> {

@@ -246,7 +246,12 @@ fn checked_nodes<'s>(point: &Point, site: &'s Site) -> Vec<&'s SiteNode> {
     let nodes = point.checks.iter().filter_map(|check| match check {
         Check::Ledger { node: Some(name) } => site.node(name),
         Check::Ledger { node: None } => Some(site.data_node()),
-        Check::Counts | Check::Placement | Check::Amcheck { .. } | Check::Explain(_) => None,
+        Check::Counts
+        | Check::Placement
+        | Check::Amcheck { .. }
+        | Check::Checksums { .. }
+        | Check::Restore { .. }
+        | Check::Explain(_) => None,
     });
     nodes.collect()
 }

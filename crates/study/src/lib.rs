@@ -7,7 +7,8 @@
 //! Reading order: `request` → `run` → `trial`; `sites` and `site` are what trials run on, `meter`
 //! does what happens inside a window, `metrics` makes the catalogue's figures of it all.
 //!
-//! Limits: nothing here prints, draws or judges claims.
+//! Limits: nothing here prints or draws, and of claims only controls are judged: one that fails
+//! stops the run.
 
 mod request;
 
@@ -38,10 +39,13 @@ mod progress;
 mod settle;
 
 mod amcheck;
+mod checksums;
+mod controls;
 mod counts;
 mod explain;
 mod ledger;
 mod metrics;
+mod restore;
 mod rows;
 mod steadiness;
 

@@ -8,14 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
 
-use fault::disk::Cut;
 use probe::Running;
 use record::{Mark, MarkKind, Moment};
 use spec::{Action, Point};
 
 use crate::act;
 use crate::clock;
-use crate::power;
+use crate::power::{self, Taken};
 use crate::sharded::Moved;
 use crate::site::Site;
 
@@ -43,7 +42,7 @@ pub(crate) struct Metered {
     /// Actions without the effect that they should have had: the trial is void.
     pub(crate) failures: Vec<String>,
     /// The servers that have lost their power, and what that cost.
-    pub(crate) cuts: Vec<(String, Cut)>,
+    pub(crate) cuts: Vec<Taken>,
     /// The nodes that were stopped, killed or cut off from power.
     pub(crate) deaths: Vec<Death>,
     /// Nodes that stand still since an action has paused them.
@@ -151,9 +150,10 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
             metered.moved = Some(moved);
             words
         }),
-        Action::PowerCut { node } => power::cut(site, node, agenda.cut_seed).map(|cut| {
-            metered.cuts.push((node.clone(), cut));
-            power::words(&cut, agenda.cut_seed)
+        Action::PowerCut { node } => power::cut(site, node, agenda.cut_seed).map(|taken| {
+            let words = taken.words();
+            metered.cuts.push(taken);
+            words
         }),
         _ => act::act(site, action),
     };

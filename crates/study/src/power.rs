@@ -7,6 +7,7 @@ use fault::disk::{Cut, DiskConfig, Method, Program};
 use lab::{Error, Node};
 
 use crate::amcheck::Amchecked;
+use crate::checksums::Checksummed;
 use crate::ledger;
 use crate::preflight::Misfit;
 use crate::site::Site;
@@ -27,9 +28,14 @@ pub(crate) fn disk(disk: spec::Disk, program: &Path) -> Option<DiskConfig> {
 }
 
 /// What this machine lacks for the disks of a point. That root is needed is said of more than disks.
-pub(crate) fn misfits(point: &spec::Point) -> Vec<Misfit> {
+pub(crate) fn misfits(point: &spec::Point, free_bytes: u64) -> Vec<Misfit> {
     let disks = point.topology.nodes.iter().filter_map(|node| disk(node.disk, Path::new("")));
-    let lacks = disks.filter_map(|config| fault::disk::check(&config.method).err());
+    let lacks = disks.filter_map(|config| {
+        let (needs_bytes, directory) = (config.size_bytes, std::env::temp_dir());
+        let no_space = fault::disk::Error::NoSpace { directory, needs_bytes, free_bytes };
+        let check = fault::disk::check(&config.method);
+        check.err().or((needs_bytes > free_bytes).then_some(no_space))
+    });
     let lacks = lacks.filter(|error| !matches!(error, fault::disk::Error::NotRoot));
     let misfit = |error: fault::disk::Error| Misfit {
         what: "disk".to_owned(),
@@ -41,35 +47,70 @@ pub(crate) fn misfits(point: &spec::Point) -> Vec<Misfit> {
     lacks.map(misfit).collect()
 }
 
+/// What was prepared for the clients is not what a cut shall take, nor what makes it count.
+///
+/// # Errors
+/// What the lab says.
+pub(crate) fn settle(site: &mut Site) -> Result<(), String> {
+    let mut nodes = site.nodes.iter_mut().filter_map(|node| node.server.node());
+    nodes.try_for_each(|node| node.settle().map_err(text))
+}
+
+/// A cut, and what it met.
+#[derive(Clone, Debug)]
+pub(crate) struct Taken {
+    pub(crate) node: String,
+    cut: Cut,
+    seed: u64,
+    /// Whether a checkpoint was under way; none where the server does not log them.
+    in_checkpoint: Option<bool>,
+}
+
+impl Taken {
+    /// What it did, in words; the seed replays it.
+    pub(crate) fn words(&self) -> String {
+        let (cut, seed) = (&self.cut, self.seed);
+        format!(
+            "{} bytes were not flushed: {} lost, {} kept, {} blocks torn; seed {seed}",
+            cut.unflushed_bytes, cut.dropped_bytes, cut.kept_bytes, cut.torn_blocks
+        )
+    }
+}
+
 /// Cuts the power of a server, which stays down. A cut that found nothing to lose proves nothing.
 ///
 /// # Errors
 /// Why the cut does not count.
-pub(crate) fn cut(site: &mut Site, name: &str, seed: u64) -> Result<Cut, String> {
+pub(crate) fn cut(site: &mut Site, name: &str, seed: u64) -> Result<Taken, String> {
     let node = server(site, name)?;
     if !node.is_running().map_err(text)? {
         return Err("the server did not run when its power was to be cut".to_owned());
     }
     let cut = node.power_cut(seed).map_err(text)?;
-    match cut.unflushed_bytes {
-        0 => Err("nothing was unflushed: the cut had nothing to lose".to_owned()),
-        _ => Ok(cut),
+    if cut.unflushed_bytes == 0 {
+        return Err("nothing was unflushed: the cut had nothing to lose".to_owned());
     }
+    // Lines may be torn like anything else that is written at that moment.
+    let log = std::fs::read(node.log()).unwrap_or_default();
+    let in_checkpoint = is_in_checkpoint(&String::from_utf8_lossy(&log));
+    Ok(Taken { node: name.to_owned(), cut, seed, in_checkpoint })
 }
 
-/// What a cut did, in words; the seed replays it.
-pub(crate) fn words(cut: &Cut, seed: u64) -> String {
-    format!(
-        "{} bytes were not flushed: {} lost, {} kept, {} blocks torn; seed {seed}",
-        cut.unflushed_bytes, cut.dropped_bytes, cut.kept_bytes, cut.torn_blocks
-    )
+/// Whether the log of a server that was killed ends inside a checkpoint; none where it does not say
+/// anything of checkpoints since it was started.
+fn is_in_checkpoint(log: &str) -> Option<bool> {
+    let since = log.rfind("ready to accept connections").map_or(log, |at| &log[at..]);
+    let last = |words: &str| since.rfind(words);
+    match (last("checkpoint starting"), last("checkpoint complete")) {
+        (None, None) => None,
+        (begun, ended) => Some(begun > ended),
+    }
 }
 
 /// How a server came back after a cut.
 #[derive(Debug)]
 pub(crate) struct Recovered {
-    node: String,
-    cut: Cut,
+    taken: Taken,
     /// How long it took from its start until it accepted connections, or why it did not.
     started: Result<Duration, String>,
     /// Whether it started after pg_resetwal, where it did not by itself.
@@ -89,7 +130,7 @@ impl Recovered {
             Some(true) => "; after pg_resetwal it does, and the checks look at what is there then",
             _ => "; after pg_resetwal neither",
         };
-        Some(format!("{} did not start after the power cut: {why}{rescue}", self.node))
+        Some(format!("{} did not start after the power cut: {why}{rescue}", self.taken.node))
     }
 }
 
@@ -98,10 +139,10 @@ impl Recovered {
 ///
 /// # Errors
 /// What the lab says, other than that a server does not start.
-pub(crate) fn recover(site: &mut Site, cuts: &[(String, Cut)]) -> Result<Vec<Recovered>, String> {
+pub(crate) fn recover(site: &mut Site, cuts: &[Taken]) -> Result<Vec<Recovered>, String> {
     let mut recovered = Vec::new();
-    for (name, cut) in cuts {
-        let node = server(site, name)?;
+    for taken in cuts {
+        let node = server(site, &taken.node)?;
         let began = Instant::now();
         let started = match node.is_running().map_err(text)? {
             true => Ok(Duration::ZERO),
@@ -111,7 +152,7 @@ pub(crate) fn recover(site: &mut Site, cuts: &[(String, Cut)]) -> Result<Vec<Rec
             Ok(_) => None,
             Err(_) => Some(node.reset_wal().is_ok() && start(node)?.is_ok()),
         };
-        recovered.push(Recovered { node: name.clone(), cut: *cut, started, rescued });
+        recovered.push(Recovered { taken: taken.clone(), started, rescued });
     }
     Ok(recovered)
 }
@@ -129,32 +170,42 @@ impl Powerless {
         &self,
         ledger: &ledger::Checked,
         amchecked: &[Amchecked],
+        checksummed: &[Checksummed],
     ) -> Vec<(&'static str, String, f64)> {
-        let is_corrupt =
-            self.unreadable.is_some() || amchecked.iter().any(|one| one.corruptions > 0);
+        let is_corrupt = self.unreadable.is_some()
+            || amchecked.iter().any(|one| one.corruptions > 0)
+            || checksummed.iter().any(|one| one.bad > 0);
+        let lost: u64 = ledger.workloads.iter().map(|(_, findings)| findings.lost).sum();
         let has_lost = ledger.workloads.iter().any(|(_, findings)| findings.anomalies() > 0);
         let mut figures = Vec::new();
         for one in &self.recovered {
             let scopes = match self.recovered[..] {
-                [_] => vec![one.node.clone(), String::new()],
-                _ => vec![one.node.clone()],
+                [_] => vec![one.taken.node.clone(), String::new()],
+                _ => vec![one.taken.node.clone()],
             };
+            let cut = &one.taken.cut;
             let survived = one.started.is_ok() && !is_corrupt && !has_lost;
             for scope in scopes {
                 let mut set = |metric, value: f64| figures.push((metric, scope.clone(), value));
                 let truth = |is: bool| f64::from(u8::from(is));
                 set("cut_survived", truth(survived));
                 set("cut_started", truth(one.started.is_ok()));
-                set("cut_bytes_unflushed", one.cut.unflushed_bytes as f64);
-                set("cut_bytes_lost", one.cut.dropped_bytes as f64);
-                set("cut_bytes_kept", one.cut.kept_bytes as f64);
-                set("cut_blocks_torn", one.cut.torn_blocks as f64);
+                set("cut_bytes_unflushed", cut.unflushed_bytes as f64);
+                set("cut_bytes_lost", cut.dropped_bytes as f64);
+                set("cut_bytes_kept", cut.kept_bytes as f64);
+                set("cut_blocks_torn", cut.torn_blocks as f64);
+                if let Some(is) = one.taken.in_checkpoint {
+                    set("cut_in_checkpoint", truth(is));
+                }
                 match &one.started {
                     Ok(took) if !took.is_zero() => set("recovery_s", took.as_secs_f64()),
                     _ => {}
                 }
                 if let Some(rescued) = one.rescued {
                     set("resetwal_started", truth(rescued));
+                    if rescued && self.unreadable.is_none() {
+                        set("resetwal_lost", lost as f64);
+                    }
                 }
                 if one.runs() {
                     set("corrupt", truth(is_corrupt));
@@ -190,8 +241,7 @@ fn reason(log: &str) -> Option<String> {
 }
 
 fn server<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut Node, String> {
-    let node = site.nodes.iter_mut().find(|node| node.name == name);
-    node.and_then(|node| node.server.node()).ok_or_else(|| "the server is not ours".to_owned())
+    site.server_mut(name).ok_or_else(|| "the server is not ours".to_owned())
 }
 
 fn text(error: Error) -> String {
@@ -217,5 +267,19 @@ mod tests {
             Some("PANIC:  could not locate a valid checkpoint record"),
         );
         check("LOG:  starting\n", None);
+    }
+
+    #[test]
+    fn a_log_ends_inside_a_checkpoint_or_not() {
+        let check = |lines: &[&str], expected| {
+            assert_eq!(is_in_checkpoint(&lines.join("\n")), expected, "{lines:?}");
+        };
+        let (ready, begun, ended) =
+            ("ready to accept connections", "checkpoint starting: time", "checkpoint complete: 1");
+        check(&[begun, ready], None);
+        check(&[ready, begun], Some(true));
+        check(&[ready, begun, ended], Some(false));
+        check(&[ready, begun, ended, begun], Some(true));
+        check(&[ready, begun, ready, begun, ended], Some(false));
     }
 }

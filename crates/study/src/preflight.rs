@@ -212,7 +212,7 @@ fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
             misfits.extend(part_misfits(point, installation));
             misfits.extend(root_misfit(point, has));
             misfits.extend(pooler_misfits(point, has));
-            misfits.extend(power::misfits(point));
+            misfits.extend(power::misfits(point, has.disk_bytes));
             misfits.extend(throttle_misfit(point));
             misfits.extend(hosts::misfits(point, &has.hosts));
             misfits.extend(unbuilt_misfits(point));
@@ -288,13 +288,20 @@ fn part_misfits(point: &Point, installation: &Installation) -> Vec<Misfit> {
     }
     if point.checks.iter().any(|check| matches!(check, Check::Amcheck { .. })) {
         missing.extend(installation.require_extension("amcheck").err());
-        let looked = installation.program("pg_amcheck");
-        missing.extend((!looked.is_file()).then(|| lab::Error::MissingPart {
-            name: "pg_amcheck".to_owned(),
-            version: installation.version().clone(),
-            looked,
-        }));
     }
+    missing.extend(point.checks.iter().filter_map(|check| {
+        let name = match check {
+            Check::Amcheck { .. } => "pg_amcheck",
+            Check::Checksums { .. } => "pg_checksums",
+            Check::Restore { .. } => "pg_basebackup",
+            Check::Counts | Check::Placement | Check::Ledger { .. } | Check::Explain(_) => {
+                return None;
+            }
+        };
+        let (looked, version) = (installation.program(name), installation.version().clone());
+        let is_there = looked.is_file();
+        (!is_there).then(|| lab::Error::MissingPart { name: name.to_owned(), version, looked })
+    }));
     let misfit = |error: lab::Error| Misfit {
         what: error.to_string(),
         amount: 1,

@@ -16,6 +16,8 @@ pub struct Request {
     pub rounds: Option<u32>,
     /// A pattern that limits it to some points.
     pub only: Option<String>,
+    /// The one trial of the plan that shall be run, by its number.
+    pub trial: Option<usize>,
     /// Where the record goes.
     pub place: Place,
     /// What it runs on.
@@ -58,6 +60,8 @@ impl Request {
     /// The trials of the plan, in the order of execution.
     #[must_use]
     pub fn trials(&self) -> Vec<Planned> {
-        self.study.trials(self.only.as_deref())
+        let mut trials = self.study.trials(self.only.as_deref());
+        trials.retain(|planned| self.trial.is_none_or(|number| planned.number == number));
+        trials
     }
 }

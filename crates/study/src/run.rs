@@ -10,6 +10,7 @@ use spec::{Planned, Profile};
 
 use crate::building::Place as BuildPlace;
 use crate::clock;
+use crate::controls;
 use crate::error::Error;
 use crate::estimate;
 use crate::event::{Event, Stage};
@@ -51,6 +52,10 @@ pub fn run(
 ) -> Result<Ended, Error> {
     let began = Instant::now();
     let trials = request.trials();
+    if let (Some(number), true) = (request.trial, trials.is_empty()) {
+        let planned = request.study.trials(request.only.as_deref()).len();
+        return Err(Error::NoTrial { number, planned });
+    }
     if trials.is_empty() {
         let points = request.study.points.iter().map(|point| point.name.to_string());
         let pattern = request.only.clone().unwrap_or_default();
@@ -293,6 +298,7 @@ impl Run<'_> {
         for planned in unfit {
             self.skip(planned, trials.len(), observe)?;
         }
+        self.test_flush(ground, observe)?;
         self.build(ground, &fitting, observe)?;
         let rounds = trials.iter().map(|planned| planned.round).max().unwrap_or(0);
         for (index, planned) in fitting.iter().enumerate() {
@@ -300,11 +306,34 @@ impl Run<'_> {
                 return Err(Error::Interrupted { doing: "running trials".to_owned() });
             }
             self.one(ground, planned, &fitting[index..], trials.len(), observe)?;
+            if let Some(why) = controls::failed(&self.request.study, trials, &self.done) {
+                return Err(Error::Control { why });
+            }
             if fitting.get(index + 1).is_none_or(|next| next.round != planned.round) {
                 let trials = &self.done;
                 observe(Event::RoundEnded { round: planned.round, of: rounds, trials });
             }
         }
+        Ok(())
+    }
+
+    /// Measures what a flush costs, where the study asks for it and the record does not have it.
+    fn test_flush(
+        &mut self,
+        ground: &Ground,
+        observe: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), Error> {
+        let seconds = self.request.study.flush_test_s;
+        let known = self.writer.header().facts.iter().any(|fact| fact.group == facts::FLUSHES);
+        let (1.., false, Some(lab)) = (seconds, known, ground.lab()) else { return Ok(()) };
+        let (began, what) = (Instant::now(), facts::FLUSHES);
+        observe(Event::Preparing { what, share: None });
+        let flushes = facts::flushes(lab, seconds);
+        self.writer.change_header(|header| match flushes {
+            Ok(facts) => header.facts.extend(facts),
+            Err(error) => header.notes.push(error.to_string()),
+        })?;
+        observe(Event::Prepared { what, seconds: began.elapsed().as_secs_f64() });
         Ok(())
     }
 
@@ -479,7 +508,7 @@ impl Run<'_> {
         });
         let directory = self.writer.directory().to_owned();
         match result {
-            Ok(()) | Err(Error::Interrupted { .. }) => {}
+            Ok(()) | Err(Error::Interrupted { .. } | Error::Control { .. }) => {}
             Err(Error::Record(source)) => return Err(Error::Stopped { directory, source }),
             Err(error) => return Err(error),
         }

@@ -41,12 +41,13 @@ pub(crate) fn settle(point: &Point, site: &mut Site, metered: &Metered) -> Resul
 fn checked<'p>(point: &'p Point, data_node: &'p str, is_sharded: bool) -> Vec<&'p str> {
     let all = || point.topology.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>();
     let names = point.checks.iter().flat_map(|check| match check {
-        Check::Counts => Vec::new(),
+        Check::Counts | Check::Restore { .. } => Vec::new(),
         Check::Placement | Check::Ledger { node: None } if is_sharded => all(),
         Check::Placement => Vec::new(),
-        Check::Explain(Explain { node, .. }) | Check::Ledger { node } | Check::Amcheck { node } => {
-            vec![node.as_deref().unwrap_or(data_node)]
-        }
+        Check::Explain(Explain { node, .. })
+        | Check::Ledger { node }
+        | Check::Amcheck { node }
+        | Check::Checksums { node } => vec![node.as_deref().unwrap_or(data_node)],
     });
     let mut names: Vec<&str> = names.collect();
     names.sort_unstable();

@@ -83,8 +83,11 @@ impl Site {
                     node.init_from_snapshot(snapshot)?;
                 }
             }
-            // Else the copy is written in the middle of the window.
-            lab.map_or(Ok(()), Lab::sync)?;
+            // Else the copy is written in the middle of the window. A node with a disk of its own
+            // settles that.
+            if self.nodes.iter().any(|node| !node.has_own_disk()) {
+                lab.map_or(Ok(()), Lab::sync)?;
+            }
         }
         self.state = State::Used;
         self.make_links(point, lab, rig)?;
@@ -179,6 +182,11 @@ impl Site {
     /// The server of that name.
     pub(crate) fn node(&self, name: &str) -> Option<&SiteNode> {
         self.nodes.iter().find(|node| node.name == name)
+    }
+
+    /// The server of that name, if the lab runs it.
+    pub(crate) fn server_mut(&mut self, name: &str) -> Option<&mut lab::Node> {
+        self.nodes.iter_mut().find(|node| node.name == name)?.server.node()
     }
 
     /// Whatever of it has that name, if the lab runs it.

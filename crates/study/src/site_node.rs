@@ -34,6 +34,11 @@ impl SiteNode {
         Ok(client)
     }
 
+    /// Whether its data lie on a disk whose power can be cut.
+    pub(crate) fn has_own_disk(&self) -> bool {
+        matches!(&self.server, Server::Node(node) if node.disk().is_some())
+    }
+
     /// What the probes connect to.
     pub(crate) fn probe_conninfo(&self) -> String {
         match &self.server {

@@ -36,6 +36,8 @@ struct Shape<'s> {
     follows: Option<&'s str>,
     proxy: Option<&'s Plproxy>,
     disk: Disk,
+    has_checksums: bool,
+    is_archived: bool,
     has_own_network: bool,
 }
 
@@ -67,7 +69,7 @@ impl SitePlan {
         };
         let holder = |plan: &SitePlan| {
             let node = plan.topology.node(&plan.data.node)?;
-            Some((node.extensions.clone(), node.disk))
+            Some((node.extensions.clone(), node.disk, node.has_checksums))
         };
         holder(self) == holder(other) && content(&self.data) == content(&other.data)
     }
@@ -114,6 +116,8 @@ fn key(point: &Point) -> Key<'_> {
             _ => None,
         },
         disk: node.disk,
+        has_checksums: node.has_checksums,
+        is_archived: node.is_archived,
         has_own_network: has_own_network(&point.topology, &node.name),
     });
     (shape.collect(), settings, &point.data)

@@ -13,6 +13,7 @@ use spec::{Check, Planned, Point, Profile};
 use stats::Latency;
 
 use crate::amcheck::{self, Amchecked};
+use crate::checksums::{self, Checksummed};
 use crate::clock;
 use crate::counts::{self, Counted};
 use crate::event::Stage;
@@ -26,6 +27,7 @@ use crate::metrics::{self, Evidence};
 use crate::outside::SEARCH_PATH;
 use crate::power::{self, Powerless, Recovered};
 use crate::progress::Progress;
+use crate::restore::{self, Restored};
 use crate::settle;
 use crate::sharded::Placement;
 use crate::site::{Alone, Site};
@@ -97,6 +99,8 @@ struct Loaded {
     /// What became of the servers that lost their power.
     powerless: Powerless,
     checked: Checked,
+    /// What came of the servers that were restored.
+    restored: Vec<Restored>,
 }
 
 fn attempt(
@@ -114,6 +118,8 @@ fn attempt(
     let put = site.put_in_front(point, order.lab, order.generator);
     put.map_err(|error| error.to_string())?;
     site.route_cluster(point)?;
+    restore::back_up(point, site)?;
+    power::settle(site)?;
     let probes = Probes::start(probe_config(point, site), order.origin);
     let probes = probes.map_err(|error| error.to_string())?;
     let loaded = load(order, site, &probes, observe);
@@ -134,7 +140,8 @@ fn attempt(
         Err(why) => return Err(after(why)),
     };
     let powerless = Powerless { recovered, unreadable };
-    Ok(Loaded { outcome, readings, metered, warmed, messages, powerless, checked })
+    let restored = restore::restore_all(point, site, order.ledger).map_err(after)?;
+    Ok(Loaded { outcome, readings, metered, warmed, messages, powerless, checked, restored })
 }
 
 /// What the point's checks have found.
@@ -144,6 +151,7 @@ struct Checked {
     ledger: ledger::Checked,
     amchecked: Vec<Amchecked>,
     explained: Vec<Explained>,
+    checksummed: Vec<Checksummed>,
     exposed: Exposed,
 }
 
@@ -164,7 +172,8 @@ fn check(
         false => None,
     };
     let explained = explain::explain_all(point, site)?;
-    Ok(Checked { placement, ledger, amchecked, explained, exposed })
+    let checksummed = checksums::check_all(point, site)?;
+    Ok(Checked { placement, ledger, amchecked, explained, checksummed, exposed })
 }
 
 fn warm_up(point: &Point, site: &Site) -> Result<Warmed, String> {
@@ -377,8 +386,8 @@ const MESSAGES_MAX: usize = 5;
 /// Makes a trial of what was measured.
 fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
     let Loaded { outcome, mut readings, mut metered, warmed, messages, .. } = loaded;
-    let Loaded { powerless, checked, .. } = loaded;
-    let Checked { placement, ledger, amchecked, explained, exposed } = checked;
+    let Loaded { powerless, checked, restored, .. } = loaded;
+    let Checked { placement, ledger, amchecked, explained, checksummed, exposed } = checked;
     let trial = &mut finished.trial;
     let counted = match order.point.checks.contains(&Check::Counts) {
         true => counts::compare(order.point, &outcome.workloads, &readings.deltas),
@@ -398,16 +407,19 @@ fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
             placement,
         });
     }
-    let lost = powerless.figures(&ledger, &amchecked);
+    let lost = powerless.figures(&ledger, &amchecked, &checksummed);
     let found = ledger::figures(&ledger).into_iter().chain(amcheck::figures(&amchecked));
     let found = found.chain(explain::figures(&explained));
+    let found = found.chain(checksums::figures(&checksummed)).chain(restore::figures(&restored));
     for (metric, scope, value) in found.chain(exposed.figures).chain(lost) {
         trial.metrics.entry(metric.to_owned()).or_default().insert(scope, value);
     }
     trial.notes.extend(powerless.notes());
     trial.notes.extend(ledger.notes);
+    trial.notes.extend(restore::notes(&restored));
     trial.notes.extend(amchecked.into_iter().flat_map(|one| one.notes));
     trial.notes.extend(explain::notes(&explained));
+    trial.notes.extend(checksummed.into_iter().flat_map(|one| one.notes));
     trial.notes.extend(messages);
     trial.notes.extend(warmed.notes);
     trial.notes.extend(counted.notes);

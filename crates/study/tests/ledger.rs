@@ -62,6 +62,7 @@ impl Ran {
             study,
             rounds: None,
             only: None,
+            trial: None,
             place: Place::Below(place.join("runs")),
             servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new() },
             generator: PathBuf::new(),

@@ -24,6 +24,7 @@ fn request(folder: Folder, place: Place) -> Request {
         study,
         rounds: None,
         only: None,
+        trial: None,
         place,
         servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new() },
         generator: PathBuf::new(),
@@ -147,6 +148,25 @@ fn every_trial_of_every_round_is_recorded_with_its_figures() {
     let fact = |name: &str| facts.iter().find(|fact| fact.name.contains(name)).unwrap();
     assert!(fact("version").value.starts_with(|c: char| c.is_ascii_digit()));
     assert!(fact("wall time ÷").value.parse::<f64>().unwrap() > 1.0);
+}
+
+#[test]
+fn a_control_that_does_not_hold_stops_the_study() {
+    let place = tempfile::tempdir().unwrap();
+    let control = "rounds = 5\n";
+    let text = COUNTERS.replace("rounds = 2\n", control)
+        + "[[claims]]\nsays = \"it does harm\"\nsome = \"transactions < 0\"\ntrials = \"fast/*\"\n\
+           kind = \"control\"\nwithin = 2\n";
+    let files = [("study.toml", text.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
+    let ended =
+        run(&request(folder(&files), Place::Directory(place.path().join("record")))).unwrap();
+    let State::Broken(why) = &ended.state else { panic!("{:?}", ended.state) };
+    assert!(
+        why.contains("not believable here: after 2 trials the control \"it does harm\""),
+        "{why}"
+    );
+    let ran = finished(&ended.directory);
+    assert_eq!(ran.iter().filter(|one| one.trial.variant == "fast").count(), 2);
 }
 
 #[test]
@@ -399,6 +419,21 @@ fn a_pattern_that_fits_nothing_names_what_there_is() {
     assert_eq!(error.to_string(), "no trial fits \"slow\"");
     assert_eq!(error.hint().unwrap(), "there is safe/load, fast/load");
     assert!(!place.path().join("runs").exists());
+
+    (request.only, request.trial) = (None, Some(9));
+    let error = run(&request).unwrap_err();
+    assert_eq!(error.to_string(), "the plan has no trial 9: it has 4");
+}
+
+#[test]
+fn one_trial_of_a_plan_draws_what_it_drew_among_the_others() {
+    let files = [("study.toml", COUNTERS), ("init.sql", INIT), ("bump.sql", BUMP)];
+    let mut request = request(folder(&files), Place::Below(PathBuf::new()));
+    let all = request.trials();
+    for planned in &all {
+        request.trial = Some(planned.number);
+        assert_eq!(request.trials(), std::slice::from_ref(planned));
+    }
 }
 
 #[test]
@@ -437,4 +472,40 @@ fn an_outside_server_is_used_and_left_as_it_was() {
     let error = run(&request).unwrap_err();
     assert!(matches!(error, Error::ForeignSchema { .. }), "{error}");
     assert_eq!(node.value(count).unwrap().as_deref(), Some("1"));
+}
+
+/// A disk whose power is cut while its clients only read.
+const IDLE: &str = r#"
+question = "Is there anything to lose?"
+window = "1500ms"
+warmup = "200ms"
+rounds = 1
+[topologies.cut.nodes.primary]
+disk = { cut = "filesystem", size = "256MB" }
+settings = { shared_buffers = "16MB" }
+[workloads.read]
+script = "read.sql"
+[scenarios.cut]
+run = ["read"]
+on_loss = "reconnect"
+timeline = [{ at = "800ms", power_cut = "primary" }]
+[[claims]]
+every = "cut_started == 1"
+kind = "invariant"
+"#;
+
+#[test]
+fn a_cut_without_writes_does_not_count() {
+    let place = tempfile::tempdir().unwrap();
+    let files = [("study.toml", IDLE), ("read.sql", "SELECT 1;\n")];
+    let request = request(folder(&files), Place::Directory(place.path().join("record")));
+    let ended = match (run(&request), lab::machine::is_root()) {
+        (Ok(ended), true) => ended,
+        (Err(Error::DoesNotFit(_)), false) => return,
+        (other, is_root) => panic!("root {is_root}: {other:?}"),
+    };
+    let trials = finished(&ended.directory);
+    let why = "power_cut primary: nothing was unflushed: the cut had nothing to lose";
+    assert_eq!(trials[0].trial.status, Status::Void(why.to_owned()));
+    assert!(!trials[0].trial.metrics.contains_key("cut_started"));
 }

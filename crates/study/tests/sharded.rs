@@ -101,6 +101,7 @@ fn run(study: &str, hosts: &[(&str, String)], only: &str, record: &Path) {
         study,
         rounds: None,
         only: Some(only.to_owned()),
+        trial: None,
         place: Place::Directory(record.to_owned()),
         servers: Servers::Built { pg_bin: None, hosts: hosts.collect() },
         generator: PathBuf::new(),

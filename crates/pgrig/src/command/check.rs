@@ -66,10 +66,15 @@ fn plan(study: &Study, preflight: &Preflight) {
         terminal::result(format_args!("  {:width$}  {what}  {fits}", point.name.to_string()));
     }
     terminal::result("");
-    let misfits = fit::needs(&preflight.distinct_misfits());
+    let misfits = preflight.distinct_misfits();
     if !misfits.is_empty() {
         terminal::result("left out because of");
-        misfits.iter().for_each(terminal::result);
+        fit::needs(&misfits).iter().for_each(terminal::result);
+        let mut hints: Vec<&str> = misfits.iter().filter_map(|one| one.hint.as_deref()).collect();
+        hints.dedup();
+        for hint in hints {
+            terminal::result(format_args!("  {}   {hint}", styled(STRONG, "hint:")));
+        }
         terminal::result("");
     }
     for need in &preflight.needs {

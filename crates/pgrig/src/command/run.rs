@@ -43,6 +43,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
         let directory = ended.directory.display();
         terminal::narrate(format_args!("interrupted; go on with: pgrig run --resume {directory}"));
     }
+    if let State::Broken(why) = &ended.state {
+        terminal::narrate(format_args!("stopped: {why}"));
+    }
     Ok(exit(&ended, &judgement, gate(arguments)))
 }
 
@@ -120,6 +123,7 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
         study,
         rounds: arguments.rounds,
         only: arguments.only.clone(),
+        trial: arguments.trial,
         place,
         servers,
         generator,
@@ -154,6 +158,10 @@ fn resumed(directory: &Path, servers: Servers, generator: PathBuf) -> Result<Req
         study: opened.study,
         rounds: header.rounds,
         only: header.only.clone(),
+        trial: match &header.plan[..] {
+            [one] => Some(one.number),
+            _ => None,
+        },
         place: Place::Resume(directory.to_owned()),
         servers,
         generator,
@@ -173,6 +181,9 @@ fn again(found: &Found, arguments: &RunArguments, profile: Profile, seed: u64) -
     }
     if let Some(pattern) = &arguments.only {
         again.push_str(&format!(" --only '{pattern}'"));
+    }
+    if let Some(trial) = arguments.trial {
+        again.push_str(&format!(" --trial {trial}"));
     }
     if arguments.target.is_some() {
         again.push_str(" --target URI");
@@ -217,6 +228,8 @@ mod tests {
         check(Gate::Open, done(), 0, &[(Invariant, DoesNotHold)], Exit::Done);
         check(Gate::Open, done(), 1, &[(Invariant, Holds)], Exit::Incomplete);
         check(Gate::Open, State::Interrupted, 0, &[], Exit::Interrupted);
+        let stopped = State::Broken("the fault is not believable here".to_owned());
+        check(Gate::Invariants, stopped, 0, &[(Invariant, DoesNotHold)], Exit::Incomplete);
         check(Gate::Invariants, done(), 0, &[(Finding, DoesNotHold)], Exit::Done);
         check(Gate::Invariants, done(), 0, &[(Invariant, DoesNotHold)], Exit::DoesNotHold);
         check(Gate::Invariants, done(), 0, &[(Invariant, CannotTell)], Exit::CannotTell);

@@ -1,8 +1,6 @@
 //! What bad input gets: one clear message, the right exit code, nothing left.
 
-use std::process::Command;
-
-use crate::{Desk, Said, names};
+use crate::{Desk, names};
 
 #[test]
 fn an_unknown_study_names_what_there_is() {
@@ -74,7 +72,7 @@ fn no_postgres_is_said_with_how_to_get_one() {
 
     // An empty directory over the distribution's, as on a machine without the package.
     let hide = "mount -t tmpfs none /usr/lib/postgresql";
-    let said = in_own_mounts(&desk, hide, &["run", "mine"]).ended(3);
+    let said = desk.in_own_mounts(hide, &["run", "mine"]).ended(3);
     assert!(said.err.contains("error: no PostgreSQL server found"), "{}", said.err);
     assert!(said.err.contains("hint:"), "{}", said.err);
     assert_eq!(names(&desk.path("")), ["mine"]);
@@ -88,14 +86,14 @@ fn a_full_disk_under_the_record_keeps_what_is_finished() {
     // Room for the first page and a trial or two; three do not fit.
     let hide = "mount -t tmpfs -o size=192k none small";
     let run = ["run", "mine", "--profile", "smoke", "--rounds", "40", "--out", "small/record"];
-    let said = in_own_mounts(&desk, hide, &run).ended(2);
+    let said = desk.in_own_mounts(hide, &run).ended(2);
     assert!(said.err.contains("No space left on device"), "{}", said.err);
     assert!(said.err.contains("small/record"), "{}", said.err);
     assert!(said.err.contains("--resume"), "{}", said.err);
     assert!(!said.err.contains("panicked"), "{}", said.err);
 
     let full = "mount -t tmpfs -o size=4k none small";
-    let said = in_own_mounts(&desk, full, &run).ended(1);
+    let said = desk.in_own_mounts(full, &run).ended(1);
     assert!(said.err.contains("No space left on device"), "{}", said.err);
 }
 
@@ -152,21 +150,4 @@ fn arguments_that_contradict_each_other_are_refused() {
     check(&["run", "x", "--resume", "y"], "--resume");
     check(&["run", "x", "--strict"], "--gate");
     check(&["rum"], "run");
-}
-
-/// pgrig with its own view of what is mounted; as a plain user in a user namespace.
-fn in_own_mounts(desk: &Desk, prepare: &str, arguments: &[&str]) -> Said {
-    let is_root = rustix::process::geteuid().is_root();
-    let script = format!("{prepare} && exec \"$0\" \"$@\"");
-    let output = Command::new("unshare")
-        .args(if is_root { &["--mount"][..] } else { &["--map-root-user", "--mount"] })
-        .args(["sh", "-c", &script, env!("CARGO_BIN_EXE_pgrig")])
-        .args(arguments)
-        .current_dir(desk.path(""))
-        .env("NO_COLOR", "1")
-        .env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin")
-        .env_remove("PG_CONFIG")
-        .output()
-        .expect("unshare of util-linux");
-    Said::of(&output)
 }

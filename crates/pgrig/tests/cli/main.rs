@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod interruption;
+mod power;
 mod shard;
 mod smoke;
 mod target;
@@ -44,6 +45,23 @@ impl Desk {
         self.write(&format!("{name}/study.toml"), &format!("{STUDY}{more}"));
         self.write(&format!("{name}/init.sql"), "CREATE TABLE t (a int);\n");
         self.write(&format!("{name}/insert.sql"), "INSERT INTO t VALUES (1);\n");
+    }
+
+    /// pgrig with its own view of what is mounted; as a plain user in a user namespace.
+    pub(crate) fn in_own_mounts(&self, prepare: &str, arguments: &[&str]) -> Said {
+        let is_root = rustix::process::geteuid().is_root();
+        let script = format!("{prepare} && exec \"$0\" \"$@\"");
+        let output = Command::new("unshare")
+            .args(if is_root { &["--mount"][..] } else { &["--map-root-user", "--mount"] })
+            .args(["sh", "-c", &script, env!("CARGO_BIN_EXE_pgrig")])
+            .args(arguments)
+            .current_dir(self.path(""))
+            .env("NO_COLOR", "1")
+            .env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin")
+            .env_remove("PG_CONFIG")
+            .output()
+            .expect("unshare of util-linux");
+        Said::of(&output)
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {

@@ -1,0 +1,44 @@
+//! Controls of a run under way: where a fault does no harm though nothing is protected from it,
+//! further trials of it would prove nothing.
+
+use record::{Status, Trial};
+use spec::{About, Claim, ClaimKind, Planned, Quantifier, Study};
+use verdict::Verdict;
+
+/// What is to be said of the first control that has had its trials and does not hold.
+pub(crate) fn failed(study: &Study, plan: &[Planned], done: &[Trial]) -> Option<String> {
+    let controls = study.claims.iter().filter(|claim| claim.kind == ClaimKind::Control);
+    let mut failed = controls.filter_map(|claim| {
+        let ran = ran(study, claim, done);
+        let verdict = verdict::judge_claim(study, claim, done).verdict;
+        (verdict != Verdict::Holds && has_had_its_trials(claim, plan, ran, verdict)).then(|| {
+            let (trials, says) = (if ran == 1 { "trial" } else { "trials" }, &claim.says);
+            format!(
+                "the fault is not believable here: after {ran} {trials} the control \"{says}\" \
+                 does not hold"
+            )
+        })
+    });
+    failed.next()
+}
+
+fn has_had_its_trials(claim: &Claim, plan: &[Planned], ran: usize, verdict: Verdict) -> bool {
+    let About::Every { quantifier, points, .. } = &claim.about else { return false };
+    let planned = plan.iter().filter(|planned| points.contains(&planned.point)).count();
+    match quantifier {
+        Quantifier::Some => ran > 0 && ran >= claim.within.unwrap_or(planned).min(planned),
+        // One trial is enough to show that it is not so.
+        Quantifier::Every => verdict == Verdict::DoesNotHold,
+    }
+}
+
+/// Trials of a claim that are over, void ones included.
+fn ran(study: &Study, claim: &Claim, done: &[Trial]) -> usize {
+    let About::Every { points, .. } = &claim.about else { return 0 };
+    let is_its = |trial: &&Trial| {
+        let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
+        matches!(trial.status, Status::Done | Status::Void(_))
+            && point.is_some_and(|point| points.contains(&point))
+    };
+    done.iter().filter(is_its).count()
+}
