@@ -40,8 +40,8 @@ fn what_a_power_cut_lacks_is_said_and_the_rest_fits() {
         assert!(said.out.contains("needs   to be root"), "{}", said.out);
         return;
     }
-    let nobody = "chmod 755 . cuts && chmod 644 cuts/* && exec setpriv --reuid=nobody \
-                  --clear-groups \"$0\" \"$@\"";
+    let nobody = "chmod 755 . cuts && chmod 644 cuts/* && cp \"$0\" pgrig && exec setpriv \
+                  --reuid=nobody --regid=nogroup --clear-groups ./pgrig \"$@\"";
     check(nobody, "needs   to be root", "run it as root");
     // Only what is named here is in /dev then.
     let bare = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 \
