@@ -1,16 +1,17 @@
 //! The tables that a study makes of its trials, and the trials that they list one by one.
 
 use record::Header;
-use spec::Figure;
+use spec::{Figure, Metric};
 use verdict::{Cell as Found, Listed, Tabled};
 
 use crate::number;
 use crate::view::Table;
 
-/// Each table, with the list below it where it has one.
+/// Each table of which something was measured, with the list below it where it has one.
 pub(crate) fn tables(tabled: &[Tabled<'_>], header: &Header) -> Vec<Table> {
-    let tables = tabled.iter().flat_map(|one| [Some(table(one)), list(one, header)]);
-    tables.flatten().collect()
+    let is_empty = |cell: &Found| matches!(cell, Found::Nothing | Found::Trials(0));
+    let filled = tabled.iter().filter(|one| !one.cells.iter().flatten().all(is_empty));
+    filled.flat_map(|one| [Some(table(one)), list(one, header)]).flatten().collect()
 }
 
 fn table(tabled: &Tabled<'_>) -> Table {
@@ -42,15 +43,23 @@ fn words(cell: &Found) -> String {
         Found::Count { count, of } => format!("{count} of {of}"),
         Found::Rate(rate) if *rate < 1.0 => format!("{} at most", number::percent(*rate)),
         Found::Rate(_) => "any".to_owned(),
-        Found::Figure { metric, value } => number::with_unit(*value, metric.unit),
+        Found::Figure { metric, value } => plain(metric, *value),
+    }
+}
+
+/// What is counted stays whole.
+fn plain(metric: &Metric, value: f64) -> String {
+    match metric.unit {
+        "" if value.fract() == 0.0 && value >= 0.0 => number::count(value as u64),
+        unit => number::with_unit(value, unit),
     }
 }
 
 /// The trials that a table lists, each with the command that runs it again.
 fn list(tabled: &Tabled<'_>, header: &Header) -> Option<Table> {
     let title = format!("{}: one by one", tabled.table.title);
-    let note = "the command draws the same seeds: the same keys, the same moment, the same choice \
-                of what is lost; what the server and the kernel do meanwhile is theirs";
+    let note = "the command draws the same seeds: the same keys, the same moments, the same choices; \
+                what servers and kernel do meanwhile is theirs";
     let columns = ["#Trial", "Row", "Figures", "What was said", "Again"];
     let mut table = Table::new(&title, note, &columns);
     for one in &tabled.listed {
@@ -63,8 +72,8 @@ fn list(tabled: &Tabled<'_>, header: &Header) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-fn figure((metric, value): &(&'static spec::Metric, f64)) -> String {
-    format!("{} {}", metric.name, number::with_unit(*value, metric.unit))
+fn figure((metric, value): &(&'static Metric, f64)) -> String {
+    format!("{} {}", metric.name, plain(metric, *value))
 }
 
 /// The first thing that was noted, other than what the ledger's own table shows.
