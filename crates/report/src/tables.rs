@@ -76,11 +76,10 @@ fn figure((metric, value): &(&'static Metric, f64)) -> String {
     format!("{} {}", metric.name, plain(metric, *value))
 }
 
-/// The first thing that was noted, other than what the ledger's own table shows.
+/// The first thing that was noted: what checks found is noted before anything else.
 fn said(listed: &Listed<'_>) -> String {
-    let mut notes = listed.notes.iter();
-    let first = notes.find(|note| !note.starts_with(record::ledger::NOTE));
-    first.cloned().unwrap_or_default()
+    let first = listed.notes.first().map(String::as_str).unwrap_or_default();
+    first.strip_prefix(record::ledger::NOTE).unwrap_or(first).to_owned()
 }
 
 /// The command that runs one trial of a record again.

@@ -168,10 +168,8 @@ fn check(
             let named = CHECKS.iter().filter(|(_, word)| word.has_a_node());
             let named: Vec<String> =
                 named.map(|(key, _)| format!("{{ {key} = \"NODE\" }}")).collect();
-            let hint = format!(
-                "write {} or {{ explain = \"QUERY\", as = \"NAME\" }}",
-                named.join(" or ")
-            );
+            let hint =
+                format!("write {} or {{ explain = \"QUERY\", as = \"NAME\" }}", named.join(" or "));
             problems.hinted(fields.span(), "one check at a time", hint);
             None
         }
