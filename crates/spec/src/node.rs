@@ -229,7 +229,9 @@ impl Node {
             node.has_checksums = fields.boolean("checksums").unwrap_or(false);
             node.is_archived = fields.boolean("archive").unwrap_or(false);
         }
-        if let (true, Some(entry)) = (node.disk.can_be_cut(), fields.entry("throttle")) {
+        if node.disk.can_be_cut()
+            && let Some(entry) = fields.entry("throttle")
+        {
             let message = "a disk whose power can be cut has no throttle";
             problems.add(&entry.key_span, message);
         }

@@ -283,13 +283,13 @@ fn everything_that_is_wrong_is_pointed_at() {
     check(
         "[scenarios.load]",
         "[scenarios.load]\nchecks = [\"checksums\", \"restore\", { counts = \"primary\" }]",
-        "`{ counts = \"primary\" }` one check at a time \
-         (write { ledger = \"NODE\" } or { amcheck = \"NODE\" } or { checksums = \"NODE\" } or \
-         { restore = \"NODE\" } or { explain = \"QUERY\", as = \"NAME\" })\n\
-         `[\"checksums\", \"restore\", { counts = \"primary\" }]` node primary has no checksums \
+        "`[\"checksums\", \"restore\", { counts = \"primary\" }]` node primary has no checksums \
          (give it checksums = true)\n\
          `[\"checksums\", \"restore\", { counts = \"primary\" }]` node primary has no archive \
-         (give it archive = true)",
+         (give it archive = true)\n\
+         `{ counts = \"primary\" }` one check at a time \
+         (write { ledger = \"NODE\" } or { amcheck = \"NODE\" } or { checksums = \"NODE\" } or \
+         { restore = \"NODE\" } or { explain = \"QUERY\", as = \"NAME\" })",
     );
     check(
         "expect = \">= 2.0\"",
