@@ -108,8 +108,8 @@ fn a_failing_disk_makes_postgres_panic() {
     }
 }
 
-/// The data of a node without fsync are gone with the power; its base backup and its WAL archive lie
-/// elsewhere, and hold everything up to the last segment that was archived.
+/// The data of a node without fsync are gone with the power; its base backup and its WAL archive
+/// lie elsewhere, and hold everything up to the last segment that was archived.
 fn an_archive_brings_back_what_it_has() {
     let Some(lab) = open(&Method::FileSystem) else { return };
     let mut config = NodeConfig::new(settings(&[("fsync", "off")]));

@@ -58,8 +58,8 @@ fn plain(metric: &Metric, value: f64) -> String {
 /// The trials that a table lists, each with the command that runs it again.
 fn list(tabled: &Tabled<'_>, header: &Header) -> Option<Table> {
     let title = format!("{}: one by one", tabled.table.title);
-    let note = "the command draws the same seeds: the same keys, the same moments, the same choices; \
-                what servers and kernel do meanwhile is theirs";
+    let note = "the command draws the same seeds: the same keys, the same moments, the same \
+                choices; what servers and kernel do meanwhile is theirs";
     let columns = ["#Trial", "Row", "Figures", "What was said", "Again"];
     let mut table = Table::new(&title, note, &columns);
     for one in &tabled.listed {

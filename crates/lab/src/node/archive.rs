@@ -1,6 +1,6 @@
 //! A node's WAL archive and base backup: what is left of it when its data are gone.
 //!
-//! Both lie in the node's directory on the lab's own disk, which no power cut of the node's reaches.
+//! Both lie in the node's directory on the lab's own disk, which no power cut reaches.
 
 use std::path::PathBuf;
 
