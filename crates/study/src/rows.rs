@@ -95,7 +95,12 @@ fn read_both(client: &mut Client, name: &str, table: &str) -> Result<Table, post
         .isolation_level(postgres::IsolationLevel::RepeatableRead)
         .read_only(true)
         .start()?;
-    let columns = format!("SELECT client::bigint, seq::bigint, chain::bigint FROM {name}");
+    // Under names of their own: ORDER BY would take a result of the name for the column, and no
+    // index has the order of what was cast.
+    let columns = format!(
+        "SELECT client::bigint AS ledger_client, seq::bigint AS ledger_seq, \
+         chain::bigint AS ledger_chain FROM {name}"
+    );
     // What is switched off counts as so expensive that small queries would be compiled first.
     transaction.batch_execute(
         "SET LOCAL statement_timeout = 0; SET LOCAL jit = off; SET LOCAL enable_indexscan = off; \
