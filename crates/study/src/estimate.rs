@@ -23,9 +23,12 @@ impl Estimate {
     pub(crate) fn of(study: &Study, trials: &[Planned], sites: &[SitePlan]) -> Estimate {
         let point = |planned: &Planned| &study.points[planned.point];
         let copied = |index: usize| sites[..index].iter().any(|one| sites[index].has_data_of(one));
-        let builds = sites.iter().enumerate().map(|(index, site)| match copied(index) {
-            true => SERVER_S + copy_s(data_bytes(&site.data)),
-            false => SERVER_S + build_s(&site.data),
+        let builds = sites.iter().enumerate().map(|(index, site)| {
+            let data_s = match copied(index) {
+                true => copy_s(data_bytes(&site.data)),
+                false => build_s(&site.data),
+            };
+            SERVER_S + TURN_S * servers(&site.topology) as f64 + data_s
         });
         let memory = trials.iter().map(|planned| memory(point(planned)).total_bytes());
         Estimate {
@@ -54,11 +57,12 @@ pub(crate) fn trial_s(point: &Point) -> f64 {
         Reset::Clone => SERVER_S + copy_s(data_bytes(&point.data)),
         Reset::Keep => 0.0,
     };
+    let turn_s = TURN_S * servers(&point.topology) as f64;
     let connect_s = f64::from(point.clients()) / CONNECTIONS_PER_S;
     let load_s = (warmup_ms + point.window_ms) as f64 / 1e3;
     let restores = point.checks.iter().any(|check| matches!(check, Check::Restore { .. }));
     let restore_s = if restores { RESTORE_S } else { 0.0 };
-    reset_s + connect_s + load_s + restore_s + TRIAL_S
+    reset_s + turn_s + connect_s + load_s + restore_s + TRIAL_S
 }
 
 /// What the memory of a trial is made of.
@@ -134,10 +138,14 @@ fn disk_bytes(site: &SitePlan) -> u64 {
         Reset::Clone => 2,
         Reset::Keep => 1,
     };
-    let servers = site.topology.nodes.iter().filter(|node| node.is_postgres()).count() as u64;
+    let servers = servers(&site.topology);
     // A standby has all that its primary has.
     let with_data = 1 + site.topology.standbys(&site.data.node).len() as u64;
     copies * (with_data * data_bytes(&site.data) + servers * CLUSTER_BYTES) + wal(&site.topology)
+}
+
+fn servers(topology: &Topology) -> u64 {
+    topology.nodes.iter().filter(|node| node.is_postgres()).count() as u64
 }
 
 fn data_bytes(data: &Data) -> u64 {
@@ -182,6 +190,8 @@ const SCALE_INDEX_BYTES: u64 = 2_300_000;
 const ROW_BYTES: u64 = 150;
 /// initdb or a copy of it, a start, a stop.
 const SERVER_S: f64 = 2.0;
+/// Stopping and starting one server where sites take turns.
+const TURN_S: f64 = 0.25;
 /// Filling 100,000 accounts and indexing them, a second.
 const SCALES_PER_S: f64 = 4.0;
 const ROWS_PER_S: f64 = 300_000.0;
