@@ -352,7 +352,8 @@ nodes.standby2 = { of = "primary", sync = 1 }
 nodes.distant = { of = "standby1" }
 nodes.front = { kind = "pgbouncer", to = "primary", pool = 16, mode = "session", clients = 64, settings = { query_wait_timeout = 5 } }
 nodes.watcher = { kind = "guard", to = "primary", grace = "3s" }
-nodes.shard = { count = "{n}" }
+nodes.shard = { count = "{n}", throttle = { write_iops = 200, write_bytes = "4MB" } }
+nodes.many = { kind = "plproxy", to = "shard", buckets = 8, partitions = 5 }
 nodes.door = { kind = "pgbouncer", to = "shard", count = "{n}", version = "1.18" }
 nodes.proxy = { kind = "plproxy", to = "shard", buckets = 8 }
 links.wan = { between = ["primary", "standby1"], delay = "{delay}", bandwidth = "100Mbit", by = "namespace" }
@@ -376,7 +377,11 @@ timeline = [
   { at = "7s", stop = "front" },
   { at = "8s", promote = "standby2" },
 ]
-checks = ["counts", "ledger", { ledger = "standby1" }, "amcheck", { amcheck = "distant" }]
+checks = [
+  "counts", "ledger", { ledger = "standby1" }, "amcheck", { amcheck = "distant" },
+  { explain = "SELECT 1", as = "one", on = "standby2", session = { jit = "off" } },
+]
+steady = false
 needs = ["root"]
 "#;
 
@@ -389,7 +394,7 @@ fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
     let names: Vec<&str> = topology.nodes.iter().map(|node| node.name.as_str()).collect();
     assert_eq!(
         names.join(" "),
-        "primary standby1 standby2 distant front watcher shard1 shard2 door1 door2 proxy"
+        "primary standby1 standby2 distant front watcher shard1 shard2 many door1 door2 proxy"
     );
     let node = |name: &str| topology.node(name).unwrap();
     let disk = Disk::CutBlock { size_bytes: 1 << 30, sector_bytes: 4096, lying: false };
@@ -434,6 +439,16 @@ fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
     assert_eq!(point.timeline[2].action, Action::Delay { link: "wan".into(), to_us: 5_000 });
     assert_eq!(point.checks[2], Check::Ledger { node: Some("standby1".to_owned()) });
     assert_eq!(point.checks[4], Check::Amcheck { node: Some("distant".to_owned()) });
+    let Check::Explain(explain) = &point.checks[5] else { panic!("{:?}", point.checks) };
+    assert_eq!((explain.name.as_str(), explain.sql.as_str()), ("one", "SELECT 1"));
+    assert_eq!((explain.node.as_deref(), explain.session["jit"].as_str()), (Some("standby2"), "off"));
+    let throttle = node("shard2").throttle.unwrap();
+    assert_eq!((throttle.write_iops, throttle.write_bytes), (Some(200), Some(4 << 20)));
+    assert_eq!((throttle.read_iops, throttle.read_bytes), (None, None));
+    let NodeKind::Plproxy(many) = &node("many").kind else { panic!() };
+    assert_eq!(many.partitions(), 5);
+    assert_eq!((many.partitions_on("shard1"), many.partitions_on("shard2")), (3, 2));
+    assert!(!point.must_be_steady && parse(OWN).points[0].must_be_steady);
     assert!(point.needs_root());
     assert!(!parse(OWN).points[0].needs_root());
 }
@@ -458,6 +473,16 @@ fn a_topology_is_wrong_at_the_place_where_it_is_wrong() {
         assert!(SYNC.contains(from), "{from}");
         assert_eq!(problems(&SYNC.replacen(from, to, 1)).trim_end(), expected);
     };
+    check(
+        "partitions = 5",
+        "partitions = 1",
+        "`1` 1 partitions on 2 servers (at least one for each server of `to`)",
+    );
+    check(
+        "write_bytes = \"4MB\"",
+        "write_bytes = \"fast\"",
+        "`\"fast\"` write_bytes: not a number of bytes a second (write \"4MB\")",
+    );
     check(
         "of = \"standby1\" }",
         "of = \"standby9\" }",
