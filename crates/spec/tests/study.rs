@@ -441,7 +441,10 @@ fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
     assert_eq!(point.checks[4], Check::Amcheck { node: Some("distant".to_owned()) });
     let Check::Explain(explain) = &point.checks[5] else { panic!("{:?}", point.checks) };
     assert_eq!((explain.name.as_str(), explain.sql.as_str()), ("one", "SELECT 1"));
-    assert_eq!((explain.node.as_deref(), explain.session["jit"].as_str()), (Some("standby2"), "off"));
+    assert_eq!(
+        (explain.node.as_deref(), explain.session["jit"].as_str()),
+        (Some("standby2"), "off")
+    );
     let throttle = node("shard2").throttle.unwrap();
     assert_eq!((throttle.write_iops, throttle.write_bytes), (Some(200), Some(4 << 20)));
     assert_eq!((throttle.read_iops, throttle.read_bytes), (None, None));

@@ -44,6 +44,14 @@ pub enum Error {
         /// The nodes that there are.
         known: Vec<String>,
     },
+    /// Two nodes have the same host and database.
+    #[error("nodes {first} and {second} are given the same database")]
+    HostTwice {
+        /// One of them.
+        first: String,
+        /// The other one.
+        second: String,
+    },
     /// The outside server has something of the rig's name that is not the rig's.
     #[error("the target has a schema \"{schema}\" that pgrig did not make")]
     ForeignSchema {
@@ -112,6 +120,7 @@ impl Error {
             | Error::Interrupted { .. } => None,
             Error::Lab(error) => error.hint(),
             Error::NoSuchNode { known, .. } => Some(format!("there is {}", known.join(", "))),
+            Error::HostTwice { .. } => Some("a database holds one shard".to_owned()),
             Error::Target(error) => error.hint().map(str::to_owned),
             Error::TargetTls(error) => error.hint(),
             Error::ForeignSchema { schema } => {

@@ -34,7 +34,14 @@ pub(crate) fn open(conninfos: &BTreeMap<String, String>, study: &Study) -> Resul
             let known = known.into_iter().map(str::to_owned).collect();
             return Err(Error::NoSuchNode { name: name.clone(), known });
         }
-        hosts.insert(name.clone(), crate::outside::open(conninfo)?);
+        let host = crate::outside::open(conninfo)?;
+        if let Some((first, _)) =
+            hosts.iter().find(|(_, known)| known.conninfo() == host.conninfo())
+        {
+            let (first, second) = (first.clone(), name.clone());
+            return Err(Error::HostTwice { first, second });
+        }
+        hosts.insert(name.clone(), host);
     }
     Ok(hosts)
 }

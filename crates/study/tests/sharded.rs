@@ -1,5 +1,6 @@
 //! Studies of PL/Proxy clusters, on real servers.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use lab::{Lab, LabConfig, NodeConfig, Settings};
@@ -84,7 +85,7 @@ const BUCKET: &str = "
         RETURN {bucket}.bump(key);
     END $$;";
 
-fn run(study: &str, hosts: &[(&str, String)], only: &str, record: &Path) {
+fn request(study: &str, only: &str, record: &Path) -> Request {
     let note = "SELECT bump_noted(:key, :ledger_client, :ledger_seq, :ledger_chain);";
     let files = [
         ("study.toml", study.to_owned()),
@@ -95,18 +96,23 @@ fn run(study: &str, hosts: &[(&str, String)], only: &str, record: &Path) {
     let files = files.map(|(name, text)| (name.to_owned(), text)).into();
     let folder = Folder { name: "mine".to_owned(), files };
     let study = Study::parse(&folder, Profile::Smoke).unwrap_or_else(|why| panic!("{why:?}"));
-    let hosts = hosts.iter().map(|(name, conninfo)| ((*name).to_owned(), conninfo.clone()));
-    let request = Request {
+    Request {
         folder,
         study,
         rounds: None,
         only: Some(only.to_owned()),
         trial: None,
         place: Place::Directory(record.to_owned()),
-        servers: Servers::Built { pg_bin: None, hosts: hosts.collect() },
+        servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new() },
         generator: PathBuf::new(),
         again: "pgrig run mine".to_owned(),
-    };
+    }
+}
+
+fn run(study: &str, hosts: &[(&str, String)], only: &str, record: &Path) {
+    let mut request = request(study, only, record);
+    let hosts = hosts.iter().map(|(name, conninfo)| ((*name).to_owned(), conninfo.clone()));
+    request.servers = Servers::Built { pg_bin: None, hosts: hosts.collect() };
     study::run(&request, &Control::new(), &mut |_| {}).unwrap_or_else(|error| {
         panic!("{error}, hint: {:?}, {error:?}", error.hint());
     });
@@ -160,6 +166,14 @@ fn a_cluster_grows_under_load_and_accounts_for_its_rows() {
     }
 }
 
+/// What a user is told whose hosts cannot be used.
+fn refused(hosts: &[(&str, String)]) -> String {
+    let conninfos = hosts.iter().map(|(name, conninfo)| ((*name).to_owned(), conninfo.clone()));
+    let mut request = request(STUDY, "spread/load", Path::new("/nowhere/record"));
+    request.servers = Servers::Built { pg_bin: None, hosts: conninfos.collect() };
+    study::run(&request, &Control::new(), &mut |_| {}).unwrap_err().to_string()
+}
+
 #[test]
 fn shards_may_be_hosts_that_somebody_else_runs() {
     let installation = lab::find::find(None).expect("the tests need an installed PostgreSQL");
@@ -174,6 +188,16 @@ fn shards_may_be_hosts_that_somebody_else_runs() {
         server.endpoint().with_database(name).to_string()
     });
     let [one, two] = hosts.clone();
+    let check = |hosts: &[(&str, String)], expected: &str| {
+        let text = refused(hosts);
+        assert!(text.contains(expected), "{text}");
+    };
+    check(&[("shard9", one.clone())], "the study has no node \"shard9\"");
+    check(&[("shard1", one.clone()), ("shard2", one.clone())], "are given the same database");
+    let missing = server.endpoint().with_database("missing").to_string();
+    check(&[("shard1", missing)], "connecting to the target");
+    // Its trials begin with copies of the data.
+    check(&[("shard1", one.clone())], "does not fit");
     let directory = tempfile::tempdir().unwrap();
     let record = directory.path().join("record");
     let study = STUDY.replace(", partitions = 4", "").replace("[data]", "[data]\nreset = \"keep\"");
