@@ -341,6 +341,22 @@ pub(crate) fn lock(proxy: &mut Client) -> Result<(), Error> {
     Err(Error::Busy { pid: row.map_or(0, |row| row.get(0)) })
 }
 
+/// Gives the cluster back before the connection is closed, whose end a busy server notices late.
+pub(crate) fn unlock(proxy: &mut Client) -> Result<(), Error> {
+    let unlocked = proxy.execute("SELECT pg_advisory_unlock($1)", &[&LOCK]);
+    unlocked.map(drop).map_err(|source| on_proxy("unlocking the cluster", source))
+}
+
+/// The next tool finds it free at once.
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if self.tool > 0 && !self.proxy.is_closed() {
+            // Without an answer the server gives it back when it sees the connection closed.
+            let _ = unlock(&mut self.proxy);
+        }
+    }
+}
+
 fn no_cluster(conninfo: &str) -> Error {
     let database = conninfo.parse::<Config>().ok();
     let place = database.as_ref().map(place).unwrap_or_default();

@@ -44,6 +44,7 @@ impl Cluster {
         let mut client = connect(proxy, cluster::PROXY)?;
         lock(&mut client)?;
         begin(&mut client, nodes, buckets, template)?;
+        cluster::unlock(&mut client)?;
         drop(client);
         let mut cluster = Self::open(proxy)?;
         for number in cluster.nodes.iter().map(|node| node.number).collect::<Vec<_>>() {
