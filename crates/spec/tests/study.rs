@@ -520,8 +520,8 @@ fn a_topology_is_wrong_at_the_place_where_it_is_wrong() {
         "`\"standby2\"` a guard watches a primary; standby2 is a standby",
     );
     check(
-        "count = \"{n}\" }\nnodes.proxy",
-        "count = 3 }\nnodes.proxy",
+        "count = \"{n}\", version",
+        "count = 3, version",
         "`\"shard\"` \"shard\" are 2 nodes, \"door\" 3 \
          (name one of them, or give both the same count)",
     );
