@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use os::init::Exit;
+use postgres::error::SqlState;
 
 use crate::find::Version;
 use crate::node::StopMode;
+use crate::target::TARGET;
 
 mod streaming;
 
@@ -418,6 +420,7 @@ impl Error {
             Self::SlotLost { .. } => {
                 Some("raise max_slot_wal_keep_size, and make the standby anew from a backup".into())
             }
+            Self::Connect { server, source, .. } => connect_hint(server, source),
             Self::Reload { .. } => Some("correct the values; some settings need a restart".into()),
             Self::Stop { mode, .. } => match mode {
                 StopMode::Smart => Some("it waits for its clients to leave; stop it fast".into()),
@@ -439,6 +442,32 @@ fn file_hint(source: &io::Error) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// What to do about the usual reasons why a server does not let us in. That a node of the lab does
+/// not listen has another reason, which is told before.
+fn connect_hint(server: &str, error: &postgres::Error) -> Option<String> {
+    let hint = match error.code() {
+        Some(&SqlState::INVALID_PASSWORD) => PASSWORD_HINT,
+        Some(&SqlState::INVALID_CATALOG_NAME) => "create that database, or name another one",
+        Some(&SqlState::TOO_MANY_CONNECTIONS) => "end other sessions, or raise max_connections",
+        Some(_) => return None,
+        None if chain(error).contains("password missing") => PASSWORD_HINT,
+        None if server == TARGET && is_unreachable(error) => {
+            "start that server, or correct its address"
+        }
+        None => return None,
+    };
+    Some(hint.to_owned())
+}
+
+const PASSWORD_HINT: &str = "give the password in PGPASSWORD or in a password file (~/.pgpass)";
+
+fn is_unreachable(error: &postgres::Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref());
+    // TLS calls its own failures data that are invalid, or that end too soon.
+    let of_tls = [io::ErrorKind::InvalidData, io::ErrorKind::UnexpectedEof];
+    cause.is_some_and(|cause: &io::Error| !of_tls.contains(&cause.kind()))
 }
 
 /// What to do about the usual reasons why a server does not start, recognised by its own words.

@@ -52,5 +52,5 @@ pub use process::Process;
 pub use server::Server;
 pub use settings::Settings;
 pub use sync_standbys::{SyncMethod, SyncStandbys};
-pub use target::{TARGET_SCHEMA, Target, TargetConfig};
+pub use target::{TARGET, TARGET_SCHEMA, Target, TargetConfig};
 pub use wait::wait_until;

@@ -9,6 +9,9 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::endpoint::first_value;
 use crate::error::Error;
 
+/// What an outside server is called in messages.
+pub const TARGET: &str = "the target";
+
 /// The schema that the rig writes in on an outside server.
 pub const TARGET_SCHEMA: &str = "pgrig";
 
@@ -87,7 +90,7 @@ impl Target {
             None => self.config.admin.connect(NoTls),
         };
         connected.map_err(|source| Error::Connect {
-            server: "the target".to_owned(),
+            server: TARGET.to_owned(),
             place: self.place(),
             source,
         })
@@ -109,7 +112,7 @@ impl Target {
     /// # Errors
     /// [`Error::Connect`]; [`Error::Query`].
     pub fn value(&self, statement: &str) -> Result<Option<String>, Error> {
-        first_value(&mut self.connect()?, statement, "the target")
+        first_value(&mut self.connect()?, statement, TARGET)
     }
 }
 

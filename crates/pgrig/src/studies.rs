@@ -29,9 +29,7 @@ pub(crate) fn shipped() -> Vec<Folder> {
 pub(crate) fn find(name: &str) -> Result<Found, Complaint> {
     let path = Path::new(name);
     let place = name.trim_end_matches('/').to_owned();
-    let is_folder = path.join(Folder::STUDY).is_file();
-    let is_path = name.contains('/') || name.starts_with('.');
-    if is_folder || (is_path && path.is_dir()) {
+    if path.join(Folder::STUDY).is_file() {
         return Ok(Found { folder: record::read_folder(path)?, place });
     }
     let shipped = shipped();

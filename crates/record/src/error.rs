@@ -54,18 +54,25 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Error::Io { source, path, .. } => match source.kind() {
+            Error::Io { doing, source, path } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(format!(
                     "make room on the disk of {} and go on with --resume, or choose another \
                      place with --out; trials that were finished are kept",
                     path.display()
                 )),
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                io::ErrorKind::PermissionDenied
+                | io::ErrorKind::ReadOnlyFilesystem
+                | io::ErrorKind::NotADirectory => {
                     Some("choose a directory that you may write to with --out".to_owned())
                 }
-                io::ErrorKind::NotFound => {
+                io::ErrorKind::NotFound if *doing == "reading" => {
                     Some("records lie under runs/ unless --out said otherwise".to_owned())
                 }
+                io::ErrorKind::AlreadyExists => Some(
+                    "name a directory with --out that is empty or does not exist; a record that \
+                     was interrupted goes on with --resume"
+                        .to_owned(),
+                ),
                 _ => None,
             },
             Error::Damaged { .. } => {

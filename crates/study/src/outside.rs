@@ -30,7 +30,7 @@ impl Schema {
         let mut client = target.connect()?;
         let schema = Schema { target: target.clone() };
         let query = |statement: &str, source| lab::Error::Query {
-            server: "the target".to_owned(),
+            server: lab::TARGET.to_owned(),
             statement: statement.to_owned(),
             source,
         };
@@ -101,7 +101,7 @@ pub(crate) fn open(conninfo: &str) -> Result<Target, Error> {
     };
     let admin = library_form(&resolved);
     let admin = admin.parse().map_err(|source| lab::Error::Connect {
-        server: "the target".to_owned(),
+        server: lab::TARGET.to_owned(),
         place: resolved.hosts.first().map(ToString::to_string).unwrap_or_default(),
         source,
     })?;

@@ -26,7 +26,7 @@ impl SiteNode {
         if let Server::Target(_) = self.server {
             let set = format!("SET search_path TO {SEARCH_PATH}");
             client.batch_execute(&set).map_err(|source| lab::Error::Query {
-                server: "the target".to_owned(),
+                server: lab::TARGET.to_owned(),
                 statement: set,
                 source,
             })?;

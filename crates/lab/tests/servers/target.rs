@@ -49,7 +49,12 @@ fn a_target_that_refuses_is_named_without_its_password() {
     assert!(matches!(error, Error::Connect { .. }));
     assert!(text.starts_with("connecting to the target (127.0.0.1:"), "{text}");
     assert!(text.contains("password authentication failed"), "{text}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("PGPASSWORD")), "{:?}", error.hint());
     assert!(!text.contains("wrong-secret"), "{text}");
+
+    let missing = node.endpoint().with_database("missing");
+    let hint = Target::open(address(&missing)).unwrap_err().hint();
+    assert!(hint.is_some_and(|hint| hint.contains("create that database")));
 
     let nobody = Endpoint { port: 1, ..endpoint };
     let text = Target::open(address(&nobody)).unwrap_err().to_string();

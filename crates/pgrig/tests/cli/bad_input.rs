@@ -9,7 +9,7 @@ fn an_unknown_study_names_what_there_is() {
     assert!(said.err.starts_with("error: no study \"no-such-study\"\n  hint:   there is "));
     std::fs::create_dir(desk.path("empty")).unwrap();
     let said = desk.pgrig(&["run", "./empty"]).ended(1);
-    assert!(said.err.contains("holds no study.toml"), "{}", said.err);
+    assert!(said.err.contains("the folder \"./empty\" holds no study.toml"), "{}", said.err);
     assert!(said.err.contains("pgrig new DIR"), "{}", said.err);
     assert_eq!(names(&desk.path("")), ["empty"]);
 }
@@ -104,6 +104,10 @@ fn a_place_that_is_taken_is_not_written_to() {
     desk.write("there/file", "precious");
     let said = desk.pgrig(&["run", "mine", "--out", "there"]).ended(1);
     assert!(said.err.contains("the directory is not empty"), "{}", said.err);
+    assert!(said.err.contains("--out that is empty"), "{}", said.err);
+    let said = desk.pgrig(&["run", "mine", "--out", "there/file"]).ended(1);
+    assert!(said.err.contains("creating there/file: "), "{}", said.err);
+    assert!(said.err.contains("--out that is empty"), "{}", said.err);
     assert_eq!(names(&desk.path("there")), ["file"]);
 }
 
@@ -129,6 +133,7 @@ fn an_unreachable_target_is_said_without_its_password() {
     let target = "postgresql://someone:secret@127.0.0.1:1/db";
     let said = desk.pgrig(&["run", "mine", "--target", target]).ended(1);
     assert!(said.err.contains("127.0.0.1:1"), "{}", said.err);
+    assert!(said.err.contains("hint:   start that server"), "{}", said.err);
     assert!(!said.err.contains("secret"), "{}", said.err);
     let said = desk.pgrig(&["run", "mine", "--target", "postgresql://[::1"]).ended(1);
     assert!(said.err.contains("reading the target's address"), "{}", said.err);
