@@ -66,6 +66,14 @@ pub enum LoadError {
         /// The hard limit.
         allowed: u64,
     },
+    /// The log of transactions cannot be written where it shall be.
+    #[error("could not open logfile \"{path}\": {why}")]
+    LogFile {
+        /// Its path.
+        path: String,
+        /// What the system says.
+        why: String,
+    },
     /// The operating system refused something.
     #[error("{doing}: {source}")]
     System {

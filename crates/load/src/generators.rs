@@ -89,7 +89,8 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
         let _ = writeln!(output, "{text}").and_then(|()| output.flush());
     };
     let part = Part { index: order.index, of: order.of };
-    let lanes = match Lanes::prepare(&order.plan, part) {
+    let lanes = Lanes::prepare(&order.plan, part).and_then(|lanes| lanes.with_logs(&order.plan));
+    let lanes = match lanes {
         Ok(lanes) => lanes,
         Err(error) => {
             say(&Line::Failed(Loss { why: error.to_string(), hint: error.hint() }));

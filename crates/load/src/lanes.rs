@@ -1,6 +1,7 @@
 //! The lanes of this process: their threads, and what each of them gets to do.
 
 use std::{
+    fs::File,
     os::fd::OwnedFd,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -19,7 +20,7 @@ use crate::{
     grid::{Grid, SharedGrid},
     lane::{Lane, Parts},
     ledger::LaneLedger,
-    log::{Columns, LaneLog},
+    log::{self, Columns, LaneLog},
     program::{Automatic, Program},
     report::{ConnectFailure, LaneOutcome, LaneStatement, LaneWorkload, Report},
     route::Route,
@@ -42,6 +43,8 @@ pub(crate) struct Lanes {
     pub(crate) deals: Vec<Deal>,
     pub(crate) shared: SharedGrid,
     pub(crate) wakes: Vec<Arc<OwnedFd>>,
+    /// Where each lane logs its transactions; empty where none does.
+    logs: Vec<Arc<File>>,
 }
 
 /// What one lane gets.
@@ -93,7 +96,17 @@ impl Lanes {
             )
         });
         let wakes = wakes.collect::<Result<_, _>>()?;
-        Ok(Lanes { programs, routes, deals, shared: SharedGrid::new(), wakes })
+        let (shared, logs) = (SharedGrid::new(), Vec::new());
+        Ok(Lanes { programs, routes, deals, shared, wakes, logs })
+    }
+
+    /// Makes the files that this process logs to: where they cannot be, nothing begins.
+    pub(crate) fn with_logs(mut self, plan: &Plan) -> Result<Self, LoadError> {
+        if let Some(log) = &plan.log {
+            let files = (0..self.deals.len()).map(|lane| log::create(log, lane).map(Arc::new));
+            self.logs = files.collect::<Result<_, _>>()?;
+        }
+        Ok(self)
     }
 
     /// Makes every lane see these moments now.
@@ -160,7 +173,7 @@ impl Lanes {
             }
         }
         if lane.connect_all() && lane.await_beginning() {
-            lane.log = self.open_log(plan, number, lane);
+            lane.log = self.log(plan, number, lane);
             drained = lane.run();
             if let Some(log) = lane.log.take()
                 && let Err(error) = log.finish(drained)
@@ -228,24 +241,14 @@ impl Lanes {
         })
     }
 
-    fn open_log(&self, plan: &Plan, number: usize, lane: &Lane<'_>) -> Option<LaneLog> {
-        let log = plan.log.as_ref()?;
+    fn log(&self, plan: &Plan, number: usize, lane: &Lane<'_>) -> Option<LaneLog> {
+        let (log, file) = (plan.log.clone()?, Arc::clone(self.logs.get(number)?));
         let columns = Columns {
             lag: self.programs.iter().any(|program| program.open_loop),
             retries: self.programs.iter().any(|program| program.tries_max != 1),
         };
         let sample = self.deals[number].states.sample.clone();
-        match LaneLog::open(log, number as u32, columns, sample, lane.grid.began) {
-            Ok(log) => Some(log),
-            Err(error) => {
-                let level = crate::Level::Error;
-                (lane.report)(Report::Said(vec![crate::Message {
-                    level,
-                    text: error.to_string(),
-                }]));
-                None
-            }
-        }
+        Some(LaneLog::new(file, log, columns, sample, lane.grid.began))
     }
 }
 

@@ -3,18 +3,20 @@
 use std::{
     fs::File,
     io::{BufWriter, Write},
+    sync::Arc,
 };
 
 use script::Prng;
 
 use crate::{
-    LogPlan,
+    LoadError, LogPlan,
+    socket::without_errno,
     tally::{Ending, Finished},
 };
 
 /// One lane's log file.
 pub(crate) struct LaneLog {
-    file: BufWriter<File>,
+    file: BufWriter<Arc<File>>,
     plan: LogPlan,
     columns: Columns,
     /// The thread's state for `--sampling-rate`.
@@ -66,28 +68,32 @@ struct Extent {
     max: f64,
 }
 
+/// Makes `PREFIX.PID` for the first lane and `PREFIX.PID.N` for lane N.
+pub(crate) fn create(plan: &LogPlan, lane: usize) -> Result<File, LoadError> {
+    let pid = std::process::id();
+    let path = match lane {
+        0 => format!("{}.{pid}", plan.prefix),
+        _ => format!("{}.{pid}.{lane}", plan.prefix),
+    };
+    File::create(&path).map_err(|error| {
+        let why = without_errno(&error.to_string()).to_owned();
+        LoadError::LogFile { path, why }
+    })
+}
+
 impl LaneLog {
-    /// Opens `PREFIX.PID` for the first lane and `PREFIX.PID.N` for lane N. `began` is the load's
-    /// beginning in nanoseconds since the run began.
-    pub(crate) fn open(
-        plan: &LogPlan,
-        lane: u32,
+    /// A log that begins in `file`. `began` is the load's beginning in nanoseconds since the run
+    /// began.
+    pub(crate) fn new(
+        file: Arc<File>,
+        plan: LogPlan,
         columns: Columns,
         sample: Prng,
         began: u64,
-    ) -> std::io::Result<Self> {
-        let pid = std::process::id();
-        let path = match lane {
-            0 => format!("{}.{pid}", plan.prefix),
-            _ => format!("{}.{pid}.{lane}", plan.prefix),
-        };
-        let named = |error: std::io::Error| {
-            std::io::Error::new(error.kind(), format!("could not open logfile \"{path}\": {error}"))
-        };
-        let file = BufWriter::new(File::create(&path).map_err(named)?);
+    ) -> Self {
         let start_us = (plan.epoch_us + began / 1_000) / 1_000_000 * 1_000_000;
         let sum = Sum { start_us, ..Sum::default() };
-        Ok(LaneLog { file, plan: plan.clone(), columns, sample, sum, failed: None })
+        LaneLog { file: BufWriter::new(file), plan, columns, sample, sum, failed: None }
     }
 
     /// Logs a finished transaction.
@@ -240,7 +246,8 @@ mod tests {
         let prefix = directory.path().join("log").display().to_string();
         let columns = Columns { lag: true, retries: true };
         let plan = plan(prefix.clone(), aggregate_s);
-        let mut log = LaneLog::open(&plan, 3, columns, Prng::from_seed(1), 0).unwrap();
+        let file = Arc::new(create(&plan, 3).unwrap());
+        let mut log = LaneLog::new(file, plan, columns, Prng::from_seed(1), 0);
         for (number, (at_ms, ending, retries)) in done.iter().enumerate() {
             let done = Finished {
                 workload: 0,

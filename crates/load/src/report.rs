@@ -57,14 +57,14 @@ pub(crate) struct ConnectFailure {
 impl ConnectFailure {
     /// What it means for a load of which `connected` of `clients` got in.
     pub(crate) fn into_error(self, connected: u32, clients: u32) -> LoadError {
-        let hint = too_many(&self, connected, clients).or(self.hint);
+        let hint = too_many(&self, clients).or(self.hint);
         let sqlstate = self.sqlstate.map(|state| wire::SqlState::from_bytes(state.as_bytes()));
         LoadError::Connect { message: self.message, sqlstate, connected, clients, hint }
     }
 }
 
-/// Which of the server's limits it was, by its own words, how many got in, and how to raise it.
-fn too_many(failure: &ConnectFailure, connected: u32, clients: u32) -> Option<String> {
+/// Which of the server's limits it was, by its own words, and how to raise it.
+fn too_many(failure: &ConnectFailure, clients: u32) -> Option<String> {
     let message = &failure.message;
     let quoted = |before: &str| {
         let name = message.split_once(before)?.1.split('"').next()?;
@@ -97,7 +97,7 @@ fn too_many(failure: &ConnectFailure, connected: u32, clients: u32) -> Option<St
         }
         _ => return None,
     };
-    Some(format!("{connected} of {clients} clients got in; {limit}; or use fewer clients"))
+    Some(format!("{limit}; or use fewer clients"))
 }
 
 /// What only the whole life of a lane knows.

@@ -22,7 +22,7 @@ pub fn run(
     origin: Instant,
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, LoadError> {
-    let lanes = Lanes::prepare(plan, Part { index: 0, of: 1 })?;
+    let lanes = Lanes::prepare(plan, Part { index: 0, of: 1 })?.with_logs(plan)?;
     let (sender, reports) = channel();
     thread::scope(|scope| {
         for lane in 0..lanes.deals.len() {

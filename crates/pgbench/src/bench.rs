@@ -70,9 +70,10 @@ fn fill(
     control: &Control,
     console: &mut Console<'_>,
 ) -> Result<(), Complaint> {
-    let (mut server, _) = Server::open(&options.server, invocation).map_err(|complaint| {
-        complaint.with_error("could not create connection for initialization")
-    })?;
+    let (mut server, _) =
+        Server::open(&options.server, invocation, control).map_err(|complaint| {
+            complaint.with_error("could not create connection for initialization")
+        })?;
     let interrupted = || control.urgency() != Urgency::None;
     initialise(options, &mut server, &interrupted, console)
 }

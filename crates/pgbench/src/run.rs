@@ -47,7 +47,7 @@ pub(crate) fn run(
     if options.ours.html.is_some() && page.is_none() {
         return Err(Complaint::error("--html is for the command line only"));
     }
-    let (mut server, conninfo) = Server::open(&options.server, invocation)
+    let (mut server, conninfo) = Server::open(&options.server, invocation, control)
         .map_err(|complaint| complaint.with_error("could not create connection for setup"))?;
     console.line(version(server.version()));
     console.debug(setting(options, &conninfo));

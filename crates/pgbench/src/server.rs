@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use load::Control;
 use postgres::{Client, CopyInWriter, NoTls, SimpleQueryMessage};
 
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -44,22 +45,24 @@ impl Server {
     /// none. The conninfo that did it comes back: clients connect by it too.
     ///
     /// # Errors
-    /// In libpq's words when no server will do; and when it is older than PostgreSQL 13.
+    /// In libpq's words when no server will do; when somebody interrupts; and when it is older
+    /// than PostgreSQL 13.
     pub(crate) fn open(
         options: &ServerOptions,
         invocation: &Invocation<'_>,
+        control: &Control,
     ) -> Result<(Self, Conninfo), Complaint> {
         let resolve = |password| resolve(options, password, invocation.environment);
         let mut conninfo = resolve(None)?;
         let notices = Notices::default();
-        let (client, tls) = match connect::connect(&conninfo, &notices) {
+        let (client, tls) = match connect::connect(&conninfo, &notices, control) {
             Ok(connected) => connected,
             Err(Failure::NoPassword(complaint)) => {
                 let Some(password) = (invocation.ask_password)("Password: ") else {
                     return Err(complaint);
                 };
                 conninfo = resolve(Some(password))?;
-                connect::connect(&conninfo, &notices).map_err(Failure::into_complaint)?
+                connect::connect(&conninfo, &notices, control).map_err(Failure::into_complaint)?
             }
             Err(failure) => return Err(failure.into_complaint()),
         };

@@ -67,6 +67,14 @@ fn logs_have_pgbenchs_columns() {
             assert_eq!(ours.len(), theirs.len(), "{line}");
         }
     }
+    // Where no log can be, nothing begins.
+    let line = "-S -n -t 1 -l --log-prefix=/nonexistent/log";
+    for ended in [server.ours("postgres", line), server.theirs("postgres", line)] {
+        assert_eq!(ended.code, 1, "{ended:?}");
+        let why = "could not open logfile \"/nonexistent/log.";
+        assert!(ended.err.contains(why) && !ended.err.contains("os error"), "{ended:?}");
+        assert!(!ended.out.contains("tps"), "{ended:?}");
+    }
 }
 
 #[test]

@@ -3,6 +3,8 @@
 mod common;
 
 use std::fs;
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream};
 
 use common::{Ended, Server, ours};
 use lab::Listen;
@@ -160,6 +162,36 @@ fn a_server_that_dies_in_mid_run() {
     assert!(began.elapsed().as_secs() < 25, "it does not wait for its end");
     assert_says(&ended, 2, &["perhaps the backend died while processing"]);
     assert!(ended.out.contains("number of transactions actually processed: "), "{ended:?}");
+}
+
+#[test]
+fn what_is_no_server() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port().to_string();
+    let place = [("PGHOST", "127.0.0.1"), ("PGPORT", port.as_str()), ("PGUSER", "me")];
+
+    // Nobody accepts, nobody answers.
+    let patient = environment(&[&place[..], &[("PGCONNECT_TIMEOUT", "2")][..]].concat());
+    assert_says(&common::ours(&patient, "-n -t 1"), 1, &[" failed: timeout expired"]);
+    let control = Control::new();
+    control.interrupt();
+    let ended = common::ours_until(&environment(&place), &["-n".to_owned()], &control);
+    assert_says(&ended, 1, &[" failed: interrupted"]);
+
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // The two above wait in the queue; each attempt of the third is answered.
+            for stream in listener.incoming().take(4).flatten() {
+                let _ = (&stream).write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+            }
+        });
+        let ended = common::ours(&environment(&place), "-n -t 1");
+        assert_says(&ended, 1, &[" failed: ", "does not speak PostgreSQL's protocol"]);
+        // Whatever the third did not need.
+        for _ in 0..4 {
+            let _ = TcpStream::connect(("127.0.0.1", port.parse().expect("a number")));
+        }
+    });
 }
 
 #[test]

@@ -72,7 +72,6 @@ fn too_many_clients_are_told_how_many_got_in_and_which_limit_it_was() {
         // Backends that have just left may still hold a slot.
         assert!(got.is_none_or(|got| connected <= got) && connected > 0, "{connected} got in");
         let hint = error.hint().unwrap();
-        assert!(hint.starts_with(&format!("{connected} of 40 clients got in; ")), "{hint}");
         assert!(hint.contains(limit) && hint.ends_with("; or use fewer clients"), "{hint}");
     };
     check("limited", "postgres", Some(4), "ALTER ROLE \"limited\" CONNECTION LIMIT 40");

@@ -3,9 +3,12 @@
 use std::error::Error as _;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use load::{Control, Urgency};
 use postgres::config::{ChannelBinding, SslMode as Encryption, SslNegotiation as Negotiation};
 use postgres::error::SqlState;
 use postgres::{Client, Config};
@@ -20,18 +23,23 @@ use crate::complaint::{Complaint, system_error};
 /// A connection to the first server that will do, and how it may be encrypted.
 ///
 /// # Errors
-/// In libpq's words: every attempt with the reason why it failed.
+/// In libpq's words: every attempt with the reason why it failed. When somebody interrupts.
 pub(super) fn connect(
     conninfo: &Conninfo,
     notices: &Notices,
+    control: &Control,
 ) -> Result<(Client, Option<MakeRustlsConnect>), Failure> {
     let tls = tls(conninfo).map_err(Failure::Other)?;
+    let way = Way { notices, tls: tls.as_ref(), control };
     let mut log = Log::default();
     for &target in conninfo.target.rounds() {
         for host in &conninfo.hosts {
-            let client = to_host(conninfo, host, target, (notices, tls.as_ref()), &mut log);
-            if let Some(client) = client {
+            if let Some(client) = to_host(conninfo, host, target, &way, &mut log) {
                 return Ok((client, tls));
+            }
+            if control.urgency() != Urgency::None {
+                let where_to = log.failures.pop().unwrap_or_default();
+                return Err(Failure::Other(Complaint::error(where_to)));
             }
         }
     }
@@ -59,6 +67,23 @@ impl Failure {
     }
 }
 
+/// What every attempt needs.
+struct Way<'a> {
+    notices: &'a Notices,
+    tls: Option<&'a MakeRustlsConnect>,
+    control: &'a Control,
+}
+
+/// Why an attempt failed.
+enum Refusal {
+    /// The client library says why.
+    Said(postgres::Error),
+    /// The time limit of the connection string is over.
+    TimedOut,
+    /// Somebody interrupted.
+    Interrupted,
+}
+
 /// What went wrong so far.
 #[derive(Default)]
 struct Log {
@@ -72,7 +97,7 @@ fn to_host(
     conninfo: &Conninfo,
     host: &Host,
     target: TargetSessionAttrs,
-    (notices, tls): (&Notices, Option<&MakeRustlsConnect>),
+    way: &Way<'_>,
     log: &mut Log,
 ) -> Option<Client> {
     let addresses = match addresses(host) {
@@ -85,12 +110,14 @@ fn to_host(
     for address in addresses {
         let mut failure = String::new();
         for &attempt in conninfo.tls.mode.attempts(host.transport()) {
-            let failed = match open(&mut config(conninfo, host, address, attempt), notices, tls) {
+            let failed = match open(config(conninfo, host, address, attempt), way) {
                 Ok(mut client) => match unsuitable(&mut client, target) {
                     None => return Some(client),
                     Some(reason) => reason,
                 },
-                Err(error) => {
+                Err(Refusal::TimedOut) => "timeout expired".to_owned(),
+                Err(Refusal::Interrupted) => "interrupted".to_owned(),
+                Err(Refusal::Said(error)) => {
                     log.wants_password |= wants_password(&error);
                     log.hint = advice(&error, conninfo).or(log.hint.take());
                     reason(&error, conninfo, host)
@@ -198,21 +225,39 @@ fn tls(conninfo: &Conninfo) -> Result<Option<MakeRustlsConnect>, Complaint> {
     Ok(Some(MakeRustlsConnect::new((*config).clone())))
 }
 
-fn open(
-    config: &mut Config,
-    notices: &Notices,
-    tls: Option<&MakeRustlsConnect>,
-) -> Result<Client, postgres::Error> {
-    let notices = Arc::clone(notices);
+/// Connects on a thread of its own: the client library limits the time for reaching a server, and
+/// then waits for its answers for ever.
+fn open(mut config: Config, way: &Way<'_>) -> Result<Client, Refusal> {
+    let notices = Arc::clone(way.notices);
     config.notice_callback(move |notice| {
         let mut notices = notices.lock().unwrap_or_else(PoisonError::into_inner);
         notices.push(message::server(&notice, None));
     });
-    match tls {
-        Some(tls) if config.get_ssl_mode() != Encryption::Disable => config.connect(tls.clone()),
-        _ => config.connect(postgres::NoTls),
+    let tls = way.tls.filter(|_| config.get_ssl_mode() != Encryption::Disable).cloned();
+    let deadline = config.get_connect_timeout().map(|timeout| Instant::now() + *timeout);
+    let (sender, opened) = channel();
+    thread::spawn(move || {
+        let client = match tls {
+            Some(tls) => config.connect(tls),
+            None => config.connect(postgres::NoTls),
+        };
+        // Whoever waits no longer does not want it.
+        let _ = sender.send(client);
+    });
+    loop {
+        match opened.recv_timeout(GLANCE) {
+            Ok(client) => return client.map_err(Refusal::Said),
+            Err(_) if way.control.urgency() != Urgency::None => return Err(Refusal::Interrupted),
+            Err(RecvTimeoutError::Timeout)
+                if deadline.is_none_or(|deadline| Instant::now() < deadline) => {}
+            // Where the thread has died, nothing will come either.
+            Err(_) => return Err(Refusal::TimedOut),
+        }
     }
 }
+
+/// How often it is looked whether somebody interrupts.
+const GLANCE: Duration = Duration::from_millis(20);
 
 /// Why a server that lets us in is not the kind that was asked for.
 fn unsuitable(client: &mut Client, target: TargetSessionAttrs) -> Option<String> {
@@ -273,10 +318,21 @@ fn wants_password(error: &postgres::Error) -> bool {
     error.source().is_some_and(|source| source.to_string() == "password missing")
 }
 
+/// Whether what answered is no PostgreSQL, as far as the client library understood it.
+fn is_foreign(error: &postgres::Error) -> bool {
+    let text = error.to_string();
+    let words = ["error communicating", "unexpected message", "error parsing response"];
+    cause(error).is_none() && words.iter().any(|words| text.starts_with(words))
+}
+
+const FOREIGN_HINT: &str =
+    "what answers there does not speak PostgreSQL's protocol: correct the host and the port";
+
 /// What to do next, where libpq does not say it.
 fn advice(error: &postgres::Error, conninfo: &Conninfo) -> Option<String> {
     let Some(server) = error.as_db_error() else {
-        return load::tls_hint(error).map(str::to_owned);
+        let hint = load::tls_hint(error).or(is_foreign(error).then_some(FOREIGN_HINT));
+        return hint.map(str::to_owned);
     };
     let code = server.code();
     let database = &conninfo.dbname;
