@@ -12,6 +12,7 @@ use os::user::User;
 
 use crate::copy::failed;
 use crate::error::Error;
+use crate::network::Tool;
 
 /// The machine's facts at one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,6 +132,14 @@ pub fn is_root() -> bool {
 /// What is in the way.
 pub fn throttles(path: &Path) -> std::io::Result<()> {
     os::throttle::check(path)
+}
+
+/// Whether the programs are here that links by namespace are made with.
+///
+/// # Errors
+/// [`Error::MissingTool`].
+pub fn link_tools() -> Result<(), Error> {
+    Tool::ALL.into_iter().try_for_each(|tool| tool.find().map(drop))
 }
 
 /// Whether a lab can have namespaces here, tried by making some; if not, the step that is refused.

@@ -108,21 +108,20 @@ pub(crate) enum Tool {
     Tc,
     /// Connections.
     Ss,
-    /// Rules that drop packets.
-    Nft,
 }
 
 impl Tool {
-    fn find(self) -> Result<PathBuf, Error> {
-        let (name, package) = match self {
-            Self::Ip => ("ip", "iproute2"),
-            Self::Tc => ("tc", "iproute2"),
-            Self::Ss => ("ss", "iproute2"),
-            Self::Nft => ("nft", "nftables"),
+    pub(crate) const ALL: [Tool; 3] = [Self::Ip, Self::Tc, Self::Ss];
+
+    pub(crate) fn find(self) -> Result<PathBuf, Error> {
+        let name = match self {
+            Self::Ip => "ip",
+            Self::Tc => "tc",
+            Self::Ss => "ss",
         };
         let folders = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
         let found = folders.iter().map(|folder| Path::new(folder).join(name)).find(|p| p.is_file());
-        found.ok_or(Error::MissingTool { name, package })
+        found.ok_or(Error::MissingTool { name, package: "iproute2" })
     }
 }
 

@@ -211,6 +211,7 @@ fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
             misfits.extend(connection_misfits(point));
             misfits.extend(part_misfits(point, installation));
             misfits.extend(root_misfit(point, has));
+            misfits.extend(link_misfit(point));
             misfits.extend(pooler_misfits(point, has));
             misfits.extend(power::misfits(point, has.disk_bytes));
             misfits.extend(throttle_misfit(point));
@@ -329,6 +330,19 @@ fn root_misfit(point: &Point, has: &Has) -> Option<Misfit> {
         needs: "to be root".to_owned(),
         has: "a user without rights".to_owned(),
         hint: Some("run it as root".to_owned()),
+    })
+}
+
+/// Links by namespace that cannot be made for want of a program.
+fn link_misfit(point: &Point) -> Option<Misfit> {
+    let is_asked = point.topology.links.iter().any(|link| link.by == LinkKind::Namespace);
+    let error = is_asked.then(|| lab::machine::link_tools().err())??;
+    Some(Misfit {
+        what: "links by namespace".to_owned(),
+        amount: 1,
+        needs: "links by namespace".to_owned(),
+        has: format!("not all of iproute2: {error}"),
+        hint: error.hint(),
     })
 }
 

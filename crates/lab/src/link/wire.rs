@@ -1,5 +1,6 @@
 //! A link by namespace: a pair of interfaces between the networks of two nodes. Packets vanish
-//! where they would arrive, so that no sender is told.
+//! where they would arrive, so that no sender is told: a cut gives the sender a wrong hardware
+//! address for the far end, which needs no rule of a firewall.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -99,24 +100,18 @@ impl Wire {
         let doing = "cutting";
         self.mend()?;
         self.cut = Some(direction);
-        let (interface, table) = (self.interface(), self.table());
-        // Before connection tracking and everything else.
-        let rules = format!(
-            "table inet {table} {{\nchain cut {{\ntype filter hook input priority -300\n\
-             iifname \"{interface}\" counter drop\n}}\n}}\n"
-        );
-        let file = self.program.file("cut.nft");
-        write_file(&file, &rules, self.program.shared.user)?;
-        for network in self.cut_networks() {
-            let args = [OsStr::new("-f"), file.as_os_str()];
-            if let Err(said) = network.run(Tool::Nft, &args, &self.program.directory)? {
-                return Err(self.error(doing, said));
-            }
+        let arrived = self.arrived()?;
+        let interface = self.interface();
+        for way in self.cut_ways() {
+            // Whoever it arrives at sees that it is not meant, and drops it before anything else.
+            let entry = ["neighbour", "replace", &way.address, "lladdr", NOBODY];
+            let words = [&entry[..], &["dev", &interface, "nud", "permanent"]].concat();
+            self.ip(doing, way.sender, &words)?;
         }
         if self.ping(1, SILENCE)?.is_ok() {
             return Err(self.error(doing, "the far end still answers".to_owned()));
         }
-        let dropped = self.dropped()?;
+        let dropped = self.arrived()?.saturating_sub(arrived);
         if dropped == 0 {
             return Err(self.error(doing, "no packet was dropped".to_owned()));
         }
@@ -181,6 +176,14 @@ impl Wire {
     }
 }
 
+/// A way from one end to the other.
+struct CutWay<'w> {
+    sender: &'w Network,
+    receiver: &'w Network,
+    /// The receiver's.
+    address: String,
+}
+
 /// The two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
@@ -191,10 +194,6 @@ enum Side {
 impl Wire {
     pub(super) fn interface(&self) -> String {
         format!("wire{}", self.number)
-    }
-
-    fn table(&self) -> String {
-        format!("pgrig_wire{}", self.number)
     }
 
     /// Four addresses for each wire of the range for benchmarks (RFC 2544): network, two ends,
@@ -254,36 +253,42 @@ impl Wire {
         answers.ok_or_else(|| self.error("making", format!("the far end does not answer: {said}")))
     }
 
-    /// Where packets are to be dropped now: where they arrive.
-    fn cut_networks(&self) -> Vec<&Network> {
+    /// The ways that are cut now.
+    fn cut_ways(&self) -> Vec<CutWay<'_>> {
         let Some(direction) = self.cut else { return Vec::new() };
-        let to = direction.has_to().then_some(&self.to);
-        to.into_iter().chain(direction.has_from().then_some(&self.from)).collect()
+        let way = |sender, receiver, end| {
+            let address = self.address(end);
+            CutWay { sender, receiver, address }
+        };
+        let to = direction.has_to().then(|| way(&self.from, &self.to, Side::To));
+        let from = direction.has_from().then(|| way(&self.to, &self.from, Side::From));
+        to.into_iter().chain(from).collect()
     }
 
     fn mend(&mut self) -> Result<(), Error> {
-        let table = self.table();
-        for network in self.cut_networks() {
-            let words = ["delete", "table", "inet", &table].map(OsStr::new);
-            if let Err(said) = network.run(Tool::Nft, &words, &self.program.directory)? {
-                return Err(self.error("healing", said));
-            }
+        let interface = self.interface();
+        for way in self.cut_ways() {
+            let words = ["neighbour", "delete", &way.address, "dev", &interface];
+            self.ip("healing", way.sender, &words)?;
         }
         self.cut = None;
         Ok(())
     }
 
-    fn dropped(&self) -> Result<u64, Error> {
-        let table = self.table();
-        let words = ["list", "table", "inet", &table].map(OsStr::new);
-        let mut dropped = 0;
-        for network in self.cut_networks() {
-            match network.run(Tool::Nft, &words, &self.program.directory)? {
-                Ok(said) => dropped += counted_packets(&said),
-                Err(said) => return Err(self.error("cutting", said)),
-            }
-        }
-        Ok(dropped)
+    /// Packets that have arrived where a way is cut, whether they were dropped there or not.
+    fn arrived(&self) -> Result<u64, Error> {
+        let interface = self.interface();
+        let words = ["-json", "-statistics", "link", "show", "dev", &interface];
+        let ways = self.cut_ways();
+        let counts = ways.iter().map(|way| self.ip("cutting", way.receiver, &words));
+        counts.map(|said| said.map(|said| received_packets(&said))).sum()
+    }
+
+    /// Runs `ip`, and returns what it said.
+    fn ip(&self, doing: &'static str, network: &Network, words: &[&str]) -> Result<String, Error> {
+        let args: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
+        let said = network.run(Tool::Ip, &args, &self.program.directory)?;
+        said.map_err(|said| self.error(doing, said))
     }
 
     /// Round trips by the wire.
@@ -320,11 +325,15 @@ impl Drop for Wire {
     }
 }
 
-/// What nft lists as `counter packets 3 bytes 180 drop`.
-fn counted_packets(listing: &str) -> u64 {
-    let after = listing.split("counter packets ").nth(1);
-    after.and_then(|rest| rest.split(' ').next()?.parse().ok()).unwrap_or(0)
+/// What `ip -json` lists as `"rx":{"bytes":180,"packets":3,`.
+fn received_packets(listing: &str) -> u64 {
+    let received = listing.split("\"rx\":{").nth(1);
+    let packets = received.and_then(|rest| rest.split("\"packets\":").nth(1));
+    packets.and_then(|rest| rest.split([',', '}']).next()?.parse().ok()).unwrap_or(0)
 }
+
+/// A hardware address that no interface has: one of those that everybody may give out.
+const NOBODY: &str = "02:00:00:00:00:00";
 
 /// An echo starts in milliseconds.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -337,10 +346,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dropped_packets_are_read_from_a_listing() {
-        let listing = "table inet t {\n\tchain cut {\n\t\tiifname \"wire1\" counter packets 13 \
-            bytes 780 drop\n\t}\n}\n";
-        assert_eq!(counted_packets(listing), 13);
-        assert_eq!(counted_packets(""), 0);
+    fn received_packets_are_read_from_a_listing() {
+        let listing = r#"[{"ifindex":2,"stats64":{"rx":{"bytes":1009,"packets":14,"errors":0},
+            "tx":{"bytes":429,"packets":6,"errors":0}}}]"#;
+        assert_eq!(received_packets(listing), 14);
+        assert_eq!(received_packets(""), 0);
     }
 }
