@@ -100,7 +100,6 @@ impl Wire {
         let doing = "cutting";
         self.mend()?;
         self.cut = Some(direction);
-        let arrived = self.arrived()?;
         let interface = self.interface();
         for way in self.cut_ways() {
             // Whoever it arrives at sees that it is not meant, and drops it before anything else.
@@ -108,6 +107,7 @@ impl Wire {
             let words = [&entry[..], &["dev", &interface, "nud", "permanent"]].concat();
             self.ip(doing, way.sender, &words)?;
         }
+        let arrived = self.arrived()?;
         if self.ping(1, SILENCE)?.is_ok() {
             return Err(self.error(doing, "the far end still answers".to_owned()));
         }
