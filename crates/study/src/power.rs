@@ -38,7 +38,7 @@ pub(crate) fn misfits(point: &spec::Point, free_bytes: u64) -> Vec<Misfit> {
     });
     let lacks = lacks.filter(|error| !matches!(error, fault::disk::Error::NotRoot));
     let misfit = |error: fault::disk::Error| Misfit {
-        what: "disk".to_owned(),
+        what: error.to_string(),
         amount: 1,
         needs: "a disk whose power can be cut".to_owned(),
         has: error.to_string(),

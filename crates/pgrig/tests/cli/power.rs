@@ -7,9 +7,9 @@ const STUDY: &str = r#"
 [topologies.plain.nodes]
 primary = {}
 [topologies.filesystem.nodes.primary]
-disk = { cut = "filesystem", size = "64GB" }
+disk = { cut = "filesystem", size = "8GB" }
 [topologies.block.nodes.primary]
-disk = { cut = "block", size = "64GB" }
+disk = { cut = "block", size = "8GB" }
 [variants.plain]
 topology = "plain"
 [variants.filesystem]
@@ -55,10 +55,10 @@ fn what_a_power_cut_lacks_is_said_and_the_rest_fits() {
     let unknown = "echo 'nodev proc' > known && mount --bind known /proc/filesystems && \
                    if [ -d /lib/modules ]; then mount -t tmpfs none /lib/modules; fi";
     check(unknown, "this kernel has no file system ext4", "load its kernel module");
-    let small = "mkdir -p small && mount -t tmpfs -o size=32g none small && export TMPDIR=small";
+    let small = "mkdir -p small && mount -t tmpfs -o size=6g none small && export TMPDIR=small";
     check(
         small,
-        "the image of a disk of 65536 MB does not fit: small has 32768 MB free",
+        "the image of a disk of 8192 MB does not fit: small has 6144 MB free",
         "smaller",
     );
 }
