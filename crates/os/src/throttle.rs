@@ -239,6 +239,8 @@ const REMOVE_EVERY: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     #[test]
@@ -265,21 +267,23 @@ mod tests {
         let limits = Limits { write_iops: Some(20), ..Limits::default() };
         let throttle = Throttle::make(directory.path(), &limits).unwrap();
         let group = throttle.directory.clone();
+        // It waits for a line, so that it writes nothing before it is taken.
         let write = |count: u32| {
-            let file = directory.path().join("file");
-            let mut command = std::process::Command::new("dd");
-            command.args(["if=/dev/zero", "bs=4k", "oflag=dsync", &format!("count={count}")]);
-            command.arg(format!("of={}", file.display())).stderr(std::process::Stdio::null());
-            command.spawn().unwrap()
+            let line = "read line; exec dd if=/dev/zero bs=4k oflag=dsync count=$0 of=$1";
+            let mut command = std::process::Command::new("sh");
+            command.args(["-c", line, &count.to_string()]).arg(directory.path().join("file"));
+            command.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+            let mut child = command.spawn().unwrap();
+            throttle.take(child.id().cast_signed()).unwrap();
+            child.stdin.take().unwrap().write_all(b"\n").unwrap();
+            child
         };
         let began = std::time::Instant::now();
         let mut limited = write(30);
-        throttle.take(limited.id().cast_signed()).unwrap();
         assert!(limited.wait().unwrap().success());
-        // 20 requests a second; the first ones may have been before it was taken.
+        // 20 requests a second.
         assert!(began.elapsed() > Duration::from_millis(500), "{:?}", began.elapsed());
         let mut endless = write(1_000_000);
-        throttle.take(endless.id().cast_signed()).unwrap();
         drop(throttle);
         assert!(!group.exists());
         assert!(endless.try_wait().unwrap().is_none(), "it goes on elsewhere");

@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
 use common::{Ended, Server, ours};
@@ -180,8 +180,10 @@ fn what_is_no_server() {
 
     std::thread::spawn(move || {
         // Until the program ends; those above wait in the queue.
-        for stream in listener.incoming().flatten() {
-            let _ = (&stream).write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        for mut stream in listener.incoming().flatten() {
+            // What is left unread would reset the connection.
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
         }
     });
     let ended = common::ours(&environment(&place), "-n -t 1");
