@@ -545,7 +545,7 @@ fn a_topology_is_wrong_at_the_place_where_it_is_wrong() {
         "clients = 64",
         "clients = 64, max = 1",
         "`max` a node has no field \"max\" \
-         (there is kind, to, pool, mode, clients, settings, count)",
+         (there is kind, to, pool, mode, clients, version, settings, count)",
     );
     check(
         "ledger = { insert = \"writes_log\", update = \"writes_state\" }",
@@ -556,8 +556,7 @@ fn a_topology_is_wrong_at_the_place_where_it_is_wrong() {
     check(
         "ledger = { insert = \"writes_log\", update = \"writes_state\" }",
         "clients = 3",
-        "`[\"counts\", \"ledger\", { ledger = \"standby1\" }, \"amcheck\", \
-         { amcheck = \"distant\" }]` no workload of the scenario keeps a ledger \
+        "`[` no workload of the scenario keeps a ledger \
          (give one ledger = { insert = \"TABLE\" })",
     );
 }
