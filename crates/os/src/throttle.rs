@@ -258,6 +258,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::print_stdout, reason = "what is skipped is said")]
     fn writes_of_a_limited_process_are_slow_and_then_fast_again() {
         let directory = tempfile::tempdir().unwrap();
         if !crate::user::User::current().is_root() || check(directory.path()).is_err() {
