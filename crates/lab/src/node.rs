@@ -1,6 +1,7 @@
 //! One PostgreSQL server of a lab, with the verbs of PostgreSQL's own test framework.
 
 mod archive;
+mod base_backup;
 mod checksums;
 mod config;
 mod data;

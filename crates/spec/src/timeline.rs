@@ -135,7 +135,7 @@ pub(crate) fn timeline(
     timed.into_iter().map(|(_, timed)| timed).collect()
 }
 
-/// `checks`: `"counts"`, `"ledger"`, `{ ledger = "standby1" }`, `"amcheck"`.
+/// `checks`: `"counts"`, `"ledger"`, `{ amcheck = "standby1" }`, `{ explain = "SELECT …", as = … }`.
 pub(crate) fn checks(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Vec<Check> {
     let values = fields.list("checks").iter();
     values.filter_map(|value| check(value, topology, folder, fields.problems)).collect()

@@ -1,6 +1,6 @@
 //! pg_checksums after a trial: whether every block still is what it was written as.
 
-use lab::StopMode;
+use lab::{Checksums, Node, StopMode};
 use spec::{Check, Point};
 
 use crate::site::Site;
@@ -25,7 +25,7 @@ pub(crate) fn check_all(point: &Point, site: &mut Site) -> Result<Vec<Checksumme
         _ => None,
     });
     let names: Vec<String> = names.collect();
-    names.iter().map(|name| one(site, name).map_err(|error| error.to_string())).collect()
+    names.iter().map(|name| one(site, name)).collect()
 }
 
 /// The figures of what was found: metric, scope, value. The scope is a server, and empty for all
@@ -41,16 +41,19 @@ pub(crate) fn figures(checked: &[Checksummed]) -> Vec<(&'static str, String, f64
 
 const FAILURES: &str = "checksum_failures";
 
-fn one(site: &mut Site, name: &str) -> Result<Checksummed, lab::Error> {
-    let node = name.to_owned();
+fn one(site: &mut Site, name: &str) -> Result<Checksummed, String> {
     let Some(server) = site.server_mut(name) else {
-        return Ok(Checksummed { node, bad: 0, notes: Vec::new() });
+        return Err(format!("pg_checksums on {name}: it would stop a server that is not ours"));
     };
+    let checksums = shut_down_and_check(server).map_err(|error| error.to_string())?;
+    let complaints = checksums.complaints.into_iter();
+    let notes = complaints.map(|said| format!("pg_checksums on {name}: {said}")).collect();
+    Ok(Checksummed { node: name.to_owned(), bad: checksums.bad, notes })
+}
+
+fn shut_down_and_check(server: &mut Node) -> Result<Checksums, lab::Error> {
     if server.is_running()? {
         server.stop(StopMode::Fast)?;
     }
-    let checksums = server.check_checksums()?;
-    let complaints = checksums.complaints.into_iter();
-    let notes = complaints.map(|said| format!("pg_checksums on {name}: {said}")).collect();
-    Ok(Checksummed { node, bad: checksums.bad, notes })
+    server.check_checksums()
 }

@@ -15,7 +15,7 @@ pub(crate) fn failed(study: &Study, plan: &[Planned], done: &[Trial]) -> Option<
             let (trials, says) = (if ran == 1 { "trial" } else { "trials" }, &claim.says);
             format!(
                 "the fault is not believable here: after {ran} {trials} the control \"{says}\" \
-                 does not hold"
+                 does not hold; give it a longer or heavier load to harm, or another disk (TMPDIR)"
             )
         })
     });

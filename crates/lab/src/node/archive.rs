@@ -4,13 +4,10 @@
 
 use std::path::PathBuf;
 
-use os::command::Output;
-
 use crate::copy::{copy_tree, make_directory, remove_tree, write_file};
 use crate::error::Error;
-use crate::log;
 use crate::node::Node;
-use crate::node::standby::{BACKUP_TIMEOUT, IN_RECOVERY};
+use crate::node::standby::IN_RECOVERY;
 
 impl Node {
     /// Takes a base backup of the running node (pg_basebackup), in the place of an earlier one.
@@ -19,25 +16,9 @@ impl Node {
     /// [`Error::State`] if it does not run; [`Error::Backup`] with what pg_basebackup said.
     pub fn take_backup(&mut self) -> Result<(), Error> {
         self.program.expect_running("backing up")?;
-        let (backup, output) = (self.backup(), self.program.file("backup.log"));
+        let backup = self.backup();
         remove_tree(&backup)?;
-        write_file(&output, "", self.program.shared.user)?;
-        let command = self
-            .program
-            .shared
-            .command("pg_basebackup", self.directory())
-            .arg("--pgdata")
-            .arg(&backup)
-            .args(["--dbname", &self.admin_endpoint().to_string()])
-            .args(["--wal-method=stream", "--checkpoint=fast", "--no-sync", "--no-password"])
-            .stdout(Output::File(output.clone()))
-            .stderr(Output::File(output.clone()));
-        let exit = self.program.shared.run(&command, BACKUP_TIMEOUT)?;
-        if exit.is_success() {
-            return Ok(());
-        }
-        let (node, primary) = (self.name().to_owned(), self.name().to_owned());
-        Err(Error::Backup { node, primary, exit, output: log::tail(&output, 0) })
+        self.base_backup(self, &backup, None)
     }
 
     /// Replaces the data of the stopped node by its base backup, starts it, and returns when it has

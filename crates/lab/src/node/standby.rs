@@ -6,13 +6,11 @@
 
 use std::time::{Duration, Instant};
 
-use os::command::Output;
 use postgres::Client;
 
 use crate::copy::write_file;
 use crate::endpoint::Endpoint;
 use crate::error::{Behind, Error, NotStreaming};
-use crate::log;
 use crate::node::Node;
 use crate::wait::wait_until;
 
@@ -55,7 +53,7 @@ impl Node {
         let mut client = primary.connect()?;
         primary.execute(&mut client, &format!("{} WHERE slot_name = '{slot}'", DROP_SLOT))?;
         primary.execute(&mut client, &create_slot(&slot))?;
-        self.back_up(primary, &slot)?;
+        self.base_backup(primary, &self.data(), Some(&slot))?;
         let signal = self.data_here()?.join("standby.signal");
         write_file(&signal, "", self.program.shared.user)?;
         self.upstream = Some(self.upstream_of(primary, link, slot));
@@ -176,29 +174,6 @@ impl Node {
         Upstream { conninfo, slot }
     }
 
-    fn back_up(&self, primary: &Node, slot: &str) -> Result<(), Error> {
-        let output = self.program.file("backup.log");
-        write_file(&output, "", self.program.shared.user)?;
-        let command = self
-            .program
-            .shared
-            .command("pg_basebackup", self.directory())
-            .arg("--pgdata")
-            .arg(self.data())
-            .args(["--dbname", &primary.admin_endpoint().to_string()])
-            .args(["--slot", slot, "--wal-method=stream", "--checkpoint=fast"])
-            // As with initdb: Lab::sync writes everything.
-            .args(["--no-sync", "--no-password"])
-            .stdout(Output::File(output.clone()))
-            .stderr(Output::File(output.clone()));
-        let exit = self.program.shared.run(&command, BACKUP_TIMEOUT)?;
-        if exit.is_success() {
-            return Ok(());
-        }
-        let (node, primary) = (self.name().to_owned(), primary.name().to_owned());
-        Err(Error::Backup { node, primary, exit, output: log::tail(&output, 0) })
-    }
-
     fn replication_by(&self, client: &mut Client) -> Result<Vec<Replication>, Error> {
         let rows =
             client.query(REPLICATION, &[]).map_err(|error| self.query(REPLICATION, error))?;
@@ -267,9 +242,6 @@ const REPLICATION: &str = "SELECT application_name, state, sync_state \
 /// it is flushed with it.
 const FLUSH_WAL: &str = "BEGIN; SET LOCAL synchronous_commit = local; \
     SELECT pg_logical_emit_message(true, 'pgrig', ''); COMMIT";
-
-/// Copies a data directory at the speed of the disk.
-pub(super) const BACKUP_TIMEOUT: Duration = Duration::from_secs(1800);
 
 #[cfg(test)]
 mod tests {
