@@ -15,6 +15,8 @@ use os::command::{Command, Output};
 use crate::error::Error;
 
 mod pgbouncer;
+#[cfg(test)]
+mod script;
 
 pub use pgbouncer::{PgBouncer, pgbouncer, pgbouncers};
 
@@ -385,8 +387,6 @@ fn library_of(bin: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]
@@ -410,9 +410,7 @@ mod tests {
         fs::create_dir_all(bin).unwrap();
         for program in ["postgres", "initdb"] {
             let path = bin.join(program);
-            let script = format!("#!/bin/sh\necho 'postgres (PostgreSQL) {version}'\n");
-            fs::write(&path, script).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            script::write(&path, &format!("#!/bin/sh\necho 'postgres (PostgreSQL) {version}'\n"));
         }
     }
 

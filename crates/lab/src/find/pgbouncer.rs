@@ -104,17 +104,16 @@ const BUILD_FOLDERS: usize = 3;
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use crate::find::script;
 
     #[test]
     fn a_program_is_a_pgbouncer_by_what_it_says() {
         let root = tempfile::tempdir().unwrap();
         let program = root.path().join(NAME);
         let check = |says: &str, expected: Result<(bool, &str), &str>| {
-            fs::write(&program, format!("#!/bin/sh\nprintf '{says}\\nlibevent 2\\n'\n")).unwrap();
-            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+            script::write(&program, &format!("#!/bin/sh\nprintf '{says}\\nlibevent 2\\n'\n"));
             match (PgBouncer::at(&program), expected) {
                 (Ok(found), Ok((prepares, version))) => {
                     assert_eq!(found.has_prepared_statements(), prepares);

@@ -50,7 +50,10 @@ fn called_pgbench_it_is_pgbench() {
 fn a_copy_called_pgbench_starts_generator_processes() {
     let desk = Desk::new();
     let name = desk.path("pgbench");
-    std::fs::copy(env!("CARGO_BIN_EXE_pgrig"), &name).unwrap();
+    // By another process: this one might start a child while it has the copy open, and what is open
+    // for writing cannot be executed.
+    let mut copy = std::process::Command::new("cp");
+    assert!(copy.arg(env!("CARGO_BIN_EXE_pgrig")).arg(&name).status().unwrap().success());
     desk.write("one.sql", "SELECT 1;\n");
     let lab = Lab::open(LabConfig::new(lab::find::find(None).unwrap())).unwrap();
     let mut node = lab.node("server", NodeConfig::new(Settings::new())).unwrap();
