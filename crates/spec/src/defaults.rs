@@ -1,9 +1,13 @@
-//! What a study and its scenarios need not say: rounds, window, warm-up.
+//! What a study, its scenarios and their points need not say: rounds, window, warm-up.
 
+use crate::claim::made_in;
 use crate::fields::{self, Fields};
 use crate::point::Warmup;
 use crate::profile::Profile;
 use crate::value::{Is, Value};
+
+/// A scenario's axes: name and values.
+pub(crate) type Axes<'t> = [(&'t str, &'t [Value])];
 
 /// What a scenario has unless it says otherwise.
 #[derive(Clone, Copy)]
@@ -59,6 +63,56 @@ impl Defaults {
         let rounds = fields.integer("rounds", 1..=ROUNDS_MAX).unwrap_or(self.rounds);
         Defaults { rounds, window_ms, warmup }
     }
+
+    /// Reads `points = [{ at = { AXIS = [VALUE] }, … }]` of a scenario: what `point`, a value for
+    /// each axis, has other than the rest.
+    pub(crate) fn at(
+        self,
+        point: &[(String, String)],
+        fields: &Fields<'_>,
+        axes: &Axes<'_>,
+        profile: Profile,
+    ) -> Defaults {
+        fields.list("points").iter().fold(self, |plan, value| {
+            let Some(own) = Fields::of("an entry of points", value, fields.problems) else {
+                return plan;
+            };
+            let is_made = made_in(&own, profile);
+            let is_meant = is_at(&own, point, axes, is_made);
+            let changed = plan.or(&own);
+            own.finish();
+            if is_made && is_meant { changed } else { plan }
+        })
+    }
+}
+
+/// Whether `at` means the point. What it names must be there, in the profiles it is made for.
+fn is_at(own: &Fields<'_>, point: &[(String, String)], axes: &Axes<'_>, is_made: bool) -> bool {
+    own.required("at");
+    own.named("at").iter().fold(true, |is_at, wanted| {
+        let Some((_, values)) = axes.iter().find(|(axis, _)| *axis == wanted.key) else {
+            let known = axes.iter().map(|(axis, _)| *axis);
+            own.problems.unknown(&wanted.key_span, "axis", &wanted.key, known);
+            return is_at;
+        };
+        let listed = match &wanted.value.is {
+            Is::List(list) => list.as_slice(),
+            _ => std::slice::from_ref(&wanted.value),
+        };
+        let known: Vec<String> = values.iter().filter_map(Value::scalar_text).collect();
+        for value in listed {
+            let text = value.scalar_text().unwrap_or_default();
+            if is_made && !known.contains(&text) {
+                let message = format!("axis \"{}\" has no {text}", wanted.key);
+                own.problems.hinted(&value.span, message, format!("it has {}", known.join(", ")));
+            }
+        }
+        let is_meant = |(axis, value): &(String, String)| {
+            *axis == wanted.key
+                && listed.iter().any(|one| one.scalar_text().as_ref() == Some(value))
+        };
+        is_at && point.iter().any(is_meant)
+    })
 }
 
 /// More rounds than anybody waits for; beyond it a figure was mistaken.

@@ -220,7 +220,7 @@ fn point(
     let table = substitute_table(&table, &bindings, problems);
     let fields = Fields::new("a scenario", &table, frame.span.clone(), problems);
     let workloads = cast::workloads(tables, frame.run, variant, &built, &bindings);
-    let plan = tables.defaults.or(&fields);
+    let plan = tables.defaults.or(&fields).at(&axes, &fields, &frame.axes, tables.profile);
     for known in ["says", "run", "over", "variants", "profiles"] {
         fields.entry(known);
     }

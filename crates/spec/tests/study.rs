@@ -105,6 +105,28 @@ fn a_study_of_ones_own_needs_only_what_differs() {
 }
 
 #[test]
+fn some_points_differ_from_the_rest_of_their_scenario() {
+    let check = |points: &str, profile, expected: [(u32, Warmup); 2]| {
+        let own = OWN.replace("over = {", &format!("points = [{points}]\nover = {{"));
+        let seen = parse_in(&own, profile).points.into_iter().map(|p| (p.rounds, p.warmup));
+        assert_eq!(seen.take(2).collect::<Vec<_>>(), expected, "{points}");
+    };
+    let rest = (1, Warmup::Fixed { ms: 500 });
+    let more = (3, Warmup::Fixed { ms: 5_000 });
+    let point = "{ at = { clients = 64 }, rounds = 3, warmup = \"5s\" }";
+    check("", Profile::Smoke, [rest, rest]);
+    check(point, Profile::Smoke, [rest, more]);
+    check("{ at = { clients = [8, 64] }, rounds = 2 }", Profile::Smoke, [(2, rest.1); 2]);
+    check(
+        &format!("{{ at = {{ clients = 64 }}, rounds = 2 }}, {point}"),
+        Profile::Smoke,
+        [rest, more],
+    );
+    let elsewhere = "{ at = { clients = 4 }, rounds = 3, profiles = [\"quick\"] }";
+    check(elsewhere, Profile::Smoke, [rest, rest]);
+}
+
+#[test]
 fn every_profile_has_its_own_size() {
     assert_eq!(parse_in(OWN, Profile::Smoke).points[0].rounds, 1);
     assert_eq!(parse_in(OWN, Profile::Smoke).points[0].warmup, Warmup::Fixed { ms: 500 });
@@ -290,6 +312,20 @@ fn everything_that_is_wrong_is_pointed_at() {
          `{ counts = \"primary\" }` one check at a time \
          (write { ledger = \"NODE\" } or { amcheck = \"NODE\" } or { checksums = \"NODE\" } or \
          { restore = \"NODE\" } or { explain = \"QUERY\", as = \"NAME\" })",
+    );
+    check(
+        "over = {",
+        "points = [{ at = { client = 8 }, rounds = 0 }]\nover = {",
+        "`client` unknown axis \"client\" (did you mean \"clients\"?)\n\
+         `0` rounds must be an integer from 1 to 10000",
+    );
+    check(
+        "over = {",
+        "points = [{ at = { clients = [8, 9] }, checks = 1 }, { rounds = 2 }]\nover = {",
+        "`9` axis \"clients\" has no 9 (it has 8, 64)\n\
+         `checks` an entry of points has no field \"checks\" \
+         (there is profiles, at, warmup_max, warmup, window, rounds)\n\
+         `{ rounds = 2 }` an entry of points has no at",
     );
     check(
         "expect = \">= 2.0\"",
