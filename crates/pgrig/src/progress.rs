@@ -5,6 +5,7 @@ use record::{Status, Trial};
 use spec::{Named, PointName, Study};
 use study::words::{duration, size};
 use study::{Event, Stage};
+use verdict::Measured;
 
 use crate::summary;
 use crate::terminal::{self, BAD, FAINT, UNSURE, styled};
@@ -113,10 +114,16 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// How the headline stands after each round.
+    /// How the first claim that these trials are about stands after each round.
     fn round_ended(&self, round: u32, of: u32, trials: &[Trial]) {
-        let Some(headline) = self.study.claims.first().filter(|_| round < of) else { return };
-        let judged = verdict::judge_claim(self.study, headline, trials);
+        let judged = self.study.claims.iter();
+        let mut judged = judged.map(|claim| verdict::judge_claim(self.study, claim, trials));
+        let Some(judged) = judged.find(|it| !matches!(it.measured, Measured::Nothing)) else {
+            return;
+        };
+        if round == of {
+            return;
+        }
         let here = summary::here(&judged);
         let round = format!("{round}/{of}");
         self.say(&format!("  round {round:<9} {}  {here}", judged.says));

@@ -100,11 +100,11 @@ pub(crate) fn groups(study: &Study, trials: &[Trial]) -> Vec<Group> {
         }
         let point = point_label(&trial.axes);
         let variant = label(&study.variants, &trial.variant).to_owned();
-        let scenario = label(&study.scenarios, &trial.scenario).to_owned();
+        let scenario = words(&study.scenarios, &trial.scenario).to_owned();
         let (group, line) = match (study.variants.len() > 1, point.is_empty()) {
             (true, true) => (scenario, variant),
             (true, false) => (format!("{scenario} · {point}"), variant),
-            (false, true) => (String::new(), scenario),
+            (false, true) => (String::new(), label(&study.scenarios, &trial.scenario).to_owned()),
             (false, false) => (scenario, point),
         };
         let group = entry(
@@ -149,8 +149,13 @@ pub(crate) fn in_study_order(study: &Study, trials: &[Trial]) -> Vec<usize> {
 
 /// What to call a part of the study: its words where they are short enough for a figure.
 pub(crate) fn label<'a>(parts: &'a [Named], name: &'a str) -> &'a str {
-    let part = parts.iter().find(|part| part.name == name);
-    part.map(Named::label).filter(|words| words.chars().count() <= LABEL_CHARS_MAX).unwrap_or(name)
+    let words = words(parts, name);
+    if words.chars().count() <= LABEL_CHARS_MAX { words } else { name }
+}
+
+/// What a heading calls a part of the study: its words, or its name.
+fn words<'a>(parts: &'a [Named], name: &'a str) -> &'a str {
+    parts.iter().find(|part| part.name == name).map_or(name, Named::label)
 }
 
 /// The values of a point's axes as a reader writes them: `clients=8 delay=1ms`.
