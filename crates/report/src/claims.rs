@@ -99,6 +99,9 @@ fn row(claim: &Claim, judged: &ClaimVerdict) -> ClaimRow {
         }
     };
     let [here, interval, n, basis] = measured(&judged.measured);
+    // One that shows it is enough: the others are no failures, and bound nothing.
+    let one_is_enough = matches!(&claim.about, About::Every { quantifier: Quantifier::Some, .. });
+    let basis = if one_is_enough { String::new() } else { basis };
     let published = judged.published.map_or("–".to_owned(), number::as_written);
     ClaimRow {
         mark: outcome(judged.verdict),

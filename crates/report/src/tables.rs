@@ -41,7 +41,7 @@ fn words(cell: &Found) -> String {
         Found::Fact(text) => text.clone(),
         Found::Trials(trials) => number::count(*trials as u64),
         Found::Count { count, of } => format!("{count} of {of}"),
-        Found::Rate(rate) if *rate < 1.0 => format!("{} at most", number::percent(*rate)),
+        Found::Rate(rate) if *rate < 1.0 => format!("≤ {}", number::percent(*rate)),
         Found::Rate(_) => "any".to_owned(),
         Found::Figure { metric, value } => plain(metric, *value),
     }
