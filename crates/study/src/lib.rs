@@ -28,6 +28,7 @@ mod streaming;
 
 mod data;
 mod hosts;
+mod huge_pages;
 mod outside;
 mod sql;
 mod warm;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lab::find::PgBouncer;
-use lab::machine::{Disk, Machine};
+use lab::machine::{Disk, HugePages, Machine};
 use lab::{Installation, Target};
 use spec::{
     Check, LinkKind, NodeKind, Planned, Point, PoolMode, Protocol, Study, Unfit, Warmer, Workload,
@@ -12,6 +12,7 @@ use spec::{
 
 use crate::estimate::{self, Estimate};
 use crate::hosts::{self, Hosts};
+use crate::huge_pages;
 use crate::power;
 use crate::sites::SitePlan;
 use crate::words::{grouped, size};
@@ -21,6 +22,8 @@ use crate::words::{grouped, size};
 pub struct Has {
     /// Memory that can be used without swapping, in bytes.
     pub memory_bytes: u64,
+    /// Its huge pages.
+    pub huge_pages: HugePages,
     /// Room on the disk of the lab, in bytes.
     pub disk_bytes: u64,
     /// Files that one process may hold open.
@@ -114,6 +117,7 @@ impl Has {
         let machine = Machine::here();
         Ok(Has {
             memory_bytes: machine.memory.available_bytes,
+            huge_pages: machine.huge_pages,
             disk_bytes: Disk::at(labs)?.free_bytes,
             open_files: machine.open_files.hard.unwrap_or(u64::MAX),
             is_root: lab::machine::is_root(),
@@ -501,6 +505,9 @@ fn needs(study: &Study, points: &[usize], cost: &Estimate, has: &Has) -> Vec<Nee
         limit => format!("{} (hard limit)", grouped(limit)),
     };
     add("open files", grouped(files), limit);
+    if let HasServers::Built(_) = &has.servers {
+        needs.extend(huge_pages::need(points(), &has.huge_pages));
+    }
     needs
 }
 
