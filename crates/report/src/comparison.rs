@@ -133,6 +133,9 @@ pub(crate) fn title(metric: &Metric) -> String {
     match (metric.name, metric.unit) {
         ("tps", _) => "Transactions a second".to_owned(),
         ("tps_published", _) => "TPS as pgbench counts".to_owned(),
+        ("tps_cv", _) => "Unsteadiness of TPS".to_owned(),
+        ("tps_second_min", _) => "TPS in the worst second".to_owned(),
+        ("full_page_share", _) => "Full-page images, share of the WAL".to_owned(),
         (full, unit) if full.ends_with("_per_tx") => format!("{name} per transaction, {unit}"),
         (_, "") => name,
         (_, unit) => format!("{name}, {unit}"),
