@@ -18,9 +18,14 @@ build:
 setup-test:
 	@scripts/setup test
 
-# Every test, with real PostgreSQL servers and a real browser.
+# Every test, with real PostgreSQL servers and a real browser. What only root may do, a plain user
+# tests by sudo, right after the build: sudo still knows the user then.
 test: setup-test
 	@extension/pg_governor/test/run
+	@cargo test --workspace --locked --no-run
+	@[ "$$(id -u)" -eq 0 ] || cargo test --locked -p os -p fault -p lab \
+		--test init --test disk --test power --test links \
+		--config "target.'cfg(unix)'.runner = 'sudo -E'"
 	@cargo test --workspace --locked
 
 # Builds pg_governor and installs it into the PostgreSQL of this machine (PG_CONFIG for another one).

@@ -108,8 +108,12 @@ impl Disk {
         let existing = absolute.ancestors().find(|part| part.exists()).unwrap_or(Path::new("/"));
         let existing = existing.canonicalize().map_err(&failed)?;
         let space = rustix::fs::statvfs(&existing).map_err(|errno| failed(errno.into()))?;
-        let (mount_point, file_system, device) =
-            mount_of(&existing, &read("/proc/self/mountinfo")).unwrap_or_default();
+        // In a changed root, the mount that it is on may lie outside, where it is not shown.
+        let (mount_point, file_system, device) = mount_of(&existing, &read("/proc/self/mountinfo"))
+            .unwrap_or_else(|| {
+                let magic = rustix::fs::statfs(&existing).map_or(0, |found| found.f_type as u64);
+                (PathBuf::from("/"), file_system_named(magic), String::new())
+            });
         Ok(Self {
             file_system,
             device,
@@ -118,6 +122,20 @@ impl Disk {
             free_bytes: space.f_bavail * space.f_frsize,
         })
     }
+}
+
+/// A file system by the number that the kernel gives its kind (statfs(2)).
+fn file_system_named(magic: u64) -> String {
+    let names = [
+        (0xEF53, "ext4"),
+        (0x5846_5342, "xfs"),
+        (0x9123_683E, "btrfs"),
+        (0x2FC1_2FC1, "zfs"),
+        (0x794C_7630, "overlay"),
+        (0x0102_1994, "tmpfs"),
+    ];
+    let name = names.iter().find(|(number, _)| *number == magic);
+    name.map_or_else(|| format!("{magic:#x}"), |(_, name)| (*name).to_owned())
 }
 
 /// Whether the rig runs as root.
@@ -306,6 +324,12 @@ mod tests {
         let disk = Disk::at(Path::new("/tmp/does/not/exist/yet")).unwrap();
         assert!(disk.free_bytes > 0 && disk.free_bytes <= disk.total_bytes);
         assert!(!disk.file_system.is_empty());
+    }
+
+    #[test]
+    fn a_file_system_has_a_name_or_a_number() {
+        assert_eq!(file_system_named(0xEF53), "ext4");
+        assert_eq!(file_system_named(0x1234), "0x1234");
     }
 
     #[test]

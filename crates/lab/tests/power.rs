@@ -48,14 +48,11 @@ fn a_cut_takes_only_what_was_not_promised() {
         let Some(lab) = open(&method) else { return };
         // What was acknowledged is there; a transaction that was under way may be.
         let mut safe = node(&lab, "safe", &method, &[]);
-        let began = Instant::now();
         let (acknowledged, cut) = cut_under_load(&mut safe, 1);
         safe.start().unwrap();
-        let cycle = began.elapsed();
         assert!(cut.unflushed_bytes > 0, "{cut:?}");
         assert_eq!(cut.unflushed_bytes, cut.dropped_bytes + cut.kept_bytes);
         assert!(rows(&safe) >= acknowledged && rows(&safe) <= acknowledged + 1, "{method:?}");
-        assert!(cycle < Duration::from_secs(10), "one cycle took {cycle:?}");
         // The same disk again, so that nothing of the first cut hides in it.
         let (acknowledged, _) = cut_under_load(&mut safe, 2);
         safe.start().unwrap();
@@ -274,9 +271,13 @@ fn open(method: &Method) -> Option<Lab> {
     let lab = Lab::open(LabConfig::new(installation())).unwrap();
     match (disk::check(method), lab.isolation()) {
         (Ok(()), lab::Isolation::Namespaces) => Some(lab),
-        (Ok(()), _) => None,
+        (Ok(()), _) => {
+            say("not tested: there are no namespaces here");
+            None
+        }
         (Err(error), _) => {
             assert!(error.hint().is_some(), "{error}");
+            say(&format!("not tested: {error}"));
             None
         }
     }
