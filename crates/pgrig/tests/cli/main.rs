@@ -47,17 +47,32 @@ impl Desk {
         self.write(&format!("{name}/insert.sql"), "INSERT INTO t VALUES (1);\n");
     }
 
-    /// pgrig with its own view of what is mounted; as a plain user in a user namespace.
+    /// pgrig with its own view of what is mounted; as a plain user in a user namespace or, where
+    /// there are none (a changed root has none), by sudo.
     pub(crate) fn in_own_mounts(&self, prepare: &str, arguments: &[&str]) -> Said {
-        let is_root = rustix::process::geteuid().is_root();
-        let script = format!("{prepare} && exec \"$0\" \"$@\"");
-        let output = Command::new("unshare")
-            .args(if is_root { &["--mount"][..] } else { &["--map-root-user", "--mount"] })
+        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+        let namespace = ["unshare", "--map-root-user", "--mount"];
+        let (how, back) = if user.is_root() {
+            (vec!["unshare", "--mount"], String::new())
+        } else if Command::new("unshare")
+            .args(&namespace[1..])
+            .arg("true")
+            .status()
+            .unwrap()
+            .success()
+        {
+            (namespace.to_vec(), String::new())
+        } else {
+            let (user, group) = (user.as_raw(), group.as_raw());
+            let back = format!("setpriv --reuid={user} --regid={group} --clear-groups ");
+            (vec!["sudo", "-n", "unshare", "--mount"], back)
+        };
+        let script = format!("{prepare} && exec {back}env NO_COLOR=1 PATH={PATH} \"$0\" \"$@\"");
+        let output = Command::new(how[0])
+            .args(&how[1..])
             .args(["sh", "-c", &script, env!("CARGO_BIN_EXE_pgrig")])
             .args(arguments)
             .current_dir(self.path(""))
-            .env("NO_COLOR", "1")
-            .env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin")
             .env_remove("PG_CONFIG")
             .output()
             .expect("unshare of util-linux");
@@ -76,6 +91,9 @@ impl Desk {
         Said::of(&self.command(arguments).output().unwrap())
     }
 }
+
+/// Without the folders of this user's own programs.
+const PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin";
 
 impl Said {
     pub(crate) fn of(output: &Output) -> Said {
