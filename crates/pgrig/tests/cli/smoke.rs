@@ -26,7 +26,10 @@ fn every_shipped_study_proves_itself_and_its_record_can_be_read() {
 
 fn proves_itself(desk: &Desk, study: &str) {
     let run = ["run", study, "--profile", "smoke", "--out", study, "--gate"];
-    let said = desk.pgrig(&run).ended(0);
+    let said = desk.pgrig(&run);
+    // What only root may do is left out for others, and what would be proved by it cannot be told.
+    let code = said.code.filter(|code| *code == 5 && leaves_out(&said)).unwrap_or(0);
+    let said = said.ended(code);
     let columns = said.out.lines().map(|line| line.chars().count()).max();
     // The answer is the study's own sentence; everything else keeps to the width.
     let wide = said.out.lines().filter(|line| line.chars().count() > 100).count();
@@ -61,7 +64,7 @@ fn reads(desk: &Desk, study: &str, said: &Said) {
         for key in ["claim", "kind", "published", "measured", "low", "high", "n", "verdict"] {
             assert!(claim.get(key).is_some(), "{key} in {claim}");
         }
-        if claim["kind"] == "invariant" {
+        if claim["kind"] == "invariant" && !(leaves_out(said) && claim["measured"].is_null()) {
             assert_eq!(claim["verdict"], "holds", "{claim}");
         }
     }
@@ -74,6 +77,10 @@ fn reads(desk: &Desk, study: &str, said: &Said) {
     let same = desk.pgrig(&["diff", study, study]).ended(0);
     assert!(same.out.contains("tps"), "{}", same.out);
     assert!(!same.out.contains("better"), "{}", same.out);
+}
+
+fn leaves_out(said: &Said) -> bool {
+    !rustix::process::geteuid().is_root() && said.err.contains("needs to be root")
 }
 
 #[test]
