@@ -14,7 +14,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change};
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change,
+};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use crate::init::Failure;
@@ -53,13 +56,36 @@ pub(crate) fn unshare(entry: Entry) -> Result<(), Failure> {
 
 /// Gives process 1 of the new namespaces its own `/proc` and `/dev/shm`.
 pub(crate) fn mount_private() -> Result<(), Failure> {
-    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
-        .map_err(Failure::at("making mounts private"))?;
+    make_private().map_err(Failure::at("making mounts private"))?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", flags, None).map_err(Failure::at("mounting /proc"))?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("pgrig", "/dev/shm", "tmpfs", flags, Some(c"mode=1777"))
         .map_err(Failure::at("mounting /dev/shm"))
+}
+
+/// Keeps what is mounted from now on to this namespace.
+fn make_private() -> rustix::io::Result<()> {
+    let all = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    match mount_change("/", all) {
+        // The root was changed to a directory that is no mount.
+        Err(Errno::INVAL) => {
+            enter_copy_of_root()?;
+            mount_change("/", all)
+        }
+        done => done,
+    }
+}
+
+/// Makes a mount of the root directory, and its root the process's. Below a mount that is private
+/// nobody else sees it, and `/proc` is the one that is always there.
+fn enter_copy_of_root() -> rustix::io::Result<()> {
+    const PLACE: &str = "/proc/tty";
+    let here = rustix::process::getcwd(Vec::new())?;
+    mount_change("/proc", MountPropagationFlags::PRIVATE)?;
+    mount_bind_recursive("/", PLACE)?;
+    rustix::process::chroot(PLACE)?;
+    rustix::process::chdir(here)
 }
 
 /// Mounts a device; 0 for the init's answer.
