@@ -40,6 +40,9 @@ fn what_a_power_cut_lacks_is_said_and_the_rest_fits() {
         assert!(said.out.contains("needs   to be root"), "{}", said.out);
         return;
     }
+    if crate::own_mounts().is_none() {
+        return;
+    }
     let nobody = "chmod 755 . cuts && chmod 644 cuts/* && cp \"$0\" pgrig && exec setpriv \
                   --reuid=nobody --regid=nogroup --clear-groups ./pgrig \"$@\"";
     check(nobody, "needs   to be root", "run it as root");
