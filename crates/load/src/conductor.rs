@@ -28,7 +28,7 @@ pub(crate) trait Fleet {
 }
 
 /// How often the conductor looks whether somebody asked for the end.
-const GLANCE: Duration = Duration::from_millis(20);
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// How long an interrupted load waits for cancelled queries to end.
 const CANCEL_GRACE_NS: u64 = 5_000_000_000;

@@ -5,6 +5,7 @@ use std::{
     collections::{BTreeMap, BinaryHeap, VecDeque},
 };
 
+use os::scheduling::Patience;
 use record::Phase;
 use rustix::event::epoll::{self, EventFlags};
 use stats::Latency;
@@ -104,6 +105,9 @@ impl Lane<'_> {
     /// Connects every session; false when one could not be, or nobody waits any longer.
     pub(crate) fn connect_all(&mut self) -> bool {
         let cpu = thread_cpu_ns();
+        // Nothing is timed yet but connecting itself, which is the servers' work: whoever takes a
+        // core from a backend only to hear of another one makes all of them wait.
+        let _patience = Patience::begin();
         // With a connection for each transaction there is nothing to do beforehand.
         let slots = self.slots.iter().enumerate();
         let early = slots.filter(|(_, slot)| !self.programs[slot.session.workload].connect_each);
