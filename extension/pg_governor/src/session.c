@@ -23,9 +23,10 @@
 /*
  * A session that usually stays away for longer than this, and for longer than
  * its transactions last, lets go at once: its slot would be idle for most of
- * the time.
+ * the time.  So does one of which nothing is known yet.
  */
 #define RETURN_GAP_MAX_US 2000
+#define RETURN_GAP_UNKNOWN (-1)
 
 /* By then a turn has paid for what its cold caches cost many times over. */
 #define WARM_TRANSACTIONS_MAX 32
@@ -55,7 +56,7 @@ static GovernorSession *my_session = NULL;
 static TimestampTz warm_until = 0;
 static int	warm_transactions = 0;
 static TimestampTz finished_at = 0;
-static int64 return_gap_us = 0;
+static int64 return_gap_us = RETURN_GAP_UNKNOWN;
 static int64 service_us = 0;
 
 static uint32 wait_event = 0;
@@ -156,18 +157,20 @@ transaction_ended(XactEvent event, void *arg pg_attribute_unused())
 	{
 		case GOVERNOR_RUNNING:
 			gate = governor_gate_at(my_session->gate);
-			if (governor_gate_occupancy(gate).queued > 0)
+
+			/*
+			 * Also while nobody queues: when a queue forms, a session that
+			 * learned only then that it stays away would waste a slot first.
+			 */
+			finished_at = GetCurrentTimestamp();
+			service_us += (finished_at - my_session->since - service_us) / 4;
+			if (governor_gate_occupancy(gate).queued > 0 && stay_warm(gate, finished_at))
 			{
-				finished_at = GetCurrentTimestamp();
-				service_us += (finished_at - my_session->since - service_us) / 4;
-				if (stay_warm(gate, finished_at))
-				{
-					pg_atomic_fetch_add_u64(&gate->progress, 1);
-					my_session->since = finished_at;
-					pg_write_barrier();
-					pg_atomic_write_u32(&my_session->state, GOVERNOR_WARM);
-					return;
-				}
+				pg_atomic_fetch_add_u64(&gate->progress, 1);
+				my_session->since = finished_at;
+				pg_write_barrier();
+				pg_atomic_write_u32(&my_session->state, GOVERNOR_WARM);
+				return;
 			}
 			let_go();
 			break;
@@ -264,6 +267,8 @@ enter_at_once(int gate, GovernorClass class)
 		int64		gap_us = GetCurrentStatementStartTimestamp() - finished_at;
 
 		gap_us = Max(0, Min(gap_us, RETURN_GAP_COUNTED_US));
+		if (return_gap_us == RETURN_GAP_UNKNOWN)
+			return_gap_us = gap_us;
 		return_gap_us += (gap_us - return_gap_us) / 4;
 		finished_at = 0;
 	}
@@ -524,6 +529,7 @@ stay_warm(GovernorGate *gate, TimestampTz now)
 	return governor_policy == GOVERNOR_THROUGHPUT &&
 		now < warm_until &&
 		warm_transactions < WARM_TRANSACTIONS_MAX &&
+		return_gap_us != RETURN_GAP_UNKNOWN &&
 		return_gap_us <= Max(RETURN_GAP_MAX_US, service_us) &&
 		now - head_since <= governor_pass_over_max_ms * INT64CONST(1000) &&
 		governor_gate_occupancy(gate).taken <= capacity;

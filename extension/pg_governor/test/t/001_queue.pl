@@ -6,6 +6,7 @@ use lib $FindBin::RealBin;
 use GovernorTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my $node = governed_node('queue', <<'EOC');
 pg_governor.transaction_limit = 1
@@ -142,7 +143,8 @@ set('reserved_slots', 0);
 set('warm_time', '10s');
 set('pass_over_max', '50s');
 $node->safe_psql('postgres', 'CREATE TABLE turns (n serial, who text)');
-$holder = holder($node);
+$holder = session($node);
+$holder->ask(("BEGIN;\nCOMMIT;\n" x 20) . 'BEGIN');
 $waiter = session($node);
 $waiter->tell("BEGIN;\nINSERT INTO turns (who) VALUES ('waiter');\nCOMMIT");
 wait_for_queue($node, 1);
@@ -156,6 +158,33 @@ cmp_ok($passed, '>', 1, 'a warm session passes a waiter');
 cmp_ok($passed, '<=', 33, 'with so many transactions at most');
 nothing_left($node, 'turns');
 $_->leave for ($holder, $waiter);
+
+# who stays away between transactions, or was never seen to come back, lets go at once: the first
+# time that somebody queues, and without the monitor, which takes idle slots back
+my $monitor = $node->safe_psql('postgres',
+	"SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_governor monitor'");
+for my $habit ('new', 'away')
+{
+	$holder = session($node);
+	if ($habit eq 'away')
+	{
+		$holder->ask("BEGIN;\nCOMMIT");
+		usleep(50_000);
+	}
+	$holder->ask('BEGIN');
+	$waiter = session($node);
+	$waiter->tell('BEGIN');
+	wait_for_queue($node, 1);
+	$node->safe_psql('postgres', 'SELECT pg_governor_reset()');
+	kill 'STOP', $monitor;
+	$holder->ask('COMMIT');
+	$waiter->settle;
+	kill 'CONT', $monitor;
+	is(gate_counts($node, 'admits_turn, admits_opened'), '1|0', "$habit: lets go at once");
+	$waiter->ask('COMMIT');
+	$_->leave for ($holder, $waiter);
+}
+nothing_left($node, 'habits');
 
 # the monitor is terminated: everybody is let in, and it comes back
 $holder = holder($node);
