@@ -17,7 +17,7 @@ pub(crate) fn doubt(study: &Study, verdicts: &mut [ClaimVerdict]) {
         .filter(|(claim, judged)| {
             claim.kind == ClaimKind::Control && judged.verdict != Verdict::Holds
         })
-        .map(|(claim, _)| (claim.says.clone(), scenarios(study, &claim.about)))
+        .map(|(claim, judged)| (why(&claim.says, judged), scenarios(study, &claim.about)))
         .collect();
     for (claim, judged) in study.claims.iter().zip(verdicts) {
         if claim.kind == ClaimKind::Control || judged.verdict != Verdict::Holds {
@@ -25,11 +25,22 @@ pub(crate) fn doubt(study: &Study, verdicts: &mut [ClaimVerdict]) {
         }
         let own = scenarios(study, &claim.about);
         let failed = controls.iter().find(|(_, scenarios)| !scenarios.is_disjoint(&own));
-        if let Some((says, _)) = failed {
+        if let Some((why, _)) = failed {
             judged.verdict = Verdict::CannotTell;
-            judged.why =
-                format!("the fault is not believable here: the control \"{says}\" does not hold");
+            judged.why.clone_from(why);
         }
+    }
+}
+
+fn why(says: &str, control: &ClaimVerdict) -> String {
+    match control.verdict {
+        Verdict::DoesNotHold => {
+            format!("the fault is not believable here: the control \"{says}\" does not hold")
+        }
+        _ => format!(
+            "nothing shows that the fault does harm here: control \"{says}\": {}",
+            control.why
+        ),
     }
 }
 
