@@ -58,11 +58,12 @@ pub(crate) fn trial_s(point: &Point) -> f64 {
         Reset::Keep => 0.0,
     };
     let turn_s = TURN_S * servers(&point.topology) as f64;
+    let before_s = STEP_S * point.before.len() as f64;
     let connect_s = f64::from(point.clients()) / CONNECTIONS_PER_S;
     let load_s = (warmup_ms + point.window_ms) as f64 / 1e3;
     let restores = point.checks.iter().any(|check| matches!(check, Check::Restore { .. }));
     let restore_s = if restores { RESTORE_S } else { 0.0 };
-    reset_s + turn_s + connect_s + load_s + restore_s + TRIAL_S
+    reset_s + turn_s + before_s + connect_s + load_s + restore_s + TRIAL_S
 }
 
 /// What the memory of a trial is made of.
@@ -196,9 +197,11 @@ const TURN_S: f64 = 0.25;
 const SCALES_PER_S: f64 = 4.0;
 const ROWS_PER_S: f64 = 300_000.0;
 const COPY_BYTES_PER_S: f64 = 400e6;
-/// Connecting, with authentication.
+/// A step before the clients come: a vacuum or a checkpoint, mostly.
+const STEP_S: f64 = 1.5;
+/// Connecting, with authentication, and leaving.
 const CONNECTIONS_PER_S: f64 = 500.0;
-/// A checkpoint, the probes' first and last readings, writing the record.
+/// The probes' first and last readings, writing the record.
 const TRIAL_S: f64 = 1.0;
 /// A base backup of a small cluster before, its copy and the replay of an archive after.
 const RESTORE_S: f64 = 4.0;
