@@ -18,11 +18,13 @@ build:
 setup-test:
 	@scripts/setup test
 
-# Every test, with real PostgreSQL servers and a real browser. What only root may do, a plain user
-# tests by sudo, right after the build: sudo still knows the user then.
+# Every test, with real PostgreSQL servers and a real browser. The extension's wait most of the time,
+# so the others are built meanwhile. What only root may do, a plain user does by sudo, which is asked
+# before: the extension is installed, and right after the build disks and links are tested.
 test: setup-test
-	@extension/pg_governor/test/run
-	@cargo test --workspace --locked --no-run
+	@[ "$$(id -u)" -eq 0 ] || sudo -v
+	@extension/pg_governor/test/run & extension=$$!; \
+		cargo test --workspace --locked --no-run; built=$$?; wait $$extension && exit $$built
 	@[ "$$(id -u)" -eq 0 ] || cargo test --locked -p os -p fault -p lab \
 		--test init --test disk --test power --test links \
 		--config "target.'cfg(unix)'.runner = 'sudo -E'"
