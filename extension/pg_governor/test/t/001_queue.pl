@@ -171,18 +171,20 @@ for my $habit ('new', 'away')
 		$holder->ask("BEGIN;\nCOMMIT");
 		usleep(50_000);
 	}
-	$holder->ask('BEGIN');
+	my $first = holder($node);
+	$holder->tell("BEGIN;\nCOMMIT");
+	wait_for_queue($node, 1);
 	$waiter = session($node);
 	$waiter->tell('BEGIN');
-	wait_for_queue($node, 1);
+	wait_for_queue($node, 2);
 	$node->safe_psql('postgres', 'SELECT pg_governor_reset()');
 	kill 'STOP', $monitor;
-	$holder->ask('COMMIT');
+	$first->ask('COMMIT');
 	$waiter->settle;
 	kill 'CONT', $monitor;
-	is(gate_counts($node, 'admits_turn, admits_opened'), '1|0', "$habit: lets go at once");
+	is(gate_counts($node, 'admits_turn, admits_opened'), '2|0', "$habit: lets go at once");
 	$waiter->ask('COMMIT');
-	$_->leave for ($holder, $waiter);
+	$_->leave for ($first, $holder, $waiter);
 }
 nothing_left($node, 'habits');
 
