@@ -394,6 +394,8 @@ impl Node {
         let path = self.data_here()?.join("postmaster.pid");
         let ready = wait_until(self.config.timeout, || {
             if let Some(exit) = self.program.exit()? {
+                // The log collector outlives the postmaster, to write what that said last.
+                self.program.wait_for_last(LAST_WORDS_TIMEOUT)?;
                 let (node, why, log) = (self.name().to_owned(), exit.to_string(), self.log_tail());
                 return Err(Error::Start { node, why, log });
             }
@@ -426,6 +428,9 @@ const LOAD_TIME: &str = "SELECT pg_conf_load_time()";
 /// The settings in the files that the server did not take.
 const NOT_APPLIED: &str =
     "SELECT string_agg(DISTINCT name, ' ') FROM pg_file_settings WHERE error IS NOT NULL";
+
+/// What a server said last is written in milliseconds, unless the machine is very busy.
+const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A server reads its settings in milliseconds, unless it is very busy.
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(10);
