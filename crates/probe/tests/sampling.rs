@@ -507,9 +507,12 @@ fn standbys_poolers_and_links_are_followed() {
         Instant::now(),
     )
     .unwrap();
+    // One connection to the server, which is always in use: three of four clients wait.
+    let script = home.path().join("sleep.sql");
+    std::fs::write(&script, "SELECT pg_sleep(0.02);\n").unwrap();
     let load = {
         let mut command = Command::new(LAB.installation().program("pgbench"));
-        command.args(["-n", "-S", "-c", "4", "-T", "5", &by_relay.to_string()]);
+        command.args(["-n", "-c", "4", "-T", "5", "-f"]).arg(&script).arg(by_relay.to_string());
         command.output()
     };
     let said = String::from_utf8_lossy(&load.as_ref().unwrap().stdout).into_owned();

@@ -162,7 +162,7 @@ fn what_a_promoted_standby_lacks_was_acknowledged_by_the_primary_alone() {
     let release = "on = \"primary\", sql = \"SELECT pg_cancel_backend(pid) FROM \
         pg_stat_activity WHERE wait_event = 'SyncRep'\"";
     let scenario = format!(
-        "window = \"4s\"\non_loss = \"reconnect\"\nchecks = [{{ ledger = \"standby1\" }}]\n\
+        "window = \"8s\"\non_loss = \"reconnect\"\nchecks = [{{ ledger = \"standby1\" }}]\n\
          timeline = [{{ at = \"500ms\", kill = \"standby1\" }}, {{ at = \"1s\", {release} }}, \
          {{ at = \"1300ms\", {release} }}, {{ at = \"1600ms\", kill = \"primary\" }}, \
          {{ at = \"1700ms\", start = \"standby1\" }}, {{ at = \"2s\", promote = \"standby1\" }}]"
