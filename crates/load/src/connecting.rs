@@ -105,8 +105,8 @@ impl Lane<'_> {
     /// Connects every session; false when one could not be, or nobody waits any longer.
     pub(crate) fn connect_all(&mut self) -> bool {
         let cpu = thread_cpu_ns();
-        // Nothing is timed yet but connecting itself, which is the servers' work: whoever takes a
-        // core from a backend only to hear of another one makes all of them wait.
+        // Nothing is timed yet but connecting itself, which is the servers' work: to take a core from
+        // a backend only to hear of another one costs CPU and lets nobody in sooner.
         let _patience = Patience::begin();
         // With a connection for each transaction there is nothing to do beforehand.
         let slots = self.slots.iter().enumerate();

@@ -269,7 +269,8 @@ enter_at_once(int gate, GovernorClass class)
 		gap_us = Max(0, Min(gap_us, RETURN_GAP_COUNTED_US));
 		if (return_gap_us == RETURN_GAP_UNKNOWN)
 			return_gap_us = gap_us;
-		return_gap_us += (gap_us - return_gap_us) / 4;
+		else
+			return_gap_us += (gap_us - return_gap_us) / 4;
 		finished_at = 0;
 	}
 	if (go_on_warm(gate, class))
