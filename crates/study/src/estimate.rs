@@ -172,6 +172,9 @@ fn copy_s(bytes: u64) -> f64 {
     bytes as f64 / COPY_BYTES_PER_S
 }
 
+/// The probe's, the runner's, and what is reserved for superusers.
+pub(crate) const SPARE_CONNECTIONS: u32 = 10;
+
 // Figures of a small virtual machine; a plan errs by their differences from another one.
 
 /// A backend with a few prepared statements and its part of the page tables.

@@ -9,8 +9,8 @@ use spec::{NodeKind, Point, Reset, Study};
 
 use crate::data::Failure;
 use crate::error::{Error, server_words};
-use crate::estimate;
-use crate::preflight::{Misfit, SPARE_CONNECTIONS};
+use crate::estimate::{self, SPARE_CONNECTIONS};
+use crate::misfit::Misfit;
 use crate::sharded;
 use crate::site::Site;
 use crate::site_node::SiteNode;

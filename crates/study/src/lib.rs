@@ -51,6 +51,8 @@ mod rows;
 mod steadiness;
 
 mod estimate;
+mod has;
+mod misfit;
 mod preflight;
 
 mod clock;
@@ -64,7 +66,9 @@ pub mod words;
 pub use error::Error;
 pub use estimate::Estimate;
 pub use event::{Event, Stage};
+pub use has::Has;
+pub use misfit::Misfit;
 pub use outside::resolve as resolve_conninfo;
-pub use preflight::{Has, Misfit, Need, Preflight};
+pub use preflight::{Need, Preflight};
 pub use request::{Place, Request, Servers};
 pub use run::{Ended, run};

@@ -9,7 +9,7 @@ use lab::{Error, Node};
 use crate::amcheck::Amchecked;
 use crate::checksums::Checksummed;
 use crate::ledger;
-use crate::preflight::Misfit;
+use crate::misfit::Misfit;
 use crate::site::Site;
 
 /// The disk of a node. `program` becomes the device of a block disk, when it is called with `disk`.

@@ -7,11 +7,10 @@ use lab::{Lab, Limits, Snapshot, StopMode, Throttle};
 use spec::{Action, Point, Reset, Settings};
 
 use crate::error::Error;
-use crate::estimate;
+use crate::estimate::{self, SPARE_CONNECTIONS};
 use crate::front::Front;
 use crate::links::SiteLink;
 use crate::part::Part;
-use crate::preflight::SPARE_CONNECTIONS;
 use crate::site_node::SiteNode;
 use crate::sites::SitePlan;
 use crate::streaming;

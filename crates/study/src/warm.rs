@@ -7,7 +7,6 @@ use postgres::Client;
 use spec::{Data, Warm, Warmer};
 
 use crate::error::server_words;
-use crate::preflight::extension;
 use crate::sql::literal;
 
 /// What warming came to.
@@ -74,6 +73,14 @@ fn installed(client: &mut Client) -> Result<Vec<String>, String> {
     let rows = client.query("SELECT extname::text FROM pg_extension", &[]);
     let rows = rows.map_err(|error| server_words(&error))?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+/// The extension that a way of warming needs.
+pub(crate) fn extension(way: Warmer) -> &'static str {
+    match way {
+        Warmer::Pgfincore => "pgfincore",
+        Warmer::PrewarmRead | Warmer::PrewarmBuffer => "pg_prewarm",
+    }
 }
 
 const BUFFERCACHE: &str = "pg_buffercache";

@@ -1,0 +1,310 @@
+//! What is in the way of a point: everything that it needs and the machine lacks.
+
+use lab::Installation;
+use spec::{Check, LinkKind, NodeKind, Point, PoolMode, Protocol, Warmer, Workload};
+
+use crate::estimate::{self, SPARE_CONNECTIONS};
+use crate::has::{Has, HasServers};
+use crate::hosts;
+use crate::power;
+use crate::warm::extension;
+use crate::words::{grouped, size};
+
+/// Why a point cannot run here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// Of what there is too little; of several misfits over the same thing the largest says all.
+    pub what: String,
+    /// How much of it is needed.
+    pub amount: u64,
+    /// What it needs, with how that comes about.
+    pub needs: String,
+    /// What there is.
+    pub has: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+/// What is in the way of one point.
+pub(crate) fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
+    let mut misfits = Vec::new();
+    match &has.servers {
+        HasServers::Built(installation) => {
+            misfits.extend(memory_misfit(point, has));
+            misfits.extend(connection_misfits(point));
+            misfits.extend(part_misfits(point, installation));
+            misfits.extend(root_misfit(point, has));
+            misfits.extend(link_misfit(point));
+            misfits.extend(pooler_misfits(point, has));
+            misfits.extend(power::misfits(point, has.disk_bytes));
+            misfits.extend(throttle_misfit(point));
+            misfits.extend(hosts::misfits(point, &has.hosts));
+            misfits.extend(unbuilt_misfits(point));
+        }
+        HasServers::Outside { connections, extensions } => {
+            misfits.extend(outside_misfits(point, *connections, extensions));
+        }
+    }
+    let files = open_files(point);
+    if files > has.open_files {
+        misfits.push(Misfit {
+            what: "open files".to_owned(),
+            amount: files,
+            needs: format!("file descriptors {} for each generator", grouped(files)),
+            has: format!("{} (hard limit)", grouped(has.open_files)),
+            hint: Some(format!("raise the hard limit: ulimit -Hn {files}")),
+        });
+    }
+    misfits
+}
+
+fn memory_misfit(point: &Point, has: &Has) -> Option<Misfit> {
+    let memory = estimate::memory(point);
+    (memory.total_bytes() > has.memory_bytes).then(|| Misfit {
+        what: "memory".to_owned(),
+        amount: memory.total_bytes(),
+        needs: format!(
+            "{} connections × 1.7 MiB + {} shared_buffers = {} memory",
+            grouped(u64::from(memory.connections)),
+            size(memory.shared_bytes),
+            size(memory.total_bytes())
+        ),
+        has: size(has.memory_bytes),
+        hint: Some("--target URI runs it on an outside server".to_owned()),
+    })
+}
+
+/// Nodes whose max_connections the study sets too low; where it sets none, the rig chooses.
+fn connection_misfits(point: &Point) -> Vec<Misfit> {
+    let nodes = point.topology.nodes.iter().filter_map(|node| {
+        let limit: u32 = node.settings.get("max_connections")?.parse().ok()?;
+        let needed = estimate::connections(point, &node.name) + SPARE_CONNECTIONS;
+        (needed > limit).then(|| Misfit {
+            what: format!("connections on {}", node.name),
+            amount: u64::from(needed),
+            needs: format!("{} connections on node {}", grouped(u64::from(needed)), node.name),
+            has: format!("max_connections = {limit}"),
+            hint: Some("raise max_connections in the study, or leave it to the rig".to_owned()),
+        })
+    });
+    nodes.collect()
+}
+
+fn part_misfits(point: &Point, installation: &Installation) -> Vec<Misfit> {
+    let mut missing = Vec::new();
+    for node in &point.topology.nodes {
+        let extensions = node.extensions.iter().map(|name| installation.require_extension(name));
+        let preloaded = node.settings.get("shared_preload_libraries");
+        let preloaded = preloaded.map(String::as_str).unwrap_or_default().split(',');
+        let libraries = preloaded.map(str::trim).filter(|name| !name.is_empty());
+        let libraries = libraries.map(|name| installation.require_library(name));
+        let routing = matches!(node.kind, NodeKind::Plproxy(_))
+            .then(|| installation.require_extension("plproxy"));
+        missing.extend(extensions.chain(libraries).chain(routing).filter_map(Result::err));
+    }
+    let ways = point.data.warm.as_ref().map(|warm| warm.with.as_slice()).unwrap_or_default();
+    let needed = |way: &&Warmer| !installation.has_extension(extension(**way));
+    // Each way warms by itself: only when none is there does it not fit.
+    if !ways.is_empty() && ways.iter().all(|way| needed(&way)) {
+        missing.extend(
+            ways.iter().filter_map(|way| installation.require_extension(extension(*way)).err()),
+        );
+    }
+    if point.checks.iter().any(|check| matches!(check, Check::Amcheck { .. })) {
+        missing.extend(installation.require_extension("amcheck").err());
+    }
+    missing.extend(point.checks.iter().filter_map(|check| {
+        let name = match check {
+            Check::Amcheck { .. } => "pg_amcheck",
+            Check::Checksums { .. } => "pg_checksums",
+            Check::Restore { .. } => "pg_basebackup",
+            Check::Counts | Check::Placement | Check::Ledger { .. } | Check::Explain(_) => {
+                return None;
+            }
+        };
+        let (looked, version) = (installation.program(name), installation.version().clone());
+        let is_there = looked.is_file();
+        (!is_there).then(|| lab::Error::MissingPart { name: name.to_owned(), version, looked })
+    }));
+    let misfit = |error: lab::Error| Misfit {
+        what: error.to_string(),
+        amount: 1,
+        needs: match &error {
+            lab::Error::MissingPart { name, .. } => name.clone(),
+            other => other.to_string(),
+        },
+        has: match &error {
+            lab::Error::MissingPart { version, .. } => {
+                format!("PostgreSQL {version} without it")
+            }
+            _ => String::new(),
+        },
+        hint: error.hint(),
+    };
+    let mut misfits: Vec<Misfit> = missing.into_iter().map(misfit).collect();
+    misfits.dedup();
+    misfits
+}
+
+fn root_misfit(point: &Point, has: &Has) -> Option<Misfit> {
+    (point.needs_root() && !has.is_root).then(|| Misfit {
+        what: "root".to_owned(),
+        amount: 1,
+        needs: "to be root".to_owned(),
+        has: "a user without rights".to_owned(),
+        hint: Some("run it as root".to_owned()),
+    })
+}
+
+/// Links by namespace that cannot be made for want of a program.
+fn link_misfit(point: &Point) -> Option<Misfit> {
+    let is_asked = point.topology.links.iter().any(|link| link.by == LinkKind::Namespace);
+    let error = is_asked.then(|| lab::machine::link_tools().err())??;
+    Some(Misfit {
+        what: "links by namespace".to_owned(),
+        amount: 1,
+        needs: "links by namespace".to_owned(),
+        has: format!("not all of iproute2: {error}"),
+        hint: error.hint(),
+    })
+}
+
+/// I/O that cannot be limited here. That root is needed is said of more than that.
+fn throttle_misfit(point: &Point) -> Option<Misfit> {
+    let is_asked = point.topology.nodes.iter().any(|node| node.throttle.is_some());
+    let why = is_asked.then(|| lab::machine::throttles(&std::env::temp_dir()).err())??;
+    Some(Misfit {
+        what: "I/O limits".to_owned(),
+        amount: 1,
+        needs: "I/O limits of control groups".to_owned(),
+        has: why.to_string(),
+        hint: Some("set TMPDIR to a directory on a disk of the machine's own".to_owned()),
+    })
+}
+
+/// PgBouncer is missing, or is one that loses the prepared statements of clients whose server
+/// connection changes.
+fn pooler_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
+    let mut misfits: Vec<Misfit> = Vec::new();
+    for node in &point.topology.nodes {
+        let NodeKind::Pgbouncer(pooler) = &node.kind else { continue };
+        let version = pooler.version.as_deref();
+        let misfit = match has.pgbouncers.iter().find(|one| one.fits(version)) {
+            None => {
+                let error = lab::find::pgbouncer(version).err();
+                Some(("none".to_owned(), error.and_then(|error| error.hint())))
+            }
+            Some(installed) => {
+                let prepares =
+                    |w: &&Workload| w.protocol == Protocol::Prepared && w.to.contains(&node.name);
+                let loses =
+                    pooler.mode != PoolMode::Session && !installed.has_prepared_statements();
+                (loses && point.workloads.iter().any(|w| prepares(&w))).then(|| {
+                    let hint = "PgBouncer 1.21 or later on PATH (in pgrig's sources: \
+                                scripts/pgbouncer-newest), or protocol = \"extended\"";
+                    let has = format!(
+                        "PgBouncer {}, which keeps no prepared statements in {} mode",
+                        installed.version(),
+                        pooler.mode.name()
+                    );
+                    (has, Some(hint.to_owned()))
+                })
+            }
+        };
+        let misfit = misfit.map(|(has, hint)| Misfit {
+            what: "PgBouncer".to_owned(),
+            amount: 1,
+            needs: version.map_or("PgBouncer".to_owned(), |version| format!("PgBouncer {version}")),
+            has,
+            hint,
+        });
+        misfits.extend(misfit);
+    }
+    misfits.dedup();
+    misfits
+}
+
+/// What a study can describe and this rig cannot build or do.
+fn unbuilt_misfits(point: &Point) -> Vec<Misfit> {
+    let mut missing: Vec<String> = Vec::new();
+    let is_server = |name: &String| point.topology.node(name).is_some_and(|n| n.is_postgres());
+    let joins_others =
+        |link: &spec::Link| link.by == LinkKind::Namespace && !link.between.iter().all(is_server);
+    if point.topology.links.iter().any(joins_others) {
+        missing.push("a link by namespace to what is no PostgreSQL server".to_owned());
+    }
+    missing.sort_unstable();
+    missing.dedup();
+    let misfits = missing.into_iter().map(|what| Misfit {
+        needs: what.clone(),
+        has: "a rig that cannot build it yet".to_owned(),
+        hint: None,
+        amount: 1,
+        what,
+    });
+    misfits.collect()
+}
+
+fn outside_misfits(point: &Point, free: u32, extensions: &[String]) -> Vec<Misfit> {
+    let mut misfits = Vec::new();
+    if point.topology.nodes.len() > 1 {
+        let nodes = point.topology.nodes.len();
+        misfits.push(Misfit {
+            what: "servers".to_owned(),
+            amount: nodes as u64,
+            needs: format!("{nodes} servers"),
+            has: "one target".to_owned(),
+            hint: Some("run it without --target".to_owned()),
+        });
+    }
+    let touches = point.timeline.iter().find(|timed| !timed.action.is_sql());
+    if let Some(timed) = touches {
+        misfits.push(Misfit {
+            what: "actions".to_owned(),
+            amount: 1,
+            needs: format!("to {} a server", timed.action.verb()),
+            has: "a target that is not ours to stop".to_owned(),
+            hint: Some("run it without --target".to_owned()),
+        });
+    }
+    let missing = point.topology.nodes.iter().flat_map(|node| &node.extensions);
+    for name in missing.filter(|name| !extensions.contains(name)) {
+        misfits.push(Misfit {
+            what: name.clone(),
+            amount: 1,
+            needs: name.clone(),
+            has: "a target without it".to_owned(),
+            hint: Some(format!("have {name} installed there")),
+        });
+    }
+    let needed = point.clients() + SPARE_CONNECTIONS;
+    if needed > free {
+        misfits.push(Misfit {
+            what: "connections".to_owned(),
+            amount: u64::from(needed),
+            needs: format!("{} connections", grouped(u64::from(needed))),
+            has: format!("{} free on the target", grouped(u64::from(free))),
+            hint: Some("raise max_connections there".to_owned()),
+        });
+    }
+    misfits
+}
+
+/// A disk without room for all sites together.
+pub(crate) fn disk_misfit(needed: u64, has: &Has) -> Misfit {
+    Misfit {
+        what: "disk".to_owned(),
+        amount: needed,
+        needs: format!("{} disk for servers and data", size(needed)),
+        has: format!("{} free", size(has.disk_bytes)),
+        hint: Some("set TMPDIR to a directory on a larger disk".to_owned()),
+    }
+}
+
+/// Files that each generator process holds open: a socket for each client, and some.
+pub(crate) fn open_files(point: &Point) -> u64 {
+    u64::from(point.clients().div_ceil(point.generators)) + SPARE_FILES
+}
+
+/// Lanes, pipes, libraries.
+const SPARE_FILES: u64 = 64;
