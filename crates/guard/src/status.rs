@@ -19,6 +19,8 @@ pub struct Status {
     pub windows: Vec<Window>,
     /// What the server shows, or why it shows nothing.
     pub server: Result<Seen, String>,
+    /// What to do where it shows nothing.
+    pub hint: Option<String>,
 }
 
 /// What the server shows.
@@ -61,13 +63,14 @@ pub fn status(server: &Server, directory: Option<&Path>) -> Result<Status, Error
         Some(directory) => (state::load(directory)?, books::read(directory)?),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let server = match runtime {
-        Ok(runtime) => {
-            tokio::task::LocalSet::new().block_on(&runtime, look(server)).map_err(|e| e.to_string())
-        }
-        Err(error) => Err(error.to_string()),
+    let (server, hint) = match runtime {
+        Ok(runtime) => match tokio::task::LocalSet::new().block_on(&runtime, look(server)) {
+            Ok(seen) => (Ok(seen), None),
+            Err(error) => (Err(error.to_string()), error.hint()),
+        },
+        Err(error) => (Err(error.to_string()), None),
     };
-    Ok(Status { state, windows, server })
+    Ok(Status { state, windows, server, hint })
 }
 
 async fn look(server: &Server) -> Result<Seen, Error> {

@@ -85,7 +85,7 @@ fn status(arguments: &GuardStatusArguments) -> Result<Exit, Complaint> {
     print(&status, arguments.state.is_some());
     match &status.server {
         Ok(_) => Ok(Exit::Done),
-        Err(why) => Err(Complaint::new(why).exit(Exit::Incomplete)),
+        Err(why) => Err(Complaint::new(why).hinted(status.hint).exit(Exit::Incomplete)),
     }
 }
 

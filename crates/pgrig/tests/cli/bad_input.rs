@@ -63,6 +63,14 @@ fn a_part_that_is_missing_is_named_with_its_package() {
 }
 
 #[test]
+fn the_state_of_a_server_that_is_not_there_says_how_to_name_one() {
+    let desk = Desk::new();
+    let said = desk.pgrig(&["guard", "status", "host=/nonexistent"]).ended(2);
+    assert!(said.err.contains("error: connecting to "), "{}", said.err);
+    assert!(said.err.contains("hint:   name the primary as in `pgrig guard "), "{}", said.err);
+}
+
+#[test]
 fn no_postgres_is_said_with_how_to_get_one() {
     let desk = Desk::new();
     desk.write_study("mine", "");
