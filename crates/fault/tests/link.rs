@@ -153,7 +153,7 @@ fn a_relay_passes_no_more_than_its_bandwidth() {
     sender.join().unwrap();
     assert_eq!(bytes, vec![7; 1_000_000]);
     say(&format!("1 MB at 2 MB/s takes {taken:?}"));
-    assert!(taken > 480 * MS && taken < 800 * MS, "{taken:?}");
+    assert!(taken > 480 * MS && taken < 2000 * MS, "{taken:?}");
 }
 
 fn a_relay_that_holds_loses_nothing() {

@@ -197,7 +197,7 @@ fn actions_happen_in_the_window_and_prove_their_effect() {
     let place = tempfile::tempdir().unwrap();
     let study = COUNTERS
         .replace("rounds = 2", "rounds = 1")
-        .replace("window = \"600ms\"", "window = \"3s\"")
+        .replace("window = \"600ms\"", "window = \"6s\"")
         .replace("[variants.fast]\nsettings = { synchronous_commit = \"off\" }\n", "")
         .replace(
             "checks = [\"counts\"]",
@@ -224,7 +224,7 @@ fn actions_happen_in_the_window_and_prove_their_effect() {
     assert_eq!(texts.len(), verbs.len(), "{texts:?}");
     let window = trials[0].trial.window.unwrap();
     assert!(actions[1].at >= window.open.plus_ns(700_000_000));
-    assert!(actions[1].at < window.open.plus_ns(1_500_000_000));
+    assert!(actions[1].at < window.open.plus_ns(3_000_000_000));
     assert!(figure(&trials[0], "reconnects", "") >= 1.0);
     let workload = &trials[0].trial.workloads[0];
     assert!(workload.counts.aborted_clients == 0, "clients came back");
@@ -273,7 +273,7 @@ checks = ["counts"]
 before = ["SELECT 1 / (sync_state = 'sync')::int FROM pg_stat_replication WHERE application_name = 'standby1'"]
 [scenarios.failover]
 run = ["bump"]
-window = "3s"
+window = "6s"
 on_loss = "reconnect"
 timeline = [
   { at = "300ms", stop = "standby2" },
