@@ -25,7 +25,7 @@ test: setup-test
 	@[ "$$(id -u)" -eq 0 ] || sudo -v
 	@extension/pg_governor/test/run & extension=$$!; \
 		cargo test --workspace --locked --no-run; built=$$?; wait $$extension && exit $$built
-	@[ "$$(id -u)" -eq 0 ] || cargo test --locked -p os -p fault -p lab \
+	@[ "$$(id -u)" -eq 0 ] || cargo test --workspace --locked \
 		--test init --test disk --test power --test links \
 		--config "target.'cfg(unix)'.runner = 'sudo -E'"
 	@cargo test --workspace --locked
