@@ -107,12 +107,11 @@ impl Program {
         self.signal_all("killing what is left", Signal::KILL).map(drop)
     }
 
-    /// Waits until its last process has ended, which may outlive the first; false if one stays.
-    pub(crate) fn wait_for_last(&self, timeout: Duration) -> Result<bool, Error> {
+    /// Waits until its last process has ended, which may outlive the first, at most for `timeout`.
+    pub(crate) fn wait_for_last(&self, timeout: Duration) -> Result<(), Error> {
         // Nobody minds this signal: those whom it reaches are only counted.
         let count = || self.signal_all("looking for what is left", Signal::WINCH);
-        let gone = wait_until(timeout, || Ok((count()? == 0).then_some(())))?;
-        Ok(gone.is_some())
+        wait_until(timeout, || Ok((count()? == 0).then_some(()))).map(drop)
     }
 
     /// Whether it runs; one that crashed does not.

@@ -172,8 +172,15 @@ fn copy_s(bytes: u64) -> f64 {
     bytes as f64 / COPY_BYTES_PER_S
 }
 
+/// Files that each generator process holds open: a socket for each client, and some.
+pub(crate) fn open_files(point: &Point) -> u64 {
+    u64::from(point.clients().div_ceil(point.generators)) + SPARE_FILES
+}
+
 /// The probe's, the runner's, and what is reserved for superusers.
 pub(crate) const SPARE_CONNECTIONS: u32 = 10;
+/// Lanes, pipes, libraries.
+const SPARE_FILES: u64 = 64;
 
 // Figures of a small virtual machine; a plan errs by their differences from another one.
 

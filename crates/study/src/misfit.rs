@@ -3,7 +3,7 @@
 use lab::Installation;
 use spec::{Check, LinkKind, NodeKind, Point, PoolMode, Protocol, Warmer, Workload};
 
-use crate::estimate::{self, SPARE_CONNECTIONS};
+use crate::estimate::{self, SPARE_CONNECTIONS, open_files};
 use crate::has::{Has, HasServers};
 use crate::hosts;
 use crate::power;
@@ -300,11 +300,3 @@ pub(crate) fn disk_misfit(needed: u64, has: &Has) -> Misfit {
         hint: Some("set TMPDIR to a directory on a larger disk".to_owned()),
     }
 }
-
-/// Files that each generator process holds open: a socket for each client, and some.
-pub(crate) fn open_files(point: &Point) -> u64 {
-    u64::from(point.clients().div_ceil(point.generators)) + SPARE_FILES
-}
-
-/// Lanes, pipes, libraries.
-const SPARE_FILES: u64 = 64;

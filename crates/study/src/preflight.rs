@@ -2,11 +2,11 @@
 
 use spec::{Planned, Point, Study, Unfit};
 
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, open_files};
 use crate::has::{Has, HasServers};
 use crate::hosts;
 use crate::huge_pages;
-use crate::misfit::{Misfit, disk_misfit, misfits_of, open_files};
+use crate::misfit::{Misfit, disk_misfit, misfits_of};
 use crate::sites::SitePlan;
 use crate::words::{grouped, size};
 
