@@ -1,7 +1,5 @@
 //! Links by relay: this program is the relay and the echo, too, by its first argument.
 
-mod harness;
-
 use std::env;
 use std::io::{Read, Write, stdout};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -12,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fault::link::{Address, Control, Direction, RoundTrips, Shape, Sockets};
-use harness::say;
+use testing::harness::say;
 
 const LONG: Duration = Duration::from_secs(30);
 const MS: Duration = Duration::from_millis(1);
@@ -24,7 +22,7 @@ fn main() -> ExitCode {
             fault::link::serve(rest, &mut stdout()).expect("a relay");
             ExitCode::SUCCESS
         }
-        _ => harness::run![
+        _ => testing::run![
             a_relay_delays_by_what_it_is_told,
             a_relay_passes_no_more_than_its_bandwidth,
             a_relay_that_holds_loses_nothing,

@@ -1,15 +1,11 @@
 //! Links of a lab between real servers. This program is their processes, too, by its first
 //! argument.
 
-#[path = "../../fault/tests/harness/mod.rs"]
-mod harness;
-
 use std::env;
 use std::io::stdout;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use harness::say;
 use lab::{
     Direction, Error, Host, Lab, LabConfig, Link, LinkBy, LinkConfig, Listen, Node, NodeConfig,
     Settings, Shape,
@@ -17,6 +13,8 @@ use lab::{
 use os::command::{Child, Command, Output};
 use os::user::User;
 use rustix::process::{Pid, Signal, kill_process};
+use testing::harness::say;
+use testing::skip;
 
 /// A busy machine may take this long for what takes milliseconds.
 const LONG: Duration = Duration::from_secs(60);
@@ -36,7 +34,7 @@ fn main() -> ExitCode {
 }
 
 fn tests() -> ExitCode {
-    let code = harness::run![
+    let code = testing::run![
         commits_wait_for_a_slow_relay,
         a_relay_is_cut_healed_and_reset,
         a_relay_is_as_public_as_its_server,
@@ -185,7 +183,7 @@ fn pair(lab: &Lab) -> (Node, Node, Link) {
 
 fn a_wire_drops_packets_without_a_word() {
     if !User::current().is_root() {
-        return; // What others are told has a test of its own.
+        return skip::no_root(); // What others are told has a test of its own.
     }
     let lab = open();
     let (primary, standby, mut link) = pair(&lab);
@@ -239,7 +237,7 @@ fn rig() -> ExitCode {
 
 fn a_rig_that_is_killed_leaves_no_network() {
     if !User::current().is_root() {
-        return;
+        return skip::no_root();
     }
     let mut rig = helper("rig", User::current());
     let said = first_line(&mut rig, "rig ");

@@ -3,9 +3,6 @@
 //! This program is also the process of a block disk, and the rig that is killed, by its first
 //! argument; without one it runs the tests. `PGRIG_KILLS` says how often the rig is killed.
 
-#[path = "../../fault/tests/harness/mod.rs"]
-mod harness;
-
 use std::env;
 use std::ffi::OsString;
 use std::fs;
@@ -14,12 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fault::disk::{self, Cut, DiskConfig, DiskError, Failing, Method, What};
-use harness::say;
 use lab::{Error, Lab, LabConfig, Node, NodeConfig, Settings, StopMode};
 use os::command::{Command, Output};
+use testing::harness::say;
+use testing::{skip, until};
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
@@ -34,7 +32,7 @@ fn main() -> ExitCode {
         }
         _ => {}
     }
-    harness::run![
+    testing::run![
         a_cut_takes_only_what_was_not_promised,
         a_failing_disk_makes_postgres_panic,
         an_archive_brings_back_what_it_has,
@@ -170,15 +168,7 @@ fn nothing_is_left_of_a_killed_rig() {
         // Anywhere between two disks being made, loads, cuts and recoveries.
         thread::sleep(Duration::from_millis(kill * 7919 % 4000));
         drop(rig);
-        let deadline = Instant::now() + Duration::from_secs(30);
-        loop {
-            let left = left_of(&directory);
-            if left.is_empty() {
-                break;
-            }
-            assert!(Instant::now() < deadline, "kill {kill} left {left:?}");
-            thread::sleep(Duration::from_millis(20));
-        }
+        until(&format!("nothing is left of kill {kill}"), || left_of(&directory).is_empty());
     }
 }
 
@@ -232,9 +222,7 @@ fn cut_under_load(node: &mut Node, seed: u64) -> (i64, Cut) {
                 acknowledged.fetch_add(1, Ordering::SeqCst);
             }
         });
-        while acknowledged.load(Ordering::SeqCst) < 300 {
-            thread::sleep(Duration::from_millis(1));
-        }
+        until("300 rows are acknowledged", || acknowledged.load(Ordering::SeqCst) >= 300);
         node.power_cut(seed).unwrap()
     });
     (before + acknowledged.load(Ordering::SeqCst), cut)
@@ -272,12 +260,15 @@ fn open(method: &Method) -> Option<Lab> {
     match (disk::check(method), lab.isolation()) {
         (Ok(()), lab::Isolation::Namespaces) => Some(lab),
         (Ok(()), _) => {
-            say("not tested: there are no namespaces here");
+            skip::because("needs namespaces");
             None
         }
         (Err(error), _) => {
             assert!(error.hint().is_some(), "{error}");
-            say(&format!("not tested: {error}"));
+            match error {
+                disk::Error::NotRoot => skip::no_root(),
+                error => skip::because(error),
+            }
             None
         }
     }

@@ -11,12 +11,10 @@ mod support;
 
 use std::{
     env, fs,
-    io::{BufRead, BufReader, Write, stderr, stdin, stdout},
+    io::{BufRead, BufReader, Write, stdin, stdout},
     os::unix::fs::PermissionsExt,
-    panic::catch_unwind,
     path::{Path, PathBuf},
     process::{Child, Command, ExitCode, Stdio},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -24,6 +22,7 @@ use load::{Control, Event, LedgerPlan, Limit, LoadError, Outcome, Plan, Protocol
 use record::ledger::{self, Ledger, Row, Rows};
 use rustix::process::{Pid, Signal, kill_process};
 use support::{Server, plan, run, run_with, window, workload};
+use testing::{harness::say, until};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -38,43 +37,18 @@ fn main() -> ExitCode {
         }
         ["clients", directory, n] => clients(directory, n.parse().expect("a number")),
         ["memory", directory, n] => memory(directory, n.parse().expect("a number")),
-        _ => tests(&arguments),
-    }
-}
-
-/// As the usual harness does: what fails is named, and makes the program fail.
-fn tests(arguments: &[&str]) -> ExitCode {
-    const TESTS: [(&str, fn()); 9] = [
-        ("generators_share_a_load", generators_share_a_load),
-        ("a_generator_that_dies_ends_the_load", a_generator_that_dies_ends_the_load),
-        ("a_ledger_outlives_its_generators", a_ledger_outlives_its_generators),
-        ("generators_end_with_their_conductor", generators_end_with_their_conductor),
-        (
-            "a_generator_that_cannot_begin_says_what_to_do",
+        _ => testing::run![
+            generators_share_a_load,
+            a_generator_that_dies_ends_the_load,
+            a_ledger_outlives_its_generators,
+            generators_end_with_their_conductor,
             a_generator_that_cannot_begin_says_what_to_do,
-        ),
-        ("limits_on_open_files", limits_on_open_files),
-        ("idle_sessions_are_small", idle_sessions_are_small),
-        ("idle_sessions_cost_no_time", idle_sessions_cost_no_time),
-        ("a_ledger_costs_little", a_ledger_costs_little),
-    ];
-    let wanted: Vec<_> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
-    let mut code = ExitCode::SUCCESS;
-    for (name, test) in TESTS {
-        if !wanted.is_empty() && !wanted.iter().any(|word| name.contains(**word)) {
-            continue;
-        }
-        let verdict = if catch_unwind(test).is_ok() { "ok" } else { "FAILED" };
-        say(&format!("test {name} ... {verdict}"));
-        if verdict != "ok" {
-            code = ExitCode::FAILURE;
-        }
+            limits_on_open_files,
+            idle_sessions_are_small,
+            idle_sessions_cost_no_time,
+            a_ledger_costs_little,
+        ],
     }
-    code
-}
-
-fn say(text: &str) {
-    writeln!(stderr(), "{text}").expect("somebody to tell");
 }
 
 fn this_program() -> PathBuf {
@@ -274,21 +248,13 @@ fn expect_gone(pid: u32) {
         // Somebody else's zombie has ended.
         stat.is_empty() || stat.contains(") Z ")
     };
-    wait_for(&format!("process {pid} to be gone"), gone);
+    until(&format!("process {pid} to be gone"), gone);
 }
 
 fn expect_no_clients(server: &Server) {
     let others = "SELECT count(*) FROM pg_stat_activity \
                   WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
-    wait_for("every backend to be gone", || server.number(others) == 0);
-}
-
-fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !done() {
-        assert!(began.elapsed() < Duration::from_secs(15), "waited too long for {what}");
-        thread::sleep(Duration::from_millis(20));
-    }
+    until("every backend to be gone", || server.number(others) == 0);
 }
 
 /// A server that does nothing, in a process of its own.
@@ -307,7 +273,7 @@ impl FakeServer {
             .arg(&socket)
             .spawn()
             .unwrap();
-        wait_for("the fake server", || socket.exists());
+        until("the fake server", || socket.exists());
         FakeServer { process, directory }
     }
 

@@ -258,12 +258,13 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::print_stdout, reason = "what is skipped is said")]
     fn writes_of_a_limited_process_are_slow_and_then_fast_again() {
         let directory = tempfile::tempdir().unwrap();
-        if !crate::user::User::current().is_root() || check(directory.path()).is_err() {
-            println!("skipped: needs root, and control groups over a disk");
-            return;
+        if !crate::user::User::current().is_root() {
+            return testing::skip::no_root();
+        }
+        if let Err(error) = check(directory.path()) {
+            return testing::skip::because(error);
         }
         let limits = Limits { write_iops: Some(20), ..Limits::default() };
         let throttle = Throttle::make(directory.path(), &limits).unwrap();

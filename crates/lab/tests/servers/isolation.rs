@@ -12,6 +12,7 @@ use lab::{AtEnd, Error, Isolation, Lab, LabConfig, Wish};
 use os::command::{Child, Command, Output};
 use os::user::User;
 use rustix::process::{Pid, Signal, kill_process};
+use testing::{skip, until};
 
 /// Not a test of its own: the rig that other tests run as a process and kill.
 #[test]
@@ -151,8 +152,8 @@ fn a_rig_that_is_killed_leaves_nothing() {
 
         rig.kill9();
 
-        until(|| !rig.directory.exists(), "the directory is removed");
-        until(|| family.iter().all(|pid| is_gone(*pid)), "all processes have ended");
+        until("the directory is removed", || !rig.directory.exists());
+        until("all processes have ended", || family.iter().all(|pid| is_gone(*pid)));
         for path in shared_memory {
             // That of a mount namespace is not this one's /dev/shm, and went with it.
             assert!(!path.exists(), "{} is left", path.display());
@@ -167,7 +168,7 @@ fn servers_in_namespaces_have_their_own_shared_memory_and_processes() {
     if let Err(refusal) = lab::machine::namespaces() {
         let reasons = vec![refusal.to_string()];
         assert_eq!(*lab.isolation(), Isolation::Keeper { reasons });
-        return;
+        return skip::because(refusal);
     }
     let mut node = node(&lab, "primary", &[]);
     node.start().unwrap();
@@ -195,7 +196,7 @@ fn a_crash_of_rig_and_init_leaves_a_directory_that_clean_removes() {
         let family = rig.family();
         kill_process(Pid::from_raw(family[0]).unwrap(), Signal::KILL).unwrap();
         rig.kill9();
-        until(|| family.iter().all(|pid| is_gone(*pid)), "the servers follow their init");
+        until("the servers follow their init", || family.iter().all(|pid| is_gone(*pid)));
         assert!(rig.directory.exists());
 
         let cleaned = lab::clean(parent).unwrap();
@@ -211,7 +212,7 @@ fn an_init_that_is_killed_is_noticed() {
     node.start().unwrap();
     let init = parent_of(node.host_pid().unwrap());
     kill_process(Pid::from_raw(init).unwrap(), Signal::KILL).unwrap();
-    until(|| node.is_running().is_err(), "the init is gone");
+    until("the init is gone", || node.is_running().is_err());
     let error = node.stop(lab::StopMode::Fast).unwrap_err().to_string();
     assert!(error.contains("the lab's init has ended"), "{error}");
     let directory = lab.directory().to_owned();
@@ -295,7 +296,7 @@ fn a_directory_can_be_given() {
 #[test]
 fn a_directory_that_the_servers_user_cannot_reach_is_explained() {
     if !User::current().is_root() {
-        return; // A plain user's servers reach whatever it reaches.
+        return skip::no_root(); // A plain user's servers reach what the user reaches.
     }
     let home = tempfile::tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
@@ -308,12 +309,6 @@ fn a_directory_that_the_servers_user_cannot_reach_is_explained() {
     assert!(matches!(error, Error::Execute { .. }), "{error}");
     let hint = error.hint().unwrap();
     assert!(hint.contains(&format!("may not enter {}", closed.display())), "{hint}");
-}
-
-fn until(mut is_so: impl FnMut() -> bool, what: &str) {
-    let reached =
-        lab::wait_until(Duration::from_secs(30), || Ok::<_, ()>(is_so().then_some(()))).unwrap();
-    assert!(reached.is_some(), "waited in vain until {what}");
 }
 
 fn capabilities_of(pid: i32) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::common::{node, open, settings};
 use lab::{Endpoint, Error, Host, Listen, LogFormat, NodeConfig, StopMode};
@@ -107,11 +107,7 @@ fn a_crash_is_seen_and_can_be_started_from() {
     node.start().unwrap();
     let pid = rustix::process::Pid::from_raw(node.host_pid().unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while node.is_running().unwrap() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert!(!node.is_running().unwrap());
+    testing::until("the crash is seen", || !node.is_running().unwrap());
     node.start().unwrap();
     assert!(node.is_running().unwrap());
 }

@@ -180,6 +180,8 @@ pub(crate) struct Guard {
     child: Child,
     events: Arc<Mutex<Vec<(Instant, Value)>>>,
     narration: Arc<Mutex<String>>,
+    /// Ends with standard error.
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Guard {
@@ -195,14 +197,14 @@ impl Guard {
             }
         });
         let (said, stderr) = (Arc::clone(&narration), child.stderr.take().unwrap());
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 let mut said = said.lock().unwrap();
                 said.push_str(&line);
                 said.push('\n');
             }
         });
-        Guard { child, events, narration }
+        Guard { child, events, narration, reader: Some(reader) }
     }
 
     /// Waits for the next event of this kind, from now on or before; it counts only once.
@@ -239,8 +241,9 @@ impl Guard {
     /// Waits until it ends by itself.
     pub(crate) fn wait(&mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
-        // The reader is behind by a moment.
-        std::thread::sleep(Duration::from_millis(100));
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
         (code, self.narration())
     }
 }

@@ -1,0 +1,29 @@
+//! What the tests of all crates share: skips that are counted, a harness for test programs that
+//! are also processes of what they test, and waiting for a condition.
+//!
+//! A dev-dependency only.
+
+pub mod harness;
+pub mod skip;
+
+use std::time::{Duration, Instant};
+
+/// Waits until `is_so`, for a minute at most.
+///
+/// # Panics
+/// After a minute, naming `what` was waited for.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + LONG;
+    // The last look happens after the deadline, so that a slow machine is not taken for a failure.
+    loop {
+        let is_late = Instant::now() >= deadline;
+        if is_so() {
+            return;
+        }
+        assert!(!is_late, "still waiting after {LONG:?}: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A busy machine may take this long for what takes milliseconds.
+const LONG: Duration = Duration::from_secs(60);
