@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use script::{CommandKind, Names, Prng, Script, Syntax, Variables};
+use script::{CommandKind, Names, Prng, Script, Syntax, Target, Variables};
 
 fuzz_target!(|text: &[u8]| {
     for syntax in [Syntax::Current, Syntax::NineX] {
@@ -31,8 +31,10 @@ fn exercise(script: &Script, names: &Names) {
                     assert!(parameterized.slots.iter().all(|slot| slot.index() < names.len()));
                 }
             }
-            CommandKind::Set { slot, expr } => {
-                if let Ok(value) = expr.eval(&variables, &mut prng, &mut |_| {}) {
+            CommandKind::Set { target, expr } => {
+                if let (Ok(value), Target::Slot(slot)) =
+                    (expr.eval(&variables, &mut prng, &mut |_| {}), target)
+                {
                     variables.set(*slot, value);
                 }
             }
@@ -44,7 +46,7 @@ fn exercise(script: &Script, names: &Names) {
             }
             CommandKind::If { condition, otherwise }
             | CommandKind::Elif { condition, otherwise, .. } => {
-                assert!(at < *otherwise && *otherwise < end);
+                assert!(at < *otherwise && *otherwise <= end);
                 let _ = condition.eval(&variables, &mut prng, &mut |_| {});
             }
             _ => {}

@@ -94,6 +94,10 @@ impl Session {
 
     /// The server is ready and in no block: without an error, what it has done is committed.
     pub(crate) fn account_for_ready(&mut self) {
+        // A Parse commits nothing.
+        if self.state == State::Parsing {
+            return;
+        }
         let has_failed = self.has_server_error() || self.state == State::RollingBack;
         let Some(open) = self.open_transaction() else { return };
         if !has_failed && !open.is_rolled_back {

@@ -143,8 +143,8 @@ impl<'a> Conductor<'a> {
                 }
             }
             Report::Aborted => {
-                if self.plan.exit_on_abort && self.end != End::Aborted {
-                    self.end = End::Aborted;
+                if self.plan.exit_on_abort && !matches!(self.end, End::ExitedOnAbort(_)) {
+                    self.end = End::ExitedOnAbort(lane);
                     self.close_now();
                 }
             }
@@ -297,7 +297,11 @@ impl<'a> Conductor<'a> {
         let mut outcome =
             summary::sum_up(self.plan, lanes, self.intervals, window, began, processes);
         outcome.steady = steady;
-        outcome.end = if all_aborted { End::Aborted } else { self.end };
+        outcome.end = match self.end {
+            end @ End::ExitedOnAbort(_) => end,
+            _ if all_aborted => End::Aborted,
+            end => end,
+        };
         Ok(outcome)
     }
 }

@@ -34,7 +34,7 @@ pub(crate) use slot::{Link, Slot};
 pub(crate) use traffic::LIVE;
 
 use crate::{
-    Message, Plan,
+    Level, Message, Plan,
     connecting::Connecting,
     grid::{Grid, NEVER, SharedGrid},
     ledger::LaneLedger,
@@ -278,9 +278,15 @@ impl<'p> Lane<'p> {
         }
         let mut messages = std::mem::take(&mut self.narration);
         if !self.plan.debug {
-            let left = MESSAGES_MAX.saturating_sub(self.said);
-            self.connecting.messages_dropped += messages.len().saturating_sub(left) as u64;
-            messages.truncate(left);
+            let mut left = MESSAGES_MAX.saturating_sub(self.said);
+            let before = messages.len();
+            messages.retain(|message| {
+                // What a script prints is its result, not narration.
+                let stays = left > 0 || message.level == Level::Output;
+                left = left.saturating_sub(1);
+                stays
+            });
+            self.connecting.messages_dropped += (before - messages.len()) as u64;
         }
         self.said += messages.len();
         if !messages.is_empty() {

@@ -62,8 +62,11 @@ pub enum End {
     Completed,
     /// Somebody interrupted it; what was measured until then is there.
     Interrupted,
-    /// Every client, or with `exit_on_abort` one of them, aborted.
+    /// Every client aborted.
     Aborted,
+    /// With `exit_on_abort`, a client of this lane aborted. Lanes are counted from 0 over all
+    /// generator processes, as pgbench counts its threads.
+    ExitedOnAbort(usize),
 }
 
 /// What a load says while it runs. Events of one load arrive in order, on one thread.
@@ -110,4 +113,6 @@ pub enum Level {
     Debug,
     /// Output of `debug()` in a script: goes to stderr bare.
     Script,
+    /// Output of a `\shell` command: goes to stdout as it is.
+    Output,
 }

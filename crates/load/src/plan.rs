@@ -212,7 +212,7 @@ pub struct LogPlan {
     pub sampling_rate: f64,
     /// Seconds to sum up in one line; none for a line each transaction.
     pub aggregate_s: Option<u64>,
-    /// Include the `other failures` column of pgbench 19's aggregate.
+    /// Include the column of other failures, which pgbench's aggregates have since 19.
     pub other_failures: bool,
     /// Write failures by kind (pgbench's `--failures-detailed`).
     pub failures_detailed: bool,

@@ -1,5 +1,7 @@
 //! What the server answers: frames in, the session's next step out.
 
+use std::collections::VecDeque;
+
 use script::{Capture, CommandKind};
 use wire::{
     Message, SqlState,
@@ -8,10 +10,10 @@ use wire::{
 };
 
 use crate::{
-    Level,
+    Level, Protocol,
     session::{Block, Session, State, Surroundings, Wait},
     tally::Ending,
-    transaction::Failure,
+    transaction::{Failure, lossy},
 };
 
 /// What has arrived of an answer so far.
@@ -20,7 +22,7 @@ pub(crate) struct Reply {
     /// ReadyForQuery messages still to come.
     pub(crate) awaiting: u32,
     /// Statements parsed in this flight, by number, in order.
-    pub(crate) parsing: Vec<usize>,
+    pub(crate) parsing: VecDeque<usize>,
     /// Results so far: pgbench's query number within a command.
     query: u32,
     error: Option<Box<ServerError>>,
@@ -62,6 +64,9 @@ impl Reply {
 impl Session {
     /// Takes what has arrived, whole frames or not.
     pub(crate) fn input(&mut self, cx: &mut Surroundings<'_>, now: u64, bytes: &[u8]) -> Wait {
+        if cx.program.debug && matches!(self.state, State::Awaiting | State::RollingBack) {
+            cx.say(Level::Debug, format!("client {} receiving", self.id));
+        }
         let mut carry = std::mem::take(&mut self.carry);
         let (rest, wait) = if carry.is_empty() {
             self.frames(cx, now, bytes)
@@ -125,6 +130,9 @@ impl Session {
                         self.account_for_ready();
                     }
                 }
+                if cx.program.debug {
+                    self.tell_of_pipeline(cx);
+                }
                 return Ok(self.ready(cx, now));
             }
             tag::COMMAND_COMPLETE | tag::EMPTY_QUERY_RESPONSE => {
@@ -138,7 +146,7 @@ impl Session {
                 }
             }
             tag::PARSE_COMPLETE if !self.reply.parsing.is_empty() => {
-                self.reply.parsing.remove(0);
+                self.reply.parsing.pop_front();
             }
             tag::ERROR_RESPONSE => {
                 if let Message::ErrorResponse(error) = Message::parse(frame)? {
@@ -148,13 +156,14 @@ impl Session {
             tag::NOTICE_RESPONSE => {
                 if let Message::NoticeResponse(notice) = Message::parse(frame)? {
                     self.account_for_notice(&notice);
-                    cx.say(Level::Script, notice.to_owned().to_string());
+                    // libpq shows the context of errors only.
+                    let notice = ServerError { context: None, ..notice.to_owned() };
+                    cx.say(Level::Script, notice.to_string());
                 }
             }
             tag::COPY_IN_RESPONSE | tag::COPY_OUT_RESPONSE | tag::COPY_BOTH_RESPONSE => {
                 let why = "COPY is not supported in pgbench, aborting";
-                cx.say(Level::Error, why.to_owned());
-                return Ok(Some(self.abort_in_query(cx, why)));
+                return Ok(Some(self.abort(cx, why.to_owned())));
             }
             _ => {}
         }
@@ -163,19 +172,24 @@ impl Session {
 
     #[cold]
     fn error(&mut self, cx: &mut Surroundings<'_>, now: u64, error: ServerError) {
-        let preparing = self.state == State::Preparing;
-        // What was to be parsed after the error, up to the next Sync, has been skipped by the
-        // server; while preparing, that is one statement.
-        let skipped = if preparing { 1 } else { usize::MAX }.min(self.reply.parsing.len());
-        for number in self.reply.parsing.drain(..skipped).collect::<Vec<_>>() {
+        let failed = self.reply.parsing.pop_front();
+        // A statement that cannot be prepared before the load begins (its table does not exist
+        // yet) is no error; it is prepared when it is used.
+        if let (State::Preparing, Some(number)) = (self.state, failed)
+            && error.severity == "ERROR"
+        {
             self.unmark_prepared(number);
-        }
-        // A statement that cannot be prepared yet is no error; it is prepared when it is used.
-        if preparing && error.severity == "ERROR" {
             return;
         }
         if !is_cut(cx, now, &error) {
             cx.tally.error(self.workload, error.sql_state.as_str());
+        }
+        // The server says more when it is executed.
+        if self.state == State::Parsing && error.severity == "ERROR" {
+            let number = failed.filter(|_| error.position.is_some());
+            let query = number.map(|number| lossy(&cx.program.statements[number].sql));
+            cx.say(Level::Error, error.about(query.as_deref()).to_string());
+            return;
         }
         // The first error is the cause; later ones say that the block is in ruins.
         self.reply.error.get_or_insert_with(|| Box::new(error));
@@ -199,6 +213,7 @@ impl Session {
                 self.state = State::Idle;
                 Some(Wait::Next)
             }
+            State::Parsing => Some(self.proceed(cx, now)),
             State::Awaiting => match error {
                 Some(error) => Some(self.failed(cx, now, &error)),
                 None => Some(self.succeeded(cx, now)),
@@ -213,6 +228,18 @@ impl Session {
                 }
                 None => Some(self.try_again_or_end(cx, now, self.failure)),
             },
+        }
+    }
+
+    #[cold]
+    fn tell_of_pipeline(&self, cx: &mut Surroundings<'_>) {
+        let commands = &cx.program.scripts[self.script].script.commands;
+        let command = commands.get(self.command).map(|command| &command.kind);
+        let is_pipeline = command == Some(&CommandKind::EndPipeline);
+        if self.state == State::Awaiting && is_pipeline && self.reply.error.is_none() {
+            let (id, syncs) = (self.id, self.reply.awaiting);
+            let text = format!("client {id} pipeline ending, ongoing syncs: {syncs}");
+            cx.say(Level::Debug, text);
         }
     }
 
@@ -241,21 +268,68 @@ impl Session {
             SqlState::SERIALIZATION_FAILURE => Failure::Serialization,
             SqlState::DEADLOCK_DETECTED => Failure::Deadlock,
             _ if cx.program.go_on => Failure::Other,
-            _ => return self.abort_in_query(cx, &error.to_string()),
+            _ => {
+                let query = self.statement_of(cx, error);
+                return self.abort_in_query(cx, &error.about(query.as_deref()).to_string());
+            }
         };
         if cx.program.verbose_errors {
+            let query = self.statement_of(cx, error);
             let text = format!(
-                "client {} got an error in command {} (SQL) of script {}; {error}",
-                self.id, self.command, self.script
+                "client {} got an error in command {} (SQL) of script {}; {}",
+                self.id,
+                self.command,
+                self.script,
+                error.about(query.as_deref())
             );
             cx.say(Level::Info, text);
         }
         self.fail(cx, now, failure)
     }
 
+    /// The text that an error of the current command points into. As in libpq, a statement that
+    /// was prepared before has none.
+    #[cold]
+    fn statement_of(&self, cx: &Surroundings<'_>, error: &ServerError) -> Option<String> {
+        error.position?;
+        let script = &cx.program.scripts[self.script];
+        let mut command = self.command;
+        let commands = &script.script.commands;
+        if commands.get(command)?.kind == CommandKind::EndPipeline {
+            // The one after as many as have been answered.
+            let begin = commands[..command]
+                .iter()
+                .rposition(|command| command.kind == CommandKind::StartPipeline)?;
+            let mut statements = (begin..command).filter(|at| script.statements[*at].is_some());
+            command = statements.nth(self.reply.query as usize)?;
+        }
+        let CommandKind::Sql { template, .. } = &commands.get(command)?.kind else { return None };
+        match cx.program.protocol {
+            Protocol::Simple => {
+                let mut text = Vec::new();
+                template.write_simple(&self.variables, &mut text);
+                Some(lossy(&text))
+            }
+            Protocol::Extended => {
+                Some(lossy(&cx.program.statements[script.statements[command]?].sql))
+            }
+            Protocol::Prepared => None,
+        }
+    }
+
+    /// pgbench's number of the query within the current command: 0 in a pipeline.
+    fn query_number(&self, cx: &Surroundings<'_>) -> u32 {
+        let commands = &cx.program.scripts[self.script].script.commands;
+        match commands.get(self.command) {
+            Some(command) if command.kind == CommandKind::EndPipeline => 0,
+            _ => self.reply.query,
+        }
+    }
+
     /// One result of the command is complete.
     fn result_complete(&mut self, cx: &mut Surroundings<'_>) -> Option<Wait> {
-        self.reply.query += 1;
+        // What follows an error is the next pipeline's.
+        self.reply.query += u32::from(self.reply.error.is_none());
         let captured = self.reply.captured.take()?;
         match self.capture(cx) {
             // Every result with rows is kept.
@@ -323,7 +397,10 @@ impl Session {
     fn abort_in_query(&mut self, cx: &mut Surroundings<'_>, why: &str) -> Wait {
         let text = format!(
             "client {} script {} aborted in command {} query {}: {why}",
-            self.id, self.script, self.command, self.reply.query
+            self.id,
+            self.script,
+            self.command,
+            self.query_number(cx)
         );
         self.abort(cx, text)
     }

@@ -70,6 +70,8 @@ pub(crate) enum State {
     Idle,
     /// Open loop: waits for a slot that it has taken.
     Due,
+    /// The server prepares the statements that come next in the script.
+    Parsing,
     /// A command runs on the server.
     Awaiting,
     /// A meta-command sleeps, or waits for a shell command.
@@ -183,23 +185,30 @@ impl Session {
     /// Appends a Parse for every statement, each with a Sync of its own: one flight, and a
     /// statement that cannot be prepared yet does not spoil the others.
     pub(crate) fn prepare(&mut self, program: &Program, out: &mut Vec<u8>) -> Wait {
-        if program.protocol != Protocol::Prepared || program.connect_each {
+        // With `--debug` they are prepared where pgbench prepares them, and tells of it.
+        if program.protocol != Protocol::Prepared || program.connect_each || program.debug {
             return Wait::Next;
         }
         for statement in &program.statements {
-            let name = statement.name.as_bytes();
-            if frontend::parse(out, name, &statement.sql, &[]).is_ok() {
-                frontend::sync(out);
-                self.mark_prepared(statement.number);
-                self.reply.parsing.push(statement.number);
-                self.reply.awaiting += 1;
-            }
+            self.parse(statement, out);
         }
         if self.reply.awaiting == 0 {
             return Wait::Next;
         }
         self.state = State::Preparing;
         Wait::Server
+    }
+
+    /// Appends a Parse with a Sync of its own.
+    pub(crate) fn parse(&mut self, statement: &Statement, out: &mut Vec<u8>) {
+        let name = statement.name.as_bytes();
+        // What cannot even be sent fails when it is executed.
+        if frontend::parse(out, name, &statement.sql, &[]).is_ok() {
+            frontend::sync(out);
+            self.reply.parsing.push_back(statement.number);
+            self.reply.awaiting += 1;
+        }
+        self.mark_prepared(statement.number);
     }
 
     /// Open loop: takes a slot that lies ahead, or whose connection must be made first.
@@ -212,12 +221,13 @@ impl Session {
 
     /// Whether a transaction is under way.
     pub(crate) fn is_in_transaction(&self) -> bool {
-        matches!(self.state, State::Awaiting | State::Sleeping | State::RollingBack)
+        use State::{Awaiting, Parsing, RollingBack, Sleeping};
+        matches!(self.state, Parsing | Awaiting | Sleeping | RollingBack)
     }
 
     /// Whether a query may be running on the server: what a cancel request is for.
     pub(crate) fn is_busy(&self) -> bool {
-        matches!(self.state, State::Awaiting | State::RollingBack)
+        matches!(self.state, State::Parsing | State::Awaiting | State::RollingBack)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsStr,
-    os::unix::ffi::OsStrExt,
+    os::unix::{ffi::OsStrExt, process::CommandExt},
     process::{Command, Stdio},
     sync::mpsc::{Receiver, TryRecvError, channel},
     thread,
@@ -12,7 +12,16 @@ use std::{
 pub(crate) const GLANCE_NS: u64 = 1_000_000;
 
 /// A running command.
-pub(crate) struct Shell(Receiver<Result<Vec<u8>, String>>);
+pub(crate) struct Shell(Receiver<Ran>);
+
+/// A command that has ended.
+#[derive(Default)]
+pub(crate) struct Ran {
+    /// What it printed.
+    pub(crate) output: Vec<u8>,
+    /// It could be started, and ended with the exit code 0.
+    pub(crate) succeeded: bool,
+}
 
 impl Shell {
     /// Runs `line` by `sh -c`.
@@ -25,27 +34,27 @@ impl Shell {
         Shell(result)
     }
 
-    /// What it printed, or why it failed; none while it runs.
-    pub(crate) fn output(&mut self) -> Option<Result<Vec<u8>, String>> {
+    /// What came of it; none while it runs.
+    pub(crate) fn ran(&mut self) -> Option<Ran> {
         match self.0.try_recv() {
-            Ok(output) => Some(output),
+            Ok(ran) => Some(ran),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Err("shell command vanished".to_owned())),
+            Err(TryRecvError::Disconnected) => Some(Ran::default()),
         }
     }
 }
 
-fn run(line: &[u8]) -> Result<Vec<u8>, String> {
-    let output = Command::new("/bin/sh")
+fn run(line: &[u8]) -> Ran {
+    let done = Command::new("/bin/sh")
+        .arg0("sh")
         .arg("-c")
         .arg(OsStr::from_bytes(line))
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("could not run shell command: {error}"))?;
-    if output.status.success() {
-        Ok(output.stdout)
-    } else {
-        Err(format!("shell command failed: {}", output.status))
-    }
+        .output();
+    // Why it failed, the shell has said on its standard error.
+    done.map_or_else(
+        |_| Ran::default(),
+        |done| Ran { succeeded: done.status.success(), output: done.stdout },
+    )
 }

@@ -6,15 +6,17 @@
 //!             └─ meta-commands, sleeps
 //! ```
 
-use script::{CommandKind, EvalError, Pipeline, Template, Value};
-use wire::frontend::{self, Bind, EncodeError, Query, Target};
+use script::{
+    Command, CommandKind, EvalError, Pipeline, PipelineFault, Slot, Target, Template, Value,
+};
+use wire::frontend::{self, Bind, EncodeError, Query, Target as Described};
 
 use crate::{
     Level, Protocol,
     log::Who,
     program::{Program, ProgramScript, Statement},
     session::{Block, Session, State, Surroundings, Wait},
-    shell::{self, Shell},
+    shell::{self, Ran, Shell},
     tally::{Ending, Finished},
 };
 
@@ -76,9 +78,9 @@ impl Session {
             _ => return Wait::Server,
         }
         if let Some(shell) = &mut self.shell {
-            let Some(output) = shell.output() else { return Wait::Until(now + shell::GLANCE_NS) };
+            let Some(ran) = shell.ran() else { return Wait::Until(now + shell::GLANCE_NS) };
             self.shell = None;
-            if let Err(why) = self.store_shell_output(cx, output) {
+            if let Err(why) = self.use_shell_output(cx, ran) {
                 return self.execution_failed(cx, why);
             }
         }
@@ -87,18 +89,29 @@ impl Session {
         self.proceed(cx, now)
     }
 
-    fn store_shell_output(
-        &mut self,
-        cx: &Surroundings<'_>,
-        output: Result<Vec<u8>, String>,
-    ) -> Result<(), String> {
-        let commands = &cx.program.scripts[self.script].script.commands;
-        let output = output?;
-        if let Some(CommandKind::SetShell { slot, command }) =
-            commands.get(self.command).map(|command| &command.kind)
-        {
-            let value = command.result(&output).map_err(|error| error.to_string())?;
-            self.variables.set(*slot, Value::Int(value));
+    /// Passes on what `\shell` printed; takes the integer that `\setshell` did.
+    fn use_shell_output(&mut self, cx: &mut Surroundings<'_>, ran: Ran) -> Result<(), String> {
+        let program = cx.program;
+        let Some(command) = program.scripts[self.script].script.commands.get(self.command) else {
+            return Ok(());
+        };
+        match &command.kind {
+            CommandKind::SetShell { target, command: shell } => {
+                let value = shell.result(&ran.output).map_err(|error| error.to_string())?;
+                self.variables.set(slot(command, target)?, Value::Int(value));
+                if program.debug {
+                    cx.say(Level::Debug, shell.debug(&ran.output));
+                }
+            }
+            CommandKind::Shell(shell) => {
+                if !ran.output.is_empty() {
+                    cx.say(Level::Output, String::from_utf8_lossy(&ran.output).into_owned());
+                }
+                if !ran.succeeded {
+                    return Err(shell.not_launched().to_string());
+                }
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -108,14 +121,22 @@ impl Session {
     pub(crate) fn proceed(&mut self, cx: &mut Surroundings<'_>, mut now: u64) -> Wait {
         let program = cx.program;
         let script = &program.scripts[self.script];
+        // The current command's statements have just been prepared.
+        let mut is_prepared = self.state == State::Parsing;
+        if is_prepared {
+            self.state = State::Idle;
+        }
         while let Some(command) = script.script.commands.get(self.command) {
-            if program.debug && !matches!(command.kind, CommandKind::Sql { .. }) {
-                let word = command.kind.word();
-                cx.say(Level::Debug, format!("client {} executing \\{word}", self.id));
+            if program.debug && !is_prepared && !matches!(command.kind, CommandKind::Sql { .. }) {
+                let words = &command.words;
+                cx.say(Level::Debug, format!("client {} executing \\{words}", self.id));
+            }
+            if !std::mem::take(&mut is_prepared) && self.prepare_next(cx, script) {
+                return Wait::Server;
             }
             self.pipeline = match self.pipeline.step(&command.kind, program.protocol.into()) {
                 Ok(pipeline) => pipeline,
-                Err(fault) => return self.abort_in_command(cx, &fault.to_string()),
+                Err(fault) => return self.abort_for_fault(cx, fault),
             };
             match self.execute(cx, script, &command.kind, now) {
                 Ok(Step::Next(next)) => {
@@ -148,9 +169,12 @@ impl Session {
                 }
                 next
             }
-            CommandKind::Set { slot, expr } => {
+            CommandKind::Set { target, expr } => {
                 let value = self.evaluate(cx, expr)?;
-                self.variables.set(*slot, value);
+                match slot(&script.script.commands[self.command], target) {
+                    Ok(slot) => self.variables.set(slot, value),
+                    Err(why) => return Err(self.assignment_failed(cx, why)),
+                }
                 next
             }
             CommandKind::If { condition, otherwise }
@@ -214,6 +238,12 @@ impl Session {
     }
 
     #[cold]
+    fn assignment_failed(&mut self, cx: &mut Surroundings<'_>, why: String) -> Wait {
+        cx.say(Level::Error, why);
+        self.abort_in_command(cx, "assignment of meta-command failed")
+    }
+
+    #[cold]
     fn execution_failed(&mut self, cx: &mut Surroundings<'_>, why: String) -> Wait {
         cx.say(Level::Error, why);
         self.abort_in_command(cx, "execution of meta-command failed")
@@ -248,10 +278,53 @@ impl Session {
             self.reply.awaiting += 1;
         }
         if program.debug {
-            let text = String::from_utf8_lossy(template.text()).into_owned();
+            let statement = script.statements[self.command].map(|at| &program.statements[at]);
+            let text = match (program.protocol, statement) {
+                (Protocol::Prepared, Some(statement)) => statement.name.clone(),
+                (Protocol::Extended, Some(statement)) => lossy(&statement.sql),
+                // A Query is its tag, its length, its text and a zero.
+                _ => lossy(&cx.out[before + 5..cx.out.len() - 1]),
+            };
             cx.say(Level::Debug, format!("client {} sending {text}", self.id));
         }
         Ok(())
+    }
+
+    /// Before a statement that is not prepared on this connection yet, or a pipeline with such
+    /// statements: prepares them, like pgbench, in a flight of their own. Whether there are any.
+    ///
+    /// One that cannot be prepared is told, and executed all the same: what the server says to
+    /// that decides.
+    fn prepare_next(&mut self, cx: &mut Surroundings<'_>, script: &ProgramScript) -> bool {
+        let program = cx.program;
+        if program.protocol != Protocol::Prepared || self.pipeline == Pipeline::On {
+            return false;
+        }
+        let commands = &script.script.commands;
+        let end = match commands[self.command].kind {
+            CommandKind::Sql { .. } => self.command + 1,
+            CommandKind::StartPipeline => {
+                let rest = commands[self.command..].iter();
+                let mut kinds = rest.map(|command| &command.kind);
+                let ends = kinds.position(|kind| *kind == CommandKind::EndPipeline);
+                ends.map_or(commands.len(), |length| self.command + length)
+            }
+            _ => return false,
+        };
+        for number in script.statements[self.command..end].iter().flatten() {
+            let statement = &program.statements[*number];
+            if !self.is_prepared(statement) {
+                if program.debug {
+                    let text = format!("client {} preparing {}", self.id, statement.name);
+                    cx.say(Level::Debug, text);
+                }
+                self.parse(statement, cx.out);
+            }
+        }
+        if self.reply.awaiting > 0 {
+            self.state = State::Parsing;
+        }
+        self.state == State::Parsing
     }
 
     fn send_extended(
@@ -261,15 +334,8 @@ impl Session {
         capture: bool,
     ) -> Result<(), EncodeError> {
         let name = statement.name.as_bytes();
-        // A statement that could not be prepared while connecting (its table did not exist yet)
-        // is prepared here, in the same flight.
-        let prepared = !name.is_empty() && self.is_prepared(statement);
-        if !prepared {
+        if name.is_empty() {
             frontend::parse(cx.out, name, &statement.sql, &[])?;
-            if !name.is_empty() {
-                self.reply.parsing.push(statement.number);
-                self.mark_prepared(statement.number);
-            }
         }
         let mut bind = Bind::begin(cx.out, b"", name)?;
         for slot in &statement.parameters {
@@ -282,7 +348,7 @@ impl Session {
         bind.finish()?;
         // What is kept in variables is kept under the names of its columns.
         if cx.program.describe || capture {
-            frontend::describe(cx.out, Target::Portal, b"")?;
+            frontend::describe(cx.out, Described::Portal, b"")?;
         }
         frontend::execute(cx.out, b"", 0)?;
         if self.pipeline == Pipeline::Off {
@@ -300,7 +366,20 @@ impl Session {
             }
             self.command_began = now;
         }
+        if cx.program.debug {
+            self.tell_of_skipping(cx, next);
+        }
         self.command = next;
+    }
+
+    /// Behind a branch that ran, pgbench meets the `\else` or `\elif`, and skips the rest.
+    #[cold]
+    fn tell_of_skipping(&self, cx: &mut Surroundings<'_>, next: usize) {
+        let script = &cx.program.scripts[self.script].script;
+        if next != self.command + 1 && next == script.next(self.command) {
+            let words = &script.commands[self.command + 1].words;
+            cx.say(Level::Debug, format!("client {} executing \\{words}", self.id));
+        }
     }
 
     fn end_of_script(&mut self, cx: &mut Surroundings<'_>, now: u64) -> Wait {
@@ -312,6 +391,8 @@ impl Session {
                 "client {} aborted: end of script reached without completing the last transaction",
                 self.id
             );
+            // pgbench counts it before it looks.
+            self.end(cx, now, Ending::Good);
             return self.abort(cx, text);
         }
         self.end(cx, now, Ending::Good)
@@ -429,11 +510,27 @@ impl Session {
         format!("client {} {what} (try {}{limit}{used})", self.id, self.tries)
     }
 
+    /// The current command has no place inside or outside a pipeline.
+    #[cold]
+    fn abort_for_fault(&mut self, cx: &mut Surroundings<'_>, fault: PipelineFault) -> Wait {
+        let word = match fault {
+            PipelineFault::Gset => Some("gset"),
+            PipelineFault::Aset => Some("aset"),
+            _ => None,
+        };
+        self.abort_in(cx, word, &fault.to_string())
+    }
+
     /// The client ends here, because of the current command.
     #[cold]
     pub(crate) fn abort_in_command(&mut self, cx: &mut Surroundings<'_>, why: &str) -> Wait {
+        self.abort_in(cx, None, why)
+    }
+
+    fn abort_in(&mut self, cx: &mut Surroundings<'_>, word: Option<&str>, why: &str) -> Wait {
         let commands = &cx.program.scripts[self.script].script.commands;
-        let word = commands.get(self.command).map_or("SQL", |command| command.kind.word());
+        let command = || commands.get(self.command).map_or("SQL", |command| command.kind.word());
+        let word = word.unwrap_or_else(command);
         let text = format!(
             "client {} aborted in command {} ({word}) of script {}; {why}",
             self.id, self.command, self.script
@@ -450,6 +547,20 @@ impl Session {
         cx.tally.aborted(self.workload);
         self.state = State::Aborted;
         Wait::Gone
+    }
+}
+
+pub(crate) fn lossy(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// Where the variable that a command sets is kept; else pgbench's words for a wrong name.
+fn slot(command: &Command, target: &Target) -> Result<Slot, String> {
+    match target {
+        Target::Slot(slot) => Ok(*slot),
+        Target::Invalid(name) => {
+            Err(format!("{}: invalid variable name: \"{name}\"", command.written()))
+        }
     }
 }
 

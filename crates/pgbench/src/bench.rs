@@ -8,7 +8,7 @@ use crate::console::Console;
 use crate::initialise::initialise;
 use crate::options::{InitialiseOptions, Invocation, Request, help};
 use crate::page::MakePage;
-use crate::run::{PGBENCH_VERSION, run};
+use crate::run::run;
 use crate::server::Server;
 
 /// pgbench's exit code for what could not begin.
@@ -46,9 +46,10 @@ fn execute(
     page: Option<MakePage<'_>>,
 ) -> Result<u8, Complaint> {
     match request {
-        Request::Help => console.text(&help(invocation.command)),
-        Request::Version => console.line(format_args!(
-            "pgbench (PostgreSQL) {PGBENCH_VERSION} (pgrig {})",
+        Request::Help(major) => console.text(&help(invocation.command, *major)),
+        Request::Version(major) => console.line(format_args!(
+            "pgbench (PostgreSQL) {} (pgrig {})",
+            major.version(),
             env!("CARGO_PKG_VERSION")
         )),
         Request::ListScripts => console.narrate_part(&Builtin::list()),

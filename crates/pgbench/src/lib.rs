@@ -1,7 +1,7 @@
 //! `pgrig bench`: pgbench's options, initialisation, logs and words over the load engine.
 //!
 //! Whatever calls pgbench and reads its output can call [`bench`] instead: options, messages, the
-//! final block and exit codes are those of pgbench 18. What is ours comes on top, in options that
+//! final block and exit codes are those of pgbench 19, or of 18 with `--as 18`. What is ours comes on top, in options that
 //! pgbench does not have and in lines that begin with `pgrig: `.
 //!
 //! Reading order: [`bench`] does what a command line asks for, [`options`] reads it, [`words`] is
@@ -13,6 +13,7 @@ pub mod conninfo;
 mod console;
 mod getopt;
 mod initialise;
+mod major;
 mod number;
 pub mod options;
 mod page;
@@ -23,4 +24,5 @@ pub mod words;
 pub use bench::{bench, bench_with_page};
 pub use complaint::Complaint;
 pub use console::Console;
+pub use major::Major;
 pub use page::{MakePage, Page};

@@ -16,6 +16,7 @@ use load::{OnError, Pace, Protocol, Syntax, WarmUp};
 use script::{Builtin, RandomSeed};
 
 use crate::complaint::Complaint;
+use crate::major::Major;
 
 pub use help::help;
 
@@ -23,9 +24,9 @@ pub use help::help;
 #[derive(Clone, Debug)]
 pub enum Request {
     /// `--help`
-    Help,
+    Help(Major),
     /// `--version`
-    Version,
+    Version(Major),
     /// `-b list`
     ListScripts,
     /// `--show-script`
@@ -144,6 +145,8 @@ pub struct RunOptions {
     pub server: ServerOptions,
     /// Show debug messages.
     pub debug: bool,
+    /// Which pgbench is spoken.
+    pub major: Major,
     /// What to run, at least one.
     pub scripts: Vec<Script>,
     /// `-c`

@@ -16,6 +16,7 @@ use wire::conninfo::{Address, Conninfo};
 
 use crate::complaint::Complaint;
 use crate::console::Console;
+use crate::major::Major;
 use crate::options::{Invocation, Length, Origin, RunOptions};
 use crate::page::{MakePage, Page};
 use crate::server::Server;
@@ -29,9 +30,6 @@ use tables::Tables;
 const DONE: u8 = 0;
 const INCOMPLETE: u8 = 2;
 const INTERRUPTED: u8 = 130;
-
-/// The pgbench whose options and words these are.
-pub(crate) const PGBENCH_VERSION: &str = "18.0";
 
 /// Runs a benchmark. The exit code says whether it is complete.
 ///
@@ -49,7 +47,7 @@ pub(crate) fn run(
     }
     let (mut server, conninfo) = Server::open(&options.server, invocation, control)
         .map_err(|complaint| complaint.with_error("could not create connection for setup"))?;
-    console.line(version(server.version()));
+    console.line(version(options.major, server.version()));
     console.debug(setting(options, &conninfo));
     let seed = plan::seed(options, console)?;
     let tables = look_at_tables(options, invocation, &mut server, &conninfo.dbname, console)?;
@@ -63,7 +61,10 @@ pub(crate) fn run(
     let outcome = drive(options, invocation, &plan, control, clock.origin, console)?;
     let results = Results { options, tables: &tables, outcome: &outcome };
     let words = results.words().block() + &ours::lines(&results);
-    console.text(&words);
+    // pgbench leaves at once then and says nothing of what it has counted.
+    if !matches!(outcome.end, End::ExitedOnAbort(_)) {
+        console.text(&words);
+    }
     let page = page.filter(|_| options.ours.html.is_some()).map(|make| {
         make(&Page {
             command: command(options, invocation),
@@ -79,13 +80,13 @@ pub(crate) fn run(
     Ok(end(&outcome, console))
 }
 
-/// `pgbench (18.0, pgrig 0.1.0, server 15.4)`
-fn version(server: &str) -> String {
-    let rig = env!("CARGO_PKG_VERSION");
-    if server.split_whitespace().next() == Some(PGBENCH_VERSION) {
-        format!("pgbench ({PGBENCH_VERSION}, pgrig {rig})")
+/// `pgbench (19.0, pgrig 0.1.0, server 15.4)`
+fn version(major: Major, server: &str) -> String {
+    let (rig, version) = (env!("CARGO_PKG_VERSION"), major.version());
+    if server.split_whitespace().next() == Some(version) {
+        format!("pgbench ({version}, pgrig {rig})")
     } else {
-        format!("pgbench ({PGBENCH_VERSION}, pgrig {rig}, server {server})")
+        format!("pgbench ({version}, pgrig {rig}, server {server})")
     }
 }
 
@@ -170,6 +171,7 @@ fn tell(message: &Message, console: &mut Console<'_>) {
         Level::Info => console.info(&message.text),
         Level::Debug => console.debug(&message.text),
         Level::Script => console.narrate(&message.text),
+        Level::Output => console.text(&message.text),
     }
 }
 
@@ -195,6 +197,10 @@ fn end(outcome: &Outcome, console: &mut Console<'_>) -> u8 {
     if outcome.messages_dropped > 0 {
         let dropped = outcome.messages_dropped;
         console.narrate(format_args!("pgrig: {dropped} more messages were left out"));
+    }
+    if let End::ExitedOnAbort(lane) = outcome.end {
+        console.error(format_args!("Run was aborted due to an error in thread {lane}"));
+        return INCOMPLETE;
     }
     let aborted = outcome.workloads.iter().any(|one| one.counts_total.aborted_clients > 0);
     if outcome.end == End::Aborted || aborted {

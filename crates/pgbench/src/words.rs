@@ -1,7 +1,7 @@
-//! What pgbench 18 says at the end of a run, word for word: programs read it.
+//! What pgbench says at the end of a run, word for word: programs read it.
 //!
-//! [`Words`] holds everything that is said; [`Words::block`] says it. With `--continue-on-error`,
-//! which came with pgbench 19, 19's line for other failures is there too.
+//! [`Words`] holds everything that is said; [`Words::block`] says it. It is pgbench 18's, or 19's,
+//! which has a line for other failures too.
 
 use std::fmt::Write;
 
@@ -9,6 +9,7 @@ use load::{Pace, Protocol};
 use record::Counts;
 use stats::Latency;
 
+use crate::major::Major;
 use crate::options::{Length, Partitions, RunOptions};
 
 /// A run as pgbench tells of it.
@@ -149,7 +150,7 @@ impl<'a> Words<'a> {
         if options.failures_detailed {
             line("serialization failures", counts.serialization_failures)?;
             line("deadlock failures", counts.deadlock_failures)?;
-            if options.on_error.go_on {
+            if options.major >= Major::V19 {
                 line("other failures", counts.other_failures)?;
             }
         }

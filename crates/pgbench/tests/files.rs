@@ -51,7 +51,7 @@ fn logs_have_pgbenchs_columns() {
             let prefix = format!("{who}{number}");
             let line = format!("{line} --log-prefix={}", folder.path().join(&prefix).display());
             let ended = match who {
-                "ours" => server.ours("postgres", &line),
+                "ours" => server.ours_alike("postgres", &line),
                 _ => server.theirs("postgres", &line),
             };
             assert_eq!(ended.code, 0, "{line}: {ended:?}");

@@ -304,7 +304,7 @@ fn the_seed_comes_from_the_environment_too() {
 /// The hint names the command as it was called.
 #[test]
 fn every_option_is_in_the_help() {
-    let help = pgbench::options::help("pgrig bench");
+    let help = pgbench::options::help("pgrig bench", pgbench::Major::V19);
     assert!(help.contains("  pgrig bench [OPTION]... [DBNAME]\n"));
     let output = Command::new(pgbench_program()).arg("--help").output().expect("pgbench runs");
     let theirs = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -316,6 +316,9 @@ fn every_option_is_in_the_help() {
     for option in theirs.lines().filter_map(option) {
         assert!(help.contains(&option), "{option}");
     }
+    assert!(help.contains("\nReport bugs to "), "{help}");
+    let older = pgbench::options::help("pgrig bench", pgbench::Major::V18);
+    assert!(help.contains("--continue-on-error") && !older.contains("--continue-on-error"));
 }
 
 /// The program itself: Debian's is a wrapper, whose name is not in the complaints.

@@ -61,7 +61,7 @@ fn the_final_block_has_pgbenchs_lines() {
         "-T 1 --random-seed=1 -S -N -r -P 1 --max-tries=2 --failures-detailed -c 2 -j 2",
         "-t 20 -S -S -R 100 -L 500 --random-seed=1",
     ] {
-        let (ours, theirs) = (server.ours("postgres", line), server.theirs("postgres", line));
+        let (ours, theirs) = (server.ours_alike("postgres", line), server.theirs("postgres", line));
         assert_same_shape(line, &ours, &theirs);
         assert_eq!(ours.code, 0, "{line}\n{ours:?}");
         let narration = |ended: &Ended| -> Vec<String> {
@@ -107,10 +107,12 @@ fn a_seed_repeats_pgbenchs_run() {
 fn what_pgbench_tells_without_a_server() {
     let server = Server::start(&[]);
     for line in ["-b list", "--show-script=tpcb", "--show-script=simple-update"] {
-        let (ours, theirs) = (server.ours("postgres", line), server.theirs("postgres", line));
+        let (ours, theirs) = (server.ours_alike("postgres", line), server.theirs("postgres", line));
         assert_eq!((ours.code, ours.out, ours.err), (theirs.code, theirs.out, theirs.err));
     }
     let version = server.ours("postgres", "--version").out;
+    assert!(version.starts_with("pgbench (PostgreSQL) 19.0 ("), "{version}");
+    let version = server.ours("postgres", "--as=18 --version").out;
     assert!(version.starts_with("pgbench (PostgreSQL) 18.0 ("), "{version}");
 }
 
@@ -122,7 +124,7 @@ fn progress_has_pgbenchs_lines() {
         "-S -n -T 3 -P 1 -R 100 -L 50 --max-tries=2",
         "-S -n -T 3 -P 1 --progress-timestamp",
     ] {
-        let (ours, theirs) = (server.ours("postgres", line), server.theirs("postgres", line));
+        let (ours, theirs) = (server.ours_alike("postgres", line), server.theirs("postgres", line));
         let first = |ended: &Ended| ended.err.lines().next().map(without_numbers);
         assert_eq!(first(&ours), first(&theirs), "{line}");
         let lines = ours.err.lines().filter(|line| line.starts_with("progress: ")).count();

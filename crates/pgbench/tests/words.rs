@@ -148,6 +148,7 @@ number of transactions actually processed: 900
 number of failed transactions: 40 (4.000%)
 number of serialization failures: 25 (2.500%)
 number of deadlock failures: 10 (1.000%)
+number of other failures: 5 (0.500%)
 number of transactions retried: 50 (5.000%)
 total number of retries: 75
 number of transactions skipped: 60 (6.000%)
@@ -163,7 +164,9 @@ tps = 450.000000 (without initial connection time)
     let expected = "\nnumber of other failures: 5 (0.500%)\n\
                     latency average = 2.000 ms (including failures)\n";
     assert!(text.contains(expected), "{text}");
-    assert!(!block("-T 2 --failures-detailed", counts, None).contains("other failures"));
+    let line = "number of other failures: ";
+    assert!(block("-T 2 --failures-detailed", counts.clone(), None).contains(line));
+    assert!(!block("-T 2 --failures-detailed --as=18", counts, None).contains(line));
 }
 
 #[test]

@@ -13,8 +13,27 @@ pub struct Command {
     pub line: u32,
     /// Its text as `-r` lists it: the first line of SQL (up to 127 bytes), all of a meta-command.
     pub source: String,
+    /// A meta-command's words as pgbench's `--debug` shows them, without the backslash: of `\set`
+    /// the command and the variable, of `\if` the command alone. Empty for SQL.
+    pub words: String,
     /// What it does.
     pub kind: CommandKind,
+}
+
+impl Command {
+    /// The first of the command's words, as it is written: `set` or `SET`.
+    pub fn written(&self) -> &str {
+        self.words.split(' ').next().unwrap_or_default()
+    }
+}
+
+/// The variable that a command sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// Where its value is kept.
+    Slot(Slot),
+    /// What is written is not a variable's name. pgbench refuses it when the command runs.
+    Invalid(Box<str>),
 }
 
 /// What a command does. Indices are those of [`crate::Script::commands`].
@@ -30,14 +49,14 @@ pub enum CommandKind {
     /// `\set`, and `\setrandom`, which is a form of it.
     Set {
         /// The variable.
-        slot: Slot,
+        target: Target,
         /// Its new value.
         expr: Expr,
     },
     /// `\setshell`: run a command and keep the integer that it prints.
     SetShell {
         /// The variable.
-        slot: Slot,
+        target: Target,
         /// What to run.
         command: ShellCommand,
     },
@@ -49,7 +68,7 @@ pub enum CommandKind {
     If {
         /// The condition.
         condition: Expr,
-        /// An `Elif` to test, the command behind `Else`, or the `EndIf`.
+        /// An `Elif` to test, or the command behind `Else` or behind `EndIf`.
         otherwise: usize,
     },
     /// `\elif`, reached only from a false condition above: see [`crate::Script::next`].
@@ -58,12 +77,12 @@ pub enum CommandKind {
         condition: Expr,
         /// As for `If`.
         otherwise: usize,
-        /// The `EndIf`, where the branch above goes on.
+        /// Behind the `EndIf`, where the branch above goes on.
         end: usize,
     },
     /// `\else`, never reached: the branch above goes on at `end`, a false condition behind it.
     Else {
-        /// The `EndIf`.
+        /// Behind the `EndIf`.
         end: usize,
     },
     /// `\endif`: nothing to do.

@@ -5,7 +5,7 @@
 //! its [`Prng`]; scripts are shared and never written to. Expressions are compiled to a flat list
 //! of operations that runs without allocation.
 //!
-//! Limits: no clock, socket, thread, file or environment. The language is pgbench 18's, plus
+//! Limits: no clock, socket, thread, file or environment. The language is pgbench 19's, plus
 //! `\setrandom` and, behind [`Syntax::NineX`], SQL commands that end at the newline, as up to
 //! pgbench 9.5; and functions of our own, `bucket` and `random_bucket`. Text is bytes: like
 //! pgbench, nothing here assumes an encoding beyond "ASCII compatible".
@@ -36,7 +36,7 @@ mod weight;
 mod words;
 
 pub use builtin::{Builtin, BuiltinError};
-pub use command::{Capture, Command, CommandKind};
+pub use command::{Capture, Command, CommandKind, Target};
 pub use define::{Define, DefineError};
 pub use error::ParseError;
 pub use expr::{EvalError, Expr, MAX_ARGUMENTS, MAX_NESTING};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::command::{Capture, CommandKind};
+use crate::command::{Capture, CommandKind, Target};
 use crate::error::{ParseError, Place};
 use crate::expr::{self, Source};
 use crate::hint::did_you_mean;
@@ -82,6 +82,27 @@ impl<'a> MetaLine<'a> {
         Ok((Some(meta), next))
     }
 
+    /// The command's words, as [`crate::Command::words`] has them.
+    pub(crate) fn words(&self, kind: &CommandKind) -> String {
+        let counted = match kind {
+            CommandKind::If { .. } | CommandKind::Elif { .. } => 1,
+            CommandKind::Set { .. } => 2,
+            _ => usize::MAX,
+        };
+        let words = Words::new(self.text, self.backslash + 1).take(counted);
+        let mut words: Vec<_> =
+            words.map(|range| String::from_utf8_lossy(&self.text[range])).collect();
+        // pgbench notes the unit that is glued to the amount as a word of its own.
+        if let (CommandKind::Sleep(_), [_, amount]) = (kind, &words[..]) {
+            let unit = amount.trim_start_matches(['+', '-']);
+            let unit = unit.trim_start_matches(|c: char| c.is_ascii_digit());
+            if !amount.starts_with(':') && !unit.is_empty() {
+                words.push(unit.to_owned().into());
+            }
+        }
+        words.join(" ")
+    }
+
     /// The command's text from the backslash up to `end`, without the newline.
     pub(crate) fn source(&self, end: usize) -> &'a [u8] {
         let mut source = &self.text[self.backslash..end];
@@ -103,8 +124,8 @@ impl<'a> Line<'a> {
             return Err(self.place.error("missing argument", None, None, None));
         };
         let (expr, next) = self.expression(words.at, names)?;
-        let slot = self.variable(&variable, next, names)?;
-        Ok((Meta::Command(CommandKind::Set { slot, expr }), next))
+        let target = self.target(&variable, names);
+        Ok((Meta::Command(CommandKind::Set { target, expr }), next))
     }
 
     fn expression(&self, at: usize, names: &mut Names) -> Result<(expr::Expr, usize), ParseError> {
@@ -133,10 +154,10 @@ impl<'a> Line<'a> {
             Some("sleep") => self.sleep(arguments, end, names),
             Some("setshell") if count < 2 => Err(self.error("missing argument", end)),
             Some("setshell") => {
-                let slot = self.variable(&arguments[0], end, names)?;
+                let target = self.target(&arguments[0], names);
                 let words = (1..count).map(word);
                 let command = ShellCommand::new(words, names);
-                Ok(Meta::Command(CommandKind::SetShell { slot, command }))
+                Ok(Meta::Command(CommandKind::SetShell { target, command }))
             }
             Some("shell") if count < 1 => Err(self.error("missing command", end)),
             Some("shell") => {
@@ -147,8 +168,8 @@ impl<'a> Line<'a> {
             Some("setrandom") => {
                 let words: Vec<&[u8]> = (1..count).map(word).collect();
                 let expr = setrandom::parse(&words, self.place, self.meta.source(end), names)?;
-                let slot = self.variable(&arguments[0], end, names)?;
-                Ok(Meta::Command(CommandKind::Set { slot, expr }))
+                let target = self.target(&arguments[0], names);
+                Ok(Meta::Command(CommandKind::Set { target, expr }))
             }
             Some(capture @ ("gset" | "aset")) => {
                 if count > 1 {
@@ -216,22 +237,14 @@ impl<'a> Line<'a> {
         Ok(Meta::Command(CommandKind::Sleep(Sleep::new(word, unit_us, names))))
     }
 
-    /// The slot of a variable that is to be set. pgbench refuses a wrong name when it runs; here
-    /// it is refused before.
-    fn variable(
-        &self,
-        range: &Range<usize>,
-        end: usize,
-        names: &mut Names,
-    ) -> Result<crate::Slot, ParseError> {
+    /// The variable that is to be set. A wrong name is refused when the command runs.
+    fn target(&self, range: &Range<usize>, names: &mut Names) -> Target {
         let name = &self.meta.text[range.clone()];
         if is_variable_name(name) {
-            return Ok(names.intern(name));
+            Target::Slot(names.intern(name))
+        } else {
+            Target::Invalid(String::from_utf8_lossy(name).into())
         }
-        let message = format!("invalid variable name: \"{}\"", String::from_utf8_lossy(name));
-        let caret = range.start - self.meta.backslash;
-        let hint = "a name has letters, digits and underscores, and no digit first".to_owned();
-        Err(self.error_at(&message, None, end, caret).with_hint(Some(hint)))
     }
 
     fn error(&self, message: &str, end: usize) -> ParseError {

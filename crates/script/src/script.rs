@@ -34,8 +34,7 @@ impl Script {
     /// Parse `text`, calling it `file_name` in messages. Names get their slots in `names`.
     ///
     /// # Errors
-    /// The first thing that pgbench would refuse, in its words; and, earlier than pgbench, a
-    /// variable name that `\set` could not use.
+    /// The first thing that pgbench would refuse, in its words.
     pub fn parse(
         file_name: &str,
         text: impl AsRef<[u8]>,
@@ -60,7 +59,7 @@ impl Script {
     }
 
     /// The command that follows the one at `at` once it is done: the next one, or behind a branch
-    /// that ran, the `\endif`. As long as the length of `commands` if the script is at its end.
+    /// that ran, the one behind the `\endif`. As long as the length of `commands` if the script is at its end.
     ///
     /// An `If` or `Elif` whose condition is true goes on here too; if it is false, the engine goes
     /// on at its `otherwise`.
@@ -145,6 +144,7 @@ impl Parser<'_> {
         self.commands.push(Command {
             line,
             source: String::from_utf8_lossy(shown).into_owned(),
+            words: String::new(),
             kind: CommandKind::Sql {
                 template: Template::new(sql, statements, self.names),
                 capture: None,
@@ -161,7 +161,8 @@ impl Parser<'_> {
             None => {}
             Some(Meta::Command(kind)) => {
                 let source = String::from_utf8_lossy(meta_line.source(next)).into_owned();
-                self.commands.push(Command { line, source, kind });
+                let words = meta_line.words(&kind);
+                self.commands.push(Command { line, source, words, kind });
             }
             Some(Meta::Capture(captured)) => {
                 let place = Place { file: self.file, line, command: None };
@@ -247,11 +248,12 @@ fn resolve_jumps(file: &str, commands: &mut [Command]) -> Result<(), ParseError>
                 let Some(branch) = open.pop() else {
                     return Err(wrong(at, line, "\\endif without matching \\if"));
                 };
+                // As in pgbench, an \endif is not executed where a branch was skipped.
                 if let Some(condition) = branch.condition {
-                    set_otherwise(&mut commands[condition], at);
+                    set_otherwise(&mut commands[condition], at + 1);
                 }
                 for index in branch.branches {
-                    set_end(&mut commands[index], at);
+                    set_end(&mut commands[index], at + 1);
                 }
             }
             _ => {}

@@ -7,6 +7,8 @@ use crate::variables::Variables;
 
 /// Longest command line, in bytes.
 const MAX_LENGTH: usize = 254;
+/// Longest line that `\setshell` reads, in bytes.
+const MAX_RESULT: usize = 63;
 
 /// The words of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +39,18 @@ pub enum ShellError {
     /// The command line is longer than 254 bytes.
     #[error("{0}: shell command is too long")]
     TooLong(
+        /// The first word of the command.
+        Box<str>,
+    ),
+    /// `\shell`: the command could not be started, or it failed.
+    #[error("{0}: could not launch shell command")]
+    NotLaunched(
+        /// The first word of the command.
+        Box<str>,
+    ),
+    /// `\setshell`: the command printed nothing.
+    #[error("{0}: could not read result of shell command")]
+    NoResult(
         /// The first word of the command.
         Box<str>,
     ),
@@ -94,20 +108,55 @@ impl ShellCommand {
         Ok(line)
     }
 
-    /// The integer that `\setshell` takes from the first line of the command's output.
+    /// What a `\shell` command that did not succeed is called.
+    pub fn not_launched(&self) -> ShellError {
+        ShellError::NotLaunched(self.program.clone())
+    }
+
+    /// The integer that `\setshell` takes from the first line of the command's output. Like
+    /// pgbench, it does not ask whether the command succeeded, and keeps the low 32 bits of a
+    /// number of up to 64, which larger ones are cut to.
     ///
     /// # Errors
-    /// If it is no integer.
+    /// If nothing was printed, or no integer.
     pub fn result(&self, output: &[u8]) -> Result<i64, ShellError> {
-        let line = output.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
+        let Some(line) = output.split_inclusive(|byte| *byte == b'\n').next() else {
+            return Err(ShellError::NoResult(self.program.clone()));
+        };
+        let line = &line[..line.len().min(MAX_RESULT)];
         let text = String::from_utf8_lossy(line);
-        // pgbench keeps an int.
-        let number = text.trim().parse::<i64>().ok().map(|number| i64::from(number as i32));
-        number.ok_or_else(|| ShellError::NotAnInteger {
-            program: self.program.clone(),
-            output: text.into_owned(),
+        integer(text.trim()).map(|number| i64::from(number as i32)).ok_or_else(|| {
+            ShellError::NotAnInteger { program: self.program.clone(), output: text.into_owned() }
         })
     }
+
+    /// What `--debug` tells of a value that `\setshell` has taken from `output`.
+    pub fn debug(&self, output: &[u8]) -> String {
+        let line = output.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
+        let second = self.words.get(1).map_or("(null)".into(), Word::written);
+        let (program, value) = (&self.program, String::from_utf8_lossy(line));
+        format!("{program}: shell parameter name: \"{second}\", value: \"{value}\"")
+    }
+}
+
+impl Word {
+    fn written(&self) -> std::borrow::Cow<'_, str> {
+        match self {
+            Word::Text(text) => String::from_utf8_lossy(text),
+            Word::Variable(_, written) => (&**written).into(),
+        }
+    }
+}
+
+/// As C's `strtol`: digits with a sign, cut to the range of the type; an empty text is 0.
+fn integer(text: &str) -> Option<i64> {
+    if text.is_empty() {
+        return Some(0);
+    }
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let limit = if text.starts_with('-') { i64::MIN } else { i64::MAX };
+    is_number.then(|| text.parse().unwrap_or(limit))
 }
 
 #[cfg(test)]
@@ -134,7 +183,11 @@ mod tests {
         let command = ShellCommand::new([b"date".as_slice()].into_iter(), &mut Names::new());
         assert_eq!(command.result(b"42\nmore"), Ok(42));
         assert_eq!(command.result(b"  -7  \n"), Ok(-7));
-        for bad in ["", "x\n", "1 2\n"] {
+        assert_eq!(command.result(b"4294967301"), Ok(5), "the low 32 bits");
+        assert_eq!(command.result(b"99999999999999999999"), Ok(-1), "cut, then the low 32 bits");
+        assert_eq!(command.result(b""), Err(ShellError::NoResult("date".into())));
+        assert_eq!(command.result(b"\n"), Ok(0));
+        for bad in ["x\n", "1 2\n", "+\n", "5\u{e9}\n"] {
             let error = command.result(bad.as_bytes()).expect_err(bad);
             assert!(error.to_string().starts_with("date: "), "{error}");
         }

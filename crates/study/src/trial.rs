@@ -451,7 +451,7 @@ fn status(
     if let Some(failure) = metered.failures.first() {
         return Status::Void(failure.clone());
     }
-    if outcome.end == End::Aborted {
+    if matches!(outcome.end, End::Aborted | End::ExitedOnAbort(_)) {
         let first = notes.first().cloned().unwrap_or_default();
         return Status::Failed(format!("every client gave up: {first}"));
     }

@@ -26,8 +26,10 @@ pub mod tls;
 pub mod trace;
 
 mod cursor;
+mod excerpt;
 
 pub use backend::Message;
+pub use excerpt::excerpt;
 pub use frame::Frame;
 pub use protocol_error::ProtocolError;
 pub use protocol_version::ProtocolVersion;

@@ -148,6 +148,6 @@ fn a_script_that_fails_in_one_client_leaves_the_others_alone() {
     let mut strict = plan(workload, window(60_000));
     strict.exit_on_abort = true;
     let began = Instant::now();
-    assert_eq!(run(&strict).unwrap().end, End::Aborted);
+    assert_eq!(run(&strict).unwrap().end, End::ExitedOnAbort(0));
     assert!(began.elapsed() < Duration::from_secs(20));
 }

@@ -133,6 +133,7 @@ fn run(given: Given) -> Result<RunOptions, Complaint> {
     Ok(RunOptions {
         server: given.server,
         debug: given.debug,
+        major: given.major,
         scripts: given.scripts,
         clients,
         lanes: given.lanes.unwrap_or(1).min(clients),

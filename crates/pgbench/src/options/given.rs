@@ -3,7 +3,7 @@
 use load::{Protocol, Syntax, WarmUp};
 use script::{Builtin, RandomSeed, Weighted};
 
-use super::table::{Id, Mode, OURS, PGBENCH};
+use super::table::{Id, Mode, OURS, pgbench};
 use super::values::{
     above_zero, arrivals, builtin, definition, latency_limit_us, max_tries, partition_method,
     positive, protocol, sampling_rate, script_text, seed_option, steps, syntax, warm_up, weighted,
@@ -13,6 +13,7 @@ use super::{
 };
 use crate::complaint::Complaint;
 use crate::getopt::{self, Found};
+use crate::major::Major;
 use crate::number::bounded_int;
 
 /// pgbench's limit.
@@ -31,6 +32,7 @@ pub(super) enum Asked {
 pub(super) struct Given {
     pub(super) server: ServerOptions,
     pub(super) debug: bool,
+    pub(super) major: Major,
     pub(super) initialise: bool,
     /// Some option was given that means something in that mode only.
     pub(super) benchmarking_option: bool,
@@ -91,14 +93,15 @@ pub(super) enum Arrivals {
 
 /// Reads a command line as far as each option can be judged alone.
 pub(super) fn read(invocation: &Invocation<'_>) -> Result<Asked, Complaint> {
-    let mut given = Given::default();
+    let major = major(invocation)?;
+    let mut given = Given { major, ..Given::default() };
     if let Some(text) = (invocation.environment)("PGBENCH_RANDOM_SEED") {
         given.seed = Some(seed_option(&text, "PGBENCH_RANDOM_SEED environment variable")?);
     }
     let try_help = format!("Try \"{} --help\" for more information.", invocation.command);
     let mut at_once = None;
     let mut mistake = None;
-    let tables: [&[_]; 2] = [PGBENCH, OURS];
+    let tables: [&[_]; 2] = [&pgbench(major), OURS];
     let split = getopt::split(invocation.program, invocation.arguments, &tables, |found| {
         if at_once.is_some() || mistake.is_some() {
             return Ok(());
@@ -128,6 +131,24 @@ pub(super) fn read(invocation: &Invocation<'_>) -> Result<Asked, Complaint> {
     Ok(Asked::Later(Box::new(given)))
 }
 
+/// Which pgbench is spoken, wherever it stands: the names of the other options depend on it.
+fn major(invocation: &Invocation<'_>) -> Result<Major, Complaint> {
+    let mut asked = None;
+    let tables: [&[_]; 2] = [&pgbench(Major::default()), OURS];
+    // What is wrong with the other options is told when they are read.
+    let _ = getopt::split(invocation.program, invocation.arguments, &tables, |found| {
+        if let Found::Option(Id::As, value) = found {
+            asked = Some(value);
+        }
+        Ok(())
+    });
+    let Some(asked) = asked else { return Ok(Major::default()) };
+    Major::parse(&asked).ok_or_else(|| {
+        let text = format!("invalid version of pgbench, expecting 18 or 19, got: \"{asked}\"");
+        Complaint::error(text)
+    })
+}
+
 impl Given {
     /// Takes one option. What pgbench does at once comes back.
     fn take(&mut self, id: Id, value: &str) -> Result<Option<Request>, Complaint> {
@@ -137,8 +158,10 @@ impl Given {
             Mode::Both => {}
         }
         match id {
-            Id::Help => return Ok(Some(Request::Help)),
-            Id::Version => return Ok(Some(Request::Version)),
+            Id::Help => return Ok(Some(Request::Help(self.major))),
+            Id::Version => return Ok(Some(Request::Version(self.major))),
+            // Has been read before the others.
+            Id::As => {}
             Id::ShowScript => return builtin(value).map(Request::ShowScript).map(Some),
             Id::Builtin if value == "list" => return Ok(Some(Request::ListScripts)),
             Id::Debug => self.debug = true,

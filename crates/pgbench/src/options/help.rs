@@ -1,13 +1,21 @@
 //! `--help`
 
-/// What `--help` prints, for a program that is called `command`.
+use crate::major::Major;
+
+/// What `--help` prints, for a program that is called `command` and speaks this pgbench.
 #[must_use]
-pub fn help(command: &str) -> String {
+pub fn help(command: &str, major: Major) -> String {
+    let lines = OPTIONS.split_inclusive('\n');
+    let known = |line: &&str| major >= Major::V19 || !line.starts_with(CONTINUE_ON_ERROR);
+    let options: String = lines.filter(known).collect();
     format!(
         "{command} is a benchmarking tool for PostgreSQL.\n\nUsage:\n  {command} [OPTION]... \
-         [DBNAME]\n\n{OPTIONS}"
+         [DBNAME]\n\n{options}"
     )
 }
+
+/// Came with pgbench 19.
+const CONTINUE_ON_ERROR: &str = "  --continue-on-error";
 
 /// The names, arguments and defaults are pgbench's.
 const OPTIONS: &str = "\
@@ -75,6 +83,7 @@ Benchmarking options:
 Options that pgbench does not have:
   --arrivals=poisson|constant
                            gaps between transactions under -R (default: poisson)
+  --as=18|19               speak as this version of pgbench (default: 19)
   --connect-rate=NUM       begin at most NUM connections a second
   --generators=NUM         drive the load from NUM processes (default: 1)
   --hdr=FILE               write an HDR histogram log (V2), one line each interval
@@ -93,4 +102,6 @@ Common options:
   -U, --username=USERNAME  connect as specified database user
   -V, --version            output version information, then exit
   -?, --help               show this help, then exit
+
+Report bugs to the maintainers of pgrig; it is not part of PostgreSQL.
 ";

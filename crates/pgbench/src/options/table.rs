@@ -1,8 +1,9 @@
 //! Every option: pgbench's in pgbench's order (getopt lists ambiguous names in it), then ours.
 
 use crate::getopt::{Known, Takes};
+use crate::major::Major;
 
-/// Every option of pgbench 18, the one that 19 added, and ours.
+/// Every option of pgbench 18 and 19, and ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Id {
     Builtin,
@@ -53,6 +54,7 @@ pub(crate) enum Id {
     Help,
     Version,
     Arrivals,
+    As,
     ConnectRate,
     Generators,
     Hdr,
@@ -76,7 +78,8 @@ impl Id {
     /// The mode in which pgbench allows it.
     pub(crate) fn mode(self) -> Mode {
         match self {
-            Id::Dbname
+            Id::As
+            | Id::Dbname
             | Id::Debug
             | Id::Help
             | Id::Host
@@ -101,8 +104,17 @@ impl Id {
     }
 }
 
+/// The options of this pgbench.
+pub(crate) fn pgbench(major: Major) -> Vec<Known<Id>> {
+    let mut known = PGBENCH.to_vec();
+    if major >= Major::V19 {
+        known.push(long("continue-on-error", Takes::Nothing, Id::ContinueOnError));
+    }
+    known
+}
+
 /// pgbench 18's options.
-pub(crate) const PGBENCH: &[Known<Id>] = &[
+const PGBENCH: &[Known<Id>] = &[
     both('b', "builtin", Takes::Value, Id::Builtin),
     both('c', "client", Takes::Value, Id::Client),
     both('C', "connect", Takes::Nothing, Id::Connect),
@@ -149,13 +161,13 @@ pub(crate) const PGBENCH: &[Known<Id>] = &[
     long("debug", Takes::Nothing, Id::Debug),
 ];
 
-/// What pgbench 18 does not know. pgbench takes `--help` and `--version` as the first argument
+/// What pgbench does not know. pgbench takes `--help` and `--version` as the first argument
 /// only; anywhere is kinder and takes nothing away.
 pub(crate) const OURS: &[Known<Id>] = &[
     both('?', "help", Takes::Nothing, Id::Help),
     both('V', "version", Takes::Nothing, Id::Version),
-    long("continue-on-error", Takes::Nothing, Id::ContinueOnError),
     long("arrivals", Takes::Value, Id::Arrivals),
+    long("as", Takes::Value, Id::As),
     long("connect-rate", Takes::Value, Id::ConnectRate),
     long("generators", Takes::Value, Id::Generators),
     long("hdr", Takes::Value, Id::Hdr),

@@ -10,9 +10,9 @@ use stats::hdr_log::{LogInterval, header};
 use crate::complaint::{Complaint, system_error};
 use crate::options::OurOptions;
 
+use super::json;
 use super::plan::{Clock, is_open};
 use super::settle::Results;
-use super::{PGBENCH_VERSION, json};
 
 /// The files that were asked for.
 pub(super) struct Files {
@@ -88,7 +88,8 @@ fn hdr(results: &Results<'_>, server: &str, clock: Clock) -> String {
     let began = intervals.first().map(|interval| interval.start).unwrap_or_default();
     let start_us = clock.unix_us() + began.0 / 1000;
     let rig = env!("CARGO_PKG_VERSION");
-    let title = format!("pgrig {rig}: pgbench {PGBENCH_VERSION} on server {server}");
+    let version = results.options.major.version();
+    let title = format!("pgrig {rig}: pgbench {version} on server {server}");
     let seconds = start_us / 1_000_000;
     let mut text = header(&[&title, "nanoseconds"], start_us as f64 / 1e6, &format!("@{seconds}"));
     for interval in intervals {

@@ -29,7 +29,6 @@ use stats::{Latency, SteadyState, Unsteady};
 use crate::options::Length;
 use crate::words::{ScriptWords, protocol_name};
 
-use super::PGBENCH_VERSION;
 use super::ours::limit;
 use super::plan::Clock;
 use super::settle::Results;
@@ -42,7 +41,7 @@ pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> Str
         "format": "pgrig bench",
         "version": 1,
         "pgrig": env!("CARGO_PKG_VERSION"),
-        "pgbench": PGBENCH_VERSION,
+        "pgbench": results.options.major.version(),
         "server": server,
         "began_unix_us": clock.unix_us(),
         "options": options(results),
@@ -54,7 +53,7 @@ pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> Str
         "end": match outcome.end {
             End::Completed => "completed",
             End::Interrupted => "interrupted",
-            End::Aborted => "aborted",
+            End::Aborted | End::ExitedOnAbort(_) => "aborted",
         },
         "pgbench_way": {
             "transactions": workload.published_way.transactions,

@@ -10,6 +10,7 @@ use wire::conninfo::Conninfo;
 
 use crate::complaint::{Complaint, system_error};
 use crate::console::Console;
+use crate::major::Major;
 use crate::options::{Length, RunOptions};
 
 use super::tables::Tables;
@@ -83,7 +84,7 @@ pub(super) fn plan(
             prefix: log.prefix.clone(),
             sampling_rate: log.sampling_rate,
             aggregate_s: log.aggregate_s.map(u64::from),
-            other_failures: options.on_error.go_on,
+            other_failures: options.major >= Major::V19,
             failures_detailed: options.failures_detailed,
             epoch_us: clock.unix_us(),
         }),

@@ -29,10 +29,11 @@ pub(crate) fn text(error: &postgres::Error, sql: Option<&str>) -> String {
 pub(super) fn server(error: &DbError, sql: Option<&str>) -> String {
     let mut text = format!("{}:  {}", error.severity(), error.message());
     match (error.position(), sql) {
-        (Some(ErrorPosition::Original(position)), Some(sql)) => place(&mut text, sql, *position),
+        (Some(ErrorPosition::Original(position)), Some(sql)) => {
+            let _ = write!(text, "\n{}", wire::excerpt(sql, *position));
+        }
         (Some(ErrorPosition::Internal { position, query }), _) => {
-            let _ = write!(text, "\nQUERY:  {query}");
-            place(&mut text, query, *position);
+            let _ = write!(text, "\n{}\nQUERY:  {query}", wire::excerpt(query, *position));
         }
         _ => {}
     }
@@ -44,15 +45,4 @@ pub(super) fn server(error: &DbError, sql: Option<&str>) -> String {
         }
     }
     text
-}
-
-/// The line of the statement with a caret under the character at `position`, counted from 1.
-fn place(text: &mut String, sql: &str, position: u32) {
-    let before: String = sql.chars().take(position.saturating_sub(1) as usize).collect();
-    let number = before.matches('\n').count() + 1;
-    let begin = before.rfind('\n').map_or(0, |at| at + 1);
-    let line = sql[begin..].lines().next().unwrap_or_default();
-    let prefix = format!("LINE {number}: ");
-    let columns = prefix.len() + before[begin..].chars().count();
-    let _ = write!(text, "\n{prefix}{line}\n{:columns$}^", "");
 }

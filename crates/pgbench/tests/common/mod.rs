@@ -2,7 +2,9 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
+use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use lab::{Host, Lab, LabConfig, Listen, Node, NodeConfig, Settings, StopMode};
 use load::Control;
@@ -68,9 +70,15 @@ impl Server {
         ours(&self.environment(database), line)
     }
 
+    /// Ours, speaking as the real pgbench here, or as the oldest that it can.
+    pub(crate) fn ours_alike(&self, database: &str, line: &str) -> Ended {
+        let speaks = theirs_major().clamp(18, 19);
+        self.ours(database, &format!("{line} --as={speaks}"))
+    }
+
     /// The real pgbench.
     pub(crate) fn theirs(&self, database: &str, line: &str) -> Ended {
-        let output = Command::new(self.node.installation().program("pgbench"))
+        let output = Command::new(self.theirs_program())
             .args(line.split_whitespace())
             .envs(self.environment(database))
             .env("LC_ALL", "C")
@@ -81,6 +89,13 @@ impl Server {
             code: output.status.code().expect("no signal"),
             out: text(&output.stdout),
             err: text(&output.stderr),
+        }
+    }
+
+    fn theirs_program(&self) -> PathBuf {
+        match std::env::var_os("PGRIG_PGBENCH") {
+            Some(program) => program.into(),
+            None => self.node.installation().program("pgbench"),
         }
     }
 
@@ -117,6 +132,23 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.node.stop(StopMode::Immediate);
     }
+}
+
+/// The major version of the real pgbench.
+pub(crate) fn theirs_major() -> u32 {
+    static MAJOR: OnceLock<u32> = OnceLock::new();
+    *MAJOR.get_or_init(|| {
+        let program = match std::env::var_os("PGRIG_PGBENCH") {
+            Some(program) => program.into(),
+            None => lab::find::find(None).expect("PostgreSQL is installed").program("pgbench"),
+        };
+        let output = Command::new(program).arg("--version").output().expect("pgbench runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        // `pgbench (PostgreSQL) 19rc1 (Debian 19~rc1-1)`
+        let version = text.split_whitespace().nth(2).unwrap_or_default();
+        let digits = version.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+        digits.parse().expect("a version")
+    })
 }
 
 /// Ours, with nothing but this environment.

@@ -66,6 +66,9 @@ pub enum EvalError {
     /// `random_exponential`'s parameter is not positive.
     #[error("exponential parameter must be greater than zero (not {})", fixed(*.0, 6))]
     ExponentialParameter(f64),
+    /// A function of any number of arguments has more than [`super::MAX_ARGUMENTS`].
+    #[error("too many function arguments, maximum is {}", super::MAX_ARGUMENTS)]
+    TooManyArguments,
     /// `permute` over nothing.
     #[error("permute size parameter must be greater than zero")]
     PermuteSize,
@@ -148,6 +151,7 @@ impl Expr {
                     }
                 }
                 Op::Jump(skip) => next += skip as usize,
+                Op::TooManyArguments => return Err(EvalError::TooManyArguments),
             }
         }
         Ok(stack[0])

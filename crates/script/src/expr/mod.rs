@@ -52,6 +52,8 @@ pub(crate) enum Op {
     Unless(u32),
     /// Skip.
     Jump(u32),
+    /// More arguments than [`MAX_ARGUMENTS`]: pgbench says so once it has evaluated as many.
+    TooManyArguments,
 }
 
 impl Expr {
@@ -95,7 +97,7 @@ fn deepest(ops: &[Op]) -> usize {
             // The value stays when the jump is taken and goes when the other side is evaluated;
             // the code behind a Jump starts one lower because that branch left its value.
             Op::And(_) | Op::Or(_) | Op::Unless(_) | Op::Jump(_) => height -= 1,
-            Op::Truth => {}
+            Op::Truth | Op::TooManyArguments => {}
         }
         deepest = deepest.max(height);
     }

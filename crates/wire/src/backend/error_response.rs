@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::cursor::Cursor;
+use crate::excerpt::excerpt;
 use crate::{Frame, ProtocolError, SqlState};
 
 /// The fields of an error or a notice.
@@ -92,6 +93,9 @@ impl<'a> ErrorResponse<'a> {
             hint: self.hint().map(Cow::into_owned),
             context: self.context().map(Cow::into_owned),
             position: self.position(),
+            internal: self.text(b'q').map(|query| {
+                (query.into_owned(), self.text(b'p').and_then(|position| position.parse().ok()))
+            }),
         }
     }
 
@@ -137,18 +141,52 @@ pub struct ServerError {
     pub context: Option<String>,
     /// Where in the query the error is: characters from its start, beginning with 1.
     pub position: Option<u32>,
+    /// The query that a function sent, where the error is in such a one, and where in it.
+    pub internal: Option<(String, Option<u32>)>,
+}
+
+impl ServerError {
+    /// As [`fmt::Display`], with the line of `query`, the statement that failed, which the error
+    /// points into.
+    pub fn about<'e>(&'e self, query: Option<&'e str>) -> impl fmt::Display + 'e {
+        About { error: self, query }
+    }
 }
 
 /// As psql and pgbench show it: `FATAL:  …`, then DETAIL and HINT on lines of their own.
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:  {}", self.severity, self.message)?;
-        for (label, value) in
-            [("DETAIL", &self.detail), ("HINT", &self.hint), ("CONTEXT", &self.context)]
-        {
+        self.about(None).fmt(f)
+    }
+}
+
+/// An error and the statement that it is about.
+struct About<'e> {
+    error: &'e ServerError,
+    query: Option<&'e str>,
+}
+
+impl fmt::Display for About<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ServerError { severity, message, position, internal, .. } = self.error;
+        write!(f, "{severity}:  {message}")?;
+        match (position, self.query, internal) {
+            (Some(position), Some(query), _) => write!(f, "\n{}", excerpt(query, *position))?,
+            (None, _, Some((query, Some(position)))) => {
+                write!(f, "\n{}", excerpt(query, *position))?;
+            }
+            _ => {}
+        }
+        for (label, value) in [("DETAIL", &self.error.detail), ("HINT", &self.error.hint)] {
             if let Some(value) = value {
                 write!(f, "\n{label}:  {value}")?;
             }
+        }
+        if let Some((query, _)) = internal {
+            write!(f, "\nQUERY:  {query}")?;
+        }
+        if let Some(context) = &self.error.context {
+            write!(f, "\nCONTEXT:  {context}")?;
         }
         Ok(())
     }

@@ -4,7 +4,8 @@ use std::process::Command;
 
 use super::listener::Statement;
 use script::{
-    CommandKind, Expr, Names, Prng, Protocol, Script, ShellCommand, Template, Value, Variables,
+    CommandKind, Expr, Names, Prng, Protocol, Script, ShellCommand, Slot, Target, Template, Value,
+    Variables,
 };
 
 /// What a session did.
@@ -54,9 +55,9 @@ fn step(
     };
     match &script.commands[at].kind {
         CommandKind::Sql { template, .. } => done.sent.push(send(template, protocol, variables)),
-        CommandKind::Set { slot, expr } => {
+        CommandKind::Set { target, expr } => {
             let value = eval(expr, variables)?;
-            variables.set(*slot, value);
+            variables.set(slot(&script.commands[at], target)?, value);
         }
         CommandKind::If { condition, otherwise }
         | CommandKind::Elif { condition, otherwise, .. } => {
@@ -69,14 +70,23 @@ fn step(
         CommandKind::Shell(command) => {
             shell(command, variables)?;
         }
-        CommandKind::SetShell { slot, command } => {
+        CommandKind::SetShell { target, command } => {
             let output = shell(command, variables)?;
             let number = command.result(&output).map_err(|error| error.to_string())?;
-            variables.set(*slot, Value::Int(number));
+            variables.set(slot(&script.commands[at], target)?, Value::Int(number));
         }
         _ => {}
     }
     Ok(script.next(at))
+}
+
+fn slot(command: &script::Command, target: &Target) -> Result<Slot, String> {
+    match target {
+        Target::Slot(slot) => Ok(*slot),
+        Target::Invalid(name) => {
+            Err(format!("{}: invalid variable name: \"{name}\"", command.written()))
+        }
+    }
 }
 
 fn send(template: &Template, protocol: Protocol, variables: &Variables) -> Statement {
