@@ -1,2 +1,2 @@
 \set id random(1, :rows)
-UPDATE test_sync SET name = md5(random()::text) WHERE id = :id;
+UPDATE test_sync SET name = 'off' WHERE id = :id;

@@ -37,13 +37,17 @@ BEGIN
 END
 $$;
 
+-- The functions that do more read first, then log, then update, as published.
 CREATE FUNCTION {bucket}.query_insert(key int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    found text;
 BEGIN
+    SELECT info INTO found FROM {bucket}.userinfo WHERE userid = key;
     INSERT INTO {bucket}.login_log
         (userid, db_user, client_addr, client_port, server_addr, server_port, login_time)
         VALUES (key, current_user, inet_client_addr(), inet_client_port(), inet_server_addr(),
                 inet_server_port(), now());
-    RETURN (SELECT info FROM {bucket}.userinfo WHERE userid = key);
+    RETURN found;
 END
 $$;
 
@@ -54,27 +58,33 @@ END
 $$;
 
 CREATE FUNCTION {bucket}.query_update_insert(key int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    found text;
 BEGIN
-    UPDATE {bucket}.session SET last_login = now() WHERE userid = key;
+    SELECT info INTO found FROM {bucket}.userinfo WHERE userid = key;
     INSERT INTO {bucket}.login_log
         (userid, db_user, client_addr, client_port, server_addr, server_port, login_time)
         VALUES (key, current_user, inet_client_addr(), inet_client_port(), inet_server_addr(),
                 inet_server_port(), now());
-    RETURN (SELECT info FROM {bucket}.userinfo WHERE userid = key);
+    UPDATE {bucket}.session SET last_login = now() WHERE userid = key;
+    RETURN found;
 END
 $$;
 
 -- The same, with a line of the ledger.
 CREATE FUNCTION {bucket}.query_update_insert_noted(key int, client int, seq bigint, chain bigint)
 RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    found text;
 BEGIN
-    UPDATE {bucket}.session SET last_login = now() WHERE userid = key;
+    SELECT info INTO found FROM {bucket}.userinfo WHERE userid = key;
     INSERT INTO {bucket}.login_log
         (userid, db_user, client_addr, client_port, server_addr, server_port, login_time,
          client, seq, chain)
         VALUES (key, current_user, inet_client_addr(), inet_client_port(), inet_server_addr(),
                 inet_server_port(), now(), client, seq, chain);
-    RETURN (SELECT info FROM {bucket}.userinfo WHERE userid = key);
+    UPDATE {bucket}.session SET last_login = now() WHERE userid = key;
+    RETURN found;
 END
 $$;
 

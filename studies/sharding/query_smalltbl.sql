@@ -1,2 +1,2 @@
-\set key random(1, :rows / 64)
+\set key random(1, :rows)
 SELECT query_smalltbl(:key);

@@ -72,7 +72,7 @@ fn size(fields: &Fields<'_>) -> u64 {
 
 /// PostgreSQL's units: powers of 1024.
 pub(crate) fn bytes(text: &str) -> Option<u64> {
-    let units = [("MB", 20), ("GB", 30), ("TB", 40)];
+    let units = [("kB", 10), ("MB", 20), ("GB", 30), ("TB", 40)];
     let (unit, shift) = units.into_iter().find(|(unit, _)| text.ends_with(unit))?;
     let number: u64 = text.strip_suffix(unit)?.trim().parse().ok()?;
     number.checked_mul(1 << shift)

@@ -145,6 +145,10 @@ fn clients(
     ] {
         figures.set(name, scope, value.unwrap_or(f64::NAN));
     }
+    let standstills = standstills(&seconds);
+    figures.set("standstills", scope, standstills.len() as f64);
+    figures.set("standstill_s", scope, standstills.iter().sum::<usize>() as f64);
+    figures.set("standstill_max_s", scope, standstills.iter().max().copied().unwrap_or(0) as f64);
     latency(&workload.latency, LATENCY, scope, figures);
     latency(&workload.service, SERVICE, scope, figures);
     let is_paced = evidence.point.workloads.iter().enumerate().any(|(at, workload)| {
@@ -194,6 +198,12 @@ fn seconds(evidence: &Evidence<'_>, index: Option<usize>) -> Vec<f64> {
         }
     }
     seconds
+}
+
+/// The lengths of the runs of seconds in which nothing succeeded.
+fn standstills(seconds: &[f64]) -> Vec<usize> {
+    let runs = seconds.chunk_by(|before, after| (*before == 0.0) == (*after == 0.0));
+    runs.filter(|run| run[0] == 0.0).map(<[f64]>::len).collect()
 }
 
 /// Most transactions that were due and not started at the end of an interval of the window.
@@ -448,9 +458,19 @@ fn wait_shares(evidence: &Evidence<'_>, node: &str, figures: &mut Figures) {
         }
     }
     let all: f64 = by_event.values().sum();
+    let of_wal: f64 = by_event.iter().filter(|(event, _)| is_of_wal(event)).map(|(_, n)| n).sum();
+    let waiting: f64 = by_event.iter().filter(|(event, _)| **event != "CPU").map(|(_, n)| n).sum();
+    figures.set("wal_wait_share", node, of_wal / waiting);
     for (event, sum) in by_event {
         figures.set("wait_share", &label_scope(evidence, node, event), sum / all);
     }
+}
+
+/// Whether a wait event is one of writing or flushing WAL, which `synchronous_commit = local` waits
+/// for too. Waiting for a standby is none.
+fn is_of_wal(event: &str) -> bool {
+    let (kind, name) = event.split_once(':').unwrap_or_default();
+    name.starts_with("WAL") && ["IO", "LWLock"].contains(&kind)
 }
 
 fn warmth(evidence: &Evidence<'_>, figures: &mut Figures) {
@@ -523,4 +543,31 @@ fn label_scope(evidence: &Evidence<'_>, node: &str, label: &str) -> String {
 
 fn ms(ns: f64) -> f64 {
     ns / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standstills_are_runs_of_seconds_without_a_success() {
+        let check = |seconds: &[f64], expected: &[usize]| {
+            assert_eq!(standstills(seconds), expected, "{seconds:?}");
+        };
+        check(&[], &[]);
+        check(&[5.0, 1.0], &[]);
+        check(&[0.0, 0.0, 7.0, 0.0], &[2, 1]);
+        check(&[7.0, 0.0, 0.0, 0.0, 1.0], &[3]);
+    }
+
+    #[test]
+    fn waiting_for_wal_is_inserting_writing_or_flushing_it() {
+        let check = |event: &str, expected: bool| assert_eq!(is_of_wal(event), expected, "{event}");
+        check("LWLock:WALWrite", true);
+        check("LWLock:WALInsert", true);
+        check("IO:WALSync", true);
+        check("IO:DataFileRead", false);
+        check("IPC:SyncRep", false);
+        check("CPU", false);
+    }
 }

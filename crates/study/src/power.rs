@@ -190,6 +190,8 @@ impl Powerless {
                 let truth = |is: bool| f64::from(u8::from(is));
                 set("cut_survived", truth(survived));
                 set("cut_started", truth(one.started.is_ok()));
+                let misses = |why: &String| why.contains(CHECKPOINT_MISSING);
+                set("cut_checkpoint_missing", truth(one.started.as_ref().is_err_and(misses)));
                 set("cut_bytes_unflushed", cut.unflushed_bytes as f64);
                 set("cut_bytes_lost", cut.dropped_bytes as f64);
                 set("cut_bytes_kept", cut.kept_bytes as f64);
@@ -231,6 +233,10 @@ fn start(node: &mut Node) -> Result<Result<(), String>, String> {
         Err(error) => Err(text(error)),
     }
 }
+
+/// What PostgreSQL says when neither `pg_control` nor `backup_label` leads to a checkpoint; since
+/// version 18 the location follows.
+const CHECKPOINT_MISSING: &str = "could not locate a valid checkpoint record";
 
 /// The first word of PostgreSQL's that says why it gave up.
 fn reason(log: &str) -> Option<String> {

@@ -29,6 +29,14 @@ pub(super) const ROWS: &[Metric] = &[
         "unsteadiness: coefficient of variation (standard deviation ÷ mean) of the successful \
          transactions of the window's whole seconds"),
 
+    row("standstills", "", Lower, Workload, Total, CLIENTS,
+        "how often throughput stood still: runs of whole seconds of the window in which no \
+         transaction succeeded"),
+    row("standstill_s", "s", Lower, Workload, Total, CLIENTS,
+        "whole seconds of the window in which no transaction succeeded"),
+    row("standstill_max_s", "s", Lower, Workload, Total, CLIENTS,
+        "the longest run of such seconds"),
+
     row("latency_mean_ms", "ms", Lower, Workload, Total, WAIT,
         "mean latency of successful transactions: what a user waits"),
     row("latency_stddev_ms", "ms", Lower, Workload, Total, WAIT,

@@ -17,6 +17,9 @@ pub(super) const ROWS: &[Metric] = &[
          and indexes were intact; 0 if not"),
     row("cut_started", "", Higher, Node, Total, START,
         "1 if the server started after the power cut, 0 if it did not"),
+    row("cut_checkpoint_missing", "", Lower, Node, Total, START,
+        "1 if the server did not start after the power cut because it could not locate a valid \
+         checkpoint record, 0 if not"),
     row("recovery_s", "s", Lower, Node, Total, START,
         "from the start after the power cut until the server accepted connections"),
     row("resetwal_started", "", Higher, Node, Total, START,

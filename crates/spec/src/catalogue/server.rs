@@ -72,6 +72,10 @@ pub(super) const ROWS: &[Metric] = &[
     labelled("wait event", row("wait_share", "", Lower, Node, Total, ACTIVITY,
         "share of active sessions that were in one wait event; CPU for none")),
 
+    row("wal_wait_share", "", Lower, Node, Total, ACTIVITY,
+        "of the active sessions that waited, the share that waited for WAL to be inserted, written \
+         or flushed"),
+
     row("db_commits", "1/s", Higher, Node, Rate, DATABASE, "transactions committed"),
     row("db_rollbacks", "1/s", Lower, Node, Rate, DATABASE, "transactions rolled back"),
     row("db_blocks_hit", "1/s", Neither, Node, Rate, DATABASE,
