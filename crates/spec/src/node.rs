@@ -24,6 +24,8 @@ pub struct Node {
     pub disk: Disk,
     /// How fast it may read and write while clients are there; none for as fast as it can.
     pub throttle: Option<Throttle>,
+    /// Whether clients reach it by TCP on loopback and not by a Unix socket.
+    pub by_tcp: bool,
     /// Whether its data have page checksums (initdb --data-checksums); without it, what that
     /// PostgreSQL does by itself.
     pub has_checksums: bool,
@@ -196,6 +198,7 @@ impl Node {
             extensions: Vec::new(),
             disk: Disk::Plain,
             throttle: None,
+            by_tcp: false,
             has_checksums: false,
             is_archived: false,
         }
@@ -241,6 +244,9 @@ impl Node {
             let message = format!("standby \"{name}\" has the extensions of {of}");
             problems.hinted(&entry.key_span, message, format!("name them at {of}"));
         }
+        if !matches!(kind, Some(NodeKind::Guard(_))) {
+            node.by_tcp = fields.choice("listen", LISTEN).unwrap_or(false);
+        }
         let count = fields.integer("count", 1..=COUNT_MAX);
         fields.finish();
         match (kind, count) {
@@ -253,6 +259,9 @@ impl Node {
         }
     }
 }
+
+/// Where a node listens, by its name in study.toml: whether that is TCP.
+const LISTEN: &[(&str, bool)] = &[("socket", false), ("tcp", true)];
 
 /// What a node is while its kind is wrong; the study is refused for that.
 const NO_KIND: NodeKind = NodeKind::Postgres(Role::Primary { sync: None });

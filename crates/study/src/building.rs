@@ -50,6 +50,9 @@ impl Site {
             let name = format!("{}-{number}", node.name);
             let mut config = NodeConfig::new(lab_settings(&node.settings));
             config.application_name = Some(node.name.clone());
+            if node.by_tcp {
+                config.listen = lab::Listen::Loopback;
+            }
             config.own_network = has_own_network(&plan.topology, &node.name);
             config.disk = power::disk(node.disk, place.program);
             config.is_archived = node.is_archived;

@@ -75,6 +75,9 @@ impl Site {
         config.pool = pooler.pool;
         config.clients = pooler.clients;
         config.settings = lab_settings(&node.settings);
+        if node.by_tcp {
+            config.listen = lab::Listen::Loopback;
+        }
         config.mode = match pooler.mode {
             PoolMode::Session => lab::PoolMode::Session,
             PoolMode::Transaction => lab::PoolMode::Transaction,

@@ -57,8 +57,8 @@ pub(crate) struct Death {
     pub(crate) from: Moment,
     /// When they were gone for certain.
     pub(crate) until: Moment,
-    /// Whether it was started again.
-    pub(crate) is_over: bool,
+    /// When it was begun to start it again, if it was.
+    pub(crate) restarted: Option<Moment>,
 }
 
 /// CPU time of a group of processes over a stretch of time.
@@ -174,11 +174,12 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
     match action {
         Action::Stop { .. } | Action::Kill { .. } | Action::PowerCut { .. } if done.is_ok() => {
             let node = name.clone();
-            metered.deaths.push(Death { node, from: began, until: ended, is_over: false });
+            metered.deaths.push(Death { node, from: began, until: ended, restarted: None });
         }
         Action::Start { .. } => {
-            let mine = metered.deaths.iter_mut().filter(|death| death.node == name);
-            mine.for_each(|death| death.is_over = true);
+            let is_mine = |death: &&mut Death| death.node == name && death.restarted.is_none();
+            let mine = metered.deaths.iter_mut().filter(is_mine);
+            mine.for_each(|death| death.restarted = Some(began));
         }
         _ => {}
     }

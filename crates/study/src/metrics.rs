@@ -81,9 +81,12 @@ fn handovers(evidence: &Evidence<'_>, figures: &mut Figures) {
     for node in &evidence.point.topology.nodes {
         let standbys = evidence.point.topology.standbys(&node.name);
         let is_mine = |death: &&Death| standbys.iter().any(|standby| standby.name == death.node);
-        let deaths = evidence.metered.deaths.iter().filter(is_mine);
-        if let Some(ns) = replication::handover_ns(&node.name, deaths, marks) {
+        let deaths = || evidence.metered.deaths.iter().filter(is_mine);
+        if let Some(ns) = replication::handover_ns(&node.name, deaths(), marks) {
             figures.set("sync_handover_ms", &node.name, ms(ns as f64));
+        }
+        if let Some(ns) = replication::return_ns(&node.name, deaths(), marks) {
+            figures.set("sync_return_ms", &node.name, ms(ns as f64));
         }
     }
 }

@@ -25,6 +25,24 @@ pub(crate) fn handover_ns<'d>(
     deaths.filter_map(took).max()
 }
 
+/// The longest time, in nanoseconds, from the restart of one of these standbys until the log of their
+/// primary `node` said that it was synchronous again; none where none took its place back.
+pub(crate) fn return_ns<'d>(
+    node: &str,
+    deaths: impl Iterator<Item = &'d Death>,
+    marks: &[Mark],
+) -> Option<u64> {
+    let took_back = |death: &Death| {
+        let restarted = death.restarted?;
+        let mut later = marks.iter().filter(|mark| mark.node == node && mark.at >= restarted);
+        let is_it = |mark: &&Mark| {
+            probe::standby_that_took_over(&mark.text).is_some_and(|standby| standby == death.node)
+        };
+        later.find(is_it).map(|mark| mark.at.since(restarted))
+    };
+    deaths.filter_map(took_back).max()
+}
+
 /// Since when, until `until` without a break, as many standbys of `node` as are asked for had
 /// caught up: at each reading of `pg_stat_replication` they had flushed whatever had been written
 /// by the reading before. It is the moment of the last reading that shows something else, and thus
@@ -75,7 +93,7 @@ mod tests {
             node: node.to_owned(),
             from: seconds(at),
             until: seconds(at + 0.1),
-            is_over: false,
+            restarted: None,
         };
         let check = |deaths: &[Death], took: &[(f64, &str)], expected: Option<f64>| {
             let marks = took.iter().map(|(at, standby)| Mark {
@@ -97,6 +115,33 @@ mod tests {
             &[(4.5, "b"), (9.0, "b"), (12.0, "a")],
             Some(0.5),
         );
+    }
+
+    #[test]
+    fn a_standby_takes_its_place_back_after_its_restart() {
+        let check = |restarted: Option<f64>, took: &[(f64, &str)], expected: Option<f64>| {
+            let death = Death {
+                node: "a".to_owned(),
+                from: seconds(4.0),
+                until: seconds(4.1),
+                restarted: restarted.map(seconds),
+            };
+            let marks: Vec<Mark> = took
+                .iter()
+                .map(|(at, standby)| Mark {
+                    at: seconds(*at),
+                    length_ns: 0,
+                    kind: MarkKind::Replication,
+                    node: "primary".to_owned(),
+                    text: format!("standby \"{standby}\" is now a synchronous standby with priority 1"),
+                })
+                .collect();
+            let expected = expected.map(|expected| seconds(expected).0);
+            assert_eq!(return_ns("primary", [death].iter(), &marks), expected, "{took:?}");
+        };
+        check(Some(9.0), &[(4.5, "b"), (9.5, "a")], Some(0.5));
+        check(Some(9.0), &[(1.0, "a"), (4.5, "b")], None);
+        check(None, &[(4.5, "b"), (9.5, "a")], None);
     }
 
     #[test]

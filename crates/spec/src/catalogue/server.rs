@@ -160,6 +160,8 @@ pub(super) const ROWS: &[Metric] = &[
     row("sync_handover_ms", "ms", Lower, Node, Total, LOG,
         "longest time from the stop or kill of a standby until another one was synchronous in its \
          place"),
+    row("sync_return_ms", "ms", Lower, Node, Total, LOG,
+        "longest time from the restart of a standby that had gone until it was synchronous again"),
     row("exposure_windows", "", Lower, Node, Total, GUARD,
         "times that fewer standbys than asked for had to confirm commits"),
     row("exposure_s", "s", Lower, Node, Total, GUARD,
