@@ -1,2 +1,2 @@
 \set userid random(1, :rows)
-SELECT login(:userid);
+SELECT * FROM login(:userid);

@@ -1,2 +1,2 @@
 \set userid random(1, :rows)
-SELECT logout(:userid);
+SELECT * FROM logout(:userid);

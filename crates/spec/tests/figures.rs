@@ -78,7 +78,8 @@ fn throughput_that_pgbench_printed_says_what_it_does_with_connections() {
         for filed in rows(&path.join("published.csv")) {
             if filed["metric"] == "tps_published" {
                 let note = &filed["note"];
-                let says = ["including connections", "excluding connections", "connections are included"];
+                let says =
+                    ["including connections", "excluding connections", "connections are included"];
                 let is_said = says.iter().any(|words| note.contains(words));
                 assert!(is_said, "{study}: {}: \"{note}\"", filed["source"]);
             }
@@ -104,10 +105,8 @@ fn a_mean_of_progress_lines_is_that_of_the_lines() {
                         && figure["row"].starts_with(&format!("{number}: "))
                 });
                 let line = line.unwrap_or_else(|| panic!("{study}: no line {number}"));
-                let ends: Vec<f64> = line["row"]
-                    .split(' ')
-                    .filter_map(|word| word.parse().ok())
-                    .collect();
+                let ends: Vec<f64> =
+                    line["row"].split(' ').filter_map(|word| word.parse().ok()).collect();
                 (ends[1] - ends[0], value(&line["printed"].replace(" ms", ""), ""))
             };
             let (mut seconds, mut transactions, mut waited) = (0.0, 0.0, 0.0);

@@ -40,7 +40,8 @@ pub(crate) fn read(
         guarding.check_alive()?;
         let windows = guard::read_windows(&guarding.state).map_err(|error| error.to_string())?;
         let zero = clock::wall_at(origin);
-        let ended = deaths.iter().rfind(|death| death.node == guarding.to && death.restarted.is_none());
+        let ended =
+            deaths.iter().rfind(|death| death.node == guarding.to && death.restarted.is_none());
         let until = ended.map_or(clock::now(origin), |death| death.until);
         exposed.add(&guarding.to, &windows, &Clock { zero, until }, samples)?;
     }

@@ -133,7 +133,9 @@ mod tests {
                     length_ns: 0,
                     kind: MarkKind::Replication,
                     node: "primary".to_owned(),
-                    text: format!("standby \"{standby}\" is now a synchronous standby with priority 1"),
+                    text: format!(
+                        "standby \"{standby}\" is now a synchronous standby with priority 1"
+                    ),
                 })
                 .collect();
             let expected = expected.map(|expected| seconds(expected).0);
