@@ -1,0 +1,132 @@
+//! What became of everything that a source prints or says: `coverage.csv` beside each study, and
+//! the page that is made of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use spec::{Folder, Profile, Study};
+
+/// A row by the names of its file's columns.
+type Row = BTreeMap<String, String>;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The studies that have a source.
+fn studies() -> Vec<(String, PathBuf)> {
+    let paths = fs::read_dir(root().join("studies")).unwrap().map(|entry| entry.unwrap().path());
+    let with_source = paths.filter(|path| path.join("published.csv").is_file());
+    let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let mut studies: Vec<_> = with_source.map(|path| (name(&path), path)).collect();
+    studies.sort();
+    assert!(!studies.is_empty());
+    studies
+}
+
+fn rows(path: &Path) -> Vec<Row> {
+    let mut reader = csv::Reader::from_path(path).unwrap();
+    reader.deserialize().map(|row| row.unwrap()).collect()
+}
+
+/// The parts of a cell.
+fn parts<'c>(cell: &'c str, between: &str) -> Vec<&'c str> {
+    cell.split(between).map(str::trim).filter(|part| !part.is_empty()).collect()
+}
+
+/// Scenarios and claims → the profiles in which they are run and made.
+fn made_in(name: &str, path: &Path) -> [BTreeMap<String, Vec<Profile>>; 2] {
+    let files = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    let files = files.map(|path| {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        (name, fs::read_to_string(path).unwrap())
+    });
+    let folder = Folder { name: name.to_owned(), files: files.collect() };
+    let [mut scenarios, mut claims] = [BTreeMap::new(), BTreeMap::new()];
+    for profile in Profile::ALL {
+        let study = Study::parse(&folder, profile).unwrap();
+        let run: BTreeSet<&str> =
+            study.points.iter().map(|point| point.name.scenario.as_str()).collect();
+        for scenario in run {
+            scenarios.entry(scenario.to_owned()).or_insert_with(Vec::new).push(profile);
+        }
+        for claim in &study.claims {
+            claims.entry(claim.says.clone()).or_insert_with(Vec::new).push(profile);
+        }
+    }
+    [scenarios, claims]
+}
+
+#[test]
+fn everything_that_a_source_prints_is_taken_up_or_has_a_reason() {
+    for (study, path) in studies() {
+        let [scenarios, claims] = made_in(&study, &path);
+        let covered = rows(&path.join("coverage.csv"));
+        for row in &covered {
+            let what = format!("{study}: {}: {}", row["place"], row["printed"]);
+            for scenario in parts(&row["scenarios"], ";") {
+                assert!(scenarios.contains_key(scenario), "{what}: no scenario \"{scenario}\"");
+            }
+            let said = parts(&row["claims"], " | ");
+            for claim in &said {
+                assert!(claims.contains_key(*claim), "{what}: no claim \"{claim}\"");
+            }
+            assert!(said.is_empty() != row["why_not"].is_empty(), "{what}: a claim, or why not");
+        }
+        let places: BTreeSet<&str> = covered.iter().map(|row| row["place"].as_str()).collect();
+        for figure in rows(&path.join("figures.csv")) {
+            let table = figure["table"].as_str();
+            assert!(places.contains(table), "{study}: nothing says what became of \"{table}\"");
+        }
+    }
+}
+
+/// `PGRIG_WRITE_DOCS=1` writes the page.
+#[test]
+fn the_page_of_coverage_is_that_of_the_studies() {
+    let page = root().join("docs/coverage.md");
+    let expected = render();
+    if std::env::var_os("PGRIG_WRITE_DOCS").is_some() {
+        fs::write(&page, &expected).unwrap();
+    }
+    let written = fs::read_to_string(&page).unwrap_or_default();
+    assert!(written == expected, "docs/coverage.md: write it with PGRIG_WRITE_DOCS=1");
+}
+
+fn render() -> String {
+    let mut page = String::from(
+        "# What became of what was published\n\n\
+         For each source: what it prints or says, the scenarios that measure it, and the claims that \
+         test it, or why there is none. A claim is made in the profiles named after it. The printed \
+         figures are in `studies/NAME/figures.csv`; the verdicts of one machine are in \
+         [results.md](results.md), and those of yours in the report of `pgrig run`.\n\n\
+         This page is written by a test from `studies/*/coverage.csv` (`PGRIG_WRITE_DOCS=1 cargo test \
+         -p spec --test coverage`).\n",
+    );
+    for (study, path) in studies() {
+        let [_, claims] = made_in(&study, &path);
+        let _ = write!(
+            page,
+            "\n## {study}\n\n| in the source | printed or said | scenarios | claims, or why not |\n\
+             |---|---|---|---|\n"
+        );
+        for row in rows(&path.join("coverage.csv")) {
+            let code = |name: &&str| format!("`{name}`");
+            let scenarios: Vec<String> = parts(&row["scenarios"], ";").iter().map(code).collect();
+            let said = parts(&row["claims"], " | ").into_iter().map(|claim| {
+                let profiles: Vec<&str> = claims[claim].iter().map(|p| p.name()).collect();
+                format!("{claim} ({})", profiles.join(", "))
+            });
+            let mut cell: Vec<String> = said.collect();
+            if cell.is_empty() {
+                cell.push(format!("*{}*", row["why_not"]));
+            }
+            let (place, printed) = (&row["place"], &row["printed"]);
+            let (scenarios, cell) = (scenarios.join(", "), cell.join("<br>"));
+            let _ = writeln!(page, "| {place} | {printed} | {scenarios} | {cell} |");
+        }
+    }
+    page
+}
