@@ -218,6 +218,10 @@ const RESTORE_S: f64 = 4.0;
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use spec::Profile;
+
     use super::*;
 
     #[test]
@@ -229,5 +233,23 @@ mod tests {
         check("64 kB", Some(65_536));
         check("0.5GB", Some(512 << 20));
         check("much", None);
+    }
+
+    /// What the studies promise for profile quick.
+    #[test]
+    fn quick_fits_its_time() {
+        let check = |name: &str, minutes: f64| {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies").join(name);
+            let study = Study::parse(&record::read_folder(&path).unwrap(), Profile::Quick).unwrap();
+            let points: Vec<usize> = (0..study.points.len()).collect();
+            let sites = SitePlan::all(&study, &points);
+            let took = Estimate::of(&study, &study.trials(None), &sites).seconds() / 60.0;
+            assert!(took <= minutes, "{name}: {took:.1} minutes, not {minutes}");
+        };
+        check("pgbench", 5.0);
+        check("replication", 30.0);
+        check("sharding", 30.0);
+        check("pool", 45.0);
+        check("fsync", 30.0);
     }
 }
