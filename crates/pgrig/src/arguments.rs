@@ -209,7 +209,7 @@ pub(crate) struct GuardRunArguments {
     /// How long commits may wait for a standby
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = grace)]
     pub(crate) grace: Duration,
-    /// Say aloud that nothing promotes a standby of this server by itself
+    /// Confirm that no tool promotes a standby of this server automatically
     #[arg(long)]
     pub(crate) no_automatic_failover: bool,
     /// Say what would be done, and change nothing
@@ -323,7 +323,7 @@ pub(crate) struct MoveArguments {
     /// Seconds that a source keeps rows after they have moved
     #[arg(long, value_name = "S", default_value_t = 10)]
     pub(crate) grace: u64,
-    /// Seconds that writes to moving buckets are refused at most, else they stay where they are
+    /// Longest time to block writes to moving buckets; if exceeded, the move is cancelled
     #[arg(long, value_name = "S", default_value_t = 10)]
     pub(crate) fence_max: u64,
     /// Megabytes that stay free on the disk of a node that gets buckets, else nothing moves

@@ -19,10 +19,7 @@ pub(crate) fn print(judgement: &Judgement) {
     if let Some(noise) = &judgement.noise {
         terminal::result(styled(
             FAINT,
-            format_args!(
-                "  noise of this machine: the same thing twice differs by ± {:.0} %",
-                noise.percent.max(1.0)
-            ),
+            format_args!("  noise: identical trials differ by ±{:.0} %", noise.percent.max(1.0)),
         ));
     }
     for discarded in &judgement.discarded {

@@ -14,8 +14,8 @@ pub(crate) fn failed(study: &Study, plan: &[Planned], done: &[Trial]) -> Option<
         (verdict != Verdict::Holds && has_had_its_trials(claim, plan, ran, verdict)).then(|| {
             let (trials, says) = (if ran == 1 { "trial" } else { "trials" }, &claim.says);
             format!(
-                "the fault is not believable here: after {ran} {trials} the control \"{says}\" \
-                 does not hold; give it a longer or heavier load to harm, or another disk (TMPDIR)"
+                "control \"{says}\" failed after {ran} {trials}: this machine cannot reproduce the \
+                 fault; give it a longer or heavier load to harm, or another disk (TMPDIR)"
             )
         })
     });

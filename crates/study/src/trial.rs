@@ -376,8 +376,8 @@ impl Watch<'_> {
     }
 }
 
-/// So long before the first transaction the load engine says that the load begins: an action is
-/// rather done a moment late than before its window.
+/// `LoadBegan` arrives this long before the first transaction; better slightly late than before the
+/// window.
 const ANNOUNCED_NS: u64 = 2_000_000;
 
 /// Notes are for people, and a thousand clients say the same.

@@ -36,7 +36,7 @@ pub(crate) fn doubt(study: &Study, verdicts: &mut [ClaimVerdict]) {
 fn why(says: &str, control: &ClaimVerdict) -> String {
     match control.verdict {
         Verdict::DoesNotHold => {
-            format!("the fault is not believable here: the control \"{says}\" does not hold")
+            format!("control \"{says}\" failed: this machine cannot reproduce the fault")
         }
         _ => format!(
             "nothing shows that the fault does harm here: control \"{says}\": {}",

@@ -37,8 +37,8 @@ kind = "invariant"
 #[test]
 fn a_control_that_does_not_hold_takes_the_ground_from_its_scenarios() {
     use Verdict::{CannotTell, DoesNotHold, Holds};
-    let failed = "the fault is not believable here: \
-                  the control \"the reckless lose something\" does not hold";
+    let failed = "control \"the reckless lose something\" failed: \
+                  this machine cannot reproduce the fault";
     let left_out = "nothing shows that the fault does harm here: \
                     control \"the reckless lose something\": no such trial was run";
     // What each trial of the reckless, and of the safe, has lost.

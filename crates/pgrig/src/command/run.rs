@@ -228,7 +228,7 @@ mod tests {
         check(Gate::Open, done(), 0, &[(Invariant, DoesNotHold)], Exit::Done);
         check(Gate::Open, done(), 1, &[(Invariant, Holds)], Exit::Incomplete);
         check(Gate::Open, State::Interrupted, 0, &[], Exit::Interrupted);
-        let stopped = State::Broken("the fault is not believable here".to_owned());
+        let stopped = State::Broken("this machine cannot reproduce the fault".to_owned());
         check(Gate::Invariants, stopped, 0, &[(Invariant, DoesNotHold)], Exit::Incomplete);
         check(Gate::Invariants, done(), 0, &[(Finding, DoesNotHold)], Exit::Done);
         check(Gate::Invariants, done(), 0, &[(Invariant, DoesNotHold)], Exit::DoesNotHold);
