@@ -2,11 +2,11 @@
 
 use spec::{About, Claim, Quantifier, Study};
 use stats::Method;
-use verdict::{ClaimVerdict, Judgement, Measured, Verdict};
+use verdict::{ClaimVerdict, Judgement, Measured, Source, Verdict};
 
 use crate::number;
 use crate::plot::{ClaimPlot, claim_plot};
-use crate::view::{Answer, ClaimRow, Outcome, Tally};
+use crate::view::{Answer, ClaimRow, Outcome, Table, Tally};
 
 /// The answer and how sure it is.
 pub(crate) fn answer(judgement: &Judgement) -> Answer {
@@ -46,16 +46,48 @@ pub(crate) fn answer(judgement: &Judgement) -> Answer {
     Answer { mark, sentence: judgement.answer.clone(), sure }
 }
 
-/// "The same thing twice differs by …".
+/// By how much the same throughput differs from itself, and what that means for a reader.
 pub(crate) fn noise(judgement: &Judgement) -> Option<String> {
-    let noise = judgement.noise?;
+    let noise = judgement.noise.iter().find(|noise| noise.metric.name == "tps")?;
+    let [one, means] = [noise.one_percent, noise.means_percent].map(|p| number::percent(p / 100.0));
+    let basis = match noise.source {
+        Source::Twin { .. } => "one point was measured twice in every round".to_owned(),
+        Source::Rounds { points } => {
+            format!("from the spread between rounds of {}", plural(points, "point"))
+        }
+    };
     Some(format!(
-        "Noise of this machine: the same thing measured twice differs by ± {} \
-         ({}, at least {} each).",
-        number::percent(noise.percent / 100.0),
-        plural(noise.points, "point"),
+        "Noise of this machine: one measurement of the same throughput differs from another by \
+         ± {one}, two means of {} by ± {means} ({basis}). Smaller differences cannot be seen here.",
         plural(noise.rounds, "round"),
     ))
+}
+
+/// The noise of each metric, as a table; none where nothing was measured twice.
+pub(crate) fn noise_table(study: &Study, judgement: &Judgement) -> Option<Table> {
+    let columns = ["", "#One measurement", "#Two means", "#Rounds", "Taken from"];
+    let note = "by how much the same thing differs from itself, at 95 %: one measurement from \
+                another, and the means of as many rounds as were run";
+    let mut table = Table::new("What this machine cannot resolve", note, &columns);
+    for noise in &judgement.noise {
+        let [one, means] =
+            [noise.one_percent, noise.means_percent].map(|p| number::percent(p / 100.0));
+        table.row([
+            noise.metric.label.to_owned(),
+            format!("± {one}"),
+            format!("± {means}"),
+            noise.rounds.to_string(),
+            match noise.source {
+                Source::Twin { point } => {
+                    format!("{}, measured twice in each round", study.points[point].name)
+                }
+                Source::Rounds { points } => {
+                    format!("the spread between rounds of {}", plural(points, "point"))
+                }
+            },
+        ]);
+    }
+    (!table.rows.is_empty()).then_some(table)
 }
 
 /// How many claims came out how.
@@ -126,7 +158,8 @@ fn measured(measured: &Measured) -> [String; 4] {
         Measured::Value { interval, .. } => {
             let (middle, range) =
                 number::with_interval(interval.point, interval.low, interval.high);
-            (middle, range, interval.n.to_string(), format!("n {}", interval.n))
+            let basis = format!("n {}, {}", interval.n, interval.method.name());
+            (middle, range, interval.n.to_string(), basis)
         }
         Measured::Count { trials, failures: 0, rate_max } => {
             let basis = match bound(*rate_max) {

@@ -4,7 +4,7 @@
 
 use record::Trial;
 use spec::{About, metric};
-use verdict::Measured;
+use verdict::Figures;
 
 use crate::glance::not_counted;
 use crate::grouping::in_study_order;
@@ -34,8 +34,9 @@ pub const TRIAL_COLUMNS: [&str; 10] =
 /// | `measured`, `low`, `high` | the value and its interval; of an invariant the share of trials |
 /// | `confidence`, `method` | what the interval promises, and how it was found |
 /// | `n` | rounds, for an invariant trials |
+/// | `alone` | the verdict that the claim's own figures give, several claims not corrected for |
 /// | `verdict`, `why` | `holds`, `does not hold`, `cannot tell`; and the reason, if one is needed |
-pub const VERDICT_COLUMNS: [&str; 13] = [
+pub const VERDICT_COLUMNS: [&str; 14] = [
     "claim",
     "kind",
     "expression",
@@ -47,6 +48,7 @@ pub const VERDICT_COLUMNS: [&str; 13] = [
     "confidence",
     "method",
     "n",
+    "alone",
     "verdict",
     "why",
 ];
@@ -80,19 +82,20 @@ impl Report<'_> {
                 About::Value { value, .. } => value.source(),
                 About::Every { condition, .. } => condition.source(),
             };
-            let [value, low, high, confidence, method, n] = figures(&judged.measured);
+            let Figures { measured, low, high, confidence, method, n } = judged.measured.figures();
             table.row([
                 judged.says.as_str(),
                 judged.kind.name(),
                 expression,
                 &judged.expected,
                 &judged.published.map(digits).unwrap_or_default(),
-                &value,
-                &low,
-                &high,
-                &confidence,
-                &method,
-                &n,
+                &measured.map(digits).unwrap_or_default(),
+                &low.map(digits).unwrap_or_default(),
+                &high.map(digits).unwrap_or_default(),
+                &confidence.map(digits).unwrap_or_default(),
+                method,
+                &n.map(|n| n.to_string()).unwrap_or_default(),
+                judged.alone.words(),
                 judged.verdict.words(),
                 &judged.why,
             ]);
@@ -118,29 +121,6 @@ fn trial_row(table: &mut CsvTable, trial: &Trial, metric: [&str; 3], value: f64)
         scope,
         &digits(value),
     ]);
-}
-
-/// Value, low, high, confidence, method, n.
-fn figures(measured: &Measured) -> [String; 6] {
-    match measured {
-        Measured::Nothing => Default::default(),
-        Measured::Value { interval, .. } => [
-            digits(interval.point),
-            digits(interval.low),
-            digits(interval.high),
-            digits(interval.confidence),
-            interval.method.name().to_owned(),
-            interval.n.to_string(),
-        ],
-        Measured::Count { trials, failures, rate_max } => [
-            digits(1.0 - *failures as f64 / (*trials).max(1) as f64),
-            digits(1.0 - rate_max),
-            String::new(),
-            digits(0.95),
-            "counted; one-sided bound".to_owned(),
-            trials.to_string(),
-        ],
-    }
 }
 
 fn digits(value: f64) -> String {

@@ -34,6 +34,7 @@ pub(crate) fn trust(
     let mut tables = Vec::new();
     tables.extend(discarded(study, trials));
     tables.push(generator);
+    tables.extend(claims::noise_table(study, judgement));
     tables.push(machine(trials, noise, &points));
     tables.extend(notes(study, trials));
     (words, tables)

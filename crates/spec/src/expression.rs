@@ -42,6 +42,36 @@ pub struct Reference {
 /// Metric, path and axes of a call as written.
 type Call = (String, String, String);
 
+/// Whether `text` is this call and nothing else.
+fn is_call(text: &str, (metric, path, axes): &Call) -> bool {
+    let Some(arguments) = text.trim().strip_prefix(metric.as_str()) else { return false };
+    let arguments = arguments.trim().strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    let Some(arguments) = arguments else { return false };
+    // Between quotes stand the path, the comma, and the axes.
+    let parts: Vec<&str> = arguments.split(['\'', '"']).collect();
+    match parts.as_slice() {
+        [_, only, _] => *only == path && axes.is_empty(),
+        [_, first, _, second, _] => *first == path && second == axes,
+        _ => false,
+    }
+}
+
+/// What stands before and after the one division sign outside quotes.
+fn quotient(source: &str) -> Option<(&str, &str)> {
+    let mut quote = None;
+    let mut signs = source.char_indices().filter(|(_, c)| {
+        match (quote, *c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '\'' | '"') => quote = Some(*c),
+            (None, '/') => return true,
+            _ => {}
+        }
+        false
+    });
+    let (at, _) = signs.next()?;
+    signs.next().is_none().then(|| (&source[..at], &source[at + 1..]))
+}
+
 /// What is wrong with an expression, and where in it.
 pub(crate) struct Fault {
     pub(crate) message: String,
@@ -108,6 +138,15 @@ impl Expression {
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// Numerator and denominator, as indices of [`Expression::references`], where the value is one
+    /// figure divided by another and nothing else: such a ratio has intervals of its own.
+    #[must_use]
+    pub fn ratio(&self) -> Option<(usize, usize)> {
+        let (numerator, denominator) = quotient(&self.source)?;
+        let index = |text: &str| self.references.iter().position(|one| is_call(text, &one.call));
+        Some((index(numerator)?, index(denominator)?))
     }
 
     /// Its value for each row of values, one for each reference in their order; NaN where it has

@@ -28,9 +28,12 @@ mod topology;
 
 mod expect;
 mod expression;
+mod order;
 mod plan;
 mod published;
+mod random;
 mod table;
+mod twin;
 
 mod catalogue;
 mod template;
@@ -70,4 +73,5 @@ pub use template::template;
 pub use throttle::Throttle;
 pub use timeline::{Check, Explain, Step, Timed};
 pub use topology::Topology;
+pub use twin::Twin;
 pub use workload::{Builtin, Ledger, Pace, Protocol, Script, ScriptSource, Syntax, Workload};

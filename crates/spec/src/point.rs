@@ -47,6 +47,9 @@ pub struct Point {
     pub unfit: Unfit,
     /// In how many rounds it is run.
     pub rounds: u32,
+    /// Whether it is the second copy of another point, for the study's A/A. It has servers of its
+    /// own, as the points of another variant have.
+    pub is_twin: bool,
 }
 
 /// A point's name.

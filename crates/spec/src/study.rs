@@ -14,6 +14,7 @@ use crate::problem::{Problem, Problems};
 use crate::profile::Profile;
 use crate::published::{self, Published};
 use crate::table::Table;
+use crate::twin::{self, Twin};
 use crate::value;
 
 /// A study in one profile. Only legal ones exist: whoever holds one need not check it again.
@@ -29,6 +30,9 @@ pub struct Study {
     pub profile: Profile,
     /// Seed of everything random: the order of trials, moments of actions, keys.
     pub seed: u64,
+    /// Whether study.toml or [`Study::with_seed`] gave the seed. Where nobody did, a run draws a
+    /// fresh one, so that no order of trials is everybody's.
+    pub is_seed_given: bool,
     /// What it compares, in the order of the file.
     pub variants: Vec<Named>,
     /// What it runs, in the order of the file.
@@ -38,6 +42,9 @@ pub struct Study {
     pub flush_test_s: u64,
     /// Every variant × scenario × value of each axis that this profile runs.
     pub points: Vec<Point>,
+    /// The point that is measured twice in every round, for the noise of the machine; none where
+    /// the study compares no throughput.
+    pub twin: Option<Twin>,
     /// How its answer is worded; without it, the first claim speaks.
     pub answer: Option<Answer>,
     /// What it claims; the first one is the headline.
@@ -125,6 +132,7 @@ impl Study {
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Study {
         self.seed = seed;
+        self.is_seed_given = true;
         self
     }
 }
@@ -150,7 +158,7 @@ fn read(
         scenarios: fields.named("scenarios"),
         defaults: Defaults::of(profile).or(fields),
     };
-    let points = expand::points(&tables);
+    let mut points = expand::points(&tables);
     if tables.scenarios.is_empty() {
         let hint = "add [scenarios.NAME] with run = [\"WORKLOAD\"]";
         problems.hinted(fields.span(), "a study has at least one scenario", hint);
@@ -162,23 +170,33 @@ fn read(
         variants = expand::named(&[expand::default_variant()]);
     }
     let scenarios = expand::named(tables.scenarios);
+    let declared = variants.clone();
     // Claims speak of points; while those are wrong, what claims say of them means nothing.
-    let (claims, tables) = match problems.is_empty() {
-        true => claims(fields, text, profile, &points),
+    let read = |points: &[Point]| match problems.is_empty() {
+        true => claims(fields, text, profile, points),
         false => skip(fields),
     };
+    let (mut claims, mut tables) = read(&points);
+    let twin = twin::add(&mut points, &mut variants, &claims, profile);
+    if twin.is_some() {
+        // What is said of every trial is said of the twin's, too.
+        (claims, tables) = read(&points);
+    }
     let names = |named: &'_ [Named]| named.iter().map(|n| n.name.clone()).collect::<Vec<_>>();
-    let (variant_names, scenario_names) = (names(&variants), names(&scenarios));
+    let (variant_names, scenario_names) = (names(&declared), names(&scenarios));
     let variant_names: Vec<&str> = variant_names.iter().map(String::as_str).collect();
     let scenario_names: Vec<&str> = scenario_names.iter().map(String::as_str).collect();
+    let seed = fields.integer("seed", 0..=i64::MAX);
     Study {
         name: folder.name.clone(),
         question: fields.text("question").unwrap_or_default().to_owned(),
         notes: fields.texts("notes").into_iter().map(|(note, _)| note).collect(),
         profile,
-        seed: fields.integer("seed", 0..=i64::MAX).unwrap_or(SEED) as u64,
+        seed: seed.unwrap_or(0) as u64,
+        is_seed_given: seed.is_some(),
         flush_test_s: fields.duration_ms("flush_test").unwrap_or(0).div_ceil(1000),
         points,
+        twin,
         answer: fields.value("answer").and_then(|value| Answer::parse(value, problems)),
         claims,
         tables,
@@ -217,6 +235,3 @@ fn target(point: &Point) -> Target {
         nodes: point.topology.nodes.iter().map(|node| node.name.clone()).collect(),
     }
 }
-
-/// Unless a study says otherwise its order is reproducible: nobody has to note a seed.
-const SEED: i64 = 42;

@@ -82,7 +82,8 @@ fn a_study_of_ones_own_needs_only_what_differs() {
             "safe/load clients=8",
             "safe/load clients=64",
             "fast/load clients=8",
-            "fast/load clients=64"
+            "fast/load clients=64",
+            "safe-again/load clients=8"
         ]
     );
     let point = &study.points[3];
@@ -102,6 +103,51 @@ fn a_study_of_ones_own_needs_only_what_differs() {
     assert!(!values[1].is_finite());
     assert_eq!(value.references()[0].point, 2);
     assert_eq!(value.references()[0].scope, "orders");
+}
+
+#[test]
+fn what_is_compared_is_measured_twice_at_its_cheapest_point() {
+    let study = parse(OWN);
+    let twin = study.twin.expect("throughput is compared");
+    let [original, copy] = [twin.of, twin.point].map(|point| &study.points[point]);
+    assert_eq!(original.name.to_string(), "safe/load clients=8");
+    assert!(copy.is_twin && !original.is_twin);
+    assert_eq!((&copy.workloads, &copy.topology), (&original.workloads, &original.topology));
+    assert_eq!((copy.rounds, study.variants[1].name.as_str()), (6, "safe-again"));
+    assert_eq!(study.variants[1].says, "safe, measured again (A/A)");
+    let check = |from: &str, to: &str, expected: Option<&str>| {
+        assert!(OWN.contains(from), "{from}");
+        let study = parse(&OWN.replace(from, to));
+        let name = study.twin.map(|twin| study.points[twin.of].name.to_string());
+        assert_eq!(name.as_deref(), expected, "{to}");
+    };
+    check("tps('fast/load/orders', 'clients=8') /", "1 /", None);
+    check("tps(", "latency_p99_ms(", None);
+    check("run  = [\"orders\"]", "run = [\"orders\"]\nsteady = false", None);
+    check("script = \"orders.sql\"", "script = \"orders.sql\"\nrate = 9", None);
+    check("[scenarios.load]", "[scenarios.load]\nrounds = 1", None);
+    check("clients=8", "clients=64", Some("safe/load clients=64"));
+    assert_eq!(parse_in(OWN, Profile::Smoke).twin, None);
+}
+
+#[test]
+fn a_quotient_of_two_figures_is_a_ratio_and_nothing_else_is() {
+    let check = |value: &str, expected: Option<(usize, usize)>| {
+        let old = "tps('fast/load/orders', 'clients=8') / tps('safe/load/orders', 'clients=8')";
+        let study = parse(&OWN.replace(old, value));
+        let About::Value { value, .. } = &study.claims[0].about else { panic!() };
+        assert_eq!(value.ratio(), expected, "{}", value.source());
+    };
+    let (a, b) = ("tps('fast/load/orders', 'clients=8')", "tps('safe/load', 'clients=64')");
+    check(&format!("{a} / {b}"), Some((0, 1)));
+    check(&format!("{a}/{b} "), Some((0, 1)));
+    check("tps( 'fast/load' ,'clients=8' ) / tps_cv('fast/load', 'clients=8')", Some((0, 1)));
+    check(&format!("{a} / {a}"), Some((0, 0)));
+    check(a, None);
+    check(&format!("2 * {a} / {b}"), None);
+    check(&format!("{a} / {b} - 1"), None);
+    check(&format!("({a} + {b}) / {b}"), None);
+    check(&format!("{a} / {b} / {b}"), None);
 }
 
 #[test]

@@ -89,6 +89,25 @@ impl Expectation {
         }
     }
 
+    /// How much would have to be wrong for the verdict to be: the smallest error probability with
+    /// which an interval around `point` still lies wholly inside or wholly outside. `p_at` gives
+    /// the two-sided p-value of a bound. To be corrected where several claims are judged at once
+    /// ([`crate::holm()`]). 1 where the point lies on a bound.
+    pub fn p_value(&self, point: f64, p_at: impl Fn(f64) -> f64) -> f64 {
+        let (from, to) = self.range();
+        let p_at = |bound: f64| if bound.is_infinite() { 0.0 } else { p_at(bound) };
+        if point < from {
+            p_at(from)
+        } else if point > to {
+            p_at(to)
+        } else if point.is_nan() || self.is_nan() {
+            1.0
+        } else {
+            // Inside: both bounds must be excluded.
+            p_at(from).max(p_at(to))
+        }
+    }
+
     /// The verdict on a value without uncertainty.
     pub fn judge_exact(&self, value: f64) -> Verdict {
         self.judge(Ok(&Interval::exact(value, 1)), 1)
@@ -175,7 +194,7 @@ mod tests {
 
     fn interval(low: f64, high: f64, n: usize) -> Interval {
         let point = low.midpoint(high);
-        Interval { point, low, high, confidence: 0.95, n, method: Method::ExpandedPercentile }
+        Interval { point, low, high, confidence: 0.95, n, method: Method::Student }
     }
 
     #[test]
@@ -204,6 +223,22 @@ mod tests {
         check(Equal(0.0), 0.0, 1.0, "cannot tell");
         check(Equal(0.0), 1.0, 2.0, "does not hold");
         check(AtLeast(f64::NAN), 1.0, 2.0, "cannot tell");
+    }
+
+    /// A verdict that stands by a 95 % interval has a p-value of at most 5 %.
+    #[test]
+    fn p_is_that_of_the_bound_in_question() {
+        let p_at = |bound: f64| 0.01 * bound;
+        let check = |expected: Expectation, point: f64, p: f64| {
+            assert!((expected.p_value(point, p_at) - p).abs() < 1e-12, "{expected} for {point}");
+        };
+        check(AtLeast(2.0), 3.0, 0.02);
+        check(AtLeast(2.0), 1.0, 0.02);
+        check(AtMost(2.0), 1.0, 0.02);
+        check(Between { low: 1.0, high: 4.0 }, 2.0, 0.04);
+        check(Between { low: 1.0, high: 4.0 }, 0.5, 0.01);
+        check(Between { low: 1.0, high: 4.0 }, 9.0, 0.04);
+        check(AtLeast(2.0), f64::NAN, 1.0);
     }
 
     #[test]

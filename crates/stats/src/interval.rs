@@ -37,12 +37,8 @@ pub enum Method {
     SignTest,
     /// Hodges–Lehmann estimate between Walsh averages, by the exact Wilcoxon signed-rank test.
     SignedRank,
-    /// Percentiles of the bootstrap distribution.
-    Percentile,
-    /// Percentiles, taken further out for small samples.
-    ExpandedPercentile,
-    /// Percentiles, corrected for bias and acceleration (BCa).
-    BiasCorrected,
+    /// Difference of two means ± t · its standard error, by Welch, for samples without pairs.
+    Welch,
     /// The whole range that was seen, when there are too few rounds for anything else.
     Range,
 }
@@ -80,14 +76,6 @@ pub enum NoInterval {
         /// How many on the right.
         right: usize,
     },
-    /// The expression has no value in so many resamples that a bound cannot be given.
-    #[error("no finite value in {undefined} of {resamples} resamples")]
-    Undefined {
-        /// Resamples without a finite value.
-        undefined: usize,
-        /// All resamples.
-        resamples: usize,
-    },
     /// The confidence is not between 0 and 1.
     #[error("a confidence of {0} is not between 0 and 1")]
     Confidence(f64),
@@ -106,10 +94,31 @@ impl Interval {
         }
     }
 
+    /// The whole range of `values`, where there are too few for anything else. As an interval of
+    /// their median it has the confidence 1 − 2¹⁻ⁿ, whatever their distribution is. None where
+    /// there is no value, or one is not finite.
+    pub fn range(point: f64, values: &[f64]) -> Option<Self> {
+        let n = values.len();
+        let finite = !values.is_empty() && point.is_finite();
+        if !finite || values.iter().any(|value| !value.is_finite()) {
+            return None;
+        }
+        let low = values.iter().copied().fold(point, f64::min);
+        let high = values.iter().copied().fold(point, f64::max);
+        let confidence = 1.0 - 2f64.powi(1 - n as i32);
+        Some(Interval { point, low, high, confidence, n, method: Method::Range })
+    }
+
     /// The interval of a rising function of the value, such as `exp` for a log-ratio.
     pub fn map(self, rising: impl Fn(f64) -> f64) -> Self {
         let (point, low, high) = (rising(self.point), rising(self.low), rising(self.high));
         Interval { point, low, high, ..self }
+    }
+
+    /// The interval with either bound so many times as far from the point.
+    pub fn widened(self, times: f64) -> Self {
+        let from_point = |bound: f64| self.point + (bound - self.point) * times;
+        Interval { low: from_point(self.low), high: from_point(self.high), ..self }
     }
 
     /// Whether `value` lies within the bounds.
@@ -126,9 +135,7 @@ impl Method {
             Method::Student => "Student t",
             Method::SignTest => "median, sign test",
             Method::SignedRank => "Hodges–Lehmann, Wilcoxon signed rank",
-            Method::Percentile => "bootstrap, percentile",
-            Method::ExpandedPercentile => "bootstrap, expanded percentile",
-            Method::BiasCorrected => "bootstrap, BCa",
+            Method::Welch => "Welch t",
             Method::Range => "range of the rounds",
         }
     }

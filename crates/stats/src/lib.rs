@@ -5,9 +5,9 @@
 //! infinite input; where no answer exists, the answer is `None` or an error that says why.
 //!
 //! Reading order: what one trial yields ([`Latency`], [`Moments`], [`hdr_log`], [`steady`]); what
-//! several rounds say ([`sample`], [`Interval`] and the modules that make one); what that proves
-//! ([`Expectation`], [`equivalence`], [`holm()`], [`resolution`], [`failure_rate`]); how it grows
-//! and is drawn ([`usl`], [`lttb()`]).
+//! several rounds say ([`sample`], [`Interval`], [`centre`] and [`ratio`], which choose among the
+//! modules that make one; [`serial`] asks whether the rounds may be taken for independent); what
+//! that proves ([`Expectation`], [`equivalence`], [`holm()`], [`resolution`], [`failure_rate`]).
 
 mod latency;
 mod moments;
@@ -23,14 +23,14 @@ pub mod sample;
 
 mod interval;
 
-pub mod bootstrap;
+pub mod centre;
 pub mod ratio;
+pub mod serial;
 pub mod sign_test;
 pub mod signed_rank;
 pub mod student;
 
 mod prng;
-mod resample;
 
 mod expectation;
 
@@ -40,11 +40,6 @@ pub mod resolution;
 
 mod holm;
 
-pub mod usl;
-
-mod least_squares;
-mod lttb;
-
 mod hdr_payload;
 
 pub use expectation::{Doubt, Expectation, Verdict};
@@ -52,10 +47,6 @@ pub use hdr_payload::DecodeError;
 pub use holm::holm;
 pub use interval::{HEADLINE_ROUNDS_MIN, Interval, Method, NoInterval};
 pub use latency::{CurvePoint, Latency};
-pub use lttb::lttb;
 pub use moments::Moments;
 pub use prng::Prng;
-pub use resample::{RESAMPLES, Resamples};
 pub use steady::{SteadyState, Unsteady, steady_state};
-pub use theil_sen::{Slope, theil_sen};
-pub use usl::Usl;

@@ -1,23 +1,40 @@
-//! How many times as much: the ratio of two variants measured in the same rounds.
+//! How many times as much: the ratio of two sides, through logarithms, so that b/a and a/b say the
+//! same and a factor costs the same wherever it acts (Kalibera and Jones, "Rigorous benchmarking in
+//! reasonable time", 2013).
 
+use crate::centre;
 use crate::interval::{Interval, NoInterval};
-use crate::signed_rank;
+use crate::student;
 
-/// `numerators[i] / denominators[i]` over the rounds i, through logarithms: the Hodges–Lehmann
-/// estimate of ln(bᵢ/aᵢ) and its exact interval, taken back by exp. Pairs cancel what a whole round
-/// has in common, such as a noisy neighbour; logarithms make b/a and a/b say the same (Kalibera and
-/// Jones, 2013, report ratios with intervals).
+/// `numerators[i] / denominators[i]` over the rounds i: the centre of ln(bᵢ/aᵢ) with its interval
+/// by [`centre::interval`], taken back by exp; the point is a geometric mean. Pairs cancel what a
+/// whole round has in common, such as a noisy neighbour, and make the noise of the logarithms
+/// symmetric where both sides are disturbed alike.
 ///
 /// # Errors
-/// When the sides differ in length, a value is not above zero or not finite, or there are too few
-/// rounds for the confidence (six for 95 %).
-pub fn paired_ratio(
+/// When the sides differ in length, a value is not above zero or not finite, or there are fewer
+/// than two pairs.
+pub fn paired(
     numerators: &[f64],
     denominators: &[f64],
     confidence: f64,
 ) -> Result<Interval, NoInterval> {
     let logs = log_ratios(numerators, denominators)?;
-    Ok(signed_rank::hodges_lehmann_interval(&logs, confidence)?.map(f64::exp))
+    Ok(centre::interval(&logs, confidence)?.map(f64::exp))
+}
+
+/// The ratio of two samples that are not paired, such as the rounds of two runs: Welch's interval
+/// for the difference of the means of their logarithms, taken back by exp.
+///
+/// # Errors
+/// When a value is not above zero or not finite, or a side has fewer than two values.
+pub fn unpaired(
+    numerators: &[f64],
+    denominators: &[f64],
+    confidence: f64,
+) -> Result<Interval, NoInterval> {
+    let (numerators, denominators) = (logs(numerators)?, logs(denominators)?);
+    Ok(student::difference_interval(&numerators, &denominators, confidence)?.map(f64::exp))
 }
 
 /// ln(bᵢ/aᵢ) for every pair.
@@ -32,8 +49,15 @@ pub fn log_ratios(numerators: &[f64], denominators: &[f64]) -> Result<Vec<f64>, 
     numerators.iter().zip(denominators).map(|(b, a)| Ok(log(*b)? - log(*a)?)).collect()
 }
 
-/// The logarithm of a value that has one.
-pub(crate) fn log(value: f64) -> Result<f64, NoInterval> {
+/// The logarithms of values that have one.
+///
+/// # Errors
+/// When a value is not above zero or not finite.
+pub fn logs(values: &[f64]) -> Result<Vec<f64>, NoInterval> {
+    values.iter().map(|value| log(*value)).collect()
+}
+
+fn log(value: f64) -> Result<f64, NoInterval> {
     match value {
         value if !value.is_finite() => Err(NoInterval::NotFinite),
         value if value <= 0.0 => Err(NoInterval::NotPositive),
@@ -46,33 +70,38 @@ mod tests {
     use super::*;
 
     const BEFORE: [f64; 6] = [100.0, 110.0, 90.0, 105.0, 95.0, 100.0];
+    const AFTER: [f64; 6] = [130.0, 121.0, 117.0, 120.0, 130.0, 118.0];
 
     #[test]
     fn a_constant_factor_is_found_whatever_the_rounds_have_in_common() {
         let after = BEFORE.map(|tps| tps * 1.25);
-        let ratio = paired_ratio(&after, &BEFORE, 0.95).expect("six pairs");
+        let ratio = paired(&after, &BEFORE, 0.95).expect("six pairs");
         for bound in [ratio.low, ratio.point, ratio.high] {
             assert!((bound - 1.25).abs() < 1e-12, "{ratio:?}");
         }
+        let apart = unpaired(&after, &BEFORE, 0.95).expect("six rounds each");
+        assert!((apart.point - 1.25).abs() < 1e-12 && apart.low < 1.2 && apart.high > 1.3);
     }
 
     #[test]
     fn the_inverse_ratio_is_the_inverse() {
-        let after = [130.0, 121.0, 117.0, 120.0, 130.0, 118.0];
-        let up = paired_ratio(&after, &BEFORE, 0.95).expect("six pairs");
-        let down = paired_ratio(&BEFORE, &after, 0.95).expect("six pairs");
-        assert!((up.point * down.point - 1.0).abs() < 1e-12);
-        assert!((up.low * down.high - 1.0).abs() < 1e-12);
+        for ratio in [paired, unpaired] {
+            let up = ratio(&AFTER, &BEFORE, 0.95).expect("six rounds");
+            let down = ratio(&BEFORE, &AFTER, 0.95).expect("six rounds");
+            assert!((up.point * down.point - 1.0).abs() < 1e-12);
+            assert!((up.low * down.high - 1.0).abs() < 1e-12);
+        }
     }
 
     #[test]
     fn reasons_for_no_ratio() {
         let check = |b: &[f64], a: &[f64], expected| {
-            assert_eq!(paired_ratio(b, a, 0.95), Err(expected));
+            assert_eq!(paired(b, a, 0.95), Err(expected));
         };
         check(&[1.0], &[], NoInterval::Unpaired { left: 1, right: 0 });
         check(&[1.0], &[0.0], NoInterval::NotPositive);
         check(&[f64::NAN], &[1.0], NoInterval::NotFinite);
-        check(&[1.0; 5], &[1.0; 5], NoInterval::TooFew { n: 5, needed: 6 });
+        check(&[1.0], &[1.0], NoInterval::TooFew { n: 1, needed: 2 });
+        assert_eq!(unpaired(&[1.0, 0.0], &[1.0, 2.0], 0.95), Err(NoInterval::NotPositive));
     }
 }

@@ -53,20 +53,6 @@ pub fn quantile_of_sorted(sorted: &[f64], q: f64) -> Option<f64> {
     Some(below + (above - below) * position.fract())
 }
 
-/// Jain's fairness index, (Σx)² ÷ (n·Σx²): 1 when all get the same, 1/n when one gets everything
-/// (Jain, Chiu and Hawe, 1984). `None` when empty, when all are 0, or when a value is negative or
-/// not finite.
-pub fn jain_index(values: &[f64]) -> Option<f64> {
-    let largest = values.iter().copied().fold(0.0, f64::max);
-    if largest == 0.0 || values.iter().any(|value| !value.is_finite() || *value < 0.0) {
-        return None;
-    }
-    // Scaled, so that squares neither overflow nor vanish.
-    let sum: f64 = values.iter().map(|value| value / largest).sum();
-    let squares: f64 = values.iter().map(|value| (value / largest).powi(2)).sum();
-    Some(sum * sum / (values.len() as f64 * squares))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -94,18 +80,6 @@ mod tests {
         assert_eq!(quantile(&[1.0], 1.5), None);
         assert_eq!(coefficient_of_variation(&[0.0, 0.0]), None);
         assert_eq!(median(&[f64::INFINITY, f64::INFINITY]), Some(f64::INFINITY));
-    }
-
-    #[test]
-    fn fairness() {
-        let check = |values: &[f64], expected| assert_eq!(jain_index(values), expected);
-        check(&[5.0, 5.0, 5.0], Some(1.0));
-        check(&[1.0, 0.0, 0.0, 0.0], Some(0.25));
-        check(&[], None);
-        check(&[0.0, 0.0], None);
-        check(&[1.0, -1.0], None);
-        check(&[1.0, f64::NAN], None);
-        check(&[1e300, 1e300], Some(1.0));
     }
 
     proptest! {

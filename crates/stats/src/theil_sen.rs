@@ -9,7 +9,7 @@ const POINTS_MAX: usize = 600;
 
 /// A slope, per step of the series, and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Slope {
+pub(crate) struct Slope {
     /// The median of the slopes of all pairs.
     pub point: f64,
     /// The lower bound.
@@ -23,7 +23,7 @@ pub struct Slope {
 /// approximation (Sen, "Estimates of the regression coefficient based on Kendall's tau", 1968).
 /// The points are one step apart. `None` below three points, when a value is not finite, or when
 /// the confidence is not within 0..1.
-pub fn theil_sen(values: &[f64], confidence: f64) -> Option<Slope> {
+pub(crate) fn theil_sen(values: &[f64], confidence: f64) -> Option<Slope> {
     let usable = confidence > 0.0 && confidence < 1.0 && values.iter().all(|v| v.is_finite());
     if !usable || values.len() < 3 {
         return None;

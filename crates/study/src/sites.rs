@@ -4,7 +4,7 @@
 //! Where trials begin with a copy of the data
 //! ("clone"), variants that differ in settings only share a site, for nothing of a trial outlives
 //! it. Where trials go on with what the ones before have left ("keep"), every variant has a site
-//! of its own, so that it meets its own traces only.
+//! of its own, so that it meets its own traces only; so has the second copy of a study's A/A.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(crate) struct SitePlan {
 }
 
 /// What distinguishes sites.
-type Key<'s> = (Vec<Shape<'s>>, Option<Vec<&'s Settings>>, &'s Data);
+type Key<'s> = (Vec<Shape<'s>>, Option<(Vec<&'s Settings>, bool)>, &'s Data);
 
 /// What a server is made as; its settings are given to it at each start.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -106,7 +106,9 @@ fn key(point: &Point) -> Key<'_> {
     let servers = || point.topology.nodes.iter().filter(|node| node.is_postgres());
     let settings = match point.data.reset {
         Reset::Clone => None,
-        Reset::Keep => Some(servers().map(|node| &node.settings).collect()),
+        Reset::Keep => {
+            Some((servers().map(|node| &node.settings).collect(), point.is_twin))
+        }
     };
     let shape = servers().map(|node| Shape {
         name: &node.name,

@@ -11,6 +11,9 @@ pub(crate) fn answer(study: &Study, headline: Option<&ClaimVerdict>) -> String {
         return "The study claims nothing; see what was measured.".to_owned();
     };
     let (value, interval, n) = match &headline.measured {
+        Measured::Value { interval, .. } if interval.n == 1 => {
+            (number(interval.point), "(one round, no interval)".to_owned(), "1".to_owned())
+        }
         Measured::Value { interval, .. } => (
             number(interval.point),
             format!("[{}, {}]", number(interval.low), number(interval.high)),

@@ -1,24 +1,38 @@
 //! Two records of the same study, or of what they have in common: what has changed.
 //!
-//! Runs are not interleaved with each other, so rounds of one have no partner in the other: both
-//! are resampled on their own. What changed on the machine between the two runs is in the
-//! difference as well, and nobody can take it out again.
+//! Runs are not interleaved with each other, so rounds of one have no partner in the other: each
+//! metric is judged by its own spread between rounds, on either side (Welch's interval on
+//! logarithms). What changed on the machine between the two runs is in the difference as well, and
+//! nobody can take it out again.
 
-use record::{Status, Trial};
-use spec::{Better, Metric, Study, metric};
+use record::{Header, Status, Trial};
+use spec::{Better, Metric, Study};
 use stats::equivalence::{self, Region};
-use stats::{HEADLINE_ROUNDS_MIN, Interval, RESAMPLES, Resamples};
+use stats::{Expectation, HEADLINE_ROUNDS_MIN, Interval, ratio, sample, student};
 
+use crate::conditions::{self, Condition};
 use crate::noise;
 use crate::rounds::value_of;
 
 /// One side of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'r> {
+    /// What was run, and on what.
+    pub header: &'r Header,
     /// The study as it was run.
     pub study: &'r Study,
     /// Its trials.
     pub trials: &'r [Trial],
+}
+
+/// What has changed from one record to another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diff {
+    /// What the runs differ in before anything was measured: figures of different sizes or
+    /// machines cannot be told apart from a change.
+    pub conditions: Vec<Condition>,
+    /// One for each figure that both have, in the order of the first.
+    pub differences: Vec<Difference>,
 }
 
 /// How one metric of one point differs between two records.
@@ -28,24 +42,26 @@ pub struct Difference {
     pub point: String,
     /// The metric.
     pub metric: &'static Metric,
-    /// Mean over the first record's rounds.
+    /// Geometric mean over the first record's rounds.
     pub before: f64,
-    /// Mean over the second record's rounds.
+    /// Geometric mean over the second record's rounds.
     pub after: f64,
     /// after ÷ before, with its interval; none where it has none.
     pub ratio: Option<Interval>,
-    /// What it means.
+    /// What the figure says by itself.
+    pub alone: Change,
+    /// What is left of that among all figures that were looked at (Holm's correction).
     pub change: Change,
 }
 
 /// What a difference means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// Better, beyond what the machine's noise explains.
+    /// Better, beyond what the spread of the rounds explains.
     Better,
-    /// Worse, beyond what the machine's noise explains.
+    /// Worse, beyond what the spread of the rounds explains.
     Worse,
-    /// The same for all practical purposes.
+    /// The same for all practical purposes: within 2 % either way.
     Same,
     /// The interval is too wide, or rests on too few rounds.
     CannotTell,
@@ -64,52 +80,102 @@ impl Change {
     }
 }
 
-/// What is compared: figures that have a better and a worse.
-const METRICS: [&str; 5] =
-    ["tps", "latency_p50_ms", "latency_p99_ms", "server_cpu_us_per_tx", "wal_bytes_per_tx"];
+impl Diff {
+    /// How many figures came out as `change`.
+    #[must_use]
+    pub fn count(&self, change: Change) -> usize {
+        self.differences.iter().filter(|one| one.change == change).count()
+    }
+
+    /// What has changed, in a sentence.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let all = self.differences.len();
+        let figures = if all == 1 { "figure" } else { "figures" };
+        let [better, worse, same, unsure] =
+            [Change::Better, Change::Worse, Change::Same, Change::CannotTell]
+                .map(|change| self.count(change));
+        if better + worse + same == 0 {
+            return format!("Nothing can be told from {all} {figures}.");
+        }
+        let counted = format!(
+            "Of {all} {figures}, {better} better, {worse} worse, {same} the same, {unsure} cannot \
+             be told"
+        );
+        match self.conditions.is_empty() {
+            true => format!("{counted}."),
+            false => format!("{counted}; the runs differ in more than time, see above."),
+        }
+    }
+}
+
+/// The chance that any figure is called better, worse or the same by mistake that is allowed for.
+const FAMILY_ERROR: f64 = 0.05;
 
 /// Compares every point that both have, in the order of the first.
 #[must_use]
-pub fn diff(before: Side<'_>, after: Side<'_>) -> Vec<Difference> {
-    let region = region(before, after);
-    let mut differences = Vec::new();
+pub fn diff(before: Side<'_>, after: Side<'_>) -> Diff {
+    let (mut differences, mut p_values) = (Vec::new(), Vec::new());
     for (index, point) in before.study.points.iter().enumerate() {
         let Some(other) = after.study.points.iter().position(|p| p.name == point.name) else {
             continue;
         };
-        for metric in METRICS.into_iter().filter_map(metric) {
+        for metric in noise::metrics() {
+            let sides = (values(before, index, metric), values(after, other, metric));
             let name = point.name.to_string();
-            differences.extend(difference(
-                name,
-                metric,
-                &values(before, index, metric),
-                &values(after, other, metric),
-                region,
-            ));
+            if let Some((difference, p)) = difference(name, metric, &sides.0, &sides.1) {
+                differences.push(difference);
+                p_values.push(p);
+            }
         }
     }
-    differences
+    correct(&mut differences, &p_values);
+    Diff { conditions: conditions::differing(before, after), differences }
 }
 
+/// Takes back what does not stand Holm's correction over all figures that could be judged.
+fn correct(differences: &mut [Difference], p_values: &[Option<f64>]) {
+    let family: Vec<f64> = p_values.iter().copied().flatten().collect();
+    let mut adjusted = stats::holm(&family).into_iter();
+    for (difference, p) in differences.iter_mut().zip(p_values) {
+        let adjusted = p.and_then(|_| adjusted.next());
+        if adjusted.is_none_or(|p| p > FAMILY_ERROR) {
+            difference.change = Change::CannotTell;
+        }
+    }
+}
+
+/// A difference by itself, and the p-value that goes with what it means.
 fn difference(
     point: String,
     metric: &'static Metric,
     before: &[f64],
     after: &[f64],
-    region: Region,
-) -> Option<Difference> {
-    let (mean_before, mean_after) = (stats::sample::mean(before)?, stats::sample::mean(after)?);
-    let ratio = ratio(before, after);
-    let change = ratio.as_ref().map_or(Change::CannotTell, |ratio| change(metric, ratio, region));
-    let (before, after) = (mean_before, mean_after);
-    Some(Difference { point, metric, before, after, ratio, change })
+) -> Option<(Difference, Option<f64>)> {
+    let enough = before.len().min(after.len()) >= HEADLINE_ROUNDS_MIN;
+    let logs = ratio::logs(before).ok().zip(ratio::logs(after).ok());
+    let (middle_before, middle_after) = match &logs {
+        Some((before, after)) => (sample::mean(before)?.exp(), sample::mean(after)?.exp()),
+        None => (sample::mean(before)?, sample::mean(after)?),
+    };
+    let ratio = match enough {
+        true => ratio::unpaired(after, before, 0.95).ok(),
+        false => range(before, after, middle_after / middle_before),
+    };
+    let judged = ratio.filter(|_| enough).zip(logs);
+    let change = judged.as_ref().map_or(Change::CannotTell, |(ratio, _)| change(metric, ratio));
+    let p = judged.map(|(ratio, (before, after))| {
+        let Region { low, high } = Region::DEFAULT;
+        let same = Expectation::Between { low, high };
+        same.p_value(ratio.point, |bound| student::difference_p(&after, &before, bound.ln()))
+    });
+    let (before, after) = (middle_before, middle_after);
+    let found = Difference { point, metric, before, after, ratio, alone: change, change };
+    Some((found, p))
 }
 
-fn change(metric: &Metric, ratio: &Interval, region: Region) -> Change {
-    if ratio.n < HEADLINE_ROUNDS_MIN {
-        return Change::CannotTell;
-    }
-    match (region.judge(ratio), metric.better) {
+fn change(metric: &Metric, ratio: &Interval) -> Change {
+    match (Region::DEFAULT.judge(ratio), metric.better) {
         (equivalence::Difference::CannotTell, _) | (_, Better::Neither) => Change::CannotTell,
         (equivalence::Difference::Equal, _) => Change::Same,
         (equivalence::Difference::More, Better::Higher)
@@ -118,50 +184,11 @@ fn change(metric: &Metric, ratio: &Interval, region: Region) -> Change {
     }
 }
 
-/// after ÷ before of the means, each side resampled by itself; below six rounds, the widest ratio
-/// that two rounds have.
-fn ratio(before: &[f64], after: &[f64]) -> Option<Interval> {
-    let point = quotient(stats::sample::mean(after)?, stats::sample::mean(before)?);
-    let n = before.len().min(after.len());
-    if n < HEADLINE_ROUNDS_MIN {
-        let low = quotient(least(after), greatest(before));
-        let high = quotient(greatest(after), least(before));
-        let known = point.is_finite() && low.is_finite() && high.is_finite();
-        let method = stats::Method::Range;
-        return known.then_some(Interval { point, low, high, confidence: 0.0, n, method });
-    }
-    let mean_of = |values: &[f64], chosen: &[usize]| {
-        chosen.iter().map(|index| values[*index]).sum::<f64>() / chosen.len() as f64
-    };
-    let [first, second] = SEEDS;
-    let before_resamples = Resamples::new(before.len(), RESAMPLES, first);
-    let after_resamples = Resamples::new(after.len(), RESAMPLES, second);
-    let pairs = after_resamples.iter().zip(before_resamples.iter());
-    let ratios: Vec<f64> =
-        pairs.map(|(a, b)| quotient(mean_of(after, a), mean_of(before, b))).collect();
-    stats::bootstrap::expanded_percentile(point, &ratios, n, 0.95).ok()
-}
-
-fn quotient(after: f64, before: f64) -> f64 {
-    if before > 0.0 { after / before } else { f64::NAN }
-}
-
-fn least(values: &[f64]) -> f64 {
-    values.iter().copied().fold(f64::NAN, f64::min)
-}
-
-fn greatest(values: &[f64]) -> f64 {
-    values.iter().copied().fold(f64::NAN, f64::max)
-}
-
-/// Two sides must not draw the same rounds. The same two records give the same answer.
-const SEEDS: [u64; 2] = [1, 2];
-
-/// What counts as the same: 2 %, or the noise of the noisier of the two machines.
-fn region(before: Side<'_>, after: Side<'_>) -> Region {
-    let noise = |side: Side<'_>| noise::noise(side.study, side.trials).map_or(0.0, |n| n.percent);
-    let noise = noise(before).max(noise(after)) / 100.0;
-    if noise > 0.02 { Region::within(noise) } else { Region::DEFAULT }
+/// Of too few rounds: the widest ratio that two of them have.
+fn range(before: &[f64], after: &[f64], point: f64) -> Option<Interval> {
+    let extremes = before.iter().flat_map(|before| after.iter().map(move |after| after / before));
+    let range = Interval::range(point, &extremes.collect::<Vec<f64>>())?;
+    Some(Interval { n: before.len().min(after.len()), confidence: 0.0, ..range })
 }
 
 fn values(side: Side<'_>, point: usize, metric: &Metric) -> Vec<f64> {

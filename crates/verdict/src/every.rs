@@ -70,7 +70,7 @@ pub(crate) fn judge(
         0 => Measured::Nothing,
         trials => Measured::Count { trials, failures, rate_max: rate_max(failures, trials) },
     };
-    Found { measured, verdict, why: why.join("; ") }
+    Found { measured, verdict, why: why.join("; "), p: None }
 }
 
 /// More than these are not read.

@@ -4,7 +4,7 @@ use record::{Status, Trial};
 use spec::{About, Claim, ClaimKind, Study};
 
 use crate::noise::{self, Noise};
-use crate::{answer, control, every, value};
+use crate::{answer, control, every, family, value};
 
 /// Everything that a study has answered so far.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,8 +13,9 @@ pub struct Judgement {
     pub answer: String,
     /// One verdict for each claim, in the study's order.
     pub claims: Vec<ClaimVerdict>,
-    /// By how much this machine differs from itself; none below two rounds.
-    pub noise: Option<Noise>,
+    /// By how much this machine differs from itself, for each metric that is compared; empty below
+    /// two rounds.
+    pub noise: Vec<Noise>,
     /// Trials that were left out, and why.
     pub discarded: Vec<Discarded>,
 }
@@ -34,8 +35,11 @@ pub struct ClaimVerdict {
     pub note: String,
     /// What was found.
     pub measured: Measured,
-    /// The verdict.
+    /// The verdict, all claims of the study considered.
     pub verdict: Verdict,
+    /// What the claim's own figures say, were it the study's only claim about a value. Differs from
+    /// the verdict where that does not stand the correction for several claims.
+    pub alone: Verdict,
     /// Why nobody can tell, or which trial failed; empty where the figures say enough.
     pub why: String,
 }
@@ -45,9 +49,9 @@ pub struct ClaimVerdict {
 pub enum Measured {
     /// Nothing yet.
     Nothing,
-    /// A value, recomputed on resampled rounds.
+    /// A value over rounds.
     Value {
-        /// The value on all rounds, its interval, and how many rounds there are.
+        /// The value, its interval, how that was found, and how many rounds there are.
         interval: stats::Interval,
         /// The value on each round by itself, in the order of the rounds; NaN where it has none.
         per_round: Vec<f64>,
@@ -61,6 +65,50 @@ pub enum Measured {
         /// The rate of failures that these trials do not rule out, at 95 %: 3/n for none.
         rate_max: f64,
     },
+}
+
+/// What was measured in numbers, for tables and programs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// The value; of counted trials the share in which it was so.
+    pub measured: Option<f64>,
+    /// The lower bound of its interval.
+    pub low: Option<f64>,
+    /// The upper bound; none for counted trials, whose bound is one-sided.
+    pub high: Option<f64>,
+    /// What the interval promises, 0 to 1.
+    pub confidence: Option<f64>,
+    /// How the interval was found; empty without one.
+    pub method: &'static str,
+    /// Rounds, or trials that were counted.
+    pub n: Option<u64>,
+}
+
+impl Measured {
+    /// In numbers; those that do not exist, infinite ones included, are none.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        let finite = |value: f64| Some(value).filter(|value| value.is_finite());
+        match self {
+            Measured::Nothing => Figures::default(),
+            Measured::Value { interval, .. } => Figures {
+                measured: finite(interval.point),
+                low: finite(interval.low),
+                high: finite(interval.high),
+                confidence: finite(interval.confidence),
+                method: interval.method.name(),
+                n: Some(interval.n as u64),
+            },
+            Measured::Count { trials, failures, rate_max } => Figures {
+                measured: finite(1.0 - *failures as f64 / *trials as f64),
+                low: finite(1.0 - rate_max),
+                high: None,
+                confidence: Some(0.95),
+                method: "counted; one-sided bound",
+                n: Some(*trials),
+            },
+        }
+    }
 }
 
 /// A verdict.
@@ -102,8 +150,9 @@ impl Verdict {
 /// Judges every claim on the trials that there are, be it in the middle of a run.
 #[must_use]
 pub fn judge(study: &Study, trials: &[Trial]) -> Judgement {
-    let mut claims: Vec<ClaimVerdict> =
-        study.claims.iter().map(|claim| judge_claim(study, claim, trials)).collect();
+    let (mut claims, p_values): (Vec<ClaimVerdict>, Vec<Option<f64>>) =
+        study.claims.iter().map(|claim| found(study, claim, trials)).unzip();
+    family::correct(&mut claims, &p_values);
     control::doubt(study, &mut claims);
     Judgement {
         answer: answer::answer(study, claims.first()),
@@ -113,9 +162,14 @@ pub fn judge(study: &Study, trials: &[Trial]) -> Judgement {
     }
 }
 
-/// Judges one claim.
+/// Judges one claim by itself.
 #[must_use]
 pub fn judge_claim(study: &Study, claim: &Claim, trials: &[Trial]) -> ClaimVerdict {
+    found(study, claim, trials).0
+}
+
+/// A claim by itself, and the p-value that goes with its verdict.
+fn found(study: &Study, claim: &Claim, trials: &[Trial]) -> (ClaimVerdict, Option<f64>) {
     let (expected, found) = match &claim.about {
         About::Value { value, expect } => {
             (expect.to_string(), value::judge(study, value, *expect, trials))
@@ -125,8 +179,8 @@ pub fn judge_claim(study: &Study, claim: &Claim, trials: &[Trial]) -> ClaimVerdi
             (String::new(), found)
         }
     };
-    let Found { measured, verdict, why } = found;
-    ClaimVerdict {
+    let Found { measured, verdict, why, p } = found;
+    let judged = ClaimVerdict {
         says: claim.says.clone(),
         kind: claim.kind,
         expected,
@@ -134,8 +188,10 @@ pub fn judge_claim(study: &Study, claim: &Claim, trials: &[Trial]) -> ClaimVerdi
         note: claim.note.clone(),
         measured,
         verdict,
+        alone: verdict,
         why,
-    }
+    };
+    (judged, p)
 }
 
 /// What a kind of claim finds.
@@ -143,6 +199,8 @@ pub(crate) struct Found {
     pub(crate) measured: Measured,
     pub(crate) verdict: Verdict,
     pub(crate) why: String,
+    /// Of a value that has an interval: how much would have to be wrong for the verdict to be.
+    pub(crate) p: Option<f64>,
 }
 
 fn discarded(trial: &Trial) -> Option<Discarded> {

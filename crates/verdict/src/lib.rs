@@ -13,19 +13,24 @@ mod value;
 
 mod control;
 mod doubt;
+mod family;
 mod rounds;
 
 mod answer;
 mod noise;
 mod table;
 
+mod conditions;
 mod diff;
 
 mod number;
 
-pub use diff::{Change, Difference, Side, diff};
-pub use judge::{ClaimVerdict, Discarded, Judgement, Measured, Verdict, judge, judge_claim};
-pub use noise::Noise;
+pub use conditions::Condition;
+pub use diff::{Change, Diff, Difference, Side, diff};
+pub use judge::{
+    ClaimVerdict, Discarded, Figures, Judgement, Measured, Verdict, judge, judge_claim,
+};
+pub use noise::{Noise, Source};
 pub use number::number;
 pub use rounds::{Rounds, value_of};
 pub use table::{Cell, Listed, Tabled, tables};

@@ -1,27 +1,93 @@
-//! The noise of this machine: by how much the same thing differs from itself between rounds.
+//! The noise of this machine: by how much the same thing differs from itself.
 
 use std::collections::BTreeMap;
 
 use record::{Status, Trial};
-use spec::Study;
-use stats::resolution;
+use spec::{Metric, Study, metric};
+use stats::resolution::{self, Resolution};
 
 use crate::rounds::value_of;
 
-/// By how much the same thing, measured twice, differs: what a difference must exceed to be seen.
+/// By how much one metric of the same thing, measured twice, differs, at 95 %: what a difference
+/// must exceed to be seen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
-    /// "The same thing twice differs by ± x %", of throughput, at 95 %.
-    pub percent: f64,
-    /// Points of the study that it was taken from.
-    pub points: usize,
-    /// Rounds that each has at least.
+    /// The metric.
+    pub metric: &'static Metric,
+    /// By how many percent one measurement differs from another.
+    pub one_percent: f64,
+    /// By how many percent two means of as many rounds as were run differ.
+    pub means_percent: f64,
+    /// How many rounds that is.
     pub rounds: usize,
+    /// What it was taken from.
+    pub source: Source,
 }
 
-/// The noise of the throughput, from all points that were run in at least two rounds.
-pub(crate) fn noise(study: &Study, trials: &[Trial]) -> Option<Noise> {
-    let mut by_point: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+/// What noise was taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Of a true A/A: a point and its twin, measured in the same rounds. What whole rounds have in
+    /// common is not in it, as it is not in a comparison of two points.
+    Twin {
+        /// Index of the point in the study.
+        point: usize,
+    },
+    /// Of the rounds of points, where nothing was measured twice: an upper bound for what is
+    /// compared within rounds.
+    Rounds {
+        /// How many points.
+        points: usize,
+    },
+}
+
+/// What is compared, and so has noise: figures that have a better and a worse.
+const METRICS: [&str; 5] =
+    ["tps", "latency_p50_ms", "latency_p99_ms", "server_cpu_us_per_tx", "wal_bytes_per_tx"];
+
+/// The metrics that are compared between points and between records.
+pub(crate) fn metrics() -> impl Iterator<Item = &'static Metric> {
+    METRICS.into_iter().filter_map(metric)
+}
+
+/// The noise of each metric that is compared.
+pub(crate) fn noise(study: &Study, trials: &[Trial]) -> Vec<Noise> {
+    metrics().filter_map(|metric| noise_of(study, trials, metric)).collect()
+}
+
+fn noise_of(study: &Study, trials: &[Trial], metric: &'static Metric) -> Option<Noise> {
+    let by_point = by_point(study, trials, metric);
+    let noise = |found: Resolution, source: Source| Noise {
+        metric,
+        one_percent: (found.one - 1.0) * 100.0,
+        means_percent: (found.means - 1.0) * 100.0,
+        rounds: found.n,
+        source,
+    };
+    let twin = study.twin.and_then(|twin| {
+        let (first, second) = (by_point.get(&twin.of)?, by_point.get(&twin.point)?);
+        let in_both = |round: &usize| Some((*first.get(round)?, *second.get(round)?));
+        let (first, second): (Vec<f64>, Vec<f64>) = first.keys().filter_map(in_both).unzip();
+        let found = resolution::of_pairs(&first, &second, CONFIDENCE).ok()?;
+        Some(noise(found, Source::Twin { point: twin.of }))
+    });
+    twin.or_else(|| {
+        let repeated = by_point.values().filter(|rounds| rounds.len() >= 2);
+        let repeated: Vec<Vec<f64>> =
+            repeated.map(|rounds| rounds.values().copied().collect()).collect();
+        let slices: Vec<&[f64]> = repeated.iter().map(Vec::as_slice).collect();
+        let found = resolution::of_rounds(&slices, CONFIDENCE).ok()?;
+        Some(noise(found, Source::Rounds { points: slices.len() }))
+    })
+}
+
+/// The values of each point by round.
+fn by_point(
+    study: &Study,
+    trials: &[Trial],
+    metric: &Metric,
+) -> BTreeMap<usize, BTreeMap<usize, f64>> {
+    let mut by_point: BTreeMap<usize, BTreeMap<usize, f64>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.status == Status::Done) {
         // In open loop throughput is what was asked for, and its spread says nothing.
         let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
@@ -29,15 +95,13 @@ pub(crate) fn noise(study: &Study, trials: &[Trial]) -> Option<Noise> {
             let workloads = &study.points[*point].workloads;
             workloads.iter().all(|workload| workload.pace == spec::Pace::Closed)
         });
-        if let (Some(point), Some(tps)) = (closed, value_of(trial, "tps", ""))
-            && tps > 0.0
+        if let (Some(point), Some(value)) = (closed, value_of(trial, metric.name, ""))
+            && value > 0.0
         {
-            by_point.entry(point).or_default().push(tps);
+            by_point.entry(point).or_default().insert(trial.round, value);
         }
     }
-    let repeated: Vec<&[f64]> =
-        by_point.values().filter(|rounds| rounds.len() >= 2).map(Vec::as_slice).collect();
-    let resolution = resolution::of_rounds(&repeated, 0.95).ok()?;
-    let (points, rounds) = (repeated.len(), resolution.ratio.n);
-    Some(Noise { percent: resolution.percent(), points, rounds })
+    by_point
 }
+
+const CONFIDENCE: f64 = 0.95;

@@ -34,18 +34,6 @@ impl Rounds {
             by_round.into_values().filter_map(|row| row.into_iter().collect()).collect();
         Rounds { incomplete: seen - rows.len(), rows }
     }
-
-    /// The mean of each reference over some rounds, a round counting as often as it is named.
-    pub(crate) fn means(&self, rounds: &[usize]) -> Vec<f64> {
-        let width = self.rows.first().map_or(0, Vec::len);
-        let mut sums = vec![0.0; width];
-        for round in rounds {
-            for (sum, value) in sums.iter_mut().zip(&self.rows[*round]) {
-                *sum += value;
-            }
-        }
-        sums.iter().map(|sum| sum / rounds.len() as f64).collect()
-    }
 }
 
 /// A trial's value of a metric. Without a scope: that of the trial as a whole, or, where it has

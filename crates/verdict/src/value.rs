@@ -1,12 +1,20 @@
 //! A value and where it is expected.
 //!
-//! The value is computed from means over rounds. Its interval comes from resampling rounds, all
-//! trials of a round together: rounds are the blocks in which trials were interleaved, so what a
-//! whole round has in common cancels (research on interleaved trials: Abedi and Brecht, 2017).
+//! Rounds are the unit: all trials of a round were run near each other, so what a whole round has
+//! in common cancels in the round's own value. A ratio of two figures has Student's interval on
+//! the logarithms of the rounds' ratios, or the signed-rank interval where a round stands apart
+//! ([`stats::centre`]). Any other expression has the median of the rounds' values with the interval
+//! of the exact sign test: its noise is one-sided as a rule (stalls only slow), and of the six to
+//! twenty rounds of a study no method finds the mean then, while the median's interval covers
+//! whatever the distribution is. (Percentiles of a bootstrap over rounds, tried before, covered
+//! 91 % with two-peaked noise and six rounds.)
 
 use record::Trial;
 use spec::{Expression, Study};
-use stats::{Doubt, Expectation, HEADLINE_ROUNDS_MIN, Interval, RESAMPLES, Resamples};
+use stats::serial::{self, Drift};
+use stats::{
+    Doubt, Expectation, HEADLINE_ROUNDS_MIN, Interval, NoInterval, centre, ratio, sample, sign_test,
+};
 
 use crate::doubt;
 use crate::judge::{Found, Measured, Verdict};
@@ -15,7 +23,7 @@ use crate::rounds::Rounds;
 /// The confidence of every interval.
 const CONFIDENCE: f64 = 0.95;
 
-/// Judges a value.
+/// Judges a value by itself, whatever else the study claims.
 pub(crate) fn judge(
     study: &Study,
     expression: &Expression,
@@ -25,15 +33,23 @@ pub(crate) fn judge(
     let rounds = Rounds::collect(study, expression.references(), trials);
     if rounds.rows.is_empty() {
         let why = missing(study, expression, trials);
-        return Found { measured: Measured::Nothing, verdict: Verdict::CannotTell, why };
+        return Found { measured: Measured::Nothing, verdict: Verdict::CannotTell, why, p: None };
     }
     let per_round = expression.evaluate(rounds.rows.iter().map(Vec::as_slice));
-    let interval = interval(expression, &rounds, study.seed);
-    let judged = expect.judge(interval.as_ref().map_err(|why| *why), HEADLINE_ROUNDS_MIN);
+    let estimate = Estimate::of(expression, &rounds, &per_round);
+    let interval = estimate.as_ref().map(|estimate| &estimate.interval).map_err(|why| *why);
+    let judged = expect.judge(interval, HEADLINE_ROUNDS_MIN);
     let mut reasons = match judged {
         stats::Verdict::CannotTell(doubt) => vec![worded(doubt)],
         _ => Vec::new(),
     };
+    if let Some(drift) = estimate.as_ref().ok().and_then(|estimate| estimate.drift) {
+        reasons.push(format!(
+            "rounds resemble their neighbours (lag-1 autocorrelation {:.2}): the interval is {:.1} \
+             times as wide as it would be for independent rounds",
+            drift.autocorrelation, drift.widening
+        ));
+    }
     if rounds.incomplete > 0 {
         let plural = if rounds.incomplete == 1 { "round is" } else { "rounds are" };
         reasons.push(format!("{} {plural} incomplete", rounds.incomplete));
@@ -46,11 +62,13 @@ pub(crate) fn judge(
         stats::Verdict::CannotTell(_) => Verdict::CannotTell,
     };
     reasons.extend(limits);
-    let measured = match interval {
-        Ok(interval) => Measured::Value { interval, per_round },
+    let judgeable = estimate.as_ref().ok().filter(|one| one.interval.n >= HEADLINE_ROUNDS_MIN);
+    let p = judgeable.map(|estimate| estimate.p_value(expect));
+    let measured = match estimate {
+        Ok(estimate) => Measured::Value { interval: estimate.interval, per_round },
         Err(_) => Measured::Nothing,
     };
-    Found { measured, verdict, why: reasons.join("; ") }
+    Found { measured, verdict, why: reasons.join("; "), p }
 }
 
 /// A value and its interval, where there is anything to compute it from.
@@ -60,25 +78,72 @@ pub(crate) fn estimate(
     trials: &[Trial],
 ) -> Option<Interval> {
     let rounds = Rounds::collect(study, expression.references(), trials);
-    (!rounds.rows.is_empty()).then(|| interval(expression, &rounds, study.seed).ok()).flatten()
+    let per_round = expression.evaluate(rounds.rows.iter().map(Vec::as_slice));
+    Estimate::of(expression, &rounds, &per_round).ok().map(|estimate| estimate.interval)
 }
 
-/// The value on all rounds, and its interval.
-fn interval(
-    expression: &Expression,
-    rounds: &Rounds,
-    seed: u64,
-) -> Result<Interval, stats::NoInterval> {
-    let n = rounds.rows.len();
-    let resamples = Resamples::new(n, RESAMPLES, seed);
-    let all: Vec<usize> = (0..n).collect();
-    let means: Vec<Vec<f64>> = std::iter::once(all.as_slice())
-        .chain(resamples.iter())
-        .map(|chosen| rounds.means(chosen))
-        .collect();
-    let values = expression.evaluate(means.iter().map(Vec::as_slice));
-    let (point, resampled) = (values[0], &values[1..]);
-    stats::bootstrap::expanded_percentile(point, resampled, n, CONFIDENCE)
+/// A value over rounds, and what its interval was made from.
+struct Estimate {
+    interval: Interval,
+    /// Dependence between rounds, for which the interval has been widened.
+    drift: Option<Drift>,
+    /// Of a ratio the logarithms of the rounds' ratios, else the rounds' values.
+    values: Vec<f64>,
+    is_ratio: bool,
+}
+
+impl Estimate {
+    fn of(
+        expression: &Expression,
+        rounds: &Rounds,
+        per_round: &[f64],
+    ) -> Result<Estimate, NoInterval> {
+        let quotient = expression.ratio();
+        let values = match quotient {
+            Some((numerator, denominator)) => {
+                let column = |index: usize| -> Vec<f64> {
+                    rounds.rows.iter().map(|row| row[index]).collect()
+                };
+                ratio::log_ratios(&column(numerator), &column(denominator))?
+            }
+            None => per_round.to_vec(),
+        };
+        let is_ratio = quotient.is_some();
+        let (interval, drift) = match values.len() < HEADLINE_ROUNDS_MIN {
+            true => {
+                let middle = if is_ratio { sample::mean } else { sample::median };
+                let range = middle(&values).and_then(|point| Interval::range(point, &values));
+                (range.ok_or(NoInterval::NotFinite)?, None)
+            }
+            false => {
+                let of_rounds =
+                    if is_ratio { centre::interval } else { sign_test::median_interval };
+                let interval = of_rounds(&values, CONFIDENCE)?;
+                let drift = serial::drift(&values);
+                (drift.map_or(interval, |drift| interval.widened(drift.widening)), drift)
+            }
+        };
+        let interval = if is_ratio { interval.map(f64::exp) } else { interval };
+        Ok(Estimate { interval, drift, values, is_ratio })
+    }
+
+    /// How much would have to be wrong for the verdict to be; see [`Expectation::p_value`].
+    fn p_value(&self, expect: Expectation) -> f64 {
+        let widening = self.drift.map_or(1.0, |drift| drift.widening);
+        let scale = |value: f64| if self.is_ratio { value.ln() } else { value };
+        let point = scale(self.interval.point);
+        expect.p_value(self.interval.point, |bound| {
+            if self.is_ratio && bound <= 0.0 {
+                return 0.0;
+            }
+            // A wider interval excludes a bound where the narrow one excludes a nearer one.
+            let nearer = point + (scale(bound) - point) / widening;
+            match self.is_ratio {
+                true => centre::p_value(&self.values, nearer),
+                false => sign_test::median_p(&self.values, nearer),
+            }
+        })
+    }
 }
 
 fn worded(doubt: Doubt) -> String {

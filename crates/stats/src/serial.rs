@@ -1,0 +1,116 @@
+//! Do neighbouring rounds resemble each other? Every interval over rounds takes them for
+//! independent; where the machine drifts from round to round they are not, and the interval is too
+//! narrow.
+
+use crate::prng::Prng;
+use crate::sample;
+
+/// Below this p-value rounds count as dependent.
+const SIGNIFICANT: f64 = 0.05;
+
+/// Orders that are drawn for the test. The smallest p-value is 1 ÷ (this + 1).
+const ORDERS: usize = 1_999;
+
+/// The lag-1 autocorrelation of values in the order of time, Σ(xᵢ−x̄)(xᵢ₊₁−x̄) ÷ Σ(xᵢ−x̄)²: near 1
+/// where each is like the one before, around −1/n where their order means nothing. `None` below
+/// three values, where all are equal, or where one is not finite.
+fn autocorrelation(values: &[f64]) -> Option<f64> {
+    let mean = sample::mean(values)?;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let usable = values.len() >= 3 && squares.is_finite() && squares > 0.0;
+    usable.then(|| products(values, mean) / squares)
+}
+
+/// Dependence that was found, and what it does to an interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drift {
+    /// The lag-1 autocorrelation of the rounds.
+    pub autocorrelation: f64,
+    /// By how much the interval of their centre is to be wider on either side.
+    pub widening: f64,
+}
+
+/// Whether neighbouring rounds are alike, at [`SIGNIFICANT`], and by how much the interval of
+/// their centre is to be widened then: √((1+ρ)/(1−ρ)), which is what first-order dependence does
+/// to the error of a mean. ρ is the autocorrelation, corrected for its bias in short series,
+/// (n·r + 1) ÷ (n − 4) (Marriott and Pope, "Bias in the estimation of autocorrelations", 1954), and
+/// at most [`DEPENDENCE_MAX`]: six rounds cannot tell how strong the dependence is, so there the
+/// limit is what counts.
+pub fn drift(values: &[f64]) -> Option<Drift> {
+    let autocorrelation = autocorrelation(values)?;
+    if alike_p(values) > SIGNIFICANT {
+        return None;
+    }
+    let n = values.len() as f64;
+    let corrected = (n * autocorrelation + 1.0) / (n - 4.0).max(1.0);
+    let dependence = corrected.clamp(0.0, DEPENDENCE_MAX);
+    let widening = ((1.0 + dependence) / (1.0 - dependence)).sqrt();
+    Some(Drift { autocorrelation, widening })
+}
+
+/// The strongest dependence that is allowed for; it makes an interval 4.4 times as wide.
+const DEPENDENCE_MAX: f64 = 0.9;
+
+/// The one-sided p-value of the hypothesis that the order of `values` means nothing, against
+/// neighbours being alike: the share of random orders whose lag-1 autocorrelation is at least as
+/// large (a permutation test, valid for any distribution; Wald and Wolfowitz, "An exact test for
+/// randomness", 1943). The same values give the same answer. 1 where there is no autocorrelation.
+fn alike_p(values: &[f64]) -> f64 {
+    let Some(_) = autocorrelation(values) else { return 1.0 };
+    let mean = sample::mean(values).unwrap_or(0.0);
+    // The tolerance keeps orders that give the same sum but for rounding.
+    let seen = products(values, mean);
+    let seen = seen - seen.abs() * 1e-9;
+    let mut order = values.to_vec();
+    let mut prng = Prng::new(values.len() as u64);
+    let as_large = (0..ORDERS).filter(|_| {
+        prng.shuffle(&mut order);
+        products(&order, mean) >= seen
+    });
+    (as_large.count() + 1) as f64 / (ORDERS + 1) as f64
+}
+
+fn products(values: &[f64], mean: f64) -> f64 {
+    values.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trend_is_seen_and_alternation_is_not() {
+        let rising = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        assert!(alike_p(&rising) < SIGNIFICANT, "{}", alike_p(&rising));
+        let drift = drift(&rising).expect("a trend");
+        assert!(
+            (drift.autocorrelation - 0.5).abs() < 1e-12 && (drift.widening - 4.36).abs() < 0.01
+        );
+        let turning = [1.0, -1.0, 1.0, -1.0, 1.0, -1.0];
+        assert!(alike_p(&turning) > 0.9);
+        let step: Vec<f64> = (0..20).map(|round| f64::from(round / 10)).collect();
+        assert!(alike_p(&step) < 0.001);
+    }
+
+    #[test]
+    fn without_an_order_there_is_nothing_to_see() {
+        for values in [&[][..], &[1.0, 2.0], &[3.0; 6], &[1.0, f64::NAN, 2.0]] {
+            assert_eq!((autocorrelation(values), alike_p(values)), (None, 1.0), "{values:?}");
+        }
+    }
+
+    /// Of independent rounds, one in twenty is called dependent, not more.
+    #[test]
+    fn independent_rounds_are_rarely_called_dependent() {
+        const SAMPLES: usize = 4_000;
+        for n in [6, 10] {
+            let mut prng = Prng::new(n as u64);
+            let called = (0..SAMPLES).filter(|_| {
+                let values: Vec<f64> = (0..n).map(|_| prng.unit().powi(3)).collect();
+                alike_p(&values) <= SIGNIFICANT
+            });
+            let share = called.count() as f64 / SAMPLES as f64;
+            assert!((0.03..0.07).contains(&share), "{n}: {share}");
+        }
+    }
+}

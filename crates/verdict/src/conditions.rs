@@ -1,0 +1,127 @@
+//! What two runs differ in before anything was measured.
+
+use record::{Fact, Header};
+use spec::{Point, Settings, Workload};
+
+use crate::diff::Side;
+
+/// Something that was not the same in two runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// What it is: "scale", "PostgreSQL version", "shared_buffers of primary".
+    pub what: String,
+    /// What it was in the first.
+    pub before: String,
+    /// What it was in the second.
+    pub after: String,
+    /// The points of which it is true; empty for the whole run.
+    pub points: Vec<String>,
+}
+
+/// Facts that are another every time and mean nothing: how full the disk is, what the load was.
+const FLEETING: [&str; 4] =
+    ["disk of the servers", "load average before", "CPU taken by the hypervisor", "programs"];
+
+/// What differs between two runs, those of the whole run first; what is true of several points is
+/// one condition.
+pub(crate) fn differing(before: Side<'_>, after: Side<'_>) -> Vec<Condition> {
+    let mut conditions = of_runs(before.header, after.header);
+    for point in &before.study.points {
+        let Some(other) = after.study.points.iter().find(|other| other.name == point.name) else {
+            continue;
+        };
+        for (what, before, after) in different(&properties(point), &properties(other)) {
+            let same = |one: &&mut Condition| {
+                !one.points.is_empty()
+                    && (&one.what, &one.before, &one.after) == (&what, &before, &after)
+            };
+            match conditions.iter_mut().find(same) {
+                Some(condition) => condition.points.push(point.name.to_string()),
+                None => {
+                    let points = vec![point.name.to_string()];
+                    conditions.push(Condition { what, before, after, points });
+                }
+            }
+        }
+    }
+    conditions
+}
+
+fn of_runs(before: &Header, after: &Header) -> Vec<Condition> {
+    let different = different(&run(before), &run(after));
+    let condition = |(what, before, after)| Condition { what, before, after, points: Vec::new() };
+    different.into_iter().map(condition).collect()
+}
+
+type Properties = Vec<(String, String)>;
+
+/// Properties that differ, in the order of the first; a missing one is "–".
+fn different(before: &Properties, after: &Properties) -> Vec<(String, String, String)> {
+    let value = |of: &Properties, name: &str| {
+        let found = of.iter().find(|(known, _)| known == name);
+        found.map_or_else(|| "–".to_owned(), |(_, value)| value.clone())
+    };
+    let mut names: Vec<&String> = Vec::new();
+    for (name, _) in before.iter().chain(after) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let each =
+        names.into_iter().map(|name| (name.clone(), value(before, name), value(after, name)));
+    each.filter(|(_, before, after)| before != after).collect()
+}
+
+fn run(header: &Header) -> Properties {
+    let mut properties = vec![
+        ("study".to_owned(), header.study.clone()),
+        ("profile".to_owned(), header.profile.clone()),
+        ("pgrig".to_owned(), header.pgrig.clone()),
+    ];
+    let lasting =
+        |fact: &&Fact| !FLEETING.contains(&fact.name.as_str()) && fact.group != "pg_test_fsync";
+    let facts = header.facts.iter().filter(lasting);
+    properties.extend(facts.map(|fact| {
+        let name = match fact.group.as_str() {
+            "machine" | "system" => fact.name.clone(),
+            group => format!("{group} {}", fact.name),
+        };
+        (name, fact.value.clone())
+    }));
+    properties
+}
+
+fn properties(point: &Point) -> Properties {
+    let mut properties: Properties = Vec::new();
+    let mut add = |name: String, value: String| properties.push((name, value));
+    add("clients".to_owned(), point.clients().to_string());
+    add("window".to_owned(), format!("{} s", point.window_ms as f64 / 1e3));
+    if let Some(tables) = &point.data.pgbench {
+        add("scale".to_owned(), tables.scale.to_string());
+    }
+    each(&point.data.variables, |name, value| add(name.to_owned(), value.to_owned()));
+    for workload in &point.workloads {
+        of_workload(workload, &mut add);
+    }
+    for node in &point.topology.nodes {
+        each(&node.settings, |name, value| {
+            add(format!("{name} of {}", node.name), value.to_owned());
+        });
+    }
+    properties
+}
+
+fn of_workload(workload: &Workload, add: &mut impl FnMut(String, String)) {
+    let name = &workload.name;
+    add(format!("protocol of {name}"), format!("{:?}", workload.protocol).to_lowercase());
+    let pace = match workload.pace {
+        spec::Pace::Closed => "closed loop".to_owned(),
+        spec::Pace::Poisson(rate) => format!("{rate}/s, Poisson"),
+        spec::Pace::Constant(rate) => format!("{rate}/s, constant"),
+    };
+    add(format!("pace of {name}"), pace);
+}
+
+fn each(settings: &Settings, mut use_one: impl FnMut(&str, &str)) {
+    settings.iter().for_each(|(name, value)| use_one(name, value));
+}
