@@ -95,7 +95,7 @@ pub(crate) struct RunArguments {
     /// How often each trial is run, instead of what the study says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) rounds: Option<u32>,
-    /// Seed of everything random, instead of the study's
+    /// Seed of everything random [default: the study's; without one, a fresh one for every run]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Only trials whose name (`variant/scenario axis=value`) contains this, or fits it with `*`;
@@ -173,10 +173,13 @@ pub(crate) struct RecordArguments {
 pub(crate) struct DiffArguments {
     /// The record to compare with
     #[arg(value_name = "DIR1")]
-    pub(crate) first: PathBuf,
+    pub(crate) before: PathBuf,
     /// The record that is compared
     #[arg(value_name = "DIR2")]
-    pub(crate) second: PathBuf,
+    pub(crate) after: PathBuf,
+    /// As JSON, for programs
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `pgrig guard`

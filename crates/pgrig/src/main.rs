@@ -57,7 +57,7 @@ fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
         Command::New(arguments) => command::new::new(&arguments.directory),
         Command::Show(arguments) => command::show::show(arguments),
         Command::Report(arguments) => command::report::report(&arguments.directory),
-        Command::Diff(arguments) => command::diff::diff(&arguments.first, &arguments.second),
+        Command::Diff(arguments) => command::diff::diff(arguments),
         Command::Guard(arguments) => command::guard::guard(arguments),
         Command::Shard(arguments) => command::shard::shard(arguments),
         Command::Clean(arguments) => command::clean::clean(arguments.directory.as_deref()),

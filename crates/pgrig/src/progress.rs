@@ -54,6 +54,7 @@ impl<'a> Progress<'a> {
                 ));
                 let directory = directory.display();
                 self.say(&styled(FAINT, format_args!("  record          {directory}")));
+                self.say(&styled(FAINT, format_args!("  seed            {}", self.study.seed)));
                 self.say("");
             }
             Event::Preparing { what, share } => {

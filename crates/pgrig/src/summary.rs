@@ -16,10 +16,14 @@ pub(crate) fn print(judgement: &Judgement) {
         let rows: Vec<[String; 4]> = judgement.claims.iter().map(cells).collect();
         table(&rows, &judgement.claims);
     }
-    if let Some(noise) = &judgement.noise {
+    for noise in judgement.noise.iter().filter(|noise| noise.metric.name == "tps") {
+        let (one, means) = (noise.one_percent.max(1.0), noise.means_percent.max(1.0));
         terminal::result(styled(
             FAINT,
-            format_args!("  noise: identical trials differ by ±{:.0} %", noise.percent.max(1.0)),
+            format_args!(
+                "  noise: identical trials differ by ±{one:.0} %, means of {} rounds by ±{means:.0} %",
+                noise.rounds
+            ),
         ));
     }
     for discarded in &judgement.discarded {
@@ -64,6 +68,9 @@ fn published(claim: &ClaimVerdict) -> String {
 pub(crate) fn here(claim: &ClaimVerdict) -> String {
     match &claim.measured {
         Measured::Nothing => "–".to_owned(),
+        Measured::Value { interval, .. } if interval.n == 1 => {
+            format!("{}  one round, no interval", number(interval.point))
+        }
         Measured::Value { interval, .. } => format!(
             "{} [{}, {}]  n {}",
             number(interval.point),

@@ -2,29 +2,87 @@
 
 use std::path::Path;
 
-use verdict::{Change, Side, number};
+use serde_json::{Value, json};
+use verdict::{Change, Condition, Diff, Difference, Side, number};
 
+use crate::arguments::DiffArguments;
 use crate::complaint::Complaint;
 use crate::exit::Exit;
-use crate::records;
-use crate::terminal::{self, BAD, FAINT, GOOD, UNSURE, styled};
+use crate::records::{self, Opened};
+use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
 
-/// Prints one line for each figure that both records have.
-pub(crate) fn diff(first: &Path, second: &Path) -> Result<Exit, Complaint> {
-    let (before, after) = (records::open(first)?, records::open(second)?);
-    let side = |opened: &'_ records::Opened| -> (spec::Study, Vec<record::Trial>) {
-        (opened.study.clone(), opened.reader.trials().to_vec())
-    };
-    let ((study_before, trials_before), (study_after, trials_after)) =
-        (side(&before), side(&after));
-    let differences = verdict::diff(
-        Side { study: &study_before, trials: &trials_before },
-        Side { study: &study_after, trials: &trials_after },
-    );
-    if differences.is_empty() {
-        let what = format!("{} and {} have no trial in common", first.display(), second.display());
+/// Prints what the two runs differ in, one line for each figure that both have, and a summary.
+pub(crate) fn diff(arguments: &DiffArguments) -> Result<Exit, Complaint> {
+    let paths = [&arguments.before, &arguments.after];
+    let (before, after) = (records::open(paths[0])?, records::open(paths[1])?);
+    let diff = verdict::diff(side(&before), side(&after));
+    if diff.differences.is_empty() {
+        let [first, second] = paths.map(|path| path.display());
+        let what = format!("{first} and {second} have no trial in common");
         return Err(Complaint::new(what).hinted(Some("compare records of the same study")));
     }
+    if arguments.json {
+        let sides =
+            [(&before, paths[0]), (&after, paths[1])].map(|(one, path)| json_side(one, path));
+        terminal::result(format_args!("{:#}", json(&diff, &sides)));
+        return Ok(Exit::Done);
+    }
+    print_side("before", &before, paths[0]);
+    print_side("after", &after, paths[1]);
+    print_conditions(&diff.conditions);
+    terminal::result("");
+    print_table(&diff.differences);
+    terminal::result("");
+    terminal::result(styled(STRONG, diff.summary()));
+    let corrected = diff.differences.iter().filter(|one| one.alone != one.change).count();
+    if corrected > 0 {
+        terminal::result(styled(
+            FAINT,
+            format_args!(
+                "  * {corrected} would differ if it were the only one looked at; among {} that is \
+                 to be expected by chance (Holm's correction)",
+                diff.differences.len()
+            ),
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+fn side(opened: &Opened) -> Side<'_> {
+    let (header, trials) = (opened.reader.header(), opened.reader.trials());
+    Side { header, study: &opened.study, trials }
+}
+
+fn print_side(word: &str, opened: &Opened, path: &Path) {
+    let header = opened.reader.header();
+    terminal::result(format_args!(
+        "  {word:6}  {}  {}, profile {}, {}",
+        path.display(),
+        header.study,
+        header.profile,
+        header.started_at
+    ));
+}
+
+fn print_conditions(conditions: &[Condition]) {
+    if conditions.is_empty() {
+        terminal::result("  the same study, profile, settings, sizes, versions and machine");
+        return;
+    }
+    terminal::result("");
+    terminal::result(styled(UNSURE, "The runs differ in more than time:"));
+    let width = conditions.iter().map(|one| one.what.chars().count()).max().unwrap_or(0);
+    for Condition { what, before, after, points } in conditions {
+        let place = match points.as_slice() {
+            [] => String::new(),
+            [one] => format!("  ({one})"),
+            [one, rest @ ..] => format!("  ({one} and {} more)", rest.len()),
+        };
+        terminal::result(format_args!("  {what:width$}  {before} → {after}{place}"));
+    }
+}
+
+fn print_table(differences: &[Difference]) {
     let points = differences.iter().map(|one| one.point.chars().count());
     let point_width = points.max().unwrap_or(0);
     let metric_width = differences.iter().map(|one| one.metric.name.len()).max().unwrap_or(0);
@@ -35,7 +93,7 @@ pub(crate) fn diff(first: &Path, second: &Path) -> Result<Exit, Complaint> {
             "point", "metric", "before", "after"
         ),
     ));
-    for one in &differences {
+    for one in differences {
         let ratio = one.ratio.as_ref().map_or_else(
             || "–".to_owned(),
             |ratio| {
@@ -49,8 +107,9 @@ pub(crate) fn diff(first: &Path, second: &Path) -> Result<Exit, Complaint> {
             Change::Same => FAINT,
             Change::CannotTell => UNSURE,
         };
+        let mark = if one.alone == one.change { "" } else { " *" };
         terminal::result(format_args!(
-            "  {:point_width$}  {:metric_width$}  {:>9}  {:>9}  {ratio}  {}",
+            "  {:point_width$}  {:metric_width$}  {:>9}  {:>9}  {ratio}  {}{mark}",
             one.point,
             one.metric.name,
             number(one.before),
@@ -58,5 +117,43 @@ pub(crate) fn diff(first: &Path, second: &Path) -> Result<Exit, Complaint> {
             styled(style, one.change.words())
         ));
     }
-    Ok(Exit::Done)
+}
+
+fn json(diff: &Diff, [before, after]: &[Value; 2]) -> Value {
+    let conditions = diff.conditions.iter().map(|one| {
+        json!({ "what": one.what, "before": one.before, "after": one.after, "points": one.points })
+    });
+    let differences = diff.differences.iter().map(|one| {
+        json!({
+            "point": one.point,
+            "metric": one.metric.name,
+            "unit": one.metric.unit,
+            "before": one.before,
+            "after": one.after,
+            "ratio": one.ratio.map(|ratio| ratio.point),
+            "low": one.ratio.map(|ratio| ratio.low),
+            "high": one.ratio.map(|ratio| ratio.high),
+            "method": one.ratio.map(|ratio| ratio.method.name()),
+            "n": one.ratio.map(|ratio| ratio.n),
+            "alone": one.alone.words(),
+            "change": one.change.words(),
+        })
+    });
+    json!({
+        "before": before,
+        "after": after,
+        "conditions": conditions.collect::<Vec<_>>(),
+        "differences": differences.collect::<Vec<_>>(),
+        "summary": diff.summary(),
+    })
+}
+
+fn json_side(opened: &Opened, path: &Path) -> Value {
+    let header = opened.reader.header();
+    json!({
+        "record": path.display().to_string(),
+        "study": header.study,
+        "profile": header.profile,
+        "started_at": header.started_at,
+    })
 }

@@ -1,9 +1,10 @@
 //! `pgrig run`: a study, from its folder to its verdicts.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
 use record::State;
-use spec::{ClaimKind, Folder, Profile};
+use spec::{ClaimKind, Folder, Planned, Profile};
 use study::words::grouped;
 use study::{Ended, Has, Place, Preflight, Request, Servers};
 use verdict::{Judgement, Verdict};
@@ -110,7 +111,8 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
     if let Some(rounds) = arguments.rounds {
         study = study.with_rounds(rounds);
     }
-    if let Some(seed) = arguments.seed {
+    let fresh = || (!study.is_seed_given).then(fresh_seed);
+    if let Some(seed) = arguments.seed.or_else(fresh) {
         study = study.with_seed(seed);
     }
     let place = match &arguments.out {
@@ -129,6 +131,13 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
         generator,
         again,
     })
+}
+
+/// A seed that nobody has had: with one of their own for all, everybody's trials would run in the
+/// same order. Short enough to be typed again.
+fn fresh_seed() -> u64 {
+    // The standard library seeds each of these from the operating system.
+    RandomState::new().build_hasher().finish() % 1_000_000_000
 }
 
 /// The largest smaller profile that fits here, and how far it goes.
@@ -153,7 +162,7 @@ fn resumed(directory: &Path, servers: Servers, generator: PathBuf) -> Result<Req
     let opened = records::open(directory)?;
     let header = opened.reader.header();
     let folder: Folder = opened.reader.folder().clone();
-    Ok(Request {
+    let request = Request {
         folder,
         study: opened.study,
         rounds: header.rounds,
@@ -166,7 +175,27 @@ fn resumed(directory: &Path, servers: Servers, generator: PathBuf) -> Result<Req
         servers,
         generator,
         again: header.again.clone(),
-    })
+    };
+    let is_planned = |planned: &Planned| {
+        let name = &request.study.points[planned.point].name;
+        header.plan.iter().any(|known| {
+            known.number == planned.number
+                && known.round == planned.round as usize
+                && (&known.variant, &known.scenario) == (&name.variant, &name.scenario)
+                && name.axes.iter().all(|(axis, value)| known.axes.get(axis) == Some(value))
+        })
+    };
+    let trials = request.trials();
+    if trials.len() != header.plan.len() || !trials.iter().all(is_planned) {
+        let what = format!(
+            "going on with {}: its trials were planned in another order",
+            directory.display()
+        );
+        let hint =
+            format!("it was written by pgrig {}; run it again: {}", header.pgrig, header.again);
+        return Err(Complaint::new(what).hinted(Some(hint)));
+    }
+    Ok(request)
 }
 
 /// The command that runs the same again. The target is left out: it may hold a password.
@@ -209,6 +238,7 @@ mod tests {
             note: String::new(),
             measured: Measured::Nothing,
             verdict: *verdict,
+            alone: *verdict,
             why: String::new(),
         });
         let (noise, discarded) = Default::default();

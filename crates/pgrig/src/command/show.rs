@@ -1,7 +1,7 @@
 //! `pgrig show`: the verdicts of a record, for people or for programs.
 
 use serde_json::{Value, json};
-use verdict::{ClaimVerdict, Judgement, Measured};
+use verdict::{ClaimVerdict, Figures, Judgement, Noise, Source};
 
 use crate::arguments::ShowArguments;
 use crate::complaint::Complaint;
@@ -36,24 +36,25 @@ fn json(study: &str, profile: &str, judgement: &Judgement) -> Value {
         "study": study,
         "profile": profile,
         "answer": judgement.answer,
-        "noise_percent": judgement.noise.map(|noise| noise.percent),
+        "noise": judgement.noise.iter().map(noise).collect::<Vec<_>>(),
         "claims": claims,
         "discarded": discarded.collect::<Vec<_>>(),
     })
 }
 
+fn noise(noise: &Noise) -> Value {
+    json!({
+        "metric": noise.metric.name,
+        "one_percent": noise.one_percent,
+        "means_percent": noise.means_percent,
+        "rounds": noise.rounds,
+        "measured_twice": matches!(noise.source, Source::Twin { .. }),
+    })
+}
+
 /// Numbers that are none (infinite, undefined) are null, as JSON has it.
 fn claim(claim: &ClaimVerdict) -> Value {
-    let (measured, low, high, n) = match &claim.measured {
-        Measured::Nothing => (None, None, None, None),
-        Measured::Value { interval, .. } => {
-            (Some(interval.point), Some(interval.low), Some(interval.high), Some(interval.n as u64))
-        }
-        Measured::Count { trials, failures, rate_max } => {
-            let rate = (*trials > 0).then(|| *failures as f64 / *trials as f64);
-            (rate, rate.map(|_| 0.0), Some(*rate_max), Some(*trials))
-        }
-    };
+    let Figures { measured, low, high, confidence, method, n } = claim.measured.figures();
     json!({
         "claim": claim.says,
         "kind": claim.kind.name(),
@@ -62,7 +63,10 @@ fn claim(claim: &ClaimVerdict) -> Value {
         "measured": measured,
         "low": low,
         "high": high,
+        "confidence": confidence,
+        "method": method,
         "n": n,
+        "alone": claim.alone.words(),
         "verdict": claim.verdict.words(),
         "why": claim.why,
     })
