@@ -50,6 +50,13 @@ impl Link {
             bandwidth_bits: fields.value("bandwidth").and_then(|v| bandwidth(v, problems)),
             by: fields.choice("by", KINDS).unwrap_or(LinkKind::Relay),
         };
+        let is_at_tcp = |node: &&Node| node.by_tcp && link.between.contains(&node.name);
+        if let (Some(node), Some(by)) = (nodes.iter().find(is_at_tcp), fields.value("by"))
+            && link.by == LinkKind::Namespace
+        {
+            let message = format!("{} listens on loopback, which is not in its namespace", node.name);
+            problems.hinted(&by.span, message, "leave out listen = \"tcp\" there, or write \"relay\"");
+        }
         fields.finish();
         Some(link)
     }

@@ -432,9 +432,9 @@ nodes.primary = { sync = "ANY 1", disk = { cut = "block", size = "1GB", sector =
 nodes.standby1 = { of = "primary", sync = 2 }
 nodes.standby2 = { of = "primary", sync = 1 }
 nodes.distant = { of = "standby1" }
-nodes.front = { kind = "pgbouncer", to = "primary", pool = 16, mode = "session", clients = 64, settings = { query_wait_timeout = 5 } }
+nodes.front = { kind = "pgbouncer", to = "primary", pool = 16, mode = "session", listen = "tcp", clients = 64, settings = { query_wait_timeout = 5 } }
 nodes.watcher = { kind = "guard", to = "primary", grace = "3s" }
-nodes.shard = { count = "{n}", throttle = { write_iops = 200, write_bytes = "4MB" } }
+nodes.shard = { count = "{n}", throttle = { write_iops = 200, write_bytes = "4MB", read_bytes = "32kB" } }
 nodes.many = { kind = "plproxy", to = "shard", buckets = 8, partitions = 5 }
 nodes.door = { kind = "pgbouncer", to = "shard", count = "{n}", version = "1.18" }
 nodes.proxy = { kind = "plproxy", to = "shard", buckets = 8 }
@@ -529,7 +529,8 @@ fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
     );
     let throttle = node("shard2").throttle.unwrap();
     assert_eq!((throttle.write_iops, throttle.write_bytes), (Some(200), Some(4 << 20)));
-    assert_eq!((throttle.read_iops, throttle.read_bytes), (None, None));
+    assert_eq!((throttle.read_iops, throttle.read_bytes), (None, Some(32 << 10)));
+    assert!(node("front").by_tcp && !node("primary").by_tcp);
     let NodeKind::Plproxy(many) = &node("many").kind else { panic!() };
     assert_eq!(many.partitions(), 5);
     assert_eq!((many.partitions_on("shard1"), many.partitions_on("shard2")), (3, 2));
@@ -618,6 +619,12 @@ fn a_topology_is_wrong_at_the_place_where_it_is_wrong() {
         "`\"standby1\"` neither of standby2 and standby1 connects to the other",
     );
     check(
+        "sync = \"ANY 1\", disk",
+        "listen = \"tcp\", sync = \"ANY 1\", disk",
+        "`\"namespace\"` primary listens on loopback, which is not in its namespace \
+         (leave out listen = \"tcp\" there, or write \"relay\")",
+    );
+    check(
         "100Mbit",
         "100Mbps",
         "`\"100Mbps\"` \"100Mbps\" is not a bandwidth \
@@ -627,7 +634,7 @@ fn a_topology_is_wrong_at_the_place_where_it_is_wrong() {
         "clients = 64",
         "clients = 64, max = 1",
         "`max` a node has no field \"max\" \
-         (there is kind, to, pool, mode, clients, version, settings, count)",
+         (there is kind, to, pool, mode, clients, version, settings, listen, count)",
     );
     check(
         "ledger = { insert = \"writes_log\", update = \"writes_state\" }",
