@@ -54,8 +54,13 @@ impl Link {
         if let (Some(node), Some(by)) = (nodes.iter().find(is_at_tcp), fields.value("by"))
             && link.by == LinkKind::Namespace
         {
-            let message = format!("{} listens on loopback, which is not in its namespace", node.name);
-            problems.hinted(&by.span, message, "leave out listen = \"tcp\" there, or write \"relay\"");
+            let message =
+                format!("{} listens on loopback, which is not in its namespace", node.name);
+            problems.hinted(
+                &by.span,
+                message,
+                "leave out listen = \"tcp\" there, or write \"relay\"",
+            );
         }
         fields.finish();
         Some(link)
