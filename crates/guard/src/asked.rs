@@ -6,7 +6,7 @@
 //! whatever the setting survives (a restart, a crash, a move of the data directory), takes no
 //! transaction, is not replicated, and a guard that has lost its files still knows what to restore.
 
-use crate::setting::Setting;
+use server::Setting;
 
 /// What the operator asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -146,17 +146,6 @@ impl Error {
     }
 }
 
-/// The server's own words where it has some; the client library says only "db error".
-pub(crate) fn words(error: &tokio_postgres::Error) -> String {
-    if let Some(server) = error.as_db_error() {
-        return format!("{} ({})", server.message(), server.code().code());
-    }
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
-}
-
 pub(crate) fn file(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::File { doing, path, source }

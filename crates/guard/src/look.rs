@@ -2,7 +2,7 @@
 
 use tokio_postgres::types::PgLsn;
 
-use crate::setting::{Demand, Method, Setting};
+use server::{Demand, Method, Setting};
 
 /// A position in the WAL.
 pub type Lsn = PgLsn;
@@ -38,43 +38,41 @@ pub struct Standby {
     pub replay: Option<Lsn>,
 }
 
-impl Demand {
-    /// Whether commits are served if only the standbys that `fit` confirm any.
-    pub fn is_served(&self, standbys: &[Standby], fit: impl Fn(&Standby) -> bool) -> bool {
-        let candidates = self.candidates(standbys);
-        match self.method {
-            Method::Any => candidates.iter().filter(|one| fit(one)).count() >= self.count,
-            // Those in front are waited for, fit or not.
-            Method::First => {
-                candidates.len() >= self.count
-                    && candidates[..self.count].iter().all(|one| fit(one))
-            }
+/// Whether commits are served if only the standbys that `fit` confirm any.
+pub fn is_served(demand: &Demand, standbys: &[Standby], fit: impl Fn(&Standby) -> bool) -> bool {
+    let candidates = candidates(demand, standbys);
+    match demand.method {
+        Method::Any => candidates.iter().filter(|one| fit(one)).count() >= demand.count,
+        // Those in front are waited for, fit or not.
+        Method::First => {
+            candidates.len() >= demand.count
+                && candidates[..demand.count].iter().all(|one| fit(one))
         }
     }
+}
 
-    /// Up to where as many standbys as asked for have flushed.
-    pub fn confirmed(&self, standbys: &[Standby]) -> Option<Lsn> {
-        let candidates = self.candidates(standbys).into_iter().filter_map(|one| one.flush);
-        let mut flushed: Vec<Lsn> = candidates.collect();
-        match self.method {
-            Method::Any => flushed.sort_unstable_by(|a, b| b.cmp(a)),
-            Method::First => flushed.truncate(self.count),
-        }
-        match self.method {
-            Method::Any => flushed.get(self.count - 1).copied(),
-            Method::First if flushed.len() < self.count => None,
-            Method::First => flushed.into_iter().min(),
-        }
+/// Up to where as many standbys as asked for have flushed.
+pub fn confirmed(demand: &Demand, standbys: &[Standby]) -> Option<Lsn> {
+    let candidates = candidates(demand, standbys).into_iter().filter_map(|one| one.flush);
+    let mut flushed: Vec<Lsn> = candidates.collect();
+    match demand.method {
+        Method::Any => flushed.sort_unstable_by(|a, b| b.cmp(a)),
+        Method::First => flushed.truncate(demand.count),
     }
+    match demand.method {
+        Method::Any => flushed.get(demand.count - 1).copied(),
+        Method::First if flushed.len() < demand.count => None,
+        Method::First => flushed.into_iter().min(),
+    }
+}
 
-    /// The standbys that the server would choose from, in their order.
-    fn candidates<'a>(&self, standbys: &'a [Standby]) -> Vec<&'a Standby> {
-        let listed = standbys.iter().filter(|one| one.streams && one.flush.is_some());
-        let mut listed: Vec<(usize, &Standby)> =
-            listed.filter_map(|one| Some((self.priority(&one.name)?, one))).collect();
-        listed.sort_by_key(|(priority, _)| *priority);
-        listed.into_iter().map(|(_, one)| one).collect()
-    }
+/// The standbys that the server would choose from, in their order.
+fn candidates<'a>(demand: &Demand, standbys: &'a [Standby]) -> Vec<&'a Standby> {
+    let listed = standbys.iter().filter(|one| one.streams && one.flush.is_some());
+    let mut listed: Vec<(usize, &Standby)> =
+        listed.filter_map(|one| Some((demand.priority(&one.name)?, one))).collect();
+    listed.sort_by_key(|(priority, _)| *priority);
+    listed.into_iter().map(|(_, one)| one).collect()
 }
 
 #[cfg(test)]
@@ -90,11 +88,11 @@ mod tests {
     fn standbys_serve_and_confirm_as_the_server_counts() {
         let deaf = Standby { flush: None, ..standby("a", 0) };
         let behind = Standby { streams: false, ..standby("a", 9) };
-        let check = |setting: &str, standbys: &[Standby], served: bool, confirmed: Option<u64>| {
+        let check = |setting: &str, standbys: &[Standby], served: bool, flushed: Option<u64>| {
             let Setting::Sync(demand) = setting.parse().unwrap() else { panic!() };
             // Standbys called x are connected and mute.
-            assert_eq!(demand.is_served(standbys, |one| one.flush > Some(Lsn::from(1))), served);
-            assert_eq!(demand.confirmed(standbys), confirmed.map(Lsn::from), "{setting}");
+            assert_eq!(is_served(&demand, standbys, |one| one.flush > Some(Lsn::from(1))), served);
+            assert_eq!(confirmed(&demand, standbys), flushed.map(Lsn::from), "{setting}");
         };
         check("a", &[], false, None);
         check("a", &[standby("a", 5)], true, Some(5));

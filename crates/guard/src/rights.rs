@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use server::quote::identifier;
+
 use crate::error::Error;
 
 /// What the guard's role is allowed to do.
@@ -23,7 +25,7 @@ impl Rights {
         if self.is_superuser {
             return Ok(());
         }
-        let role = quoted(&self.role);
+        let role = identifier(&self.role);
         let mut missing = Vec::new();
         if !self.monitors {
             let grant = format!("GRANT pg_monitor TO {role};");
@@ -54,10 +56,6 @@ impl Rights {
 
 /// The guard's mark in `postgresql.auto.conf`: while the setting is lowered, what was asked for.
 pub(crate) const MARK: &str = "pgrig.guard_asked";
-
-fn quoted(role: &str) -> String {
-    format!("\"{}\"", role.replace('"', "\"\""))
-}
 
 #[cfg(test)]
 mod tests {

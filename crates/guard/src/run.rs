@@ -12,16 +12,16 @@ use crate::event::{Event, called, seconds};
 use crate::look::{Look, Lsn};
 use crate::manager;
 use crate::policy::Policy;
-use crate::session::{Facts, Server, Session, Sight, names};
-use crate::setting::Setting;
+use crate::session::{Facts, Session, Sight, names};
 use crate::state::{self, Directory, State};
 use crate::watch::{Change, Decision, Watch, Why};
+use server::Setting;
 
 /// What a guard is given.
 #[derive(Clone)]
 pub struct Options {
     /// The primary.
-    pub server: Server,
+    pub server: server::Address,
     /// Where state and record are kept. Only a dry run needs none.
     pub state: Option<PathBuf>,
     /// How patient it is.
@@ -190,7 +190,7 @@ impl<'a> Guard<'a> {
             reload(session).await?;
             facts = session.facts().await?;
         }
-        let in_force: Setting = facts.setting.parse().map_err(|why: crate::NotASetting| {
+        let in_force: Setting = facts.setting.parse().map_err(|why: server::NotASetting| {
             Error::Server { doing: "reading the setting", why: why.to_string() }
         })?;
         let now = Asked::now(&facts.setting, in_force.clone(), facts.file.as_deref());

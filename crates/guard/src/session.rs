@@ -10,34 +10,17 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio::task::JoinHandle;
 use tokio::time;
-use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage, Socket, config, tls};
+use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage, Socket, tls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::error::{Error, words};
+use server::Address;
+use server::message::reason;
+use server::quote::literal;
+
+use crate::error::Error;
 use crate::look::{Look, Lsn, Standby};
 use crate::manager::Traces;
 use crate::rights::{MARK, Rights};
-
-/// How a server is reached. Whoever knows libpq's conventions fills it in.
-#[derive(Clone)]
-pub struct Server {
-    /// Where, as whom, with what.
-    pub config: Config,
-    /// How the way there is encrypted, where `config` allows or demands that.
-    pub tls: Option<rustls::ClientConfig>,
-}
-
-impl Server {
-    /// Where it is, without a password.
-    pub fn place(&self) -> String {
-        let hosts = self.config.get_hosts().iter().map(|host| match host {
-            config::Host::Tcp(name) => name.clone(),
-            config::Host::Unix(path) => path.display().to_string(),
-        });
-        let port = self.config.get_ports().first().copied().unwrap_or(5432);
-        format!("{}:{port}", hosts.collect::<Vec<_>>().join(","))
-    }
-}
 
 pub(crate) struct Session {
     client: Client,
@@ -96,7 +79,7 @@ struct StandbyRow {
 }
 
 impl Session {
-    pub(crate) async fn open(server: &Server) -> Result<Session, Error> {
+    pub(crate) async fn open(server: &Address) -> Result<Session, Error> {
         let mut config = server.config.clone();
         config.application_name(APPLICATION).keepalives_idle(Duration::from_secs(10));
         if config.get_connect_timeout().is_none() {
@@ -118,7 +101,7 @@ impl Session {
         let doing = "asking the server about itself";
         let version = self.value(doing, "SHOW server_version_num").await?;
         let version: u32 = version.parse().unwrap_or(0);
-        if version < 100_000 {
+        if version / 10_000 < server::least_version::GUARD {
             let version = self.value(doing, "SHOW server_version").await?;
             return Err(Error::Version { version });
         }
@@ -250,7 +233,7 @@ async fn connect<T: tls::MakeTlsConnect<Socket, Stream: 'static>>(
 ) -> Result<(Client, JoinHandle<()>), String> {
     let connected = time::timeout(CONNECT_MAX, config.connect(tls)).await;
     let (client, connection) = match connected {
-        Ok(connected) => connected.map_err(|error| words(&error))?,
+        Ok(connected) => connected.map_err(|error| reason(&error))?,
         Err(_) => return Err(format!("no answer within {} s", CONNECT_MAX.as_secs())),
     };
     let task = tokio::task::spawn_local(async move {
@@ -265,18 +248,13 @@ async fn answer<T>(
     asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, Error> {
     match time::timeout(ANSWER_MAX, asked).await {
-        Ok(answer) => answer.map_err(|error| Error::Server { doing, why: words(&error) }),
+        Ok(answer) => answer.map_err(|error| Error::Server { doing, why: reason(&error) }),
         Err(_) => Err(Error::Silence { doing, seconds: ANSWER_MAX.as_secs() }),
     }
 }
 
 fn nonsense(doing: &'static str, why: &dyn std::fmt::Display) -> Error {
     Error::Server { doing, why: why.to_string() }
-}
-
-fn literal(text: &str) -> String {
-    // standard_conforming_strings is on in this session.
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// As sessions are called; `status` and managers' operators find it.

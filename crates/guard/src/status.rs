@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::asked::Asked;
 use crate::books::{self, Window};
 use crate::error::Error;
-use crate::session::{Server, Session, Sight};
+use crate::session::{Session, Sight};
 use crate::state::{self, State};
 
 /// What a guard and its server are up to.
@@ -57,7 +57,7 @@ pub struct SeenStandby {
 ///
 /// # Errors
 /// A state that cannot be read. A server that does not answer is part of the status.
-pub fn status(server: &Server, directory: Option<&Path>) -> Result<Status, Error> {
+pub fn status(server: &server::Address, directory: Option<&Path>) -> Result<Status, Error> {
     let (state, windows) = match directory {
         None => (None, Vec::new()),
         Some(directory) => (state::load(directory)?, books::read(directory)?),
@@ -73,7 +73,7 @@ pub fn status(server: &Server, directory: Option<&Path>) -> Result<Status, Error
     Ok(Status { state, windows, server, hint })
 }
 
-async fn look(server: &Server) -> Result<Seen, Error> {
+async fn look(server: &server::Address) -> Result<Seen, Error> {
     let session = Session::open(server).await?;
     let facts = session.facts().await?;
     let marked = Asked::from_mark(&facts.mark);

@@ -8,10 +8,10 @@
 
 use std::time::Duration;
 
-use crate::look::{Look, Lsn};
+use crate::look::{self, Look, Lsn};
 use crate::policy::{BLINK_MAX, EFFECT, Policy, STABLE_AFTER};
 use crate::progress::{By, Clock, Standbys, Waiting};
-use crate::setting::Setting;
+use server::Setting;
 
 /// What the guard knows between two looks.
 #[derive(Clone, Debug)]
@@ -169,11 +169,11 @@ impl Watch {
         self.waiting.look(&seen.waiting, clock);
         self.standbys.look(&seen.standbys, seen.wal, clock, soon);
         if let Setting::Sync(asked) = &self.asked {
-            self.confirmed = self.confirmed.max(asked.confirmed(&seen.standbys));
+            self.confirmed = self.confirmed.max(look::confirmed(asked, &seen.standbys));
         }
         let is_served = match &seen.setting {
             Setting::Off => true,
-            Setting::Sync(demand) => demand.is_served(&seen.standbys, |_| true),
+            Setting::Sync(demand) => look::is_served(demand, &seen.standbys, |_| true),
         };
         self.unserved_since = match is_served {
             true => None,
@@ -241,7 +241,7 @@ impl Watch {
     /// Whether the standbys that keep up (since `hold` ago, if given) would serve commits.
     fn serves(&self, setting: &Setting, seen: &Look, by: By, hold: Option<Duration>) -> bool {
         let Setting::Sync(demand) = setting else { return true };
-        demand.is_served(&seen.standbys, |one| {
+        look::is_served(demand, &seen.standbys, |one| {
             let kept_since = self.standbys.kept_since(one, by);
             kept_since.is_some_and(|since| hold.is_none_or(|hold| self.clock - since >= hold))
         })
@@ -266,7 +266,7 @@ impl Watch {
                     self.close_at = Some(seen.wal);
                     return Decision::Nothing;
                 };
-                let confirmed = asked.confirmed(&seen.standbys);
+                let confirmed = look::confirmed(asked, &seen.standbys);
                 if confirmed < Some(mark) {
                     return Decision::Nothing;
                 }

@@ -6,8 +6,9 @@ mod world;
 
 use std::time::Duration;
 
-use guard::{Setting, Why};
+use guard::Why;
 use proptest::prelude::*;
+use server::Setting;
 use world::{Fate, World};
 
 const GRACE: Duration = Duration::from_secs(3);

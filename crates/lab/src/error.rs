@@ -253,23 +253,6 @@ pub enum Error {
         /// Its primary.
         primary: String,
     },
-    /// No server accepts that value of `synchronous_standby_names`.
-    #[error("synchronous_standby_names = '{setting}' is not a list of standbys")]
-    SyncSyntax {
-        /// The value.
-        setting: String,
-    },
-    /// More sync standbys are asked for than there will be.
-    #[error(
-        "synchronous_standby_names = '{setting}' can never be served: of those that it names \
-         there is {}", or_none(.there)
-    )]
-    SyncImpossible {
-        /// The value.
-        setting: String,
-        /// The standbys that it names and that there are.
-        there: Vec<String>,
-    },
     /// A server did not come up.
     #[error("starting node {node}: the server {why}{}", tail(.log))]
     Start {
@@ -318,7 +301,7 @@ pub enum Error {
         log: String,
     },
     /// No connection.
-    #[error("connecting to {server} ({place}): {}", chain(.source))]
+    #[error("connecting to {server} ({place}): {}", server::message::chain(.source))]
     Connect {
         /// The node or target.
         server: String,
@@ -336,7 +319,7 @@ pub enum Error {
         source: fault::disk::Error,
     },
     /// A statement of the lab's own failed.
-    #[error("running {statement:?} on {server}: {}", chain(.source))]
+    #[error("running {statement:?} on {server}: {}", server::message::chain(.source))]
     Query {
         /// The node or target.
         server: String,
@@ -408,12 +391,6 @@ impl Error {
                 Some("leave it out; the lab chooses where a node listens and logs".into())
             }
             Self::Start { log, .. } | Self::Initdb { output: log, .. } => log_hint(log),
-            Self::SyncSyntax { .. } => {
-                Some("write names, FIRST n (names) or ANY n (names), - only in \"quotes\"".into())
-            }
-            Self::SyncImpossible { .. } => {
-                Some("commits would wait for ever: add standbys, or ask for fewer".into())
-            }
             Self::Backup { output, .. } => streaming::hint(output),
             Self::NotStreaming(not_streaming) => not_streaming.hint(),
             Self::Behind(behind) => streaming::hint(&behind.log),
@@ -452,7 +429,7 @@ fn connect_hint(server: &str, error: &postgres::Error) -> Option<String> {
         Some(&SqlState::INVALID_CATALOG_NAME) => "create that database, or name another one",
         Some(&SqlState::TOO_MANY_CONNECTIONS) => "end other sessions, or raise max_connections",
         Some(_) => return None,
-        None if chain(error).contains("password missing") => PASSWORD_HINT,
+        None if server::message::chain(error).contains("password missing") => PASSWORD_HINT,
         None if server == TARGET && is_unreachable(error) => {
             "start that server, or correct its address"
         }
@@ -485,13 +462,6 @@ fn log_hint(log: &str) -> Option<String> {
     hints.iter().find(|(words, _)| log.contains(words)).map(|(_, hint)| (*hint).to_owned())
 }
 
-fn or_none(names: &[String]) -> String {
-    match names {
-        [] => "none".to_owned(),
-        names => names.join(", "),
-    }
-}
-
 fn list(paths: &[PathBuf]) -> String {
     let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
     paths.join(", ")
@@ -505,21 +475,6 @@ fn tail(text: &str) -> String {
         let _ = write!(lines, "\n  | {line}");
     }
     lines
-}
-
-/// The `postgres` crate says only "db error" by itself; the reason is in the sources.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            // Writing to a String cannot fail.
-            let _ = write!(text, ": {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 /// `sun_path` holds 108 bytes, the last of them zero (unix(7)).

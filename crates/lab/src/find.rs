@@ -21,7 +21,7 @@ mod script;
 pub use pgbouncer::{PgBouncer, pgbouncer, pgbouncers};
 
 /// The oldest major version that the rig drives.
-pub const MAJOR_MIN: u32 = 13;
+pub const MAJOR_MIN: u32 = server::least_version::LAB;
 
 /// One installed PostgreSQL.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -30,7 +30,6 @@ mod process;
 mod program;
 mod server;
 mod settings;
-mod sync_standbys;
 mod target;
 mod wait;
 
@@ -51,6 +50,5 @@ pub use pooler::{ConsoleRow, PoolMode, Pooler, PoolerConfig};
 pub use process::Process;
 pub use server::Server;
 pub use settings::Settings;
-pub use sync_standbys::{SyncMethod, SyncStandbys};
 pub use target::{TARGET, TARGET_SCHEMA, Target, TargetConfig};
 pub use wait::wait_until;

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use postgres::{CancelToken, NoTls};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use postgres::CancelToken;
+use server::Address;
 
 use crate::endpoint::first_value;
 use crate::error::Error;
@@ -15,15 +15,13 @@ pub const TARGET: &str = "the target";
 /// The schema that the rig writes in on an outside server.
 pub const TARGET_SCHEMA: &str = "pgrig";
 
-/// How an outside server is reached. Whoever knows libpq's conventions fills it in.
+/// How an outside server is reached.
 #[derive(Clone)]
 pub struct TargetConfig {
     /// What clients are told.
     pub conninfo: String,
     /// The same for administration.
-    pub admin: postgres::Config,
-    /// How administration is encrypted, where `admin` allows or demands that.
-    pub tls: Option<rustls::ClientConfig>,
+    pub admin: Address,
 }
 
 /// An outside server.
@@ -41,8 +39,8 @@ impl Target {
     /// [`Error::Connect`].
     pub fn open(config: TargetConfig) -> Result<Self, Error> {
         let mut target = Self { config, version_number: 0, version: String::new() };
-        if target.config.admin.get_application_name().is_none() {
-            target.config.admin.application_name("pgrig");
+        if target.config.admin.config.get_application_name().is_none() {
+            target.config.admin.config.application_name("pgrig");
         }
         let number = target.value("SHOW server_version_num")?.unwrap_or_default();
         target.version_number = number.parse().unwrap_or(0);
@@ -57,17 +55,12 @@ impl Target {
 
     /// Where it is, without a password, as in "db.example.org:5432".
     pub fn place(&self) -> String {
-        let hosts = self.config.admin.get_hosts().iter().map(|host| match host {
-            postgres::config::Host::Tcp(name) => name.clone(),
-            postgres::config::Host::Unix(path) => path.display().to_string(),
-        });
-        let port = self.config.admin.get_ports().first().copied().unwrap_or(5432);
-        format!("{}:{port}", hosts.collect::<Vec<_>>().join(","))
+        self.config.admin.place()
     }
 
     /// How it is encrypted, where it may be.
     pub fn tls(&self) -> Option<&rustls::ClientConfig> {
-        self.config.tls.as_ref()
+        self.config.admin.tls.as_ref()
     }
 
     /// Its major version.
@@ -85,11 +78,7 @@ impl Target {
     /// # Errors
     /// [`Error::Connect`].
     pub fn connect(&self) -> Result<postgres::Client, Error> {
-        let connected = match &self.config.tls {
-            Some(tls) => self.config.admin.connect(MakeRustlsConnect::new(tls.clone())),
-            None => self.config.admin.connect(NoTls),
-        };
-        connected.map_err(|source| Error::Connect {
+        self.config.admin.connect().map_err(|source| Error::Connect {
             server: TARGET.to_owned(),
             place: self.place(),
             source,
@@ -101,10 +90,7 @@ impl Target {
     /// # Errors
     /// Why the cancel could not be sent.
     pub fn cancel(&self, token: &CancelToken) -> Result<(), postgres::Error> {
-        match &self.config.tls {
-            Some(tls) => token.cancel_query(MakeRustlsConnect::new(tls.clone())),
-            None => token.cancel_query(NoTls),
-        }
+        self.config.admin.cancel(token)
     }
 
     /// The first value that a statement gives, as text.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use server::Witness;
 use wire::{
     Message,
     auth::{KeyCache, Nonce},
@@ -12,8 +13,6 @@ use wire::{
 };
 
 use crate::{
-    client_certificate::Witness,
-    encryption,
     endpoint::Opening,
     report::ConnectFailure,
     route::{Lead, Route, Step},
@@ -204,7 +203,7 @@ impl Dial {
             },
             Stage::Handshaking if socket.is_handshaking() => Some(Progress::Pending),
             Stage::Handshaking => {
-                let server_end_point = socket.tls().and_then(encryption::server_end_point);
+                let server_end_point = socket.tls().and_then(server::tls::server_end_point);
                 self.start_up(route, socket, Channel::Tls { server_end_point }, nonce)
             }
             Stage::StartingUp(startup) => {
@@ -364,7 +363,7 @@ impl Dial {
         let begun = self.current(route).endpoint.connection_failed();
         let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         let (message, hint) = match tls {
-            Some(tls) => (format!("{begun}: SSL error: {tls}"), encryption::hint(tls)),
+            Some(tls) => (format!("{begun}: SSL error: {tls}"), server::tls::hint(tls)),
             None => (format!("{begun}: {}", without_errno(&error.to_string())), None),
         };
         let hint = hint.map(str::to_owned);

@@ -42,8 +42,8 @@ pub enum LoadError {
         why: String,
     },
     /// Certificates could not be read.
-    #[error("could not set up TLS: {0}")]
-    Tls(String),
+    #[error(transparent)]
+    Tls(#[from] server::TlsError),
     /// A client could not connect.
     #[error("{message}")]
     Connect {
@@ -111,11 +111,7 @@ impl LoadError {
             LoadError::OpenFiles { needed, .. } => {
                 Some(format!("raise the hard limit (ulimit -Hn {needed}) or use fewer clients"))
             }
-            LoadError::Tls(_) => Some(
-                "look at sslrootcert, sslcert, sslkey and sslcrl of the connection string, and at \
-                 the files in ~/.postgresql"
-                    .to_owned(),
-            ),
+            LoadError::Tls(error) => Some(error.hint().to_owned()),
             _ => None,
         }
     }

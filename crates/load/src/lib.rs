@@ -9,12 +9,10 @@
 
 mod account;
 mod cancel;
-mod client_certificate;
 mod conductor;
 mod connecting;
 mod control;
 mod dial;
-mod encryption;
 mod endpoint;
 mod error;
 pub mod generators;
@@ -41,7 +39,6 @@ mod transaction;
 mod warm_up;
 
 pub use control::{Control, Urgency};
-pub use encryption::{config as tls_config, hint_below as tls_hint};
 pub use error::LoadError;
 pub use outcome::{End, Event, GeneratorOutcome, Level, Message, Outcome, ScriptOutcome};
 pub use plan::{

@@ -9,7 +9,7 @@ use wire::{
     tls::{Attempt, SslNegotiation},
 };
 
-use crate::{encryption, endpoint::Endpoint, error::LoadError, peer::Peer};
+use crate::{endpoint::Endpoint, error::LoadError, peer::Peer};
 
 /// Everything that a connection of one workload needs to know.
 pub(crate) struct Route {
@@ -90,7 +90,7 @@ impl Route {
         Ok(Route {
             round: steps.len() / conninfo.target.rounds().len(),
             steps,
-            tls: encrypts.then(|| encryption::config(&conninfo.tls)).transpose()?,
+            tls: encrypts.then(|| server::tls::config(&conninfo.tls)).transpose()?,
             negotiation: conninfo.tls.negotiation,
             must_show: conninfo.tls.client_certificate == ClientCertificate::Require,
             balance: conninfo.load_balance,

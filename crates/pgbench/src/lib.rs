@@ -9,7 +9,6 @@
 
 mod bench;
 mod complaint;
-pub mod conninfo;
 mod console;
 mod getopt;
 mod initialise;

@@ -19,7 +19,6 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use wire::conninfo::{Conninfo, Given};
 
 use crate::complaint::Complaint;
-use crate::conninfo;
 use crate::options::{Invocation, ServerOptions};
 
 use connect::Failure;
@@ -206,7 +205,7 @@ fn resolve(
         fallback_application_name: Some("pgbench".to_owned()),
         overrides: Vec::new(),
     };
-    conninfo::resolve(&given, environment).map_err(Complaint::error)
+    server::resolve(&given, environment).map_err(Complaint::error)
 }
 
 /// A failed statement.

@@ -13,7 +13,6 @@ mod bench;
 
 mod complaint;
 mod fit;
-mod primary;
 mod progress;
 mod records;
 mod signals;

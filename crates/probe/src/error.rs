@@ -13,7 +13,7 @@ pub enum ProbeError {
         source: postgres::Error,
     },
     /// The server did not answer, or refused.
-    #[error("{what}: {}", reason(.source))]
+    #[error("{what}: {}", server::message::reason(.source))]
     Query {
         /// What was asked.
         what: &'static str,
@@ -36,15 +36,4 @@ pub enum ProbeError {
         /// What the system says.
         source: std::io::Error,
     },
-}
-
-/// The server's own words where it has some; the client library says only "db error".
-pub(crate) fn reason(error: &postgres::Error) -> String {
-    if let Some(db) = error.as_db_error() {
-        return format!("{} ({})", db.message(), db.code().code());
-    }
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
 }

@@ -77,7 +77,7 @@ impl Drop for Console {
 }
 
 async fn ask(pooler: &Pooler, console: &mut Option<Console>) -> Result<Vec<Reading>, String> {
-    let said = |error: tokio_postgres::Error| crate::error::reason(&error);
+    let said = |error: tokio_postgres::Error| server::message::reason(&error);
     if console.is_none() {
         let mut config: Config = pooler.console.parse().map_err(said)?;
         config.application_name(APPLICATION);

@@ -53,7 +53,7 @@ pub fn residency(
             match client.query_one(&sql(&schema), &[relation]) {
                 Ok(row) => row.get(0),
                 Err(error) => {
-                    let why = crate::error::reason(&error);
+                    let why = server::message::reason(&error);
                     notes.push(format!("residency of {relation} not fully known: {why}"));
                     None
                 }

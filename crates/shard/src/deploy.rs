@@ -380,7 +380,7 @@ fn with_mask(sql: &str, buckets: i32) -> String {
 const BUCKETS_MAX: i32 = 4096;
 
 /// The first with publications of whole schemas.
-const VERSION_MIN: i32 = 150_000;
+const VERSION_MIN: i32 = server::least_version::SHARD as i32 * 10_000;
 
 /// One for the batch, and some for tables that are copied at the same time.
 const SLOTS_MIN: i32 = 4;

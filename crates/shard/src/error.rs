@@ -1,6 +1,5 @@
 //! What can go wrong with a cluster: what was being done, to what, why it failed, what to do next.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 /// A failure. The message says what and why, [`Error::hint`] what to do next.
@@ -8,7 +7,7 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum Error {
     /// No connection.
-    #[error("connecting to {server} ({place}): {}", chain(.source))]
+    #[error("connecting to {server} ({place}): {}", server::message::chain(.source))]
     Connect {
         /// The proxy or a node.
         server: String,
@@ -18,7 +17,7 @@ pub enum Error {
         source: postgres::Error,
     },
     /// A connection string that cannot be read.
-    #[error("{text:?} is no connection string: {}", chain(.source))]
+    #[error("{text:?} is no connection string: {}", server::message::chain(.source))]
     Conninfo {
         /// What was given, if it holds no password.
         text: String,
@@ -26,7 +25,7 @@ pub enum Error {
         source: postgres::Error,
     },
     /// A statement failed, or the connection was lost.
-    #[error("{doing} on {server}: {}", chain(.source))]
+    #[error("{doing} on {server}: {}", server::message::chain(.source))]
     Statement {
         /// The step, as in "fencing".
         doing: &'static str,
@@ -153,18 +152,3 @@ impl Error {
 
 /// admin_shutdown, crash_shutdown, cannot_connect_now.
 const GOING_AWAY: [&str; 3] = ["57P01", "57P02", "57P03"];
-
-/// The `postgres` crate says only "db error" by itself; the reason is in the sources.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            // Writing to a String cannot fail.
-            let _ = write!(text, ": {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
-}

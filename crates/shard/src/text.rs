@@ -1,5 +1,7 @@
 //! Names and quoted values in SQL text.
 
+pub(crate) use server::quote::{identifier, literal};
+
 /// The schema of a bucket.
 #[must_use]
 pub fn bucket_schema(bucket: i32) -> String {
@@ -10,22 +12,6 @@ pub fn bucket_schema(bucket: i32) -> String {
 #[must_use]
 pub fn in_bucket(template: &str, schema: &str, number: i32) -> String {
     template.replace("{bucket}", schema).replace("{number}", &number.to_string())
-}
-
-/// A string constant.
-pub(crate) fn literal(text: &str) -> String {
-    let quoted = text.replace('\'', "''");
-    // An escape string reads backslashes the same whatever the server's settings say.
-    if text.contains('\\') {
-        format!("E'{}'", quoted.replace('\\', r"\\"))
-    } else {
-        format!("'{quoted}'")
-    }
-}
-
-/// A quoted identifier.
-pub(crate) fn identifier(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// An array constant of integers.
@@ -39,10 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quoting() {
-        assert_eq!(literal("it's"), "'it''s'");
-        assert_eq!(literal(r"a\b"), r"E'a\\b'");
-        assert_eq!(identifier("a\"b"), "\"a\"\"b\"");
+    fn arrays_and_buckets() {
         assert_eq!(int_array(&[1, 2]), "'{1,2}'::int[]");
         let sql = in_bucket("SELECT {number} FROM {bucket}.t", &bucket_schema(7), 7);
         assert_eq!(sql, "SELECT 7 FROM bucket_0007.t");

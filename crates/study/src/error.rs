@@ -1,5 +1,6 @@
 //! Why a study could not be run, or not to its end.
 
+pub(crate) use server::message::with_detail as server_words;
 use std::path::PathBuf;
 
 use crate::preflight::Preflight;
@@ -35,7 +36,7 @@ pub enum Error {
     Target(#[from] wire::conninfo::ConninfoError),
     /// The outside server's certificates, or ours.
     #[error("connecting to the target: {0}")]
-    TargetTls(#[source] load::LoadError),
+    TargetTls(#[source] server::TlsError),
     /// A host stands for a node that the study does not have.
     #[error("the study has no node \"{name}\"")]
     NoSuchNode {
@@ -122,7 +123,7 @@ impl Error {
             Error::NoSuchNode { known, .. } => Some(format!("there is {}", known.join(", "))),
             Error::HostTwice { .. } => Some("a database holds one shard".to_owned()),
             Error::Target(error) => error.hint().map(str::to_owned),
-            Error::TargetTls(error) => error.hint(),
+            Error::TargetTls(error) => Some(error.hint().to_owned()),
             Error::ForeignSchema { schema } => {
                 Some(format!("rename or drop schema \"{schema}\", or use another database"))
             }
@@ -138,15 +139,3 @@ impl Error {
 
 /// More names than these are a list and not a hint.
 const POINTS_SHOWN: usize = 8;
-
-/// The server's own words; the client library says only "db error".
-pub(crate) fn server_words(error: &postgres::Error) -> String {
-    if let Some(db) = error.as_db_error() {
-        let detail = db.detail().map(|detail| format!(" ({detail})")).unwrap_or_default();
-        return format!("{}{detail}", db.message());
-    }
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
-}

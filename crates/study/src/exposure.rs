@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use guard::{Entry, Setting, Window};
+use guard::{Entry, Window};
 use jiff::Timestamp;
 use record::ledger::Exposure;
 use record::{Mark, MarkKind, Moment, Sample};
+use server::Setting;
 
 use crate::clock;
 use crate::meter::Death;

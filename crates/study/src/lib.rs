@@ -68,7 +68,6 @@ pub use estimate::Estimate;
 pub use event::{Event, Stage};
 pub use has::Has;
 pub use misfit::Misfit;
-pub use outside::resolve as resolve_conninfo;
 pub use preflight::{Need, Preflight};
 pub use request::{Place, Request, Servers};
 pub use run::{Ended, run};

@@ -3,10 +3,9 @@
 
 use lab::{Server, TARGET_SCHEMA, Target, TargetConfig};
 use load::Control;
+use server::{Address, AddressError};
 use spec::Study;
-use wire::conninfo::{Address, Conninfo, ConninfoError, Given, Host, TargetSessionAttrs};
-use wire::startup::ChannelBindingPolicy;
-use wire::tls::{SslMode, SslNegotiation, Transport};
+use wire::conninfo::{Conninfo, ConninfoError};
 
 use crate::data::{self, Failure};
 use crate::error::Error;
@@ -94,18 +93,16 @@ impl Drop for Schema {
 /// # Errors
 /// As libpq has them; what the server said.
 pub(crate) fn open(conninfo: &str) -> Result<Target, Error> {
-    let resolved = resolve(conninfo)?;
-    let tls = match encryption(&resolved) {
-        Encryption::Disable => None,
-        _ => Some((*load::tls_config(&resolved.tls).map_err(Error::TargetTls)?).clone()),
-    };
-    let admin = library_form(&resolved);
-    let admin = admin.parse().map_err(|source| lab::Error::Connect {
-        server: lab::TARGET.to_owned(),
-        place: resolved.hosts.first().map(ToString::to_string).unwrap_or_default(),
-        source,
+    let resolved = server::resolve_conninfo(conninfo)?;
+    let admin = Address::new(&resolved).map_err(|error| match error {
+        AddressError::Tls(error) => Error::TargetTls(error),
+        AddressError::Client(source) => Error::Lab(lab::Error::Connect {
+            server: lab::TARGET.to_owned(),
+            place: resolved.hosts.first().map(ToString::to_string).unwrap_or_default(),
+            source,
+        }),
     })?;
-    Ok(Target::open(TargetConfig { conninfo: resolved.to_keyword_string(), admin, tls })?)
+    Ok(Target::open(TargetConfig { conninfo: resolved.to_keyword_string(), admin })?)
 }
 
 /// A conninfo as the load engine reads it: keywords, nothing left to look up.
@@ -113,111 +110,15 @@ pub(crate) fn open(conninfo: &str) -> Result<Target, Error> {
 /// # Errors
 /// As libpq has them.
 pub(crate) fn keyword_form(conninfo: &str) -> Result<String, ConninfoError> {
-    Ok(resolve(conninfo)?.to_keyword_string())
+    Ok(server::resolve_conninfo(conninfo)?.to_keyword_string())
 }
 
 /// What the probes connect to.
 pub(crate) fn probe_form(target: &Target) -> String {
     match Conninfo::from_keyword_string(target.conninfo()) {
-        Ok(conninfo) => library_form(&conninfo),
+        Ok(conninfo) => Address::keywords(&conninfo),
         Err(_) => target.conninfo().to_owned(),
     }
-}
-
-/// A conninfo in the keywords that the client library knows, which are fewer than libpq's.
-///
-/// Limits: one password and one `sslmode` for all hosts; addresses only where each host has one.
-fn library_form(conninfo: &Conninfo) -> String {
-    let each =
-        |value: fn(&Host) -> String| conninfo.hosts.iter().map(value).collect::<Vec<_>>().join(",");
-    let place = |host: &Host| match &host.address {
-        Address::Unix { directory } => directory.clone(),
-        Address::Tcp { .. } => host.certificate_name().unwrap_or_default().to_owned(),
-    };
-    let address = |host: &Host| match &host.address {
-        Address::Tcp { hostaddr, .. } => hostaddr.clone(),
-        Address::Unix { .. } => None,
-    };
-    let addresses: Option<Vec<String>> = conninfo.hosts.iter().map(address).collect();
-    let mut form = String::new();
-    let mut put = |keyword: &str, value: &str| {
-        if !value.trim_matches(',').is_empty() {
-            let value = value.replace('\\', r"\\").replace('\'', r"\'");
-            form.push_str(&format!("{keyword}='{value}' "));
-        }
-    };
-    put("host", &each(place));
-    put("hostaddr", &addresses.unwrap_or_default().join(","));
-    put("port", &each(|host| host.port.to_string()));
-    put("user", &conninfo.user);
-    put("dbname", &conninfo.dbname);
-    let password = conninfo.hosts.first().and_then(|host| host.password.as_deref());
-    put("password", password.unwrap_or_default());
-    put("sslmode", encryption(conninfo).word());
-    if conninfo.tls.negotiation == SslNegotiation::Direct {
-        put("sslnegotiation", "direct");
-    }
-    put(
-        "channel_binding",
-        match conninfo.channel_binding {
-            ChannelBindingPolicy::Disable => "disable",
-            ChannelBindingPolicy::Prefer => "prefer",
-            ChannelBindingPolicy::Require => "require",
-        },
-    );
-    put(
-        "target_session_attrs",
-        match conninfo.target {
-            TargetSessionAttrs::Any | TargetSessionAttrs::PreferStandby => "any",
-            TargetSessionAttrs::ReadWrite | TargetSessionAttrs::Primary => "read-write",
-            TargetSessionAttrs::ReadOnly | TargetSessionAttrs::Standby => "read-only",
-        },
-    );
-    put("connect_timeout", &conninfo.connect_timeout_s.unwrap_or(0).to_string());
-    form
-}
-
-/// Whether the rig's own connections are encrypted, in the three steps that the client library
-/// knows. A socket never is; what may go in the clear is encrypted where the server can.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Encryption {
-    Disable,
-    Prefer,
-    Require,
-}
-
-impl Encryption {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Disable => "disable",
-            Self::Prefer => "prefer",
-            Self::Require => "require",
-        }
-    }
-}
-
-fn encryption(conninfo: &Conninfo) -> Encryption {
-    let on_network = |host: &Host| host.transport() == Transport::Tcp;
-    match conninfo.tls.mode {
-        _ if !conninfo.hosts.iter().any(on_network) => Encryption::Disable,
-        SslMode::Disable => Encryption::Disable,
-        SslMode::Allow | SslMode::Prefer => Encryption::Prefer,
-        SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => Encryption::Require,
-    }
-}
-
-/// What a conninfo means here: with the environment's variables, service and password files, as
-/// libpq has them.
-///
-/// # Errors
-/// As libpq has them.
-pub fn resolve(conninfo: &str) -> Result<Conninfo, ConninfoError> {
-    let given = Given {
-        dbname: Some(conninfo.to_owned()),
-        fallback_application_name: Some("pgrig".to_owned()),
-        ..Given::default()
-    };
-    pgbench::conninfo::resolve(&given, &|name| std::env::var(name).ok())
 }
 
 /// What marks a schema as the rig's.

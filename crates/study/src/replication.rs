@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use guard::Demand;
 use record::{Mark, Moment, Sample};
+use server::Demand;
 
 use crate::meter::Death;
 
@@ -78,8 +78,8 @@ pub(crate) fn caught_up_since(
 
 #[cfg(test)]
 mod tests {
-    use guard::Setting;
     use record::MarkKind;
+    use server::Setting;
 
     use super::*;
 

@@ -1,5 +1,6 @@
 //! SQL that the rig itself runs: the data's script, and the steps before a trial.
 
+pub(crate) use server::quote::{identifier, literal};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -93,13 +94,3 @@ fn cancel_when_interrupted<T>(
 
 /// How often it is looked whether somebody interrupts.
 const GLANCE: Duration = Duration::from_millis(50);
-
-/// An identifier as SQL reads it whatever is in it.
-pub(crate) fn identifier(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// A text constant as SQL reads it whatever is in it.
-pub(crate) fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}

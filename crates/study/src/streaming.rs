@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lab::{Node, Server, StopMode, SyncMethod, SyncStandbys};
+use lab::{Node, Server, StopMode};
+use server::{Method, Setting};
 use spec::Topology;
 
 use crate::error::Error;
@@ -87,17 +88,19 @@ impl Site {
 
 /// The sync_state that a standby gets once all stream; none where it depends on who comes first.
 fn role(names: &str, standby: &str) -> Option<&'static str> {
-    let Ok(asked) = SyncStandbys::parse(names) else { return None };
-    let Some(asked) = asked else { return Some("async") };
+    let asked = match names.parse::<Setting>().ok()? {
+        Setting::Sync(asked) => asked,
+        Setting::Off => return Some("async"),
+    };
     if asked.names.iter().any(|name| name == "*") {
         return None;
     }
-    let at = asked.names.iter().position(|name| name.eq_ignore_ascii_case(standby));
+    let at = asked.priority(standby);
     Some(match (at, asked.method) {
         (None, _) => "async",
-        (Some(_), SyncMethod::Any) => "quorum",
-        (Some(at), SyncMethod::First) if at < asked.count => "sync",
-        (Some(_), SyncMethod::First) => "potential",
+        (Some(_), Method::Any) => "quorum",
+        (Some(at), Method::First) if at < asked.count => "sync",
+        (Some(_), Method::First) => "potential",
     })
 }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use guard::{Decision, Look, Lsn, Policy, Setting, Standby, Watch, Why};
+use guard::{Decision, Look, Lsn, Policy, Standby, Watch, Why};
+use server::Setting;
 
 /// How finely the world moves; the guard looks at every fifth tick.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
@@ -209,12 +210,12 @@ impl World {
         // What a standby has flushed is not lost, replayed or not.
         let is_safe = |asked: &Setting, lsn: u64| match asked {
             Setting::Off => true,
-            Setting::Sync(demand) => demand.confirmed(&standbys) >= Some(Lsn::from(lsn)),
+            Setting::Sync(demand) => guard::confirmed(demand, &standbys) >= Some(Lsn::from(lsn)),
         };
         let confirms = |setting: &Setting, lsn: u64| match setting {
             Setting::Off => true,
             Setting::Sync(demand) if replay => {
-                demand.is_served(&standbys, |one| one.replay >= Some(Lsn::from(lsn)))
+                guard::is_served(demand, &standbys, |one| one.replay >= Some(Lsn::from(lsn)))
             }
             Setting::Sync(_) => is_safe(setting, lsn),
         };

@@ -14,7 +14,8 @@ use postgres::error::SqlState;
 /// The address of `node` as an outsider would give it.
 fn address(endpoint: &Endpoint) -> TargetConfig {
     let conninfo = endpoint.to_string();
-    TargetConfig { admin: conninfo.parse().unwrap(), conninfo, tls: None }
+    let admin = server::Address { config: conninfo.parse().unwrap(), tls: None };
+    TargetConfig { admin, conninfo }
 }
 
 fn outside(lab: &lab::Lab, pairs: &[(&str, &str)]) -> Node {
@@ -91,9 +92,9 @@ fn a_target_can_insist_on_encryption() {
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.tls = Some(tls);
-    config.admin = config.conninfo.replace("127.0.0.1", "localhost").parse().unwrap();
-    config.admin.ssl_mode(SslMode::Require);
+    let by_name = config.conninfo.replace("127.0.0.1", "localhost").parse().unwrap();
+    config.admin = server::Address { config: by_name, tls: Some(tls) };
+    config.admin.config.ssl_mode(SslMode::Require);
     let target = Target::open(config).unwrap();
     let is_encrypted = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
     assert_eq!(target.value(is_encrypted).unwrap().as_deref(), Some("t"));

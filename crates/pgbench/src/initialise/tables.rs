@@ -1,5 +1,7 @@
 //! The definitions of pgbench's tables, keys and partitions.
 
+use server::quote::identifier;
+
 use crate::complaint::Complaint;
 use crate::console::Console;
 use crate::options::{InitialiseOptions, PartitionMethod, Partitions, Persistence};
@@ -48,7 +50,7 @@ pub(super) fn primary_keys(
     server: &mut Server,
 ) -> Result<(), Complaint> {
     let place = match &options.index_tablespace {
-        Some(name) => format!(" using index tablespace {}", quoted(name)),
+        Some(name) => format!(" using index tablespace {}", identifier(name)),
         None => String::new(),
     };
     for (table, column) in [("branches", "bid"), ("tellers", "tid"), ("accounts", "aid")] {
@@ -88,7 +90,7 @@ fn definitions(options: &InitialiseOptions) -> [String; 4] {
         None => filled.clone(),
     };
     let place = match &options.tablespace {
-        Some(name) => format!(" tablespace {}", quoted(name)),
+        Some(name) => format!(" tablespace {}", identifier(name)),
         None => String::new(),
     };
     let create = |table: &str, columns: &str, storage: &str| {
@@ -133,9 +135,4 @@ fn partition(options: &InitialiseOptions, partitions: Partitions, number: u32) -
          for values {values} with (fillfactor={})",
         options.fillfactor
     )
-}
-
-/// An identifier in quotes.
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }

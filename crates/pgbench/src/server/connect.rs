@@ -215,13 +215,8 @@ fn tls(conninfo: &Conninfo) -> Result<Option<MakeRustlsConnect>, Complaint> {
     if !conninfo.hosts.iter().any(is_tls) {
         return Ok(None);
     }
-    let config = load::tls_config(&conninfo.tls).map_err(|error| {
-        let complaint = Complaint::error(&error);
-        match error.hint() {
-            Some(hint) => complaint.with_our_hint(hint),
-            None => complaint,
-        }
-    })?;
+    let config = server::tls::config(&conninfo.tls)
+        .map_err(|error| Complaint::error(&error).with_our_hint(error.hint()))?;
     Ok(Some(MakeRustlsConnect::new((*config).clone())))
 }
 
@@ -331,7 +326,7 @@ const FOREIGN_HINT: &str =
 /// What to do next, where libpq does not say it.
 fn advice(error: &postgres::Error, conninfo: &Conninfo) -> Option<String> {
     let Some(server) = error.as_db_error() else {
-        let hint = load::tls_hint(error).or(is_foreign(error).then_some(FOREIGN_HINT));
+        let hint = server::tls::hint_below(error).or(is_foreign(error).then_some(FOREIGN_HINT));
         return hint.map(str::to_owned);
     };
     let code = server.code();

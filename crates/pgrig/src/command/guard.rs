@@ -9,7 +9,6 @@ use serde_json::json;
 use crate::arguments::{GuardArguments, GuardCommand, GuardRunArguments, GuardStatusArguments};
 use crate::complaint::Complaint;
 use crate::exit::Exit;
-use crate::primary;
 use crate::terminal::{self, BAD, FAINT, GOOD, UNSURE, styled};
 
 /// Guards until it is told to end, or says what a guard is up to.
@@ -28,7 +27,7 @@ fn run(arguments: &GuardRunArguments) -> Result<Exit, Complaint> {
         return Err(Complaint::new(what).hinted(Some(hint)));
     }
     let options = Options {
-        server: primary::resolve(&arguments.conninfo)?,
+        server: address(&arguments.conninfo)?,
         state: arguments.state.clone(),
         policy: Policy { grace: arguments.grace },
         dry_run: arguments.dry_run,
@@ -75,7 +74,7 @@ fn tell(event: &Event, as_json: bool) {
 }
 
 fn status(arguments: &GuardStatusArguments) -> Result<Exit, Complaint> {
-    let server = primary::resolve(&arguments.conninfo)?;
+    let server = address(&arguments.conninfo)?;
     let status = guard::status(&server, arguments.state.as_deref())
         .map_err(|error| Complaint::new(&error).hinted(error.hint()))?;
     if arguments.json {
@@ -137,6 +136,12 @@ fn print(status: &Status, with_state: bool) {
     if let Some(state) = &status.state {
         line("last", &format!("{} (process {}, {})", state.last, state.pid, state.at));
     }
+}
+
+/// Where the primary is and how the way there is encrypted, as libpq would find out.
+fn address(conninfo: &str) -> Result<server::Address, Complaint> {
+    let resolved = server::resolve_conninfo(conninfo).map_err(Complaint::new)?;
+    server::Address::new(&resolved).map_err(Complaint::new)
 }
 
 fn window(window: &Window) -> String {

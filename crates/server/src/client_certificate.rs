@@ -18,13 +18,13 @@ use rustls::{
 };
 use wire::conninfo::{ClientCertificate, TlsSettings};
 
-use crate::error::LoadError;
+use crate::tls::TlsError;
 
 /// A certificate, those that vouch for it, and its key.
 pub(crate) type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 /// What `settings` let us show. As in libpq, a certificate that is not there is none.
-pub(crate) fn read(settings: &TlsSettings) -> Result<Option<Pair>, LoadError> {
+pub(crate) fn read(settings: &TlsSettings) -> Result<Option<Pair>, TlsError> {
     let Some(certificate) = settings
         .certificate
         .as_deref()
@@ -34,14 +34,14 @@ pub(crate) fn read(settings: &TlsSettings) -> Result<Option<Pair>, LoadError> {
     };
     let Some(key) = settings.key.as_deref() else {
         let why = format!("client certificate \"{certificate}\" needs its private key: set sslkey");
-        return Err(LoadError::Tls(why));
+        return Err(TlsError(why));
     };
     let chain = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect)
         .map_err(|error| failed(&format!("reading client certificate \"{certificate}\""), error))?;
-    check_key(key).map_err(LoadError::Tls)?;
+    check_key(key).map_err(TlsError)?;
     let password = settings.key_password.as_deref();
-    Ok(Some((chain, read_key(key, password).map_err(LoadError::Tls)?)))
+    Ok(Some((chain, read_key(key, password).map_err(TlsError)?)))
 }
 
 /// A file that cannot be looked at is there: what is wrong with it comes out when it is read.
@@ -105,7 +105,7 @@ fn read_key(path: &str, password: Option<&str>) -> Result<PrivateKeyDer<'static>
 
 /// `sslcertmode=require`: sees whether the server of one connection asks for our certificate.
 #[derive(Debug)]
-pub(crate) struct Witness {
+pub struct Witness {
     certificates: Arc<dyn ResolvesClientCert>,
     was_asked: AtomicBool,
     has_shown: AtomicBool,
@@ -113,7 +113,8 @@ pub(crate) struct Witness {
 
 impl Witness {
     /// One connection's own `config`, and who watches it.
-    pub(crate) fn of(config: &ClientConfig) -> (Arc<ClientConfig>, Arc<Witness>) {
+    #[must_use]
+    pub fn of(config: &ClientConfig) -> (Arc<ClientConfig>, Arc<Witness>) {
         let witness = Arc::new(Witness {
             certificates: Arc::clone(&config.client_auth_cert_resolver),
             was_asked: AtomicBool::new(false),
@@ -125,7 +126,8 @@ impl Witness {
     }
 
     /// In libpq's words why a server that lets us in will not do.
-    pub(crate) fn objection(witness: Option<&Witness>) -> Option<&'static str> {
+    #[must_use]
+    pub fn objection(witness: Option<&Witness>) -> Option<&'static str> {
         let seen = |flag: fn(&Witness) -> &AtomicBool| {
             witness.is_some_and(|witness| flag(witness).load(Ordering::Relaxed))
         };
@@ -154,6 +156,6 @@ impl ResolvesClientCert for Witness {
     }
 }
 
-fn failed(doing: &str, error: impl std::fmt::Display) -> LoadError {
-    LoadError::Tls(format!("{doing}: {error}"))
+fn failed(doing: &str, error: impl std::fmt::Display) -> TlsError {
+    TlsError(format!("{doing}: {error}"))
 }

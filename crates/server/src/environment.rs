@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 
 use wire::conninfo::{Conninfo, ConninfoError, FileKind, Given, SOCKET_DIRECTORIES, Sources};
 
@@ -28,6 +28,19 @@ pub fn resolve(
     Conninfo::resolve(given, &sources)
 }
 
+/// A connection string as a command's user gives it, resolved by libpq's rules.
+///
+/// # Errors
+/// In libpq's words.
+pub fn resolve_conninfo(conninfo: &str) -> Result<Conninfo, ConninfoError> {
+    let given = Given {
+        dbname: Some(conninfo.to_owned()),
+        fallback_application_name: Some("pgrig".to_owned()),
+        ..Given::default()
+    };
+    resolve(&given, &|name| std::env::var(name).ok())
+}
+
 /// A service or password file, unless it is missing or must not be trusted.
 fn read(kind: FileKind, path: &str) -> Option<String> {
     let mut file = fs::File::open(path).ok()?;
@@ -43,8 +56,7 @@ fn read(kind: FileKind, path: &str) -> Option<String> {
 
 /// The operating system's name of this process's user.
 fn os_user() -> Option<String> {
-    // The owner of the process's own directory is its effective user.
-    let uid = fs::metadata("/proc/self").ok()?.uid().to_string();
+    let uid = rustix::process::geteuid().as_raw().to_string();
     let users = fs::read_to_string("/etc/passwd").ok()?;
     users.lines().find_map(|line| {
         let mut fields = line.split(':');

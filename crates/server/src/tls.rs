@@ -29,13 +29,27 @@ use x509_cert::{
     },
 };
 
-use crate::{client_certificate, error::LoadError};
+use crate::client_certificate;
+
+/// Certificates or keys that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("could not set up TLS: {0}")]
+pub struct TlsError(pub(crate) String);
+
+impl TlsError {
+    /// What to do next.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        "look at sslrootcert, sslcert, sslkey and sslcrl of the connection string, and at the files \
+         in ~/.postgresql"
+    }
+}
 
 /// What the conninfo asks of TLS.
 ///
 /// # Errors
 /// When certificates or keys cannot be read.
-pub fn config(settings: &TlsSettings) -> Result<Arc<ClientConfig>, LoadError> {
+pub fn config(settings: &TlsSettings) -> Result<Arc<ClientConfig>, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&versions(settings)?)
@@ -55,7 +69,7 @@ pub fn config(settings: &TlsSettings) -> Result<Arc<ClientConfig>, LoadError> {
     Ok(Arc::new(config))
 }
 
-fn versions(settings: &TlsSettings) -> Result<Vec<&'static SupportedProtocolVersion>, LoadError> {
+fn versions(settings: &TlsSettings) -> Result<Vec<&'static SupportedProtocolVersion>, TlsError> {
     let known =
         [(TlsVersion::V1_2, &rustls::version::TLS12), (TlsVersion::V1_3, &rustls::version::TLS13)];
     let chosen: Vec<_> = known
@@ -66,7 +80,7 @@ fn versions(settings: &TlsSettings) -> Result<Vec<&'static SupportedProtocolVers
         .collect();
     if chosen.is_empty() {
         let why = "only TLSv1.2 and TLSv1.3 are spoken: raise ssl_max_protocol_version";
-        return Err(LoadError::Tls(why.to_owned()));
+        return Err(TlsError(why.to_owned()));
     }
     Ok(chosen)
 }
@@ -74,7 +88,8 @@ fn versions(settings: &TlsSettings) -> Result<Vec<&'static SupportedProtocolVers
 /// RFC 5929's `tls-server-end-point` of the certificate that the server showed: its hash by the
 /// signature's own hash function, SHA-256 standing in for MD5 and SHA-1. None where the signature
 /// has no single hash function.
-pub(crate) fn server_end_point(tls: &ClientConnection) -> Option<Vec<u8>> {
+#[must_use]
+pub fn server_end_point(tls: &ClientConnection) -> Option<Vec<u8>> {
     let der = tls.peer_certificates()?.first()?;
     let certificate = Certificate::from_der(der).ok()?;
     let is = |known: &[ObjectIdentifier]| known.contains(&certificate.signature_algorithm.oid);
@@ -111,7 +126,8 @@ pub fn hint_below(error: &(dyn std::error::Error + 'static)) -> Option<&'static 
 }
 
 /// What to do about a handshake that failed.
-pub(crate) fn hint(error: &rustls::Error) -> Option<&'static str> {
+#[must_use]
+pub fn hint(error: &rustls::Error) -> Option<&'static str> {
     use CertificateError as Bad;
     match error {
         rustls::Error::InvalidCertificate(why) => Some(match why {
@@ -130,8 +146,8 @@ pub(crate) fn hint(error: &rustls::Error) -> Option<&'static str> {
     }
 }
 
-fn failed<E: std::fmt::Display>(doing: &str) -> impl FnOnce(E) -> LoadError {
-    move |error| LoadError::Tls(format!("{doing}: {error}"))
+fn failed<E: std::fmt::Display>(doing: &str) -> impl FnOnce(E) -> TlsError {
+    move |error| TlsError(format!("{doing}: {error}"))
 }
 
 /// How far a server must prove who it is: libpq's `sslmode`.
@@ -146,14 +162,14 @@ struct Verifier {
 }
 
 impl Verifier {
-    fn new(settings: &TlsSettings, provider: Arc<CryptoProvider>) -> Result<Self, LoadError> {
+    fn new(settings: &TlsSettings, provider: Arc<CryptoProvider>) -> Result<Self, TlsError> {
         let demanded = matches!(settings.mode, SslMode::VerifyCa | SslMode::VerifyFull);
         let trusted = match settings.root_certificates.as_deref() {
             Some("system") => Some(system_roots()?),
             // A named file that exists turns `require` into `verify-ca`, as in libpq.
             Some(path) if demanded || fs::exists(path).unwrap_or(false) => Some(read_roots(path)?),
             None if demanded => {
-                return Err(LoadError::Tls(format!(
+                return Err(TlsError(format!(
                     "sslmode {} needs root certificates: put them into ~/.postgresql/root.crt, or \
                      set sslrootcert to a file, or to \"system\"",
                     settings.mode
@@ -201,20 +217,18 @@ impl Verifier {
     }
 }
 
-fn read_roots(path: &str) -> Result<Vec<CertificateDer<'static>>, LoadError> {
+fn read_roots(path: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let doing = format!("reading root certificate file \"{path}\"");
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
     let roots: Vec<_> = read.map_err(failed(&doing))?;
     if roots.is_empty() {
-        return Err(LoadError::Tls(format!("{doing}: there is no certificate in it")));
+        return Err(TlsError(format!("{doing}: there is no certificate in it")));
     }
     Ok(roots)
 }
 
 /// The lists of revoked certificates: one file, and every file of a directory.
-fn revoked(
-    settings: &TlsSettings,
-) -> Result<Vec<CertificateRevocationListDer<'static>>, LoadError> {
+fn revoked(settings: &TlsSettings) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
     let mut paths: Vec<PathBuf> = settings.revoked.iter().map(PathBuf::from).collect();
     if let Some(directory) = &settings.revoked_directory {
         let doing = format!("reading directory \"{directory}\" of certificate revocation lists");
@@ -232,10 +246,10 @@ fn revoked(
     Ok(lists)
 }
 
-fn system_roots() -> Result<Vec<CertificateDer<'static>>, LoadError> {
+fn system_roots() -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found = rustls_native_certs::load_native_certs().certs;
     if found.is_empty() {
-        return Err(LoadError::Tls("the system has no root certificates".to_owned()));
+        return Err(TlsError("the system has no root certificates".to_owned()));
     }
     Ok(found)
 }

@@ -1,0 +1,36 @@
+//! Quoting for SQL and for connection strings.
+
+use postgres_protocol::escape;
+
+/// A quoted identifier.
+#[must_use]
+pub fn identifier(name: &str) -> String {
+    escape::escape_identifier(name)
+}
+
+/// A string constant, which means the same whatever `standard_conforming_strings` is.
+#[must_use]
+pub fn literal(text: &str) -> String {
+    // libpq sets a blank before an escape string, in case a keyword stands before it.
+    escape::escape_literal(text).trim_start().to_owned()
+}
+
+/// A value of a connection string in single quotes, with `\` before `\` and `'` (libpq,
+/// "Keyword/Value Connection Strings").
+#[must_use]
+pub fn conninfo_value(value: &str) -> String {
+    format!("'{}'", value.replace('\\', r"\\").replace('\'', r"\'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoting() {
+        assert_eq!(literal("it's"), "'it''s'");
+        assert_eq!(literal(r"a\b"), r"E'a\\b'");
+        assert_eq!(identifier("a\"b"), "\"a\"\"b\"");
+        assert_eq!(conninfo_value(r"it's\"), r"'it\'s\\'");
+    }
+}
