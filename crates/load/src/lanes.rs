@@ -15,7 +15,7 @@ use stats::Latency;
 use wire::conninfo::Conninfo;
 
 use crate::{
-    Limit, LoadError, Plan, ScriptOutcome,
+    Limit, LoadError, OnLoss, Plan, ScriptOutcome,
     connecting::Connecting,
     grid::{Grid, SharedGrid},
     lane::{Lane, Parts},
@@ -26,6 +26,7 @@ use crate::{
     route::Route,
     schedule::Schedule,
     session::Session,
+    standstill::Standstills,
     tally::{Statement, Tally, Totals},
 };
 
@@ -207,11 +208,15 @@ impl Lanes {
         let schedules = plan.workloads.iter().zip(&deal.shares).map(|(workload, share)| {
             Schedule::new(workload.pace, *share, deal.offset, deal.states.throttle.clone())
         });
-        let totals = self.programs.iter().map(|program| Totals {
+        let totals = self.programs.iter().zip(&plan.workloads).map(|(program, workload)| Totals {
             open_loop: program.open_loop,
             transactions: 0,
             unknown: 0,
             aborted: 0,
+            standstills: match workload.on_loss {
+                OnLoss::Abort => None,
+                OnLoss::Reconnect => Some(Standstills::default()),
+            },
             longest_ns: 0,
             statements: statements(program),
             scripts: match &program.scripts[..] {
@@ -345,7 +350,8 @@ fn outcome(mut lane: Lane<'_>, drained: u64) -> LaneOutcome {
         clients[slot.session.workload].insert(slot.session.id, slot.session.in_window);
     }
     let totals = std::mem::take(&mut lane.tally.totals);
-    let workloads = totals.into_iter().zip(clients).map(|(totals, clients)| LaneWorkload {
+    let workloads = totals.into_iter().zip(clients).map(|(mut totals, clients)| LaneWorkload {
+        standstills: totals.standstills.as_mut().map(Standstills::take).unwrap_or_default(),
         transactions: totals.transactions,
         unknown: totals.unknown,
         aborted: totals.aborted,

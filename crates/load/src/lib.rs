@@ -33,6 +33,7 @@ mod schedule;
 mod session;
 mod shell;
 mod socket;
+mod standstill;
 mod summary;
 mod tally;
 mod transaction;
@@ -46,3 +47,4 @@ pub use plan::{
     Syntax, WarmUp, Workload,
 };
 pub use run::run;
+pub use standstill::Standstill;

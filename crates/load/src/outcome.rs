@@ -6,6 +6,8 @@ use record::{
 use serde::{Deserialize, Serialize};
 use stats::Latency;
 
+use crate::Standstill;
+
 /// What a load came to.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -21,6 +23,9 @@ pub struct Outcome {
     pub workloads: Vec<WorkloadResult>,
     /// One entry a workload, in it one entry a script.
     pub scripts: Vec<Vec<ScriptOutcome>>,
+    /// One entry a workload: when no transaction of it succeeded, of a workload that connects
+    /// again.
+    pub standstills: Vec<Vec<Standstill>>,
     /// What the rig cost.
     pub generator: Generator,
     /// One entry a generator process, in their order.

@@ -130,6 +130,8 @@ pub(crate) struct LaneWorkload {
     /// Clients that aborted.
     pub(crate) aborted: u64,
     pub(crate) longest_ns: u64,
+    /// When nothing succeeded: from and to, in nanoseconds since the run began.
+    pub(crate) standstills: Vec<(u64, u64)>,
     pub(crate) statements: Vec<Vec<LaneStatement>>,
     /// Per script; empty where there is only one.
     pub(crate) scripts: Vec<ScriptOutcome>,

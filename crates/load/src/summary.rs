@@ -11,6 +11,7 @@ use stats::Latency;
 use crate::{
     End, GeneratorOutcome, Outcome, Pace, Plan, ScriptOutcome, Syntax, Workload,
     report::{LaneOutcome, LaneWorkload},
+    standstill,
 };
 
 /// Sums up what the lanes of so many generator processes did since `began`.
@@ -38,7 +39,9 @@ pub(crate) fn sum_up(
         }
     }
     let (mut workloads, mut scripts) = (Vec::new(), Vec::new());
+    let mut standstills = Vec::new();
     for (index, (workload, shares)) in plan.workloads.iter().zip(by_workload).enumerate() {
+        standstills.push(standstill::common(shares.iter().map(|share| &share.standstills[..])));
         let own = || intervals.iter().filter(|interval| interval.workload == index);
         let mut outcomes = script_outcomes(workload, &shares);
         let result = workload_result(workload, shares, own(), window, lasted_ns);
@@ -58,6 +61,7 @@ pub(crate) fn sum_up(
         disconnecting,
         workloads,
         scripts,
+        standstills,
         generator,
         generators,
         intervals,

@@ -9,6 +9,7 @@ use stats::Latency;
 
 use crate::ScriptOutcome;
 use crate::grid::{DRAIN, Grid};
+use crate::standstill::Standstills;
 
 /// The interval before the first. A connection can be lost between the conductor's word and the
 /// load's first moment; nothing is handed over then, least of all all intervals since the beginning
@@ -43,6 +44,8 @@ pub(crate) struct Totals {
     pub(crate) unknown: u64,
     /// Clients that aborted.
     pub(crate) aborted: u64,
+    /// When nothing succeeded; none where nobody asked.
+    pub(crate) standstills: Option<Standstills>,
     /// Longest latency inside the window, in nanoseconds.
     pub(crate) longest_ns: u64,
     /// Per script, per command, inside the window; empty where nobody asked.
@@ -101,6 +104,11 @@ impl Tally {
     /// Begins at the first interval of the grid.
     pub(crate) fn begin(&mut self, grid: &Grid) {
         self.interval = grid.interval(grid.began, self.length_ns);
+        for totals in &mut self.totals {
+            if let Some(standstills) = &mut totals.standstills {
+                standstills.begin(grid.began);
+            }
+        }
     }
 
     /// When the current interval ends: a lane wakes then, even if nothing happens.
@@ -127,6 +135,11 @@ impl Tally {
 
     /// Hands over the interval under way, which ends at `now`: the lane is done.
     pub(crate) fn finish(&mut self, now: u64, grid: &Grid) -> LaneInterval {
+        for totals in &mut self.totals {
+            if let Some(standstills) = &mut totals.standstills {
+                standstills.ends(now);
+            }
+        }
         self.take(grid, now, |_, _| 0)
     }
 
@@ -149,6 +162,9 @@ impl Tally {
             return;
         }
         cell.latency.record_ns(latency);
+        if let Some(standstills) = &mut totals.standstills {
+            standstills.ends(done.ended);
+        }
         // In closed loop both latencies are one; the conductor fills in the second.
         if totals.open_loop {
             cell.service.record_ns(done.ended.saturating_sub(done.began));

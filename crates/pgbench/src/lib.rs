@@ -25,3 +25,4 @@ pub use complaint::Complaint;
 pub use console::Console;
 pub use major::Major;
 pub use page::{MakePage, Page};
+pub use run::find::curve::{Curve, Tried};

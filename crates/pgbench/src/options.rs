@@ -12,11 +12,12 @@ mod values;
 
 use std::path::Path;
 
-use load::{OnError, Pace, Protocol, Syntax, WarmUp};
+use load::{OnError, OnLoss, Pace, Protocol, Syntax, WarmUp};
 use script::{Builtin, RandomSeed};
 
 use crate::complaint::Complaint;
 use crate::major::Major;
+use crate::run::find::goal::Goal;
 
 pub use help::help;
 
@@ -267,6 +268,36 @@ pub struct OurOptions {
     pub json: Option<String>,
     /// `--html`
     pub html: Option<String>,
+    /// `--find-rate` and `--find-clients`
+    pub find: Option<FindOptions>,
+    /// `--reconnect`
+    pub on_loss: OnLoss,
+    /// `--metrics`
+    pub metrics: Option<String>,
+    /// `--influx`
+    pub influx: Option<String>,
+}
+
+/// A search for the highest load at which a goal holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FindOptions {
+    /// What must hold.
+    pub goal: Goal,
+    /// What is searched.
+    pub range: Range,
+    /// Length of a window that does not confirm, in seconds.
+    pub seconds: u32,
+    /// `--curve`: where every window is listed.
+    pub curve: Option<String>,
+}
+
+/// What a search varies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Range {
+    /// The rate of an open loop, up to what the clients can do.
+    Rate,
+    /// The number of clients, up to `-c`.
+    Clients,
 }
 
 impl Request {

@@ -4,6 +4,8 @@ use std::time::SystemTime;
 
 use load::Outcome;
 
+use crate::run::find::curve::Curve;
+
 /// A finished run, for whoever makes a page of it.
 #[derive(Debug)]
 pub struct Page<'a> {
@@ -21,6 +23,10 @@ pub struct Page<'a> {
     pub began: SystemTime,
     /// What was measured.
     pub outcome: &'a Outcome,
+    /// The windows of a search, where it was one.
+    pub curve: Option<&'a Curve>,
+    /// What it found, in words; empty where it was none.
+    pub found: &'a str,
 }
 
 /// Makes a page, as one HTML file. Pages are another room's work.

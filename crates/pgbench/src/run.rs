@@ -1,7 +1,10 @@
 //! Benchmarking mode, from the first connection to the last line.
 
 mod files;
+pub(crate) mod find;
+mod influx;
 mod json;
+mod metrics;
 mod ours;
 mod plan;
 mod progress;
@@ -22,6 +25,7 @@ use crate::page::{MakePage, Page};
 use crate::server::Server;
 
 use files::Files;
+use metrics::Metrics;
 use progress::Progress;
 use settle::Results;
 use tables::Tables;
@@ -57,9 +61,24 @@ pub(crate) fn run(
 
     let files = Files::create(&options.ours)?;
     let clock = plan::Clock::start();
-    let plan = plan::plan(options, &conninfo, &tables, seed, clock);
-    let outcome = drive(options, invocation, &plan, control, clock.origin, console)?;
-    let results = Results { options, tables: &tables, outcome: &outcome };
+    let mut metrics = options.ours.metrics.as_deref().map(Metrics::open).transpose()?;
+    let mut one = |options: &RunOptions, console: &mut Console<'_>| {
+        let plan = plan::plan(options, &conninfo, &tables, seed, clock);
+        let metrics = metrics.as_mut();
+        drive(options, invocation, &plan, control, clock.origin, metrics, console)
+    };
+    let (found, outcome);
+    let (options, outcome, search) = match &options.ours.find {
+        None => {
+            outcome = one(options, console)?;
+            (options, &outcome, None)
+        }
+        Some(search) => {
+            found = find::find(options, search, control, console, &mut one)?;
+            (&found.options, &found.outcome, Some(&found))
+        }
+    };
+    let results = Results { options, tables: &tables, outcome, search };
     let words = results.words().block() + &ours::lines(&results);
     // pgbench leaves at once then and says nothing of what it has counted.
     if !matches!(outcome.end, End::ExitedOnAbort(_)) {
@@ -73,11 +92,21 @@ pub(crate) fn run(
             server: &server_version,
             scale: tables.scale,
             began: clock.wall,
-            outcome: &outcome,
+            outcome,
+            curve: search.map(|search| &search.curve),
+            found: search.map_or("", |search| &search.words),
         })
     });
     files.write(&results, &server_version, clock, page.as_deref())?;
-    Ok(end(&outcome, console))
+    metrics.map_or(Ok(()), Metrics::finish)?;
+    let code = end(outcome, console);
+    match search.filter(|search| !search.is_answer && code == DONE) {
+        None => Ok(code),
+        Some(search) => {
+            console.error(&search.words);
+            Ok(INCOMPLETE)
+        }
+    }
 }
 
 /// `pgbench (19.0, pgrig 0.1.0, server 15.4)`
@@ -150,12 +179,18 @@ fn drive(
     plan: &load::Plan,
     control: &Control,
     origin: Instant,
+    mut metrics: Option<&mut Metrics>,
     console: &mut Console<'_>,
 ) -> Result<Outcome, Complaint> {
     let mut progress = Progress::new(options);
     let mut observe = |event: Event<'_>| match event {
         Event::Message(message) => tell(&message, console),
-        event => progress.observe(&event, console),
+        event => {
+            if let Some(metrics) = &mut metrics {
+                metrics.observe(&event);
+            }
+            progress.observe(&event, console);
+        }
     };
     let outcome = match options.ours.generators {
         1 => load::run(plan, control, origin, &mut observe),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use load::Control;
 use pgbench::options::Invocation;
-use pgbench::{Console, Page, bench_with_page};
+use pgbench::{Console, Curve, Page, bench_with_page};
 use record::Fact;
 
 /// Does what `arguments` ask for. `program` is what the user typed for this program, `command` how
@@ -34,6 +34,28 @@ pub(crate) fn run(program: &str, command: &str, arguments: &[String]) -> ExitCod
 /// Asks at the terminal, without echo; there need not be one.
 fn ask_password(prompt: &str) -> Option<String> {
     rpassword::prompt_password(prompt).ok()
+}
+
+fn search(curve: &Curve, words: &str) -> report::Search {
+    let windows = curve.windows.iter().map(|window| {
+        let quantile_ns = window.latency.quantile_ns(curve.quantile);
+        [
+            format!("{:.0}", window.load),
+            format!("{:.0}", window.seconds),
+            if window.confirms { "confirms" } else { "searches" }.to_owned(),
+            format!("{:.0}", window.achieved),
+            quantile_ns.map_or("–".to_owned(), |ns| format!("{:.3}", ns as f64 / 1e6)),
+            if window.holds { "holds" } else { "does not hold" }.to_owned(),
+        ]
+    });
+    report::Search {
+        axis: if curve.axis == "rate" { "rate, 1/s" } else { "clients" }.to_owned(),
+        // 0.999 times 100 is not quite 99.9.
+        quantile: format!("p{}", (curve.quantile * 1e8).round() / 1e6),
+        words: words.to_owned(),
+        points: curve.points(),
+        windows: windows.collect(),
+    }
 }
 
 fn page(page: &Page<'_>) -> String {
@@ -66,6 +88,7 @@ fn page(page: &Page<'_>) -> String {
         samples: Vec::new(),
         marks: Vec::new(),
         facts,
+        search: page.curve.map(|curve| search(curve, page.found)),
     }
     .html()
 }

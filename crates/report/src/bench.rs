@@ -48,6 +48,62 @@ pub struct Bench {
     pub marks: Vec<Mark>,
     /// Server and machine.
     pub facts: Vec<Fact>,
+    /// Latency over load, where the run belongs to a search.
+    pub search: Option<Search>,
+}
+
+/// What a search has tried.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// What was varied: `rate, 1/s` or `clients`.
+    pub axis: String,
+    /// What is drawn: `p99`.
+    pub quantile: String,
+    /// What came of it, in words.
+    pub words: String,
+    /// Load and milliseconds, ascending.
+    pub points: Vec<(f64, f64)>,
+    /// Every window: load, seconds, what it was for, transactions a second, milliseconds, whether
+    /// the goal held.
+    pub windows: Vec<[String; 6]>,
+}
+
+impl Search {
+    fn curve(&self) -> Json {
+        let values = || Json::series(self.points.iter().map(|(_, ms)| Some(*ms)));
+        let spread = self
+            .points
+            .iter()
+            .fold((f64::MAX, 0.0f64), |(low, high), (_, ms)| (low.min(*ms), high.max(*ms)));
+        let none = || Json::series(self.points.iter().map(|_| None));
+        let line = Json::Object(vec![
+            ("label", Json::text(&self.quantile)),
+            ("colour", Json::Exact(0)),
+            ("dashed", Json::Flag(false)),
+            ("values", values()),
+            ("low", values()),
+            ("high", values()),
+            ("rounds", Json::List(self.points.iter().map(|_| Json::List(Vec::new())).collect())),
+            ("published", none()),
+        ]);
+        Json::Object(vec![
+            ("title", Json::text(format!("Latency, {}", self.quantile))),
+            ("unit", Json::text("ms")),
+            ("axis", Json::text(&self.axis)),
+            ("log", Json::Flag(spread.0 > 0.0 && spread.1 / spread.0 > 20.0)),
+            ("x", Json::series(self.points.iter().map(|(load, _)| Some(*load)))),
+            ("lines", Json::List(vec![line])),
+        ])
+    }
+
+    fn table(&self) -> Table {
+        let milliseconds = format!("#{}, ms", self.quantile);
+        let columns =
+            [&format!("#{}", self.axis), "#s", "window", "#1/s", &milliseconds, "the goal"];
+        let mut table = Table::new("Every window, in order", "", &columns);
+        self.windows.iter().for_each(|window| table.row(window.clone()));
+        table
+    }
 }
 
 impl Bench {
@@ -63,13 +119,14 @@ impl Bench {
         let figures = Json::Object(vec![
             ("trials", Json::List(charts.collect())),
             ("percentiles", Json::List(percentiles.clone())),
-            ("curves", Json::List(Vec::new())),
+            ("curves", Json::list(self.search.iter(), Search::curve)),
         ]);
         let page = BenchPage {
             headline: self.headline(),
             started_at: self.started_at.clone(),
             tiles: self.tiles(),
             has_timeline: course.is_some(),
+            search: self.search.as_ref().map(|search| (search.words.clone(), search.table())),
             has_percentiles: !percentiles.is_empty(),
             latency_tables,
             tables: vec![self.phases(), self.generator_table()],

@@ -38,6 +38,6 @@ mod view;
 mod json;
 mod number;
 
-pub use bench::Bench;
+pub use bench::{Bench, Search};
 pub use csv_files::{TRIAL_COLUMNS, VERDICT_COLUMNS};
 pub use report::Report;

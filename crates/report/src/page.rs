@@ -98,6 +98,8 @@ pub(crate) struct BenchPage {
     pub(crate) started_at: String,
     /// The figures that most look for: name and value.
     pub(crate) tiles: Vec<(String, String)>,
+    /// What a search came to, and its windows.
+    pub(crate) search: Option<(String, Table)>,
     /// Whether the load began.
     pub(crate) has_timeline: bool,
     /// Whether there is a latency to draw.

@@ -1,12 +1,12 @@
 //! Which options go together, checked in pgbench's order, and the defaults of the others.
 
-use load::{OnError, Pace, Protocol, Syntax};
+use load::{OnError, OnLoss, Pace, Protocol, Syntax};
 use script::{Builtin, Names};
 
 use super::given::{Arrivals, Given};
 use super::{
-    InitialiseOptions, Length, LoadProgress, LogOptions, Origin, OurOptions, PartitionMethod,
-    Partitions, Persistence, Request, RunOptions, Script, Vacuum,
+    FindOptions, InitialiseOptions, Length, LoadProgress, LogOptions, Origin, OurOptions,
+    PartitionMethod, Partitions, Persistence, Range, Request, RunOptions, Script, Vacuum,
 };
 use crate::complaint::Complaint;
 
@@ -207,10 +207,47 @@ fn aggregates_fit(seconds: u32, aggregate_s: u32) -> Result<(), Complaint> {
 fn pace(given: &Given) -> Result<Pace, Complaint> {
     match (given.rate, given.arrivals) {
         (None, None) => Ok(Pace::Closed),
+        (None, Some(arrivals)) if matches!(given.find, Some((Range::Rate, _))) => {
+            // The rate is filled in by the search.
+            Ok(match arrivals {
+                Arrivals::Constant => Pace::Constant(1.0),
+                Arrivals::Poisson => Pace::Poisson(1.0),
+            })
+        }
         (None, Some(_)) => refuse("--arrivals is allowed only with a rate limit (-R)"),
         (Some(rate), Some(Arrivals::Constant)) => Ok(Pace::Constant(rate)),
         (Some(rate), _) => Ok(Pace::Poisson(rate)),
     }
+}
+
+/// A window that does not confirm is a fifth as long as the one that does, at least so long in
+/// seconds.
+const FIND_SECONDS_MIN: u32 = 2;
+
+fn find(given: &Given, length: Length) -> Result<Option<FindOptions>, Complaint> {
+    let Some((range, goal)) = &given.find else {
+        if given.curve.is_some() || given.find_seconds.is_some() {
+            return refuse(
+                "--curve and --find-seconds are allowed only with --find-rate or --find-clients",
+            );
+        }
+        return Ok(None);
+    };
+    let Length::Seconds(seconds) = length else {
+        return refuse("--find-rate and --find-clients need the duration of a window (-T)");
+    };
+    if *range == Range::Rate && given.rate.is_some() {
+        return refuse("--find-rate looks for the rate itself: leave out -R");
+    }
+    if given.log {
+        return refuse("a search runs many windows and cannot be used with a log (-l)");
+    }
+    Ok(Some(FindOptions {
+        goal: goal.clone(),
+        range: *range,
+        seconds: given.find_seconds.unwrap_or((seconds / 5).max(FIND_SECONDS_MIN)),
+        curve: given.curve.clone(),
+    }))
 }
 
 fn ours(given: &Given, length: Length) -> Result<OurOptions, Complaint> {
@@ -221,7 +258,12 @@ fn ours(given: &Given, length: Length) -> Result<OurOptions, Complaint> {
     if generators > given.clients.unwrap_or(1) {
         return refuse("--generators must not be higher than the number of clients (-c)");
     }
+    let find = find(given, length)?;
     Ok(OurOptions {
+        find,
+        on_loss: if given.reconnect { OnLoss::Reconnect } else { OnLoss::Abort },
+        metrics: given.metrics.clone(),
+        influx: given.influx.clone(),
         warm_up: given.warm_up,
         connect_rate: given.connect_rate,
         generators,

@@ -5,16 +5,18 @@ use script::{Builtin, RandomSeed, Weighted};
 
 use super::table::{Id, Mode, OURS, pgbench};
 use super::values::{
-    above_zero, arrivals, builtin, definition, latency_limit_us, max_tries, partition_method,
+    above_zero, arrivals, builtin, definition, goal, latency_limit_us, max_tries, partition_method,
     positive, protocol, sampling_rate, script_text, seed_option, steps, syntax, warm_up, weighted,
 };
 use super::{
-    Invocation, LoadProgress, Origin, PartitionMethod, Persistence, Request, Script, ServerOptions,
+    Invocation, LoadProgress, Origin, PartitionMethod, Persistence, Range, Request, Script,
+    ServerOptions,
 };
 use crate::complaint::Complaint;
 use crate::getopt::{self, Found};
 use crate::major::Major;
 use crate::number::bounded_int;
+use crate::run::find::goal::Goal;
 
 /// pgbench's limit.
 const SCRIPTS_MAX: usize = 128;
@@ -82,6 +84,12 @@ pub(super) struct Given {
     pub(super) hdr: Option<String>,
     pub(super) json: Option<String>,
     pub(super) html: Option<String>,
+    pub(super) find: Option<(Range, Goal)>,
+    pub(super) find_seconds: Option<u32>,
+    pub(super) curve: Option<String>,
+    pub(super) reconnect: bool,
+    pub(super) metrics: Option<String>,
+    pub(super) influx: Option<String>,
 }
 
 /// `--arrivals`
@@ -249,6 +257,13 @@ impl Given {
             Id::Warmup => self.warm_up = Some(warm_up(value)?),
             Id::Hdr => self.hdr = Some(value.to_owned()),
             Id::Json => self.json = Some(value.to_owned()),
+            Id::FindRate => self.find = Some((Range::Rate, goal(value)?)),
+            Id::FindClients => self.find = Some((Range::Clients, goal(value)?)),
+            Id::FindSeconds => self.find_seconds = Some(positive(value, "--find-seconds")?),
+            Id::Curve => self.curve = Some(value.to_owned()),
+            Id::Reconnect => self.reconnect = true,
+            Id::Metrics => self.metrics = Some(value.to_owned()),
+            Id::Influx => self.influx = Some(value.to_owned()),
             _ => self.html = Some(value.to_owned()),
         }
         Ok(())

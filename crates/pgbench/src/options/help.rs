@@ -85,12 +85,20 @@ Options that pgbench does not have:
                            gaps between transactions under -R (default: poisson)
   --as=18|19               speak as this version of pgbench (default: 19)
   --connect-rate=NUM       begin at most NUM connections a second
+  --curve=FILE             list every window of a search as CSV
+  --find-clients=GOAL      find how many clients, up to -c, keep a goal:
+                           p99 < 10ms and failures < 1% and backlog < 100
+  --find-rate=GOAL         find the highest rate that keeps a goal; -T is the window that confirms
+  --find-seconds=NUM       length of the other windows of a search (default: -T / 5)
   --generators=NUM         drive the load from NUM processes (default: 1)
   --hdr=FILE               write an HDR histogram log (V2), one line each interval
   --html=FILE              write a report that a browser shows
+  --influx=FILE            write Influx line protocol, one line each interval
   --interval=MS            length of an interval in these files (default: 1000)
   --json=FILE              write everything that was measured
+  --metrics=FILE|IP:PORT   write OpenMetrics text, or serve it while the run lasts
   --no-describe            do not ask for the description of results (libpq always does)
+  --reconnect              connect again where a connection is lost, and go on
   --syntax=9.x             read scripts as pgbench before 9.6 did: SQL ends at the newline
   --warmup=auto|SECONDS    load before the duration begins; auto: until throughput is steady
 

@@ -10,6 +10,7 @@ use super::PartitionMethod;
 use super::given::Arrivals;
 use crate::complaint::{Complaint, system_error};
 use crate::number::{bounded_int, prefix_float, prefix_int};
+use crate::run::find::goal::Goal;
 
 /// Bounds of an automatic warm-up: shorter finds no trend, longer is another benchmark.
 const WARM_UP_AUTO: WarmUp = WarmUp::Auto { min_ms: 3_000, max_ms: 120_000 };
@@ -137,6 +138,10 @@ pub(super) fn arrivals(value: &str) -> Result<Arrivals, Complaint> {
             "invalid arrivals, expecting \"poisson\" or \"constant\", got: \"{value}\""
         ))),
     }
+}
+
+pub(super) fn goal(value: &str) -> Result<Goal, Complaint> {
+    Goal::parse(value).map_err(Complaint::error)
 }
 
 pub(super) fn syntax(value: &str) -> Result<Syntax, Complaint> {

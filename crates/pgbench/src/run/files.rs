@@ -10,15 +10,17 @@ use stats::hdr_log::{LogInterval, header};
 use crate::complaint::{Complaint, system_error};
 use crate::options::OurOptions;
 
-use super::json;
 use super::plan::{Clock, is_open};
 use super::settle::Results;
+use super::{influx, json};
 
 /// The files that were asked for.
 pub(super) struct Files {
     hdr: Option<Target>,
     json: Option<Target>,
     html: Option<Target>,
+    curve: Option<Target>,
+    influx: Option<Target>,
 }
 
 struct Target {
@@ -33,7 +35,13 @@ impl Files {
     /// When one cannot be.
     pub(super) fn create(ours: &OurOptions) -> Result<Self, Complaint> {
         let create = |name: &Option<String>| name.as_deref().map(Target::create).transpose();
-        Ok(Files { hdr: create(&ours.hdr)?, json: create(&ours.json)?, html: create(&ours.html)? })
+        Ok(Files {
+            hdr: create(&ours.hdr)?,
+            json: create(&ours.json)?,
+            html: create(&ours.html)?,
+            curve: create(&ours.find.as_ref().and_then(|find| find.curve.clone()))?,
+            influx: create(&ours.influx)?,
+        })
     }
 
     /// Fills them.
@@ -52,6 +60,13 @@ impl Files {
         }
         if let Some(target) = self.json {
             target.write(&json::document(results, server, clock))?;
+        }
+        if let Some(target) = self.influx {
+            let what = results.words().what();
+            target.write(&influx::lines(&results.outcome.intervals, clock, what))?;
+        }
+        if let (Some(target), Some(search)) = (self.curve, results.search) {
+            target.write(&search.curve.csv())?;
         }
         if let (Some(target), Some(page)) = (self.html, page) {
             target.write(page)?;

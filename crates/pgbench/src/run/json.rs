@@ -14,6 +14,8 @@
 //! | `pgbench_way` | pgbench's counting: `transactions`, `seconds`, `tps`, `counts` |
 //! | `window` | the clean window: moments, `seconds`, `transactions_per_second`, `counts` |
 //! | `steady` | whether throughput was steady in it, from when on, and how much it was |
+//! | `standstills` | with `--reconnect`, when no transaction succeeded |
+//! | `search` | of `--find-rate` and `--find-clients`: what was found, and every window |
 //! | `latency`, `service`, `lag` | from the intended start; from the send; behind schedule |
 //! | `scripts` | per script: name, weight, counts, latency |
 //! | `statements` | with `-r`, per command: script, line, text, failures, latency |
@@ -29,6 +31,7 @@ use stats::{Latency, SteadyState, Unsteady};
 use crate::options::Length;
 use crate::words::{ScriptWords, protocol_name};
 
+use super::find::curve::{Curve, Tried};
 use super::ours::limit;
 use super::plan::Clock;
 use super::settle::Results;
@@ -70,6 +73,11 @@ pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> Str
             "counts": counts(&workload.counts),
         })),
         "steady": steady(results),
+        "search": results.search.map(|search| search_of(&search.curve)),
+        "standstills": outcome.standstills[0]
+            .iter()
+            .map(|one| json!({"from_ns": one.from.0, "to_ns": one.to.0}))
+            .collect::<Value>(),
         "unknown": workload.unknown,
         "longest_wait_ns": workload.longest_wait_ns,
         "per_client": workload.per_client,
@@ -156,6 +164,29 @@ fn latency(latency: &Latency) -> Value {
         "p99_9_ns": quantile(0.999),
         "max_ns": latency.max_ns(),
         "histogram": latency.to_base64(),
+    })
+}
+
+fn search_of(curve: &Curve) -> Value {
+    let window = |window: &Tried| {
+        json!({
+            "load": window.load,
+            "seconds": window.seconds,
+            "confirms": window.confirms,
+            "transactions_per_second": window.achieved,
+            "failures": window.failures,
+            "backlog": window.backlog,
+            "holds": window.holds,
+            "latency": latency(&window.latency),
+        })
+    };
+    json!({
+        "axis": curve.axis,
+        "goal": curve.goal,
+        "held": curve.held,
+        "failed": curve.failed,
+        "knee": curve.knee(),
+        "windows": curve.windows.iter().map(window).collect::<Value>(),
     })
 }
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use load::WarmUp;
+use load::{OnLoss, WarmUp};
 use record::{Counts, Generator};
 use stats::{Latency, SteadyState, Unsteady};
 
@@ -18,6 +18,9 @@ pub(super) fn lines(results: &Results<'_>) -> String {
         let _ = writeln!(text, "pgrig: {name:<18} {value}");
     };
     let some = !workload.latency.is_empty();
+    if let Some(search) = results.search.filter(|search| search.is_answer) {
+        line("found", search.words.clone());
+    }
     if some {
         line("percentiles ms", percentiles(&workload.latency));
     }
@@ -33,6 +36,9 @@ pub(super) fn lines(results: &Results<'_>) -> String {
     }
     if let Some(errors) = errors(&workload.counts_total) {
         line("errors", errors);
+    }
+    if results.options.ours.on_loss == OnLoss::Reconnect {
+        line("without service", without_service(results));
     }
     if some && results.outcome.window.is_some() {
         line("generator", generator(results));
@@ -167,6 +173,27 @@ fn connecting(results: &Results<'_>) -> String {
         let _ = write!(text, ", tried again after {}", failures.join(", "));
     }
     text
+}
+
+/// How long no transaction of any client succeeded, after connections were lost.
+fn without_service(results: &Results<'_>) -> String {
+    let reconnects = results.workload().counts_total.reconnects;
+    let standstills = &results.outcome.standstills[0];
+    let unknown = match results.workload().unknown {
+        0 => String::new(),
+        n => format!("; the outcome of {n} transactions is unknown"),
+    };
+    let seconds = || standstills.iter().map(load::Standstill::seconds);
+    if standstills.is_empty() {
+        return format!("none above 0.05 s, connected again × {reconnects}{unknown}");
+    }
+    let plural = if standstills.len() == 1 { "" } else { "s" };
+    format!(
+        "{:.2} s in {} standstill{plural}, the longest {:.2} s, connected again × {reconnects}{unknown}",
+        seconds().sum::<f64>(),
+        standstills.len(),
+        seconds().fold(0.0, f64::max)
+    )
 }
 
 fn errors(counts: &Counts) -> Option<String> {

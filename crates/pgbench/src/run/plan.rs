@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use load::{Connecting, Limit, LogPlan, OnLoss, Pace, Plan, ScriptText, WarmUp, Workload};
+use load::{Connecting, Limit, LogPlan, Pace, Plan, ScriptText, WarmUp, Workload};
 use script::RandomSeed;
 use wire::conninfo::Conninfo;
 
@@ -120,7 +120,7 @@ fn workload(options: &RunOptions, conninfo: &Conninfo, tables: &Tables) -> Workl
         session: Vec::new(),
         on_error: options.on_error,
         connect_each: options.connect_each,
-        on_loss: OnLoss::Abort,
+        on_loss: options.ours.on_loss,
         describe: options.ours.describe,
     }
 }

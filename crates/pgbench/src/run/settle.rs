@@ -7,6 +7,7 @@ use stats::{SteadyState, steady_state};
 use crate::options::RunOptions;
 use crate::words::{CommandWords, ScriptWords, Words};
 
+use super::find::Found;
 use super::tables::Tables;
 
 /// Everything that there is to tell about a run.
@@ -14,6 +15,8 @@ pub(super) struct Results<'a> {
     pub(super) options: &'a RunOptions,
     pub(super) tables: &'a Tables,
     pub(super) outcome: &'a Outcome,
+    /// The search that this is the last run of.
+    pub(super) search: Option<&'a Found>,
 }
 
 impl Results<'_> {

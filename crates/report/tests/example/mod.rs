@@ -289,6 +289,7 @@ pub(crate) fn bench() -> report::Bench {
         samples: Vec::new(),
         marks: made.marks,
         facts: vec![fact],
+        search: None,
     }
 }
 

@@ -85,6 +85,7 @@ impl Client {
             open_loop: program.open_loop,
             unknown: 0,
             aborted: 0,
+            standstills: None,
             longest_ns: 0,
             statements: program.scripts.iter().map(commands).collect(),
             scripts: Vec::new(),

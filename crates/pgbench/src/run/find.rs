@@ -1,0 +1,229 @@
+//! `--find-rate` and `--find-clients`: the highest load at which a goal holds.
+
+pub(crate) mod curve;
+pub(crate) mod goal;
+mod search;
+
+use load::{Control, Outcome, Pace, Urgency, WarmUp};
+
+use crate::complaint::Complaint;
+use crate::console::Console;
+use crate::options::{FindOptions, Length, Range, RunOptions};
+
+use super::ours::grouped;
+use curve::{Curve, Tried};
+use goal::{Goal, Observed};
+use search::{End, Next, Search};
+
+/// How long each window warms up, in milliseconds: connections are new, caches of the server's
+/// processes empty.
+const WARM_UP_MS: u64 = 1_000;
+/// A server that does less than this share of what is due does not keep up.
+const KEEPS_UP: f64 = 0.97;
+/// Standard deviations of the number of arrivals by which it may lie lower still.
+const ARRIVALS_SIGMAS: f64 = 3.0;
+
+/// What a search came to.
+pub(super) struct Found {
+    /// The run that confirmed, or the last one that was tried.
+    pub(super) options: RunOptions,
+    pub(super) outcome: Outcome,
+    pub(super) curve: Curve,
+    /// In words, for the user; and whether it is an answer.
+    pub(super) words: String,
+    pub(super) is_answer: bool,
+}
+
+/// Runs one load with these options.
+pub(super) type Run<'a> =
+    &'a mut dyn FnMut(&RunOptions, &mut Console<'_>) -> Result<Outcome, Complaint>;
+
+/// Searches.
+///
+/// # Errors
+/// When a load could not begin, or its clients aborted.
+pub(super) fn find(
+    options: &RunOptions,
+    find: &FindOptions,
+    control: &Control,
+    console: &mut Console<'_>,
+    run: Run<'_>,
+) -> Result<Found, Complaint> {
+    let axis = Axis { find, options };
+    let mut curve = Curve {
+        axis: axis.name(),
+        goal: find.goal.text().to_owned(),
+        quantile: find.goal.quantile().unwrap_or(0.99),
+        windows: Vec::new(),
+        held: None,
+        failed: None,
+    };
+    let highest = match find.range {
+        Range::Clients => f64::from(options.clients),
+        // More than clients can do one after the other cannot be sent.
+        Range::Rate => {
+            let closed = axis.options(None, false);
+            let outcome = run(&closed, console)?;
+            let most = window_rate(&outcome);
+            console.narrate(format_args!(
+                "pgrig: as fast as {} clients can: {} a second",
+                options.clients,
+                grouped(most)
+            ));
+            if most <= 0.0 {
+                return Err(Complaint::error(
+                    "no transaction succeeded, so there is no rate to find",
+                ));
+            }
+            most
+        }
+    };
+    let mut search = Search::new(highest / 2.0, highest, find.range == Range::Clients);
+    let mut last = None;
+    let end = loop {
+        let (load, confirms) = match search.next() {
+            Next::Try(load) => (load, false),
+            Next::Confirm(load) => (load, true),
+            Next::End(end) => break Some(end),
+        };
+        let tried_options = axis.options(Some(load), confirms);
+        let outcome = run(&tried_options, console)?;
+        if control.urgency() != Urgency::None {
+            last = Some((tried_options, outcome));
+            break None;
+        }
+        let tried = axis.look(&find.goal, load, confirms, &outcome);
+        console.narrate(format_args!(
+            "pgrig: {}: {}: {}",
+            axis.load(load),
+            find.goal.values(&observed(&tried)),
+            verdict(&tried)
+        ));
+        search.tell(tried.holds);
+        curve.windows.push(tried);
+        last = Some((tried_options, outcome));
+    };
+    let Some((options, outcome)) = last else {
+        return Err(Complaint::error("there was nothing to try"));
+    };
+    if let Some(End::Found { held, failed }) = end {
+        (curve.held, curve.failed) = (Some(held), Some(failed));
+    }
+    let words = axis.words(end, highest, &curve);
+    let is_answer = matches!(end, Some(End::Found { .. }));
+    Ok(Found { options, outcome, curve, words, is_answer })
+}
+
+fn observed(tried: &Tried) -> Observed<'_> {
+    Observed { latency: &tried.latency, failures: tried.failures, backlog: tried.backlog }
+}
+
+fn verdict(tried: &Tried) -> &'static str {
+    if tried.holds { "holds" } else { "does not hold" }
+}
+
+/// Successful transactions a second in the window.
+fn window_rate(outcome: &Outcome) -> f64 {
+    let seconds = outcome.window.map_or(0.0, |window| window.seconds());
+    let transactions = outcome.workloads[0].counts.transactions as f64;
+    if seconds > 0.0 { transactions / seconds } else { 0.0 }
+}
+
+/// What the search varies.
+struct Axis<'a> {
+    find: &'a FindOptions,
+    options: &'a RunOptions,
+}
+
+impl Axis<'_> {
+    fn name(&self) -> &'static str {
+        match self.find.range {
+            Range::Rate => "rate",
+            Range::Clients => "clients",
+        }
+    }
+
+    fn load(&self, load: f64) -> String {
+        match self.find.range {
+            Range::Rate => format!("{} a second", grouped(load)),
+            Range::Clients if load == 1.0 => "1 client".to_owned(),
+            Range::Clients => format!("{load:.0} clients"),
+        }
+    }
+
+    /// A run at this load; as fast as can be without one.
+    fn options(&self, load: Option<f64>, confirms: bool) -> RunOptions {
+        let mut options = self.options.clone();
+        match (self.find.range, load) {
+            (Range::Rate, Some(rate)) => {
+                options.pace = match options.pace {
+                    Pace::Constant(_) => Pace::Constant(rate),
+                    _ => Pace::Poisson(rate),
+                };
+            }
+            (Range::Rate, None) => options.pace = Pace::Closed,
+            (Range::Clients, clients) => {
+                options.clients = clients.map_or(options.clients, |clients| clients as u32);
+                options.lanes = options.lanes.min(options.clients);
+                options.ours.generators = options.ours.generators.min(options.clients);
+            }
+        }
+        if !confirms {
+            options.length = Length::Seconds(self.find.seconds);
+        }
+        options.ours.warm_up.get_or_insert(WarmUp::Fixed(WARM_UP_MS));
+        options
+    }
+
+    fn look(&self, goal: &Goal, load: f64, confirms: bool, outcome: &Outcome) -> Tried {
+        let workload = &outcome.workloads[0];
+        let counts = &workload.counts;
+        let seconds = outcome.window.map_or(0.0, |window| window.seconds());
+        let lost = counts.failed() + counts.skipped;
+        let all = counts.transactions + lost;
+        let backlog = outcome.window.and_then(|window| {
+            let inside = |interval: &&record::Interval| interval.start < window.close;
+            outcome.intervals.iter().rfind(inside).map(|interval| interval.backlog)
+        });
+        let mut tried = Tried {
+            load,
+            seconds,
+            confirms,
+            achieved: window_rate(outcome),
+            latency: workload.latency.clone(),
+            failures: if all == 0 { 0.0 } else { lost as f64 / all as f64 },
+            backlog: backlog.unwrap_or(0),
+            holds: false,
+        };
+        let due = load * seconds;
+        let keeps_up = self.find.range == Range::Clients
+            || all as f64 >= due * KEEPS_UP - ARRIVALS_SIGMAS * due.sqrt();
+        tried.holds = keeps_up && goal.holds(&observed(&tried));
+        tried
+    }
+
+    fn words(&self, end: Option<End>, highest: f64, curve: &Curve) -> String {
+        let (goal, windows) = (&curve.goal, curve.windows.len());
+        match end {
+            Some(End::Found { held, failed }) => {
+                let knee = curve.knee().map_or(String::new(), |knee| {
+                    format!("; the curve turns up at {}", self.load(knee))
+                });
+                format!(
+                    "{} keep {goal}, {} do not ({windows} windows){knee}",
+                    self.load(held),
+                    self.load(failed)
+                )
+            }
+            Some(End::Everywhere) => format!(
+                "\"{goal}\" holds at everything that can be sent, up to {}: give more clients (-c)",
+                self.load(highest)
+            ),
+            Some(End::Nowhere) => {
+                let lowest = curve.points().first().map_or(0.0, |(load, _)| *load);
+                format!("\"{goal}\" holds nowhere, not even at {}", self.load(lowest))
+            }
+            None => format!("interrupted after {windows} windows"),
+        }
+    }
+}

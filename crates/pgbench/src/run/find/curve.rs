@@ -1,0 +1,162 @@
+//! What a search has tried: latency over load, and where it turns up.
+
+use std::fmt::Write;
+
+use stats::Latency;
+
+/// Every window of a search, in the order in which they ran.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// `rate` or `clients`.
+    pub axis: &'static str,
+    /// What the server had to keep.
+    pub goal: String,
+    /// The quantile that the goal is about, 0 to 1; else 0.99.
+    pub quantile: f64,
+    /// The windows.
+    pub windows: Vec<Tried>,
+    /// The highest load that was confirmed.
+    pub held: Option<f64>,
+    /// The lowest load at which the goal did not hold.
+    pub failed: Option<f64>,
+}
+
+/// One window of a search.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    /// Transactions a second that were asked for, or clients.
+    pub load: f64,
+    /// How long the window was, in seconds.
+    pub seconds: f64,
+    /// Whether it was one of the longer windows that confirm.
+    pub confirms: bool,
+    /// Transactions a second that succeeded.
+    pub achieved: f64,
+    /// From the intended start.
+    pub latency: Latency,
+    /// Failed and skipped transactions, 0 to 1.
+    pub failures: f64,
+    /// Due but not begun at the end.
+    pub backlog: u64,
+    /// Whether the server kept up with the rate, and the goal held.
+    pub holds: bool,
+}
+
+impl Curve {
+    /// The loads tried, ascending, each with the goal's quantile in milliseconds over all its
+    /// windows.
+    #[must_use]
+    pub fn points(&self) -> Vec<(f64, f64)> {
+        let mut loads: Vec<f64> = self.windows.iter().map(|window| window.load).collect();
+        loads.sort_by(f64::total_cmp);
+        loads.dedup();
+        let point = |load: f64| {
+            let mut all = Latency::new();
+            let own = self.windows.iter().filter(|window| window.load == load);
+            own.for_each(|window| all.merge(&window.latency));
+            all.quantile_ns(self.quantile).map(|ns| (load, ns as f64 / 1e6))
+        };
+        loads.into_iter().filter_map(point).collect()
+    }
+
+    /// The load behind which latency rises faster than before: the point that lies farthest below
+    /// the line from the first point to the last. None where there are fewer than five points, or
+    /// the curve does not bend upwards.
+    #[must_use]
+    pub fn knee(&self) -> Option<f64> {
+        knee(&self.points())
+    }
+
+    /// One line for each window.
+    #[must_use]
+    pub fn csv(&self) -> String {
+        let mut text = format!(
+            "{},window_s,confirms,achieved_per_s,mean_ms,p50_ms,p90_ms,p95_ms,p99_ms,p99_9_ms,max_ms,\
+             failures,backlog,holds\n",
+            self.axis
+        );
+        for window in &self.windows {
+            let ms = |ns: Option<f64>| ns.map_or(String::new(), |ns| format!("{:.6}", ns / 1e6));
+            let quantile = |q: f64| ms(window.latency.quantile_ns(q).map(|ns| ns as f64));
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                text,
+                "{:.3},{:.3},{},{:.3},{},{},{},{},{},{},{},{:.6},{},{}",
+                window.load,
+                window.seconds,
+                window.confirms,
+                window.achieved,
+                ms(window.latency.mean_ns()),
+                quantile(0.5),
+                quantile(0.9),
+                quantile(0.95),
+                quantile(0.99),
+                quantile(0.999),
+                quantile(1.0),
+                window.failures,
+                window.backlog,
+                window.holds
+            );
+        }
+        text
+    }
+}
+
+fn knee(points: &[(f64, f64)]) -> Option<f64> {
+    let (&(x0, y0), &(x1, y1)) = (points.first()?, points.last()?);
+    if points.len() < 5 || y1 <= y0 {
+        return None;
+    }
+    let below = |(x, y): (f64, f64)| (x - x0) / (x1 - x0) - (y - y0) / (y1 - y0);
+    let farthest = points.iter().max_by(|a, b| below(**a).total_cmp(&below(**b)))?;
+    // A straight line has no knee, whatever the noise.
+    (below(*farthest) > 0.1).then_some(farthest.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_knee_is_where_a_curve_turns_up() {
+        let of = |y: fn(f64) -> f64| -> Vec<(f64, f64)> {
+            (1..=20).map(|n| (f64::from(n) * 50.0, y(f64::from(n) * 50.0))).collect()
+        };
+        assert_eq!(knee(&of(|x| if x <= 700.0 { 1.0 } else { 1.0 + (x - 700.0) })), Some(700.0));
+        assert_eq!(knee(&of(|x| x)), None, "a straight line");
+        assert_eq!(knee(&of(|x| x.sqrt())), None, "it bends the other way");
+        assert_eq!(knee(&[(1.0, 1.0), (2.0, 9.0)]), None, "too few points");
+    }
+
+    #[test]
+    fn windows_of_one_load_are_one_point() {
+        let window = |load: f64, ms: u64| {
+            let mut latency = Latency::new();
+            latency.record_ns(ms * 1_000_000);
+            Tried {
+                load,
+                seconds: 1.0,
+                confirms: false,
+                achieved: load,
+                latency,
+                failures: 0.0,
+                backlog: 0,
+                holds: true,
+            }
+        };
+        let curve = Curve {
+            axis: "rate",
+            goal: "p99 < 10ms".to_owned(),
+            quantile: 0.99,
+            windows: vec![window(200.0, 4), window(100.0, 2), window(200.0, 6)],
+            held: None,
+            failed: None,
+        };
+        let points = curve.points();
+        assert_eq!(points.iter().map(|(x, _)| *x).collect::<Vec<_>>(), [100.0, 200.0]);
+        assert!((points[1].1 - 6.0).abs() < 0.1, "{points:?}");
+        let csv = curve.csv();
+        assert_eq!(csv.lines().count(), 4);
+        assert!(csv.lines().all(|line| line.split(',').count() == 14), "{csv}");
+    }
+}

@@ -1,0 +1,208 @@
+//! What a server must keep: `p99 < 10ms and failures < 0.1%`.
+
+use stats::Latency;
+
+/// Some limits, all of which must hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Goal {
+    text: String,
+    clauses: Vec<Clause>,
+}
+
+/// One limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Clause {
+    what: What,
+    /// Nanoseconds, a share or a count, as `what` says.
+    limit: f64,
+    /// `<=` and not `<`.
+    inclusive: bool,
+}
+
+/// What is limited.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum What {
+    /// A quantile of latency from the intended start, 0 to 1.
+    Quantile(f64),
+    /// Mean latency.
+    Mean,
+    /// Failed and skipped transactions, of all.
+    Failures,
+    /// Transactions that were due but not begun, at the window's end.
+    Backlog,
+}
+
+/// What a window has shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed<'a> {
+    /// From the intended start.
+    pub latency: &'a Latency,
+    /// Failed and skipped transactions, 0 to 1.
+    pub failures: f64,
+    /// Due but not begun at the end.
+    pub backlog: u64,
+}
+
+impl Goal {
+    /// Reads limits joined by `and`: `p50`, `p99`, `p99.9` (any percentile), `mean` and `max` with
+    /// a time (`10ms`), `failures` with a percentage, `backlog` with a count.
+    ///
+    /// # Errors
+    /// What cannot be understood, and what could stand there.
+    pub fn parse(text: &str) -> Result<Goal, String> {
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let clauses = words.split(" and ").map(Clause::parse).collect::<Result<_, _>>()?;
+        Ok(Goal { text: words, clauses })
+    }
+
+    /// As it was given.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether every limit held. Where nothing was done, none of a latency does.
+    #[must_use]
+    pub fn holds(&self, observed: &Observed<'_>) -> bool {
+        self.clauses.iter().all(|clause| clause.holds(observed))
+    }
+
+    /// The value of each limit, in words: `p99 4.21 ms`.
+    #[must_use]
+    pub fn values(&self, observed: &Observed<'_>) -> String {
+        let values: Vec<_> = self.clauses.iter().map(|clause| clause.value(observed)).collect();
+        values.join(", ")
+    }
+
+    /// The quantile that the first limit of a latency is about, for a curve.
+    #[must_use]
+    pub fn quantile(&self) -> Option<f64> {
+        self.clauses.iter().find_map(|clause| match clause.what {
+            What::Quantile(quantile) => Some(quantile),
+            _ => None,
+        })
+    }
+}
+
+impl Clause {
+    fn parse(text: &str) -> Result<Clause, String> {
+        let wrong = |why: &str| {
+            format!(
+                "invalid goal \"{}\": {why}, as in \"p99 < 10ms and failures < 1%\"",
+                text.trim()
+            )
+        };
+        let at = text.find('<').ok_or_else(|| wrong("expecting a limit"))?;
+        let (name, rest) = (text[..at].trim(), &text[at + 1..]);
+        let inclusive = rest.starts_with('=');
+        let value = rest.trim_start_matches('=').trim();
+        let digits =
+            value.len() - value.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+        let number: f64 = value[..digits].parse().map_err(|_| wrong("expecting a number"))?;
+        let unit = value[digits..].trim();
+        let what = match name {
+            "mean" => What::Mean,
+            "max" => What::Quantile(1.0),
+            "failures" => What::Failures,
+            "backlog" => What::Backlog,
+            _ => {
+                let percent = name.strip_prefix('p').and_then(|text| text.parse::<f64>().ok());
+                match percent {
+                    Some(percent) if percent > 0.0 && percent <= 100.0 => {
+                        What::Quantile(percent / 100.0)
+                    }
+                    _ => {
+                        let known = "expecting p50, p99 or another percentile, mean, max, failures \
+                                     or backlog";
+                        return Err(wrong(known));
+                    }
+                }
+            }
+        };
+        let limit = match (what, unit) {
+            (What::Quantile(_) | What::Mean, "us") => number * 1e3,
+            (What::Quantile(_) | What::Mean, "ms") => number * 1e6,
+            (What::Quantile(_) | What::Mean, "s") => number * 1e9,
+            (What::Quantile(_) | What::Mean, _) => return Err(wrong("expecting us, ms or s")),
+            (What::Failures, "%") => number / 100.0,
+            (What::Failures, _) => return Err(wrong("expecting a percentage")),
+            (What::Backlog, "") => number,
+            (What::Backlog, _) => return Err(wrong("expecting a count")),
+        };
+        Ok(Clause { what, limit, inclusive })
+    }
+
+    fn number(&self, observed: &Observed<'_>) -> Option<f64> {
+        match self.what {
+            What::Quantile(quantile) => observed.latency.quantile_ns(quantile).map(|ns| ns as f64),
+            What::Mean => observed.latency.mean_ns(),
+            What::Failures => Some(observed.failures),
+            What::Backlog => Some(observed.backlog as f64),
+        }
+    }
+
+    fn holds(&self, observed: &Observed<'_>) -> bool {
+        self.number(observed).is_some_and(|value| {
+            if self.inclusive { value <= self.limit } else { value < self.limit }
+        })
+    }
+
+    fn value(&self, observed: &Observed<'_>) -> String {
+        let Some(value) = self.number(observed) else { return "nothing was done".to_owned() };
+        match self.what {
+            What::Quantile(1.0) => format!("max {:.3} ms", value / 1e6),
+            What::Quantile(quantile) => {
+                // 0.999 times 100 is not quite 99.9.
+                let percent = (quantile * 1e8).round() / 1e6;
+                format!("p{percent} {:.3} ms", value / 1e6)
+            }
+            What::Mean => format!("mean {:.3} ms", value / 1e6),
+            What::Failures => format!("failures {:.3} %", value * 100.0),
+            What::Backlog => format!("backlog {value:.0}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_hold_or_do_not() {
+        let mut latency = Latency::new();
+        (1..=1000).for_each(|n| latency.record_ns(n * 10_000));
+        let observed = Observed { latency: &latency, failures: 0.02, backlog: 7 };
+        let check = |text: &str, expected: bool| {
+            let goal = Goal::parse(text).expect(text);
+            assert_eq!(goal.holds(&observed), expected, "{text}: {}", goal.values(&observed));
+        };
+        check("p99 < 10ms", true);
+        check("p50<5010us", true);
+        check("p50 < 4ms", false);
+        check("p99.9 <= 0.0101s", true);
+        check("max < 5ms", false);
+        check("mean < 6 ms and failures < 3%", true);
+        check("mean < 6 ms and failures < 2%", false);
+        check("failures <= 2% and backlog <= 7", true);
+        check("backlog < 7", false);
+        let none = Observed { latency: &Latency::new(), failures: 0.0, backlog: 0 };
+        assert!(!Goal::parse("p99 < 10ms").unwrap().holds(&none), "nothing was done");
+        assert_eq!(Goal::parse("p99.9  <  1s").unwrap().values(&observed), "p99.9 9.994 ms");
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_told() {
+        let check = |text: &str, why: &str| {
+            let error = Goal::parse(text).expect_err(text);
+            assert!(error.contains(why), "{text}: {error}");
+        };
+        check("p99", "expecting a limit");
+        check("p99 < 10", "expecting us, ms or s");
+        check("p101 < 10ms", "expecting p50");
+        check("speed < 10ms", "expecting p50");
+        check("p99 < ms", "expecting a number");
+        check("failures < 3", "expecting a percentage");
+        check("backlog < 3ms", "expecting a count");
+        check("p99 < 10ms and", "expecting");
+    }
+}

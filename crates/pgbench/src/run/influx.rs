@@ -1,0 +1,90 @@
+//! `--influx`: Influx line protocol, one line each interval.
+
+use std::fmt::Write;
+
+use record::Interval;
+
+use super::plan::Clock;
+
+/// One point each interval: measurement `pgrig_bench`, counts as integers, times in nanoseconds,
+/// the interval's end as the timestamp.
+pub(super) fn lines(intervals: &[Interval], clock: Clock, script: &str) -> String {
+    let mut text = String::new();
+    let script = escaped(script);
+    for interval in intervals {
+        let counts = &interval.counts;
+        let end_ns = clock.unix_us() * 1_000 + interval.start.0 + interval.length_ns;
+        // Writing to a String cannot fail.
+        let _ = write!(
+            text,
+            "pgrig_bench,script={script} transactions={}i,failed={}i,skipped={}i,retries={}i,\
+             reconnects={}i,backlog={}i,length_ns={}i",
+            counts.transactions,
+            counts.failed(),
+            counts.skipped,
+            counts.retries,
+            counts.reconnects,
+            interval.backlog,
+            interval.length_ns
+        );
+        for (name, quantile) in [
+            ("p50_ns", 0.5),
+            ("p95_ns", 0.95),
+            ("p99_ns", 0.99),
+            ("p99_9_ns", 0.999),
+            ("max_ns", 1.0),
+        ] {
+            if let Some(ns) = interval.latency.quantile_ns(quantile) {
+                let _ = write!(text, ",{name}={ns}i");
+            }
+        }
+        let _ = writeln!(text, " {end_ns}");
+    }
+    text
+}
+
+/// A tag's value: commas, equals signs and blanks are escaped.
+fn escaped(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    for c in value.chars() {
+        if matches!(c, ',' | '=' | ' ' | '\\') {
+            text.push('\\');
+        }
+        text.push(if c == '\n' { ' ' } else { c });
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant, UNIX_EPOCH};
+
+    use record::{Counts, Moment};
+    use stats::Latency;
+
+    use super::*;
+
+    #[test]
+    fn one_point_each_interval() {
+        let mut latency = Latency::new();
+        latency.record_ns(1_000);
+        let interval = Interval {
+            start: Moment(5),
+            length_ns: 1_000,
+            workload: 0,
+            counts: Counts { transactions: 7, ..Counts::default() },
+            latency,
+            service: Latency::new(),
+            lag: Latency::new(),
+            backlog: 2,
+        };
+        let clock = Clock { origin: Instant::now(), wall: UNIX_EPOCH + Duration::from_secs(3) };
+        let text = lines(&[interval], clock, "<builtin: select only>");
+        assert_eq!(
+            text,
+            "pgrig_bench,script=<builtin:\\ select\\ only> transactions=7i,failed=0i,skipped=0i,\
+             retries=0i,reconnects=0i,backlog=2i,length_ns=1000i,p50_ns=1000i,p95_ns=1000i,\
+             p99_ns=1000i,p99_9_ns=1000i,max_ns=1000i 3000001005\n"
+        );
+    }
+}

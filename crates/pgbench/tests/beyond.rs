@@ -1,0 +1,140 @@
+//! What pgbench does not have: searches, reconnecting, and outputs for other programs.
+
+mod common;
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{Server, ours, ours_until};
+use load::Control;
+
+/// Four clients that take 10 ms each do 400 a second at most.
+#[test]
+fn the_highest_rate_that_keeps_a_goal_is_found() {
+    let server = Server::start(&[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = folder.path().join("sleep.sql");
+    fs::write(&script, "select pg_sleep(0.01);\n").expect("a script");
+    let curve = folder.path().join("curve.csv");
+    let base = format!("-n -f {} -c 4 --warmup=0 --find-seconds=1", script.display());
+    let find = |options: &str, goal: &str| {
+        let mut arguments: Vec<String> =
+            format!("{base} {options}").split_whitespace().map(str::to_owned).collect();
+        arguments.push(goal.to_owned());
+        ours_until(&server.environment("postgres"), &arguments, &Control::new())
+    };
+    let found = find(&format!("-T 2 --curve={}", curve.display()), "--find-rate=p50 < 20ms");
+    assert_eq!(found.code, 0, "{found:?}");
+    let line = found.out.lines().find(|line| line.starts_with("pgrig: found")).expect("an answer");
+    let rate: f64 = line["pgrig: found".len()..].trim().split(' ').next().unwrap().parse().unwrap();
+    // A queue of four at 40 % is short; at 100 % it grows without end.
+    assert!((100.0..410.0).contains(&rate), "{found:?}");
+    assert!(found.out.contains("\nduration: 2 s\n"), "the confirming run is shown: {found:?}");
+    let csv = fs::read_to_string(&curve).expect("the curve");
+    let windows: Vec<Vec<&str>> =
+        csv.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    assert!(windows.iter().any(|window| window[2] == "true" && window[13] == "true"), "{csv}");
+    assert!(windows.iter().any(|window| window[13] == "false"), "{csv}");
+
+    let nowhere = find("-T 1", "--find-clients=p50 < 1ms");
+    assert_eq!(nowhere.code, 2, "{nowhere:?}");
+    let words = "pgbench: error: \"p50 < 1ms\" holds nowhere, not even at 1 client\n";
+    assert!(nowhere.err.ends_with(words), "{nowhere:?}");
+    let everywhere = find("-T 1", "--find-clients=p99 < 10s and failures < 1%");
+    assert_eq!(everywhere.code, 2, "{everywhere:?}");
+    let words = "holds at everything that can be sent, up to 4 clients: give more clients (-c)\n";
+    assert!(everywhere.err.ends_with(words), "{everywhere:?}");
+}
+
+#[test]
+fn a_search_needs_a_window_and_no_rate() {
+    for (options, why) in [
+        (
+            "--find-rate=p99<1ms",
+            "--find-rate and --find-clients need the duration of a window (-T)",
+        ),
+        ("--find-rate=p99<1ms -T 5 -R 10", "--find-rate looks for the rate itself: leave out -R"),
+        ("--find-clients=p99<1ms -T 5 -l", "cannot be used with a log (-l)"),
+        ("--find-rate=p99<1 -T 5", "invalid goal \"p99<1\": expecting us, ms or s"),
+        ("--curve=x -T 5", "allowed only with --find-rate or --find-clients"),
+    ] {
+        let ended = ours(&[], options);
+        assert_eq!(ended.code, 1, "{options}: {ended:?}");
+        assert!(ended.err.contains(why), "{options}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_lost_connection_is_made_again() {
+    let server = Server::start(&[]);
+    assert_eq!(server.ours("postgres", "-i -q").code, 0);
+    let environment = server.environment("postgres");
+    let run = thread::spawn(move || ours(&environment, "-S -n -c 4 -j 2 -T 4 --reconnect"));
+    let clients = "from pg_stat_activity where query like 'SELECT abalance %'";
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while server.value("postgres", &format!("select count(*) {clients}")) != "4" {
+        assert!(Instant::now() < deadline, "four clients never were there at once");
+        thread::sleep(Duration::from_millis(20));
+    }
+    server.value("postgres", &format!("select count(pg_terminate_backend(pid)) {clients}"));
+    let ended = run.join().expect("it ends");
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let line = ended.out.lines().find(|line| line.starts_with("pgrig: without service"));
+    assert!(line.is_some_and(|line| line.contains("connected again × 4")), "{ended:?}");
+}
+
+#[test]
+fn metrics_are_written_and_served() {
+    let server = Server::start(&[]);
+    assert_eq!(server.ours("postgres", "-i -q").code, 0);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (metrics, influx) = (folder.path().join("bench.prom"), folder.path().join("bench.lp"));
+    let line =
+        format!("-S -n -c 2 -t 50 --metrics={} --influx={}", metrics.display(), influx.display());
+    assert_eq!(server.ours("postgres", &line).code, 0);
+    let text = fs::read_to_string(&metrics).expect("metrics");
+    assert!(text.contains("\npgrig_transactions_total 100\n"), "{text}");
+    assert!(text.ends_with("# EOF\n"), "{text}");
+    let points = fs::read_to_string(&influx).expect("points");
+    assert!(
+        points.starts_with("pgrig_bench,script=<builtin:\\ select\\ only> transactions="),
+        "{points}"
+    );
+
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number");
+    let environment = server.environment("postgres");
+    let control = Control::new();
+    let handle = control.clone();
+    let run = thread::spawn(move || {
+        let line = format!("-S -n -c 2 -T 60 --interval=100 --metrics={free}");
+        let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        ours_until(&environment, &arguments, &handle)
+    });
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let answer = loop {
+        let answer = fetch(free, "/metrics").unwrap_or_default();
+        let counts = answer.lines().find_map(|line| line.strip_prefix("pgrig_transactions_total "));
+        if counts.and_then(|count| count.parse::<u64>().ok()).is_some_and(|count| count > 0) {
+            break answer;
+        }
+        assert!(Instant::now() < deadline, "nothing was served: {answer}");
+        thread::sleep(Duration::from_millis(20));
+    };
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("application/openmetrics-text; version=1.0.0"), "{answer}");
+    let missing = fetch(free, "/nosuch").expect("an answer");
+    assert!(missing.starts_with("HTTP/1.1 404 "), "{missing}");
+    control.interrupt();
+    assert_eq!(run.join().expect("it ends").code, 130);
+}
+
+fn fetch(address: std::net::SocketAddr, path: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: here\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
