@@ -13,6 +13,7 @@ mod console;
 mod getopt;
 mod initialise;
 mod major;
+pub mod null_server;
 mod number;
 pub mod options;
 mod page;

@@ -270,6 +270,8 @@ pub struct OurOptions {
     pub html: Option<String>,
     /// `--find-rate` and `--find-clients`
     pub find: Option<FindOptions>,
+    /// `--baseline`
+    pub baseline: bool,
     /// `--reconnect`
     pub on_loss: OnLoss,
     /// `--metrics`

@@ -1,5 +1,6 @@
 //! Benchmarking mode, from the first connection to the last line.
 
+mod baseline;
 mod files;
 pub(crate) mod find;
 mod influx;
@@ -67,6 +68,13 @@ pub(crate) fn run(
         let metrics = metrics.as_mut();
         drive(options, invocation, &plan, control, clock.origin, metrics, console)
     };
+    let baseline = match options.ours.baseline {
+        true => {
+            let plan = plan::plan(options, &conninfo, &tables, seed, clock);
+            Some(baseline::measure(&plan, control)?)
+        }
+        false => None,
+    };
     let (found, outcome);
     let (options, outcome, search) = match &options.ours.find {
         None => {
@@ -78,7 +86,8 @@ pub(crate) fn run(
             (&found.options, &found.outcome, Some(&found))
         }
     };
-    let results = Results { options, tables: &tables, outcome, search };
+    let results =
+        Results { options, tables: &tables, outcome, search, baseline: baseline.as_ref() };
     let words = results.words().block() + &ours::lines(&results);
     // pgbench leaves at once then and says nothing of what it has counted.
     if !matches!(outcome.end, End::ExitedOnAbort(_)) {

@@ -86,6 +86,27 @@ fn a_lost_connection_is_made_again() {
     assert!(line.is_some_and(|line| line.contains("connected again × 4")), "{ended:?}");
 }
 
+/// The rig itself, against a server that does nothing, can do more than against PostgreSQL.
+#[test]
+fn a_baseline_is_the_ceiling() {
+    let server = Server::start(&[]);
+    assert_eq!(server.ours("postgres", "-i -q").code, 0);
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("run.json");
+    for protocol in ["simple", "extended", "prepared"] {
+        let line = format!("-n -c 4 -t 20 -M {protocol} --baseline --json={}", json.display());
+        let ended = server.ours("postgres", &line);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        let line = ended.out.lines().find(|line| line.starts_with("pgrig: baseline"));
+        assert!(line.is_some_and(|line| line.contains("a second at most")), "{ended:?}");
+        let text = fs::read_to_string(&json).expect("the file");
+        let told: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let ceiling = told.pointer("/baseline/transactions_per_second").unwrap().as_f64().unwrap();
+        let done = told.pointer("/pgbench_way/tps").unwrap().as_f64().unwrap();
+        assert!(ceiling > done, "{protocol}: {ceiling} against {done}");
+    }
+}
+
 #[test]
 fn metrics_are_written_and_served() {
     let server = Server::start(&[]);

@@ -14,6 +14,8 @@ mod server;
 
 use std::process::Command;
 
+use pgbench::null_server::{NullServer, PORT};
+
 use measure::{BOTH, Program, Spread, pairs, run};
 use server::Server;
 
@@ -54,6 +56,18 @@ const GOALS: &[Goal] = &[
         goal: 1.1,
         better: Better::Higher,
         measure: throughput,
+    },
+    Goal {
+        name: "most transactions a second against a null server, 64 clients, 1 thread, ÷ pgbench's",
+        goal: 1.5,
+        better: Better::Higher,
+        measure: |server, size| against_nothing(server, size, "1"),
+    },
+    Goal {
+        name: "most transactions a second against a null server, 64 clients, 2 threads, ÷ pgbench's",
+        goal: 1.5,
+        better: Better::Higher,
+        measure: |server, size| against_nothing(server, size, "2"),
     },
     Goal {
         name: "CPU an active transaction, 1 active and 999 idle on one thread, ÷ pgbench's",
@@ -139,6 +153,26 @@ fn cpu_per_transaction(server: &Server, size: &Size) -> Result<Measured, String>
 fn throughput(server: &Server, size: &Size) -> Result<Measured, String> {
     let time = ["-T".to_owned(), size.seconds.to_string()];
     pairs(size.pairs, BOTH, |program| Ok(run(server, program, SELECT_ONLY, &time)?.tps))
+        .map(|pairs| pairs.measured("tps"))
+}
+
+/// Both programs against a server that does nothing: what they could send. The null server is one
+/// thread, and takes a core of its own.
+fn against_nothing(server: &Server, size: &Size, threads: &str) -> Result<Measured, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let null = NullServer::start(folder.path()).map_err(|error| error.to_string())?;
+    let host = null.directory().display().to_string();
+    let script = server.script(
+        "null",
+        "\\set aid random(1, 100000 * :scale)\n\
+         SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n",
+    )?;
+    let port = PORT.to_string();
+    let time = ["-T".to_owned(), size.seconds.to_string()];
+    let options = [
+        "-n", "-M", "prepared", "-c", "64", "-j", threads, "-f", &script, "-h", &host, "-p", &port,
+    ];
+    pairs(size.pairs, BOTH, |program| Ok(run(server, program, &options, &time)?.tps))
         .map(|pairs| pairs.measured("tps"))
 }
 

@@ -261,6 +261,7 @@ fn ours(given: &Given, length: Length) -> Result<OurOptions, Complaint> {
     let find = find(given, length)?;
     Ok(OurOptions {
         find,
+        baseline: given.baseline,
         on_loss: if given.reconnect { OnLoss::Reconnect } else { OnLoss::Abort },
         metrics: given.metrics.clone(),
         influx: given.influx.clone(),

@@ -85,6 +85,7 @@ Options that pgbench does not have:
                            gaps between transactions under -R (default: poisson)
   --as=18|19               speak as this version of pgbench (default: 19)
   --connect-rate=NUM       begin at most NUM connections a second
+  --baseline               first measure the rig itself, against a server that does nothing
   --curve=FILE             list every window of a search as CSV
   --find-clients=GOAL      find how many clients, up to -c, keep a goal:
                            p99 < 10ms and failures < 1% and backlog < 100

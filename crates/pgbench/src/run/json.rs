@@ -14,6 +14,7 @@
 //! | `pgbench_way` | pgbench's counting: `transactions`, `seconds`, `tps`, `counts` |
 //! | `window` | the clean window: moments, `seconds`, `transactions_per_second`, `counts` |
 //! | `steady` | whether throughput was steady in it, from when on, and how much it was |
+//! | `baseline` | with `--baseline`, the same load on a server that does nothing |
 //! | `standstills` | with `--reconnect`, when no transaction succeeded |
 //! | `search` | of `--find-rate` and `--find-clients`: what was found, and every window |
 //! | `latency`, `service`, `lag` | from the intended start; from the send; behind schedule |
@@ -74,6 +75,10 @@ pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> Str
         })),
         "steady": steady(results),
         "search": results.search.map(|search| search_of(&search.curve)),
+        "baseline": results.baseline.map(|baseline| json!({
+            "transactions_per_second": baseline.rate,
+            "latency": latency(&baseline.latency),
+        })),
         "standstills": outcome.standstills[0]
             .iter()
             .map(|one| json!({"from_ns": one.from.0, "to_ns": one.to.0}))

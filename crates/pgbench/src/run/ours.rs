@@ -7,6 +7,7 @@ use load::{OnLoss, WarmUp};
 use record::{Counts, Generator};
 use stats::{Latency, SteadyState, Unsteady};
 
+use super::baseline::Baseline;
 use super::plan::is_open;
 use super::settle::Results;
 
@@ -30,6 +31,9 @@ pub(super) fn lines(results: &Results<'_>) -> String {
     }
     if some && results.outcome.window.is_some() {
         throughput(results, &mut line);
+    }
+    if let Some(baseline) = results.baseline {
+        line("baseline", against(baseline, results));
     }
     if results.options.clients > 1 && !results.options.connect_each {
         line("connecting", connecting(results));
@@ -85,6 +89,19 @@ fn percentiles(latency: &Latency) -> String {
         .collect();
     parts.push(format!("max {}", short_ms(latency.max_ns().unwrap_or(0))));
     parts.join("   ")
+}
+
+/// The ceiling that the rig and this machine set, and how far below it the run was.
+fn against(baseline: &Baseline, results: &Results<'_>) -> String {
+    let (rate, _) = results.rate_after(0.0);
+    let p50 = baseline.latency.quantile_ns(0.5).map_or("–".to_owned(), short_ms);
+    let p99 = baseline.latency.quantile_ns(0.99).map_or("–".to_owned(), short_ms);
+    let share = 100.0 * rate / baseline.rate;
+    format!(
+        "{} a second at most, p50 {p50}  p99 {p99} ms at least, against a server that does \
+         nothing; this run {share:.0} % of it",
+        grouped(baseline.rate)
+    )
 }
 
 /// The clean window's throughput beside pgbench's own.

@@ -7,6 +7,7 @@ use stats::{SteadyState, steady_state};
 use crate::options::RunOptions;
 use crate::words::{CommandWords, ScriptWords, Words};
 
+use super::baseline::Baseline;
 use super::find::Found;
 use super::tables::Tables;
 
@@ -15,6 +16,8 @@ pub(super) struct Results<'a> {
     pub(super) options: &'a RunOptions,
     pub(super) tables: &'a Tables,
     pub(super) outcome: &'a Outcome,
+    /// What the rig does against a server that does nothing.
+    pub(super) baseline: Option<&'a Baseline>,
     /// The search that this is the last run of.
     pub(super) search: Option<&'a Found>,
 }
