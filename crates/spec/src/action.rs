@@ -164,60 +164,95 @@ impl Action {
     ) -> Option<Action> {
         let problems = fields.problems;
         // `on` of sql and `to` of delay stand beside their verb.
-        let verbs: Vec<&'static str> =
-            VERBS.into_iter().filter(|verb| fields.entry(verb).is_some()).collect();
-        let verb = match verbs[..] {
-            [verb] => verb,
-            [] => {
-                let hint = format!("one of {}", VERBS.join(", "));
+        let mut found = VERBS.iter().filter(|(verb, _)| fields.entry(verb).is_some());
+        match (found.next(), found.next()) {
+            (Some((verb, parse)), None) => parse(&Entry { fields, verb, topology, folder }),
+            (None, _) => {
+                let hint = format!("one of {}", VERBS.map(|(verb, _)| verb).join(", "));
                 problems.hinted(fields.span(), "an action without a verb", hint);
-                return None;
+                None
             }
-            _ => {
+            (Some((first, _)), Some((second, _))) => {
+                let others = found.map(|(verb, _)| *verb);
+                let verbs: Vec<&str> = [*first, *second].into_iter().chain(others).collect();
                 let message = format!("one action at a time, not {}", verbs.join(" and "));
                 problems.add(fields.span(), message);
-                return None;
+                None
             }
-        };
-        let node = || Some(node(fields, verb, topology)?.name.clone());
-        let link = || Some(link_named(fields, verb, topology)?.name.clone());
-        Some(match verb {
-            "sql" => {
-                let node = match fields.value("on") {
-                    Some(_) => server(fields, "on", topology)?,
-                    None => topology.first()?,
-                };
-                let sql = sql_text(fields.required("sql")?, folder, problems)?;
-                Action::Sql(Step { node: node.name.clone(), sql })
-            }
-            "checkpoint" => {
-                Action::Checkpoint { node: server(fields, verb, topology)?.name.clone() }
-            }
-            "stop" => Action::Stop {
-                mode: fields.choice("mode", STOP_MODES).unwrap_or(StopMode::Fast),
-                node: node()?,
-            },
-            "kill" => Action::Kill { node: node()? },
-            "pause" => Action::Pause { node: node()? },
-            "continue" => Action::Continue { node: node()? },
-            "start" => Action::Start { node: node()? },
-            "rebalance" => rebalance(fields, topology)?,
-            "promote" => Action::Promote { node: node()? },
-            "power_cut" => Action::PowerCut { node: node()? },
-            "cut" => Action::Cut {
-                direction: fields.choice("direction", DIRECTIONS).unwrap_or(Direction::Both),
-                link: link()?,
-            },
-            "delay" => {
-                let to = fields.required("to");
-                let to = to.and_then(|value| link::delay_us("to", value, problems));
-                Action::Delay { link: link()?, to_us: to? }
-            }
-            "reset" => Action::Reset { link: link()? },
-            _ => Action::Heal { link: link()? },
-        })
+        }
     }
 }
+
+/// An action as study.toml writes it.
+struct Entry<'e> {
+    fields: &'e Fields<'e>,
+    verb: &'static str,
+    topology: &'e Topology,
+    folder: &'e Folder,
+}
+
+impl Entry<'_> {
+    /// The node behind the verb.
+    fn node(&self) -> Option<String> {
+        Some(node(self.fields, self.verb, self.topology)?.name.clone())
+    }
+
+    /// The link behind the verb.
+    fn link(&self) -> Option<String> {
+        Some(link_named(self.fields, self.verb, self.topology)?.name.clone())
+    }
+
+    fn sql(&self) -> Option<Action> {
+        let node = match self.fields.value("on") {
+            Some(_) => server(self.fields, "on", self.topology)?,
+            None => self.topology.first()?,
+        };
+        let sql = sql_text(self.fields.required("sql")?, self.folder, self.fields.problems)?;
+        Some(Action::Sql(Step { node: node.name.clone(), sql }))
+    }
+
+    fn checkpoint(&self) -> Option<Action> {
+        let node = server(self.fields, self.verb, self.topology)?;
+        Some(Action::Checkpoint { node: node.name.clone() })
+    }
+
+    fn stop(&self) -> Option<Action> {
+        let mode = self.fields.choice("mode", STOP_MODES).unwrap_or(StopMode::Fast);
+        Some(Action::Stop { mode, node: self.node()? })
+    }
+
+    fn cut(&self) -> Option<Action> {
+        let direction = self.fields.choice("direction", DIRECTIONS).unwrap_or(Direction::Both);
+        Some(Action::Cut { direction, link: self.link()? })
+    }
+
+    fn delay(&self) -> Option<Action> {
+        let to = self.fields.required("to");
+        let to = to.and_then(|value| link::delay_us("to", value, self.fields.problems));
+        Some(Action::Delay { link: self.link()?, to_us: to? })
+    }
+}
+
+/// Reads the action of one verb.
+type Parse = fn(&Entry<'_>) -> Option<Action>;
+
+/// Every verb with what reads its action.
+const VERBS: [(&str, Parse); 14] = [
+    ("sql", |entry| entry.sql()),
+    ("checkpoint", |entry| entry.checkpoint()),
+    ("stop", |entry| entry.stop()),
+    ("kill", |entry| Some(Action::Kill { node: entry.node()? })),
+    ("pause", |entry| Some(Action::Pause { node: entry.node()? })),
+    ("continue", |entry| Some(Action::Continue { node: entry.node()? })),
+    ("start", |entry| Some(Action::Start { node: entry.node()? })),
+    ("rebalance", |entry| rebalance(entry.fields, entry.topology)),
+    ("promote", |entry| Some(Action::Promote { node: entry.node()? })),
+    ("power_cut", |entry| Some(Action::PowerCut { node: entry.node()? })),
+    ("cut", |entry| entry.cut()),
+    ("delay", |entry| entry.delay()),
+    ("reset", |entry| Some(Action::Reset { link: entry.link()? })),
+    ("heal", |entry| Some(Action::Heal { link: entry.link()? })),
+];
 
 /// A cluster's proxy, and the servers that shall hold its data.
 fn rebalance(fields: &Fields<'_>, topology: &Topology) -> Option<Action> {
@@ -264,12 +299,16 @@ impl Course {
                 was(&mut self.paused);
                 self.down.push(name.clone());
             }
-            Action::Start { .. } if !was(&mut self.down) => {
-                return Err(format!("{name} was not stopped before"));
+            Action::Start { .. } => {
+                if !was(&mut self.down) {
+                    return Err(format!("{name} was not stopped before"));
+                }
             }
             Action::Pause { .. } => self.paused.push(name.clone()),
-            Action::Continue { .. } if !was(&mut self.paused) => {
-                return Err(format!("{name} was not paused before"));
+            Action::Continue { .. } => {
+                if !was(&mut self.paused) {
+                    return Err(format!("{name} was not paused before"));
+                }
             }
             Action::Promote { .. } if self.promoted.contains(&name) => {
                 return Err(format!("{name} was promoted before"));
@@ -282,7 +321,7 @@ impl Course {
                 return Err(format!("nothing was done to {name} before"));
             }
             Action::Heal { .. } => self.faulty.retain(|known| *known != name),
-            _ => {}
+            Action::Sql(_) | Action::Checkpoint { .. } | Action::Rebalance { .. } => {}
         }
         match (action, topology.node(&name)) {
             (Action::Promote { .. }, Some(node)) if node.follows().is_none() => {
@@ -351,22 +390,6 @@ fn span_of<'t>(fields: &'t Fields<'_>, key: &'static str) -> &'t std::ops::Range
     fields.value(key).map_or(fields.span(), |value: &Value| &value.span)
 }
 
-const VERBS: [&str; 14] = [
-    "sql",
-    "checkpoint",
-    "stop",
-    "kill",
-    "pause",
-    "continue",
-    "start",
-    "rebalance",
-    "promote",
-    "power_cut",
-    "cut",
-    "delay",
-    "reset",
-    "heal",
-];
 const STOP_MODES: &[(&str, StopMode)] =
     &[("fast", StopMode::Fast), ("immediate", StopMode::Immediate)];
 const DIRECTIONS: &[(&str, Direction)] =

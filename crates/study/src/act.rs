@@ -8,17 +8,42 @@ use spec::Action;
 use crate::error::server_words;
 use crate::links::SiteLink;
 use crate::part::Part;
+use crate::power::{self, Taken};
+use crate::sharded::Moved;
 use crate::site::Site;
 use crate::site_node::SiteNode;
 
-/// Does it, and gives the proof that it had its effect.
+/// What proves that an action had its effect.
+pub(crate) enum Proof {
+    /// What was seen.
+    Seen(String),
+    /// What a rebalancing has moved.
+    Moved(Moved),
+    /// What a power cut took.
+    Cut(Taken),
+}
+
+impl Proof {
+    /// In a mark's words.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Proof::Seen(words) => words.clone(),
+            Proof::Moved(moved) => moved.words(),
+            Proof::Cut(taken) => taken.words(),
+        }
+    }
+}
+
+/// Performs an action. `cut_seed` decides what a power cut takes.
 ///
 /// # Errors
-/// What was in the way, or that the effect is not to be seen: then the trial is void.
-pub(crate) fn act(site: &mut Site, action: &Action) -> Result<String, String> {
+/// What was in the way, or that the effect cannot be seen; the trial is void then.
+pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Proof, String> {
     let text = |error: lab::Error| error.to_string();
     let name = action.target();
-    match action {
+    let seen = match action {
+        Action::Rebalance { node, to } => return site.rebalance(node, to).map(Proof::Moved),
+        Action::PowerCut { node } => return power::cut(site, node, cut_seed).map(Proof::Cut),
         Action::Sql(step) => sql(site, name, &step.sql),
         Action::Checkpoint { .. } => sql(site, name, "CHECKPOINT"),
         Action::Stop { mode, .. } => {
@@ -40,19 +65,20 @@ pub(crate) fn act(site: &mut Site, action: &Action) -> Result<String, String> {
             site.node(name).map_or(Ok(()), answers).map(|()| "it runs".to_owned())
         }
         Action::Promote { .. } => {
-            let Part::Node(node) = part(site, name)? else { return Err(NOT_OURS.to_owned()) };
+            let Part::Node(node) = part(site, name)? else {
+                return Err(format!("{name} is no server that pgrig started"));
+            };
             node.promote().map_err(text)?;
             Ok("it takes writes".to_owned())
         }
-        // Done by the meter, which keeps what was moved, and what a cut took.
-        Action::Rebalance { .. } | Action::PowerCut { .. } => Err(NOT_OURS.to_owned()),
         Action::Cut { direction, .. } => link(site, name)?.cut(*direction).map_err(text),
         Action::Delay { to_us, .. } => {
             link(site, name)?.link.delay(Duration::from_micros(*to_us)).map_err(text)
         }
         Action::Reset { .. } => link(site, name)?.link.reset().map_err(text),
         Action::Heal { .. } => link(site, name)?.heal().map_err(text),
-    }
+    };
+    seen.map(Proof::Seen)
 }
 
 fn part<'s>(site: &'s mut Site, name: &str) -> Result<Part<'s>, String> {
@@ -60,7 +86,7 @@ fn part<'s>(site: &'s mut Site, name: &str) -> Result<Part<'s>, String> {
 }
 
 fn link<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut SiteLink, String> {
-    site.link(name).ok_or_else(|| NOT_OURS.to_owned())
+    site.link(name).ok_or_else(|| format!("the topology has no link {name}"))
 }
 
 fn sql(site: &Site, name: &str, sql: &str) -> Result<String, String> {

@@ -12,9 +12,9 @@ use probe::Running;
 use record::{Mark, MarkKind, Moment};
 use spec::{Action, Point};
 
-use crate::act;
+use crate::act::{self, Proof};
 use crate::clock;
-use crate::power::{self, Taken};
+use crate::power::Taken;
 use crate::sharded::Moved;
 use crate::site::Site;
 
@@ -144,19 +144,15 @@ fn cpu(site: &Site, origin: Instant) -> BTreeMap<String, (Moment, u64)> {
 fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut Metered) {
     let name = action.target().to_owned();
     let began = clock::now(agenda.origin);
-    let done = match action {
-        Action::Rebalance { node, to } => site.rebalance(node, to).map(|moved| {
-            let words = moved.words();
-            metered.moved = Some(moved);
-            words
-        }),
-        Action::PowerCut { node } => power::cut(site, node, agenda.cut_seed).map(|taken| {
-            let words = taken.words();
-            metered.cuts.push(taken);
-            words
-        }),
-        _ => act::act(site, action),
-    };
+    let done = act::act(site, action, agenda.cut_seed).map(|proof| {
+        let words = proof.words();
+        match proof {
+            Proof::Seen(_) => {}
+            Proof::Moved(moved) => metered.moved = Some(moved),
+            Proof::Cut(taken) => metered.cuts.push(taken),
+        }
+        words
+    });
     if let (Action::Start { .. }, Some(pid), Some(probes)) =
         (action, site.pid(&name), agenda.probes)
     {
