@@ -1,6 +1,6 @@
 /*
  * compat.h
- *		What differs between PostgreSQL 14 and 18, so that no other file asks
+ *		What differs between PostgreSQL 14 and 19, so that no other file asks
  *		for the version.
  */
 #ifndef GOVERNOR_COMPAT_H
@@ -10,6 +10,7 @@
 
 #include "fmgr.h"
 #include "funcapi.h"
+#include "lib/ilist.h"
 #include "libpq/libpq.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
@@ -27,6 +28,13 @@
 #define governor_my_proc_number() ((int) MyProcNumber)
 #else
 #define governor_my_proc_number() ((int) MyProc->pgprocno)
+#endif
+
+/* The number of this transaction among those of this process. */
+#if PG_VERSION_NUM >= 170000
+#define governor_my_lxid() (MyProc->vxid.lxid)
+#else
+#define governor_my_lxid() (MyProc->lxid)
 #endif
 
 /* The cached flag: asking superuser() could take a snapshot before a wait. */
@@ -57,8 +65,10 @@
 /* The "extra" of a setting belongs to guc.c, which frees it in its own way. */
 #if PG_VERSION_NUM >= 160000
 #define governor_setting_alloc(size) guc_malloc(LOG, size)
+#define governor_setting_free(pointer) guc_free(pointer)
 #else
 #define governor_setting_alloc(size) malloc(size)
+#define governor_setting_free(pointer) free(pointer)
 #endif
 
 /* Only 17 and later let an extension name what a session waits for. */
@@ -97,6 +107,35 @@
 		 (entry) = (PROCLOCK *) SHMQueueNext(&(proc)->myProcLocks[partition], \
 											 &(entry)->procLink, \
 											 offsetof(PROCLOCK, procLink)))
+#endif
+
+/* Before a declaration; 18 has another name for it. */
+#if PG_VERSION_NUM >= 180000
+#define governor_noreturn pg_noreturn
+#else
+#define governor_noreturn pg_attribute_noreturn()
+#endif
+
+/* 19 passes EXPLAIN's state on to the planner. */
+#if PG_VERSION_NUM >= 190000
+#define GOVERNOR_PLANNER_PARAMS \
+	Query *query, const char *text, int cursor_options, ParamListInfo params, ExplainState *explain
+#define GOVERNOR_PLANNER_ARGS query, text, cursor_options, params, explain
+#else
+#define GOVERNOR_PLANNER_PARAMS \
+	Query *query, const char *text, int cursor_options, ParamListInfo params
+#define GOVERNOR_PLANNER_ARGS query, text, cursor_options, params
+#endif
+
+/* The postmaster's list of background workers. */
+#if PG_VERSION_NUM >= 180000
+#define governor_foreach_worker(iter) dlist_foreach(iter, &BackgroundWorkerList)
+#define governor_worker_of(iter) dlist_container(RegisteredBgWorker, rw_lnode, (iter).cur)
+typedef dlist_iter governor_worker_iter;
+#else
+#define governor_foreach_worker(iter) slist_foreach(iter, &BackgroundWorkerList)
+#define governor_worker_of(iter) slist_container(RegisteredBgWorker, rw_lnode, (iter).cur)
+typedef slist_iter governor_worker_iter;
 #endif
 
 /* 18 lets pg_get_loaded_modules() show which build is running. */

@@ -1,19 +1,28 @@
 /*
  * gate.c
- *		Takes slots, gives them back, and keeps the queue; state.h has the rules
- *		of locking.
+ *		Takes slots, releases them, and keeps the queue; state.h has the rules of
+ *		locking.
  *
- * A slot that is given back while somebody queues is handed to the head of the
- * queue, so that no newcomer can be faster.  Where the limit was lowered in the
- * meantime, or sessions were let in beyond it, the slot disappears instead.
+ * A slot that is released while somebody queues is handed to a waiter, so that
+ * no newcomer can be faster.  Where the limit was lowered in the meantime, or
+ * sessions were let in beyond it, the slot disappears instead.
+ *
+ * Each role of a pool has a queue of its own while role_share is below 100.  The
+ * next slot goes to the role with the fewest slots, among those to the one whose
+ * first waiter has waited longest.
+ *
+ * It uses nothing of the server but atomics, LWLocks and latches, so that the
+ * storm test and the microbenchmark can run it without a server.
  */
 #include "compat.h"
 
-#include "utils/timestamp.h"
-
+#include "clock.h"
+#include "delay.h"
 #include "gate.h"
 #include "settings.h"
+#include "share.h"
 #include "state.h"
+#include "word.h"
 
 /* Sessions woken after one hold of the lock: bounds the time it is held. */
 #define ADMIT_BATCH 32
@@ -23,11 +32,17 @@
 
 static GovernorOccupancy unpack(uint64 word);
 static bool has_room(GovernorGate *gate, uint32 taken);
-static bool take_slot_or_queue(GovernorGate *gate);
-static void link_at_tail(GovernorGate *gate, int session, TimestampTz now);
-static void unlink_session(GovernorGate *gate, int session);
-static int	admit(GovernorGate *gate, int session, GovernorReason reason,
-				  TimestampTz now);
+static void hand_to_waiter(int gate, uint64 flags);
+static bool take_if_room(GovernorGate *gate);
+static bool queue_if_full(GovernorGate *gate, int role);
+static bool queue_is_full(GovernorGate *gate, int role);
+static void link_at_tail(GovernorGate *gate, int session, int role);
+static void unlink_session(GovernorGate *gate, int session, int role);
+static void find_oldest(GovernorGate *gate);
+static int	next_waiter(GovernorGate *gate);
+static int	admit_next(int gate, GovernorReason reason, int64 now);
+static void admit(int gate, int session, GovernorReason reason, uint64 flags, int64 now);
+static bool is_beyond(GovernorGate *gate, GovernorReason reason);
 static void count_wait(GovernorGateStats *stats, uint64 wait_us);
 static void wake(int session);
 
@@ -37,113 +52,193 @@ governor_gate_occupancy(GovernorGate *gate)
 	return unpack(pg_atomic_read_u64(&gate->occupancy));
 }
 
-/* Takes a slot without a lock, if one is free and nobody queues. */
-GovernorEntry
-governor_gate_enter(int gate_index)
+/*
+ * Takes a slot without a lock, if one is free and nobody queues.  The caller's
+ * word says ENTERING.
+ */
+bool
+governor_gate_take(int gate_index, int role, uint64 *flags)
+{
+	GovernorGate *gate = governor_gate_at(gate_index);
+
+	if (!take_if_room(gate))
+		return false;
+	GOVERNOR_DELAY();
+	if (governor_share_take(gate_index, role, flags))
+		return true;
+	governor_gate_release(gate_index, role, 0);
+	return false;
+}
+
+/* Takes a slot up to the hard maximum, whoever queues. */
+bool
+governor_gate_take_beyond(int gate_index)
+{
+	GovernorGate *gate = governor_gate_at(gate_index);
+	uint32		hard_max = pg_atomic_read_u32(&gate->hard_max);
+	uint64		seen = pg_atomic_read_u64(&gate->occupancy);
+
+	do
+	{
+		if (hard_max > 0 && unpack(seen).taken >= hard_max)
+			return false;
+	} while (!pg_atomic_compare_exchange_u64(&gate->occupancy, &seen, seen + ONE_TAKEN));
+	return true;
+}
+
+/* Releases one slot, and what it was counted in, or hands it to a waiter. */
+void
+governor_gate_release(int gate_index, int role, uint64 flags)
 {
 	GovernorGate *gate = governor_gate_at(gate_index);
 	uint64		seen;
 
-	if (pg_atomic_read_u32(&gate->capacity) == 0)
-		return GOVERNOR_OPEN;
+	governor_share_release(gate_index, role, flags);
+	GOVERNOR_DELAY();
 	seen = pg_atomic_read_u64(&gate->occupancy);
 	for (;;)
 	{
-		GovernorOccupancy now = unpack(seen);
-
-		if (now.queued > 0 || !has_room(gate, now.taken))
-			return GOVERNOR_FULL;
-		if (pg_atomic_compare_exchange_u64(&gate->occupancy, &seen, seen + ONE_TAKEN))
-			return GOVERNOR_ENTERED;
+		Assert(unpack(seen).taken > 0);
+		if (unpack(seen).queued > 0)
+		{
+			hand_to_waiter(gate_index, flags);
+			break;
+		}
+		if (pg_atomic_compare_exchange_u64(&gate->occupancy, &seen, seen - ONE_TAKEN))
+			break;
 	}
+	if (flags & GOVERNOR_COUNTED)
+		governor_share_hand_on();
 }
 
-GovernorJoin
-governor_gate_join(int gate_index, int session)
+/* A slot that was counted over all pools goes to whichever gate's turn it is. */
+static void
+hand_to_waiter(int gate_index, uint64 flags)
 {
 	GovernorGate *gate = governor_gate_at(gate_index);
-	TimestampTz now = GetCurrentTimestamp();
+	int			next = GOVERNOR_NOBODY;
+
+	LWLockAcquire(governor_gate_lock(gate_index), LW_EXCLUSIVE);
+	pg_atomic_fetch_sub_u64(&gate->occupancy, ONE_TAKEN);
+	GOVERNOR_DELAY();
+	if (!(flags & GOVERNOR_COUNTED) || !governor_share_is_limited())
+		next = admit_next(gate_index, GOVERNOR_TURN, governor_now_us());
+	LWLockRelease(governor_gate_lock(gate_index));
+	pg_atomic_fetch_add_u64(&gate->progress, 1);
+	wake(next);
+}
+
+/*
+ * Queues, unless a slot is free after all.  The session's word says IDLE before,
+ * and QUEUED or RUNNING after; it is unchanged if the queue is too long.
+ */
+GovernorJoin
+governor_gate_join(int gate_index, int session, int role, bool observed)
+{
+	GovernorGate *gate = governor_gate_at(gate_index);
+	pg_atomic_uint64 *word = governor_word_at(session);
+	uint64		before = pg_atomic_read_u64(word);
+	uint64		flags = 0;
 	GovernorJoin result = GOVERNOR_JOINED;
 
 	LWLockAcquire(governor_gate_lock(gate_index), LW_EXCLUSIVE);
-	if (governor_max_queue > 0 &&
-		governor_gate_occupancy(gate).queued >= (uint32) governor_max_queue)
+	if (queue_is_full(gate, role))
 	{
 		gate->stats.refused++;
-		result = GOVERNOR_JOIN_REFUSED;
+		LWLockRelease(governor_gate_lock(gate_index));
+		return GOVERNOR_JOIN_REFUSED;
 	}
-	else if (take_slot_or_queue(gate))
-		result = GOVERNOR_JOIN_ENTERED;
-	else
-		link_at_tail(gate, session, now);
+	pg_atomic_write_u64(word, governor_word_next(before, GOVERNOR_ENTERING, gate_index, role, 0));
+	pg_memory_barrier();
+	GOVERNOR_DELAY();
+	if (!queue_if_full(gate, role))
+	{
+		if (governor_share_take(gate_index, role, &flags))
+		{
+			result = GOVERNOR_JOIN_ENTERED;
+			before = pg_atomic_read_u64(word);
+			pg_atomic_write_u64(word, governor_word_next(before, GOVERNOR_RUNNING, gate_index,
+														 role, flags));
+			LWLockRelease(governor_gate_lock(gate_index));
+			return result;
+		}
+		/* There is a slot, but not for this role or over all pools. */
+		pg_atomic_fetch_add_u64(&gate->occupancy, ONE_QUEUED - ONE_TAKEN);
+	}
+	GOVERNOR_DELAY();
+	link_at_tail(gate, session, role);
+	before = pg_atomic_read_u64(word);
+	pg_atomic_write_u64(word, governor_word_next(before, GOVERNOR_QUEUED, gate_index, role,
+												 observed ? GOVERNOR_OBSERVED : 0));
 	LWLockRelease(governor_gate_lock(gate_index));
+
+	/* A slot over all pools, released before this queue was seen, is seen now. */
+	if (governor_share_is_limited())
+		governor_gate_admit_free(gate_index);
 	return result;
 }
 
 /*
- * Leaves the queue without a slot.  False if the session had been let in
- * meanwhile: then it has a slot, and has to give it back.
+ * Leaves the queue without a slot.  False if the session was let in meanwhile:
+ * then it has a slot, and has to release it.
  */
 bool
-governor_gate_leave(int gate_index, int session)
+governor_gate_leave(int session, GovernorLeave how)
 {
-	GovernorGate *gate = governor_gate_at(gate_index);
-	GovernorSession *self = governor_session_at(session);
+	pg_atomic_uint64 *word = governor_word_at(session);
+	int			gate_index = governor_word_gate(pg_atomic_read_u64(word));
+	GovernorGate *gate;
+	uint64		now_word;
 	bool		queued;
 
+	if (gate_index < 0)
+		return false;
+	gate = governor_gate_at(gate_index);
 	LWLockAcquire(governor_gate_lock(gate_index), LW_EXCLUSIVE);
-	queued = pg_atomic_read_u32(&self->state) == GOVERNOR_QUEUED;
+	now_word = pg_atomic_read_u64(word);
+	queued = governor_word_state(now_word) == GOVERNOR_QUEUED;
 	if (queued)
 	{
-		unlink_session(gate, session);
+		unlink_session(gate, session, governor_word_role(now_word));
 		pg_atomic_fetch_sub_u64(&gate->occupancy, ONE_QUEUED);
-		pg_atomic_write_u32(&self->state, GOVERNOR_IDLE);
-		gate->stats.cancelled++;
+		pg_atomic_write_u64(word, governor_word_next(now_word, GOVERNOR_IDLE, GOVERNOR_NOBODY, 0, 0));
+		if (how == GOVERNOR_LEAVE_CANCELLED)
+			gate->stats.cancelled++;
+		else
+			count_wait(&gate->stats,
+					   governor_now_us() - governor_session_at(session)->queued_since);
 	}
 	LWLockRelease(governor_gate_lock(gate_index));
 	return queued;
 }
 
-void
-governor_gate_release(int gate_index)
-{
-	GovernorGate *gate = governor_gate_at(gate_index);
-	uint64		seen = pg_atomic_read_u64(&gate->occupancy);
-	int			next = GOVERNOR_NOBODY;
-	TimestampTz now;
-
-	while (unpack(seen).queued == 0)
-		if (pg_atomic_compare_exchange_u64(&gate->occupancy, &seen, seen - ONE_TAKEN))
-			return;
-
-	now = GetCurrentTimestamp();
-	LWLockAcquire(governor_gate_lock(gate_index), LW_EXCLUSIVE);
-	pg_atomic_fetch_sub_u64(&gate->occupancy, ONE_TAKEN);
-	if (gate->head != GOVERNOR_NOBODY &&
-		has_room(gate, governor_gate_occupancy(gate).taken))
-		next = admit(gate, gate->head, GOVERNOR_TURN, now);
-	LWLockRelease(governor_gate_lock(gate_index));
-
-	pg_atomic_fetch_add_u64(&gate->progress, 1);
-	wake(next);
-}
-
-/* Lets one session in beyond the limit, if it still queues at this gate. */
+/*
+ * Lets one session in beyond the limit, if it still queues.  False if it does
+ * not, or if the hard maximum is reached.
+ */
 bool
-governor_gate_run_anyway(int gate_index, int session, GovernorReason reason)
+governor_gate_run_anyway(int session, GovernorReason reason)
 {
-	GovernorGate *gate = governor_gate_at(gate_index);
-	GovernorSession *waiter = governor_session_at(session);
-	TimestampTz now = GetCurrentTimestamp();
-	int			admitted = GOVERNOR_NOBODY;
+	pg_atomic_uint64 *word = governor_word_at(session);
+	uint64		seen = pg_atomic_read_u64(word);
+	int			gate_index = governor_word_gate(seen);
+	bool		admitted;
 
+	if (governor_word_state(seen) != GOVERNOR_QUEUED || gate_index < 0 ||
+		gate_index >= governor_gate_count())
+		return false;
 	LWLockAcquire(governor_gate_lock(gate_index), LW_EXCLUSIVE);
-	if (pg_atomic_read_u32(&waiter->state) == GOVERNOR_QUEUED &&
-		waiter->gate == gate_index)
-		admitted = admit(gate, session, reason, now);
+	seen = pg_atomic_read_u64(word);
+	admitted = governor_word_state(seen) == GOVERNOR_QUEUED &&
+		governor_word_gate(seen) == gate_index &&
+		!is_beyond(governor_gate_at(gate_index), reason);
+	if (admitted)
+		admit(gate_index, session, reason,
+			  governor_share_force(gate_index, governor_word_role(seen)), governor_now_us());
 	LWLockRelease(governor_gate_lock(gate_index));
-	wake(admitted);
-	return admitted != GOVERNOR_NOBODY;
+	if (admitted)
+		wake(session);
+	return admitted;
 }
 
 /* Lets in as many as there are slots for, or all if the gate is open. */
@@ -156,35 +251,38 @@ governor_gate_admit_free(int gate_index)
 
 	do
 	{
-		TimestampTz now = GetCurrentTimestamp();
-		bool		open = pg_atomic_read_u32(&gate->capacity) == 0;
+		int64		now = governor_now_us();
+		int			next;
 
 		count = 0;
 		LWLockAcquire(governor_gate_lock(gate_index), LW_EXCLUSIVE);
-		while (count < ADMIT_BATCH && gate->head != GOVERNOR_NOBODY &&
-			   (open || has_room(gate, governor_gate_occupancy(gate).taken)))
-			admitted[count++] = admit(gate, gate->head,
-									  open ? GOVERNOR_OPENED : GOVERNOR_TURN, now);
+		while (count < ADMIT_BATCH &&
+			   (next = admit_next(gate_index, GOVERNOR_TURN, now)) != GOVERNOR_NOBODY)
+			admitted[count++] = next;
 		LWLockRelease(governor_gate_lock(gate_index));
 		for (int i = 0; i < count; i++)
 			wake(admitted[i]);
-	} while (count == ADMIT_BATCH);
+	} while (count == ADMIT_BATCH && governor_gate_occupancy(gate).queued > 0);
 }
 
-/* Lets the head of the queue in beyond the limit. */
+/* Lets the next waiter in beyond the limit, but not beyond the hard maximum. */
 bool
 governor_gate_admit_head(int gate_index, GovernorReason reason)
 {
 	GovernorGate *gate = governor_gate_at(gate_index);
-	TimestampTz now = GetCurrentTimestamp();
-	int			admitted = GOVERNOR_NOBODY;
+	int			next = GOVERNOR_NOBODY;
 
 	LWLockAcquire(governor_gate_lock(gate_index), LW_EXCLUSIVE);
-	if (gate->head != GOVERNOR_NOBODY)
-		admitted = admit(gate, gate->head, reason, now);
+	if (!is_beyond(gate, reason))
+		next = next_waiter(gate);
+	if (next != GOVERNOR_NOBODY)
+		admit(gate_index, next, reason,
+			  governor_share_force(gate_index,
+								   governor_word_role(pg_atomic_read_u64(governor_word_at(next)))),
+			  governor_now_us());
 	LWLockRelease(governor_gate_lock(gate_index));
-	wake(admitted);
-	return admitted != GOVERNOR_NOBODY;
+	wake(next);
+	return next != GOVERNOR_NOBODY;
 }
 
 static GovernorOccupancy
@@ -204,83 +302,195 @@ has_room(GovernorGate *gate, uint32 taken)
 	return capacity == 0 || taken < capacity;
 }
 
-/*
- * True: a slot was taken.  False: the session is counted as queued, in the same
- * atomic step that saw the gate full, so that no release can miss it.
- */
 static bool
-take_slot_or_queue(GovernorGate *gate)
+take_if_room(GovernorGate *gate)
 {
 	uint64		seen = pg_atomic_read_u64(&gate->occupancy);
 
-	for (;;)
+	do
 	{
 		GovernorOccupancy now = unpack(seen);
-		bool		room = now.queued == 0 && has_room(gate, now.taken);
 
-		if (pg_atomic_compare_exchange_u64(&gate->occupancy, &seen,
-										   seen + (room ? ONE_TAKEN : ONE_QUEUED)))
-			return room;
-	}
+		if (now.queued > 0 || !has_room(gate, now.taken))
+			return false;
+	} while (!pg_atomic_compare_exchange_u64(&gate->occupancy, &seen, seen + ONE_TAKEN));
+	return true;
+}
+
+/*
+ * False: a slot was taken.  True: the session is counted as queued, in the same
+ * atomic step that saw the gate full, so that no release can miss it.  Waiters
+ * of another role are passed: if they could have the slot, they would.
+ */
+static bool
+queue_if_full(GovernorGate *gate, int role)
+{
+	uint64		seen = pg_atomic_read_u64(&gate->occupancy);
+	bool		room;
+
+	do
+	{
+		GovernorOccupancy now = unpack(seen);
+		bool		first = role == GOVERNOR_ROLE_ANY ? now.queued == 0 : gate->role_queued[role] == 0;
+
+		room = first && has_room(gate, now.taken);
+	} while (!pg_atomic_compare_exchange_u64(&gate->occupancy, &seen,
+											 seen + (room ? ONE_TAKEN : ONE_QUEUED)));
+	return !room;
+}
+
+static bool
+queue_is_full(GovernorGate *gate, int role)
+{
+	uint32		role_places = pg_atomic_read_u32(&gate->role_places);
+
+	if (governor_max_queue == 0)
+		return false;
+	return governor_gate_occupancy(gate).queued >= (uint32) governor_max_queue ||
+		(role_places > 0 && role != GOVERNOR_ROLE_ANY && gate->role_queued[role] >= role_places);
 }
 
 static void
-link_at_tail(GovernorGate *gate, int session, TimestampTz now)
+link_at_tail(GovernorGate *gate, int session, int role)
 {
 	GovernorSession *self = governor_session_at(session);
 
-	self->since = now;
+	self->queued_since = governor_now_us();
 	self->next = GOVERNOR_NOBODY;
-	self->previous = gate->tail;
-	if (gate->tail == GOVERNOR_NOBODY)
-	{
-		gate->head = session;
-		pg_atomic_write_u64(&gate->head_since, now);
-	}
+	self->previous = gate->tails[role];
+	if (gate->tails[role] == GOVERNOR_NOBODY)
+		gate->heads[role] = session;
 	else
-		governor_session_at(gate->tail)->next = session;
-	gate->tail = session;
-	pg_atomic_write_u32(&self->state, GOVERNOR_QUEUED);
+		governor_session_at(gate->tails[role])->next = session;
+	gate->tails[role] = session;
+	gate->role_queued[role]++;
+	if (gate->waiting_roles == 0)
+		pg_atomic_write_u64(&gate->head_since, self->queued_since);
+	gate->waiting_roles |= UINT32_C(1) << role;
 }
 
 static void
-unlink_session(GovernorGate *gate, int session)
+unlink_session(GovernorGate *gate, int session, int role)
 {
 	GovernorSession *self = governor_session_at(session);
 
 	if (self->next == GOVERNOR_NOBODY)
-		gate->tail = self->previous;
+		gate->tails[role] = self->previous;
 	else
 		governor_session_at(self->next)->previous = self->previous;
 	if (self->previous != GOVERNOR_NOBODY)
 		governor_session_at(self->previous)->next = self->next;
 	else
-	{
-		gate->head = self->next;
-		if (gate->head != GOVERNOR_NOBODY)
-			pg_atomic_write_u64(&gate->head_since, governor_session_at(gate->head)->since);
-	}
+		gate->heads[role] = self->next;
+	gate->role_queued[role]--;
+	if (gate->heads[role] == GOVERNOR_NOBODY)
+		gate->waiting_roles &= ~(UINT32_C(1) << role);
+	if (self->previous == GOVERNOR_NOBODY)
+		find_oldest(gate);
 }
 
-/* From the queue into a slot.  Returns the session, which has to be woken. */
-static int
-admit(GovernorGate *gate, int session, GovernorReason reason, TimestampTz now)
+static void
+find_oldest(GovernorGate *gate)
 {
-	GovernorSession *waiter = governor_session_at(session);
-	uint64		wait_us = now > waiter->since ? now - waiter->since : 0;
+	uint64		oldest = PG_UINT64_MAX;
 
-	unlink_session(gate, session);
+	for (int role = 0; role < GOVERNOR_ROLES; role++)
+		if (gate->waiting_roles & (UINT32_C(1) << role))
+			oldest = Min(oldest, governor_session_at(gate->heads[role])->queued_since);
+	if (oldest != PG_UINT64_MAX)
+		pg_atomic_write_u64(&gate->head_since, oldest);
+}
+
+/* Who is next, by role and by time, without regard to limits. */
+static int
+next_waiter(GovernorGate *gate)
+{
+	int			best = GOVERNOR_NOBODY;
+	uint32		best_taken = 0;
+
+	if (gate->waiting_roles == UINT32_C(1) << GOVERNOR_ROLE_ANY)
+		return gate->heads[GOVERNOR_ROLE_ANY];
+	for (int role = 0; role < GOVERNOR_ROLES; role++)
+	{
+		int			head = gate->heads[role];
+		uint32		taken = pg_atomic_read_u32(&gate->role_taken[role]);
+
+		if ((gate->waiting_roles & (UINT32_C(1) << role)) == 0)
+			continue;
+		if (best == GOVERNOR_NOBODY || taken < best_taken ||
+			(taken == best_taken && governor_session_at(head)->queued_since <
+			 governor_session_at(best)->queued_since))
+		{
+			best = head;
+			best_taken = taken;
+		}
+	}
+	return best;
+}
+
+/*
+ * Lets the next waiter in, if there is a slot for it.  The role with the fewest
+ * slots is asked first: if it has its share, every other one has.
+ */
+static int
+admit_next(int gate_index, GovernorReason reason, int64 now)
+{
+	GovernorGate *gate = governor_gate_at(gate_index);
+	int			next = next_waiter(gate);
+	bool		open = pg_atomic_read_u32(&gate->capacity) == 0;
+	uint64		flags = 0;
+
+	if (next == GOVERNOR_NOBODY || !has_room(gate, governor_gate_occupancy(gate).taken))
+		return GOVERNOR_NOBODY;
+	if (!open &&
+		!governor_share_take(gate_index,
+							 governor_word_role(pg_atomic_read_u64(governor_word_at(next))), &flags))
+		return GOVERNOR_NOBODY;
+	admit(gate_index, next, open ? GOVERNOR_OPENED : reason, flags, now);
+	return next;
+}
+
+/* From the queue into a slot.  The caller wakes the session. */
+static void
+admit(int gate_index, int session, GovernorReason reason, uint64 flags, int64 now)
+{
+	GovernorGate *gate = governor_gate_at(gate_index);
+	GovernorSession *waiter = governor_session_at(session);
+	pg_atomic_uint64 *word = governor_word_at(session);
+	uint64		queued = pg_atomic_read_u64(word);
+	int			role = governor_word_role(queued);
+	uint64		wait_us = (uint64) now > waiter->queued_since ? now - waiter->queued_since : 0;
+
+	Assert(governor_word_state(queued) == GOVERNOR_QUEUED);
+	unlink_session(gate, session, role);
+	pg_atomic_write_u64(word, governor_word_into(queued, GOVERNOR_ENTERING));
+	pg_memory_barrier();
+	GOVERNOR_DELAY();
 	pg_atomic_fetch_add_u64(&gate->occupancy, ONE_TAKEN - ONE_QUEUED);
+	GOVERNOR_DELAY();
 	gate->stats.admits[reason]++;
 	count_wait(&gate->stats, wait_us);
-	pg_atomic_fetch_add_u64(&waiter->waits, 1);
-	pg_atomic_fetch_add_u64(&waiter->wait_us_total, wait_us);
+	pg_atomic_write_u64(&waiter->waits, pg_atomic_read_u64(&waiter->waits) + 1);
+	pg_atomic_write_u64(&waiter->wait_us_total, pg_atomic_read_u64(&waiter->wait_us_total) + wait_us);
 	if (wait_us > pg_atomic_read_u64(&waiter->wait_us_max))
 		pg_atomic_write_u64(&waiter->wait_us_max, wait_us);
 	waiter->since = now;
 	pg_write_barrier();
-	pg_atomic_write_u32(&waiter->state, GOVERNOR_RUNNING);
-	return session;
+	queued = pg_atomic_read_u64(word);
+	pg_atomic_write_u64(word, governor_word_next(queued, GOVERNOR_RUNNING, gate_index, role,
+												 flags | (queued & GOVERNOR_OBSERVED)));
+}
+
+/* Whether this reason admits nobody now, because of a hard maximum. */
+static bool
+is_beyond(GovernorGate *gate, GovernorReason reason)
+{
+	uint32		hard_max = pg_atomic_read_u32(&gate->hard_max);
+
+	if (reason == GOVERNOR_BY_BLOCKING || reason == GOVERNOR_OPENED)
+		return false;
+	return (hard_max > 0 && governor_gate_occupancy(gate).taken >= hard_max) ||
+		governor_share_is_beyond();
 }
 
 static void

@@ -14,30 +14,33 @@ typedef struct GovernorOccupancy
 	uint32		queued;
 } GovernorOccupancy;
 
-typedef enum GovernorEntry
-{
-	GOVERNOR_ENTERED,			/* has a slot */
-	GOVERNOR_OPEN,				/* there is no limit, and no slot was taken */
-	GOVERNOR_FULL,				/* would have to queue */
-} GovernorEntry;
-
 typedef enum GovernorJoin
 {
-	GOVERNOR_JOINED,			/* stands in the queue */
+	GOVERNOR_JOINED,			/* is in the queue */
 	GOVERNOR_JOIN_ENTERED,		/* a slot was free after all */
 	GOVERNOR_JOIN_REFUSED,		/* the queue is too long */
 } GovernorJoin;
 
+/* How a session leaves a queue before its turn. */
+typedef enum GovernorLeave
+{
+	GOVERNOR_LEAVE_CANCELLED,
+	GOVERNOR_LEAVE_OBSERVED,	/* it never waited, and is done */
+} GovernorLeave;
+
 extern GovernorOccupancy governor_gate_occupancy(GovernorGate *gate);
 
-/* What a session does. */
-extern GovernorEntry governor_gate_enter(int gate);
-extern GovernorJoin governor_gate_join(int gate, int session);
-extern bool governor_gate_leave(int gate, int session);
-extern void governor_gate_release(int gate);
-extern bool governor_gate_run_anyway(int gate, int session, GovernorReason reason);
+/* Slots without the queue. */
+extern bool governor_gate_take(int gate, int role, uint64 *flags);
+extern bool governor_gate_take_beyond(int gate);
+extern void governor_gate_release(int gate, int role, uint64 flags);
 
-/* What the monitor does. */
+/* The queue: what a session does. */
+extern GovernorJoin governor_gate_join(int gate, int session, int role, bool observed);
+extern bool governor_gate_leave(int session, GovernorLeave how);
+extern bool governor_gate_run_anyway(int session, GovernorReason reason);
+
+/* The queue: what the monitor does. */
 extern void governor_gate_admit_free(int gate);
 extern bool governor_gate_admit_head(int gate, GovernorReason reason);
 

@@ -18,6 +18,7 @@
 #include "access/xact.h"
 #include "executor/executor.h"
 #include "nodes/plannodes.h"
+#include "optimizer/planner.h"
 #include "storage/ipc.h"
 #include "tcop/utility.h"
 
@@ -44,12 +45,14 @@ typedef enum UtilityKind
 static shmem_request_hook_type previous_shmem_request = NULL;
 #endif
 static shmem_startup_hook_type previous_shmem_startup = NULL;
+static planner_hook_type previous_planner = NULL;
 static ExecutorStart_hook_type previous_executor_start = NULL;
 static ProcessUtility_hook_type previous_process_utility = NULL;
 
 static void install_hooks(void);
 static void shmem_request(void);
 static void shmem_startup(void);
+static PlannedStmt *planner_run(GOVERNOR_PLANNER_PARAMS);
 static void executor_start(QueryDesc *query, int eflags);
 static GovernorClass class_of(QueryDesc *query);
 static bool has_big_query_hint(const char *text);
@@ -61,6 +64,7 @@ static void run_utility(PlannedStmt *statement, const char *text, bool read_only
 						ProcessUtilityContext context, ParamListInfo params,
 						QueryEnvironment *environment, DestReceiver *dest,
 						QueryCompletion *completion);
+static bool is_chain(Node *parsetree);
 static UtilityKind utility_kind(Node *parsetree);
 
 void
@@ -86,6 +90,8 @@ install_hooks(void)
 #endif
 	previous_shmem_startup = shmem_startup_hook;
 	shmem_startup_hook = shmem_startup;
+	previous_planner = planner_hook;
+	planner_hook = planner_run;
 	previous_executor_start = ExecutorStart_hook;
 	ExecutorStart_hook = executor_start;
 	previous_process_utility = ProcessUtility_hook;
@@ -108,6 +114,31 @@ shmem_startup(void)
 	if (previous_shmem_startup)
 		previous_shmem_startup();
 	governor_shared_startup();
+}
+
+/*
+ * The planner runs immutable functions, and their statements come to the executor
+ * before the statement that is planned: they do not decide for it.
+ */
+static PlannedStmt *
+planner_run(GOVERNOR_PLANNER_PARAMS)
+{
+	PlannedStmt *plan;
+
+	governor_planner_depth++;
+	PG_TRY();
+	{
+		if (previous_planner)
+			plan = previous_planner(GOVERNOR_PLANNER_ARGS);
+		else
+			plan = standard_planner(GOVERNOR_PLANNER_ARGS);
+	}
+	PG_FINALLY();
+	{
+		governor_planner_depth--;
+	}
+	PG_END_TRY();
+	return plan;
 }
 
 static void
@@ -182,6 +213,8 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 	{
 		run_utility(statement, text, read_only_tree, context, params, environment, dest,
 					completion);
+		if (kind == UTILITY_PASS && is_chain(statement->utilityStmt))
+			governor_session_chains();
 		return;
 	}
 	governor_utility_depth++;
@@ -208,6 +241,12 @@ run_utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 	else
 		standard_ProcessUtility(statement, text, read_only_tree, context, params,
 								environment, dest, completion);
+}
+
+static bool
+is_chain(Node *parsetree)
+{
+	return IsA(parsetree, TransactionStmt) && ((TransactionStmt *) parsetree)->chain;
 }
 
 static UtilityKind

@@ -1,6 +1,6 @@
 /*
  * pool.c
- *		The registry of pools: which names there are, and each one's limits.
+ *		The registry of pools: which names there are, each one's limits and roles.
  *
  * A pool comes into being when the setting pg_governor.pools names it or when
  * the first session uses it, and stays until the server stops.  The monitor
@@ -8,47 +8,27 @@
  */
 #include "compat.h"
 
+#include <math.h>
+
+#include "list.h"
 #include "monitor.h"
 #include "pool.h"
 #include "settings.h"
 #include "state.h"
 
-/* The parsed form of pg_governor.pools. */
-typedef struct PoolLimits
-{
-	char		name[NAMEDATALEN];
-	int			limits[GOVERNOR_CLASSES];	/* NOT_NAMED = as in the settings */
-} PoolLimits;
-
-typedef struct PoolList
-{
-	int			count;
-	PoolLimits	pools[FLEXIBLE_ARRAY_MEMBER];
-} PoolList;
-
-#define NOT_NAMED (-1)
-#define LISTED_POOLS_MAX 1000
-
-char	   *governor_pools_setting = NULL;
-static PoolList *listed_pools = NULL;
-
 static int	pool_add(const char *name);
 static void publish_limits(GovernorPool *pool);
 static int	pool_limit(const char *name, GovernorClass class);
-static bool parse_pool(const char **at, PoolLimits *pool);
-static bool parse_limit(const char **at, PoolLimits *pool);
-static bool parse_word(const char **at, char *word, Size size);
-static bool parse_char(const char **at, char wanted);
-static void skip_space(const char **at);
+static int	long_limit(const char *name);
+static int	largest_limit(const char *name);
+static uint32 hard_max(int limit);
 
 /* Called once, while the server starts and no other process is there. */
 void
 governor_pools_start(void)
 {
 	pool_add(GOVERNOR_DEFAULT_POOL);
-	for (int i = 0; listed_pools != NULL && i < listed_pools->count; i++)
-		if (governor->pool_count < governor->pool_max)
-			pool_add(listed_pools->pools[i].name);
+	governor_pools_publish_limits();
 }
 
 /*
@@ -69,7 +49,8 @@ governor_pool_find_or_add(const char *name)
 	{
 		/* Its limits come from this session's reading: the monitor's counts. */
 		found = pool_add(name);
-		pg_atomic_write_u32(&governor->limits_stale, 1);
+		/* A barrier: the monitor that sleeps has seen this, or is seen asleep. */
+		pg_atomic_exchange_u32(&governor->limits_stale, 1);
 	}
 	if (found == GOVERNOR_NO_POOL && !governor->registry_full_told)
 		tell = governor->registry_full_told = true;
@@ -84,22 +65,46 @@ governor_pool_find_or_add(const char *name)
 	return found;
 }
 
+/* The index of a role in its pool; the last one is for all that find no room. */
+int
+governor_pool_role_find_or_add(int pool, Oid role)
+{
+	Oid		   *roles = governor->pools[pool].roles;
+	int			index = GOVERNOR_ROLE_ANY + 1;
+
+	LWLockAcquire(governor->registry_lock, LW_EXCLUSIVE);
+	while (index < GOVERNOR_ROLE_OTHERS && roles[index] != role && OidIsValid(roles[index]))
+		index++;
+	if (index < GOVERNOR_ROLE_OTHERS)
+		roles[index] = role;
+	LWLockRelease(governor->registry_lock);
+	return index;
+}
+
 /* The monitor's part: settings into shared memory, for all pools. */
 void
 governor_pools_publish_limits(void)
 {
+	GovernorPoolList *listed = governor_listed_pools;
+	bool		governed = governor_enabled && governor->monitor != GOVERNOR_NOBODY;
+	uint32		total = governed ? governor_total_limit : 0;
+
 	LWLockAcquire(governor->registry_lock, LW_EXCLUSIVE);
-	for (int i = 0; listed_pools != NULL && i < listed_pools->count; i++)
+	for (int i = 0; listed != NULL && i < listed->count; i++)
 	{
 		bool		known = false;
 
 		for (int j = 0; j < governor->pool_count && !known; j++)
-			known = strcmp(governor->pools[j].name, listed_pools->pools[i].name) == 0;
+			known = strcmp(governor->pools[j].name, listed->pools[i].name) == 0;
 		if (!known && governor->pool_count < governor->pool_max)
-			pool_add(listed_pools->pools[i].name);
+			pool_add(listed->pools[i].name);
 	}
 	for (int i = 0; i < governor->pool_count; i++)
 		publish_limits(&governor->pools[i]);
+	pg_atomic_write_u32(&governor->observing, governor_mode == GOVERNOR_OBSERVE);
+	pg_atomic_write_u32(&governor->total_limit, total);
+	pg_atomic_write_u32(&governor->total_hard_max, hard_max(total));
+	pg_atomic_write_u32(&governor->total_capacity, total);
 	LWLockRelease(governor->registry_lock);
 }
 
@@ -111,155 +116,77 @@ pool_add(const char *name)
 
 	strlcpy(pool->name, name, NAMEDATALEN);
 	publish_limits(pool);
+	/* Others read the count without a lock. */
+	pg_write_barrier();
 	governor->pool_count = index + 1;
 	return index;
 }
 
 /*
- * The capacity is opened only here and by the monitor's discounts.  Without a
- * monitor nobody would ever be let in for any other reason than a slot given
- * back, so the gates stay open until there is one.
+ * The capacity is opened only here and by the monitor.  Without a monitor nobody
+ * would ever be let in for any other reason than a slot released, so the gates
+ * stay open until there is one.
  */
 static void
 publish_limits(GovernorPool *pool)
 {
 	bool		governed = governor_enabled && governor->monitor != GOVERNOR_NOBODY;
+	bool		shared = governor_role_share < 100;
 
 	for (int class = 0; class < GOVERNOR_CLASSES; class++)
 	{
 		GovernorGate *gate = &pool->gates[class];
 		int			limit = governor_enabled ? pool_limit(pool->name, class) : 0;
+		int			bounding = class == GOVERNOR_LONG && limit > 0 ?
+			Max(limit, largest_limit(pool->name)) : limit;
 
 		pg_atomic_write_u32(&gate->limit, limit);
 		pg_atomic_write_u32(&gate->capacity, governed ? limit : 0);
+		pg_atomic_write_u32(&gate->hard_max, governed ? hard_max(bounding) : 0);
+		/* What was demoted is counted in no role: it would keep the role from short work. */
+		pg_atomic_write_u32(&gate->role_slots, shared && class != GOVERNOR_LONG ?
+							Max(1, limit * governor_role_share / 100) : 0);
+		pg_atomic_write_u32(&gate->role_places, shared && class != GOVERNOR_LONG ?
+							Max(1, (int64) governor_max_queue * governor_role_share / 100) : 0);
 	}
 }
 
 static int
 pool_limit(const char *name, GovernorClass class)
 {
-	for (int i = 0; listed_pools != NULL && i < listed_pools->count; i++)
-		if (strcmp(listed_pools->pools[i].name, name) == 0 &&
-			listed_pools->pools[i].limits[class] != NOT_NAMED)
-			return listed_pools->pools[i].limits[class];
-	return governor_limits[class];
+	GovernorPoolList *listed = governor_listed_pools;
+
+	for (int i = 0; listed != NULL && i < listed->count; i++)
+		if (strcmp(listed->pools[i].name, name) == 0 &&
+			listed->pools[i].limits[class] != GOVERNOR_NOT_NAMED)
+			return listed->pools[i].limits[class];
+	return class == GOVERNOR_LONG ? long_limit(name) : governor_limits[class];
 }
 
-/* pools = [ pool { "," pool } ];  pool = name "(" [ limit { "," limit } ] ")" */
-bool
-governor_pools_check(char **newval, void **extra, GucSource source pg_attribute_unused())
+/* −1, the default: a quarter of the largest limit of the pool's other classes. */
+static int
+long_limit(const char *name)
 {
-	const char *at = *newval;
-	PoolList   *list;
-	int			room = 1;
+	int			largest = largest_limit(name);
 
-	for (const char *c = at; *c != '\0'; c++)
-		room += (*c == '(');
-	if (room > LISTED_POOLS_MAX)
-	{
-		GUC_check_errdetail("At most %d pools can be listed.", LISTED_POOLS_MAX - 1);
-		return false;
-	}
-	list = governor_setting_alloc(offsetof(PoolList, pools) + room * sizeof(PoolLimits));
-	if (list == NULL)
-		return false;
-	list->count = 0;
-	*extra = list;
-
-	skip_space(&at);
-	while (*at != '\0')
-	{
-		if ((list->count > 0 && !parse_char(&at, ',')) ||
-			list->count >= room ||
-			!parse_pool(&at, &list->pools[list->count]))
-		{
-			GUC_check_errdetail("Not understood from here on: \"%s\".", at);
-			GUC_check_errhint("Write for example \"reports(query=2, transaction=4), "
-							  "batch(transaction=1)\".");
-			return false;
-		}
-		list->count++;
-		skip_space(&at);
-	}
-	return true;
+	if (governor_limits[GOVERNOR_LONG] >= 0)
+		return governor_limits[GOVERNOR_LONG];
+	return largest == 0 ? 0 : Max(1, largest / 4);
 }
 
-void
-governor_pools_assign(const char *newval pg_attribute_unused(), void *extra)
+static int
+largest_limit(const char *name)
 {
-	listed_pools = extra;
-}
+	int			largest = 0;
 
-static bool
-parse_pool(const char **at, PoolLimits *pool)
-{
 	for (int class = 0; class < GOVERNOR_CLASSES; class++)
-		pool->limits[class] = NOT_NAMED;
-	if (!parse_word(at, pool->name, sizeof(pool->name)) || !parse_char(at, '('))
-		return false;
-	if (parse_char(at, ')'))
-		return true;
-	do
-	{
-		if (!parse_limit(at, pool))
-			return false;
-	} while (parse_char(at, ','));
-	return parse_char(at, ')');
+		if (class != GOVERNOR_LONG && class != GOVERNOR_BIG_QUERY)
+			largest = Max(largest, pool_limit(name, class));
+	return largest;
 }
 
-static bool
-parse_limit(const char **at, PoolLimits *pool)
+static uint32
+hard_max(int limit)
 {
-	char		word[NAMEDATALEN];
-	char		number[8];
-	const char *start;
-
-	skip_space(at);
-	start = *at;
-	if (!parse_word(at, word, sizeof(word)) || !parse_char(at, '='))
-		return false;
-	for (int class = 0; class < GOVERNOR_CLASSES; class++)
-	{
-		if (strcmp(word, governor_class_names[class]) != 0)
-			continue;
-		if (!parse_word(at, number, sizeof(number)) ||
-			strspn(number, "0123456789") != strlen(number))
-			return false;
-		pool->limits[class] = atoi(number);
-		return true;
-	}
-	*at = start;
-	return false;
-}
-
-/* Everything but white space and the punctuation of the list. */
-static bool
-parse_word(const char **at, char *word, Size size)
-{
-	Size		length;
-
-	skip_space(at);
-	length = strcspn(*at, " \t\r\n(),=");
-	if (length == 0 || length >= size)
-		return false;
-	memcpy(word, *at, length);
-	word[length] = '\0';
-	*at += length;
-	return true;
-}
-
-static bool
-parse_char(const char **at, char wanted)
-{
-	skip_space(at);
-	if (**at != wanted)
-		return false;
-	(*at)++;
-	return true;
-}
-
-static void
-skip_space(const char **at)
-{
-	*at += strspn(*at, " \t\r\n");
+	return (uint32) ceil(limit * governor_hard_max_factor);
 }

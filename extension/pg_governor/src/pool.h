@@ -1,6 +1,6 @@
 /*
  * pool.h
- *		The registry of pools and their limits.
+ *		The registry of pools with their limits and roles.
  */
 #ifndef GOVERNOR_POOL_H
 #define GOVERNOR_POOL_H
@@ -10,12 +10,9 @@
 #define GOVERNOR_DEFAULT_POOL "default"
 #define GOVERNOR_NO_POOL (-1)
 
-extern char *governor_pools_setting;
-extern bool governor_pools_check(char **newval, void **extra, GucSource source);
-extern void governor_pools_assign(const char *newval, void *extra);
-
 extern void governor_pools_start(void);
 extern int	governor_pool_find_or_add(const char *name);
+extern int	governor_pool_role_find_or_add(int pool, Oid role);
 extern void governor_pools_publish_limits(void);
 
 #endif							/* GOVERNOR_POOL_H */

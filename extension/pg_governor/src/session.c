@@ -1,7 +1,7 @@
 /*
  * session.c
  *		Decides once for each transaction of this session whether it needs a slot,
- *		waits for it, and gives it back when the transaction has ended.
+ *		and releases the slot when the transaction has ended.
  *
  * In doubt a transaction runs without a slot: processes that are not clients,
  * connections that come from a session of this same server, processes that are
@@ -10,89 +10,70 @@
 #include "compat.h"
 
 #include "access/xact.h"
+#include "replication/walsender.h"
 #include "storage/ipc.h"
-#include "utils/timestamp.h"
+#include "utils/resowner.h"
 
+#include "clock.h"
 #include "gate.h"
-#include "monitor.h"
 #include "pool.h"
 #include "session.h"
 #include "settings.h"
+#include "slot.h"
 #include "standing.h"
-
-/*
- * A session that usually stays away for longer than this, and for longer than
- * its transactions last, lets go at once: its slot would be idle for most of
- * the time.  So does one of which nothing is known yet.
- */
-#define RETURN_GAP_MAX_US 2000
-#define RETURN_GAP_UNKNOWN (-1)
-
-/* By then a turn has paid for what its cold caches cost many times over. */
-#define WARM_TRANSACTIONS_MAX 32
-
-/* A gap counts at most this much, so that one long pause is soon forgotten. */
-#define RETURN_GAP_COUNTED_US 20000
-
-/* A monitor that was not heard of for this long is taken for dead. */
-#define MONITOR_SILENCE_MAX_MS 5000
-
-/* How often 14, which has no event for it, looks whether the client is there. */
-#define CLIENT_CHECK_MS 1000
-
-#define ERRCODE_GOVERNOR_QUEUE_TIMEOUT MAKE_SQLSTATE('5', '3', 'G', '0', '1')
-#define ERRCODE_GOVERNOR_QUEUE_FULL MAKE_SQLSTATE('5', '3', 'G', '0', '2')
+#include "wait.h"
+#include "warm.h"
+#include "word.h"
 
 int			governor_utility_depth = 0;
+int			governor_planner_depth = 0;
+int			governor_my_index = GOVERNOR_NOBODY;
+GovernorSession *governor_my_session = NULL;
 
 static bool decided = false;
-static bool exiting = false;
+static bool ended = false;
+static LocalTransactionId seen_lxid = InvalidLocalTransactionId;
+static LocalTransactionId chained_from = InvalidLocalTransactionId;
 static GovernorStanding standing = GOVERNOR_UNKNOWN;
 static int	identity_generation = 0;
-static int	my_index = GOVERNOR_NOBODY;
-static GovernorSession *my_session = NULL;
-
-/* With policy "throughput": until when this session may go on, and its habits. */
-static TimestampTz warm_until = 0;
-static int	warm_transactions = 0;
-static TimestampTz finished_at = 0;
-static int64 return_gap_us = RETURN_GAP_UNKNOWN;
-static int64 service_us = 0;
-
-static uint32 wait_event = 0;
 
 static void transaction_ended(XactEvent event, void *arg);
+static void locks_released(ResourceReleasePhase phase, bool is_commit, bool is_top_level, void *arg);
+static void transaction_is_over(void);
 static void session_exit(int code, Datum arg);
 static void attach(void);
+static void find_pool(void);
 static void hand_in_counts(void);
 static bool may_wait(void);
-static bool enter_at_once(int gate, GovernorClass class);
-static bool go_on_warm(int gate, GovernorClass class);
+static int	gate_for(GovernorClass class);
+static int	role_for(int gate);
+static bool enter_at_once(int gate, int role);
+static bool go_on_warm(int gate);
 static bool take_reserved_slot(int gate);
-static void queue_for_slot(int gate);
-static void wait_in_queue(int gate, TimestampTz queued_at);
-static long wait_slice_ms(TimestampTz now, TimestampTz deadline);
-static void sleep_until_woken(long timeout_ms);
-static bool monitor_is_silent(TimestampTz now);
-static void queue_timeout(int gate);
-static void refuse(int gate);
-static void running(TimestampTz since);
-static void set_warm_until(int gate, TimestampTz now);
-static bool stay_warm(GovernorGate *gate, TimestampTz now);
-static void let_go(void);
+static void count(pg_atomic_uint64 *counter);
 
 /* Called by the postmaster; sessions inherit it. */
 void
 governor_session_start(void)
 {
 	RegisterXactCallback(transaction_ended, NULL);
+	RegisterResourceReleaseCallback(locks_released, NULL);
 }
 
 /* Whether this transaction may still have to take a slot. */
 bool
 governor_session_undecided(void)
 {
-	return !decided && governor_utility_depth == 0;
+	if (decided || governor_utility_depth > 0 || governor_planner_depth > 0 ||
+		MyBackendType != B_BACKEND || am_walsender)
+		return false;
+	if (chained_from != InvalidLocalTransactionId)
+	{
+		/* It is inside of a block that began without a slot, and may hold locks. */
+		decided = governor_my_lxid() == chained_from + 1;
+		chained_from = InvalidLocalTransactionId;
+	}
+	return !decided;
 }
 
 /* This transaction takes no slot any more, whatever comes. */
@@ -102,12 +83,24 @@ governor_session_bypass(void)
 	decided = true;
 }
 
-/* Lets the monitor tell a session that works from one that waits. */
+/*
+ * COMMIT or ROLLBACK AND CHAIN: the next transaction begins without BEGIN.  After
+ * an error this one has no number any more, but it had one before.
+ */
+void
+governor_session_chains(void)
+{
+	chained_from = seen_lxid;
+}
+
+/* Lets the monitor tell a session that works from one that waits, by its statements. */
 void
 governor_session_statement(void)
 {
-	if (my_session != NULL)
-		my_session->statements++;
+	if (governor_my_lxid() != InvalidLocalTransactionId)
+		seen_lxid = governor_my_lxid();
+	if (governor_my_session != NULL)
+		governor_my_session->statements++;
 }
 
 /*
@@ -119,6 +112,7 @@ void
 governor_session_admit(GovernorClass class)
 {
 	int			gate;
+	int			role;
 
 	if (!governor_session_undecided())
 		return;
@@ -126,18 +120,20 @@ governor_session_admit(GovernorClass class)
 	if (governor == NULL || !may_wait())
 		return;
 	attach();
-	if (standing == GOVERNOR_EXEMPT || my_session->pool == GOVERNOR_NO_POOL)
+	if (standing == GOVERNOR_EXEMPT || governor_my_session->pool == GOVERNOR_NO_POOL)
 		return;
-	gate = my_session->pool * GOVERNOR_CLASSES + class;
-	if (!enter_at_once(gate, class))
-		queue_for_slot(gate);
+	gate = gate_for(class);
+	role = role_for(gate);
+	if (enter_at_once(gate, role))
+		return;
+	if (governor_wait_for_slot(gate, role))
+		count(&governor_my_session->admits_free[governor_class_of_gate(gate)]);
+	governor_warm_turn_begins(gate);
 }
 
 static void
 transaction_ended(XactEvent event, void *arg pg_attribute_unused())
 {
-	GovernorGate *gate;
-
 	switch (event)
 	{
 		case XACT_EVENT_COMMIT:
@@ -151,139 +147,176 @@ transaction_ended(XactEvent event, void *arg pg_attribute_unused())
 	if (governor_utility_depth > 0)
 		return;
 	decided = false;
-	if (my_session == NULL)
+	ended = true;
+}
+
+/*
+ * The slot is released after the transaction's locks: waking somebody takes
+ * longer than all the rest, and rows that others wait for would be held for it.
+ */
+static void
+locks_released(ResourceReleasePhase phase, bool is_commit pg_attribute_unused(),
+			   bool is_top_level, void *arg pg_attribute_unused())
+{
+	if (phase != RESOURCE_RELEASE_AFTER_LOCKS || !is_top_level || !ended)
 		return;
-	switch (pg_atomic_read_u32(&my_session->state))
+	ended = false;
+	if (governor_my_session != NULL)
+		transaction_is_over();
+}
+
+static void
+transaction_is_over(void)
+{
+	uint64		word = pg_atomic_read_u64(governor_word_at(governor_my_index));
+	int			gate = governor_word_gate(word);
+
+	switch (governor_word_state(word))
 	{
 		case GOVERNOR_RUNNING:
-			gate = governor_gate_at(my_session->gate);
-
-			/*
-			 * Also while nobody queues: when a queue forms, a session that
-			 * learned only then that it stays away would waste a slot first.
-			 */
-			finished_at = GetCurrentTimestamp();
-			service_us += (finished_at - my_session->since - service_us) / 4;
-			if (governor_gate_occupancy(gate).queued > 0 && stay_warm(gate, finished_at))
-			{
-				pg_atomic_fetch_add_u64(&gate->progress, 1);
-				my_session->since = finished_at;
-				pg_write_barrier();
-				pg_atomic_write_u32(&my_session->state, GOVERNOR_WARM);
-				return;
-			}
-			let_go();
+			governor_warm_transaction_ends(gate);
+			if (!(governor_word_flags(word) & GOVERNOR_OBSERVED) && governor_warm_stays(gate) &&
+				governor_slot_keep_warm(governor_my_index))
+				pg_atomic_fetch_add_u64(&governor_gate_at(gate)->progress, 1);
+			else
+				governor_slot_release(governor_my_index);
 			break;
 		case GOVERNOR_RESERVED:
-			let_go();
+			governor_slot_release(governor_my_index);
+			break;
+		case GOVERNOR_QUEUED:
+		case GOVERNOR_ENTERING:
+			/* One that really waits ends its wait itself, also by an error. */
+			if (governor_word_flags(word) & GOVERNOR_OBSERVED)
+				governor_slot_end(governor_my_index, GOVERNOR_LEAVE_OBSERVED);
 			break;
 		default:
 			break;
 	}
 }
 
-/*
- * Runs before the aborting of an open transaction, and before temporary tables
- * are dropped in a new one, which must not queue.
- */
+/* Runs after an open transaction was aborted, so that its locks are released. */
 static void
 session_exit(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
 {
-	exiting = true;
 	LWLockReleaseAll();
-	if (pg_atomic_read_u32(&my_session->state) == GOVERNOR_QUEUED)
-		governor_gate_leave(my_session->gate, my_index);
-	let_go();
+	governor_slot_end(governor_my_index, GOVERNOR_LEAVE_CANCELLED);
 	hand_in_counts();
-	my_session->pid = 0;
+	governor_my_session->pool = GOVERNOR_NO_POOL;
+	governor_my_session->pid = 0;
+	governor_my_session = NULL;
 }
 
 /* Finds or renews what this session is; cheap when nothing has changed. */
 static void
 attach(void)
 {
-	if (my_session == NULL)
+	int			index;
+
+	if (standing != GOVERNOR_UNKNOWN && identity_generation == governor_identity_generation)
+		return;
+	identity_generation = governor_identity_generation;
+	standing = governor_find_standing();
+	index = governor_my_proc_number();
+	if (index < 0 || index >= governor->session_count)
+		standing = GOVERNOR_EXEMPT;
+	if (governor_my_session == NULL)
 	{
-		my_index = governor_my_proc_number();
-		if (my_index < 0 || my_index >= governor->session_count)
-		{
-			/* Not a client's process: there is nothing to keep its state in. */
-			standing = GOVERNOR_EXEMPT;
+		if (standing == GOVERNOR_EXEMPT)
 			return;
-		}
-		my_session = governor_session_at(my_index);
-		my_session->pool = GOVERNOR_NO_POOL;
-		my_session->gate = GOVERNOR_NOBODY;
-		my_session->discounted = false;
-		my_session->blocks_others = false;
-		my_session->pid = MyProcPid;
-		before_shmem_exit(session_exit, (Datum) 0);
-		wait_event = governor_wait_event_new("GovernorQueue");
+		governor_my_index = index;
+		governor_my_session = governor_session_at(index);
+		governor_my_session->pool = GOVERNOR_NO_POOL;
+		governor_my_session->discounted = false;
+		governor_my_session->blocks_others = false;
+		governor_my_session->pid = MyProcPid;
+		on_shmem_exit(session_exit, (Datum) 0);
+		governor_wait_start();
 	}
-	if (standing == GOVERNOR_UNKNOWN || identity_generation != governor_identity_generation)
-	{
-		identity_generation = governor_identity_generation;
-		standing = governor_find_standing();
-		hand_in_counts();
-		if (standing != GOVERNOR_EXEMPT)
-			my_session->pool = governor_pool_find_or_add(governor_pool_name);
-	}
+	if (standing != GOVERNOR_EXEMPT)
+		find_pool();
+}
+
+static void
+find_pool(void)
+{
+	hand_in_counts();
+	governor_my_session->pool = governor_pool_find_or_add(governor_pool_name);
+	governor_my_session->role = GOVERNOR_ROLE_ANY;
+	if (governor_my_session->pool != GOVERNOR_NO_POOL)
+		governor_my_session->role =
+			governor_pool_role_find_or_add(governor_my_session->pool, GetAuthenticatedUserId());
 }
 
 /* What this session counted for its pool becomes the pool's own. */
 static void
 hand_in_counts(void)
 {
+	GovernorSession *self = governor_my_session;
+
 	for (int class = 0; class < GOVERNOR_CLASSES; class++)
 	{
-		uint64		admits_free = pg_atomic_exchange_u64(&my_session->admits_free[class], 0);
-		uint64		admits_again = pg_atomic_exchange_u64(&my_session->admits_again[class], 0);
-		int			gate = my_session->pool * GOVERNOR_CLASSES + class;
+		uint64		admits_free = pg_atomic_exchange_u64(&self->admits_free[class], 0);
+		uint64		admits_again = pg_atomic_exchange_u64(&self->admits_again[class], 0);
+		int			gate = self->pool * GOVERNOR_CLASSES + class;
 
-		if (admits_free + admits_again == 0 || my_session->pool == GOVERNOR_NO_POOL)
+		if (admits_free + admits_again == 0 || self->pool == GOVERNOR_NO_POOL)
 			continue;
 		LWLockAcquire(governor_gate_lock(gate), LW_EXCLUSIVE);
 		governor_gate_at(gate)->stats.admits[GOVERNOR_FREE] += admits_free;
 		governor_gate_at(gate)->stats.admits[GOVERNOR_AGAIN] += admits_again;
 		LWLockRelease(governor_gate_lock(gate));
 	}
-	pg_atomic_write_u64(&my_session->waits, 0);
-	pg_atomic_write_u64(&my_session->wait_us_total, 0);
-	pg_atomic_write_u64(&my_session->wait_us_max, 0);
+	pg_atomic_write_u64(&self->waits, 0);
+	pg_atomic_write_u64(&self->wait_us_total, 0);
+	pg_atomic_write_u64(&self->wait_us_max, 0);
 }
 
 static bool
 may_wait(void)
 {
-	return IsUnderPostmaster && !exiting && !proc_exit_inprogress &&
+	return IsUnderPostmaster && !proc_exit_inprogress &&
 		CritSectionCount == 0 && InterruptHoldoffCount == 0 && QueryCancelHoldoffCount == 0;
 }
 
-static bool
-enter_at_once(int gate, GovernorClass class)
+/*
+ * A big query without a limit of its own counts as any query.  Who was long the
+ * last time queues for class long, if its own class has a limit at all.
+ */
+static int
+gate_for(GovernorClass class)
 {
-	if (finished_at != 0)
-	{
-		int64		gap_us = GetCurrentStatementStartTimestamp() - finished_at;
+	int			first = governor_my_session->pool * GOVERNOR_CLASSES;
 
-		gap_us = Max(0, Min(gap_us, RETURN_GAP_COUNTED_US));
-		if (return_gap_us == RETURN_GAP_UNKNOWN)
-			return_gap_us = gap_us;
-		else
-			return_gap_us += (gap_us - return_gap_us) / 4;
-		finished_at = 0;
-	}
-	if (go_on_warm(gate, class))
+	if (class == GOVERNOR_BIG_QUERY &&
+		pg_atomic_read_u32(&governor_gate_at(first + class)->limit) == 0)
+		class = GOVERNOR_QUERY;
+	if (class != GOVERNOR_BIG_QUERY && governor_warm_is_long() &&
+		pg_atomic_read_u32(&governor_gate_at(first + class)->limit) > 0)
+		class = GOVERNOR_LONG;
+	return first + class;
+}
+
+static int
+role_for(int gate)
+{
+	return pg_atomic_read_u32(&governor_gate_at(gate)->role_slots) > 0 ?
+		governor_my_session->role : GOVERNOR_ROLE_ANY;
+}
+
+static bool
+enter_at_once(int gate, int role)
+{
+	governor_warm_transaction_begins();
+	if (go_on_warm(gate))
 		return true;
-	switch (governor_gate_enter(gate))
+	switch (governor_slot_take(governor_my_index, gate, role))
 	{
 		case GOVERNOR_OPEN:
 			return true;
 		case GOVERNOR_ENTERED:
-			my_session->gate = gate;
-			pg_atomic_fetch_add_u64(&my_session->admits_free[class], 1);
-			set_warm_until(gate, GetCurrentStatementStartTimestamp());
-			running(GetCurrentStatementStartTimestamp());
+			count(&governor_my_session->admits_free[governor_class_of_gate(gate)]);
+			governor_warm_turn_begins(gate);
 			return true;
 		case GOVERNOR_FULL:
 			break;
@@ -291,267 +324,36 @@ enter_at_once(int gate, GovernorClass class)
 	return take_reserved_slot(gate);
 }
 
+/* False: the session has no slot now, also if it had kept another gate's. */
 static bool
-go_on_warm(int gate, GovernorClass class)
+go_on_warm(int gate)
 {
-	uint32		warm = GOVERNOR_WARM;
-
-	if (pg_atomic_read_u32(&my_session->state) != GOVERNOR_WARM ||
-		!pg_atomic_compare_exchange_u32(&my_session->state, &warm, GOVERNOR_RUNNING))
-		return false;
-	if (my_session->gate == gate)
+	if (governor_slot_resume(governor_my_index) &&
+		governor_word_gate(pg_atomic_read_u64(governor_word_at(governor_my_index))) == gate)
 	{
-		warm_transactions++;
-		pg_atomic_fetch_add_u64(&my_session->admits_again[class], 1);
-		my_session->since = GetCurrentStatementStartTimestamp();
+		governor_warm_goes_on();
+		count(&governor_my_session->admits_again[governor_class_of_gate(gate)]);
 		return true;
 	}
-	let_go();
+	governor_slot_release(governor_my_index);
 	return false;
 }
 
 static bool
 take_reserved_slot(int gate)
 {
-	uint32		taken;
-
-	if (standing != GOVERNOR_PRIVILEGED)
+	if (standing != GOVERNOR_PRIVILEGED || governor_reserved_slots == 0 ||
+		!governor_slot_take_reserved(governor_my_index, gate, governor_reserved_slots))
 		return false;
-	taken = pg_atomic_read_u32(&governor->reserved_taken);
-	do
-	{
-		if (taken >= (uint32) governor_reserved_slots)
-			return false;
-	} while (!pg_atomic_compare_exchange_u32(&governor->reserved_taken, &taken, taken + 1));
-
-	my_session->gate = gate;
-	my_session->since = GetCurrentStatementStartTimestamp();
-	pg_atomic_write_u32(&my_session->state, GOVERNOR_RESERVED);
 	LWLockAcquire(governor_gate_lock(gate), LW_EXCLUSIVE);
 	governor_gate_at(gate)->stats.admits[GOVERNOR_BY_RESERVE]++;
 	LWLockRelease(governor_gate_lock(gate));
 	return true;
 }
 
+/* Only this process raises it: a reset at the same moment may be lost. */
 static void
-queue_for_slot(int gate)
+count(pg_atomic_uint64 *counter)
 {
-	TimestampTz now;
-
-	my_session->gate = gate;
-	switch (governor_gate_join(gate, my_index))
-	{
-		case GOVERNOR_JOIN_ENTERED:
-			pg_atomic_fetch_add_u64(&my_session->admits_free[gate % GOVERNOR_CLASSES], 1);
-			now = GetCurrentTimestamp();
-			running(now);
-			set_warm_until(gate, now);
-			return;
-		case GOVERNOR_JOIN_REFUSED:
-			refuse(gate);
-			return;
-		case GOVERNOR_JOINED:
-			break;
-	}
-	governor_monitor_wake();
-	PG_TRY();
-	{
-		wait_in_queue(gate, my_session->since);
-	}
-	PG_CATCH();
-	{
-		/* Let in at the very moment of the error: the next one gets the slot. */
-		if (!governor_gate_leave(gate, my_index))
-			let_go();
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	set_warm_until(gate, GetCurrentTimestamp());
-}
-
-static void
-wait_in_queue(int gate, TimestampTz queued_at)
-{
-	TimestampTz timer_start = queued_at;
-
-	while (pg_atomic_read_u32(&my_session->state) == GOVERNOR_QUEUED)
-	{
-		TimestampTz now = GetCurrentTimestamp();
-		TimestampTz deadline = DT_NOEND;
-
-		if (governor_queue_timeout_ms > 0)
-			deadline = timer_start + governor_queue_timeout_ms * INT64CONST(1000);
-		if (now >= deadline)
-		{
-			queue_timeout(gate);
-			timer_start = now;
-			continue;
-		}
-		if (now - queued_at > MONITOR_SILENCE_MAX_MS * INT64CONST(1000) &&
-			monitor_is_silent(now))
-		{
-			governor_gate_run_anyway(gate, my_index, GOVERNOR_OPENED);
-			continue;
-		}
-		sleep_until_woken(wait_slice_ms(now, deadline));
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
-	}
-	pg_read_barrier();
-}
-
-/* How long to sleep at most: few waiters are ever woken for this. */
-static long
-wait_slice_ms(TimestampTz now, TimestampTz deadline)
-{
-	long		slice_ms = MONITOR_SILENCE_MAX_MS + 1;
-
-	if (!governor_socket_close_wakes())
-		slice_ms = CLIENT_CHECK_MS;
-	if (deadline != DT_NOEND)
-		slice_ms = Min(slice_ms, (deadline - now) / 1000 + 1);
-	return slice_ms;
-}
-
-/*
- * Sleeps on the client's socket too, so that a queue does not fill up with
- * requests of clients that have gone.
- */
-static void
-sleep_until_woken(long timeout_ms)
-{
-	WaitEvent	event;
-	int			count;
-
-	if (!governor_socket_close_wakes())
-	{
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 timeout_ms, wait_event);
-		if (!pq_check_connection())
-			ClientConnectionLost = InterruptPending = true;
-		return;
-	}
-	ModifyWaitEvent(FeBeWaitSet, FeBeWaitSetSocketPos, GOVERNOR_WL_SOCKET_CLOSED, NULL);
-	count = WaitEventSetWait(FeBeWaitSet, timeout_ms, &event, 1, wait_event);
-	if (count == 0)
-		return;
-	if (event.events & WL_POSTMASTER_DEATH)
-		ereport(FATAL,
-				(errcode(ERRCODE_ADMIN_SHUTDOWN),
-				 errmsg("terminating connection due to unexpected postmaster exit")));
-	if (event.events & GOVERNOR_WL_SOCKET_CLOSED)
-		ClientConnectionLost = InterruptPending = true;
-}
-
-static bool
-monitor_is_silent(TimestampTz now)
-{
-	TimestampTz beat = (TimestampTz) pg_atomic_read_u64(&governor->monitor_beat);
-
-	return governor->monitor == GOVERNOR_NOBODY ||
-		now - beat > MONITOR_SILENCE_MAX_MS * INT64CONST(1000);
-}
-
-static void
-queue_timeout(int gate)
-{
-	LWLockAcquire(governor_gate_lock(gate), LW_EXCLUSIVE);
-	governor_gate_at(gate)->stats.timeouts++;
-	LWLockRelease(governor_gate_lock(gate));
-
-	switch ((GovernorOnTimeout) governor_on_timeout)
-	{
-		case GOVERNOR_TIMEOUT_RUN:
-			governor_gate_run_anyway(gate, my_index, GOVERNOR_BY_TIMEOUT);
-			break;
-		case GOVERNOR_TIMEOUT_ERROR:
-			ereport(ERROR,
-					(errcode(ERRCODE_GOVERNOR_QUEUE_TIMEOUT),
-					 errmsg("canceling statement due to queue timeout"),
-					 errdetail("No slot of class \"%s\" in pool \"%s\" became free within %d ms.",
-							   governor_class_names[gate % GOVERNOR_CLASSES],
-							   governor->pools[gate / GOVERNOR_CLASSES].name,
-							   governor_queue_timeout_ms),
-					 errhint("Nothing was done yet: the transaction can be tried again.")));
-			break;
-		case GOVERNOR_TIMEOUT_WAIT:
-			break;
-	}
-}
-
-static void
-refuse(int gate)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_GOVERNOR_QUEUE_FULL),
-			 errmsg("too many sessions are waiting for a slot"),
-			 errdetail("The queue of class \"%s\" in pool \"%s\" has %d or more sessions.",
-					   governor_class_names[gate % GOVERNOR_CLASSES],
-					   governor->pools[gate / GOVERNOR_CLASSES].name,
-					   governor_max_queue),
-			 errhint("Nothing was done yet: the transaction can be tried again later.")));
-}
-
-static void
-running(TimestampTz since)
-{
-	my_session->since = since;
-	pg_write_barrier();
-	pg_atomic_write_u32(&my_session->state, GOVERNOR_RUNNING);
-}
-
-/*
- * A session goes on for the time that lets everybody who queues have a turn
- * within three quarters of pass_over_max, but for warm_time at most.  The last
- * quarter is for transactions that outlast their session's time: where the head
- * of the queue reaches that age, turns end at once, and cold caches are all
- * that is left.
- */
-static void
-set_warm_until(int gate_index, TimestampTz now)
-{
-	GovernorGate *gate = governor_gate_at(gate_index);
-	GovernorOccupancy occupancy = governor_gate_occupancy(gate);
-	int64		share_us = governor_warm_time_ms * INT64CONST(1000);
-
-	if (occupancy.queued > 0)
-		share_us = Min(share_us, governor_pass_over_max_ms * INT64CONST(750) *
-					   occupancy.taken / occupancy.queued);
-	warm_until = now + share_us;
-	warm_transactions = 0;
-}
-
-static bool
-stay_warm(GovernorGate *gate, TimestampTz now)
-{
-	TimestampTz head_since = (TimestampTz) pg_atomic_read_u64(&gate->head_since);
-	uint32		capacity = pg_atomic_read_u32(&gate->capacity);
-
-	return governor_policy == GOVERNOR_THROUGHPUT &&
-		now < warm_until &&
-		warm_transactions < WARM_TRANSACTIONS_MAX &&
-		return_gap_us != RETURN_GAP_UNKNOWN &&
-		return_gap_us <= Max(RETURN_GAP_MAX_US, service_us) &&
-		now - head_since <= governor_pass_over_max_ms * INT64CONST(1000) &&
-		governor_gate_occupancy(gate).taken <= capacity;
-}
-
-/* Gives back whatever this session has. */
-static void
-let_go(void)
-{
-	uint32		state = pg_atomic_exchange_u32(&my_session->state, GOVERNOR_IDLE);
-
-	switch (state)
-	{
-		case GOVERNOR_RUNNING:
-		case GOVERNOR_WARM:
-			governor_gate_release(my_session->gate);
-			break;
-		case GOVERNOR_RESERVED:
-			pg_atomic_fetch_sub_u32(&governor->reserved_taken, 1);
-			break;
-		default:
-			break;
-	}
+	pg_atomic_write_u64(counter, pg_atomic_read_u64(counter) + 1);
 }

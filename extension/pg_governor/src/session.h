@@ -1,7 +1,7 @@
 /*
  * session.h
- *		This process's own part: whether it is governed, when it takes a slot,
- *		how it waits and when it gives the slot back.
+ *		This process's own part: whether it is governed, when it takes a slot and
+ *		when it releases the slot.
  */
 #ifndef GOVERNOR_SESSION_H
 #define GOVERNOR_SESSION_H
@@ -12,9 +12,17 @@ extern bool governor_session_undecided(void);
 extern void governor_session_bypass(void);
 extern void governor_session_admit(GovernorClass class);
 extern void governor_session_statement(void);
+extern void governor_session_chains(void);
 extern void governor_session_start(void);
 
 /* Depth of utility statements that run others, such as CALL and VACUUM. */
 extern int	governor_utility_depth;
+
+/* Depth of planning, which may run functions whose statements decide nothing. */
+extern int	governor_planner_depth;
+
+/* This process among all, once it has met a gate. */
+extern int	governor_my_index;
+extern GovernorSession *governor_my_session;
 
 #endif							/* GOVERNOR_SESSION_H */

@@ -12,11 +12,17 @@
 #include <float.h>
 #include <limits.h>
 
+#include "list.h"
 #include "pool.h"
 #include "settings.h"
 
 bool		governor_enabled = true;
-int			governor_limits[GOVERNOR_CLASSES];
+int			governor_mode = GOVERNOR_ENFORCE;
+int			governor_limits[GOVERNOR_CLASSES] = {[GOVERNOR_LONG] = -1};
+int			governor_total_limit = 0;
+int			governor_role_share = 100;
+double		governor_hard_max_factor = 3;
+int			governor_long_time_ms = 500;
 int			governor_max_pools = 16;
 char	   *governor_pool_name = NULL;
 bool		governor_gate_begin = true;
@@ -26,16 +32,24 @@ int			governor_policy = GOVERNOR_THROUGHPUT;
 int			governor_warm_time_ms = 50;
 int			governor_pass_over_max_ms = 4000;
 int			governor_queue_timeout_ms = 10000;
+int			governor_user_queue_timeout_ms = 0;
+int			governor_log_queue_waits_ms = -1;
 int			governor_on_timeout = GOVERNOR_TIMEOUT_RUN;
 int			governor_max_queue = 0;
 int			governor_reserved_slots = 3;
-char	   *governor_reserved_roles = NULL;
 int			governor_stall_time_ms = 500;
 int			governor_discount_time_ms = 100;
 
 int			governor_identity_generation = 0;
 
-#define LIMIT_MAX 100000
+static char *pools_setting = NULL;
+static char *reserved_roles_setting = NULL;
+
+static const struct config_enum_entry modes[] = {
+	{"enforce", GOVERNOR_ENFORCE, false},
+	{"observe", GOVERNOR_OBSERVE, false},
+	{NULL, 0, false}
+};
 
 static const struct config_enum_entry policies[] = {
 	{"fifo", GOVERNOR_FIFO, false},
@@ -51,6 +65,7 @@ static const struct config_enum_entry on_timeouts[] = {
 };
 
 static void define_limits(void);
+static void define_bounds(void);
 static void define_pools(void);
 static void define_gates(void);
 static void define_scheduling(void);
@@ -76,26 +91,63 @@ define_limits(void)
 							 "Turns admission control on or off for the whole server.",
 							 "Off lets everybody in who waits, at once.",
 							 &governor_enabled, true, PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("pg_governor.mode",
+							 "Whether sessions wait: \"enforce\" or \"observe\".",
+							 "With \"observe\" nobody waits; the views count who would have to.",
+							 &governor_mode, GOVERNOR_ENFORCE, modes,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_governor.transaction_limit",
 							"Transaction blocks of a pool that may run at the same time.",
 							"0 means no limit.",
-							&governor_limits[GOVERNOR_TRANSACTION], 0, 0, LIMIT_MAX,
+							&governor_limits[GOVERNOR_TRANSACTION], 0, 0, GOVERNOR_LIMIT_MAX,
 							PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_governor.query_limit",
 							"Queries outside transaction blocks of a pool that may run at the same time.",
 							"0 means no limit. Applies where pg_governor.gate_autocommit is on.",
-							&governor_limits[GOVERNOR_QUERY], 0, 0, LIMIT_MAX,
+							&governor_limits[GOVERNOR_QUERY], 0, 0, GOVERNOR_LIMIT_MAX,
 							PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_governor.big_query_limit",
 							"Big queries outside transaction blocks of a pool that may run at the same time.",
 							"0 means no limit. A query is big by the hint /*+ big_query */ or by "
 							"pg_governor.big_query_cost.",
-							&governor_limits[GOVERNOR_BIG_QUERY], 0, 0, LIMIT_MAX,
+							&governor_limits[GOVERNOR_BIG_QUERY], 0, 0, GOVERNOR_LIMIT_MAX,
 							PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_governor.autocommit_limit",
 							"Data changes outside transaction blocks of a pool that may run at the same time.",
 							"0 means no limit. Applies where pg_governor.gate_autocommit is on.",
-							&governor_limits[GOVERNOR_AUTOCOMMIT], 0, 0, LIMIT_MAX,
+							&governor_limits[GOVERNOR_AUTOCOMMIT], 0, 0, GOVERNOR_LIMIT_MAX,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	define_bounds();
+}
+
+/* What bounds or loosens the limits of the classes. */
+static void
+define_bounds(void)
+{
+	DefineCustomIntVariable("pg_governor.long_limit",
+							"Long transactions of a pool that are let in at the same time.",
+							"0 means no limit, -1 a quarter of the pool's largest other limit.",
+							&governor_limits[GOVERNOR_LONG], -1, -1, GOVERNOR_LIMIT_MAX,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_governor.long_time",
+							"Time after which a transaction that still works is counted in class \"long\".",
+							"0 turns the rule off.",
+							&governor_long_time_ms, 500, 0, INT_MAX / 1000,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomRealVariable("pg_governor.hard_max_factor",
+							 "Multiple of each limit that is never exceeded by discounts, stalls and timeouts.",
+							 "Only a waiter that blocks others with its locks is let in beyond it.",
+							 &governor_hard_max_factor, 3, 1, 100,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_governor.total_limit",
+							"Slots of all pools and classes together, without class \"long\".",
+							"0 means no limit.",
+							&governor_total_limit, 0, 0, GOVERNOR_LIMIT_MAX,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_governor.role_share",
+							"Percentage of a class's slots and queue that one role may have.",
+							"100 means that roles are not told apart.",
+							&governor_role_share, 100, 1, 100,
 							PGC_SIGHUP, 0, NULL, NULL, NULL);
 }
 
@@ -111,7 +163,7 @@ define_pools(void)
 							   "Limits of single pools, such as "
 							   "\"reports(query=2, transaction=4), batch(transaction=1)\".",
 							   "What is not named here has the limits of the settings.",
-							   &governor_pools_setting, "", PGC_SIGHUP, GUC_LIST_INPUT,
+							   &pools_setting, "", PGC_SIGHUP, GUC_LIST_INPUT,
 							   governor_pools_check, governor_pools_assign, NULL);
 	DefineCustomStringVariable("pg_governor.pool",
 							   "Pool whose slots this session takes.",
@@ -121,13 +173,13 @@ define_pools(void)
 	DefineCustomIntVariable("pg_governor.reserved_slots",
 							"Slots beyond every limit for superusers and reserved roles.",
 							"They are used when the session would have to queue.",
-							&governor_reserved_slots, 3, 0, LIMIT_MAX,
+							&governor_reserved_slots, 3, 0, GOVERNOR_LIMIT_MAX,
 							PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomStringVariable("pg_governor.reserved_roles",
 							   "Roles that may use reserved slots, besides superusers.",
 							   "Names of login roles, separated by commas.",
-							   &governor_reserved_roles, "", PGC_SIGHUP, GUC_LIST_INPUT,
-							   NULL, identity_changed, NULL);
+							   &reserved_roles_setting, "", PGC_SIGHUP, GUC_LIST_INPUT,
+							   governor_roles_check, governor_roles_assign, NULL);
 }
 
 static void
@@ -185,6 +237,16 @@ define_waiting(void)
 							"Time to queue after which pg_governor.on_timeout decides.",
 							"0 means no timeout.",
 							&governor_queue_timeout_ms, 10000, 0, INT_MAX / 1000,
+							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_governor.user_queue_timeout",
+							"Time to queue after which this session's transaction fails with an error.",
+							"For every user; it can only be shorter than what pg_governor.queue_timeout allows. 0 means none.",
+							&governor_user_queue_timeout_ms, 0, 0, INT_MAX / 1000,
+							PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_governor.log_queue_waits",
+							"Time to queue from which on a wait is logged.",
+							"-1 logs none.",
+							&governor_log_queue_waits_ms, -1, -1, INT_MAX / 1000,
 							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomEnumVariable("pg_governor.on_timeout",
 							 "What a session does after pg_governor.queue_timeout: \"run\", \"error\" or \"wait\".",

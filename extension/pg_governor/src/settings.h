@@ -20,9 +20,20 @@ typedef enum GovernorOnTimeout
 	GOVERNOR_TIMEOUT_WAIT,
 } GovernorOnTimeout;
 
+typedef enum GovernorMode
+{
+	GOVERNOR_ENFORCE,
+	GOVERNOR_OBSERVE,
+} GovernorMode;
+
 extern bool governor_enabled;
+extern int	governor_mode;
 extern int	governor_limits[GOVERNOR_CLASSES];
 extern int	governor_max_pools;
+extern int	governor_total_limit;
+extern int	governor_role_share;
+extern double governor_hard_max_factor;
+extern int	governor_long_time_ms;
 extern char *governor_pool_name;
 extern bool governor_gate_begin;
 extern bool governor_gate_autocommit;
@@ -31,10 +42,11 @@ extern int	governor_policy;
 extern int	governor_warm_time_ms;
 extern int	governor_pass_over_max_ms;
 extern int	governor_queue_timeout_ms;
+extern int	governor_user_queue_timeout_ms;
+extern int	governor_log_queue_waits_ms;
 extern int	governor_on_timeout;
 extern int	governor_max_queue;
 extern int	governor_reserved_slots;
-extern char *governor_reserved_roles;
 extern int	governor_stall_time_ms;
 extern int	governor_discount_time_ms;
 

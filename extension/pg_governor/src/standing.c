@@ -5,17 +5,17 @@
 #include "compat.h"
 
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include "libpq/libpq-be.h"
 #include "replication/walsender.h"
 #include "storage/procarray.h"
-#include "utils/builtins.h"
-#include "utils/varlena.h"
 
-#include "settings.h"
+#include "list.h"
 #include "standing.h"
 
 static bool is_loopback(void);
+static int	peer_pid(int sock);
 static bool is_privileged(void);
 
 GovernorStanding
@@ -34,14 +34,32 @@ governor_find_standing(void)
 static bool
 is_loopback(void)
 {
-#ifdef SO_PEERCRED
+	int			pid = peer_pid(MyProcPort->sock);
+
+	return pid > 0 && BackendPidGetProc(pid) != NULL;
+}
+
+/* The process at the other end of a Unix socket; 0 if the system does not tell. */
+static int
+peer_pid(int sock)
+{
+#if defined(__linux__) && defined(SO_PEERCRED)
 	struct ucred peer;
 	socklen_t	length = sizeof(peer);
 
-	return getsockopt(MyProcPort->sock, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
-		peer.pid > 0 && BackendPidGetProc(peer.pid) != NULL;
+	return getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.pid : 0;
+#elif defined(__OpenBSD__) && defined(SO_PEERCRED)
+	struct sockpeercred peer;
+	socklen_t	length = sizeof(peer);
+
+	return getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.pid : 0;
+#elif defined(__APPLE__) && defined(LOCAL_PEERPID)
+	pid_t		peer;
+	socklen_t	length = sizeof(peer);
+
+	return getsockopt(sock, SOL_LOCAL, LOCAL_PEERPID, &peer, &length) == 0 ? peer : 0;
 #else
-	return false;
+	return 0;
 #endif
 }
 
@@ -49,23 +67,14 @@ is_loopback(void)
 static bool
 is_privileged(void)
 {
-	char	   *names;
-	List	   *roles;
-	ListCell   *cell;
-	bool		found = false;
+	GovernorRoleList *roles = governor_listed_roles;
 
 	if (governor_session_is_superuser())
 		return true;
-	if (governor_reserved_roles == NULL || governor_reserved_roles[0] == '\0' ||
-		MyProcPort->user_name == NULL)
+	if (roles == NULL || MyProcPort->user_name == NULL)
 		return false;
-	names = pstrdup(governor_reserved_roles);
-	if (SplitIdentifierString(names, ',', &roles))
-	{
-		foreach(cell, roles)
-			found = found || strcmp(lfirst(cell), MyProcPort->user_name) == 0;
-		list_free(roles);
-	}
-	pfree(names);
-	return found;
+	for (int i = 0; i < roles->count; i++)
+		if (strcmp(roles->names[i], MyProcPort->user_name) == 0)
+			return true;
+	return false;
 }

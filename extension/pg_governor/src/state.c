@@ -1,81 +1,80 @@
 /*
  * state.c
- *		Makes the shared state when the server starts, and again after a crash.
+ *		Lays out the shared state and fills it.  Like gate.c, it needs no server.
  */
 #include "compat.h"
 
-#include "storage/ipc.h"
 #include "storage/shmem.h"
-#include "utils/timestamp.h"
 
-#include "pool.h"
-#include "settings.h"
 #include "state.h"
 
 GovernorShared *governor = NULL;
 
 const char *const governor_class_names[GOVERNOR_CLASSES] = {
-	"query", "big_query", "transaction", "autocommit"
+	"query", "big_query", "transaction", "autocommit", "long"
 };
-
-#define TRANCHE "pg_governor"
 
 static void gate_init(GovernorGate *gate);
 static void session_init(GovernorSession *session);
 
+/* The parts one after another, each on cache lines of its own. */
+static Size
+padded(Size size)
+{
+	return TYPEALIGN(GOVERNOR_PAD, size);
+}
+
 Size
-governor_shared_size(void)
+governor_shared_size(int pools, int sessions)
 {
-	Size		size = offsetof(GovernorShared, pools);
+	Size		size = GOVERNOR_PAD + padded(sizeof(GovernorShared));
 
-	size = add_size(size, mul_size(governor_max_pools, sizeof(GovernorPool)));
-	size = CACHELINEALIGN(size);
-	return add_size(size, mul_size(governor_max_backends(), sizeof(GovernorSessionPadded)));
+	size = add_size(size, padded(mul_size(pools, sizeof(GovernorPool))));
+	size = add_size(size, padded(mul_size(sessions, sizeof(GovernorSession))));
+	return add_size(size, padded(mul_size(sessions, sizeof(pg_atomic_uint64))));
 }
 
-/* One lock for the registry of pools, and one for each gate. */
+/* Everything but the locks, in memory that "governor" points to. */
 void
-governor_shared_request(void)
+governor_shared_init(int pools, int sessions)
 {
-	RequestAddinShmemSpace(governor_shared_size());
-	RequestNamedLWLockTranche(TRANCHE, 1 + governor_max_pools * GOVERNOR_CLASSES);
-}
+	char	   *at = (char *) padded((Size) governor + sizeof(GovernorShared));
 
-void
-governor_shared_startup(void)
-{
-	bool		found;
+	memset(governor, 0, governor_shared_size(pools, sessions));
+	governor->pools = (GovernorPool *) at;
+	at += padded(pools * sizeof(GovernorPool));
+	governor->sessions = (GovernorSession *) at;
+	at += padded(sessions * sizeof(GovernorSession));
+	governor->words = (pg_atomic_uint64 *) at;
 
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	governor = ShmemInitStruct("pg_governor", governor_shared_size(), &found);
-	if (!found)
+	governor->pool_max = pools;
+	governor->session_count = sessions;
+	governor->monitor = GOVERNOR_NOBODY;
+	pg_atomic_init_u32(&governor->monitor_asleep, 0);
+	pg_atomic_init_u64(&governor->monitor_beat, 0);
+	pg_atomic_init_u32(&governor->limits_stale, 0);
+	pg_atomic_init_u32(&governor->observing, 0);
+	pg_atomic_init_u32(&governor->reserved_taken, 0);
+	pg_atomic_init_u64(&governor->stats_reset, 0);
+	pg_atomic_init_u64(&governor->repairs, 0);
+	pg_atomic_init_u32(&governor->total_taken, 0);
+	pg_atomic_init_u32(&governor->total_turn, 0);
+	pg_atomic_init_u32(&governor->total_capacity, 0);
+	pg_atomic_init_u32(&governor->total_limit, 0);
+	pg_atomic_init_u32(&governor->total_hard_max, 0);
+	for (int kind = 0; kind < GOVERNOR_NEWS_KINDS; kind++)
 	{
-		LWLockPadded *locks = GetNamedLWLockTranche(TRANCHE);
-		Size		pools_end;
-
-		memset(governor, 0, governor_shared_size());
-		governor->registry_lock = &locks[0].lock;
-		governor->gate_locks = &locks[1];
-		governor->pool_max = governor_max_pools;
-		governor->session_count = governor_max_backends();
-		governor->monitor = GOVERNOR_NOBODY;
-		pg_atomic_init_u32(&governor->monitor_asleep, 0);
-		pg_atomic_init_u64(&governor->monitor_beat, 0);
-		pg_atomic_init_u32(&governor->limits_stale, 0);
-		pg_atomic_init_u32(&governor->reserved_taken, 0);
-		pg_atomic_init_u64(&governor->stats_reset, GetCurrentTimestamp());
-
-		pools_end = offsetof(GovernorShared, pools) + governor_max_pools * sizeof(GovernorPool);
-		governor->sessions = (GovernorSessionPadded *)
-			((char *) governor + CACHELINEALIGN(pools_end));
-		for (int i = 0; i < governor->pool_max; i++)
-			for (int class = 0; class < GOVERNOR_CLASSES; class++)
-				gate_init(&governor->pools[i].gates[class]);
-		for (int i = 0; i < governor->session_count; i++)
-			session_init(governor_session_at(i));
-		governor_pools_start();
+		pg_atomic_init_u64(&governor->news_at[kind], 0);
+		pg_atomic_init_u64(&governor->news_held_back[kind], 0);
 	}
-	LWLockRelease(AddinShmemInitLock);
+	for (int i = 0; i < pools; i++)
+		for (int class = 0; class < GOVERNOR_CLASSES; class++)
+			gate_init(&governor->pools[i].gates[class]);
+	for (int i = 0; i < sessions; i++)
+	{
+		session_init(&governor->sessions[i]);
+		pg_atomic_init_u64(&governor->words[i], 0);
+	}
 }
 
 static void
@@ -84,17 +83,23 @@ gate_init(GovernorGate *gate)
 	pg_atomic_init_u64(&gate->occupancy, 0);
 	pg_atomic_init_u32(&gate->capacity, 0);
 	pg_atomic_init_u32(&gate->limit, 0);
+	pg_atomic_init_u32(&gate->hard_max, 0);
+	pg_atomic_init_u32(&gate->role_slots, 0);
+	pg_atomic_init_u32(&gate->role_places, 0);
 	pg_atomic_init_u64(&gate->head_since, 0);
 	pg_atomic_init_u64(&gate->progress, 0);
-	gate->head = GOVERNOR_NOBODY;
-	gate->tail = GOVERNOR_NOBODY;
+	for (int role = 0; role < GOVERNOR_ROLES; role++)
+	{
+		gate->heads[role] = GOVERNOR_NOBODY;
+		gate->tails[role] = GOVERNOR_NOBODY;
+		pg_atomic_init_u32(&gate->role_taken[role], 0);
+	}
 }
 
 static void
 session_init(GovernorSession *session)
 {
-	pg_atomic_init_u32(&session->state, GOVERNOR_IDLE);
-	session->gate = GOVERNOR_NOBODY;
+	session->pool = GOVERNOR_NOBODY;
 	session->next = GOVERNOR_NOBODY;
 	session->previous = GOVERNOR_NOBODY;
 	for (int class = 0; class < GOVERNOR_CLASSES; class++)

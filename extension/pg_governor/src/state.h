@@ -2,22 +2,27 @@
  * state.h
  *		What the sessions of a server share: pools, gates, sessions.
  *
- * A pool is a name with four gates, one for each class of work.  A gate has a
- * number of slots and a queue.  A session stands in one queue, or has one slot,
- * or neither.
+ * A pool is a name with five gates, one for each class of work.  A gate has a
+ * number of slots and a queue.  A session is in one queue, or has one slot, or
+ * neither.
  *
  * Locking:
+ *	- A session's state is one atomic word (word.h), which also says at which
+ *	  gate the session is and what it is counted in.  A slot is always released
+ *	  according to the word that an atomic exchange or compare-and-swap took
+ *	  away, never according to something read before.
  *	- A gate's occupancy (slots taken, sessions queued) is one atomic word.
- *	  While nobody queues, slots are taken and given back by compare-and-swap
+ *	  While the queue is empty, slots are taken and released by compare-and-swap
  *	  alone.  The number of queued sessions changes only under the gate's LWLock.
- *	- The queue's links (head, tail, next, previous), the state QUEUED and the
- *	  gate's counters are changed only under the gate's LWLock.
- *	- A session's state WARM is left by compare-and-swap: either its own process
- *	  goes on, or somebody takes the slot back.
- *	- The registry of pools is protected by GovernorShared.registry_lock.
+ *	- The queue's links, the change from QUEUED to any other state and the gate's
+ *	  counters belong to the gate's LWLock.
+ *	- Between the change of a word and the change of a counter the word says
+ *	  ENTERING or LEAVING, so that check.c can tell an error from a change that
+ *	  is being made.
+ *	- The registry of pools and roles is protected by GovernorShared.registry_lock.
  *	- No lock is held across a wait, another hook or CHECK_FOR_INTERRUPTS.
  *
- * The memory is bounded: max_pools × 4 gates and one session for every process
+ * The memory is bounded: max_pools × 5 gates and one session for every process
  * slot.  It is made at server start and made anew after a crash, so nothing
  * can leak from one life of the server into the next.
  */
@@ -26,7 +31,6 @@
 
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "port/atomics.h"
 #include "storage/lwlock.h"
 
@@ -36,20 +40,12 @@ typedef enum GovernorClass
 	GOVERNOR_BIG_QUERY,			/* the same, by hint or by planner cost */
 	GOVERNOR_TRANSACTION,		/* BEGIN … COMMIT */
 	GOVERNOR_AUTOCOMMIT,		/* INSERT, UPDATE, COPY, CALL … outside a block */
+	GOVERNOR_LONG,				/* what has run for longer than long_time */
 } GovernorClass;
 
-#define GOVERNOR_CLASSES 4
+#define GOVERNOR_CLASSES 5
 
 extern const char *const governor_class_names[GOVERNOR_CLASSES];
-
-typedef enum GovernorSessionState
-{
-	GOVERNOR_IDLE,				/* has no slot and wants none */
-	GOVERNOR_QUEUED,			/* waits in the queue of its gate */
-	GOVERNOR_RUNNING,			/* has a slot and works */
-	GOVERNOR_WARM,				/* keeps its slot for its next transaction */
-	GOVERNOR_RESERVED,			/* works in a reserved slot */
-} GovernorSessionState;
 
 /* Why a session was let in. */
 typedef enum GovernorReason
@@ -60,16 +56,28 @@ typedef enum GovernorReason
 	GOVERNOR_BY_RESERVE,		/* a reserved slot */
 	GOVERNOR_BY_TIMEOUT,		/* it had queued for queue_timeout */
 	GOVERNOR_BY_BLOCKING,		/* somebody waits for a lock of this waiter */
-	GOVERNOR_BY_STALL,			/* no slot had been given back for stall_time */
+	GOVERNOR_BY_STALL,			/* no slot had been released for stall_time */
 	GOVERNOR_OPENED,			/* the limit was removed while it queued */
+	GOVERNOR_DEMOTED,			/* it ran for long_time, and was moved to class long */
 } GovernorReason;
 
-#define GOVERNOR_REASONS 8
+#define GOVERNOR_REASONS 9
 
 #define GOVERNOR_NOBODY (-1)
 
+/* Two cache lines, which many processors fetch together. */
+#define GOVERNOR_PAD 128
+
 /* Waits by powers of two of a millisecond: < 1, < 2, < 4 … < 16384, longer. */
 #define GOVERNOR_WAIT_BUCKETS 16
+
+/*
+ * Roles of a pool whose shares are told apart.  Index 0 is everybody while
+ * role_share is 100; the last one is shared by all further roles.
+ */
+#define GOVERNOR_ROLES 32
+#define GOVERNOR_ROLE_ANY 0
+#define GOVERNOR_ROLE_OTHERS (GOVERNOR_ROLES - 1)
 
 typedef struct GovernorGateStats
 {
@@ -84,58 +92,115 @@ typedef struct GovernorGateStats
 	uint64		wait_buckets[GOVERNOR_WAIT_BUCKETS];
 } GovernorGateStats;
 
+/* What the monitor has sampled of a gate, for advice.  Only the monitor writes. */
+typedef struct GovernorSample
+{
+	uint64		looks;
+	uint64		sessions;		/* sums over all looks */
+	uint64		on_cpu;
+	uint64		on_locks;
+	uint64		on_flush;
+	uint64		outside;
+	uint32		sessions_max;
+} GovernorSample;
+
 typedef struct GovernorGate
 {
-	/* high half: sessions queued; low half: slots taken */
-	pg_atomic_uint64 occupancy;
-	/* slots that may be taken now: the limit and the discounts; 0 = gate open */
-	pg_atomic_uint32 capacity;
-	pg_atomic_uint32 limit;
-	/* when the head of the queue began to wait */
-	pg_atomic_uint64 head_since;
-	/* transactions that ended while somebody queued: the stall rule's clock */
-	pg_atomic_uint64 progress;
+	/* Written by every pass. */
+	union
+	{
+		/* high half: sessions queued; low half: slots taken */
+		pg_atomic_uint64 occupancy;
+		char		occupancy_pad[GOVERNOR_PAD];
+	};
 
-	int			head;
-	int			tail;
+	/* Read by every pass, written by the monitor. */
+	union
+	{
+		struct
+		{
+			/* slots that may be taken now: the limit and what is added; 0 = open */
+			pg_atomic_uint32 capacity;
+			pg_atomic_uint32 limit;
+			/* taken never exceeds this but by the blocking rule; 0 = open */
+			pg_atomic_uint32 hard_max;
+			/* slots, and places in the queue, that one role may have; 0 = any */
+			pg_atomic_uint32 role_slots;
+			pg_atomic_uint32 role_places;
+		};
+		char		limits_pad[GOVERNOR_PAD];
+	};
+
+	/* The queue, and what only those touch who queue or see a queue. */
+	pg_atomic_uint64 head_since;	/* when the oldest waiter began to wait */
+	pg_atomic_uint64 progress;	/* slots released while the queue was not empty */
+	uint32		waiting_roles;	/* bit map of the queues that are not empty */
+	int			heads[GOVERNOR_ROLES];
+	int			tails[GOVERNOR_ROLES];
+	uint32		role_queued[GOVERNOR_ROLES];
+	pg_atomic_uint32 role_taken[GOVERNOR_ROLES];
 	GovernorGateStats stats;
+	GovernorSample sample;
 } GovernorGate;
 
 typedef struct GovernorPool
 {
 	char		name[NAMEDATALEN];
+	Oid			roles[GOVERNOR_ROLES];
 	GovernorGate gates[GOVERNOR_CLASSES];
 } GovernorPool;
 
-/* One for every process slot; only its own process writes what is not marked. */
+/* One for every process slot; its word is in GovernorShared.words. */
 typedef struct GovernorSession
 {
-	pg_atomic_uint32 state;
-	int			pid;
-	int			gate;			/* pool × 4 + class, where it queues or runs */
-	int			pool;
-	int			next;			/* in the queue, under the gate's lock */
-	int			previous;
-	TimestampTz since;			/* began to queue, or was let in */
-	/* grows with every statement, so that two equal waits can be told apart */
-	uint32		statements;
-	/* written by the monitor */
-	bool		discounted;
-	bool		blocks_others;
-	/* since the session began, changed its pool, or statistics were reset */
-	pg_atomic_uint64 admits_free[GOVERNOR_CLASSES];
-	pg_atomic_uint64 admits_again[GOVERNOR_CLASSES];
-	pg_atomic_uint64 waits;
-	pg_atomic_uint64 wait_us_total;
-	pg_atomic_uint64 wait_us_max;
+	/* Who it is, and its place in a queue. */
+	union
+	{
+		struct
+		{
+			int			pid;
+			int			pool;
+			int			role;	/* index among the pool's roles */
+			int			next;	/* under the lock of the gate where it queues */
+			int			previous;
+			uint64		queued_since;
+			/* written by the monitor */
+			bool		discounted;
+			bool		blocks_others;
+		};
+		char		identity_pad[GOVERNOR_PAD];
+	};
+
+	/* What changes with every transaction.  Times are of the monotonic clock. */
+	union
+	{
+		struct
+		{
+			uint64		since;	/* let in, or became warm */
+			/* grows with every statement: two equal waits can be told apart */
+			uint32		statements;
+			/* since the session began, changed its pool, or counts were reset */
+			pg_atomic_uint64 admits_free[GOVERNOR_CLASSES];
+			pg_atomic_uint64 admits_again[GOVERNOR_CLASSES];
+			pg_atomic_uint64 waits;
+			pg_atomic_uint64 wait_us_total;
+			pg_atomic_uint64 wait_us_max;
+		};
+		char		work_pad[GOVERNOR_PAD];
+	};
 } GovernorSession;
 
-/* A session's fields change with every transaction: one cache line pair each. */
-typedef union GovernorSessionPadded
+/* What is told in the log at most once in some seconds each. */
+typedef enum GovernorNews
 {
-	GovernorSession session;
-	char		pad[256];
-} GovernorSessionPadded;
+	GOVERNOR_NEWS_TIMEOUT,
+	GOVERNOR_NEWS_STALL,
+	GOVERNOR_NEWS_BLOCKING,
+	GOVERNOR_NEWS_HARD_MAX,
+	GOVERNOR_NEWS_NO_MONITOR,
+} GovernorNews;
+
+#define GOVERNOR_NEWS_KINDS 5
 
 typedef struct GovernorShared
 {
@@ -148,33 +213,68 @@ typedef struct GovernorShared
 
 	/* the monitor: without it no gate is closed */
 	int			monitor;		/* its process number, or GOVERNOR_NOBODY */
+	int			monitor_pid;
 	pg_atomic_uint32 monitor_asleep;
 	pg_atomic_uint64 monitor_beat;
 	pg_atomic_uint32 limits_stale;	/* a pool was added since they were published */
+	pg_atomic_uint32 observing; /* nobody waits: queues are only kept */
 
 	pg_atomic_uint32 reserved_taken;
-	pg_atomic_uint64 stats_reset;
+	pg_atomic_uint64 stats_reset;	/* a TimestampTz */
+	pg_atomic_uint64 repairs;
+	pg_atomic_uint64 news_at[GOVERNOR_NEWS_KINDS];
+	pg_atomic_uint64 news_held_back[GOVERNOR_NEWS_KINDS];
 
-	GovernorSessionPadded *sessions;
-	GovernorPool pools[FLEXIBLE_ARRAY_MEMBER];
+	/* the limit over all pools; nothing is counted while it is 0 */
+	char		total_pad_before[GOVERNOR_PAD];
+	pg_atomic_uint32 total_taken;
+	pg_atomic_uint32 total_turn;
+	char		total_pad_between[GOVERNOR_PAD];
+	pg_atomic_uint32 total_capacity;
+	pg_atomic_uint32 total_limit;
+	pg_atomic_uint32 total_hard_max;
+	char		total_pad_after[GOVERNOR_PAD];
+
+	GovernorSession *sessions;
+	pg_atomic_uint64 *words;	/* dense: the monitor reads them all */
+	GovernorPool *pools;
 } GovernorShared;
 
 extern GovernorShared *governor;
 
-extern Size governor_shared_size(void);
+extern Size governor_shared_size(int pools, int sessions);
+extern void governor_shared_init(int pools, int sessions);
 extern void governor_shared_request(void);
 extern void governor_shared_startup(void);
 
 static inline GovernorSession *
 governor_session_at(int index)
 {
-	return &governor->sessions[index].session;
+	return &governor->sessions[index];
 }
 
 static inline GovernorGate *
 governor_gate_at(int gate)
 {
 	return &governor->pools[gate / GOVERNOR_CLASSES].gates[gate % GOVERNOR_CLASSES];
+}
+
+static inline GovernorClass
+governor_class_of_gate(int gate)
+{
+	return (GovernorClass) (gate % GOVERNOR_CLASSES);
+}
+
+static inline GovernorPool *
+governor_pool_of_gate(int gate)
+{
+	return &governor->pools[gate / GOVERNOR_CLASSES];
+}
+
+static inline int
+governor_gate_count(void)
+{
+	return governor->pool_count * GOVERNOR_CLASSES;
 }
 
 static inline LWLock *

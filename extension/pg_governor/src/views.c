@@ -1,6 +1,6 @@
 /*
  * views.c
- *		The functions under the views: what the shared state looks like now.
+ *		The functions under the views of pools, queues and sessions.
  */
 #include "compat.h"
 
@@ -9,13 +9,16 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "clock.h"
 #include "gate.h"
+#include "rows.h"
 #include "state.h"
+#include "word.h"
 
-PG_FUNCTION_INFO_V1(pg_governor_pools);
-PG_FUNCTION_INFO_V1(pg_governor_queue);
-PG_FUNCTION_INFO_V1(pg_governor_sessions);
-PG_FUNCTION_INFO_V1(pg_governor_reset);
+PG_FUNCTION_INFO_V1(pg_governor_pools_0_2);
+PG_FUNCTION_INFO_V1(pg_governor_queue_0_2);
+PG_FUNCTION_INFO_V1(pg_governor_sessions_0_2);
+PG_FUNCTION_INFO_V1(pg_governor_reset_0_2);
 
 /* What has to be counted over all sessions for a gate. */
 typedef struct GateTally
@@ -24,107 +27,78 @@ typedef struct GateTally
 	int			warm;
 	int			reserved;
 	int			discounted;
+	uint64		admits_free;
+	uint64		admits_again;
 } GateTally;
 
-#define POOLS_COLUMNS 27
-#define QUEUE_COLUMNS 7
+#define POOLS_COLUMNS 29
+#define QUEUE_COLUMNS 8
 #define SESSIONS_COLUMNS 11
 
-static const char *const state_names[] = {
-	"idle", "queued", "running", "warm", "reserved"
-};
-
-static void require_shared_state(void);
-static void tally_sessions(GateTally *tallies, int gates);
+static GateTally *tally_sessions(int gates);
 static void put_gate(ReturnSetInfo *result, int gate, GateTally *tally);
 static Datum wait_buckets(GovernorGateStats *stats);
-static void put_session(ReturnSetInfo *result, GovernorSession *session, uint32 state);
-static double ms(uint64 us);
+static int	list_waiters(int gate, int *waiters);
+static void put_waiter(ReturnSetInfo *result, int gate, int place, int waiter);
+static void put_session(ReturnSetInfo *result, int index, int pool);
+static const char *state_name(GovernorSessionState state);
 static uint64 sum(pg_atomic_uint64 *counters);
 
 Datum
-pg_governor_pools(PG_FUNCTION_ARGS)
+pg_governor_pools_0_2(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	GateTally  *tallies;
-	int			gates;
+	ReturnSetInfo *result = governor_rows_begin(fcinfo, POOLS_COLUMNS);
+	int			gates = governor_gate_count();
+	GateTally  *tallies = tally_sessions(gates);
 
-	require_shared_state();
-	governor_materialize(fcinfo);
-	gates = governor->pool_count * GOVERNOR_CLASSES;
-	tallies = palloc0(gates * sizeof(GateTally));
-	tally_sessions(tallies, gates);
 	for (int gate = 0; gate < gates; gate++)
 		put_gate(result, gate, &tallies[gate]);
 	return (Datum) 0;
 }
 
-/* The queue in its order, gate after gate. */
+/* The queues in their order, gate after gate. */
 Datum
-pg_governor_queue(PG_FUNCTION_ARGS)
+pg_governor_queue_0_2(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	int		   *waiters;
+	ReturnSetInfo *result = governor_rows_begin(fcinfo, QUEUE_COLUMNS);
+	int		   *waiters = palloc(governor->session_count * sizeof(int));
 
-	require_shared_state();
-	governor_materialize(fcinfo);
-	waiters = palloc(governor->session_count * sizeof(int));
-	for (int gate = 0; gate < governor->pool_count * GOVERNOR_CLASSES; gate++)
+	for (int gate = 0; gate < governor_gate_count(); gate++)
 	{
-		TimestampTz now = GetCurrentTimestamp();
-		int			count = 0;
-
-		/* Memory is allocated after the lock is given back. */
-		LWLockAcquire(governor_gate_lock(gate), LW_SHARED);
-		for (int i = governor_gate_at(gate)->head; i != GOVERNOR_NOBODY;
-			 i = governor_session_at(i)->next)
-			waiters[count++] = i;
-		LWLockRelease(governor_gate_lock(gate));
+		int			count = list_waiters(gate, waiters);
 
 		for (int i = 0; i < count; i++)
-		{
-			GovernorSession *session = governor_session_at(waiters[i]);
-			TimestampTz since = session->since;
-			Datum		values[QUEUE_COLUMNS];
-			bool		nulls[QUEUE_COLUMNS] = {false};
-			int			column = 0;
-
-			values[column++] = Int32GetDatum(session->pid);
-			values[column++] = CStringGetTextDatum(governor->pools[gate / GOVERNOR_CLASSES].name);
-			values[column++] = CStringGetTextDatum(governor_class_names[gate % GOVERNOR_CLASSES]);
-			values[column++] = Int32GetDatum(i + 1);
-			values[column++] = TimestampTzGetDatum(since);
-			values[column++] = Float8GetDatum(ms(now > since ? now - since : 0));
-			values[column++] = BoolGetDatum(session->blocks_others);
-			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
-		}
+			put_waiter(result, gate, i + 1, waiters[i]);
 	}
 	return (Datum) 0;
 }
 
 Datum
-pg_governor_sessions(PG_FUNCTION_ARGS)
+pg_governor_sessions_0_2(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	ReturnSetInfo *result = governor_rows_begin(fcinfo, SESSIONS_COLUMNS);
+	int			pools = governor->pool_count;
 
-	require_shared_state();
-	governor_materialize(fcinfo);
 	for (int i = 0; i < governor->session_count; i++)
 	{
 		GovernorSession *session = governor_session_at(i);
+		int			pool = *(volatile int *) &session->pool;
 
-		if (session->pid != 0 && session->pool >= 0)
-			put_session(result, session, pg_atomic_read_u32(&session->state));
+		if (session->pid != 0 && pool >= 0 && pool < pools)
+			put_session(result, i, pool);
 	}
 	return (Datum) 0;
 }
 
 /* A count that is being made at this moment may survive. */
 Datum
-pg_governor_reset(PG_FUNCTION_ARGS)
+pg_governor_reset_0_2(PG_FUNCTION_ARGS)
 {
-	require_shared_state();
-	for (int gate = 0; gate < governor->pool_count * GOVERNOR_CLASSES; gate++)
+	if (governor == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("pg_governor must be loaded via \"shared_preload_libraries\"")));
+	for (int gate = 0; gate < governor_gate_count(); gate++)
 	{
 		LWLockAcquire(governor_gate_lock(gate), LW_EXCLUSIVE);
 		memset(&governor_gate_at(gate)->stats, 0, sizeof(GovernorGateStats));
@@ -143,30 +117,36 @@ pg_governor_reset(PG_FUNCTION_ARGS)
 		pg_atomic_write_u64(&session->wait_us_total, 0);
 		pg_atomic_write_u64(&session->wait_us_max, 0);
 	}
+	/* The monitor forgets its samples when it sees this. */
 	pg_atomic_write_u64(&governor->stats_reset, GetCurrentTimestamp());
 	PG_RETURN_VOID();
 }
 
-static void
-require_shared_state(void)
+/* One pass over all sessions, for all gates. */
+static GateTally *
+tally_sessions(int gates)
 {
-	if (governor == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("pg_governor must be loaded via \"shared_preload_libraries\"")));
-}
+	GateTally  *tallies = palloc0(gates * sizeof(GateTally));
 
-static void
-tally_sessions(GateTally *tallies, int gates)
-{
 	for (int i = 0; i < governor->session_count; i++)
 	{
 		GovernorSession *session = governor_session_at(i);
-		int			gate = session->gate;
+		uint64		word = pg_atomic_read_u64(governor_word_at(i));
+		int			gate = governor_word_gate(word);
+		int			pool = *(volatile int *) &session->pool;
 
+		for (int class = 0; class < GOVERNOR_CLASSES; class++)
+		{
+			int			own = pool * GOVERNOR_CLASSES + class;
+
+			if (own < 0 || own >= gates)
+				continue;
+			tallies[own].admits_free += pg_atomic_read_u64(&session->admits_free[class]);
+			tallies[own].admits_again += pg_atomic_read_u64(&session->admits_again[class]);
+		}
 		if (gate < 0 || gate >= gates)
 			continue;
-		switch (pg_atomic_read_u32(&session->state))
+		switch (governor_word_state(word))
 		{
 			case GOVERNOR_RUNNING:
 				tallies[gate].running++;
@@ -182,14 +162,13 @@ tally_sessions(GateTally *tallies, int gates)
 				break;
 		}
 	}
+	return tallies;
 }
 
 static void
 put_gate(ReturnSetInfo *result, int gate_index, GateTally *tally)
 {
-	GovernorPool *pool = &governor->pools[gate_index / GOVERNOR_CLASSES];
 	GovernorGate *gate = governor_gate_at(gate_index);
-	int			class = gate_index % GOVERNOR_CLASSES;
 	GovernorOccupancy occupancy = governor_gate_occupancy(gate);
 	GovernorGateStats stats;
 	Datum		values[POOLS_COLUMNS];
@@ -199,20 +178,14 @@ put_gate(ReturnSetInfo *result, int gate_index, GateTally *tally)
 	LWLockAcquire(governor_gate_lock(gate_index), LW_SHARED);
 	stats = gate->stats;
 	LWLockRelease(governor_gate_lock(gate_index));
-	for (int i = 0; i < governor->session_count; i++)
-	{
-		GovernorSession *session = governor_session_at(i);
+	stats.admits[GOVERNOR_FREE] += tally->admits_free;
+	stats.admits[GOVERNOR_AGAIN] += tally->admits_again;
 
-		if (session->pool != gate_index / GOVERNOR_CLASSES)
-			continue;
-		stats.admits[GOVERNOR_FREE] += pg_atomic_read_u64(&session->admits_free[class]);
-		stats.admits[GOVERNOR_AGAIN] += pg_atomic_read_u64(&session->admits_again[class]);
-	}
-
-	values[column++] = CStringGetTextDatum(pool->name);
-	values[column++] = CStringGetTextDatum(governor_class_names[class]);
+	values[column++] = CStringGetTextDatum(governor_pool_of_gate(gate_index)->name);
+	values[column++] = CStringGetTextDatum(governor_class_names[governor_class_of_gate(gate_index)]);
 	values[column++] = Int32GetDatum(pg_atomic_read_u32(&gate->limit));
 	values[column++] = Int32GetDatum(pg_atomic_read_u32(&gate->capacity));
+	values[column++] = Int32GetDatum(pg_atomic_read_u32(&gate->hard_max));
 	values[column++] = Int32GetDatum(occupancy.taken);
 	values[column++] = Int32GetDatum(tally->running);
 	values[column++] = Int32GetDatum(tally->warm);
@@ -222,8 +195,8 @@ put_gate(ReturnSetInfo *result, int gate_index, GateTally *tally)
 	for (int reason = 0; reason < GOVERNOR_REASONS; reason++)
 		values[column++] = Int64GetDatum(stats.admits[reason]);
 	values[column++] = Int64GetDatum(stats.waits);
-	values[column++] = Float8GetDatum(ms(stats.wait_us_total));
-	values[column++] = Float8GetDatum(ms(stats.wait_us_max));
+	values[column++] = Float8GetDatum(governor_rows_ms(stats.wait_us_total));
+	values[column++] = Float8GetDatum(governor_rows_ms(stats.wait_us_max));
 	values[column++] = wait_buckets(&stats);
 	values[column++] = Int64GetDatum(stats.stalls);
 	values[column++] = Int64GetDatum(stats.timeouts);
@@ -242,39 +215,97 @@ wait_buckets(GovernorGateStats *stats)
 	for (int i = 0; i < GOVERNOR_WAIT_BUCKETS; i++)
 		counts[i] = Int64GetDatum(stats->wait_buckets[i]);
 	return PointerGetDatum(construct_array(counts, GOVERNOR_WAIT_BUCKETS, INT8OID,
-										   sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+										   sizeof(int64), true, TYPALIGN_DOUBLE));
+}
+
+/* Memory is allocated after the lock is released. */
+static int
+list_waiters(int gate_index, int *waiters)
+{
+	GovernorGate *gate = governor_gate_at(gate_index);
+	int			count = 0;
+
+	if (governor_gate_occupancy(gate).queued == 0)
+		return 0;
+	LWLockAcquire(governor_gate_lock(gate_index), LW_SHARED);
+	for (int role = 0; role < GOVERNOR_ROLES; role++)
+		for (int i = gate->heads[role]; i != GOVERNOR_NOBODY; i = governor_session_at(i)->next)
+			waiters[count++] = i;
+	LWLockRelease(governor_gate_lock(gate_index));
+	return count;
 }
 
 static void
-put_session(ReturnSetInfo *result, GovernorSession *session, uint32 state)
+put_waiter(ReturnSetInfo *result, int gate, int place, int waiter)
 {
-	Datum		values[SESSIONS_COLUMNS];
-	bool		nulls[SESSIONS_COLUMNS] = {false};
-	bool		idle = state == GOVERNOR_IDLE;
+	GovernorSession *session = governor_session_at(waiter);
+	uint64		since = session->queued_since;
+	uint64		now = governor_now_us();
+	uint64		word = pg_atomic_read_u64(governor_word_at(waiter));
+	Datum		values[QUEUE_COLUMNS];
+	bool		nulls[QUEUE_COLUMNS] = {false};
 	int			column = 0;
 
 	values[column++] = Int32GetDatum(session->pid);
-	values[column++] = CStringGetTextDatum(governor->pools[session->pool].name);
-	values[column++] = CStringGetTextDatum(state_names[state]);
+	values[column++] = CStringGetTextDatum(governor_pool_of_gate(gate)->name);
+	values[column++] = CStringGetTextDatum(governor_class_names[governor_class_of_gate(gate)]);
+	values[column++] = Int32GetDatum(place);
+	values[column++] = TimestampTzGetDatum(governor_rows_timestamp(since));
+	values[column++] = Float8GetDatum(governor_rows_ms(now > since ? now - since : 0));
+	values[column++] = BoolGetDatum(session->blocks_others);
+	values[column++] = BoolGetDatum((word & GOVERNOR_OBSERVED) != 0);
+	Assert(column == QUEUE_COLUMNS);
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+static void
+put_session(ReturnSetInfo *result, int index, int pool)
+{
+	GovernorSession *session = governor_session_at(index);
+	uint64		word = pg_atomic_read_u64(governor_word_at(index));
+	GovernorSessionState state = governor_word_state(word);
+	int			gate = governor_word_gate(word);
+	bool		idle = gate < 0;
+	Datum		values[SESSIONS_COLUMNS];
+	bool		nulls[SESSIONS_COLUMNS] = {false};
+	int			column = 0;
+
+	values[column++] = Int32GetDatum(session->pid);
+	values[column++] = CStringGetTextDatum(governor->pools[pool].name);
+	values[column++] = CStringGetTextDatum(state_name(state));
 	nulls[column] = idle;
 	values[column++] = idle ? (Datum) 0 :
-		CStringGetTextDatum(governor_class_names[session->gate % GOVERNOR_CLASSES]);
+		CStringGetTextDatum(governor_class_names[governor_class_of_gate(gate)]);
 	nulls[column] = idle;
-	values[column++] = TimestampTzGetDatum(session->since);
+	values[column++] = TimestampTzGetDatum(governor_rows_timestamp(state == GOVERNOR_QUEUED ?
+																	session->queued_since : session->since));
 	values[column++] = BoolGetDatum(state == GOVERNOR_RUNNING && session->discounted);
 	values[column++] = Int64GetDatum(sum(session->admits_free));
 	values[column++] = Int64GetDatum(sum(session->admits_again));
 	values[column++] = Int64GetDatum(pg_atomic_read_u64(&session->waits));
-	values[column++] = Float8GetDatum(ms(pg_atomic_read_u64(&session->wait_us_total)));
-	values[column++] = Float8GetDatum(ms(pg_atomic_read_u64(&session->wait_us_max)));
+	values[column++] = Float8GetDatum(governor_rows_ms(pg_atomic_read_u64(&session->wait_us_total)));
+	values[column++] = Float8GetDatum(governor_rows_ms(pg_atomic_read_u64(&session->wait_us_max)));
 	Assert(column == SESSIONS_COLUMNS);
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
-static double
-ms(uint64 us)
+static const char *
+state_name(GovernorSessionState state)
 {
-	return us / 1000.0;
+	switch (state)
+	{
+		case GOVERNOR_ENTERING:
+		case GOVERNOR_QUEUED:
+			return "queued";
+		case GOVERNOR_RUNNING:
+			return "running";
+		case GOVERNOR_WARM:
+			return "warm";
+		case GOVERNOR_RESERVED:
+			return "reserved";
+		default:
+			return "idle";
+	}
 }
 
 static uint64

@@ -44,6 +44,21 @@ SET pg_governor.big_query_cost = 0.01;
 :watch CALL look('expensive');
 RESET pg_governor.big_query_cost;
 
+-- without a limit of its own a big query counts as any query
+SET pg_governor.pool = 'small';
+:on /*+ big_query */ SELECT 1;
+SET pg_governor.gate_autocommit = off;
+SELECT class, admits_free FROM pg_governor_pools WHERE pool = 'small' AND admits_free > 0;
+RESET pg_governor.pool;
+SELECT pg_governor_reset();
+
+-- a function that the planner evaluates does not decide the class of its statement
+CREATE FUNCTION at_plan_time() RETURNS int LANGUAGE plpgsql IMMUTABLE AS
+    $$BEGIN RETURN (SELECT count(*) FROM generate_series(1, 3)); END$$;
+:on UPDATE things SET n = 2 WHERE id = at_plan_time();
+:watch CALL look('function at plan time');
+DROP FUNCTION at_plan_time;
+
 :on SELECT 1 \; SELECT 2 \; UPDATE things SET n = 3 WHERE id = 1;
 :watch CALL look('several in one message');
 :on EXPLAIN (COSTS OFF) SELECT count(*) FROM things;

@@ -12,6 +12,16 @@ BEGIN; SAVEPOINT a; SELECT 1 / 0; ROLLBACK TO a; TABLE slots; COMMIT;
 TABLE slots;
 -- COMMIT AND CHAIN begins a transaction without BEGIN: without a slot
 BEGIN; TABLE slots; COMMIT AND CHAIN; TABLE slots; COMMIT;
+-- nor do the statements in it take slots of their own
+SET pg_governor.gate_autocommit = on;
+BEGIN; COMMIT AND CHAIN; TABLE slots; TABLE slots; COMMIT;
+BEGIN; ROLLBACK AND CHAIN; TABLE slots; COMMIT;
+BEGIN; SELECT 1 / 0; ROLLBACK AND CHAIN; TABLE slots; COMMIT;
+BEGIN; COMMIT AND CHAIN; COMMIT AND CHAIN; TABLE slots; COMMIT;
+-- a statement after that has one again
+TABLE slots;
+SET pg_governor.gate_autocommit = off;
+TABLE slots;
 BEGIN; BEGIN; TABLE slots; COMMIT;
 TABLE slots;
 

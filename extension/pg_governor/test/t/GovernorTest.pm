@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(governed_node session holder wait_for_queue gate_counts nothing_left);
+our @EXPORT = qw(governed_node session holder set_all wait_for_queue gate_counts nothing_left);
 
 # A server with the governor, and the given further lines of configuration.
 sub governed_node
@@ -105,6 +105,29 @@ sub holder
 	my $session = session($node, %how);
 	$session->ask('BEGIN');
 	return $session;
+}
+
+# Settings for all sessions, seen by every one that is asked after this returns.
+sub set_all
+{
+	my ($node, @settings) = @_;
+	my @names;
+
+	while (my ($name, $value) = splice @settings, 0, 2)
+	{
+		$node->safe_psql('postgres', "ALTER SYSTEM SET pg_governor.$name = '$value'");
+		push @names, [ $name, $value ];
+	}
+	$node->reload;
+	for (@names)
+	{
+		my ($name, $value) = @$_;
+		$node->poll_query_until('postgres', "SELECT current_setting('pg_governor.$name') = '$value'
+			OR '$value' IN (SELECT setting || coalesce(unit, '') FROM pg_settings WHERE name = 'pg_governor.$name')")
+		  or die "$name did not become $value";
+	}
+	# the monitor publishes what sessions go by
+	$node->safe_psql('postgres', "SELECT pg_sleep(0.05)");
 }
 
 sub wait_for_queue

@@ -1,0 +1,73 @@
+/*
+ * health.c
+ *		One row that says whether pg_governor does its work, and if not, why.
+ */
+#include "compat.h"
+
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "rows.h"
+#include "settings.h"
+#include "state.h"
+
+PG_FUNCTION_INFO_V1(pg_governor_health_0_2);
+
+#define HEALTH_COLUMNS 10
+
+static const char *why_open(void);
+static bool any_limit(void);
+
+Datum
+pg_governor_health_0_2(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = governor_rows_begin(fcinfo, HEALTH_COLUMNS);
+	uint64		beat = pg_atomic_read_u64(&governor->monitor_beat);
+	int			monitor_pid = governor->monitor_pid;
+	bool		observing = pg_atomic_read_u32(&governor->observing) != 0;
+	const char *why = why_open();
+	Datum		values[HEALTH_COLUMNS];
+	bool		nulls[HEALTH_COLUMNS] = {false};
+	int			column = 0;
+
+	values[column++] = CStringGetTextDatum(PG_GOVERNOR_VERSION);
+	values[column++] = CStringGetTextDatum(observing ? "observe" : "enforce");
+	values[column++] = CStringGetTextDatum(why == NULL ? "closed" : "open");
+	nulls[column] = why == NULL;
+	values[column++] = why == NULL ? (Datum) 0 : CStringGetTextDatum(why);
+	nulls[column] = monitor_pid == 0;
+	values[column++] = Int32GetDatum(monitor_pid);
+	nulls[column] = beat == 0;
+	values[column++] = beat == 0 ? (Datum) 0 : TimestampTzGetDatum(governor_rows_timestamp(beat));
+	values[column++] = Int32GetDatum(pg_atomic_read_u32(&governor->total_limit));
+	values[column++] = Int32GetDatum(pg_atomic_read_u32(&governor->total_taken));
+	values[column++] = Int32GetDatum(pg_atomic_read_u32(&governor->reserved_taken));
+	values[column++] = Int64GetDatum(pg_atomic_read_u64(&governor->repairs));
+	Assert(column == HEALTH_COLUMNS);
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	return (Datum) 0;
+}
+
+/* Why nobody would ever wait now; NULL if somebody would. */
+static const char *
+why_open(void)
+{
+	if (!governor_enabled)
+		return "pg_governor.enabled is off";
+	if (governor->monitor == GOVERNOR_NOBODY)
+		return "the monitor is not running; is there a free background worker (max_worker_processes)?";
+	if (pg_atomic_read_u32(&governor->observing) != 0)
+		return "pg_governor.mode is observe";
+	if (!any_limit())
+		return "no limit is set";
+	return NULL;
+}
+
+static bool
+any_limit(void)
+{
+	for (int gate = 0; gate < governor_gate_count(); gate++)
+		if (pg_atomic_read_u32(&governor_gate_at(gate)->limit) > 0)
+			return true;
+	return false;
+}

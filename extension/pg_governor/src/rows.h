@@ -1,0 +1,16 @@
+/*
+ * rows.h
+ *		What the functions under the views have in common.
+ */
+#ifndef GOVERNOR_ROWS_H
+#define GOVERNOR_ROWS_H
+
+#include "compat.h"
+
+#include "datatype/timestamp.h"
+
+extern ReturnSetInfo *governor_rows_begin(FunctionCallInfo fcinfo, int columns);
+extern TimestampTz governor_rows_timestamp(uint64 monotonic_us);
+extern double governor_rows_ms(uint64 us);
+
+#endif							/* GOVERNOR_ROWS_H */
