@@ -43,6 +43,7 @@ typedef enum UtilityKind
 
 #if PG_VERSION_NUM >= 150000
 static shmem_request_hook_type previous_shmem_request = NULL;
+static void shmem_request(void);
 #endif
 static shmem_startup_hook_type previous_shmem_startup = NULL;
 static planner_hook_type previous_planner = NULL;
@@ -50,7 +51,6 @@ static ExecutorStart_hook_type previous_executor_start = NULL;
 static ProcessUtility_hook_type previous_process_utility = NULL;
 
 static void install_hooks(void);
-static void shmem_request(void);
 static void shmem_startup(void);
 static PlannedStmt *planner_run(GOVERNOR_PLANNER_PARAMS);
 static void executor_start(QueryDesc *query, int eflags);
@@ -98,15 +98,15 @@ install_hooks(void)
 	ProcessUtility_hook = process_utility;
 }
 
-static void pg_attribute_unused()
+#if PG_VERSION_NUM >= 150000
+static void
 shmem_request(void)
 {
-#if PG_VERSION_NUM >= 150000
 	if (previous_shmem_request)
 		previous_shmem_request();
-#endif
 	governor_shared_request();
 }
+#endif
 
 static void
 shmem_startup(void)

@@ -8,6 +8,7 @@
 #include "compat.h"
 
 #include "datatype/timestamp.h"
+#include "utils/tuplestore.h"
 
 extern ReturnSetInfo *governor_rows_begin(FunctionCallInfo fcinfo, int columns);
 extern TimestampTz governor_rows_timestamp(uint64 monotonic_us);
