@@ -2,7 +2,8 @@
 //!
 //! `format` is `pgrig bench` and `version` 1; a reader may rely on every key of a version, and new
 //! keys may come without a new one. Times are nanoseconds (`…_ns`) since `began_unix_us` unless
-//! their name says otherwise; histograms are HDR's V2 encoding, deflated, in base64.
+//! their name says otherwise; histograms are HDR's V2 encoding, deflated, in base64. The same as
+//! JSON Schema is in `docs/bench.schema.json`.
 //!
 //! | key | what |
 //! |---|---|
@@ -24,7 +25,7 @@
 //! | `generator` | what the rig cost, and `limit`: why it may have been the limit, or null |
 //! | `intervals` | every interval, warm-up included |
 
-use load::{End, Pace};
+use load::{End, OnLoss, Pace};
 use record::{Counts, Interval, Phase};
 use serde_json::{Value, json};
 use stats::{Latency, SteadyState, Unsteady};
@@ -130,6 +131,7 @@ fn options(results: &Results<'_>) -> Value {
         "arrivals": arrivals,
         "latency_limit_us": options.latency_limit_us,
         "connect": options.connect_each,
+        "reconnect": options.ours.on_loss == OnLoss::Reconnect,
         "max_tries": options.on_error.tries_max,
         "continue_on_error": options.on_error.go_on,
         "describe": options.ours.describe,
