@@ -290,7 +290,11 @@ impl<'a> Conductor<'a> {
         let steady = self.ramp.as_ref().map(Ramp::is_steady);
         if steady == Some(false) {
             let text = "throughput was not steady when the warm-up's bound was reached";
-            observe(Event::Message(Message { level: Level::Info, text: text.to_owned() }));
+            observe(Event::Message(Message {
+                level: Level::Info,
+                text: text.to_owned(),
+                at: None,
+            }));
         }
         let processes = self.fleet.processes();
         let began = self.grid.began;

@@ -181,7 +181,7 @@ impl Lanes {
             {
                 let text = format!("could not write to the transaction log: {error}");
                 let level = crate::Level::Error;
-                (lane.report)(Report::Said(vec![crate::Message { level, text }]));
+                (lane.report)(Report::Said(vec![crate::Message { level, text, at: None }]));
             }
         }
         lane.speak();

@@ -41,7 +41,9 @@ mod warm_up;
 
 pub use control::{Control, Urgency};
 pub use error::LoadError;
-pub use outcome::{End, Event, GeneratorOutcome, Level, Message, Outcome, ScriptOutcome};
+pub use outcome::{
+    CommandPlace, End, Event, GeneratorOutcome, Level, Message, Outcome, ScriptOutcome,
+};
 pub use plan::{
     Connecting, LedgerPlan, Limit, LogPlan, OnError, OnLoss, Pace, Plan, Protocol, ScriptText,
     Syntax, WarmUp, Workload,

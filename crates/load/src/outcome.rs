@@ -104,6 +104,19 @@ pub struct Message {
     pub level: Level,
     /// In pgbench's words, without `pgbench: error: `.
     pub text: String,
+    /// The command of a script that it is about, where a client ends because of one.
+    #[serde(default)]
+    pub at: Option<CommandPlace>,
+}
+
+/// A command in a script.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandPlace {
+    /// The script's name.
+    pub script: String,
+    /// Its line there, from 1.
+    pub line: u32,
 }
 
 /// How grave a message is; pgbench's log levels.

@@ -121,7 +121,7 @@ pub(crate) struct Surroundings<'a> {
 
 impl Surroundings<'_> {
     pub(crate) fn say(&mut self, level: Level, text: String) {
-        self.narration.push(Message { level, text });
+        self.narration.push(Message { level, text, at: None });
     }
 }
 

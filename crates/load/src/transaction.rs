@@ -12,7 +12,7 @@ use script::{
 use wire::frontend::{self, Bind, EncodeError, Query, Target as Described};
 
 use crate::{
-    Level, Protocol,
+    CommandPlace, Level, Message, Protocol,
     log::Who,
     program::{Program, ProgramScript, Statement},
     session::{Block, Session, State, Surroundings, Wait},
@@ -543,7 +543,10 @@ impl Session {
     pub(crate) fn abort(&mut self, cx: &mut Surroundings<'_>, text: String) -> Wait {
         let now = (cx.clock)();
         self.settle_unfinished(cx, now);
-        cx.say(Level::Error, text);
+        let script = &cx.program.scripts[self.script].script;
+        let line = script.commands.get(self.command).map(|command| command.line);
+        let at = line.map(|line| CommandPlace { script: script.name.clone(), line });
+        cx.narration.push(Message { level: Level::Error, text, at });
         cx.tally.aborted(self.workload);
         self.state = State::Aborted;
         Wait::Gone

@@ -5,7 +5,7 @@ use script::Builtin;
 
 use crate::complaint::Complaint;
 use crate::console::Console;
-use crate::initialise::initialise;
+use crate::initialise::{Names, initialise};
 use crate::options::{InitialiseOptions, Invocation, Request, help};
 use crate::page::MakePage;
 use crate::run::run;
@@ -76,5 +76,6 @@ fn fill(
             complaint.with_error("could not create connection for initialization")
         })?;
     let interrupted = || control.urgency() != Urgency::None;
-    initialise(options, &mut server, &interrupted, console)
+    let names = Names::in_schema(invocation.schema);
+    initialise(options, &names, &mut server, &interrupted, console)
 }

@@ -4,6 +4,7 @@
 //! the way rows are sent differs: many to a message, from one buffer.
 
 mod generate;
+mod names;
 mod rows;
 mod tables;
 
@@ -14,12 +15,15 @@ use crate::console::Console;
 use crate::options::InitialiseOptions;
 use crate::server::Server;
 
+pub(crate) use names::Names;
+
 /// Runs all steps and says what each took.
 ///
 /// # Errors
 /// In pgbench's words when a statement fails, and when somebody interrupts.
 pub(crate) fn initialise(
     options: &InitialiseOptions,
+    names: &Names,
     server: &mut Server,
     interrupted: &(dyn Fn() -> bool + Sync),
     console: &mut Console<'_>,
@@ -29,7 +33,7 @@ pub(crate) fn initialise(
         let mut total_s = 0.0;
         for step in options.steps.chars() {
             let began = Instant::now();
-            let name = run_step(step, options, server, console);
+            let name = run_step(step, options, names, server, console);
             server.take_notices().iter().for_each(|notice| console.narrate(notice));
             let Some(name) = name? else {
                 continue;
@@ -47,42 +51,43 @@ pub(crate) fn initialise(
 fn run_step(
     step: char,
     options: &InitialiseOptions,
+    names: &Names,
     server: &mut Server,
     console: &mut Console<'_>,
 ) -> Result<Option<&'static str>, Complaint> {
     let name = match step {
         'd' => {
             console.narrate("dropping old tables...");
-            server.execute(tables::DROP)?;
+            server.execute(&tables::drop(names))?;
             "drop tables"
         }
         't' => {
-            tables::create(options, server, console)?;
+            tables::create(options, names, server, console)?;
             "create tables"
         }
         'g' => {
             console.narrate("generating data (client-side)...");
-            generate::on_client(options, server, console)?;
+            generate::on_client(options, names, server, console)?;
             "client-side generate"
         }
         'G' => {
             console.narrate("generating data (server-side)...");
-            generate::on_server(options, server)?;
+            generate::on_server(options, names, server)?;
             "server-side generate"
         }
         'v' => {
             console.narrate("vacuuming...");
-            tables::vacuum(server)?;
+            tables::vacuum(names, server)?;
             "vacuum"
         }
         'p' => {
             console.narrate("creating primary keys...");
-            tables::primary_keys(options, server)?;
+            tables::primary_keys(options, names, server)?;
             "primary keys"
         }
         'f' => {
             console.narrate("creating foreign keys...");
-            tables::foreign_keys(server)?;
+            tables::foreign_keys(names, server)?;
             "foreign keys"
         }
         _ => return Ok(None),

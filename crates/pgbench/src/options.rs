@@ -50,6 +50,9 @@ pub struct Invocation<'a> {
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// The program whose one argument `generator` makes a generator process of it: this one.
     pub generator: &'a Path,
+    /// The schema that `-i` makes pgbench's tables in, each statement naming it; none for what the
+    /// search path says, as pgbench has it.
+    pub schema: Option<&'a str>,
     /// Asks the user for a password with this prompt; none where there is nobody to ask.
     pub ask_password: &'a dyn Fn(&str) -> Option<String>,
 }

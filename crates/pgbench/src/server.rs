@@ -151,7 +151,8 @@ impl Server {
     /// In pgbench's words.
     pub(crate) fn is_ordinary_table(&mut self, table: &str) -> Result<bool, Complaint> {
         let sql = format!(
-            "select relkind from pg_catalog.pg_class where oid = '{table}'::pg_catalog.regclass"
+            "select relkind from pg_catalog.pg_class where oid = '{}'::pg_catalog.regclass",
+            table.replace('\'', "''")
         );
         Ok(self.value(&sql)?.as_deref() == Some("r"))
     }

@@ -17,6 +17,7 @@ fn read_as(program: &str, line: &[&str]) -> Result<Request, String> {
         environment: &|_| None,
         ask_password: &|_| None,
         generator: std::path::Path::new("pgrig"),
+        schema: None,
     };
     Request::read(&invocation).map_err(|complaint| complaint.to_string())
 }
@@ -284,6 +285,7 @@ fn the_seed_comes_from_the_environment_too() {
             environment: &environment,
             ask_password: &|_| None,
             generator: std::path::Path::new("pgrig"),
+            schema: None,
         })
     };
     let seed = |request| match request {

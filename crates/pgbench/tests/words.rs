@@ -16,6 +16,7 @@ fn options(line: &str) -> RunOptions {
         environment: &|_| None,
         ask_password: &|_| None,
         generator: std::path::Path::new("pgrig"),
+        schema: None,
     });
     match request {
         Ok(Request::Run(options)) => *options,

@@ -18,6 +18,7 @@ pub(crate) fn run(program: &str, command: &str, arguments: &[String]) -> ExitCod
     // Only `--generators` starts this program again, and says so if it cannot be found.
     let generator = std::env::current_exe().unwrap_or_else(|_| program.into());
     let invocation = Invocation {
+        schema: None,
         program,
         command,
         arguments,

@@ -106,7 +106,7 @@ impl From<study::Error> for Complaint {
             study::Error::Lab(error) => error.into(),
             study::Error::Record(error) => error.into(),
             study::Error::DoesNotFit(preflight) => fit::complaint(&preflight, None),
-            error @ study::Error::Stopped { .. } => {
+            error @ (study::Error::Stopped { .. } | study::Error::Statement { .. }) => {
                 Complaint::new(&error).hinted(error.hint()).exit(Exit::Incomplete)
             }
             error @ study::Error::Interrupted { .. } => {

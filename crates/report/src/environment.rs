@@ -65,9 +65,12 @@ pub(crate) fn grouped(facts: &[Fact]) -> Vec<FactGroup> {
 }
 
 /// What ran and how it was set.
-pub(crate) fn tables(study: &Study) -> Vec<Table> {
+///
+/// The study's settings are those of servers that the rig has built; a target's are facts.
+pub(crate) fn tables(study: &Study, header: &Header) -> Vec<Table> {
     let mut tables = vec![workloads(study)];
-    tables.extend(settings(study));
+    let is_target = header.facts.iter().any(|fact| fact.name == "target");
+    tables.extend(settings(study).filter(|_| !is_target));
     tables
 }
 

@@ -64,7 +64,7 @@ impl Report<'_> {
             logs: self.logs.clone(),
             command: header.again.clone(),
             environment: environment::facts(header),
-            settings: environment::tables(study),
+            settings: environment::tables(study, header),
             colophon: colophon(header),
             data: data.to_string(),
         };

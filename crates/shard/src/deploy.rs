@@ -215,6 +215,7 @@ impl Cluster {
             sql.push_str(&format!("INSERT INTO pgrig_shard.bucket VALUES ({bucket}, 'owned');"));
             self.change_node(number, "deploying a bucket from the template", &sql)?;
         }
+        self.check_names(number)?;
         // A node that comes later has no buckets yet, but answers calls that go to all.
         self.change_buckets(number, "deploying the functions", "")
     }
@@ -238,6 +239,12 @@ impl Cluster {
             });
         }
         for number in self.nodes.iter().map(|node| node.number).collect::<Vec<_>>() {
+            self.check_names(number)?;
+        }
+        let names = routines::public_names(&self.functions);
+        let taken = taken(&mut self.proxy, &names);
+        refuse_taken(taken.map_err(|source| on_proxy(LOOKING, source))?, cluster::PROXY)?;
+        for number in self.nodes.iter().map(|node| node.number).collect::<Vec<_>>() {
             self.change_buckets(number, "deploying the functions", "")?;
         }
         let mut sql = self.define_server(&self.routes())?;
@@ -255,6 +262,14 @@ impl Cluster {
             ));
         }
         self.change_proxy("deploying the functions", &sql)
+    }
+
+    /// Whether no function of somebody else's is in the place of the cluster's.
+    fn check_names(&mut self, number: i32) -> Result<(), Error> {
+        let names = routines::public_names(&self.functions);
+        let client = self.data_node(number)?;
+        let taken = taken(client, &names).map_err(|source| on_node(LOOKING, number, source))?;
+        refuse_taken(taken, &node_name(number))
     }
 
     fn set_leaving(&mut self, number: i32, is_leaving: bool) -> Result<(), Error> {
@@ -284,6 +299,24 @@ impl Cluster {
             });
         }
         Ok(())
+    }
+}
+
+/// A function of schema public that has the name of one of the cluster's and is not the cluster's:
+/// the bodies of those name its schema.
+fn taken(client: &mut Client, names: &[String]) -> Result<Option<String>, postgres::Error> {
+    Ok(client.query_opt(TAKEN, &[&names])?.map(|row| row.get(0)))
+}
+
+fn refuse_taken(taken: Option<String>, server: &str) -> Result<(), Error> {
+    match taken {
+        None => Ok(()),
+        Some(function) => Err(Error::Refused {
+            what: format!("{server} has a function {function} that is not the cluster's"),
+            hint: "rename it, or rename the template's: nothing that pgrig shard has not made is \
+                   replaced"
+                .into(),
+        }),
     }
 }
 
@@ -384,6 +417,14 @@ const VERSION_MIN: i32 = server::least_version::SHARD as i32 * 10_000;
 
 /// One for the batch, and some for tables that are copied at the same time.
 const SLOTS_MIN: i32 = 4;
+
+const LOOKING: &str = "looking for functions in the cluster's place";
+
+const TAKEN: &str = r"
+    SELECT p.oid::regprocedure::text FROM pg_catalog.pg_proc p
+    WHERE p.pronamespace = 'public'::regnamespace AND p.proname = ANY ($1::text[])
+      AND p.prosrc NOT LIKE '%pgrig\_shard%'
+    ORDER BY 1 LIMIT 1";
 
 const FITNESS: &str = "
     SELECT current_setting('server_version_num')::int, current_setting('wal_level'),

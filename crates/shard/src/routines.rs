@@ -81,6 +81,11 @@ pub(crate) fn on_proxy(functions: &[Function]) -> String {
     sql
 }
 
+/// The names that functions of a cluster have in schema public, on the proxy or on data nodes.
+pub(crate) fn public_names(functions: &[Function]) -> Vec<String> {
+    functions.iter().flat_map(|one| [one.name.clone(), on_all_name(one)]).collect()
+}
+
 /// The proxy's mapping: each bucket's partition, and the version.
 pub(crate) fn mapping(owners: &[i32], version: i64) -> String {
     let owners = int_array(owners);

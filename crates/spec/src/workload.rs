@@ -29,6 +29,8 @@ pub struct Workload {
     pub variables: Settings,
     /// Tries of a transaction that fails with 40001 or 40P01; 0 for no limit, 1 for no retry.
     pub tries_max: u32,
+    /// Whether its scripts may fail: else the first statement that fails ends the run.
+    pub expects_failures: bool,
     /// Transactions slower than this are counted as late; in open loop, those that are already
     /// later before they start are skipped.
     pub latency_limit_ms: Option<f64>,
@@ -134,7 +136,7 @@ impl Protocol {
 
 impl Workload {
     /// The fields of a workload that an axis or a `run` entry may set by their name.
-    pub(crate) const FIELDS: [&str; 13] = [
+    pub(crate) const FIELDS: [&str; 14] = [
         "says",
         "script",
         "builtin",
@@ -146,6 +148,7 @@ impl Workload {
         "session",
         "variables",
         "max_tries",
+        "expect_failures",
         "latency_limit",
         "ledger",
     ];
@@ -170,6 +173,7 @@ impl Workload {
             session: fields.settings("session"),
             variables: fields.settings("variables"),
             tries_max: fields.integer("max_tries", 0..=u32::MAX).unwrap_or(1),
+            expects_failures: fields.boolean("expect_failures").unwrap_or(false),
             latency_limit_ms: fields.duration_ms("latency_limit").map(|ms| ms as f64),
             ledger: fields.value("ledger").and_then(|value| ledger(value, problems)),
         };

@@ -44,7 +44,9 @@ impl Site {
             if let Some(host) = place.hosts.get(&node.name) {
                 let conninfo = host.conninfo().to_owned();
                 let server = Server::Target(Box::new(host.clone()));
-                return Ok(SiteNode { name: node.name.clone(), server, conninfo });
+                // Its database was empty: what is in schema public is the cluster's.
+                let (name, schema) = (node.name.clone(), Some("public"));
+                return Ok(SiteNode { name, server, conninfo, schema });
             }
             // One lab holds all sites, and each of its nodes has a name of its own.
             let name = format!("{}-{number}", node.name);
@@ -62,7 +64,7 @@ impl Site {
             let made = place.lab.node(&name, config)?;
             let conninfo = crate::outside::keyword_form(&made.endpoint().to_string())?;
             let server = Server::Node(Box::new(made));
-            Ok(SiteNode { name: node.name.clone(), server, conninfo })
+            Ok(SiteNode { name: node.name.clone(), server, conninfo, schema: None })
         });
         let nodes = nodes.collect::<Result<Vec<_>, Error>>()?;
         let connections = plan.connections(study);

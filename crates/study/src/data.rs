@@ -44,17 +44,17 @@ pub(crate) fn extensions(client: &mut Client, names: &[String]) -> Result<(), Fa
     Ok(())
 }
 
-/// Builds pgbench's tables, then runs the study's script. `options` are libpq's, for a server
-/// where the rig has a schema to itself.
+/// Builds pgbench's tables, then runs the study's script. `schema` is the rig's own on a server that
+/// is somebody else's: every statement of the initialisation names it.
 pub(crate) fn build(
     data: &Data,
     node: &SiteNode,
-    options: Option<&str>,
+    schema: Option<&str>,
     control: &Control,
     tell: Tell<'_>,
 ) -> Result<(), Failure> {
     let built = match &data.pgbench {
-        Some(tables) => pgbench_tables(tables, &node.conninfo, options, control, tell),
+        Some(tables) => pgbench_tables(tables, &node.conninfo, schema, control, tell),
         None => Ok(()),
     };
     let built = built.and_then(|()| match &data.script {
@@ -75,7 +75,7 @@ pub(crate) fn build(
 fn pgbench_tables(
     tables: &PgbenchTables,
     conninfo: &str,
-    options: Option<&str>,
+    schema: Option<&str>,
     control: &Control,
     tell: Tell<'_>,
 ) -> Result<(), Failure> {
@@ -91,16 +91,13 @@ fn pgbench_tables(
         arguments.push("--foreign-keys".to_owned());
     }
     arguments.push(conninfo.to_owned());
-    let environment = |name: &str| match name {
-        "PGOPTIONS" => options.map(str::to_owned),
-        _ => None,
-    };
     let (mut out, mut err) = (Vec::new(), Said { text: Vec::new(), tell });
     let invocation = Invocation {
         program: "pgbench",
         command: "pgbench",
         arguments: &arguments,
-        environment: &environment,
+        environment: &|_| None,
+        schema,
         ask_password: &|_| None,
         generator: std::path::Path::new(""),
     };

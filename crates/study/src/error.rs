@@ -59,6 +59,32 @@ pub enum Error {
         /// Its name.
         schema: String,
     },
+    /// A statement of a workload's failed that was not expected to.
+    #[error("trial {trial} stopped at a statement that failed\n{why}")]
+    Statement {
+        /// The trial's point.
+        trial: String,
+        /// File, line, and the server's message.
+        why: String,
+        /// The record, which holds every trial that was over by then.
+        directory: PathBuf,
+    },
+    /// Something that is not the rig's depends on what an earlier run has left there.
+    #[error(
+        "{dependent} depends on schema \"{schema}\" of the target, which an earlier run has left"
+    )]
+    SchemaInUse {
+        /// The schema.
+        schema: String,
+        /// What depends on it, as PostgreSQL describes it.
+        dependent: String,
+    },
+    /// Another run is under way there.
+    #[error("another run of pgrig is using the target's database")]
+    TargetBusy,
+    /// A pooler that gives one server process to several sessions.
+    #[error("the target is behind a pooler that gives one server process to several sessions")]
+    SharedSessions,
     /// The record could not be read or written.
     #[error(transparent)]
     Record(#[from] record::Error),
@@ -127,6 +153,23 @@ impl Error {
             Error::ForeignSchema { schema } => {
                 Some(format!("rename or drop schema \"{schema}\", or use another database"))
             }
+            Error::Statement { directory, .. } => Some(format!(
+                "correct the script; where failures are part of the question, say \
+                 expect_failures = true in the workload. The record is {}",
+                directory.display()
+            )),
+            Error::SchemaInUse { dependent, schema } => Some(format!(
+                "drop {dependent} yourself, or rename schema \"{schema}\": pgrig drops nothing \
+                 that it has not made"
+            )),
+            Error::TargetBusy => {
+                Some("wait for it to end, or use another database of that server".to_owned())
+            }
+            Error::SharedSessions => Some(
+                "connect to the server itself, or to a pool in session mode: else one session's \
+                 search path would reach another's"
+                    .to_owned(),
+            ),
             Error::Record(error) => error.hint(),
             Error::Stopped { directory, .. } => Some(format!(
                 "trials that were over are kept; make room and go on with: pgrig run --resume {}",

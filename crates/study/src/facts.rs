@@ -6,6 +6,7 @@ use lab::machine::{Disk, Machine};
 use lab::{Installation, Isolation, Lab, Target};
 use record::Fact;
 
+use crate::has::Outside;
 use crate::words::{grouped, size};
 
 /// The machine and its system, with labs in `labs`.
@@ -74,6 +75,14 @@ pub(crate) fn outside(target: &Target) -> Vec<Fact> {
     let group = "PostgreSQL";
     vec![fact(group, "version", target.version().to_owned()), fact(group, "target", target.place())]
 }
+
+/// Settings of somebody else's server that are not PostgreSQL's defaults, as it has them.
+pub(crate) fn outside_settings(outside: &Outside) -> Vec<Fact> {
+    let set = outside.settings.iter().filter(|(_, current)| current.is_set);
+    set.map(|(name, current)| fact(SETTINGS, name, current.shown.clone())).collect()
+}
+
+const SETTINGS: &str = "settings of the target";
 
 /// A fact.
 pub(crate) fn fact(group: &str, name: &str, value: String) -> Fact {

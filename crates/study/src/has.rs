@@ -35,13 +35,34 @@ pub struct Has {
 pub enum HasServers {
     /// The rig builds them from this.
     Built(Installation),
-    /// Somebody else's, with so many connections to spare.
-    Outside {
-        /// Free connections.
-        connections: u32,
-        /// Extensions that are there, or could be created.
-        extensions: Vec<String>,
-    },
+    /// Somebody else's.
+    Outside(Outside),
+}
+
+/// What somebody else's server has.
+#[derive(Clone, Debug, Default)]
+pub struct Outside {
+    /// Free connections.
+    pub connections: u32,
+    /// Extensions that its database has.
+    pub extensions: Vec<String>,
+    /// Its settings, by name.
+    pub settings: BTreeMap<String, Current>,
+}
+
+/// A setting as `pg_settings` has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Current {
+    /// Its value, in the unit.
+    pub value: String,
+    /// The unit, such as `8kB` or `ms`; empty for none.
+    pub unit: String,
+    /// What it is without a configuration, in the unit.
+    pub default: String,
+    /// The value as `SHOW` has it.
+    pub shown: String,
+    /// Whether it came from anywhere but the default.
+    pub is_set: bool,
 }
 
 impl Has {
@@ -59,9 +80,26 @@ impl Has {
     /// When the server does not answer.
     pub fn outside(target: &Target, labs: &Path) -> Result<Has, lab::Error> {
         let connections = number(target, FREE_CONNECTIONS)?;
-        let listed = target.value(AVAILABLE_EXTENSIONS)?.unwrap_or_default();
+        let listed = target.value(EXTENSIONS)?.unwrap_or_default();
         let extensions = listed.split(',').map(str::to_owned).collect();
-        Has::with(HasServers::Outside { connections, extensions }, labs)
+        let mut client = target.connect()?;
+        let rows = client.query(SETTINGS, &[]).map_err(|source| lab::Error::Query {
+            server: lab::TARGET.to_owned(),
+            statement: SETTINGS.to_owned(),
+            source,
+        })?;
+        let settings = rows.iter().map(|row| {
+            let current = Current {
+                value: row.get(1),
+                unit: row.get(2),
+                default: row.get(3),
+                shown: row.get(4),
+                is_set: row.get(5),
+            };
+            (row.get(0), current)
+        });
+        let settings = settings.collect();
+        Has::with(HasServers::Outside(Outside { connections, extensions, settings }), labs)
     }
 
     fn with(servers: HasServers, labs: &Path) -> Result<Has, lab::Error> {
@@ -97,5 +135,10 @@ fn number(target: &Target, sql: &str) -> Result<u32, lab::Error> {
 const FREE_CONNECTIONS: &str = "SELECT current_setting('max_connections')::int \
     - current_setting('superuser_reserved_connections')::int \
     - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')";
-const AVAILABLE_EXTENSIONS: &str =
-    "SELECT string_agg(name::text, ',' ORDER BY name) FROM pg_available_extensions";
+const EXTENSIONS: &str =
+    "SELECT string_agg(extname::text, ',' ORDER BY extname) FROM pg_catalog.pg_extension";
+// Of a session of the rig's, whose own settings are the client's and not the server's.
+const SETTINGS: &str = "SELECT name, coalesce(setting, ''), coalesce(unit, ''), \
+    coalesce(boot_val, ''), coalesce(current_setting(name, true), ''), \
+    source NOT IN ('default', 'override', 'client', 'session') \
+    FROM pg_catalog.pg_settings";

@@ -203,6 +203,10 @@ fn forget(node: &SiteNode) -> Result<(), Failure> {
     if marked.is_none() {
         return Ok(());
     }
+    let is_begun: bool = client.query_one(IS_BEGUN, &[]).map_err(said)?.get(0);
+    if !is_begun {
+        return client.batch_execute("DROP SCHEMA pgrig_shard CASCADE").map_err(said);
+    }
     // One by one: all schemas at once would take more locks than a server has.
     for row in client.query(MADE, &[]).map_err(said)? {
         client.batch_execute(row.get(0)).map_err(said)?;
@@ -217,13 +221,15 @@ const IS_OURS: &str = "
     SELECT FROM pg_namespace
     WHERE nspname = 'pgrig_shard' AND obj_description(oid, 'pg_namespace') = $1";
 
-/// Functions that route by a key, and buckets.
+const IS_BEGUN: &str = "SELECT to_regclass('pgrig_shard.bucket') IS NOT NULL";
+
+/// Functions whose bodies call the cluster's own, and the buckets of the cluster's list.
 const MADE: &str = r"
     SELECT format('DROP FUNCTION %s', oid::regprocedure) FROM pg_proc
     WHERE pronamespace = 'public'::regnamespace AND prosrc LIKE '%pgrig\_shard.bucket\_of(key)%'
     UNION ALL
     SELECT format('DROP SCHEMA %I CASCADE', nspname) FROM pg_namespace
-    WHERE nspname ~ '^bucket_[0-9]{4,}$'";
+    JOIN pgrig_shard.bucket ON nspname = format('bucket_%s', lpad(bucket::text, 4, '0'))";
 
 const SOMETHING: &str = r"
     SELECT format('there is %s', what) FROM (

@@ -19,6 +19,8 @@ mod act;
 mod building;
 mod front;
 mod links;
+mod outside_misfit;
+mod outside_sql;
 mod part;
 mod sharded;
 mod site;
@@ -48,6 +50,7 @@ mod ledger;
 mod metrics;
 mod restore;
 mod rows;
+mod schema;
 mod steadiness;
 
 mod estimate;

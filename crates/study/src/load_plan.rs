@@ -6,18 +6,21 @@ use load::{Connecting, Limit, OnError, Plan, WarmUp};
 use spec::{Planned, Point, ScriptSource, Warmup};
 use wire::conninfo::{Conninfo, TargetSessionAttrs};
 
+use crate::sql::identifier;
+
 /// What the engine shall do at this point. `conninfos` says where each node is reached;
-/// `search_path` is the schema that the rig has to itself on a server that is not its own.
+/// `schema` is the one that the rig has to itself on a server that is not its own: names are looked
+/// for there and nowhere else.
 pub(crate) fn plan(
     point: &Point,
     planned: &Planned,
     conninfos: &BTreeMap<String, String>,
-    search_path: Option<&str>,
+    schema: Option<&str>,
 ) -> Plan {
     let workloads = point.workloads.iter().map(|workload| {
         let hosts = workload.to.iter().filter_map(|to| conninfos.get(to));
         let conninfo = conninfo(hosts.map(String::as_str));
-        self::workload(point, workload, conninfo, search_path)
+        self::workload(point, workload, conninfo, schema)
     });
     let at_once = Connecting::default().at_once.div_ceil(point.generators);
     Plan {
@@ -31,7 +34,8 @@ pub(crate) fn plan(
         statements: true,
         log: None,
         ledger: None,
-        exit_on_abort: false,
+        // A script that is wrong fails in every transaction: nothing is measured by going on.
+        exit_on_abort: !point.workloads.iter().any(|workload| may_fail(point, workload)),
         verbose_errors: false,
         debug: false,
     }
@@ -55,7 +59,7 @@ fn workload(
     point: &Point,
     workload: &spec::Workload,
     conninfo: String,
-    search_path: Option<&str>,
+    schema: Option<&str>,
 ) -> load::Workload {
     // The data's variables are known to every script, pgbench's scale among them; what the
     // workload itself says comes last and wins.
@@ -64,8 +68,8 @@ fn workload(
     variables.extend(point.data.variables.clone());
     variables.extend(workload.variables.clone());
     let mut session = workload.session.clone();
-    if let Some(path) = search_path {
-        session.entry("search_path".to_owned()).or_insert_with(|| path.to_owned());
+    if let Some(schema) = schema {
+        session.insert("search_path".to_owned(), identifier(schema));
     }
     load::Workload {
         name: workload.name.clone(),
@@ -85,8 +89,7 @@ fn workload(
         latency_limit_us: workload.latency_limit_ms.map(|ms| (ms * 1e3) as u64),
         variables: variables.into_iter().collect(),
         session: session.into_iter().collect(),
-        // A fault never ends a trial early, and neither does an error.
-        on_error: OnError { tries_max: workload.tries_max, go_on: true },
+        on_error: OnError { tries_max: workload.tries_max, go_on: may_fail(point, workload) },
         connect_each: false,
         on_loss: match point.on_loss {
             spec::OnLoss::Abort => load::OnLoss::Abort,
@@ -94,6 +97,13 @@ fn workload(
         },
         describe: true,
     }
+}
+
+/// Whether statements may fail: where the study says so, and where it breaks or moves something.
+fn may_fail(point: &Point, workload: &spec::Workload) -> bool {
+    workload.expects_failures
+        || !point.timeline.is_empty()
+        || point.on_loss == spec::OnLoss::Reconnect
 }
 
 /// Name, text, weight and syntax of one script.

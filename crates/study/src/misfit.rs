@@ -6,6 +6,7 @@ use spec::{Check, LinkKind, NodeKind, Point, PoolMode, Protocol, Warmer, Workloa
 use crate::estimate::{self, SPARE_CONNECTIONS, open_files};
 use crate::has::{Has, HasServers};
 use crate::hosts;
+use crate::outside_misfit;
 use crate::power;
 use crate::warm::extension;
 use crate::words::{grouped, size};
@@ -41,9 +42,7 @@ pub(crate) fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
             misfits.extend(hosts::misfits(point, &has.hosts));
             misfits.extend(unbuilt_misfits(point));
         }
-        HasServers::Outside { connections, extensions } => {
-            misfits.extend(outside_misfits(point, *connections, extensions));
-        }
+        HasServers::Outside(outside) => misfits.extend(outside_misfit::of(point, outside)),
     }
     let files = open_files(point);
     if files > has.open_files {
@@ -243,51 +242,6 @@ fn unbuilt_misfits(point: &Point) -> Vec<Misfit> {
         what,
     });
     misfits.collect()
-}
-
-fn outside_misfits(point: &Point, free: u32, extensions: &[String]) -> Vec<Misfit> {
-    let mut misfits = Vec::new();
-    if point.topology.nodes.len() > 1 {
-        let nodes = point.topology.nodes.len();
-        misfits.push(Misfit {
-            what: "servers".to_owned(),
-            amount: nodes as u64,
-            needs: format!("{nodes} servers"),
-            has: "one target".to_owned(),
-            hint: Some("run it without --target".to_owned()),
-        });
-    }
-    let touches = point.timeline.iter().find(|timed| !timed.action.is_sql());
-    if let Some(timed) = touches {
-        misfits.push(Misfit {
-            what: "actions".to_owned(),
-            amount: 1,
-            needs: format!("to {} a server", timed.action.verb()),
-            has: "a target that is not ours to stop".to_owned(),
-            hint: Some("run it without --target".to_owned()),
-        });
-    }
-    let missing = point.topology.nodes.iter().flat_map(|node| &node.extensions);
-    for name in missing.filter(|name| !extensions.contains(name)) {
-        misfits.push(Misfit {
-            what: name.clone(),
-            amount: 1,
-            needs: name.clone(),
-            has: "a target without it".to_owned(),
-            hint: Some(format!("have {name} installed there")),
-        });
-    }
-    let needed = point.clients() + SPARE_CONNECTIONS;
-    if needed > free {
-        misfits.push(Misfit {
-            what: "connections".to_owned(),
-            amount: u64::from(needed),
-            needs: format!("{} connections", grouped(u64::from(needed))),
-            has: format!("{} free on the target", grouped(u64::from(free))),
-            hint: Some("raise max_connections there".to_owned()),
-        });
-    }
-    misfits
 }
 
 /// A disk without room for all sites together.

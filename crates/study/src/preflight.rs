@@ -7,6 +7,7 @@ use crate::has::{Has, HasServers};
 use crate::hosts;
 use crate::huge_pages;
 use crate::misfit::{Misfit, disk_misfit, misfits_of};
+use crate::outside_misfit;
 use crate::sites::SitePlan;
 use crate::words::{grouped, size};
 
@@ -55,6 +56,11 @@ impl Preflight {
         let taken = hosts::taken(study, &fitting, &has.hosts);
         fitting.retain(|index| fits(*index, &taken));
         misfits.extend(taken);
+        if let HasServers::Outside(outside) = &has.servers {
+            let unlike = outside_misfit::settings(study, &fitting, outside);
+            fitting.retain(|index| fits(*index, &unlike));
+            misfits.extend(unlike);
+        }
         misfits.sort_by_key(|(index, _)| *index);
         let estimate = |fitting: &[usize]| {
             let trials: Vec<Planned> =
@@ -115,7 +121,7 @@ fn needs(study: &Study, points: &[usize], cost: &Estimate, has: &Has) -> Vec<Nee
     }
     let allowed = match &has.servers {
         HasServers::Built(_) => "as many as it needs".to_owned(),
-        HasServers::Outside { connections, .. } => format!("{connections} free on the target"),
+        HasServers::Outside(outside) => format!("{} free on the target", outside.connections),
     };
     add("connections", grouped(u64::from(connections)), allowed);
     let limit = match has.open_files {

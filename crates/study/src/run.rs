@@ -15,12 +15,12 @@ use crate::error::Error;
 use crate::estimate;
 use crate::event::{Event, Stage};
 use crate::facts::{self, fact};
-use crate::has::Has;
+use crate::has::{Has, HasServers};
 use crate::hosts::{self, Hosts};
 use crate::ledger;
-use crate::outside::Schema;
 use crate::preflight::Preflight;
 use crate::request::{Place, Request, Servers};
+use crate::schema::Schema;
 use crate::site::{Alone, Site};
 use crate::sites::SitePlan;
 use crate::trial::{self, Order, Ran};
@@ -64,15 +64,20 @@ pub fn run(
     }
     let labs = std::env::temp_dir();
     let found = Found::here(request)?;
-    let preflight = Preflight::of(&request.study, &trials, &found.has(&labs)?);
+    let has = found.has(&labs)?;
+    let preflight = Preflight::of(&request.study, &trials, &has);
     if preflight.refused {
         return Err(Error::DoesNotFit(Box::new(preflight)));
     }
     let _ = lab::machine::raise_nofile();
-    let ground = Ground::open(found)?;
+    let run_id = run_id();
+    let mut ground = Ground::open(found, &run_id)?;
     let mut facts = facts::machine(&labs);
     facts.extend(ground.facts());
-    let (writer, done) = open_record(request, &trials, &facts, &ground, &preflight)?;
+    if let HasServers::Outside(outside) = &has.servers {
+        facts.extend(facts::outside_settings(outside));
+    }
+    let (writer, done) = open_record(request, &trials, &facts, &ground, &preflight, &has)?;
     let mut run = Run {
         request,
         control,
@@ -95,7 +100,9 @@ pub fn run(
     let result = run.all(&ground, &trials, &planned, observe);
     // Removing servers and data is part of what a run costs.
     run.sites.clear();
+    let left = ground.leave();
     drop(ground);
+    run.note(left)?;
     run.finish(result)
 }
 
@@ -135,16 +142,23 @@ enum Ground {
 }
 
 impl Ground {
-    fn open(found: Found) -> Result<Ground, Error> {
+    fn open(found: Found, run_id: &str) -> Result<Ground, Error> {
         Ok(match found {
             Found::Installation(installation, hosts) => {
                 Ground::Lab(Lab::open(LabConfig::new(installation))?, hosts)
             }
             Found::Target(target) => {
-                let schema = Box::new(Schema::make(&target)?);
+                let schema = Box::new(Schema::make(&target, run_id)?);
                 Ground::Target { target, schema }
             }
         })
+    }
+
+    /// Takes away what was made on somebody else's server; says what stays there, and why.
+    fn leave(&mut self) -> Option<String> {
+        let Ground::Target { schema, .. } = self else { return None };
+        let schema_name = lab::TARGET_SCHEMA;
+        schema.leave().err().map(|why| format!("schema {schema_name} stays on the target: {why}"))
     }
 
     fn lab(&self) -> Option<&Lab> {
@@ -168,6 +182,7 @@ fn open_record(
     facts: &[Fact],
     ground: &Ground,
     preflight: &Preflight,
+    has: &Has,
 ) -> Result<(Writer, Vec<Trial>), Error> {
     if let Place::Resume(directory) = &request.place {
         let done: Vec<Trial> = Reader::open(directory)?.trials().to_vec();
@@ -197,12 +212,13 @@ fn open_record(
         asked.sort_unstable();
         asked.dedup();
         notes.push(format!(
-            "ran on {}, which is not ours: no setting was changed (the study asks for {}), \
-             everything was written into schema {}",
+            "ran on {}, which is not ours: no setting was changed, so that those which the study \
+             asks for ({}) are as the target has them; everything was written into schema {}",
             target.place(),
             if asked.is_empty() { "none".to_owned() } else { asked.join(", ") },
             lab::TARGET_SCHEMA
         ));
+        notes.extend(missing_extensions(request, has));
     }
     let header = header(request, trials, facts.to_vec(), notes);
     let writer = match &request.place {
@@ -460,6 +476,11 @@ impl Run<'_> {
         };
         match trial::run(&order, &mut self.sites[index], &mut show) {
             Ran::Finished(finished) => Ok(*finished),
+            Ran::Stopped { finished, why } => {
+                self.writer.add(&finished)?;
+                let directory = self.writer.directory().to_owned();
+                Err(Error::Statement { trial: point_name(request, planned), why, directory })
+            }
             Ran::Interrupted => {
                 self.writer.drop_ledger(planned.number)?;
                 Err(Error::Interrupted { doing: "running trials".to_owned() })
@@ -481,6 +502,13 @@ impl Run<'_> {
     fn spend(&mut self, trial: &Trial) {
         if let Some(window) = trial.window {
             self.spent.measured_s += window.close.since(window.load_began) as f64 / 1e9;
+        }
+    }
+
+    fn note(&mut self, note: Option<String>) -> Result<(), Error> {
+        match note {
+            Some(note) => Ok(self.writer.change_header(|header| header.notes.push(note))?),
+            None => Ok(()),
         }
     }
 
@@ -519,6 +547,32 @@ impl Run<'_> {
         let (failed, skipped) = (self.failed, self.skipped);
         Ok(Ended { directory, state, failed, skipped, overhead })
     }
+}
+
+/// What cannot be measured on somebody else's server for want of an extension: the rig makes none
+/// there.
+fn missing_extensions(request: &Request, has: &Has) -> Vec<String> {
+    let HasServers::Outside(outside) = &has.servers else { return Vec::new() };
+    let nodes = request.study.points.iter().flat_map(|point| &point.topology.nodes);
+    let asked: std::collections::BTreeSet<&String> =
+        nodes.flat_map(|node| &node.extensions).collect();
+    let missing = asked.into_iter().filter(|name| !outside.extensions.contains(name));
+    let note = |name: &String| {
+        format!(
+            "extension {name} is not in the target's database: what takes it was not measured; an \
+             owner of the database may create it"
+        )
+    };
+    missing.map(note).collect()
+}
+
+fn point_name(request: &Request, planned: &Planned) -> String {
+    request.study.points[planned.point].name.to_string()
+}
+
+/// By which a run is known on somebody else's server: when it began, and its process.
+fn run_id() -> String {
+    format!("{}-{}", clock::wall(), std::process::id())
 }
 
 fn order<'o>(

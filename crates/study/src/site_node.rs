@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use lab::Server;
 use postgres::Client;
 
-use crate::outside::SEARCH_PATH;
+use crate::sql::identifier;
 
 /// A server and its name in the study.
 #[derive(Debug)]
@@ -14,6 +14,8 @@ pub(crate) struct SiteNode {
     pub(crate) server: Server,
     /// What clients connect to, in keyword form, as the load engine reads it.
     pub(crate) conninfo: String,
+    /// The one schema in which names are looked for, on a server that is somebody else's.
+    pub(crate) schema: Option<&'static str>,
 }
 
 impl SiteNode {
@@ -23,8 +25,8 @@ impl SiteNode {
     /// When the server does not answer.
     pub(crate) fn connect(&self) -> Result<Client, lab::Error> {
         let mut client = self.server.connect()?;
-        if let Server::Target(_) = self.server {
-            let set = format!("SET search_path TO {SEARCH_PATH}");
+        if let Some(schema) = self.schema {
+            let set = format!("SET search_path TO {}", identifier(schema));
             client.batch_execute(&set).map_err(|source| lab::Error::Query {
                 server: lab::TARGET.to_owned(),
                 statement: set,

@@ -8,10 +8,12 @@ use std::time::Duration;
 use lab::Server;
 use load::{Control, Urgency};
 use postgres::Client;
+use postgres::error::SqlState;
 use script::{CommandKind, Names, Script, Syntax, Variables};
 use spec::{ScriptText, Settings};
 
 use crate::error::server_words;
+use crate::outside_sql::{self, Permit};
 
 /// Runs a script command by command, each in a transaction of its own unless the script says
 /// otherwise; variables are written `:name` in it. Somebody's interruption cancels the command
@@ -26,6 +28,34 @@ pub(crate) fn run_script(
     variables: &Settings,
     control: &Control,
 ) -> Result<(), String> {
+    let commands = commands(text, variables)?;
+    let is_outside = matches!(server, Server::Target(_));
+    cancel_when_interrupted(server, client, control, |client| {
+        for Command { line, sql } in commands {
+            let failed = |why: String| format!("{}:{line}: {why}", text.name);
+            match is_outside {
+                true => send_outside(&sql, client).map_err(failed)?,
+                false => {
+                    client.batch_execute(&sql).map_err(|error| failed(server_words(&error)))?
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// A command of a script with its variables filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Command {
+    pub(crate) line: u32,
+    pub(crate) sql: String,
+}
+
+/// The commands of a script of SQL.
+///
+/// # Errors
+/// What is wrong with it, with its place.
+pub(crate) fn commands(text: &ScriptText, variables: &Settings) -> Result<Vec<Command>, String> {
     let mut names = Names::default();
     let parsed = Script::parse(&text.name, &text.text, Syntax::Current, &mut names);
     let script = parsed.map_err(|error| error.to_string())?;
@@ -35,23 +65,63 @@ pub(crate) fn run_script(
             values.set_text(slot, value);
         }
     }
-    cancel_when_interrupted(server, client, control, |client| {
-        for command in &script.commands {
-            let CommandKind::Sql { template, .. } = &command.kind else {
-                let word = command.kind.word();
-                let (name, line) = (&text.name, command.line);
-                return Err(format!("{name}:{line}: \\{word} has no place in a script of data"));
-            };
-            let mut sql = Vec::new();
-            template.write_simple(&values, &mut sql);
-            let sql = String::from_utf8_lossy(&sql);
-            client.batch_execute(&sql).map_err(|error| {
-                format!("{}:{}: {}", text.name, command.line, server_words(&error))
-            })?;
-        }
-        Ok(())
-    })
+    let commands = script.commands.iter().map(|command| {
+        let CommandKind::Sql { template, .. } = &command.kind else {
+            let (name, line, word) = (&text.name, command.line, command.kind.word());
+            return Err(format!("{name}:{line}: \\{word} has no place in a script of data"));
+        };
+        let mut sql = Vec::new();
+        template.write_simple(&values, &mut sql);
+        let sql = String::from_utf8_lossy(&sql).into_owned();
+        Ok(Command { line: command.line, sql })
+    });
+    commands.collect()
 }
+
+/// The commands of a script with their lines, variables as they are written; meta-commands are left
+/// out.
+///
+/// # Errors
+/// What is wrong with it, with its place.
+pub(crate) fn statements(text: &ScriptText) -> Result<Vec<(u32, String)>, String> {
+    let mut names = Names::default();
+    let parsed = Script::parse(&text.name, &text.text, Syntax::Current, &mut names);
+    let script = parsed.map_err(|error| error.to_string())?;
+    let values = Variables::new(&names);
+    let commands = script.commands.iter().filter_map(|command| {
+        let CommandKind::Sql { template, .. } = &command.kind else { return None };
+        let mut sql = Vec::new();
+        template.write_simple(&values, &mut sql);
+        Some((command.line, String::from_utf8_lossy(&sql).into_owned()))
+    });
+    Ok(commands.collect())
+}
+
+/// Sends a study's command to somebody else's server, as far as it keeps to the rig's schema.
+///
+/// # Errors
+/// Why it is refused; the server's words.
+pub(crate) fn send_outside(sql: &str, client: &mut Client) -> Result<(), String> {
+    let sent = match outside_sql::permit(sql)? {
+        Permit::Send => client.batch_execute(sql),
+        Permit::IfAllowed => match client.batch_execute(sql) {
+            Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Ok(()),
+            sent => sent,
+        },
+        Permit::OurTables(words) => {
+            client.query_one(TABLES, &[&lab::TARGET_SCHEMA]).and_then(|row| {
+                match row.get::<_, Option<&str>>(0) {
+                    None => Ok(()),
+                    Some(tables) => client.batch_execute(&format!("{words} {tables}")),
+                }
+            })
+        }
+    };
+    sent.map_err(|error| server_words(&error))
+}
+
+const TABLES: &str = "SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') \
+    FROM pg_catalog.pg_tables WHERE schemaname = $1";
 
 /// Runs one command or a script without variables.
 ///

@@ -24,7 +24,6 @@ use crate::links::SiteLink;
 use crate::load_plan;
 use crate::meter::{self, Agenda, Metered};
 use crate::metrics::{self, Evidence};
-use crate::outside::SEARCH_PATH;
 use crate::power::{self, Powerless, Recovered};
 use crate::progress::Progress;
 use crate::restore::{self, Restored};
@@ -57,8 +56,24 @@ pub(crate) struct Order<'a> {
 pub(crate) enum Ran {
     /// It is over, for better or worse.
     Finished(Box<Finished>),
+    /// A statement failed that was not expected to: others will fail, too.
+    Stopped { finished: Box<Finished>, why: String },
     /// Somebody interrupted it; half a trial is none.
     Interrupted,
+}
+
+/// Why a trial broke.
+enum Broke {
+    /// In one way or another.
+    Somehow(String),
+    /// By a statement that was not expected to fail: its place and the server's words.
+    Statement(String),
+}
+
+impl From<String> for Broke {
+    fn from(why: String) -> Broke {
+        Broke::Somehow(why)
+    }
 }
 
 /// Runs one trial on a site. What breaks it becomes its status.
@@ -72,9 +87,14 @@ pub(crate) fn run(order: &Order<'_>, site: &mut Site, observe: &mut dyn FnMut(St
     let mut finished = blank(order, started_at, began);
     match result {
         Ok(loaded) => fill(order, loaded, &mut finished),
-        Err(why) => {
+        Err(Broke::Somehow(why)) => {
             finished.trial.status = Status::Failed(why);
             finished.logs = log_tails(site);
+        }
+        Err(Broke::Statement(why)) => {
+            finished.trial.status = Status::Failed(why.clone());
+            finished.trial.ended = clock::now(order.origin);
+            return Ran::Stopped { finished: Box::new(finished), why };
         }
     }
     finished.trial.ended = clock::now(order.origin);
@@ -107,7 +127,7 @@ fn attempt(
     order: &Order<'_>,
     site: &mut Site,
     observe: &mut dyn FnMut(Stage),
-) -> Result<Loaded, String> {
+) -> Result<Loaded, Broke> {
     let point = order.point;
     let ready = site.prepare(point, order.alone, order.lab, order.generator);
     ready.map_err(|error| error.to_string())?;
@@ -137,7 +157,7 @@ fn attempt(
     let (checked, unreadable) = match checked {
         Ok(checked) => (checked, None),
         Err(why) if !recovered.is_empty() => (Checked::default(), Some(why)),
-        Err(why) => return Err(after(why)),
+        Err(why) => return Err(after(why).into()),
     };
     let powerless = Powerless { recovered, unreadable };
     let restored = restore::restore_all(point, site, order.ledger).map_err(after)?;
@@ -239,13 +259,12 @@ fn load(
     site: &mut Site,
     probes: &Running,
     observe: &mut dyn FnMut(Stage),
-) -> Result<(Outcome, Metered, Vec<String>), String> {
+) -> Result<(Outcome, Metered, Vec<String>), Broke> {
     let point = order.point;
     let throttles = site.limit_io(point).map_err(|error| error.to_string())?;
     let conninfos = site.conninfos();
-    let is_target = |node: &SiteNode| matches!(node.server, lab::Server::Target(_));
-    let search_path = site.nodes.iter().any(is_target).then_some(SEARCH_PATH);
-    let mut plan = load_plan::plan(point, order.planned, &conninfos, search_path);
+    let schema = site.data_node().schema.filter(|_| !site.is_sharded());
+    let mut plan = load_plan::plan(point, order.planned, &conninfos, schema);
     plan.ledger = ledger::plan(point, order.ledger, ledger_seed(order.planned));
     let planned = order.planned;
     let agenda = &Agenda {
@@ -264,6 +283,7 @@ fn load(
         progress: Progress::of(point, order.origin),
         last_start: None,
         messages: Vec::new(),
+        failed: None,
     };
     let (outcome, metered) = thread::scope(|scope| {
         let meter = scope.spawn(move || meter::follow(agenda, site, &is_open));
@@ -297,7 +317,11 @@ fn load(
         (outcome, meter.join().unwrap_or_default())
     });
     let messages = watch.messages;
-    Ok((outcome.map_err(|error| load_failure(&error))?, metered, messages))
+    let outcome = outcome.map_err(|error| load_failure(&error))?;
+    match (outcome.end, watch.failed) {
+        (End::ExitedOnAbort(_), Some(why)) => Err(Broke::Statement(why)),
+        _ => Ok((outcome, metered, messages)),
+    }
 }
 
 /// Trials of one round draw the same numbers; their rows must not pass for one another's.
@@ -335,6 +359,8 @@ struct Watch<'a> {
     progress: Progress,
     last_start: Option<Moment>,
     messages: Vec<String>,
+    /// The first command that ended a client, with its place.
+    failed: Option<String>,
 }
 
 impl Watch<'_> {
@@ -367,6 +393,9 @@ impl Watch<'_> {
                 (self.progress.interval(cells), None)
             }
             load::Event::Message(message) => {
+                if let (None, Some(at)) = (&self.failed, &message.at) {
+                    self.failed = Some(format!("{}:{}: {}", at.script, at.line, message.text));
+                }
                 if self.messages.len() < MESSAGES_MAX && message.level != load::Level::Debug {
                     self.messages.push(message.text);
                 }

@@ -7,7 +7,7 @@ use postgres::Client;
 use spec::{Data, Warm, Warmer};
 
 use crate::error::server_words;
-use crate::sql::literal;
+use crate::sql::{identifier, literal};
 
 /// What warming came to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,18 +39,23 @@ pub(crate) fn extensions(data: &Data, installation: &Installation) -> Vec<String
 pub(crate) fn warm(client: &mut Client, warm: &Warm) -> Result<Warmed, String> {
     let mut warmed = Warmed::default();
     let installed = installed(client)?;
-    let has = |name: &str| installed.iter().any(|one| one == name);
+    let schema_of = |name: &str| installed.iter().find(|(one, _)| one == name).map(|one| &one.1);
     for way in &warm.with {
-        if !has(extension(*way)) {
+        let Some(schema) = schema_of(extension(*way)) else {
             warmed.notes.push(format!("not warmed with {}: not installed", extension(*way)));
             continue;
-        }
+        };
+        let schema = identifier(schema);
         for relation in &warm.relations {
             let relation = literal(relation);
             let sql = match way {
-                Warmer::Pgfincore => format!("SELECT * FROM pgfadvise_willneed({relation})"),
-                Warmer::PrewarmRead => format!("SELECT pg_prewarm({relation}, 'read')"),
-                Warmer::PrewarmBuffer => format!("SELECT pg_prewarm({relation}, 'buffer')"),
+                Warmer::Pgfincore => {
+                    format!("SELECT * FROM {schema}.pgfadvise_willneed({relation})")
+                }
+                Warmer::PrewarmRead => format!("SELECT {schema}.pg_prewarm({relation}, 'read')"),
+                Warmer::PrewarmBuffer => {
+                    format!("SELECT {schema}.pg_prewarm({relation}, 'buffer')")
+                }
             };
             client.simple_query(&sql).map_err(|error| server_words(&error))?;
         }
@@ -69,10 +74,10 @@ pub(crate) fn warm(client: &mut Client, warm: &Warm) -> Result<Warmed, String> {
     Ok(warmed)
 }
 
-fn installed(client: &mut Client) -> Result<Vec<String>, String> {
-    let rows = client.query("SELECT extname::text FROM pg_extension", &[]);
-    let rows = rows.map_err(|error| server_words(&error))?;
-    Ok(rows.iter().map(|row| row.get(0)).collect())
+/// Extensions of the database and the schemas of their functions.
+fn installed(client: &mut Client) -> Result<Vec<(String, String)>, String> {
+    let rows = client.query(EXTENSIONS, &[]).map_err(|error| server_words(&error))?;
+    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
 /// The extension that a way of warming needs.
@@ -82,5 +87,8 @@ pub(crate) fn extension(way: Warmer) -> &'static str {
         Warmer::PrewarmRead | Warmer::PrewarmBuffer => "pg_prewarm",
     }
 }
+
+const EXTENSIONS: &str = "SELECT e.extname::text, n.nspname::text FROM pg_extension e \
+    JOIN pg_namespace n ON n.oid = e.extnamespace";
 
 const BUFFERCACHE: &str = "pg_buffercache";

@@ -8,8 +8,9 @@ use crate::console::Console;
 use crate::options::{InitialiseOptions, LoadProgress};
 use crate::server::{Server, query_failed};
 
+use super::names::Names;
 use super::rows::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, Rows, TELLERS_PER_SCALE};
-use super::tables::TRUNCATE;
+use super::tables::truncate;
 
 /// Rows between two looks at the clock, and in one message to the server: about 64 KiB, which
 /// keeps both sides busy.
@@ -24,43 +25,51 @@ const SECONDS_PER_REPORT: f64 = 5.0;
 /// Generates the rows here and sends them by COPY.
 pub(super) fn on_client(
     options: &InitialiseOptions,
+    names: &Names,
     server: &mut Server,
     console: &mut Console<'_>,
 ) -> Result<(), Complaint> {
     // One transaction, in which the tables are emptied: COPY then writes no WAL where wal_level
     // allows it, and may freeze the rows. Branches come first because foreign keys may exist.
     server.execute("begin")?;
-    server.execute(TRUNCATE)?;
+    server.execute(&truncate(names))?;
     let scale = u64::from(options.scale);
     for (table, rows, count) in [
-        ("pgbench_branches", Rows::branches(), BRANCHES_PER_SCALE * scale),
-        ("pgbench_tellers", Rows::tellers(), TELLERS_PER_SCALE * scale),
-        ("pgbench_accounts", Rows::accounts(), ACCOUNTS_PER_SCALE * scale),
+        ("branches", Rows::branches(), BRANCHES_PER_SCALE * scale),
+        ("tellers", Rows::tellers(), TELLERS_PER_SCALE * scale),
+        ("accounts", Rows::accounts(), ACCOUNTS_PER_SCALE * scale),
     ] {
-        let progress = Progress::new(table, count, options.progress);
-        copy(server, table, rows, count, progress, console)?;
+        let told = format!("pgbench_{table}");
+        let progress = Progress::new(&told, count, options.progress);
+        copy(server, &names.table(table), rows, count, progress, console)?;
     }
     server.execute("commit")
 }
 
 /// Has the server generate the rows.
-pub(super) fn on_server(options: &InitialiseOptions, server: &mut Server) -> Result<(), Complaint> {
+pub(super) fn on_server(
+    options: &InitialiseOptions,
+    names: &Names,
+    server: &mut Server,
+) -> Result<(), Complaint> {
     let scale = u64::from(options.scale);
     let (tellers, accounts) = (TELLERS_PER_SCALE * scale, ACCOUNTS_PER_SCALE * scale);
     server.execute("begin")?;
-    server.execute(TRUNCATE)?;
+    server.execute(&truncate(names))?;
     server.execute(&format!(
-        "insert into pgbench_branches(bid,bbalance) select bid, 0 from generate_series(1, {}) as \
-         bid",
+        "insert into {}(bid,bbalance) select bid, 0 from generate_series(1, {}) as bid",
+        names.table("branches"),
         BRANCHES_PER_SCALE * scale
     ))?;
     server.execute(&format!(
-        "insert into pgbench_tellers(tid,bid,tbalance) select tid, (tid - 1) / \
-         {TELLERS_PER_SCALE} + 1, 0 from generate_series(1, {tellers}) as tid"
+        "insert into {}(tid,bid,tbalance) select tid, (tid - 1) / {TELLERS_PER_SCALE} + 1, 0 \
+         from generate_series(1, {tellers}) as tid",
+        names.table("tellers")
     ))?;
     server.execute(&format!(
-        "insert into pgbench_accounts(aid,bid,abalance,filler) select aid, (aid - 1) / \
-         {ACCOUNTS_PER_SCALE} + 1, 0, '' from generate_series(1, {accounts}) as aid"
+        "insert into {}(aid,bid,abalance,filler) select aid, (aid - 1) / {ACCOUNTS_PER_SCALE} + 1, \
+         0, '' from generate_series(1, {accounts}) as aid",
+        names.table("accounts")
     ))?;
     server.execute("commit")
 }

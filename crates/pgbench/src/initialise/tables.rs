@@ -7,46 +7,53 @@ use crate::console::Console;
 use crate::options::{InitialiseOptions, PartitionMethod, Partitions, Persistence};
 use crate::server::Server;
 
+use super::names::Names;
 use super::rows::ACCOUNTS_PER_SCALE;
 
 /// Scales from here on have more accounts than a 32-bit number tells apart.
 const SCALE_OF_BIGINT: u32 = 20_000;
 
-/// All in one statement, so that foreign keys do not matter.
-pub(super) const DROP: &str = "drop table if exists pgbench_accounts, pgbench_branches, \
-                               pgbench_history, pgbench_tellers";
+const TABLES: [&str; 4] = ["accounts", "branches", "history", "tellers"];
 
 /// All in one statement, so that foreign keys do not matter.
-pub(super) const TRUNCATE: &str =
-    "truncate table pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers";
+pub(super) fn drop(names: &Names) -> String {
+    format!("drop table if exists {}", names.tables(&TABLES))
+}
+
+/// All in one statement, so that foreign keys do not matter.
+pub(super) fn truncate(names: &Names) -> String {
+    format!("truncate table {}", names.tables(&TABLES))
+}
 
 /// Creates the four tables, and the partitions of accounts.
 pub(super) fn create(
     options: &InitialiseOptions,
+    names: &Names,
     server: &mut Server,
     console: &mut Console<'_>,
 ) -> Result<(), Complaint> {
     console.narrate("creating tables...");
-    definitions(options).iter().try_for_each(|sql| server.execute(sql))?;
+    definitions(options, names).iter().try_for_each(|sql| server.execute(sql))?;
     if let Some(partitions) = options.partitions {
         console.narrate(format_args!("creating {} partitions...", partitions.count));
         for number in 1..=partitions.count {
-            server.execute(&partition(options, partitions, number))?;
+            server.execute(&partition(options, names, partitions, number))?;
         }
     }
     Ok(())
 }
 
 /// Vacuums and analyses every table.
-pub(super) fn vacuum(server: &mut Server) -> Result<(), Complaint> {
+pub(super) fn vacuum(names: &Names, server: &mut Server) -> Result<(), Complaint> {
     ["branches", "tellers", "accounts", "history"]
         .iter()
-        .try_for_each(|table| server.execute(&format!("vacuum analyze pgbench_{table}")))
+        .try_for_each(|table| server.execute(&format!("vacuum analyze {}", names.table(table))))
 }
 
 /// Adds the primary keys.
 pub(super) fn primary_keys(
     options: &InitialiseOptions,
+    names: &Names,
     server: &mut Server,
 ) -> Result<(), Complaint> {
     let place = match &options.index_tablespace {
@@ -54,14 +61,14 @@ pub(super) fn primary_keys(
         None => String::new(),
     };
     for (table, column) in [("branches", "bid"), ("tellers", "tid"), ("accounts", "aid")] {
-        server
-            .execute(&format!("alter table pgbench_{table} add primary key ({column}){place}"))?;
+        let table = names.table(table);
+        server.execute(&format!("alter table {table} add primary key ({column}){place}"))?;
     }
     Ok(())
 }
 
 /// Adds the foreign keys.
-pub(super) fn foreign_keys(server: &mut Server) -> Result<(), Complaint> {
+pub(super) fn foreign_keys(names: &Names, server: &mut Server) -> Result<(), Complaint> {
     for (table, column, referenced) in [
         ("tellers", "bid", "branches"),
         ("accounts", "bid", "branches"),
@@ -70,14 +77,16 @@ pub(super) fn foreign_keys(server: &mut Server) -> Result<(), Complaint> {
         ("history", "aid", "accounts"),
     ] {
         server.execute(&format!(
-            "alter table pgbench_{table} add constraint pgbench_{table}_{column}_fkey \
-             foreign key ({column}) references pgbench_{referenced}"
+            "alter table {} add constraint pgbench_{table}_{column}_fkey \
+             foreign key ({column}) references {}",
+            names.table(table),
+            names.table(referenced)
         ))?;
     }
     Ok(())
 }
 
-fn definitions(options: &InitialiseOptions) -> [String; 4] {
+fn definitions(options: &InitialiseOptions, names: &Names) -> [String; 4] {
     let aid = if options.scale >= SCALE_OF_BIGINT { "bigint" } else { "   int" };
     // A partitioned table has no storage of its own to be unlogged or filled.
     let unlogged = match (options.persistence, options.partitions) {
@@ -94,7 +103,7 @@ fn definitions(options: &InitialiseOptions) -> [String; 4] {
         None => String::new(),
     };
     let create = |table: &str, columns: &str, storage: &str| {
-        format!("create{unlogged} table pgbench_{table}({columns}){storage}{place}")
+        format!("create{unlogged} table {}({columns}){storage}{place}", names.table(table))
     };
     [
         create(
@@ -113,7 +122,12 @@ fn definitions(options: &InitialiseOptions) -> [String; 4] {
 }
 
 /// One partition of accounts. Ranges are open at both ends, so that any aid has a place.
-fn partition(options: &InitialiseOptions, partitions: Partitions, number: u32) -> String {
+fn partition(
+    options: &InitialiseOptions,
+    names: &Names,
+    partitions: Partitions,
+    number: u32,
+) -> String {
     let Partitions { count, method } = partitions;
     let unlogged = match options.persistence {
         Persistence::Unlogged => " unlogged",
@@ -131,8 +145,9 @@ fn partition(options: &InitialiseOptions, partitions: Partitions, number: u32) -
         }
     };
     format!(
-        "create{unlogged} table pgbench_accounts_{number} partition of pgbench_accounts \
-         for values {values} with (fillfactor={})",
+        "create{unlogged} table {} partition of {} for values {values} with (fillfactor={})",
+        names.table(&format!("accounts_{number}")),
+        names.table("accounts"),
         options.fillfactor
     )
 }

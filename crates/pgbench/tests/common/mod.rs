@@ -173,6 +173,7 @@ pub(crate) fn ours_until(
         environment: &look_up,
         ask_password: &|_| None,
         generator: std::path::Path::new("pgrig"),
+        schema: None,
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let code = bench(&invocation, control, &mut Console::new(&mut out, &mut err, false));

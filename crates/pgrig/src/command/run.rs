@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
-use record::State;
+use record::{State, Status};
 use spec::{ClaimKind, Folder, Planned, Profile};
 use study::words::grouped;
 use study::{Ended, Has, Place, Preflight, Request, Servers};
@@ -47,7 +47,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     if let State::Broken(why) = &ended.state {
         terminal::narrate(format_args!("stopped: {why}"));
     }
-    Ok(exit(&ended, &judgement, gate(arguments)))
+    let has_valid = opened.reader.trials().iter().any(|trial| trial.status == Status::Done);
+    Ok(exit(&ended, &judgement, gate(arguments), has_valid))
 }
 
 /// What the exit code depends on besides the run itself.
@@ -69,8 +70,9 @@ fn gate(arguments: &RunArguments) -> Gate {
     }
 }
 
-/// How the program ends after a run. What is missing is said before what was found.
-fn exit(ended: &Ended, judgement: &Judgement, gate: Gate) -> Exit {
+/// How the program ends after a run. What is missing is said before what was found. Without a trial
+/// that counts (`has_valid`), no gate is passed.
+fn exit(ended: &Ended, judgement: &Judgement, gate: Gate, has_valid: bool) -> Exit {
     match &ended.state {
         State::Interrupted => return Exit::Interrupted,
         State::Running | State::Broken(_) => return Exit::Incomplete,
@@ -85,7 +87,9 @@ fn exit(ended: &Ended, judgement: &Judgement, gate: Gate) -> Exit {
     let gated = || judgement.claims.iter().filter(|claim| counts(claim.kind));
     if gated().any(|claim| claim.verdict == Verdict::DoesNotHold) {
         Exit::DoesNotHold
-    } else if gated().any(|claim| claim.verdict == Verdict::CannotTell) {
+    } else if gated().any(|claim| claim.verdict == Verdict::CannotTell)
+        || (gate != Gate::Open && !has_valid)
+    {
         Exit::CannotTell
     } else {
         Exit::Done
@@ -252,7 +256,13 @@ mod tests {
         let check = |gate, state: State, failed, claims: &[(ClaimKind, Verdict)], expected| {
             let (directory, skipped, overhead) = Default::default();
             let ended = Ended { directory, state, failed, skipped, overhead };
-            assert_eq!(exit(&ended, &judgement(claims), gate), expected, "{gate:?} {claims:?}");
+            assert_eq!(
+                exit(&ended, &judgement(claims), gate, true),
+                expected,
+                "{gate:?} {claims:?}"
+            );
+            let without = exit(&ended, &judgement(claims), gate, false);
+            assert!(gate == Gate::Open || without != Exit::Done, "{gate:?} {claims:?}");
         };
         let done = || State::Done;
         check(Gate::Open, done(), 0, &[(Invariant, DoesNotHold)], Exit::Done);

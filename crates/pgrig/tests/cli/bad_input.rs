@@ -170,3 +170,32 @@ fn arguments_that_contradict_each_other_are_refused() {
     check(&["run", "x", "--strict"], "--gate");
     check(&["rum"], "run");
 }
+
+#[test]
+fn the_first_statement_that_fails_stops_the_run_and_is_quoted() {
+    let desk = Desk::new();
+    desk.write_study("mine", "");
+    desk.write("mine/insert.sql", "SELECT 1;\nINSERT INTO nope VALUES (1);\n");
+    for protocol in ["simple", "prepared"] {
+        let study = std::fs::read_to_string(desk.path("mine/study.toml")).unwrap();
+        let study =
+            study.replace("clients = 2\n", &format!("clients = 2\nprotocol = \"{protocol}\"\n"));
+        desk.write(&format!("{protocol}/study.toml"), &study);
+        desk.write(&format!("{protocol}/init.sql"), "CREATE TABLE t (a int);\n");
+        desk.write(&format!("{protocol}/insert.sql"), "SELECT 1;\nINSERT INTO nope VALUES (1);\n");
+        let said = desk.pgrig(&["run", protocol, "--gate"]).ended(2);
+        assert!(said.err.contains("insert.sql:2: "), "{}", said.err);
+        assert!(said.err.contains("relation \"nope\" does not exist"), "{}", said.err);
+        assert!(said.err.contains("LINE 1: INSERT INTO nope"), "{}", said.err);
+        assert!(
+            said.err.contains("\n                    ^") || said.err.contains("^"),
+            "{}",
+            said.err
+        );
+    }
+    // Where failures are expected the run goes on; a gate is not passed over nothing.
+    let study = std::fs::read_to_string(desk.path("mine/study.toml")).unwrap();
+    let study = study.replace("clients = 2\n", "clients = 2\nexpect_failures = true\n");
+    desk.write("mine/study.toml", &study.replace("tps > 0", "tps >= 0"));
+    desk.pgrig(&["run", "mine", "--gate"]).ended(5);
+}

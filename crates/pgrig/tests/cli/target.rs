@@ -74,3 +74,133 @@ fn everything_that_goes_to_a_target_is_encrypted_as_its_address_asks() {
     let left = node.value("SELECT count(*) FROM pg_namespace WHERE nspname = 'pgrig'");
     assert_eq!(left.expect("an answer").as_deref(), Some("0"));
 }
+
+/// Look-alikes of what the studies make, in every schema that a session of this database looks
+/// through.
+const LOOK_ALIKES: &str = r#"
+    CREATE SCHEMA app;
+    CREATE SCHEMA pgrig_other;
+    DO $$ DECLARE place text; name text; BEGIN
+        EXECUTE format('CREATE SCHEMA %I', current_user);
+        FOREACH place IN ARRAY ARRAY['public', 'app', 'pgrig_other', current_user] LOOP
+            FOREACH name IN ARRAY ARRAY['pgbench_accounts', 'pgbench_branches',
+                'pgbench_tellers', 'pgbench_history', 'test_sync', 'writes_log', 'writes_state',
+                'user_info', 'user_login_rec', 'user_logout_rec', 'written', 'last_written',
+                'counter', 't'] LOOP
+                EXECUTE format('CREATE TABLE %I.%I (id int PRIMARY KEY, mine text)', place, name);
+                EXECUTE format('INSERT INTO %I.%I VALUES (1, %L)', place, name, place);
+            END LOOP;
+            EXECUTE format('CREATE FUNCTION %I.transfer(int, int, int, int) RETURNS int
+                LANGUAGE sql AS $f$ SELECT 1 $f$', place);
+        END LOOP;
+        EXECUTE format('ALTER DATABASE postgres SET search_path = app, %I, public', current_user);
+    END $$;"#;
+
+/// What a database holds, as SQL; the keys that pg_dump makes up each time are left out.
+fn dump(node: &Node) -> String {
+    let endpoint = node.endpoint();
+    let output = std::process::Command::new(node.installation().program("pg_dump"))
+        .args(["--create", "--dbname", &endpoint.to_string()])
+        .output()
+        .expect("pg_dump runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let is_key = |line: &&str| line.starts_with(r"\restrict") || line.starts_with(r"\unrestrict");
+    text.lines().filter(|line| !is_key(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// A server with nothing but its defaults.
+fn plain() -> (Node, Lab) {
+    let installation = lab::find::find(None).expect("PostgreSQL is installed");
+    let lab = Lab::open(LabConfig::new(installation)).expect("a lab opens");
+    let mut node = lab.node("server", NodeConfig::new(Settings::new())).expect("a node is made");
+    node.init().expect("initdb works");
+    node.start().expect("the server starts");
+    (node, lab)
+}
+
+#[test]
+fn nothing_on_a_target_is_touched_that_pgrig_has_not_made() {
+    let (node, _lab) = plain();
+    let mut client = node.connect().expect("a connection");
+    client.batch_execute(LOOK_ALIKES).expect("look-alikes are made");
+    let before = dump(&node);
+    let target = node.endpoint().to_string();
+    let desk = Desk::new();
+    desk.pgrig(&["new", "mine"]).ended(0);
+    for study in ["mine", "pgbench", "fsync", "pool", "replication", "sharding"] {
+        let arguments = ["run", study, "--profile", "smoke", "--target", &target];
+        let said = desk.pgrig(&arguments);
+        let is_expected = match study {
+            "mine" | "pgbench" | "fsync" => said.code == Some(0),
+            _ => matches!(said.code, Some(0 | 2 | 3)),
+        };
+        assert!(is_expected, "{study}: {said:?}");
+        assert!(dump(&node) == before, "{study} changed something: {said:?}");
+    }
+
+    // A schema of that name is dropped only where pgrig has made it and nothing else needs it.
+    let run = || desk.pgrig(&["run", "mine", "--profile", "smoke", "--target", &target]);
+    let left = "CREATE SCHEMA pgrig; COMMENT ON SCHEMA pgrig IS 'made by pgrig, run 1; dropped';
+        CREATE TABLE pgrig.old (id int);";
+    client.batch_execute(left).expect("what a killed run has left");
+    run().ended(0);
+    assert!(dump(&node) == before, "a killed run's schema stays");
+    client.batch_execute(left).expect("what a killed run has left");
+    client.batch_execute("CREATE VIEW public.mine AS SELECT * FROM pgrig.old").expect("a view");
+    let said = run().ended(1);
+    assert!(said.err.contains("view mine depends on"), "{}", said.err);
+    client.batch_execute("DROP VIEW public.mine").expect("dropped");
+    client.batch_execute("COMMENT ON SCHEMA pgrig IS 'mine'").expect("commented");
+    let theirs = dump(&node);
+    let said = run().ended(1);
+    assert!(said.err.contains("that pgrig did not make"), "{}", said.err);
+    assert!(dump(&node) == theirs, "a schema without the mark was touched");
+}
+
+#[test]
+fn a_target_is_not_asked_what_it_cannot_answer() {
+    let (node, _lab) = plain();
+    let target = node.endpoint().to_string();
+    let desk = Desk::new();
+    let study = r#"
+question = "Does it matter?"
+window = "1s"
+warmup = "100ms"
+rounds = 1
+[data]
+script = "init.sql"
+[workloads.write]
+script = "insert.sql"
+[topologies.one.nodes.primary]
+[variants.on]
+topology = "one"
+settings = { synchronous_commit = "on" }
+[variants.off]
+topology = "one"
+settings = { synchronous_commit = "off" }
+[scenarios.all]
+run = ["write"]
+[[claims]]
+value = "tps[off] / tps[on]"
+expect = "> 1"
+"#;
+    desk.write("mine/study.toml", study);
+    desk.write("mine/init.sql", "CREATE TABLE t (a int);\n");
+    desk.write("mine/insert.sql", "INSERT INTO t VALUES (1);\n");
+    let run = || desk.pgrig(&["run", "mine", "--target", &target]);
+    let said = run().ended(0);
+    let told = said.err.clone() + &said.out;
+    assert!(told.contains("needs synchronous_commit = off"), "{told}");
+    assert!(!told.contains("does not hold"), "{told}");
+
+    for (sql, expected) in [
+        ("ALTER SYSTEM SET work_mem = '1GB';", "the server's settings"),
+        ("DROP SCHEMA public CASCADE;", "schemas that are not the rig's"),
+        ("SET search_path = public;", "the session's search path"),
+    ] {
+        desk.write("mine/init.sql", &format!("CREATE TABLE t (a int);\n{sql}\n"));
+        let said = run().ended(3);
+        assert!(said.err.contains(expected) && said.err.contains("init.sql:2"), "{}", said.err);
+    }
+}

@@ -1,0 +1,247 @@
+//! What is in the way of a point on a server that somebody else runs: it is one server, it is not
+//! changed, and only the rig's schema is written to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use spec::{Action, Check, Point, Study};
+
+use crate::estimate::SPARE_CONNECTIONS;
+use crate::has::{Current, Outside};
+use crate::load_plan;
+use crate::misfit::Misfit;
+use crate::outside_sql::{self, Permit};
+use crate::sql;
+use crate::words::grouped;
+
+/// What is in the way of one point.
+pub(crate) fn of(point: &Point, outside: &Outside) -> Vec<Misfit> {
+    let mut misfits = Vec::new();
+    let mut add = |what: &str, amount: u32, needs: String, has: &str, hint: &str| {
+        let (what, has, hint) = (what.to_owned(), has.to_owned(), Some(hint.to_owned()));
+        misfits.push(Misfit { what, amount: u64::from(amount), needs, has, hint });
+    };
+    let without = "run it without --target";
+    let nodes = point.topology.nodes.len();
+    if nodes > 1 {
+        let count = u32::try_from(nodes).unwrap_or(u32::MAX);
+        add("servers", count, format!("{nodes} servers"), "one target", without);
+    }
+    if let Some(timed) = point.timeline.iter().find(|timed| !timed.action.is_sql()) {
+        let needs = format!("to {} a server", timed.action.verb());
+        add("actions", 1, needs, "a target that is not ours to stop", without);
+    }
+    for node in &point.topology.nodes {
+        if node.disk.can_be_cut() || node.throttle.is_some() {
+            let needs = format!("a disk of its own for {}", node.name);
+            add("disk", 1, needs, "a target with the disk that it has", without);
+        }
+    }
+    if point.data.buckets.is_some() {
+        let hint = "run it without --target; --node puts single shards on hosts of yours";
+        add("buckets", 1, "a cluster of its own".to_owned(), "one target", hint);
+    }
+    let checks = point.checks.iter().filter_map(|check| match check {
+        Check::Amcheck { .. } => Some("pg_amcheck"),
+        Check::Checksums { .. } => Some("pg_checksums"),
+        Check::Restore { .. } => Some("a base backup to restore"),
+        Check::Counts | Check::Placement | Check::Ledger { .. } | Check::Explain(_) => None,
+    });
+    for check in checks {
+        add("checks", 1, check.to_owned(), "a target that is not ours to look through", without);
+    }
+    for workload in &point.workloads {
+        if workload.session.contains_key("search_path") {
+            let needs = format!("its own search_path for workload {}", workload.name);
+            let hint = "leave search_path out of the workload's session";
+            add("search_path", 1, needs, "the one schema that is the rig's", hint);
+        }
+    }
+    for objection in objections(point) {
+        let hint = "leave it out, or run the study without --target";
+        add("commands", 1, objection, "a target on which only the rig's schema changes", hint);
+    }
+    let needed = point.clients() + SPARE_CONNECTIONS;
+    if needed > outside.connections {
+        let needs = format!("{} connections", grouped(u64::from(needed)));
+        let has = format!("{} free on the target", grouped(u64::from(outside.connections)));
+        add("connections", needed, needs, &has, "raise max_connections there");
+    }
+    misfits
+}
+
+/// Commands of a point that would reach beyond the rig's schema, with their places.
+fn objections(point: &Point) -> Vec<String> {
+    let mut objections = Vec::new();
+    let mut texts: Vec<(spec::ScriptText, bool)> = Vec::new();
+    texts.extend(point.data.script.clone().map(|script| (script, true)));
+    let step = |sql: &str, name: &str| {
+        (spec::ScriptText { name: name.to_owned(), text: sql.to_owned() }, true)
+    };
+    texts.extend(point.before.iter().map(|one| step(&one.sql, "before")));
+    for timed in &point.timeline {
+        if let Action::Sql(one) = &timed.action {
+            texts.push(step(&one.sql, "timeline"));
+        }
+    }
+    for script in point.workloads.iter().flat_map(|workload| &workload.scripts) {
+        let loaded = load_plan::script(script);
+        let text = spec::ScriptText { name: loaded.name, text: loaded.text };
+        texts.push((text, false));
+    }
+    for (text, may_take_all) in texts {
+        let Ok(commands) = sql::statements(&text) else { continue };
+        for (line, command) in commands {
+            match outside_sql::permit(&command) {
+                Err(why) => objections.push(format!("{}:{line}: {why}", text.name)),
+                Ok(Permit::OurTables(words)) if !may_take_all => objections.push(format!(
+                    "{}:{line}: \"{words}\" reaches every table of the database",
+                    text.name
+                )),
+                Ok(_) => {}
+            }
+        }
+    }
+    objections
+}
+
+/// Points that differ from others in settings: on one server that is not changed, only those can
+/// be measured that ask for what it has.
+pub(crate) fn settings(
+    study: &Study,
+    points: &[usize],
+    outside: &Outside,
+) -> Vec<(usize, Vec<Misfit>)> {
+    let asked: BTreeMap<usize, BTreeMap<&str, &str>> = points
+        .iter()
+        .map(|index| {
+            let nodes = study.points[*index].topology.nodes.iter();
+            let settings = nodes.flat_map(|node| &node.settings);
+            (*index, settings.map(|(name, value)| (name.as_str(), value.as_str())).collect())
+        })
+        .collect();
+    let names: BTreeSet<&str> =
+        asked.values().flat_map(|settings| settings.keys().copied()).collect();
+    let differing = names.into_iter().filter(|name| {
+        let values: BTreeSet<Option<&&str>> = asked.values().map(|one| one.get(name)).collect();
+        values.len() > 1
+    });
+    let differing: Vec<&str> = differing.collect();
+    let misfits = asked.iter().map(|(index, settings)| {
+        let unlike = differing.iter().filter_map(|name| {
+            let current = outside.settings.get(*name);
+            let is_like = match (settings.get(name), current) {
+                (Some(value), Some(current)) => current.is(value),
+                (None, Some(current)) => current.value == current.default,
+                // A module's own, of a module that is not there.
+                (Some(_), None) => false,
+                (None, None) => true,
+            };
+            let needs = match settings.get(name) {
+                Some(value) => format!("{name} = {value}"),
+                None => format!("{name} at its default"),
+            };
+            let has = current.map_or("a server without that setting".to_owned(), |current| {
+                format!("{name} = {}", current.shown)
+            });
+            (!is_like).then(|| Misfit {
+                what: format!("setting {name}"),
+                amount: 1,
+                needs,
+                has: format!("a target with {has}"),
+                hint: Some(format!(
+                    "variants differ in {name}, and pgrig changes no setting of a target: set it \
+                     there, or run the study without --target"
+                )),
+            })
+        });
+        (*index, unlike.collect::<Vec<_>>())
+    });
+    misfits.filter(|(_, misfits)| !misfits.is_empty()).collect()
+}
+
+impl Current {
+    /// Whether this is what a study asks for by these words.
+    fn is(&self, asked: &str) -> bool {
+        let plain = |text: &str| text.replace([' ', '"', '\''], "").to_ascii_lowercase();
+        let (asked, mine) = (plain(asked), plain(&self.value));
+        if asked == mine || asked == plain(&self.shown) {
+            return true;
+        }
+        if let (Some(asked), Some(mine)) = (boolean(&asked), boolean(&mine)) {
+            return asked == mine;
+        }
+        let (Some((number, unit)), Some(own)) = (quantity(&asked), factor(&plain(&self.unit)))
+        else {
+            return false;
+        };
+        let Ok(mine) = mine.parse::<f64>() else { return false };
+        let asked = match unit {
+            "" => number * own,
+            unit => match factor(unit) {
+                Some(factor) => number * factor,
+                None => return false,
+            },
+        };
+        (asked - mine * own).abs() <= own / 2.0
+    }
+}
+
+fn boolean(word: &str) -> Option<bool> {
+    match word {
+        "on" | "true" | "yes" | "1" => Some(true),
+        "off" | "false" | "no" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// A number and the unit behind it.
+fn quantity(text: &str) -> Option<(f64, &str)> {
+    let end =
+        text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(text.len());
+    Some((text[..end].parse().ok()?, &text[end..]))
+}
+
+/// Bytes, or microseconds, of a unit as PostgreSQL writes them; `8kb` is eight of them.
+fn factor(unit: &str) -> Option<f64> {
+    let (number, name) = quantity(unit).unwrap_or((1.0, unit));
+    let one = match name {
+        "" => 1.0,
+        "b" => 1.0,
+        "kb" => 1024.0,
+        "mb" => 1024.0 * 1024.0,
+        "gb" => 1024.0 * 1024.0 * 1024.0,
+        "tb" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        "us" => 1.0,
+        "ms" => 1e3,
+        "s" => 1e6,
+        "min" => 6e7,
+        "h" => 3.6e9,
+        "d" => 8.64e10,
+        _ => return None,
+    };
+    Some(number * one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_what_a_study_asks_for() {
+        let check = |value: &str, unit: &str, asked, expected| {
+            let (value, unit) = (value.to_owned(), unit.to_owned());
+            let current = Current { value, unit, ..Current::default() };
+            assert_eq!(current.is(asked), expected, "{current:?} {asked}");
+        };
+        check("on", "", "true", true);
+        check("on", "", "off", false);
+        check("16384", "8kB", "128MB", true);
+        check("16384", "8kB", "64MB", false);
+        check("16384", "8kB", "16384", true);
+        check("300", "s", "5min", true);
+        check("200", "ms", "0.2s", true);
+        check("replica", "", "replica", true);
+        check("a, b", "", "a,b", true);
+        check("replica", "", "5min", false);
+    }
+}
