@@ -188,7 +188,9 @@ impl Session {
         if self.state == State::Parsing && error.severity == "ERROR" {
             let number = failed.filter(|_| error.position.is_some());
             let query = number.map(|number| lossy(&cx.program.statements[number].sql));
-            cx.say(Level::Error, error.about(query.as_deref()).to_string());
+            let text = error.about(query.as_deref()).to_string();
+            let at = self.place(cx);
+            cx.narration.push(crate::Message { level: Level::Error, text, at });
             return;
         }
         // The first error is the cause; later ones say that the block is in ruins.

@@ -538,14 +538,20 @@ impl Session {
         self.abort(cx, text)
     }
 
+    /// Where the current command stands.
+    #[cold]
+    pub(crate) fn place(&self, cx: &Surroundings<'_>) -> Option<CommandPlace> {
+        let script = &cx.program.scripts[self.script].script;
+        let command = script.commands.get(self.command)?;
+        Some(CommandPlace { script: script.name.clone(), line: command.line })
+    }
+
     /// The client ends here.
     #[cold]
     pub(crate) fn abort(&mut self, cx: &mut Surroundings<'_>, text: String) -> Wait {
         let now = (cx.clock)();
         self.settle_unfinished(cx, now);
-        let script = &cx.program.scripts[self.script].script;
-        let line = script.commands.get(self.command).map(|command| command.line);
-        let at = line.map(|line| CommandPlace { script: script.name.clone(), line });
+        let at = self.place(cx);
         cx.narration.push(Message { level: Level::Error, text, at });
         cx.tally.aborted(self.workload);
         self.state = State::Aborted;

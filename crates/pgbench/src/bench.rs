@@ -5,7 +5,7 @@ use script::Builtin;
 
 use crate::complaint::Complaint;
 use crate::console::Console;
-use crate::initialise::{Names, initialise};
+use crate::initialise::{self, Names};
 use crate::options::{InitialiseOptions, Invocation, Request, help};
 use crate::page::MakePage;
 use crate::run::run;
@@ -65,6 +65,24 @@ fn execute(
     Ok(0)
 }
 
+/// What an invocation with `-i` would send to a server of this version, in order.
+///
+/// # Errors
+/// pgbench's complaint about the arguments.
+pub fn initialisation(
+    invocation: &Invocation<'_>,
+    version_num: u32,
+) -> Result<Vec<String>, String> {
+    let words = |complaint: Complaint| complaint.to_string();
+    match Request::read(invocation).map_err(words)? {
+        Request::Initialise(options) => {
+            let names = Names::in_schema(invocation.schema);
+            initialise::statements(&options, &names, version_num).map_err(words)
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
 fn fill(
     options: &InitialiseOptions,
     invocation: &Invocation<'_>,
@@ -77,5 +95,5 @@ fn fill(
         })?;
     let interrupted = || control.urgency() != Urgency::None;
     let names = Names::in_schema(invocation.schema);
-    initialise(options, &names, &mut server, &interrupted, console)
+    initialise::initialise(options, &names, &mut server, &interrupted, console)
 }

@@ -5,6 +5,7 @@
 
 mod generate;
 mod names;
+mod outlet;
 mod rows;
 mod tables;
 
@@ -16,6 +17,7 @@ use crate::options::InitialiseOptions;
 use crate::server::Server;
 
 pub(crate) use names::Names;
+pub(crate) use outlet::Outlet;
 
 /// Runs all steps and says what each took.
 ///
@@ -29,6 +31,7 @@ pub(crate) fn initialise(
     console: &mut Console<'_>,
 ) -> Result<(), Complaint> {
     server.cancel_when(interrupted, |server| {
+        let server = &mut Outlet::Server(server);
         let mut told = Vec::new();
         let mut total_s = 0.0;
         for step in options.steps.chars() {
@@ -47,12 +50,31 @@ pub(crate) fn initialise(
     })
 }
 
+/// What all steps would send to a server of this version.
+///
+/// # Errors
+/// None that a list could meet; they are a server's.
+pub(crate) fn statements(
+    options: &InitialiseOptions,
+    names: &Names,
+    version_num: u32,
+) -> Result<Vec<String>, Complaint> {
+    let mut statements = Vec::new();
+    let (mut out, mut err) = (std::io::sink(), std::io::sink());
+    let mut console = Console::new(&mut out, &mut err, false);
+    for step in options.steps.chars() {
+        let outlet = &mut Outlet::List { statements: &mut statements, version_num };
+        run_step(step, options, names, outlet, &mut console)?;
+    }
+    Ok(statements)
+}
+
 /// One step; its name in the last line, none for the space that `-n` leaves behind.
 fn run_step(
     step: char,
     options: &InitialiseOptions,
     names: &Names,
-    server: &mut Server,
+    server: &mut Outlet<'_>,
     console: &mut Console<'_>,
 ) -> Result<Option<&'static str>, Complaint> {
     let name = match step {

@@ -117,10 +117,13 @@ pub(crate) struct RunArguments {
     /// The folder of the PostgreSQL programs to use
     #[arg(long, value_name = "DIR")]
     pub(crate) pg_bin: Option<PathBuf>,
-    /// Run on this server instead of building one; it gets a schema "pgrig" for the while, no
+    /// Run on this server instead of building one; it gets a schema "pgrig" until the run ends, no
     /// setting is changed
     #[arg(long, value_name = "URI", conflicts_with = "pg_bin")]
     pub(crate) target: Option<String>,
+    /// With --target: print every statement that would be sent, and change nothing
+    #[arg(long, requires = "target")]
+    pub(crate) dry_run: bool,
     /// Use an empty database on a host of yours as the study's shard NAME (shard1=host=db1 …); it
     /// gets schemas, functions and rows for the while, no setting is changed
     #[arg(long, value_name = "NAME=CONNINFO", conflicts_with = "target", value_parser = named)]

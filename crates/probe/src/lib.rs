@@ -42,4 +42,5 @@ pub use node::Server;
 pub use pooler::Pooler;
 pub use probes::{Config, Cost, Probes, Readings, Running};
 pub use residency::{Residency, residency};
+pub use session::statements;
 pub use snapshot::{Delta, Snapshot, Statement, reset_statements, settle};

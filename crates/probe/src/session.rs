@@ -195,6 +195,18 @@ const ABOUT: &str = "SELECT /* pgrig probe */ current_setting('server_version_nu
     (SELECT extract(epoch FROM backend_start)::float8 FROM pg_stat_activity \
         WHERE pid = pg_backend_pid()) AS began";
 
+/// What probes send to a server of this major version: none of it changes anything there.
+#[must_use]
+pub fn statements(major: u32) -> Vec<String> {
+    let fixed = [versions::SESSION, ABOUT, snapshot::EXTENSION, snapshot::LATER_SESSIONS];
+    let mut statements: Vec<String> = fixed.iter().map(|one| (*one).to_owned()).collect();
+    if major >= 15 {
+        statements.push(FLUSH.to_owned());
+    }
+    statements.push(versions::statement(&versions::parts(major)));
+    statements
+}
+
 /// Prepares the one statement. Where it fails, the parts that fail alone are left out and named;
 /// the attempts are counted, since each is a transaction.
 async fn prepare(client: &Client, parts: Vec<Part>) -> Result<(Statement, u64, Notes), ProbeError> {

@@ -9,6 +9,7 @@ use postgres::Client;
 use spec::{Data, PgbenchTables};
 
 use crate::error::server_words;
+use crate::outlet::Outlet;
 use crate::site_node::SiteNode;
 use crate::sql::{self, identifier};
 
@@ -79,6 +80,47 @@ fn pgbench_tables(
     control: &Control,
     tell: Tell<'_>,
 ) -> Result<(), Failure> {
+    let arguments = arguments(tables, conninfo);
+    let (mut out, mut err) = (Vec::new(), Said { text: Vec::new(), tell });
+    let code = pgbench::bench(
+        &invocation(&arguments, schema),
+        control,
+        &mut Console::new(&mut out, &mut err, false),
+    );
+    if code == 0 {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&err.text);
+    let errors = said.lines().filter_map(|line| line.strip_prefix("pgbench: error: "));
+    let errors: Vec<&str> = errors.collect();
+    Err(Failure::Said { why: errors.join("; "), hint: None })
+}
+
+/// What building the data would send to somebody else's server.
+///
+/// # Errors
+/// What is wrong with a script.
+pub(crate) fn list(
+    data: &Data,
+    target: &lab::Target,
+    schema: &str,
+    statements: &mut Vec<String>,
+) -> Result<(), String> {
+    if let Some(tables) = &data.pgbench {
+        let arguments = arguments(tables, target.conninfo());
+        let invocation = invocation(&arguments, Some(schema));
+        statements.extend(pgbench::initialisation(&invocation, target.major() * 10_000)?);
+    }
+    if let Some(script) = &data.script {
+        for command in sql::commands(script, &data.variables)? {
+            sql::send_outside(&command.sql, &mut Outlet::List(statements))?;
+        }
+    }
+    Ok(())
+}
+
+/// The command line that makes pgbench's tables as the study asks for them.
+fn arguments(tables: &PgbenchTables, conninfo: &str) -> Vec<String> {
     let mut arguments: Vec<String> = vec![
         "--initialize".to_owned(),
         format!("--scale={}", tables.scale),
@@ -91,24 +133,19 @@ fn pgbench_tables(
         arguments.push("--foreign-keys".to_owned());
     }
     arguments.push(conninfo.to_owned());
-    let (mut out, mut err) = (Vec::new(), Said { text: Vec::new(), tell });
-    let invocation = Invocation {
+    arguments
+}
+
+fn invocation<'a>(arguments: &'a [String], schema: Option<&'a str>) -> Invocation<'a> {
+    Invocation {
         program: "pgbench",
         command: "pgbench",
-        arguments: &arguments,
+        arguments,
         environment: &|_| None,
         schema,
         ask_password: &|_| None,
         generator: std::path::Path::new(""),
-    };
-    let code = pgbench::bench(&invocation, control, &mut Console::new(&mut out, &mut err, false));
-    if code == 0 {
-        return Ok(());
     }
-    let said = String::from_utf8_lossy(&err.text);
-    let errors = said.lines().filter_map(|line| line.strip_prefix("pgbench: error: "));
-    let errors: Vec<&str> = errors.collect();
-    Err(Failure::Said { why: errors.join("; "), hint: None })
 }
 
 /// What `pgbench -i` says on stderr: its progress is passed on, the rest kept for errors.

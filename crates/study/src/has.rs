@@ -135,6 +135,10 @@ fn number(target: &Target, sql: &str) -> Result<u32, lab::Error> {
 const FREE_CONNECTIONS: &str = "SELECT current_setting('max_connections')::int \
     - current_setting('superuser_reserved_connections')::int \
     - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')";
+/// What is asked before a run on somebody else's server.
+pub(crate) const OUTSIDE: &[&str] =
+    &["SHOW server_version_num", "SHOW server_version", FREE_CONNECTIONS, EXTENSIONS, SETTINGS];
+
 const EXTENSIONS: &str =
     "SELECT string_agg(extname::text, ',' ORDER BY extname) FROM pg_catalog.pg_extension";
 // Of a session of the rig's, whose own settings are the client's and not the server's.

@@ -19,6 +19,7 @@ mod act;
 mod building;
 mod front;
 mod links;
+mod outlet;
 mod outside_misfit;
 mod outside_sql;
 mod part;
@@ -59,6 +60,7 @@ mod misfit;
 mod preflight;
 
 mod clock;
+mod dry_run;
 mod error;
 mod event;
 mod exposure;
@@ -66,6 +68,7 @@ mod facts;
 mod replication;
 pub mod words;
 
+pub use dry_run::dry_run;
 pub use error::Error;
 pub use estimate::Estimate;
 pub use event::{Event, Stage};

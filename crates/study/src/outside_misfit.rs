@@ -104,6 +104,12 @@ fn objections(point: &Point) -> Vec<String> {
     objections
 }
 
+/// The SQL of a script, variables as they are written.
+pub(crate) fn as_written(text: &spec::ScriptText) -> Vec<String> {
+    let statements = sql::statements(text).unwrap_or_default();
+    statements.into_iter().map(|(_, statement)| statement).collect()
+}
+
 /// Points that differ from others in settings: on one server that is not changed, only those can
 /// be measured that ask for what it has.
 pub(crate) fn settings(

@@ -11,6 +11,7 @@ use spec::Study;
 
 use crate::data::{self, Failure};
 use crate::error::Error;
+use crate::outlet::Outlet;
 use crate::site::Site;
 use crate::site_node::SiteNode;
 use crate::sites::SitePlan;
@@ -53,14 +54,11 @@ impl Schema {
                 return Err(Error::SchemaInUse { schema: TARGET_SCHEMA.to_owned(), dependent });
             }
         }
+        let mut outlet = Outlet::Server(&mut holder);
         if found.is_some() {
-            holder
-                .batch_execute(&drop_statement())
-                .map_err(|source| failed(&drop_statement(), source))?;
+            drop_schema(&mut outlet)?;
         }
-        for statement in make_statements(&mark) {
-            holder.batch_execute(&statement).map_err(|source| failed(&statement, source))?;
-        }
+        make_schema(&mark, &mut outlet)?;
         Ok(Schema { target: target.clone(), mark, holder, is_left: false })
     }
 
@@ -106,9 +104,7 @@ impl Schema {
         if let Some(dependent) = dependent(&mut self.holder).map_err(|error| error.to_string())? {
             return Err(format!("{dependent} depends on it"));
         }
-        let drop = drop_statement();
-        let dropped = self.holder.batch_execute(&drop);
-        dropped.map_err(|source| failed(&drop, source).to_string())
+        drop_schema(&mut Outlet::Server(&mut self.holder)).map_err(|error| error.to_string())
     }
 }
 
@@ -121,16 +117,24 @@ impl Drop for Schema {
     }
 }
 
-/// What makes the schema of a run.
-pub(crate) fn make_statements(mark: &str) -> [String; 2] {
+/// Makes the schema of a run.
+pub(crate) fn make_schema(mark: &str, outlet: &mut Outlet<'_>) -> Result<(), Error> {
     let schema = identifier(TARGET_SCHEMA);
-    [format!("CREATE SCHEMA {schema}"), format!("COMMENT ON SCHEMA {schema} IS {}", literal(mark))]
+    let statements = [
+        format!("CREATE SCHEMA {schema}"),
+        format!("COMMENT ON SCHEMA {schema} IS {}", literal(mark)),
+    ];
+    statements.iter().try_for_each(|one| outlet.run(one).map_err(|source| failed(one, source)))
 }
 
-/// What drops it.
-pub(crate) fn drop_statement() -> String {
-    format!("DROP SCHEMA {} CASCADE", identifier(TARGET_SCHEMA))
+/// Drops it.
+pub(crate) fn drop_schema(outlet: &mut Outlet<'_>) -> Result<(), Error> {
+    let statement = format!("DROP SCHEMA {} CASCADE", identifier(TARGET_SCHEMA));
+    outlet.run(&statement).map_err(|source| failed(&statement, source))
 }
+
+/// What looks whether a run may begin, and changes nothing.
+pub(crate) const LOOKS: [&str; 4] = [LOCK, PID, FIND, DEPENDENT];
 
 /// The comment of the schema of a run.
 pub(crate) fn mark(run: &str) -> String {

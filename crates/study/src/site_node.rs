@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use lab::Server;
 use postgres::Client;
 
-use crate::sql::identifier;
+use crate::sql::set_path;
 
 /// A server and its name in the study.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl SiteNode {
     pub(crate) fn connect(&self) -> Result<Client, lab::Error> {
         let mut client = self.server.connect()?;
         if let Some(schema) = self.schema {
-            let set = format!("SET search_path TO {}", identifier(schema));
+            let set = set_path(schema);
             client.batch_execute(&set).map_err(|source| lab::Error::Query {
                 server: lab::TARGET.to_owned(),
                 statement: set,

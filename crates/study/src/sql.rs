@@ -13,6 +13,7 @@ use script::{CommandKind, Names, Script, Syntax, Variables};
 use spec::{ScriptText, Settings};
 
 use crate::error::server_words;
+use crate::outlet::Outlet;
 use crate::outside_sql::{self, Permit};
 
 /// Runs a script command by command, each in a transaction of its own unless the script says
@@ -34,7 +35,7 @@ pub(crate) fn run_script(
         for Command { line, sql } in commands {
             let failed = |why: String| format!("{}:{line}: {why}", text.name);
             match is_outside {
-                true => send_outside(&sql, client).map_err(failed)?,
+                true => send_outside(&sql, &mut Outlet::Server(client)).map_err(failed)?,
                 false => {
                     client.batch_execute(&sql).map_err(|error| failed(server_words(&error)))?
                 }
@@ -97,31 +98,31 @@ pub(crate) fn statements(text: &ScriptText) -> Result<Vec<(u32, String)>, String
     Ok(commands.collect())
 }
 
+/// What has names looked for in this schema and in no other.
+pub(crate) fn set_path(schema: &str) -> String {
+    format!("SET search_path TO {}", identifier(schema))
+}
+
 /// Sends a study's command to somebody else's server, as far as it keeps to the rig's schema.
 ///
 /// # Errors
 /// Why it is refused; the server's words.
-pub(crate) fn send_outside(sql: &str, client: &mut Client) -> Result<(), String> {
+pub(crate) fn send_outside(sql: &str, outlet: &mut Outlet<'_>) -> Result<(), String> {
     let sent = match outside_sql::permit(sql)? {
-        Permit::Send => client.batch_execute(sql),
-        Permit::IfAllowed => match client.batch_execute(sql) {
+        Permit::Send => outlet.run(sql),
+        Permit::IfAllowed => match outlet.run(sql) {
             Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Ok(()),
             sent => sent,
         },
         Permit::OurTables(words) => {
-            client.query_one(TABLES, &[&lab::TARGET_SCHEMA]).and_then(|row| {
-                match row.get::<_, Option<&str>>(0) {
-                    None => Ok(()),
-                    Some(tables) => client.batch_execute(&format!("{words} {tables}")),
-                }
+            outlet.tables(lab::TARGET_SCHEMA).and_then(|tables| match tables {
+                None => Ok(()),
+                Some(tables) => outlet.run(&format!("{words} {tables}")),
             })
         }
     };
     sent.map_err(|error| server_words(&error))
 }
-
-const TABLES: &str = "SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') \
-    FROM pg_catalog.pg_tables WHERE schemaname = $1";
 
 /// Runs one command or a script without variables.
 ///

@@ -37,28 +37,10 @@ pub(crate) fn extensions(data: &Data, installation: &Installation) -> Vec<String
 /// # Errors
 /// The server's words, when none of the ways is there or a relation is not.
 pub(crate) fn warm(client: &mut Client, warm: &Warm) -> Result<Warmed, String> {
-    let mut warmed = Warmed::default();
-    let installed = installed(client)?;
-    let schema_of = |name: &str| installed.iter().find(|(one, _)| one == name).map(|one| &one.1);
-    for way in &warm.with {
-        let Some(schema) = schema_of(extension(*way)) else {
-            warmed.notes.push(format!("not warmed with {}: not installed", extension(*way)));
-            continue;
-        };
-        let schema = identifier(schema);
-        for relation in &warm.relations {
-            let relation = literal(relation);
-            let sql = match way {
-                Warmer::Pgfincore => {
-                    format!("SELECT * FROM {schema}.pgfadvise_willneed({relation})")
-                }
-                Warmer::PrewarmRead => format!("SELECT {schema}.pg_prewarm({relation}, 'read')"),
-                Warmer::PrewarmBuffer => {
-                    format!("SELECT {schema}.pg_prewarm({relation}, 'buffer')")
-                }
-            };
-            client.simple_query(&sql).map_err(|error| server_words(&error))?;
-        }
+    let (ways, notes) = ways(client, warm)?;
+    let mut warmed = Warmed { notes, ..Warmed::default() };
+    for sql in ways {
+        client.simple_query(&sql).map_err(|error| server_words(&error))?;
     }
     let names: Vec<&str> = warm.relations.iter().map(String::as_str).collect();
     let (found, mut notes) = probe::residency(client, &names).map_err(|error| error.to_string())?;
@@ -72,6 +54,41 @@ pub(crate) fn warm(client: &mut Client, warm: &Warm) -> Result<Warmed, String> {
     notes.retain(|note| warmed.residency.is_empty() || !note.starts_with("share in "));
     warmed.notes.append(&mut notes);
     Ok(warmed)
+}
+
+/// What [`warm`] sends to read the relations, where the server has an extension for it.
+///
+/// # Errors
+/// The server's words.
+pub(crate) fn statements(client: &mut Client, warm: &Warm) -> Result<Vec<String>, String> {
+    Ok(ways(client, warm)?.0)
+}
+
+/// The statements, and a note of each way that this server does not have.
+fn ways(client: &mut Client, warm: &Warm) -> Result<(Vec<String>, Vec<String>), String> {
+    let (mut statements, mut notes) = (Vec::new(), Vec::new());
+    let installed = installed(client)?;
+    for way in &warm.with {
+        let schema = installed.iter().find(|(name, _)| name == extension(*way));
+        let Some((_, schema)) = schema else {
+            notes.push(format!("not warmed with {}: not installed", extension(*way)));
+            continue;
+        };
+        let schema = identifier(schema);
+        for relation in &warm.relations {
+            let relation = literal(relation);
+            statements.push(match way {
+                Warmer::Pgfincore => {
+                    format!("SELECT * FROM {schema}.pgfadvise_willneed({relation})")
+                }
+                Warmer::PrewarmRead => format!("SELECT {schema}.pg_prewarm({relation}, 'read')"),
+                Warmer::PrewarmBuffer => {
+                    format!("SELECT {schema}.pg_prewarm({relation}, 'buffer')")
+                }
+            });
+        }
+    }
+    Ok((statements, notes))
 }
 
 /// Extensions of the database and the schemas of their functions.

@@ -6,9 +6,10 @@ use std::time::Instant;
 use crate::complaint::Complaint;
 use crate::console::Console;
 use crate::options::{InitialiseOptions, LoadProgress};
-use crate::server::{Server, query_failed};
+use crate::server::query_failed;
 
 use super::names::Names;
+use super::outlet::Outlet;
 use super::rows::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, Rows, TELLERS_PER_SCALE};
 use super::tables::truncate;
 
@@ -26,7 +27,7 @@ const SECONDS_PER_REPORT: f64 = 5.0;
 pub(super) fn on_client(
     options: &InitialiseOptions,
     names: &Names,
-    server: &mut Server,
+    server: &mut Outlet<'_>,
     console: &mut Console<'_>,
 ) -> Result<(), Complaint> {
     // One transaction, in which the tables are emptied: COPY then writes no WAL where wal_level
@@ -50,7 +51,7 @@ pub(super) fn on_client(
 pub(super) fn on_server(
     options: &InitialiseOptions,
     names: &Names,
-    server: &mut Server,
+    server: &mut Outlet<'_>,
 ) -> Result<(), Complaint> {
     let scale = u64::from(options.scale);
     let (tellers, accounts) = (TELLERS_PER_SCALE * scale, ACCOUNTS_PER_SCALE * scale);
@@ -75,7 +76,7 @@ pub(super) fn on_server(
 }
 
 fn copy(
-    server: &mut Server,
+    server: &mut Outlet<'_>,
     table: &str,
     mut rows: Rows,
     count: u64,
@@ -87,6 +88,13 @@ fn copy(
     let freeze = server.version_num() >= 140_000 && server.is_ordinary_table(table)?;
     let options = if freeze { " with (freeze on)" } else { "" };
     let sql = format!("copy {table} from stdin{options}");
+    let server = match server {
+        Outlet::Server(server) => server,
+        Outlet::List { statements, .. } => {
+            statements.push(format!("{sql}; -- {count} rows"));
+            return Ok(());
+        }
+    };
     let mut copy = server.copy_in(&sql)?;
     let mut buffer = Vec::with_capacity(128 * 1024);
     let mut sent = 0;

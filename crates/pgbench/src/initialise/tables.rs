@@ -5,9 +5,9 @@ use server::quote::identifier;
 use crate::complaint::Complaint;
 use crate::console::Console;
 use crate::options::{InitialiseOptions, PartitionMethod, Partitions, Persistence};
-use crate::server::Server;
 
 use super::names::Names;
+use super::outlet::Outlet;
 use super::rows::ACCOUNTS_PER_SCALE;
 
 /// Scales from here on have more accounts than a 32-bit number tells apart.
@@ -29,7 +29,7 @@ pub(super) fn truncate(names: &Names) -> String {
 pub(super) fn create(
     options: &InitialiseOptions,
     names: &Names,
-    server: &mut Server,
+    server: &mut Outlet<'_>,
     console: &mut Console<'_>,
 ) -> Result<(), Complaint> {
     console.narrate("creating tables...");
@@ -44,7 +44,7 @@ pub(super) fn create(
 }
 
 /// Vacuums and analyses every table.
-pub(super) fn vacuum(names: &Names, server: &mut Server) -> Result<(), Complaint> {
+pub(super) fn vacuum(names: &Names, server: &mut Outlet<'_>) -> Result<(), Complaint> {
     ["branches", "tellers", "accounts", "history"]
         .iter()
         .try_for_each(|table| server.execute(&format!("vacuum analyze {}", names.table(table))))
@@ -54,7 +54,7 @@ pub(super) fn vacuum(names: &Names, server: &mut Server) -> Result<(), Complaint
 pub(super) fn primary_keys(
     options: &InitialiseOptions,
     names: &Names,
-    server: &mut Server,
+    server: &mut Outlet<'_>,
 ) -> Result<(), Complaint> {
     let place = match &options.index_tablespace {
         Some(name) => format!(" using index tablespace {}", identifier(name)),
@@ -68,7 +68,7 @@ pub(super) fn primary_keys(
 }
 
 /// Adds the foreign keys.
-pub(super) fn foreign_keys(names: &Names, server: &mut Server) -> Result<(), Complaint> {
+pub(super) fn foreign_keys(names: &Names, server: &mut Outlet<'_>) -> Result<(), Complaint> {
     for (table, column, referenced) in [
         ("tellers", "bid", "branches"),
         ("accounts", "bid", "branches"),

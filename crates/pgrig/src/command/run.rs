@@ -20,6 +20,10 @@ use crate::{fit, records, signals, studies, summary};
 /// Runs a study, writes its report, prints its verdicts.
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     let request = request(arguments)?;
+    if arguments.dry_run {
+        terminal::result(study::dry_run(&request)?.trim_end());
+        return Ok(Exit::Done);
+    }
     let control = signals::control();
     let mut progress = Progress::of(&request.study);
     let ended = study::run(&request, &control, &mut |event| progress.show(&event));

@@ -182,13 +182,28 @@ settings = { synchronous_commit = "off" }
 [scenarios.all]
 run = ["write"]
 [[claims]]
-value = "tps[off] / tps[on]"
+value = "tps('off/all') / tps('on/all')"
 expect = "> 1"
 "#;
     desk.write("mine/study.toml", study);
     desk.write("mine/init.sql", "CREATE TABLE t (a int);\n");
     desk.write("mine/insert.sql", "INSERT INTO t VALUES (1);\n");
     let run = || desk.pgrig(&["run", "mine", "--target", &target]);
+    let before = dump(&node);
+    let said = desk.pgrig(&["run", "mine", "--target", &target, "--dry-run"]).ended(0);
+    for expected in [
+        "CREATE SCHEMA \"pgrig\";",
+        "SET search_path TO \"pgrig\";\nCREATE TABLE t (a int);",
+        "INSERT INTO t VALUES (1);",
+        "pg_stat_activity",
+        "DROP SCHEMA \"pgrig\" CASCADE;",
+    ] {
+        assert!(said.out.contains(expected), "{expected}: {}", said.out);
+    }
+    let said = desk.pgrig(&["run", "pgbench", "--target", &target, "--dry-run"]).ended(0);
+    assert!(said.out.contains("create table \"pgrig\".pgbench_accounts("), "{}", said.out);
+    assert!(said.out.contains("copy \"pgrig\".pgbench_accounts from stdin"), "{}", said.out);
+    assert!(dump(&node) == before && !desk.path("runs").exists(), "a dry run changed something");
     let said = run().ended(0);
     let told = said.err.clone() + &said.out;
     assert!(told.contains("needs synchronous_commit = off"), "{told}");

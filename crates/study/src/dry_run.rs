@@ -1,0 +1,166 @@
+//! What a run would send to a server that somebody else runs, made by the code that sends it.
+
+use lab::{TARGET_SCHEMA, Target};
+use load::Plan;
+use spec::{Action, Point};
+
+use crate::data;
+use crate::error::Error;
+use crate::has::{self, Has};
+use crate::load_plan;
+use crate::outlet::Outlet;
+use crate::outside_misfit;
+use crate::preflight::Preflight;
+use crate::request::{Request, Servers};
+use crate::schema;
+use crate::sites::SitePlan;
+use crate::sql;
+use crate::warm;
+
+/// The statements that a run on a target would send, in order, as text with comments in SQL. The
+/// server is asked what it has and is not changed.
+///
+/// # Errors
+/// As [`crate::run`] has them before it begins; for a request without a target.
+pub fn dry_run(request: &Request) -> Result<String, Error> {
+    let Servers::Outside { conninfo } = &request.servers else {
+        return Ok("-- nothing: the servers are pgrig's own\n".to_owned());
+    };
+    let target = crate::outside::open(conninfo)?;
+    let trials = request.trials();
+    let has = Has::outside(&target, &std::env::temp_dir())?;
+    let preflight = Preflight::of(&request.study, &trials, &has);
+    if preflight.refused {
+        return Err(Error::DoesNotFit(Box::new(preflight)));
+    }
+    let mut points: Vec<usize> = trials.iter().map(|trial| trial.point).collect();
+    points.retain(|point| preflight.reason(*point).is_none());
+    points.sort_unstable();
+    points.dedup();
+    let mut listing = Listing::default();
+    listing.title("what the server is and has; read before anything else");
+    listing.all(has::OUTSIDE);
+    listing.title("whether a run may begin here");
+    listing.all(&schema::LOOKS);
+    listing.title("the schema of the run; RUN is its id");
+    schema::make_schema(&schema::mark("RUN"), &mut listing.outlet())?;
+    for plan in SitePlan::all(&request.study, &points) {
+        listing.title(&format!("data of {}", plan.name(&request.study)));
+        listing.path();
+        let listed = data::list(&plan.data, &target, TARGET_SCHEMA, &mut listing.statements);
+        listed.map_err(|why| Error::Data { site: plan.name(&request.study), why, hint: None })?;
+        listing.flush();
+    }
+    for index in points {
+        let point = &request.study.points[index];
+        let times = trials.iter().filter(|trial| trial.point == index).count();
+        listing.title(&format!("trial {}, {times} times", point.name));
+        let planned = trials.iter().find(|trial| trial.point == index);
+        let plan = planned.map(|planned| {
+            let conninfos = Default::default();
+            load_plan::plan(point, planned, &conninfos, Some(TARGET_SCHEMA))
+        });
+        trial(point, plan.as_ref(), &target, &mut listing)?;
+    }
+    listing.title("the end");
+    schema::drop_schema(&mut listing.outlet())?;
+    listing.flush();
+    Ok(listing.text)
+}
+
+fn trial(
+    point: &Point,
+    plan: Option<&Plan>,
+    target: &Target,
+    listing: &mut Listing,
+) -> Result<(), Error> {
+    let refused = |why: String| Error::Data { site: point.name.to_string(), why, hint: None };
+    if let Some(ways) = &point.data.warm {
+        let mut client = target.connect()?;
+        listing.path();
+        listing.statements.extend(warm::statements(&mut client, ways).map_err(refused)?);
+        listing.flush();
+    }
+    if !point.before.is_empty() {
+        listing.path();
+    }
+    for step in &point.before {
+        let text = spec::ScriptText { name: "before".to_owned(), text: step.sql.clone() };
+        for command in sql::commands(&text, &spec::Settings::new()).map_err(refused)? {
+            sql::send_outside(&command.sql, &mut listing.outlet()).map_err(refused)?;
+        }
+        listing.flush();
+    }
+    listing.comment("the probes, second by second");
+    listing.all(&probe::statements(target.major()));
+    for workload in plan.iter().flat_map(|plan| &plan.workloads) {
+        listing.comment(&format!(
+            "{} clients of {}, with these settings in their start-up message, and these commands \
+             as often as they get through",
+            workload.clients, workload.name
+        ));
+        for (name, value) in &workload.session {
+            listing.comment(&format!("{name} = {value}"));
+        }
+        for script in &workload.scripts {
+            listing.comment(&script.name);
+            let text = spec::ScriptText { name: script.name.clone(), text: script.text.clone() };
+            listing.statements.extend(outside_misfit::as_written(&text));
+            listing.flush();
+        }
+    }
+    for timed in &point.timeline {
+        match &timed.action {
+            Action::Sql(step) => listing.statements.push(step.sql.clone()),
+            Action::Checkpoint { .. } => listing.statements.push("CHECKPOINT".to_owned()),
+            _ => {}
+        }
+    }
+    listing.flush();
+    Ok(())
+}
+
+/// Statements and comments, in order.
+#[derive(Default)]
+struct Listing {
+    text: String,
+    statements: Vec<String>,
+}
+
+impl Listing {
+    fn outlet(&mut self) -> Outlet<'_> {
+        Outlet::List(&mut self.statements)
+    }
+
+    fn title(&mut self, title: &str) {
+        self.flush();
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.comment(title);
+    }
+
+    fn comment(&mut self, comment: &str) {
+        self.flush();
+        self.text.push_str(&format!("-- {comment}\n"));
+    }
+
+    /// What sets the one schema in which names are looked for.
+    fn path(&mut self) {
+        self.statements.push(sql::set_path(TARGET_SCHEMA));
+    }
+
+    fn all<S: AsRef<str>>(&mut self, statements: &[S]) {
+        self.statements.extend(statements.iter().map(|one| one.as_ref().to_owned()));
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        for statement in self.statements.drain(..) {
+            let statement = statement.trim();
+            self.text.push_str(statement);
+            let is_ended = statement.ends_with(';') || statement.contains("; -- ");
+            self.text.push_str(if is_ended { "\n" } else { ";\n" });
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Where statements for somebody else's server go: to the server, or into a list that says what
+//! would be sent. Whatever makes a statement does not know which.
+
+use postgres::Client;
+
+/// Where statements go.
+pub(crate) enum Outlet<'a> {
+    /// To a server.
+    Server(&'a mut Client),
+    /// Into a list.
+    List(&'a mut Vec<String>),
+}
+
+impl Outlet<'_> {
+    /// Sends a statement, or lists it.
+    ///
+    /// # Errors
+    /// The server's.
+    pub(crate) fn run(&mut self, statement: &str) -> Result<(), postgres::Error> {
+        match self {
+            Outlet::Server(client) => client.batch_execute(statement),
+            Outlet::List(statements) => {
+                statements.push(statement.to_owned());
+                Ok(())
+            }
+        }
+    }
+
+    /// The tables of a schema as a list of a statement has them, none where it has no table.
+    ///
+    /// # Errors
+    /// The server's.
+    pub(crate) fn tables(&mut self, schema: &str) -> Result<Option<String>, postgres::Error> {
+        match self {
+            Outlet::Server(client) => Ok(client.query_one(TABLES, &[&schema])?.get(0)),
+            Outlet::List(_) => Ok(Some(format!("/* each table of schema {schema}, by name */"))),
+        }
+    }
+}
+
+const TABLES: &str = "SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') \
+    FROM pg_catalog.pg_tables WHERE schemaname = $1";
