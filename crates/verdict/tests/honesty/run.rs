@@ -1,0 +1,66 @@
+//! A study run on such a machine: its record, as the runner would have written it.
+
+use std::collections::BTreeMap;
+
+use record::{Generator, Moment, Phase, Status, Trial};
+use spec::{Folder, Planned, Profile, Study};
+use stats::Latency;
+
+use crate::machine::Machine;
+
+/// A study that compares two variants over an axis, with these claims.
+pub(crate) fn study(claims: &str, clients: &str, rounds: u32) -> Study {
+    let text = format!(
+        "question = \"?\"\n[variants.a]\n[variants.b]\n[workloads.w]\nbuiltin = \"select-only\"\n\
+         [scenarios.s]\nrun = [\"w\"]\nover = {{ clients = {clients} }}\n{claims}"
+    );
+    let files = BTreeMap::from([("study.toml".to_owned(), text)]);
+    let folder = Folder { name: "simulated".to_owned(), files };
+    let study = Study::parse(&folder, Profile::Quick);
+    study.unwrap_or_else(|problems| panic!("{problems:?}")).with_rounds(rounds)
+}
+
+/// Every trial of the plan, in its order: 1,000 transactions a second, times `gain` of its point,
+/// as the machine lets it.
+pub(crate) fn run(study: &Study, machine: &mut Machine, gain: impl Fn(&str) -> f64) -> Vec<Trial> {
+    let trials = study.trials(None).into_iter().map(|planned| {
+        let tps = 1000.0 * gain(&study.points[planned.point].name.variant) * machine.next();
+        // Another figure, disturbed by itself.
+        let cpu = 100.0 / machine.next();
+        trial(study, &planned, &[("tps", tps), ("server_cpu_us_per_tx", cpu)])
+    });
+    trials.collect()
+}
+
+/// A trial that counts, with these figures.
+pub(crate) fn trial(study: &Study, planned: &Planned, figures: &[(&str, f64)]) -> Trial {
+    let name = &study.points[planned.point].name;
+    let figures = figures
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), BTreeMap::from([(String::new(), *value)])));
+    let phase = || Phase {
+        count: 0,
+        failures: BTreeMap::new(),
+        length_ns: 0,
+        latency: Latency::new(),
+        generator_cpu_ns: 0,
+    };
+    Trial {
+        number: planned.number,
+        round: planned.round as usize,
+        variant: name.variant.clone(),
+        scenario: name.scenario.clone(),
+        axes: name.axes.iter().cloned().collect(),
+        status: Status::Done,
+        started_at: String::new(),
+        began: Moment(0),
+        ended: Moment(0),
+        window: None,
+        connecting: phase(),
+        disconnecting: phase(),
+        workloads: Vec::new(),
+        generator: Generator::default(),
+        metrics: figures.collect(),
+        notes: Vec::new(),
+    }
+}
