@@ -42,13 +42,24 @@ impl Complaint {
     pub(crate) fn of_problems(folder: &Folder, place: &str, problems: &[Problem]) -> Complaint {
         let colour = terminal::is_watched();
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-        let rendered = problems.iter().map(|problem| render(folder, place, problem, &renderer));
+        let render = |problem| render(Level::ERROR, folder, place, problem, &renderer);
+        let rendered = problems.iter().map(render);
         let mut text = rendered.collect::<Vec<_>>().join("\n\n");
         if problems.len() > 1 {
             let count = problems.len();
             text.push_str(&format!("\n\n{} {count} mistakes in {place}", styled(BAD, "error:")));
         }
         Complaint { text, hint: None, exit: Exit::CouldNotStart }
+    }
+
+    /// What is no mistake in a study, but surely not meant: pointed at in the same way.
+    pub(crate) fn warn(folder: &Folder, place: &str, problems: &[Problem]) {
+        let colour = terminal::is_watched();
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        for problem in problems {
+            terminal::narrate(render(Level::WARNING, folder, place, problem, &renderer));
+            terminal::narrate("");
+        }
     }
 
     /// Tells it, and how the program ends.
@@ -61,10 +72,16 @@ impl Complaint {
     }
 }
 
-fn render(folder: &Folder, place: &str, problem: &Problem, renderer: &Renderer) -> String {
+fn render(
+    level: Level<'_>,
+    folder: &Folder,
+    place: &str,
+    problem: &Problem,
+    renderer: &Renderer,
+) -> String {
     let path = format!("{place}/{}", problem.file);
     let mut groups = Vec::new();
-    let title = Level::ERROR.primary_title(problem.message.as_str());
+    let title = level.primary_title(problem.message.as_str());
     match folder.files.get(&problem.file) {
         Some(text) if problem.span.end <= text.len() && !text.is_empty() => {
             // A whole table as the place would show the whole table.

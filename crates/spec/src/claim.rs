@@ -28,6 +28,8 @@ pub struct Claim {
     pub within: Option<usize>,
     /// A condition under which it was stated, or a doubt, to be shown beside the verdict.
     pub note: String,
+    /// Bytes of study.toml where it stands, the same in every profile.
+    pub span: Range<usize>,
 }
 
 /// What a claim speaks of.
@@ -111,6 +113,7 @@ impl Claim {
         let fields = Fields::of("a claim", value, problems)?;
         let made = made_in(&fields, profile);
         let source = ["value", "every", "some"].iter().find_map(|key| fields.value(key));
+        let span = fields.span().clone();
         let source = source.and_then(|value| crate::fields::text("value", value, problems));
         let says = fields.text("says").or(source).unwrap_or_default().to_owned();
         let published = fields.number("published");
@@ -123,7 +126,7 @@ impl Claim {
         let note = fields.text("note").unwrap_or_default().to_owned();
         let about = about(&fields, text, made, targets);
         fields.finish();
-        about.map(|about| Claim { says, about, published, kind, within, note })
+        about.map(|about| Claim { says, about, published, kind, within, note, span })
     }
 }
 

@@ -28,6 +28,7 @@ mod topology;
 
 mod expect;
 mod expression;
+mod judgeable;
 mod order;
 mod plan;
 mod published;
@@ -60,6 +61,7 @@ pub use duration::parse_ms as duration_ms;
 pub use expression::{Condition, Expression, Reference};
 pub use fields::Settings;
 pub use folder::Folder;
+pub use judgeable::never_judged;
 pub use link::{Link, LinkKind};
 pub use node::{Guard, Node, NodeKind, Pgbouncer, Plproxy, PoolMode, Quorum, QuorumWay, Role};
 pub use plan::Planned;

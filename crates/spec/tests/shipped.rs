@@ -44,6 +44,15 @@ fn every_shipped_study_is_one_in_every_profile() {
 }
 
 #[test]
+fn every_claim_of_a_shipped_study_can_be_judged_in_some_profile() {
+    for folder in shipped() {
+        let never = spec::never_judged(&folder);
+        let never: Vec<String> = never.iter().map(ToString::to_string).collect();
+        assert!(never.is_empty(), "{}:\n{}", folder.name, never.join("\n"));
+    }
+}
+
+#[test]
 fn every_script_of_a_shipped_study_is_used() {
     for folder in shipped() {
         let study = &folder.files[Folder::STUDY];

@@ -131,6 +131,31 @@ fn what_is_compared_is_measured_twice_at_its_cheapest_point() {
 }
 
 #[test]
+fn a_claim_that_no_profile_can_judge_is_pointed_at() {
+    let check = |from: &str, to: &str, expected: Option<&str>| {
+        assert!(OWN.contains(from), "{from}");
+        let text = OWN.replace(from, to);
+        let found = spec::never_judged(&folder(&text));
+        assert_eq!(found.first().map(|problem| problem.message.as_str()), expected, "{to}");
+        let place = found.first().map(|problem| &text[problem.span.clone()] == "[[claims]]");
+        assert_ne!(place, Some(false), "{found:?}");
+    };
+    let few = |rounds: &str| {
+        format!("no profile can judge this claim: it has {rounds} at most, and a verdict takes 6")
+    };
+    check("[scenarios.load]", "[scenarios.load]", None);
+    check("[scenarios.load]", "[scenarios.load]\nrounds = 5", Some(&few("5 rounds")));
+    let sizes = "[scenarios.load]\nrounds = { smoke = 1, quick = 3, full = 6 }";
+    check("[scenarios.load]", sizes, None);
+    check("[scenarios.load]", "[scenarios.load]\nrounds = 1", Some(&few("1 round")));
+    check("[[claims]]", "[[claims]]\nprofiles = [\"smoke\"]", None);
+    // A value that is another one in each profile is one claim.
+    let value = "tps('fast/load/orders', 'clients=8') / tps('safe/load/orders', 'clients=8')";
+    let by_profile = format!("{{ smoke = \"{value}\", quick = \"{value}\", full = \"{value}\" }}");
+    check(&format!("\"{value}\""), &by_profile, None);
+}
+
+#[test]
 fn a_quotient_of_two_figures_is_a_ratio_and_nothing_else_is() {
     let check = |value: &str, expected: Option<(usize, usize)>| {
         let old = "tps('fast/load/orders', 'clients=8') / tps('safe/load/orders', 'clients=8')";

@@ -21,6 +21,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     for profile in Profile::ALL {
         studies::parse(&found, profile)?;
     }
+    Complaint::warn(&found.folder, &found.place, &spec::never_judged(&found.folder));
     let profile = arguments.profile.map_or(Profile::Quick, Profile::from);
     let study = studies::parse(&found, profile)?;
     let installation = lab::find::find(arguments.pg_bin.as_deref())?;
