@@ -12,7 +12,7 @@ use crate::exit::Exit;
 /// with numbers that can be trusted.
 #[derive(Debug, Parser)]
 #[command(name = "pgrig", version, help_template = HELP, subcommand_required = true)]
-#[command(disable_help_subcommand = true, max_term_width = 100)]
+#[command(max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -29,7 +29,7 @@ pub(crate) enum Command {
     /// Say what a study needs and whether it fits here; bare, what this machine can do
     Check(CheckArguments),
     /// List the studies that pgrig brings along
-    Studies,
+    Studies(StudiesArguments),
     /// Write a small, commented study to start from
     New(NewArguments),
     /// Print the verdicts of a record
@@ -142,6 +142,17 @@ pub(crate) struct CheckArguments {
     /// The folder of the PostgreSQL programs to use
     #[arg(long, value_name = "DIR")]
     pub(crate) pg_bin: Option<PathBuf>,
+    /// As JSON
+    #[arg(long, requires = "study")]
+    pub(crate) json: bool,
+}
+
+/// `pgrig studies`
+#[derive(Debug, Args)]
+pub(crate) struct StudiesArguments {
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `pgrig new`
@@ -417,7 +428,16 @@ Operate
 
 {options}
 
-`pgrig COMMAND --help` says more about each.
+`pgrig COMMAND --help`, or `pgrig help COMMAND`, says more about each.
+
+Exit codes
+  0    done
+  1    could not start
+  2    ran, but something is missing
+  3    does not fit this machine or target, or a part is not installed
+  4    --gate: an invariant does not hold; with --strict, a finding does not
+  5    --gate: cannot tell
+  130  interrupted; what was measured is kept
 ";
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
         Command::Bench(_) => Ok(Exit::Done),
         Command::Run(arguments) => command::run::run(arguments),
         Command::Check(arguments) => command::check::check(arguments),
-        Command::Studies => command::studies::studies(),
+        Command::Studies(arguments) => command::studies::studies(arguments),
         Command::New(arguments) => command::new::new(&arguments.directory),
         Command::Show(arguments) => command::show::show(arguments),
         Command::Report(arguments) => command::report::report(&arguments.directory),

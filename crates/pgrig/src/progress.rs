@@ -97,7 +97,7 @@ impl<'a> Progress<'a> {
         let name = format!("{}/{}", trial.variant, trial.scenario);
         let tps = verdict::value_of(trial, "tps", "");
         match &trial.status {
-            Status::Done if self.live.is_some() => {}
+            // The live line is replaced by the trial's totals.
             Status::Done => {
                 let words = tps.map(|tps| format!("{} tps", verdict::number(tps)));
                 let words = words.unwrap_or_default();

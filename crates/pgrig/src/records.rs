@@ -14,6 +14,11 @@ pub(crate) struct Opened {
     pub(crate) study: Study,
 }
 
+/// Whether a folder is a record.
+pub(crate) fn is_record(directory: &Path) -> bool {
+    directory.join("record.json").is_file()
+}
+
 /// Opens a record.
 pub(crate) fn open(directory: &Path) -> Result<Opened, Complaint> {
     let reader = Reader::open(directory)?;

@@ -27,6 +27,10 @@ pub(crate) fn shipped() -> Vec<Folder> {
 /// The study that somebody names: a folder where there is one with a study.toml, else a shipped
 /// study.
 pub(crate) fn find(name: &str) -> Result<Found, Complaint> {
+    // The file stands for its folder.
+    let is_file = Path::new(name).is_file();
+    let folder = name.strip_suffix(Folder::STUDY).filter(|_| is_file);
+    let name = folder.map_or(name, |folder| if folder.is_empty() { "." } else { folder });
     let path = Path::new(name);
     let place = name.trim_end_matches('/').to_owned();
     if path.join(Folder::STUDY).is_file() {

@@ -1,4 +1,5 @@
-//! Printing: results to stdout, narration to stderr. A closed pipe is nobody's error.
+//! Printing: results to stdout, narration to stderr. A reader that closes its pipe has read enough;
+//! any other failure to write results ends the program.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -7,8 +8,12 @@ use anstyle::{AnsiColor, Style};
 
 /// A line of results.
 pub(crate) fn result(text: impl Display) {
-    // Whoever closed the pipe does not want to read it.
-    let _ = writeln!(anstream::stdout().lock(), "{text}");
+    let mut out = anstream::stdout().lock();
+    let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) else { return };
+    if error.kind() != std::io::ErrorKind::BrokenPipe {
+        narrate(format_args!("{} writing to standard output: {error}", styled(BAD, "error:")));
+        std::process::exit(1);
+    }
 }
 
 /// A line of narration.

@@ -57,6 +57,7 @@ mod steadiness;
 mod estimate;
 mod has;
 mod misfit;
+mod mistakes;
 mod preflight;
 
 mod clock;
@@ -74,6 +75,7 @@ pub use estimate::Estimate;
 pub use event::{Event, Stage};
 pub use has::Has;
 pub use misfit::Misfit;
+pub use mistakes::mistakes;
 pub use preflight::{Need, Preflight};
 pub use request::{Place, Request, Servers};
 pub use run::{Ended, run};

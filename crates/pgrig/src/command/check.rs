@@ -2,6 +2,7 @@
 
 use lab::find::Search;
 use lab::machine::{Disk, Machine};
+use serde_json::{Value, json};
 use spec::{Profile, Study};
 use study::words::{duration, grouped, size};
 use study::{Has, Preflight};
@@ -25,14 +26,49 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     let profile = arguments.profile.map_or(Profile::Quick, Profile::from);
     let study = studies::parse(&found, profile)?;
     let installation = lab::find::find(arguments.pg_bin.as_deref())?;
+    let mistakes = study::mistakes(&study, &installation)
+        .map_err(|error| Complaint::new(format!("asking postgres about settings: {error}")))?;
+    if !mistakes.is_empty() {
+        let hint = "correct the study; nothing was run";
+        return Err(Complaint::new(mistakes.join("\n       ")).hinted(Some(hint)));
+    }
     let has = Has::here(installation, &std::env::temp_dir())?;
     let preflight = Preflight::of(&study, &study.trials(None), &has);
-    plan(&study, &preflight);
+    match arguments.json {
+        true => terminal::result(format_args!("{:#}", json(&study, &preflight))),
+        false => plan(&study, &preflight),
+    }
     if preflight.refused {
         return Err(study::Error::DoesNotFit(Box::new(preflight)).into());
     }
     terminal::narrate(format_args!("run it with: pgrig run {name} --profile {profile}"));
     Ok(Exit::Done)
+}
+
+fn json(study: &Study, preflight: &Preflight) -> Value {
+    let points = study.points.iter().enumerate().map(|(index, point)| {
+        json!({
+            "point": point.name.to_string(),
+            "rounds": point.rounds,
+            "seconds": point.load_ms_max() as f64 / 1e3,
+            "clients": point.clients(),
+            "left_out_because": preflight.reason(index),
+        })
+    });
+    let needs = preflight.needs.iter();
+    let needs = needs.map(|one| json!({ "what": one.what, "needs": one.needs, "has": one.has }));
+    json!({
+        "study": study.name,
+        "profile": study.profile.name(),
+        "question": study.question,
+        "trials": preflight.trials,
+        "seconds": preflight.estimate.seconds(),
+        "disk_bytes": preflight.estimate.disk_bytes,
+        "memory_bytes": preflight.estimate.memory_bytes,
+        "fits": !preflight.refused,
+        "points": points.collect::<Vec<_>>(),
+        "needs": needs.collect::<Vec<_>>(),
+    })
 }
 
 fn plan(study: &Study, preflight: &Preflight) {

@@ -193,6 +193,13 @@ fn resumed(directory: &Path, servers: Servers, generator: PathBuf) -> Result<Req
                 && name.axes.iter().all(|(axis, value)| known.axes.get(axis) == Some(value))
         })
     };
+    let is_over = |trial: &record::Trial| !matches!(trial.status, Status::Failed(_));
+    let over = opened.reader.trials().iter().filter(|trial| is_over(trial)).count();
+    if header.state == State::Done && over == header.plan.len() {
+        let directory = directory.display();
+        let what = format!("{directory} is finished: each of its {over} trials was run");
+        return Err(Complaint::new(what).hinted(Some(format!("read it: pgrig show {directory}"))));
+    }
     let trials = request.trials();
     if trials.len() != header.plan.len() || !trials.iter().all(is_planned) {
         let what = format!(

@@ -1,5 +1,7 @@
 //! `pgrig show`: the verdicts of a record, for people or for programs.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 use verdict::{ClaimVerdict, Figures, Judgement, Noise, Source};
 
@@ -10,7 +12,11 @@ use crate::{records, summary, terminal};
 
 /// Prints every claim with what became of it.
 pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
-    let opened = records::open(&arguments.directory)?;
+    let directory = &arguments.directory;
+    if !records::is_record(directory) {
+        return list(directory);
+    }
+    let opened = records::open(directory)?;
     let judgement = verdict::judge(&opened.study, opened.reader.trials());
     if arguments.json {
         let header = opened.reader.header();
@@ -19,6 +25,39 @@ pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
     } else {
         summary::print(&judgement);
     }
+    Ok(Exit::Done)
+}
+
+/// The records in a folder; of a file, what to name instead.
+fn list(directory: &Path) -> Result<Exit, Complaint> {
+    if directory.is_file() {
+        let parent = directory.parent().unwrap_or(Path::new("."));
+        let what = format!("{} is a file, not a record's folder", directory.display());
+        return Err(Complaint::new(what)
+            .hinted(Some(format!("name the folder: pgrig show {}", parent.display()))));
+    }
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.retain(|path| records::is_record(path));
+    paths.sort();
+    if paths.is_empty() {
+        // Says what is wrong with it.
+        records::open(directory)?;
+    }
+    for path in &paths {
+        let reader = record::Reader::open(path)?;
+        let header = reader.header();
+        terminal::result(format_args!(
+            "{}  {}, profile {}, {} of {} trials, {}",
+            path.display(),
+            header.study,
+            header.profile,
+            reader.trials().len(),
+            header.plan.len(),
+            header.started_at
+        ));
+    }
+    terminal::narrate("show one of them: pgrig show DIR");
     Ok(Exit::Done)
 }
 

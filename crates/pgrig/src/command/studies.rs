@@ -1,15 +1,27 @@
 //! `pgrig studies`: what there is to run.
 
+use serde_json::json;
 use spec::Profile;
 
+use crate::arguments::StudiesArguments;
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::studies::{self, Found};
 use crate::terminal::{self, STRONG, styled};
 
 /// Lists the shipped studies with their questions.
-pub(crate) fn studies() -> Result<Exit, Complaint> {
+pub(crate) fn studies(arguments: &StudiesArguments) -> Result<Exit, Complaint> {
     let shipped = studies::shipped();
+    if arguments.json {
+        let all = shipped.into_iter().map(|folder| {
+            let place = folder.name.clone();
+            let study = studies::parse(&Found { folder, place }, Profile::Quick)?;
+            Ok(json!({ "name": study.name, "question": study.question }))
+        });
+        let all = all.collect::<Result<Vec<_>, Complaint>>()?;
+        terminal::result(format_args!("{:#}", json!(all)));
+        return Ok(Exit::Done);
+    }
     let width = shipped.iter().map(|folder| folder.name.len()).max().unwrap_or(0);
     for folder in shipped {
         let place = folder.name.clone();

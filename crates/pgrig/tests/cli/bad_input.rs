@@ -199,3 +199,56 @@ fn the_first_statement_that_fails_stops_the_run_and_is_quoted() {
     desk.write("mine/study.toml", &study.replace("tps > 0", "tps >= 0"));
     desk.pgrig(&["run", "mine", "--gate"]).ended(5);
 }
+
+#[test]
+fn check_asks_the_server_about_settings_and_reads_the_scripts() {
+    let desk = Desk::new();
+    for (more, script, expected) in [
+        ("wrk_mem = \"1MB\"", "SELECT 1;", "unrecognized configuration parameter \"wrk_mem\""),
+        ("work_mem = \"much\"", "SELECT 1;", "invalid value for parameter \"work_mem\": \"much\""),
+        ("wal_level = \"all\"", "SELECT 1;", "Available values: minimal, replica, logical."),
+        (
+            "work_mem = \"5MB\"",
+            "SELECT 1;\nSELECT :nope;",
+            "insert.sql:2: nothing sets the variable :nope",
+        ),
+        ("work_mem = \"5MB\"", "\\set x (1\nSELECT :x;", "insert.sql:1"),
+    ] {
+        desk.write_study("mine", "");
+        let study = std::fs::read_to_string(desk.path("mine/study.toml")).unwrap();
+        let study = study.replace("[settings]\n", &format!("[settings]\n{more}\n"));
+        desk.write("mine/study.toml", &study);
+        desk.write("mine/insert.sql", script);
+        let said = desk.pgrig(&["check", "mine"]).ended(1);
+        assert!(said.err.contains(expected), "{expected}: {}", said.err);
+    }
+    desk.write_study("mine", "");
+    let said = desk.pgrig(&["check", "mine/study.toml", "--json"]).ended(0);
+    let told: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(told["points"][0]["clients"], 2);
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let desk = Desk::new();
+    let output = desk.command(&["studies"]).stdout(full).output().unwrap();
+    let said = crate::Said::of(&output).ended(1);
+    assert!(said.err.contains("writing to standard output"), "{}", said.err);
+}
+
+#[test]
+fn a_record_that_is_named_wrongly_or_finished_is_told() {
+    let desk = Desk::new();
+    desk.write_study("mine", "");
+    desk.pgrig(&["run", "mine", "--rounds", "1", "--out", "runs/one"]).ended(0);
+    let said = desk.pgrig(&["show", "runs"]).ended(0);
+    assert!(said.out.contains("runs/one  mine, profile quick, 1 of 1 trials"), "{}", said.out);
+    let said = desk.pgrig(&["show", "runs/one/report.html"]).ended(1);
+    assert!(said.err.contains("pgrig show runs/one"), "{}", said.err);
+    let said = desk.pgrig(&["run", "--resume", "runs/one"]).ended(1);
+    assert!(said.err.contains("runs/one is finished"), "{}", said.err);
+    let said = desk.pgrig(&["help", "run"]).ended(0);
+    assert!(said.out.contains("--target"), "{}", said.out);
+    assert!(desk.pgrig(&["help"]).ended(0).out.contains("5    --gate: cannot tell"));
+}

@@ -1,0 +1,177 @@
+//! Mistakes of a study that its own text does not show: settings that the server refuses, scripts
+//! that cannot be parsed, variables that nothing sets.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use lab::Installation;
+use script::{CommandKind, Names, Script, Slot, Syntax, Target};
+use spec::{ScriptText, Settings, Study};
+
+use crate::load_plan;
+
+/// The mistakes, each in one line with its place.
+///
+/// # Errors
+/// When the server's program cannot be asked.
+pub fn mistakes(study: &Study, installation: &Installation) -> std::io::Result<Vec<String>> {
+    let mut mistakes = settings(study, installation)?;
+    let scripts = scripts(study);
+    for found in scripts {
+        if !mistakes.contains(&found) {
+            mistakes.push(found);
+        }
+    }
+    Ok(mistakes)
+}
+
+/// Asks `postgres -C` with each setting; those of extensions are known only once these are loaded.
+fn settings(study: &Study, installation: &Installation) -> std::io::Result<Vec<String>> {
+    let nodes = study.points.iter().flat_map(|point| &point.topology.nodes);
+    let asked: BTreeSet<(&String, &String)> = nodes.flat_map(|node| &node.settings).collect();
+    let empty = std::env::temp_dir().join(format!("pgrig-check-{}", std::process::id()));
+    std::fs::create_dir(&empty)?;
+    let told = std::fs::write(empty.join("postgresql.conf"), "").and_then(|()| {
+        let mut told = Vec::new();
+        for (name, value) in asked.into_iter().filter(|(name, _)| !name.contains('.')) {
+            let output = Command::new(installation.program("postgres"))
+                .args(["-C", "server_version_num", "-D"])
+                .arg(&empty)
+                .args(["-c", &format!("{name}={value}")])
+                .env("LC_ALL", "C")
+                .output()?;
+            if !output.status.success() {
+                let words = server_words(&String::from_utf8_lossy(&output.stderr));
+                told.push(format!("setting {name} = {value}: {words}"));
+            }
+        }
+        Ok(told)
+    });
+    std::fs::remove_dir_all(&empty)?;
+    told
+}
+
+/// What stands behind `FATAL:`, with its hint.
+fn server_words(said: &str) -> String {
+    let after = |label: &str| {
+        let line = said.lines().find_map(|line| line.split_once(label))?;
+        Some(line.1.trim().to_owned())
+    };
+    let what = after("FATAL:").unwrap_or_else(|| said.trim().to_owned());
+    match after("HINT:") {
+        Some(hint) => format!("{what} ({hint})"),
+        None => what,
+    }
+}
+
+fn scripts(study: &Study) -> Vec<String> {
+    let mut mistakes = Vec::new();
+    for point in &study.points {
+        if let Some(script) = &point.data.script {
+            mistakes.extend(in_script(script, Syntax::Current, &[&point.data.variables]));
+        }
+        for workload in &point.workloads {
+            for script in &workload.scripts {
+                let syntax = match script.syntax {
+                    spec::Syntax::Current => Syntax::Current,
+                    spec::Syntax::NineX => Syntax::NineX,
+                };
+                let loaded = load_plan::script(script);
+                let text = ScriptText { name: loaded.name, text: loaded.text };
+                let known = [&point.data.variables, &workload.variables];
+                mistakes.extend(in_script(&text, syntax, &known));
+            }
+        }
+    }
+    mistakes
+}
+
+fn in_script(text: &ScriptText, syntax: Syntax, variables: &[&Settings]) -> Vec<String> {
+    let mut names = Names::default();
+    let script = match Script::parse(&text.name, &text.text, syntax, &mut names) {
+        Ok(script) => script,
+        Err(error) => return vec![error.to_string()],
+    };
+    let mut set: BTreeSet<String> =
+        variables.iter().flat_map(|known| known.keys().cloned()).collect();
+    set.extend(BUILT_IN.map(str::to_owned));
+    let mut prefixes: Vec<String> = Vec::new();
+    let mut used: BTreeMap<Slot, u32> = BTreeMap::new();
+    for command in &script.commands {
+        match &command.kind {
+            CommandKind::Sql { template, capture } => {
+                for slot in template.slots() {
+                    used.entry(*slot).or_insert(command.line);
+                }
+                prefixes.extend(capture.iter().map(|capture| capture.prefix().to_owned()));
+            }
+            kind => set.extend(target(kind).map(|slot| names.name(slot).into_owned())),
+        }
+    }
+    // What a query's columns are called is known only when it is run.
+    let is_set = |name: &str| {
+        set.contains(name) || prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()))
+    };
+    // The minutes of a time, as in '12:30'.
+    let is_number = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+    let undefined = used.into_iter().filter_map(|(slot, line)| {
+        let name = names.name(slot);
+        let is_undefined = !is_set(&name) && !is_number(&name);
+        is_undefined.then(|| format!("{}:{line}: nothing sets the variable :{name}", text.name))
+    });
+    undefined.collect()
+}
+
+/// The variable that a meta-command sets.
+fn target(kind: &CommandKind) -> Option<Slot> {
+    match kind {
+        CommandKind::Set { target: Target::Slot(slot), .. }
+        | CommandKind::SetShell { target: Target::Slot(slot), .. } => Some(*slot),
+        _ => None,
+    }
+}
+
+/// What pgbench sets, and what the rig gives to scripts that keep a ledger.
+const BUILT_IN: [&str; 7] = [
+    "scale",
+    "client_id",
+    "random_seed",
+    "default_seed",
+    "ledger_client",
+    "ledger_seq",
+    "ledger_chain",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_that_nothing_sets_are_found() {
+        let known = Settings::from([("rows".to_owned(), "1".to_owned())]);
+        let check = |text: &str, expected: &[&str]| {
+            let script = ScriptText { name: "a.sql".to_owned(), text: text.to_owned() };
+            assert_eq!(in_script(&script, Syntax::Current, &[&known]), expected, "{text}");
+        };
+        check("SELECT :rows, :client_id, a::int, '12:30';", &[]);
+        check("\\set x 1\nSELECT :x;", &[]);
+        check("SELECT 1 AS a \\gset p_\nSELECT :p_a;", &[]);
+        check("SELECT 1;\nSELECT :nope;", &["a.sql:2: nothing sets the variable :nope"]);
+        assert_eq!(
+            in_script(
+                &ScriptText { name: "b.sql".to_owned(), text: "\\set x (1".to_owned() },
+                Syntax::Current,
+                &[]
+            )
+            .len(),
+            1
+        );
+    }
+
+    #[test]
+    fn the_servers_words_are_kept_with_their_hint() {
+        let said =
+            "2026 [1] FATAL:  invalid value for parameter \"a\": \"b\"\nx HINT:  Available: c.\n";
+        assert_eq!(server_words(said), "invalid value for parameter \"a\": \"b\" (Available: c.)");
+    }
+}
