@@ -95,5 +95,10 @@ fn fill(
         })?;
     let interrupted = || control.urgency() != Urgency::None;
     let names = Names::in_schema(invocation.schema);
-    initialise::initialise(options, &names, &mut server, &interrupted, console)
+    let another = |_| Ok(Server::open(&options.server, invocation, control)?.0);
+    let others = (1..options.connections).map(another).collect::<Result<Vec<_>, Complaint>>();
+    let mut others = others.map_err(|complaint| {
+        complaint.with_error("could not create connection for initialization")
+    })?;
+    initialise::initialise(options, &names, &mut server, &mut others, &interrupted, console)
 }

@@ -6,6 +6,7 @@
 mod generate;
 mod names;
 mod outlet;
+mod pieces;
 mod rows;
 mod tables;
 
@@ -19,7 +20,7 @@ use crate::server::Server;
 pub(crate) use names::Names;
 pub(crate) use outlet::Outlet;
 
-/// Runs all steps and says what each took.
+/// Runs all steps and says what each took. `others` are further connections for the accounts.
 ///
 /// # Errors
 /// In pgbench's words when a statement fails, and when somebody interrupts.
@@ -27,6 +28,7 @@ pub(crate) fn initialise(
     options: &InitialiseOptions,
     names: &Names,
     server: &mut Server,
+    others: &mut [Server],
     interrupted: &(dyn Fn() -> bool + Sync),
     console: &mut Console<'_>,
 ) -> Result<(), Complaint> {
@@ -36,7 +38,8 @@ pub(crate) fn initialise(
         let mut total_s = 0.0;
         for step in options.steps.chars() {
             let began = Instant::now();
-            let name = run_step(step, options, names, server, console);
+            let loaders = Loaders { others, interrupted };
+            let name = run_step(step, options, names, server, loaders, console);
             server.take_notices().iter().for_each(|notice| console.narrate(notice));
             let Some(name) = name? else {
                 continue;
@@ -64,9 +67,16 @@ pub(crate) fn statements(
     let mut console = Console::new(&mut out, &mut err, false);
     for step in options.steps.chars() {
         let outlet = &mut Outlet::List { statements: &mut statements, version_num };
-        run_step(step, options, names, outlet, &mut console)?;
+        let loaders = Loaders { others: &mut [], interrupted: &|| false };
+        run_step(step, options, names, outlet, loaders, &mut console)?;
     }
     Ok(statements)
+}
+
+/// Who loads the accounts beside the first connection, and when to stop.
+struct Loaders<'a> {
+    others: &'a mut [Server],
+    interrupted: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// One step; its name in the last line, none for the space that `-n` leaves behind.
@@ -75,9 +85,11 @@ fn run_step(
     options: &InitialiseOptions,
     names: &Names,
     server: &mut Outlet<'_>,
+    loaders: Loaders<'_>,
     console: &mut Console<'_>,
 ) -> Result<Option<&'static str>, Complaint> {
     let name = match step {
+        'd' | 't' if options.resume && tables::exist(names, server)? => return Ok(None),
         'd' => {
             console.narrate("dropping old tables...");
             server.execute(&tables::drop(names))?;
@@ -89,7 +101,13 @@ fn run_step(
         }
         'g' => {
             console.narrate("generating data (client-side)...");
-            generate::on_client(options, names, server, console)?;
+            let Loaders { others, interrupted } = loaders;
+            match server {
+                Outlet::Server(server) if options.resume || !others.is_empty() => {
+                    pieces::on_clients(options, names, server, others, interrupted, console)?;
+                }
+                _ => generate::on_client(options, names, server, console)?,
+            }
             "client-side generate"
         }
         'G' => {
@@ -109,7 +127,7 @@ fn run_step(
         }
         'f' => {
             console.narrate("creating foreign keys...");
-            tables::foreign_keys(names, server)?;
+            tables::foreign_keys(options, names, server)?;
             "foreign keys"
         }
         _ => return Ok(None),

@@ -93,6 +93,10 @@ pub struct InitialiseOptions {
     pub index_tablespace: Option<String>,
     /// Whether tables survive a crash.
     pub persistence: Persistence,
+    /// `--connections`: how many load the accounts.
+    pub connections: u32,
+    /// `--resume`: keep what has been loaded, and do the rest.
+    pub resume: bool,
 }
 
 /// How often the generation of data reports.

@@ -185,7 +185,19 @@ impl Server {
         })
     }
 
-    fn value(&mut self, sql: &str) -> Result<Option<String>, Complaint> {
+    /// Whether `select from …` gives a row.
+    ///
+    /// # Errors
+    /// In pgbench's words.
+    pub(crate) fn has(&mut self, from: &str) -> Result<bool, Complaint> {
+        Ok(self.value(&format!("select exists (select from {from})"))?.as_deref() == Some("t"))
+    }
+
+    /// The first column of the first row.
+    ///
+    /// # Errors
+    /// In pgbench's words.
+    pub(crate) fn value(&mut self, sql: &str) -> Result<Option<String>, Complaint> {
         let row = self.row(sql).map_err(|error| query_failed(&error, sql))?;
         Ok(row.and_then(|columns| columns.into_iter().next().flatten()))
     }

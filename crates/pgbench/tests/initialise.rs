@@ -74,6 +74,50 @@ fn tables_and_rows_are_pgbenchs() {
     }
 }
 
+/// The rows are the same whoever loads them; what is there already is kept.
+#[test]
+fn several_connections_load_the_same_and_go_on_after_a_crash() {
+    let server = Server::start(&[]);
+    let tables = ["accounts", "branches", "tellers"];
+    let all = |database: &str| -> Vec<String> {
+        let contents = tables.map(|table| contents(&format!("pgbench_{table}")));
+        let sqls = contents.iter().map(|sql| &**sql).chain([CONSTRAINTS]);
+        sqls.flat_map(|sql| server.rows(database, sql)).collect()
+    };
+    for database in ["one", "several", "cut"] {
+        server.create_database(database);
+    }
+    let line = "-i -q -s 5 --foreign-keys";
+    for (database, line) in [("one", line), ("several", &format!("{line} --connections=3"))] {
+        let ended = server.ours(database, line);
+        assert_eq!(ended.code, 0, "{ended:?}");
+    }
+    assert_eq!(all("one"), all("several"));
+
+    // As a crash leaves it: some pieces, some keys.
+    assert_eq!(server.ours("cut", "-i -q -s 5 -I dtg --connections=2").code, 0);
+    server.execute("cut", "delete from pgbench_accounts where bid in (2, 5)");
+    server.execute("cut", "alter table pgbench_tellers add primary key (tid)");
+    server.execute(
+        "cut",
+        "create table kept as select ctid as place from pgbench_accounts where bid = 3",
+    );
+    let wrong = server.ours("cut", "-i -q -s 6 --resume");
+    assert_eq!(wrong.code, 1, "{wrong:?}");
+    let why = "cannot resume: the tables were begun at scale 5, not 6";
+    assert!(wrong.err.contains(why), "{wrong:?}");
+    for connections in ["--connections=2", ""] {
+        let ended = server.ours("cut", &format!("{line} --resume {connections}"));
+        assert_eq!(ended.code, 0, "{ended:?}");
+        assert_eq!(all("one"), all("cut"), "{connections}");
+    }
+    let moved = "select count(*) from kept left join pgbench_accounts a on a.ctid = kept.place
+                 and a.bid = 3 where a.aid is null";
+    assert_eq!(server.value("cut", moved), "0", "what was there is kept");
+    let empty = server.ours("postgres", "-i -q -s 2 --resume");
+    assert_eq!(empty.code, 0, "nothing to go on with is the beginning: {empty:?}");
+}
+
 #[test]
 fn loaded_rows_are_frozen() {
     let server = Server::start(&[]);

@@ -15,7 +15,7 @@ use super::tables::truncate;
 
 /// Rows between two looks at the clock, and in one message to the server: about 64 KiB, which
 /// keeps both sides busy.
-const ROWS_AT_ONCE: u64 = 4_000;
+pub(super) const ROWS_AT_ONCE: u64 = 4_000;
 
 /// pgbench says where it is every so many rows.
 const ROWS_PER_REPORT: u64 = 100_000;
@@ -34,17 +34,30 @@ pub(super) fn on_client(
     // allows it, and may freeze the rows. Branches come first because foreign keys may exist.
     server.execute("begin")?;
     server.execute(&truncate(names))?;
+    on_client_but_accounts(options, names, server, console)?;
+    let count = ACCOUNTS_PER_SCALE * u64::from(options.scale);
+    let progress = Progress::new("pgbench_accounts", count, options.progress);
+    copy(server, &names.table("accounts"), Rows::accounts(), count, progress, console)?;
+    server.execute("commit")
+}
+
+/// Fills branches and tellers, within the transaction that has emptied them.
+pub(super) fn on_client_but_accounts(
+    options: &InitialiseOptions,
+    names: &Names,
+    server: &mut Outlet<'_>,
+    console: &mut Console<'_>,
+) -> Result<(), Complaint> {
     let scale = u64::from(options.scale);
     for (table, rows, count) in [
         ("branches", Rows::branches(), BRANCHES_PER_SCALE * scale),
         ("tellers", Rows::tellers(), TELLERS_PER_SCALE * scale),
-        ("accounts", Rows::accounts(), ACCOUNTS_PER_SCALE * scale),
     ] {
         let told = format!("pgbench_{table}");
         let progress = Progress::new(&told, count, options.progress);
         copy(server, &names.table(table), rows, count, progress, console)?;
     }
-    server.execute("commit")
+    Ok(())
 }
 
 /// Has the server generate the rows.
@@ -116,7 +129,7 @@ fn copy(
 }
 
 /// pgbench's lines about one table.
-struct Progress<'a> {
+pub(super) struct Progress<'a> {
     table: &'a str,
     total: u64,
     began: Instant,
@@ -125,11 +138,11 @@ struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    fn new(table: &'a str, total: u64, pace: LoadProgress) -> Self {
+    pub(super) fn new(table: &'a str, total: u64, pace: LoadProgress) -> Self {
         Progress { table, total, began: Instant::now(), pace, reports_due: 1 }
     }
 
-    fn report(&mut self, done: u64, console: &mut Console<'_>) {
+    pub(super) fn report(&mut self, done: u64, console: &mut Console<'_>) {
         let elapsed_s = self.began.elapsed().as_secs_f64();
         let due = match self.pace {
             LoadProgress::Rows => done.is_multiple_of(ROWS_PER_REPORT),
@@ -159,7 +172,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    fn end(&self, console: &mut Console<'_>) {
+    pub(super) fn end(&self, console: &mut Console<'_>) {
         console.wipe();
     }
 }

@@ -45,6 +45,17 @@ impl Outlet<'_> {
         }
     }
 
+    /// Whether `select from …` gives a row; a list asks nobody.
+    ///
+    /// # Errors
+    /// In pgbench's words.
+    pub(super) fn has(&mut self, from: &str) -> Result<bool, Complaint> {
+        match self {
+            Outlet::Server(server) => server.has(from),
+            Outlet::List { .. } => Ok(false),
+        }
+    }
+
     pub(super) fn take_notices(&mut self) -> Vec<String> {
         match self {
             Outlet::Server(server) => server.take_notices(),

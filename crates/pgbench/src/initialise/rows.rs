@@ -42,6 +42,16 @@ impl Rows {
         Rows::of_branches(ACCOUNTS_PER_SCALE, b"\t0\t\n")
     }
 
+    /// The accounts of one branch and those after it; branches are counted from 0.
+    pub(super) fn accounts_of(branch: u64) -> Self {
+        let mut rows = Rows::accounts();
+        rows.key = Counter::at(branch * ACCOUNTS_PER_SCALE + 1);
+        if let Some(own) = &mut rows.branch {
+            own.number = Counter::at(branch + 1);
+        }
+        rows
+    }
+
     fn of_branches(rows_each: u64, end: &'static [u8]) -> Self {
         let branch = Branch { number: Counter::one(), rows_each, rows_left: rows_each };
         Rows { key: Counter::one(), branch: Some(branch), end }
@@ -80,6 +90,13 @@ impl Counter {
         Counter { text, begin: 19 }
     }
 
+    fn at(number: u64) -> Self {
+        let digits = number.to_string();
+        let mut counter = Counter { text: [b'0'; 20], begin: 20 - digits.len() };
+        counter.text[20 - digits.len()..].copy_from_slice(digits.as_bytes());
+        counter
+    }
+
     fn digits(&self) -> &[u8] {
         &self.text[self.begin..]
     }
@@ -111,6 +128,8 @@ mod tests {
         check(Rows::tellers(), 9, "10\t1\t0\t\\N\n11\t2\t0\t\\N\n");
         check(Rows::accounts(), 0, "1\t1\t0\t\n2\t1\t0\t\n");
         check(Rows::accounts(), 99_999, "100000\t1\t0\t\n100001\t2\t0\t\n");
+        check(Rows::accounts_of(0), 0, "1\t1\t0\t\n2\t1\t0\t\n");
+        check(Rows::accounts_of(9), 99_999, "1000000\t10\t0\t\n1000001\t11\t0\t\n");
         check(Rows::accounts(), 999_999, "1000000\t10\t0\t\n1000001\t11\t0\t\n");
     }
 

@@ -25,6 +25,16 @@ pub(super) fn truncate(names: &Names) -> String {
     format!("truncate table {}", names.tables(&TABLES))
 }
 
+/// Whether there are tables to go on with.
+pub(super) fn exist(names: &Names, server: &mut Outlet<'_>) -> Result<bool, Complaint> {
+    server.has(&format!("pg_class where oid = {}", oid(names, "accounts")))
+}
+
+/// A table's oid; null where there is none.
+fn oid(names: &Names, table: &str) -> String {
+    format!("to_regclass('{}')", names.table(table).replace('\'', "''"))
+}
+
 /// Creates the four tables, and the partitions of accounts.
 pub(super) fn create(
     options: &InitialiseOptions,
@@ -60,7 +70,17 @@ pub(super) fn primary_keys(
         Some(name) => format!(" using index tablespace {}", identifier(name)),
         None => String::new(),
     };
+    // The server's own workers share the scan and the sort of a large index.
+    if options.connections > 1 {
+        let workers = options.connections - 1;
+        server.execute(&format!("set max_parallel_maintenance_workers = {workers}"))?;
+    }
     for (table, column) in [("branches", "bid"), ("tellers", "tid"), ("accounts", "aid")] {
+        let own = oid(names, table);
+        let known = format!("pg_constraint where contype = 'p' and conrelid = {own}");
+        if options.resume && server.has(&known)? {
+            continue;
+        }
         let table = names.table(table);
         server.execute(&format!("alter table {table} add primary key ({column}){place}"))?;
     }
@@ -68,7 +88,11 @@ pub(super) fn primary_keys(
 }
 
 /// Adds the foreign keys.
-pub(super) fn foreign_keys(names: &Names, server: &mut Outlet<'_>) -> Result<(), Complaint> {
+pub(super) fn foreign_keys(
+    options: &InitialiseOptions,
+    names: &Names,
+    server: &mut Outlet<'_>,
+) -> Result<(), Complaint> {
     for (table, column, referenced) in [
         ("tellers", "bid", "branches"),
         ("accounts", "bid", "branches"),
@@ -76,8 +100,13 @@ pub(super) fn foreign_keys(names: &Names, server: &mut Outlet<'_>) -> Result<(),
         ("history", "tid", "tellers"),
         ("history", "aid", "accounts"),
     ] {
+        let (name, own) = (format!("pgbench_{table}_{column}_fkey"), oid(names, table));
+        let known = format!("pg_constraint where conname = '{name}' and conrelid = {own}");
+        if options.resume && server.has(&known)? {
+            continue;
+        }
         server.execute(&format!(
-            "alter table {} add constraint pgbench_{table}_{column}_fkey \
+            "alter table {} add constraint {name} \
              foreign key ({column}) references {}",
             names.table(table),
             names.table(referenced)

@@ -99,6 +99,8 @@ fn initialise(given: Given) -> Result<InitialiseOptions, Complaint> {
         tablespace: given.tablespace,
         index_tablespace: given.index_tablespace,
         persistence: given.persistence.unwrap_or(Persistence::Logged),
+        connections: given.connections.unwrap_or(1),
+        resume: given.resume,
     })
 }
 

@@ -87,6 +87,8 @@ pub(super) struct Given {
     pub(super) find: Option<(Range, Goal)>,
     pub(super) find_seconds: Option<u32>,
     pub(super) curve: Option<String>,
+    pub(super) connections: Option<u32>,
+    pub(super) resume: bool,
     pub(super) baseline: bool,
     pub(super) reconnect: bool,
     pub(super) metrics: Option<String>,
@@ -200,6 +202,8 @@ impl Given {
                 self.partitions = bounded_int(value, "--partitions", 0, i32::MAX)? as u32;
             }
             Id::PartitionMethod => self.partition_method = Some(partition_method(value)?),
+            Id::Connections => self.connections = Some(positive(value, "--connections")?),
+            Id::Resume => self.resume = true,
             Id::Quiet => self.progress = Some(LoadProgress::Seconds),
             _ => self.persistence = Some(Persistence::Unlogged),
         }

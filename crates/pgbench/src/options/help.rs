@@ -86,6 +86,7 @@ Options that pgbench does not have:
   --as=18|19               speak as this version of pgbench (default: 19)
   --connect-rate=NUM       begin at most NUM connections a second
   --baseline               first measure the rig itself, against a server that does nothing
+  --connections=NUM        with -i: load the accounts on NUM connections (default: 1)
   --curve=FILE             list every window of a search as CSV
   --find-clients=GOAL      find how many clients, up to -c, keep a goal:
                            p99 < 10ms and failures < 1% and backlog < 100
@@ -100,6 +101,7 @@ Options that pgbench does not have:
   --metrics=FILE|IP:PORT   write OpenMetrics text, or serve it while the run lasts
   --no-describe            do not ask for the description of results (libpq always does)
   --reconnect              connect again where a connection is lost, and go on
+  --resume                 with -i: keep what an earlier -i has loaded, and do the rest
   --syntax=9.x             read scripts as pgbench before 9.6 did: SQL ends at the newline
   --warmup=auto|SECONDS    load before the duration begins; auto: until throughput is steady
 

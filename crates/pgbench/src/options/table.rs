@@ -56,6 +56,7 @@ pub(crate) enum Id {
     Arrivals,
     As,
     Baseline,
+    Connections,
     ConnectRate,
     Curve,
     FindClients,
@@ -70,6 +71,7 @@ pub(crate) enum Id {
     Metrics,
     NoDescribe,
     Reconnect,
+    Resume,
     Syntax,
     Warmup,
 }
@@ -98,13 +100,15 @@ impl Id {
             | Id::ShowScript
             | Id::Username
             | Id::Version => Mode::Both,
-            Id::Fillfactor
+            Id::Connections
+            | Id::Fillfactor
             | Id::ForeignKeys
             | Id::IndexTablespace
             | Id::InitSteps
             | Id::PartitionMethod
             | Id::Partitions
             | Id::Quiet
+            | Id::Resume
             | Id::Tablespace
             | Id::UnloggedTables => Mode::Initialisation,
             _ => Mode::Benchmarking,
@@ -177,6 +181,7 @@ pub(crate) const OURS: &[Known<Id>] = &[
     long("arrivals", Takes::Value, Id::Arrivals),
     long("as", Takes::Value, Id::As),
     long("baseline", Takes::Nothing, Id::Baseline),
+    long("connections", Takes::Value, Id::Connections),
     long("curve", Takes::Value, Id::Curve),
     long("find-clients", Takes::Value, Id::FindClients),
     long("find-rate", Takes::Value, Id::FindRate),
@@ -191,6 +196,7 @@ pub(crate) const OURS: &[Known<Id>] = &[
     long("metrics", Takes::Value, Id::Metrics),
     long("no-describe", Takes::Nothing, Id::NoDescribe),
     long("reconnect", Takes::Nothing, Id::Reconnect),
+    long("resume", Takes::Nothing, Id::Resume),
     long("syntax", Takes::Value, Id::Syntax),
     long("warmup", Takes::Value, Id::Warmup),
 ];
