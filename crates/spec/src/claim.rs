@@ -8,7 +8,7 @@ use stats::Expectation;
 use crate::expect;
 use crate::expression::{Condition, Expression, Fault, Target};
 use crate::fields::Fields;
-use crate::problem::Problems;
+use crate::problem::{Problems, nearest};
 use crate::profile::Profile;
 use crate::value::Value;
 
@@ -131,11 +131,23 @@ impl Claim {
 }
 
 impl Answer {
+    /// What may stand in braces.
+    const NAMES: [&str; 6] = ["value", "low", "high", "interval", "published", "n"];
+
     pub(crate) fn parse(value: &Value, problems: &Problems) -> Option<Answer> {
         let fields = Fields::of("answer", value, problems)?;
         let sentence = |key: &'static str| {
             fields.required(key);
-            fields.text(key).unwrap_or_default().to_owned()
+            let sentence = fields.text(key).unwrap_or_default();
+            for name in names_in(sentence).filter(|name| !Answer::NAMES.contains(name)) {
+                let span = fields.value(key).map_or(fields.span(), |value| &value.span);
+                let message = format!("an answer has no {{{name}}}");
+                match nearest(name, &Answer::NAMES) {
+                    Some(hint) => problems.hinted(span, message, hint),
+                    None => problems.add(span, message),
+                }
+            }
+            sentence.to_owned()
         };
         let answer = Answer {
             holds: sentence("holds"),
@@ -145,6 +157,11 @@ impl Answer {
         fields.finish();
         Some(answer)
     }
+}
+
+/// What stands in braces in a sentence.
+fn names_in(sentence: &str) -> impl Iterator<Item = &str> {
+    sentence.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0))
 }
 
 /// Whether something with a `profiles` list is part of this profile.

@@ -258,6 +258,9 @@ fn logic(source: &str) -> Option<Range<usize>> {
     None
 }
 
+/// More points than these are not listed.
+const POINTS_LISTED_MAX: usize = 16;
+
 /// What expressions can call besides metrics.
 const FUNCTIONS: [&str; 5] = ["abs", "log", "sqrt", "min", "max"];
 
@@ -301,7 +304,8 @@ fn resolve(
             .iter()
             .map(|target| format!("{}/{}", target.name.variant, target.name.scenario))
             .collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+        names.dedup();
         let hint = nearest(&format!("{variant}/{scenario}"), &names);
         let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
         return Err(invalid(format!(
@@ -313,8 +317,13 @@ fn resolve(
             wanted.iter().all(|(axis, value)| has(&target.name, axis, value))
         });
     let Some((point, target)) = fitting.next() else {
+        let there: Vec<String> = targets.iter().filter(there).map(axes_words).collect();
+        let hint = match there.len() {
+            1..=POINTS_LISTED_MAX => format!("; there is {}", there.join("; ")),
+            _ => String::new(),
+        };
         return Err(invalid(format!(
-            "no trial of {variant}/{scenario} in this profile has {axes}"
+            "no trial of {variant}/{scenario} in this profile has {axes}{hint}"
         )));
     };
     if let Some((_, other)) = fitting.next() {
@@ -327,6 +336,12 @@ fn resolve(
     check_scope(metric, scope, target)?;
     let call = (metric.name.to_owned(), path.to_owned(), axes.to_owned());
     Ok(Reference { metric, point, scope: scope.to_owned(), call })
+}
+
+/// The axes of a point as a claim names them.
+fn axes_words(target: &Target) -> String {
+    let axes = target.name.axes.iter().map(|(axis, value)| format!("{axis}={value}"));
+    axes.collect::<Vec<_>>().join(", ")
 }
 
 fn axes_of(text: &str) -> Result<Vec<(&str, &str)>, Error> {

@@ -707,6 +707,14 @@ fn a_promotion_is_refused_where_the_next_trial_would_have_to_live_with_it() {
 }
 
 #[test]
+fn an_answer_has_only_the_names_that_are_filled_in() {
+    let answer = "[answer]\nholds = \"{vlaue} times\"\nfails = \"no\"\nunsure = \"{n} rounds\"\n";
+    let study = OWN.replacen("[[claims]]", &format!("{answer}[[claims]]"), 1);
+    let expected = "`\"{vlaue} times\"` an answer has no {vlaue} (did you mean \"value\"?)";
+    assert!(problems(&study).contains(expected), "{}", problems(&study));
+}
+
+#[test]
 fn a_claim_is_wrong_at_the_place_where_it_is_wrong() {
     let claim = "tps('fast/load/orders', 'clients=8') / tps('safe/load/orders', 'clients=8')";
     let check = |to: &str, expected: &str| {
@@ -719,7 +727,8 @@ fn a_claim_is_wrong_at_the_place_where_it_is_wrong() {
     );
     check(
         "1 / tps('fast/load', 'clients=16')",
-        "`tps('fast/load', 'clients=16')` no trial of fast/load in this profile has clients=16",
+        "`tps('fast/load', 'clients=16')` no trial of fast/load in this profile has clients=16; \
+         there is clients=8; clients=64",
     );
     check(
         "tps('fast/load')",

@@ -79,6 +79,12 @@ pub enum Error {
         /// What depends on it, as PostgreSQL describes it.
         dependent: String,
     },
+    /// The role may not create a schema.
+    #[error("creating the run's schema on the target: {words}")]
+    MayNotCreate {
+        /// The server's.
+        words: String,
+    },
     /// Another run is under way there.
     #[error("another run of pgrig is using the target's database")]
     TargetBusy,
@@ -162,6 +168,10 @@ impl Error {
                 "drop {dependent} yourself, or rename schema \"{schema}\": pgrig drops nothing \
                  that it has not made"
             )),
+            Error::MayNotCreate { .. } => Some(
+                "GRANT CREATE ON DATABASE … TO the role, or name a database that it owns"
+                    .to_owned(),
+            ),
             Error::TargetBusy => {
                 Some("wait for it to end, or use another database of that server".to_owned())
             }

@@ -357,7 +357,9 @@ fn cpu(evidence: &Evidence<'_>, transactions: u64, figures: &mut Figures) {
         let metered = evidence.metered.cpu.get(&node.name).map(|span| span.cores());
         let sampled = || {
             let mean = |name| mean_of(evidence, name, &node.name);
-            Some(mean("group_cpu_user_cores")? + mean("group_cpu_system_cores")?)
+            let cores = mean("group_cpu_user_cores")? + mean("group_cpu_system_cores")?;
+            // Nothing at all is what is seen of a server whose processes are not here.
+            (cores > 0.0).then_some(cores)
         };
         if let Some(cores) = metered.or_else(sampled) {
             figures.set("server_cpu_cores", &node.name, cores);

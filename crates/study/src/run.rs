@@ -558,10 +558,7 @@ fn missing_extensions(request: &Request, has: &Has) -> Vec<String> {
         nodes.flat_map(|node| &node.extensions).collect();
     let missing = asked.into_iter().filter(|name| !outside.extensions.contains(name));
     let note = |name: &String| {
-        format!(
-            "extension {name} is not in the target's database: what takes it was not measured; an \
-             owner of the database may create it"
-        )
+        format!("extension {name} is not in the target's database: what takes it was not measured")
     };
     missing.map(note).collect()
 }

@@ -7,10 +7,11 @@
 use lab::{Server, TARGET, TARGET_SCHEMA, Target};
 use load::Control;
 use postgres::Client;
+use postgres::error::SqlState;
 use spec::Study;
 
 use crate::data::{self, Failure};
-use crate::error::Error;
+use crate::error::{Error, server_words};
 use crate::outlet::Outlet;
 use crate::site::Site;
 use crate::site_node::SiteNode;
@@ -124,7 +125,14 @@ pub(crate) fn make_schema(mark: &str, outlet: &mut Outlet<'_>) -> Result<(), Err
         format!("CREATE SCHEMA {schema}"),
         format!("COMMENT ON SCHEMA {schema} IS {}", literal(mark)),
     ];
-    statements.iter().try_for_each(|one| outlet.run(one).map_err(|source| failed(one, source)))
+    statements.iter().try_for_each(|one| {
+        outlet.run(one).map_err(|source| match source.code() {
+            Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+                Error::MayNotCreate { words: server_words(&source) }
+            }
+            _ => failed(one, source),
+        })
+    })
 }
 
 /// Drops it.

@@ -219,3 +219,29 @@ expect = "> 1"
         assert!(said.err.contains(expected) && said.err.contains("init.sql:2"), "{}", said.err);
     }
 }
+
+#[test]
+fn an_owner_without_privileges_gets_what_can_be_measured() {
+    let (node, _lab) = plain();
+    let mut client = node.connect().expect("a connection");
+    let password = node.endpoint().password.clone().unwrap_or_default();
+    client
+        .batch_execute(&format!("CREATE ROLE plain LOGIN PASSWORD '{password}'"))
+        .expect("a role");
+    client.batch_execute("CREATE DATABASE theirs OWNER plain").expect("a database");
+    let target = |database: &str| {
+        let mut endpoint = node.endpoint().with_database(database);
+        endpoint.user = "plain".to_owned();
+        endpoint.to_string()
+    };
+    let desk = Desk::new();
+    let arguments = ["run", "pgbench", "--profile", "smoke", "--out", "record", "--target"];
+    let said = desk.pgrig(&[&arguments[..], &[&target("theirs")]].concat()).ended(0);
+    assert!(said.out.contains("has server_cpu_us_per_tx"), "{}", said.out);
+    assert!(said.out.contains("without count_difference"), "{}", said.out);
+    let record = fs::read_to_string(desk.path("record/record.json")).expect("a record");
+    assert!(record.contains("extension pg_stat_statements is not in"), "{record}");
+    assert!(record.contains("settings of the target"), "{record}");
+    let said = desk.pgrig(&["run", "pgbench", "--target", &target("postgres")]).ended(1);
+    assert!(said.err.contains("GRANT CREATE ON DATABASE"), "{}", said.err);
+}
