@@ -71,3 +71,20 @@ fn a_template_that_cannot_be_moved_is_refused() {
         assert!(text.contains(part), "{text}");
     }
 }
+
+#[test]
+fn a_function_that_the_cluster_has_not_made_is_not_replaced() {
+    for is_on_proxy in [true, false] {
+        let servers = Servers::start(1);
+        let (proxy, node) = (servers.conninfo(), servers.node(0));
+        let place = if is_on_proxy { &proxy } else { &node.conninfo };
+        let mine = "CREATE FUNCTION public.add(key bigint) RETURNS bigint
+            LANGUAGE sql AS 'SELECT 4711::bigint'";
+        connect(place).batch_execute(mine).unwrap();
+        let error =
+            Cluster::create(&proxy, std::slice::from_ref(&node), 16, TEMPLATE).err().unwrap();
+        assert!(error.to_string().contains("add(bigint) that is not the cluster's"), "{error}");
+        let value: i64 = connect(place).query_one("SELECT public.add(1)", &[]).unwrap().get(0);
+        assert_eq!(value, 4711);
+    }
+}
