@@ -85,7 +85,8 @@ impl<'a> Conductor<'a> {
         let lanes = fleet.lanes();
         let ramp = match plan.limit {
             Limit::Time { warm_up: WarmUp::Auto { min_ms, max_ms }, .. } => {
-                Some(Ramp::new(min_ms * 1_000_000, max_ms * 1_000_000))
+                let interval_ns = plan.interval_ms * 1_000_000;
+                Some(Ramp::new(min_ms * 1_000_000, max_ms * 1_000_000, interval_ns))
             }
             _ => None,
         };
@@ -123,7 +124,10 @@ impl<'a> Conductor<'a> {
                 self.ready[lane] = true;
                 if self.ready.iter().all(|ready| *ready) && self.failure.is_none() {
                     self.begin();
-                    observe(Event::LoadBegan);
+                    observe(Event::LoadBegan { at: Moment(self.grid.began) });
+                    if self.grid.open != NEVER {
+                        observe(Event::WindowOpens { at: Moment(self.grid.open) });
+                    }
                 }
             }
             Report::ConnectFailed(failure) => {
@@ -216,7 +220,7 @@ impl<'a> Conductor<'a> {
         let behind = self.now() + LEAD_NS - self.grid.anchor;
         self.open_at(self.grid.anchor + (behind / length + 1) * length, window_ms);
         self.fleet.publish(&self.grid);
-        observe(Event::WindowOpens);
+        observe(Event::WindowOpens { at: Moment(self.grid.open) });
     }
 
     /// Looks whether somebody asked for the end.

@@ -388,6 +388,9 @@ impl Lane<'_> {
             }
             let step = slot.step as usize;
             let route = &self.routes[slot.session.workload];
+            if slot.session.is_in_transaction() {
+                self.tally.totals[slot.session.workload].open.gave_up = true;
+            }
             if slot.session.state == State::Sleeping {
                 self.finish(index);
             } else if let (true, Some(key)) = (slot.session.is_busy(), &slot.key) {

@@ -29,7 +29,7 @@ use script::{Prng, ThreadStates};
 use stats::Latency;
 use wire::auth::KeyCache;
 
-pub(crate) use cpu::thread_cpu_ns;
+pub(crate) use cpu::{Spent, thread_cpu_ns};
 pub(crate) use slot::{Link, Slot};
 pub(crate) use traffic::LIVE;
 
@@ -174,6 +174,7 @@ impl<'p> Lane<'p> {
         }
         let now = self.now();
         self.roll(now);
+        self.close(now);
         self.cpu.leave(now);
         self.write_ledger();
         let last = self.tally.finish(now, &self.grid);
@@ -294,9 +295,8 @@ impl<'p> Lane<'p> {
         }
     }
 
-    /// CPU of the window, the share of it that this thread was busy, and the loop lag.
-    pub(crate) fn cost(&mut self) -> (u64, f64, Latency) {
-        let (cpu_ns, share) = self.cpu.used();
-        (cpu_ns, share, std::mem::take(&mut self.loop_lag))
+    /// What this thread used inside the window, and the loop lag.
+    pub(crate) fn cost(&mut self) -> (Spent, Latency) {
+        (self.cpu.used(), std::mem::take(&mut self.loop_lag))
     }
 }

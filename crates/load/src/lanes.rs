@@ -27,7 +27,7 @@ use crate::{
     schedule::Schedule,
     session::Session,
     standstill::Standstills,
-    tally::{Statement, Tally, Totals},
+    tally::{Open, Statement, Tally, Totals},
 };
 
 /// Which part of a plan this process does: lanes `index × lanes` up to the next process's.
@@ -218,6 +218,7 @@ impl Lanes {
                 OnLoss::Reconnect => Some(Standstills::default()),
             },
             longest_ns: 0,
+            open: Open::default(),
             statements: statements(program),
             scripts: match &program.scripts[..] {
                 [_] => Vec::new(),
@@ -344,7 +345,7 @@ fn raise_open_files(needed: u64) -> Result<(), LoadError> {
 }
 
 fn outcome(mut lane: Lane<'_>, drained: u64) -> LaneOutcome {
-    let (cpu_ns, busy_share, lag) = lane.cost();
+    let (spent, lag) = lane.cost();
     let mut clients = vec![std::collections::BTreeMap::new(); lane.programs.len()];
     for slot in &lane.slots {
         clients[slot.session.workload].insert(slot.session.id, slot.session.in_window);
@@ -356,6 +357,7 @@ fn outcome(mut lane: Lane<'_>, drained: u64) -> LaneOutcome {
         unknown: totals.unknown,
         aborted: totals.aborted,
         longest_ns: totals.longest_ns,
+        open: totals.open,
         statements: totals.statements.into_iter().map(lane_statements).collect(),
         scripts: totals.scripts,
         clients,
@@ -367,8 +369,9 @@ fn outcome(mut lane: Lane<'_>, drained: u64) -> LaneOutcome {
         connect_span: lane.connecting.span,
         disconnect_span: lane.connecting.leaving_span,
         drained,
-        cpu_ns,
-        busy_share,
+        cpu_ns: spent.cpu_ns,
+        busy_share: spent.busy_share,
+        run_delay_ns: spent.run_delay_ns,
         lag,
         messages_dropped: lane.connecting.messages_dropped,
     }
@@ -398,6 +401,7 @@ impl LaneOutcome {
             workloads: Vec::new(),
             cpu_ns: 0,
             busy_share: 0.0,
+            run_delay_ns: None,
             lag: Latency::new(),
             messages_dropped: 0,
         }

@@ -1,7 +1,8 @@
 //! What a load came to, and what it says while it runs.
 
 use record::{
-    Counts, Generator, Interval, Phase, PublishedWay, Window, WorkloadResult, histogram_text,
+    Counts, Generator, Interval, Moment, Phase, PublishedWay, Window, WorkloadResult,
+    histogram_text,
 };
 use serde::{Deserialize, Serialize};
 use stats::Latency;
@@ -86,10 +87,16 @@ pub enum Event<'a> {
         /// Planned.
         of: u32,
     },
-    /// All clients are connected and the first transactions begin.
-    LoadBegan,
-    /// The window opens at the beginning of the next interval.
-    WindowOpens,
+    /// All clients are connected.
+    LoadBegan {
+        /// When the first transactions begin, a moment ahead.
+        at: Moment,
+    },
+    /// It is decided when the window opens.
+    WindowOpens {
+        /// When it does; this lies ahead.
+        at: Moment,
+    },
     /// An interval is complete: one entry a workload.
     Interval(&'a [Interval]),
     /// Something to tell the user, in pgbench's words, without a prefix.

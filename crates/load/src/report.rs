@@ -6,7 +6,7 @@ use record::{Interval, Phase, histogram_text};
 use serde::{Deserialize, Serialize};
 use stats::Latency;
 
-use crate::{LoadError, Message, ScriptOutcome};
+use crate::{LoadError, Message, ScriptOutcome, tally::Open};
 
 /// One report of one lane.
 #[derive(Debug, Serialize, Deserialize)]
@@ -116,6 +116,9 @@ pub(crate) struct LaneOutcome {
     pub(crate) cpu_ns: u64,
     /// Share of the window that this thread was on the CPU.
     pub(crate) busy_share: f64,
+    /// Time inside the window in which this thread could run and had no CPU, ns; none where the
+    /// kernel does not tell.
+    pub(crate) run_delay_ns: Option<u64>,
     #[serde(with = "histogram_text")]
     pub(crate) lag: Latency,
     pub(crate) messages_dropped: u64,
@@ -132,6 +135,7 @@ pub(crate) struct LaneWorkload {
     pub(crate) longest_ns: u64,
     /// When nothing succeeded: from and to, in nanoseconds since the run began.
     pub(crate) standstills: Vec<(u64, u64)>,
+    pub(crate) open: Open,
     pub(crate) statements: Vec<Vec<LaneStatement>>,
     /// Per script; empty where there is only one.
     pub(crate) scripts: Vec<ScriptOutcome>,

@@ -12,6 +12,7 @@ use crate::{
     End, GeneratorOutcome, Outcome, Pace, Plan, ScriptOutcome, Syntax, Workload,
     report::{LaneOutcome, LaneWorkload},
     standstill,
+    tally::Open,
 };
 
 /// Sums up what the lanes of so many generator processes did since `began`.
@@ -51,9 +52,19 @@ pub(crate) fn sum_up(
         workloads.push(result);
         scripts.push(outcomes);
     }
-    let waited_ns = workloads.iter().map(|workload| workload.service.sum_ns()).sum::<u128>();
-    let lag_share = generator.1 as f64 / waited_ns.max(1) as f64;
-    let generator = Generator { lag_share, ..generator.0 };
+    let waited_ns = plan.workloads.iter().zip(&workloads).map(|(plan, result)| match plan.pace {
+        Pace::Closed => result.latency.sum_ns(),
+        Pace::Poisson(_) | Pace::Constant(_) => result.service.sum_ns(),
+    });
+    let waited_ns = waited_ns.sum::<u128>();
+    let (generator, lag_ns, run_delay_ns) = generator;
+    // Where no transaction ended, nothing was waited for that a lag could be part of.
+    let of_waiting = |ns: f64| if waited_ns == 0 { 0.0 } else { ns / waited_ns as f64 };
+    let generator = Generator {
+        lag_share: of_waiting(lag_ns as f64),
+        run_delay_share: run_delay_ns.map(|ns| of_waiting(ns as f64)),
+        ..generator
+    };
     Outcome {
         window,
         steady: None,
@@ -108,15 +119,16 @@ fn workload_result<'i>(
             lag.merge(&interval.lag);
         }
     }
-    if workload.pace == Pace::Closed {
-        // Lanes count but one of two that are equal.
-        service = latency.clone();
-    }
     let seconds = lasted_ns as f64 / 1e9;
     let mut per_client = BTreeMap::new();
     for share in &shares {
         per_client.extend(&share.clients);
     }
+    let mut open = Open::default();
+    shares.iter().for_each(|share| open.merge(&share.open));
+    let longest_ns = shares.iter().map(|share| share.longest_ns).max().unwrap_or(0);
+    let ended_ns = longest_ns.max(open.drained_ns);
+    let oldest_ns = open.ages.max_ns().unwrap_or(0);
     WorkloadResult {
         name: workload.name.clone(),
         clients: workload.clients,
@@ -124,7 +136,10 @@ fn workload_result<'i>(
         counts,
         counts_total,
         unknown: shares.iter().map(|share| share.unknown).sum(),
-        longest_wait_ns: shares.iter().map(|share| share.longest_ns).max().unwrap_or(0),
+        longest_wait_ns: ended_ns.max(oldest_ns),
+        longest_wait_is_open: open.gave_up || open.never_started > 0,
+        open: open.ages,
+        never_started: open.never_started,
         statements: statements(workload, &shares),
         latency,
         service,
@@ -218,8 +233,8 @@ fn phase<'a>(lanes: impl Iterator<Item = (&'a Phase, (u64, u64))>) -> Phase {
     whole
 }
 
-/// What the rig cost, and the sum of its lags in nanoseconds.
-fn generator(lanes: &[LaneOutcome], processes: u32) -> (Generator, u128) {
+/// What the rig cost, and the sums of its lags and run delays in nanoseconds.
+fn generator(lanes: &[LaneOutcome], processes: u32) -> (Generator, u128, Option<u64>) {
     let mut lag = Latency::new();
     for lane in lanes {
         lag.merge(&lane.lag);
@@ -232,6 +247,8 @@ fn generator(lanes: &[LaneOutcome], processes: u32) -> (Generator, u128) {
         lag_p99_ns: lag.quantile_ns(0.99).unwrap_or(0),
         lag_max_ns: lag.max_ns().unwrap_or(0),
         lag_share: 0.0,
+        run_delay_share: None,
     };
-    (generator, lag.sum_ns())
+    let run_delay_ns = lanes.iter().map(|lane| lane.run_delay_ns).sum();
+    (generator, lag.sum_ns(), run_delay_ns)
 }

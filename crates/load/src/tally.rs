@@ -4,7 +4,8 @@
 //! over whole and its histograms start anew: a lane keeps the same few histograms however long it
 //! runs and however many sessions it has.
 
-use record::{Counts, Interval, Moment};
+use record::{Counts, Interval, Moment, histogram_text};
+use serde::{Deserialize, Serialize};
 use stats::Latency;
 
 use crate::ScriptOutcome;
@@ -48,10 +49,35 @@ pub(crate) struct Totals {
     pub(crate) standstills: Option<Standstills>,
     /// Longest latency inside the window, in nanoseconds.
     pub(crate) longest_ns: u64,
+    /// What had not ended at the close.
+    pub(crate) open: Open,
     /// Per script, per command, inside the window; empty where nobody asked.
     pub(crate) statements: Vec<Vec<Statement>>,
     /// Per script, from the window's opening until the end.
     pub(crate) scripts: Vec<ScriptOutcome>,
+}
+
+/// Transactions of one workload that had not ended at the close.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Open {
+    /// Their ages at the close.
+    #[serde(with = "histogram_text")]
+    pub(crate) ages: Latency,
+    /// Open loop: those that were due and never started.
+    pub(crate) never_started: u64,
+    /// The longest of those that ended well afterwards, ns.
+    pub(crate) drained_ns: u64,
+    /// Some were under way until the rig waited no longer.
+    pub(crate) gave_up: bool,
+}
+
+impl Open {
+    pub(crate) fn merge(&mut self, other: &Open) {
+        self.ages.merge(&other.ages);
+        self.never_started += other.never_started;
+        self.drained_ns = self.drained_ns.max(other.drained_ns);
+        self.gave_up |= other.gave_up;
+    }
 }
 
 /// One command's counters.
@@ -165,7 +191,6 @@ impl Tally {
         if let Some(standstills) = &mut totals.standstills {
             standstills.ends(done.ended);
         }
-        // In closed loop both latencies are one; the conductor fills in the second.
         if totals.open_loop {
             cell.service.record_ns(done.ended.saturating_sub(done.began));
             cell.lag.record_ns(done.began.saturating_sub(done.scheduled));
@@ -173,6 +198,26 @@ impl Tally {
         if latency > totals.longest_ns && grid.in_window(done.ended) {
             totals.longest_ns = latency;
         }
+    }
+
+    /// The close has been noticed: what ended since then was open at the close. Only the latency of
+    /// those that ended well is known.
+    pub(crate) fn closed(&mut self) {
+        for (cell, totals) in self.cells.iter().zip(&mut self.totals) {
+            totals.open.ages.merge(&cell.latency);
+        }
+    }
+
+    /// A transaction of this age is under way at the close.
+    pub(crate) fn still_open(&mut self, workload: usize, age_ns: u64) {
+        self.totals[workload].open.ages.record_ns(age_ns);
+    }
+
+    /// A transaction that was due so long before the close was never started.
+    pub(crate) fn never_started(&mut self, workload: usize, age_ns: u64) {
+        let open = &mut self.totals[workload].open;
+        open.ages.record_ns(age_ns);
+        open.never_started += 1;
     }
 
     /// Counts an error that the server or the network gave, retried or not.
@@ -201,6 +246,9 @@ impl Tally {
         let cells = self.cells.iter_mut().enumerate().map(|(workload, cell)| {
             let cell = std::mem::take(cell);
             totals[workload].transactions += cell.counts.transactions;
+            if self.interval == DRAIN {
+                totals[workload].open.drained_ns = cell.latency.max_ns().unwrap_or(0);
+            }
             Interval {
                 start: Moment(start),
                 length_ns: end.saturating_sub(start),

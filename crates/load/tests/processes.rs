@@ -197,7 +197,7 @@ fn conductor(conninfo: &str) -> ExitCode {
             let pids: Vec<_> = pids.iter().map(ToString::to_string).collect();
             writeln!(stdout(), "{}", pids.join(" ")).expect("a reader");
         }
-        Event::LoadBegan => writeln!(stdout(), "began").expect("a reader"),
+        Event::LoadBegan { .. } => writeln!(stdout(), "began").expect("a reader"),
         _ => {}
     });
     outcome.map_or(ExitCode::FAILURE, |_| ExitCode::SUCCESS)

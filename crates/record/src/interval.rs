@@ -18,10 +18,11 @@ pub struct Interval {
     pub workload: usize,
     /// How transactions ended.
     pub counts: Counts,
-    /// Latency of the successful transactions from the intended start: what a user waits.
+    /// Latency of the successful transactions: in an open loop from the moment at which they were
+    /// due, in a closed loop from the first send.
     #[serde(with = "crate::histogram_text")]
     pub latency: Latency,
-    /// The same from the moment of sending: what the server took. Equal in closed loop.
+    /// Open loop: the same from the first send.
     #[serde(with = "crate::histogram_text")]
     pub service: Latency,
     /// Open loop: how far behind schedule transactions started.

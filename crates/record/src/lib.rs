@@ -54,6 +54,6 @@ pub use moment::Moment;
 pub use reader::Reader;
 pub use sample::Sample;
 pub use trial::{
-    Generator, Phase, PublishedWay, StatementResult, Status, Trial, Window, WorkloadResult,
+    Figure, Generator, Phase, PublishedWay, StatementResult, Status, Trial, Window, WorkloadResult,
 };
 pub use writer::{Writer, attach};

@@ -1,6 +1,6 @@
 //! One run of one scenario at one point, and everything that was counted in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use stats::Latency;
@@ -42,8 +42,31 @@ pub struct Trial {
     /// Every metric of the catalogue that this trial has a value for: metric → scope → value. The
     /// scope is empty for the whole trial, else the name of a workload or of a node.
     pub metrics: BTreeMap<String, BTreeMap<String, f64>>,
+    /// Those of the metrics that are lower bounds: metric → scopes. How much larger the value is, is
+    /// not known, because something had not ended when the window closed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub at_least: BTreeMap<String, BTreeSet<String>>,
     /// What a reader should know: a settled doubt, a limit that was met.
     pub notes: Vec<String>,
+}
+
+/// One value of a metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figure {
+    /// The value, or its lower bound.
+    pub value: f64,
+    /// The value is at least that.
+    pub is_at_least: bool,
+}
+
+impl Trial {
+    /// The value of a metric in a scope.
+    #[must_use]
+    pub fn figure(&self, metric: &str, scope: &str) -> Option<Figure> {
+        let value = *self.metrics.get(metric)?.get(scope)?;
+        let is_at_least = self.at_least.get(metric).is_some_and(|scopes| scopes.contains(scope));
+        Some(Figure { value, is_at_least })
+    }
 }
 
 /// Whether a trial counts.
@@ -113,10 +136,18 @@ pub struct WorkloadResult {
     pub counts_total: Counts,
     /// Transactions whose outcome nobody knows: connection lost while committing.
     pub unknown: u64,
-    /// Latency from the intended start, successful transactions of the window.
+    /// Latency of the successful transactions of the window: in an open loop from the moment at
+    /// which they were due, in a closed loop from the first send.
     #[serde(with = "crate::histogram_text")]
     pub latency: Latency,
-    /// Latency from the send.
+    /// Ages, at the close, of the transactions that had not ended: under way, or in an open loop due
+    /// and never started. Their latencies are at least that.
+    #[serde(default, with = "crate::histogram_text")]
+    pub open: Latency,
+    /// Those of them that were never started.
+    #[serde(default)]
+    pub never_started: u64,
+    /// Open loop: latency from the first send, which a record before format 2 has in closed loop too.
     #[serde(with = "crate::histogram_text")]
     pub service: Latency,
     /// Open loop: how far behind schedule.
@@ -126,8 +157,13 @@ pub struct WorkloadResult {
     pub statements: Vec<StatementResult>,
     /// Transactions of each client inside the window, in client order: fairness comes from it.
     pub per_client: Vec<u64>,
-    /// Longest time that any client waited for one transaction, in nanoseconds.
+    /// Longest time that any client waited for one transaction, in nanoseconds. One that was under
+    /// way at the close is followed until its end.
     pub longest_wait_ns: u64,
+    /// That transaction never ended while the rig waited, or was never started: the wait was at least
+    /// that long.
+    #[serde(default)]
+    pub longest_wait_is_open: bool,
     /// The way pgbench counts.
     pub published_way: PublishedWay,
 }
@@ -182,6 +218,10 @@ pub struct Generator {
     /// What share of the clients' waiting the loop lag is, 0 to 1: the sum of all lags over the
     /// sum of all latencies from the send.
     pub lag_share: f64,
+    /// What share of the clients' waiting passed while lanes could run and had no CPU (the second
+    /// field of `/proc/PID/task/TID/schedstat`), 0 to 1; none where the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_delay_share: Option<f64>,
 }
 
 impl Generator {
@@ -190,4 +230,7 @@ impl Generator {
 
     /// Above this [`Generator::lag_share`], the rig's own delay is part of what is measured.
     pub const LAG_SHARE_MAX: f64 = 0.05;
+
+    /// Above this [`Generator::run_delay_share`], waiting for a CPU is part of what is measured.
+    pub const RUN_DELAY_SHARE_MAX: f64 = 0.05;
 }

@@ -80,6 +80,9 @@ fn finished(number: usize, status: Status) -> Finished {
         statements: Vec::new(),
         per_client: vec![1, 2],
         longest_wait_ns: 4_000_000,
+        longest_wait_is_open: false,
+        open: latency(&[]),
+        never_started: 0,
         published_way: PublishedWay { transactions: 3, seconds: 1.5 },
     };
     let trial = Trial {
@@ -101,6 +104,7 @@ fn finished(number: usize, status: Status) -> Finished {
             "tps".to_owned(),
             BTreeMap::from([(String::new(), 0.1 + 0.2), ("read".to_owned(), 1e-300)]),
         )]),
+        at_least: BTreeMap::new(),
         notes: vec!["one, two \"three\"".to_owned()],
     };
     let interval = Interval {

@@ -291,6 +291,7 @@ impl Bench {
             workloads: self.workloads.clone(),
             generator: self.generator.clone(),
             metrics: BTreeMap::new(),
+            at_least: BTreeMap::new(),
             notes: Vec::new(),
         };
         Finished {

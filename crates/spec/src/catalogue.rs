@@ -18,7 +18,7 @@ mod server;
 mod ways;
 
 /// One metric: what it is called and how to read it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
     /// Its name in records, claims and files; snake case, the unit last where it has one.
     pub name: &'static str,
@@ -32,11 +32,16 @@ pub struct Metric {
     pub kind: Kind,
     /// What a label within it names (a device, a wait event); empty where it has no labels.
     pub label: &'static str,
+    /// Of a percentile, which one, 0 to 1.
+    pub quantile: Option<f64>,
     /// Where it comes from.
     pub source: &'static str,
     /// Its definition, one line.
     pub says: &'static str,
 }
+
+/// The percentile of a row is a number.
+impl Eq for Metric {}
 
 impl Metric {
     /// Whether the clients measured it: then it is worth no more than the clients were fast
@@ -44,6 +49,12 @@ impl Metric {
     #[must_use]
     pub fn is_from_clients(&self) -> bool {
         self.source.starts_with("clients")
+    }
+
+    /// Whether it is a time that clients waited.
+    #[must_use]
+    pub fn is_latency(&self) -> bool {
+        self.is_from_clients() && self.unit == "ms"
     }
 }
 
@@ -146,7 +157,12 @@ const fn row(
     source: &'static str,
     says: &'static str,
 ) -> Metric {
-    Metric { name, unit, better, scope, kind, label: "", source, says }
+    Metric { name, unit, better, scope, kind, label: "", quantile: None, source, says }
+}
+
+/// The same row, of a percentile.
+const fn quantile(quantile: f64, metric: Metric) -> Metric {
+    Metric { quantile: Some(quantile), ..metric }
 }
 
 /// The same row with labels.

@@ -153,6 +153,15 @@ impl Latency {
         curve
     }
 
+    /// Durations by rising length: the longest of each bucket, ns, and how many lie in it.
+    pub(crate) fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let values = self.counts.iter_recorded();
+        values.map(|bucket| {
+            let value_ns = self.counts.highest_equivalent(bucket.value_iterated_to());
+            (value_ns, u64::from(bucket.count_at_value()))
+        })
+    }
+
     /// Memory that it holds, bytes.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.counts.distinct_values() * size_of::<u32>()

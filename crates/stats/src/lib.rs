@@ -23,6 +23,7 @@ pub mod sample;
 
 mod interval;
 
+pub mod censored;
 pub mod centre;
 pub mod ratio;
 pub mod serial;

@@ -5,13 +5,13 @@
 //! (a device, a wait event) stands for its scope, behind the node's name where there are several
 //! nodes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use load::Outcome;
 use probe::{Delta, Readings};
 use record::{Interval, MarkKind, Window, WorkloadResult};
 use spec::{Kind, Point, Scope, metric};
-use stats::Latency;
+use stats::{Latency, censored};
 
 use crate::counts::{self, Counted};
 use crate::meter::{Death, Metered};
@@ -35,7 +35,7 @@ pub(crate) struct Evidence<'a> {
 }
 
 /// All figures that this trial has a value for.
-pub(crate) fn all(evidence: &Evidence<'_>) -> Metrics {
+pub(crate) fn all(evidence: &Evidence<'_>) -> Figures {
     let mut figures = Figures::default();
     samples(evidence, &mut figures);
     let whole = whole(&evidence.outcome.workloads);
@@ -55,11 +55,16 @@ pub(crate) fn all(evidence: &Evidence<'_>) -> Metrics {
     warmth(evidence, &mut figures);
     handovers(evidence, &mut figures);
     sharding(evidence, &mut figures);
-    figures.0
+    figures
 }
 
+/// The figures of a trial.
 #[derive(Default)]
-struct Figures(Metrics);
+pub(crate) struct Figures {
+    pub(crate) metrics: Metrics,
+    /// Those that are lower bounds: metric → scopes.
+    pub(crate) at_least: BTreeMap<String, BTreeSet<String>>,
+}
 
 impl Figures {
     /// A value that is no number is no value.
@@ -70,7 +75,15 @@ impl Figures {
 
     fn insert(&mut self, name: &str, scope: String, value: f64) {
         if value.is_finite() {
-            self.0.entry(name.to_owned()).or_default().insert(scope, value);
+            self.metrics.entry(name.to_owned()).or_default().insert(scope, value);
+        }
+    }
+
+    /// A value of which only a lower bound may be known.
+    fn set_bounded(&mut self, name: &'static str, scope: &str, value: f64, is_at_least: bool) {
+        self.set(name, scope, value);
+        if is_at_least && value.is_finite() {
+            self.at_least.entry(name.to_owned()).or_default().insert(scope.to_owned());
         }
     }
 }
@@ -122,7 +135,10 @@ fn whole(workloads: &[WorkloadResult]) -> Option<WorkloadResult> {
         whole.service.merge(&other.service);
         whole.lag.merge(&other.lag);
         whole.per_client.extend(&other.per_client);
+        whole.open.merge(&other.open);
+        whole.never_started += other.never_started;
         whole.longest_wait_ns = whole.longest_wait_ns.max(other.longest_wait_ns);
+        whole.longest_wait_is_open |= other.longest_wait_is_open;
         whole.published_way.transactions += other.published_way.transactions;
         whole.published_way.seconds = whole.published_way.seconds.max(other.published_way.seconds);
     }
@@ -153,13 +169,18 @@ fn clients(
     figures.set("standstill_s", scope, standstills.iter().sum::<usize>() as f64);
     figures.set("standstill_max_s", scope, standstills.iter().max().copied().unwrap_or(0) as f64);
     latency(&workload.latency, LATENCY, scope, figures);
-    latency(&workload.service, SERVICE, scope, figures);
+    waits(workload, scope, figures);
     let is_paced = evidence.point.workloads.iter().enumerate().any(|(at, workload)| {
         index.is_none_or(|index| index == at) && workload.pace != spec::Pace::Closed
     });
     if is_paced {
+        latency(&workload.service, SERVICE, scope, figures);
         latency(&workload.lag, LAG, scope, figures);
-        figures.set("backlog_max", scope, backlog(evidence, index) as f64);
+        let backlog = backlog(evidence, index);
+        figures.set("backlog_max", scope, backlog.iter().copied().max().unwrap_or(0) as f64);
+        let due = counts.transactions + counts.failed() + counts.skipped;
+        figures.set("backlog_growth", scope, growth(&backlog, due));
+        figures.set("never_started", scope, workload.never_started as f64);
     }
     let errors: u64 = total.errors.values().sum();
     for (name, count) in [
@@ -183,7 +204,34 @@ fn clients(
     if let Some(fewest) = workload.per_client.iter().min() {
         figures.set("client_transactions_min", scope, *fewest as f64);
     }
-    figures.set("longest_wait_ms", scope, ms(workload.longest_wait_ns as f64));
+}
+
+/// Percentiles and the longest wait, what was open at the close included.
+fn waits(workload: &WorkloadResult, scope: &str, figures: &mut Figures) {
+    for (name, quantile) in PERCENTILES {
+        if let Some(found) = censored::quantile(&workload.latency, &workload.open, *quantile) {
+            figures.set_bounded(name, scope, ms(found.value_ns as f64), found.is_at_least);
+        }
+    }
+    let (longest_ms, is_open) =
+        (ms(workload.longest_wait_ns as f64), workload.longest_wait_is_open);
+    figures.set_bounded("longest_wait_ms", scope, longest_ms, is_open);
+    if !workload.latency.is_empty() || !workload.open.is_empty() {
+        figures.set_bounded("latency_max_ms", scope, longest_ms, is_open);
+    }
+}
+
+/// By how many transactions the backlog grew from the first to the last quarter of the window, as a
+/// share of those that were due in it.
+fn growth(backlog: &[u64], ended: u64) -> f64 {
+    let quarter = (backlog.len() / 4).max(1);
+    let mean = |part: &[u64]| part.iter().sum::<u64>() as f64 / part.len().max(1) as f64;
+    let (Some(first), Some(last)) = (backlog.get(..quarter), backlog.rchunks(quarter).next())
+    else {
+        return 0.0;
+    };
+    let grown = (mean(last) - mean(first)).max(0.0);
+    if grown == 0.0 { 0.0 } else { grown / (ended as f64 + grown) }
 }
 
 /// Successful transactions in each whole second of the window.
@@ -209,8 +257,8 @@ fn standstills(seconds: &[f64]) -> Vec<usize> {
     runs.filter(|run| run[0] == 0.0).map(<[f64]>::len).collect()
 }
 
-/// Most transactions that were due and not started at the end of an interval of the window.
-fn backlog(evidence: &Evidence<'_>, index: Option<usize>) -> u64 {
+/// Transactions that were due and not started at the end of each interval of the window.
+fn backlog(evidence: &Evidence<'_>, index: Option<usize>) -> Vec<u64> {
     let window = evidence.window;
     let inside = |interval: &&Interval| {
         interval.start >= window.open
@@ -221,7 +269,7 @@ fn backlog(evidence: &Evidence<'_>, index: Option<usize>) -> u64 {
     for interval in evidence.outcome.intervals.iter().filter(inside) {
         *by_start.entry(interval.start.0).or_default() += interval.backlog;
     }
-    by_start.into_values().max().unwrap_or(0)
+    by_start.into_values().collect()
 }
 
 /// The metrics of one kind of latency and how each is taken.
@@ -235,15 +283,13 @@ enum Take {
     Max,
 }
 
-const LATENCY: Names = &[
-    ("latency_mean_ms", Take::Mean),
-    ("latency_stddev_ms", Take::Stddev),
-    ("latency_p50_ms", Take::Quantile(0.5)),
-    ("latency_p90_ms", Take::Quantile(0.9)),
-    ("latency_p95_ms", Take::Quantile(0.95)),
-    ("latency_p99_ms", Take::Quantile(0.99)),
-    ("latency_p999_ms", Take::Quantile(0.999)),
-    ("latency_max_ms", Take::Max),
+const LATENCY: Names = &[("latency_mean_ms", Take::Mean), ("latency_stddev_ms", Take::Stddev)];
+const PERCENTILES: &[(&str, f64)] = &[
+    ("latency_p50_ms", 0.5),
+    ("latency_p90_ms", 0.9),
+    ("latency_p95_ms", 0.95),
+    ("latency_p99_ms", 0.99),
+    ("latency_p999_ms", 0.999),
 ];
 const SERVICE: Names = &[
     ("service_mean_ms", Take::Mean),
@@ -336,6 +382,9 @@ fn phases(evidence: &Evidence<'_>, figures: &mut Figures) {
     figures.set("loop_lag_p99_ms", "", ms(generator.lag_p99_ns as f64));
     figures.set("loop_lag_max_ms", "", ms(generator.lag_max_ns as f64));
     figures.set("loop_lag_share", "", generator.lag_share);
+    if let Some(share) = generator.run_delay_share {
+        figures.set("generator_run_delay_share", "", share);
+    }
 }
 
 /// Each generator process by itself, where several share the load.

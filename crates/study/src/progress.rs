@@ -1,18 +1,14 @@
 //! From what a load says to what a person wants to see of it: where it is, how fast it is now.
 
-use std::time::Instant;
-
 use record::{Interval, Moment};
 use spec::Point;
 use stats::Latency;
 
-use crate::clock;
 use crate::event::Stage;
 
 /// Follows one load.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    origin: Instant,
     window_ns: u64,
     began: Option<Moment>,
     open: Option<Moment>,
@@ -21,14 +17,14 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn of(point: &Point, origin: Instant) -> Progress {
+    pub(crate) fn of(point: &Point) -> Progress {
         let window_ns = point.window_ms * 1_000_000;
-        Progress { origin, window_ns, began: None, open: None, recent: Vec::new() }
+        Progress { window_ns, began: None, open: None, recent: Vec::new() }
     }
 
-    /// The load began now.
-    pub(crate) fn load_began(&mut self) {
-        self.began = Some(clock::now(self.origin));
+    /// The load begins at this moment.
+    pub(crate) fn load_began(&mut self, at: Moment) {
+        self.began = Some(at);
     }
 
     /// The window opens at this moment.

@@ -277,14 +277,7 @@ fn load(
     };
     let (opens, is_open) = channel::<Moment>();
     let site = &mut *site;
-    let mut watch = Watch {
-        plan: &plan,
-        origin: order.origin,
-        progress: Progress::of(point, order.origin),
-        last_start: None,
-        messages: Vec::new(),
-        failed: None,
-    };
+    let mut watch = Watch { progress: Progress::of(point), messages: Vec::new(), failed: None };
     let (outcome, metered) = thread::scope(|scope| {
         let meter = scope.spawn(move || meter::follow(agenda, site, &is_open));
         let outcome = {
@@ -353,45 +346,27 @@ fn load_failure(error: &LoadError) -> String {
 }
 
 /// Follows what the load says: where it is, and when its window opens.
-struct Watch<'a> {
-    plan: &'a Plan,
-    origin: Instant,
+struct Watch {
     progress: Progress,
-    last_start: Option<Moment>,
     messages: Vec<String>,
     /// The first command that ended a client, with its place.
     failed: Option<String>,
 }
 
-impl Watch<'_> {
+impl Watch {
     /// A stage to be shown, and the moment at which the window opens once that is known.
     fn hear(&mut self, event: load::Event<'_>) -> (Option<Stage>, Option<Moment>) {
         match event {
             load::Event::Connecting { .. } | load::Event::Generators(_) => (None, None),
-            load::Event::LoadBegan => {
-                self.progress.load_began();
-                let load::Limit::Time { warm_up: load::WarmUp::Fixed(ms), .. } = self.plan.limit
-                else {
-                    return (None, None);
-                };
-                let began = clock::now(self.origin).plus_ns(ANNOUNCED_NS);
-                let open = began.plus_ns(ms * 1_000_000);
-                self.progress.window_opens(open);
-                (None, Some(open))
+            load::Event::LoadBegan { at } => {
+                self.progress.load_began(at);
+                (None, None)
             }
-            load::Event::WindowOpens => {
-                // At the next boundary of an interval.
-                let length = self.plan.interval_ms * 1_000_000;
-                let now = clock::now(self.origin);
-                let start = self.last_start.unwrap_or(now);
-                let open = start.plus_ns((now.since(start) / length + 1) * length);
-                self.progress.window_opens(open);
-                (None, Some(open))
+            load::Event::WindowOpens { at } => {
+                self.progress.window_opens(at);
+                (None, Some(at))
             }
-            load::Event::Interval(cells) => {
-                self.last_start = cells.first().map(|cell| cell.start).or(self.last_start);
-                (self.progress.interval(cells), None)
-            }
+            load::Event::Interval(cells) => (self.progress.interval(cells), None),
             load::Event::Message(message) => {
                 if let (None, Some(at)) = (&self.failed, &message.at) {
                     self.failed = Some(format!("{}:{}: {}", at.script, at.line, message.text));
@@ -404,10 +379,6 @@ impl Watch<'_> {
         }
     }
 }
-
-/// `LoadBegan` arrives this long before the first transaction; better slightly late than before the
-/// window.
-const ANNOUNCED_NS: u64 = 2_000_000;
 
 /// Notes are for people, and a thousand clients say the same.
 const MESSAGES_MAX: usize = 5;
@@ -425,7 +396,7 @@ fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
     let window = outcome.window;
     if let Some(window) = window {
         let point = order.point;
-        trial.metrics = metrics::all(&Evidence {
+        let figures = metrics::all(&Evidence {
             point,
             outcome: &outcome,
             window,
@@ -435,6 +406,7 @@ fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
             counted: &counted,
             placement,
         });
+        (trial.metrics, trial.at_least) = (figures.metrics, figures.at_least);
     }
     let lost = powerless.figures(&ledger, &amchecked, &checksummed);
     let found = ledger::figures(&ledger).into_iter().chain(amcheck::figures(&amchecked));
@@ -534,6 +506,14 @@ fn generator_doubts(outcome: &Outcome) -> Vec<String> {
         let percent = generator.lag_share * 100.0;
         doubts.push(format!("the generator's loop lag is {percent:.0} % of what clients waited"));
     }
+    if let Some(share) = generator.run_delay_share
+        && share > Generator::RUN_DELAY_SHARE_MAX
+    {
+        let percent = share * 100.0;
+        doubts.push(format!(
+            "the generator waited for a CPU for {percent:.0} % of what clients waited"
+        ));
+    }
     doubts
 }
 
@@ -598,6 +578,7 @@ fn blank(order: &Order<'_>, started_at: String, began: Moment) -> Finished {
         workloads: Vec::new(),
         generator: Generator::default(),
         metrics: BTreeMap::new(),
+        at_least: BTreeMap::new(),
         notes: Vec::new(),
     };
     let (intervals, samples, marks, logs) = Default::default();

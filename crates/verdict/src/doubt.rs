@@ -1,49 +1,180 @@
-//! Whether the rig itself was the limit.
+//! Whether figures say what they seem to: whether the rig or the machine was the limit, and whether
+//! a latency can be known at all.
 //!
 //! What clients measure is worth no more than the clients: one that is busy all the time sends as
 //! fast as it can, not as fast as the server can, and one that looks late at an answer adds its
-//! own delay to the server's.
-
-use std::collections::BTreeSet;
+//! own delay to the server's. Every trial is looked at; one is enough to doubt.
 
 use record::{Generator, Status, Trial};
-use spec::{Reference, Study};
+use spec::{Condition, Metric, Reference, Study};
+use stats::censored;
 
-/// Reasons to doubt the figures that references stand for; none where the rig was fast enough.
-/// The middle trial of a point decides: one bad second must not spoil six rounds.
-pub(crate) fn limits(study: &Study, references: &[Reference], trials: &[Trial]) -> Vec<String> {
-    let from_clients = references.iter().filter(|reference| reference.metric.is_from_clients());
-    let points: BTreeSet<usize> = from_clients.map(|reference| reference.point).collect();
-    points.into_iter().flat_map(|point| limits_of(study, point, trials)).collect()
+use crate::rounds::figure_of;
+
+/// Above this share of CPU that the hypervisor gave to others, the machine is not the one that was
+/// asked about, in percent.
+const STEAL_PCT_MAX: f64 = 5.0;
+
+/// The rig competes with the servers where it takes more than this share of the CPU that both use …
+const CPU_SHARE_MAX: f64 = 0.5;
+
+/// … and no more than this is idle, in percent.
+const IDLE_PCT_MIN: f64 = 5.0;
+
+/// Above this growth of the backlog (a share of the transactions due), a latency is a matter of how
+/// long one measures.
+const BACKLOG_GROWTH_MAX: f64 = 0.01;
+
+/// What makes a figure of a trial doubtful.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    Busy,
+    Lag,
+    RunDelay,
+    Steal,
+    CpuShare,
+    Backlog,
 }
 
-fn limits_of(study: &Study, point: usize, trials: &[Trial]) -> Vec<String> {
-    let trials: Vec<&Trial> = trials
-        .iter()
-        .filter(|trial| trial.status == Status::Done)
-        .filter(|trial| study.point(&trial.variant, &trial.scenario, &trial.axes) == Some(point))
-        .collect();
-    let middle = |of: &dyn Fn(&Trial) -> Option<f64>| {
-        let values: Vec<f64> = trials.iter().filter_map(|trial| of(trial)).collect();
-        stats::sample::median(&values)
-    };
-    let name = &study.points[point].name;
-    let mut reasons = Vec::new();
-    if let Some(busy) = middle(&|trial| Some(trial.generator.busy_share_max))
-        && busy > Generator::BUSY_SHARE_MAX
-    {
-        let percent = busy * 100.0;
-        reasons.push(format!("the generator was the limit in {name}: {percent:.0} % busy"));
+const CAUSES: [Cause; 6] =
+    [Cause::Busy, Cause::Lag, Cause::RunDelay, Cause::Steal, Cause::CpuShare, Cause::Backlog];
+
+impl Cause {
+    /// How much of it there was in a trial, in percent, where that is too much.
+    fn excess(self, trial: &Trial, metric: &Metric, scope: &str) -> Option<f64> {
+        let generator = &trial.generator;
+        let figure = |name, scope| figure_of(trial, name, scope).map(|figure| figure.value);
+        let (percent, most) = match self {
+            Cause::Busy => (generator.busy_share_max * 100.0, Generator::BUSY_SHARE_MAX * 100.0),
+            Cause::Lag => (generator.lag_share * 100.0, Generator::LAG_SHARE_MAX * 100.0),
+            Cause::RunDelay => {
+                (generator.run_delay_share? * 100.0, Generator::RUN_DELAY_SHARE_MAX * 100.0)
+            }
+            Cause::Steal => (figure("cpu_steal_pct", "")?, STEAL_PCT_MAX),
+            Cause::CpuShare => {
+                let is_full = figure("cpu_idle_pct", "")? < IDLE_PCT_MIN;
+                (
+                    figure("generator_cpu_share", "").filter(|_| is_full)? * 100.0,
+                    CPU_SHARE_MAX * 100.0,
+                )
+            }
+            Cause::Backlog if metric.is_latency() => {
+                (figure("backlog_growth", scope)? * 100.0, BACKLOG_GROWTH_MAX * 100.0)
+            }
+            Cause::Backlog => return None,
+        };
+        (percent > most).then_some(percent)
     }
-    if let Some(lag) = middle(&|trial| Some(trial.generator.lag_share))
-        && lag > Generator::LAG_SHARE_MAX
-    {
-        let percent = lag * 100.0;
-        let message = format!(
-            "the generator looked late in {name}: its loop lag is {percent:.0} % of what its \
-             clients waited"
-        );
-        reasons.push(message);
+
+    fn says(self, point: &str, percent: f64) -> String {
+        match self {
+            Cause::Busy => format!("the generator was the limit in {point}: {percent:.0} % busy"),
+            Cause::Lag => format!(
+                "the generator looked late in {point}: its loop lag is {percent:.0} % of what its \
+                 clients waited"
+            ),
+            Cause::RunDelay => format!(
+                "the generator had no CPU in {point}: that is {percent:.0} % of what its clients \
+                 waited"
+            ),
+            Cause::Steal => format!(
+                "the hypervisor gave {percent:.0} % of the machine's CPU to others in {point}"
+            ),
+            Cause::CpuShare => format!(
+                "the generator competed with the servers in {point}: it took {percent:.0} % of the \
+                 CPU that both used, and none was idle"
+            ),
+            Cause::Backlog => format!(
+                "the backlog of {point} grew by {percent:.0} % of the transactions that were due: \
+                 its latencies depend on how long one measures"
+            ),
+        }
+    }
+}
+
+/// Reasons to doubt the figures that references stand for; none where there is nothing to doubt.
+pub(crate) fn limits(study: &Study, references: &[Reference], trials: &[Trial]) -> Vec<String> {
+    let mut reasons: Vec<String> = Vec::new();
+    for reference in references {
+        let points = [reference.point];
+        for found in limits_of(study, reference.metric, &reference.scope, &points, trials) {
+            if !reasons.contains(&found) {
+                reasons.push(found);
+            }
+        }
     }
     reasons
+}
+
+/// The same of what a condition asks of every trial of some points.
+pub(crate) fn of_condition(
+    study: &Study,
+    condition: &Condition,
+    of: &str,
+    points: &[usize],
+    trials: &[Trial],
+) -> Vec<String> {
+    let mut reasons: Vec<String> = Vec::new();
+    for metric in condition.metrics() {
+        for found in limits_of(study, metric, of, points, trials) {
+            if !reasons.contains(&found) {
+                reasons.push(found);
+            }
+        }
+    }
+    reasons
+}
+
+/// The same of one metric over some points.
+fn limits_of(
+    study: &Study,
+    metric: &Metric,
+    scope: &str,
+    points: &[usize],
+    trials: &[Trial],
+) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if !metric.is_from_clients() {
+        return reasons;
+    }
+    for &point in points {
+        let own = |trial: &&Trial| {
+            matches!(trial.status, Status::Done)
+                && study.point(&trial.variant, &trial.scenario, &trial.axes) == Some(point)
+        };
+        let own: Vec<&Trial> = trials.iter().filter(own).collect();
+        let name = study.points[point].name.to_string();
+        for cause in CAUSES {
+            let found = own.iter().filter_map(|trial| cause.excess(trial, metric, scope));
+            let found: Vec<f64> = found.collect();
+            if let Some(worst) = found.iter().copied().reduce(f64::max) {
+                reasons.push(cause.says(&name, worst) + &in_some(found.len(), own.len()));
+            }
+        }
+        reasons.extend(too_few(metric, scope, &name, &own));
+    }
+    reasons
+}
+
+fn in_some(found: usize, of: usize) -> String {
+    if found == of { String::new() } else { format!(" (at worst; in {found} of {of} trials)") }
+}
+
+/// A percentile of fewer transactions than it takes to know it.
+fn too_few(metric: &Metric, scope: &str, point: &str, trials: &[&Trial]) -> Option<String> {
+    let needed = censored::samples_needed(metric.quantile?);
+    let of_statement = metric.scope == spec::Scope::Statement;
+    let scope = if of_statement { "" } else { scope };
+    let count = |trial: &&&Trial| {
+        let has = figure_of(trial, metric.name, scope).is_some();
+        figure_of(trial, "transactions", scope).filter(|_| has || of_statement)
+    };
+    let counts = trials.iter().filter_map(|trial| count(&trial)).map(|figure| figure.value);
+    let fewest = counts.reduce(f64::min)?;
+    (fewest < needed as f64).then(|| {
+        let name = metric.name;
+        format!(
+            "{name} takes {needed} transactions to know, and a trial of {point} has {fewest:.0}"
+        )
+    })
 }

@@ -1,10 +1,11 @@
 //! What is true of trials: of every single one, or of one at least.
 
-use record::{Status, Trial};
+use record::{Figure, Status, Trial};
 use spec::{Condition, Quantifier, Study};
 
 use crate::judge::{Found, Measured, Verdict, trial_name};
-use crate::rounds::value_of;
+use crate::rounds::figure_of;
+use crate::truth::truth;
 
 /// Judges a condition on every trial of some points, on the figures of one part of it if `of` names
 /// one. Of a void trial, whose figures are worthless, what must hold everywhere is asked all the
@@ -20,6 +21,7 @@ pub(crate) fn judge(
     let mut seen = 0u64;
     let mut unseen = 0u64;
     let mut failed: Vec<String> = Vec::new();
+    let mut open: Vec<String> = Vec::new();
     let ran = |trial: &&Trial| match (&trial.status, quantifier) {
         (Status::Done, _) | (Status::Void(_), Quantifier::Every) => true,
         (Status::Void(_), Quantifier::Some) => false,
@@ -31,15 +33,19 @@ pub(crate) fn judge(
             continue;
         }
         let metrics = condition.metrics().iter();
-        let values: Option<Vec<f64>> =
-            metrics.map(|metric| value_of(trial, metric.name, of)).collect();
-        let Some(values) = values else {
+        let figures: Option<Vec<Figure>> =
+            metrics.map(|metric| figure_of(trial, metric.name, of)).collect();
+        let Some(figures) = figures else {
             unseen += 1;
             continue;
         };
-        seen += 1;
-        if !condition.is_true(&values) {
-            failed.push(describe(trial, condition, &values));
+        match truth(condition, &figures) {
+            Some(true) => seen += 1,
+            Some(false) => {
+                seen += 1;
+                failed.push(describe(trial, condition, &figures));
+            }
+            None => open.push(describe(trial, condition, &figures)),
         }
     }
     let failures = failed.len() as u64;
@@ -57,13 +63,16 @@ pub(crate) fn judge(
         let trials = if unseen == 1 { "trial" } else { "trials" };
         why.push(format!("{unseen} {trials} without {}", names.join(", ")));
     }
+    why.extend(open.iter().take(SHOWN_MAX).cloned());
     let verdict = match (seen, failures) {
         (0, _) => Verdict::CannotTell,
         (seen, failures) if quantifier == Quantifier::Some && failures < seen => Verdict::Holds,
-        (_, 0) if quantifier == Quantifier::Every => Verdict::Holds,
+        (_, 0) if quantifier == Quantifier::Every && open.is_empty() => Verdict::Holds,
+        (_, 0) => Verdict::CannotTell,
+        _ if quantifier == Quantifier::Some && !open.is_empty() => Verdict::CannotTell,
         _ => Verdict::DoesNotHold,
     };
-    if seen == 0 && unseen == 0 {
+    if seen == 0 && unseen == 0 && open.is_empty() {
         why.push("no such trial was run".to_owned());
     }
     let measured = match seen {
@@ -84,9 +93,12 @@ pub(crate) fn rate_max(failures: u64, trials: u64) -> f64 {
     stats::failure_rate::rate_upper_bound(failures, trials, 0.95).unwrap_or(1.0)
 }
 
-fn describe(trial: &Trial, condition: &Condition, values: &[f64]) -> String {
+fn describe(trial: &Trial, condition: &Condition, figures: &[Figure]) -> String {
     let names = condition.metrics().iter().map(|metric| metric.name);
-    let values: Vec<String> =
-        names.zip(values).map(|(name, value)| format!("{name} = {value}")).collect();
+    let sign = |figure: &Figure| if figure.is_at_least { ">" } else { "=" };
+    let values: Vec<String> = names
+        .zip(figures)
+        .map(|(name, figure)| format!("{name} {} {}", sign(figure), figure.value))
+        .collect();
     format!("trial {} ({}): {}", trial.number, trial_name(trial), values.join(", "))
 }

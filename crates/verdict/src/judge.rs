@@ -4,7 +4,7 @@ use record::{Status, Trial};
 use spec::{About, Claim, ClaimKind, Study};
 
 use crate::noise::{self, Noise};
-use crate::{answer, control, every, family, value};
+use crate::{answer, control, doubt, every, family, value};
 
 /// Everything that a study has answered so far.
 #[derive(Clone, Debug, PartialEq)]
@@ -175,7 +175,8 @@ fn found(study: &Study, claim: &Claim, trials: &[Trial]) -> (ClaimVerdict, Optio
             (expect.to_string(), value::judge(study, value, *expect, trials))
         }
         About::Every { quantifier, condition, of, points } => {
-            let found = every::judge(study, *quantifier, condition, of, points, trials);
+            let mut found = every::judge(study, *quantifier, condition, of, points, trials);
+            found.doubt(doubt::of_condition(study, condition, of, points, trials));
             (String::new(), found)
         }
     };
@@ -201,6 +202,18 @@ pub(crate) struct Found {
     pub(crate) why: String,
     /// Of a value that has an interval: how much would have to be wrong for the verdict to be.
     pub(crate) p: Option<f64>,
+}
+
+impl Found {
+    /// Takes back what rests on doubtful figures.
+    fn doubt(&mut self, reasons: Vec<String>) {
+        if reasons.is_empty() {
+            return;
+        }
+        self.verdict = Verdict::CannotTell;
+        let all = (!self.why.is_empty()).then(|| self.why.clone()).into_iter().chain(reasons);
+        self.why = all.collect::<Vec<_>>().join("; ");
+    }
 }
 
 fn discarded(trial: &Trial) -> Option<Discarded> {

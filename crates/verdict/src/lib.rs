@@ -9,6 +9,7 @@
 mod judge;
 
 mod every;
+mod truth;
 mod value;
 
 mod control;

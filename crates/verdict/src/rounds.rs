@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Status, Trial};
+use record::{Figure, Status, Trial};
 use spec::{Reference, Study};
 
 /// What an expression asks for, one row for each round in which all of it was measured.
@@ -12,6 +12,8 @@ pub struct Rounds {
     pub rows: Vec<Vec<f64>>,
     /// Rounds in which some, but not all, was measured.
     pub incomplete: usize,
+    /// Trials with a value that is only a lower bound, and which.
+    pub at_least: Vec<String>,
 }
 
 impl Rounds {
@@ -19,20 +21,26 @@ impl Rounds {
     #[must_use]
     pub fn collect(study: &Study, references: &[Reference], trials: &[Trial]) -> Rounds {
         let mut by_round: BTreeMap<usize, Vec<Option<f64>>> = BTreeMap::new();
+        let mut at_least = Vec::new();
         for trial in trials.iter().filter(|trial| trial.status == Status::Done) {
             let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
             for (index, reference) in references.iter().enumerate() {
                 if point != Some(reference.point) {
                     continue;
                 }
+                let figure = figure_of(trial, reference.metric.name, &reference.scope);
+                if let Some(figure) = figure.filter(|figure| figure.is_at_least) {
+                    let (number, name) = (trial.number, reference.metric.name);
+                    at_least.push(format!("trial {number}: {name} > {:.3}", figure.value));
+                }
                 let row = by_round.entry(trial.round).or_insert(vec![None; references.len()]);
-                row[index] = value_of(trial, reference.metric.name, &reference.scope);
+                row[index] = figure.map(|figure| figure.value);
             }
         }
         let seen = by_round.len();
         let rows: Vec<Vec<f64>> =
             by_round.into_values().filter_map(|row| row.into_iter().collect()).collect();
-        Rounds { incomplete: seen - rows.len(), rows }
+        Rounds { incomplete: seen - rows.len(), rows, at_least }
     }
 }
 
@@ -40,7 +48,14 @@ impl Rounds {
 /// none but only one part has a value, that part's.
 #[must_use]
 pub fn value_of(trial: &Trial, metric: &str, scope: &str) -> Option<f64> {
+    figure_of(trial, metric, scope).map(|figure| figure.value)
+}
+
+/// The same, and whether it is only a lower bound.
+pub(crate) fn figure_of(trial: &Trial, metric: &str, scope: &str) -> Option<Figure> {
     let scopes = trial.metrics.get(metric)?;
-    let only = || scopes.values().next().filter(|_| scopes.len() == 1 && scope.is_empty());
-    scopes.get(scope).or_else(only).copied().filter(|value| value.is_finite())
+    let only = || scopes.keys().next().filter(|_| scopes.len() == 1 && scope.is_empty());
+    let only = only().map(String::as_str);
+    let figure = trial.figure(metric, scope).or_else(|| trial.figure(metric, only?))?;
+    Some(figure).filter(|figure| figure.value.is_finite())
 }

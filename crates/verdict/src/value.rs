@@ -9,7 +9,9 @@
 //! whatever the distribution is. (Percentiles of a bootstrap over rounds, tried before, covered
 //! 91 % with two-peaked noise and six rounds.)
 
-use record::Trial;
+use std::collections::{BTreeMap, BTreeSet};
+
+use record::{Status, Trial};
 use spec::{Expression, Study};
 use stats::serial::{self, Drift};
 use stats::{
@@ -54,7 +56,13 @@ pub(crate) fn judge(
         let plural = if rounds.incomplete == 1 { "round is" } else { "rounds are" };
         reasons.push(format!("{} {plural} incomplete", rounds.incomplete));
     }
-    let limits = doubt::limits(study, expression.references(), trials);
+    let mut limits = doubt::limits(study, expression.references(), trials);
+    if let Some((first, others)) = rounds.at_least.split_first() {
+        let more = if others.is_empty() { "" } else { ", and others" };
+        limits.push(format!(
+            "what had not ended at the close is longer than it is known ({first}{more})"
+        ));
+    }
     let verdict = match judged {
         _ if !limits.is_empty() => Verdict::CannotTell,
         stats::Verdict::Holds => Verdict::Holds,
@@ -62,6 +70,7 @@ pub(crate) fn judge(
         stats::Verdict::CannotTell(_) => Verdict::CannotTell,
     };
     reasons.extend(limits);
+    reasons.extend(checkpoints(study, expression, trials));
     let judgeable = estimate.as_ref().ok().filter(|one| one.interval.n >= HEADLINE_ROUNDS_MIN);
     let p = judgeable.map(|estimate| estimate.p_value(expect));
     let measured = match estimate {
@@ -153,6 +162,31 @@ fn worded(doubt: Doubt) -> String {
         }
         other => other.to_string(),
     }
+}
+
+/// Where compared windows differ in the number of checkpoints inside them: said, since a checkpoint
+/// costs throughput.
+fn checkpoints(study: &Study, expression: &Expression, trials: &[Trial]) -> Option<String> {
+    let points: BTreeSet<usize> =
+        expression.references().iter().map(|reference| reference.point).collect();
+    let mut by_round: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| trial.status == Status::Done) {
+        let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
+        if !point.is_some_and(|point| points.contains(&point)) {
+            continue;
+        }
+        if let Some(scopes) = trial.metrics.get("checkpoints") {
+            let most = scopes.values().copied().fold(0.0, f64::max);
+            by_round.entry(trial.round).or_default().insert(most as u64);
+        }
+    }
+    let differ = by_round.values().filter(|counts| counts.len() > 1).count();
+    let all = by_round.len();
+    (differ > 0).then(|| {
+        format!(
+            "compared windows hold different numbers of checkpoints in {differ} of {all} rounds"
+        )
+    })
 }
 
 /// Which trials have nothing to say, and about what.

@@ -92,6 +92,7 @@ fn trial(variant: &str, scenario: &str, lost: f64) -> Trial {
         workloads: Vec::new(),
         generator: Generator::default(),
         metrics: BTreeMap::from([("count_difference".to_owned(), figure)]),
+        at_least: BTreeMap::new(),
         notes: Vec::new(),
     }
 }

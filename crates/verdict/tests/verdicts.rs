@@ -75,6 +75,7 @@ fn trial(round: usize, variant: &str, metrics: &[(&str, f64)]) -> Trial {
         workloads: Vec::new(),
         generator: Generator::default(),
         metrics: metrics.collect(),
+        at_least: BTreeMap::new(),
         notes: Vec::new(),
     }
 }
@@ -188,10 +189,98 @@ fn a_rig_that_was_the_limit_spoils_what_clients_measured_and_nothing_else() {
     assert_eq!(judged.claims[0].why, "the generator was the limit in b/s clients=8: 93 % busy");
     assert!(judged.answer.starts_with("Maybe: "));
     assert_eq!(judged.claims[1].verdict, Verdict::Holds, "the servers' CPU is still right");
-    // One bad round of six is weather.
+    // Each trial is looked at: one of six is enough.
     let mut trials = rounds(6, 1000.0, 1300.0);
     trials[0].generator.busy_share_max = 1.0;
-    assert_eq!(first(&trials).verdict, Verdict::Holds);
+    let why =
+        "the generator was the limit in a/s clients=8: 100 % busy (at worst; in 1 of 6 trials)";
+    let claim = first(&trials);
+    assert_eq!((claim.verdict, claim.why.as_str()), (Verdict::CannotTell, why));
+}
+
+#[test]
+fn no_starved_rig_no_open_wait_and_no_backlog_ends_in_holds() {
+    let about_every = |condition: &str| {
+        STUDY.replacen("every = \"count_difference == 0\"", &format!("every = \"{condition}\""), 1)
+    };
+    let check = |condition: &str, spoil: &dyn Fn(&mut Trial), verdict, word: &str| {
+        let mut trials = rounds(6, 1000.0, 1300.0);
+        for trial in &mut trials {
+            let figures =
+                [("longest_wait_ms", 5.0), ("latency_p99_ms", 4.0), ("transactions", 9000.0)];
+            for (name, value) in figures {
+                let scopes = BTreeMap::from([(String::new(), value)]);
+                trial.metrics.insert(name.to_owned(), scopes);
+            }
+        }
+        spoil(&mut trials[3]);
+        let claim = judge(&parse(&about_every(condition)), &trials).claims.remove(2);
+        assert_eq!(claim.verdict, verdict, "{condition}: {}", claim.why);
+        assert!(claim.why.contains(word), "{condition}: {}", claim.why);
+    };
+    fn set(trial: &mut Trial, name: &str, value: f64) {
+        trial.metrics.entry(name.to_owned()).or_default().insert(String::new(), value);
+    }
+    fn open(trial: &mut Trial, name: &str, value: f64) {
+        set(trial, name, value);
+        trial.at_least.entry(name.to_owned()).or_default().insert(String::new());
+    }
+    let (wait, p99) = ("longest_wait_ms <= 50", "latency_p99_ms <= 50");
+    check(wait, &|_| {}, Verdict::Holds, "");
+    // A client that hangs at the close.
+    check(wait, &|t| open(t, "longest_wait_ms", 40.0), Verdict::CannotTell, "longest_wait_ms > 40");
+    check(
+        wait,
+        &|t| open(t, "longest_wait_ms", 60.0),
+        Verdict::DoesNotHold,
+        "longest_wait_ms > 60",
+    );
+    check(p99, &|t| open(t, "latency_p99_ms", 4.0), Verdict::CannotTell, "latency_p99_ms > 4");
+    // A backlog that grows.
+    check(p99, &|t| set(t, "backlog_growth", 0.2), Verdict::CannotTell, "backlog");
+    check("tps > 1", &|t| set(t, "backlog_growth", 0.2), Verdict::Holds, "");
+    // A percentile of too few transactions.
+    check(p99, &|t| set(t, "transactions", 298.0), Verdict::CannotTell, "takes 299");
+    // A generator without CPU, or on a machine that has none left.
+    check(wait, &|t| t.generator.run_delay_share = Some(0.2), Verdict::CannotTell, "had no CPU");
+    check(wait, &|t| t.generator.lag_share = 0.2, Verdict::CannotTell, "looked late");
+    check(wait, &|t| set(t, "cpu_steal_pct", 9.0), Verdict::CannotTell, "hypervisor");
+    let crowded = |t: &mut Trial| {
+        set(t, "generator_cpu_share", 0.6);
+        set(t, "cpu_idle_pct", 1.0);
+    };
+    check(wait, &crowded, Verdict::CannotTell, "competed");
+    check("count_difference == 0", &crowded, Verdict::Holds, "");
+}
+
+#[test]
+fn a_value_over_an_open_wait_cannot_be_told_and_checkpoints_are() {
+    let study = STUDY.replacen(
+        "tps('b/s') / tps('a/s', 'clients=8')",
+        "latency_max_ms('b/s') / latency_max_ms('a/s')",
+        1,
+    );
+    let mut trials = rounds(6, 1000.0, 1300.0);
+    for trial in &mut trials {
+        let value = if trial.variant == "b" {
+            13.0
+        } else {
+            10.0 + [-0.2, 0.3, -0.1, 0.2, 0.0, 0.1][trial.round - 1]
+        };
+        for (name, value) in [("latency_max_ms", value), ("checkpoints", 1.0)] {
+            trial.metrics.insert(name.to_owned(), BTreeMap::from([(String::new(), value)]));
+        }
+    }
+    let claim = |trials: &[Trial]| judge(&parse(&study), trials).claims.remove(0);
+    assert_eq!((claim(&trials).verdict, claim(&trials).why.as_str()), (Verdict::Holds, ""));
+    trials[1].metrics.get_mut("checkpoints").unwrap().insert(String::new(), 2.0);
+    let why = "compared windows hold different numbers of checkpoints in 1 of 6 rounds";
+    assert_eq!((claim(&trials).verdict, claim(&trials).why.as_str()), (Verdict::Holds, why));
+    let scopes = [String::new()].into_iter().collect();
+    trials[5].at_least.insert("latency_max_ms".to_owned(), scopes);
+    let found = claim(&trials);
+    assert_eq!(found.verdict, Verdict::CannotTell);
+    assert!(found.why.contains("latency_max_ms > 13.000"), "{}", found.why);
 }
 
 #[test]

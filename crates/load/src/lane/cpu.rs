@@ -1,4 +1,4 @@
-//! What a lane's thread spends on the CPU.
+//! What a lane's thread spends on the CPU, and how long it waits for one.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -7,31 +7,58 @@ use crate::grid::Grid;
 /// What this thread had spent when the window opened, and when it closed.
 #[derive(Default)]
 pub(super) struct Cpu {
-    at_open: Option<(u64, u64)>,
-    at_close: Option<(u64, u64)>,
+    at_open: Option<Account>,
+    at_close: Option<Account>,
+}
+
+#[derive(Clone, Copy)]
+struct Account {
+    at: u64,
+    cpu_ns: u64,
+    run_delay_ns: Option<u64>,
+}
+
+/// What a lane's thread used inside the window.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Spent {
+    pub(crate) cpu_ns: u64,
+    /// Share of the window that it was on the CPU.
+    pub(crate) busy_share: f64,
+    /// How long it could run and had no CPU; none where the kernel does not tell.
+    pub(crate) run_delay_ns: Option<u64>,
+}
+
+impl Account {
+    fn at(now: u64) -> Account {
+        Account { at: now, cpu_ns: thread_cpu_ns(), run_delay_ns: run_delay_ns() }
+    }
 }
 
 impl Cpu {
     pub(super) fn look(&mut self, now: u64, grid: &Grid) {
         if self.at_open.is_none() && now >= grid.open {
-            self.at_open = Some((now, thread_cpu_ns()));
+            self.at_open = Some(Account::at(now));
         }
         if self.at_close.is_none() && now >= grid.close {
-            self.at_close = Some((now, thread_cpu_ns()));
+            self.at_close = Some(Account::at(now));
         }
     }
 
     pub(super) fn leave(&mut self, now: u64) {
-        self.at_close.get_or_insert_with(|| (now, thread_cpu_ns()));
+        self.at_close.get_or_insert_with(|| Account::at(now));
     }
 
-    pub(super) fn used(&self) -> (u64, f64) {
-        let (Some((open, cpu_open)), Some((close, cpu_close))) = (self.at_open, self.at_close)
-        else {
-            return (0, 0.0);
+    pub(super) fn used(&self) -> Spent {
+        let (Some(open), Some(close)) = (self.at_open, self.at_close) else {
+            return Spent::default();
         };
-        let used = cpu_close.saturating_sub(cpu_open);
-        (used, used as f64 / close.saturating_sub(open).max(1) as f64)
+        let cpu_ns = close.cpu_ns.saturating_sub(open.cpu_ns);
+        let delays = open.run_delay_ns.zip(close.run_delay_ns);
+        Spent {
+            cpu_ns,
+            busy_share: cpu_ns as f64 / close.at.saturating_sub(open.at).max(1) as f64,
+            run_delay_ns: delays.map(|(before, after)| after.saturating_sub(before)),
+        }
     }
 }
 
@@ -39,4 +66,10 @@ impl Cpu {
 pub(crate) fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// How long this thread has waited for a CPU: the second field of its schedstat.
+fn run_delay_ns() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_whitespace().nth(1)?.parse().ok()
 }

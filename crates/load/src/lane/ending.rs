@@ -14,17 +14,39 @@ use crate::{
 const CONNECTION_FAILURE: &str = "08006";
 
 impl Lane<'_> {
-    /// At the close, once: whoever waits for a slot or for a connection has nothing left to wait
-    /// for.
+    /// At the close, once: takes down what has not ended, and ends the sessions that wait for a slot
+    /// or for a connection, which have nothing left to wait for.
     pub(super) fn close(&mut self, now: u64) {
         if now < self.grid.close || std::mem::replace(&mut self.closed, true) {
             return;
         }
+        self.note_open();
         for index in 0..self.slots.len() {
             let slot = &self.slots[index];
             let away = matches!(slot.link, Link::None | Link::Dialing(..));
             if away || slot.queued || slot.session.state == State::Due {
                 self.finish(index);
+            }
+        }
+    }
+
+    /// Takes down the ages of the transactions that are open at the close.
+    fn note_open(&mut self) {
+        let close = self.grid.close;
+        self.tally.closed();
+        for slot in self.slots.iter().filter(|slot| !slot.finished) {
+            let session = &slot.session;
+            if session.is_in_transaction() {
+                let age_ns = close.saturating_sub(session.scheduled);
+                self.tally.still_open(session.workload, age_ns);
+            } else if session.state == State::Due && session.scheduled < close {
+                self.tally.never_started(session.workload, close - session.scheduled);
+            }
+        }
+        for (workload, schedule) in self.schedules.iter_mut().enumerate() {
+            let Some(schedule) = schedule else { continue };
+            while schedule.due_ns() < close {
+                self.tally.never_started(workload, close - schedule.take());
             }
         }
     }

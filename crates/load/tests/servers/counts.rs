@@ -26,7 +26,7 @@ fn so_many_transactions_each_are_so_many_rows() {
         assert_eq!(result.per_client, [13; 7]);
         assert_eq!(result.published_way.transactions, 91);
         assert_eq!(result.latency.count(), 91);
-        assert_eq!(result.service.count(), 91, "in closed loop both latencies are one");
+        assert!(result.service.is_empty(), "in a closed loop there is one latency");
         assert_eq!(server.number("SELECT count(*) FROM fixed"), 91, "{protocol:?}");
         let each = "SELECT count(*) FROM (SELECT FROM fixed GROUP BY client HAVING count(*) = 13)c";
         assert_eq!(server.number(each), 7);

@@ -13,7 +13,7 @@ use crate::support::{Server, plan, run_with, window, workload};
 fn interrupt_after(after: Duration, times: u32, control: &Control) -> impl FnMut(Event<'_>) {
     let control = control.clone();
     move |event| {
-        if matches!(event, Event::LoadBegan) {
+        if matches!(event, Event::LoadBegan { .. }) {
             let control = control.clone();
             thread::spawn(move || {
                 thread::sleep(after);

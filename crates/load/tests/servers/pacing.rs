@@ -49,6 +49,30 @@ fn more_than_the_server_takes_is_a_backlog_and_users_wait() {
         "users wait {waited:?}, the server takes {took:?}"
     );
     assert!(result.counts.transactions < 120);
+    // What was due and never started is among the open waits, and the longest is at least its age.
+    assert!(result.never_started > 500, "{}", result.never_started);
+    assert_eq!(result.open.count(), result.never_started + 2, "two clients are at work");
+    assert!(result.longest_wait_is_open && result.longest_wait_ns >= 500_000_000);
+}
+
+#[test]
+fn what_is_under_way_at_the_close_is_a_wait_of_at_least_its_age() {
+    let server = Server::shared();
+    let check = |script: &str, drain_ms, ended: bool| {
+        let workload = workload(&server.conninfo(), script, 3);
+        let mut plan = plan(workload, window(500));
+        plan.drain_ms = Some(drain_ms);
+        let outcome = run(&plan).unwrap();
+        let result = &outcome.workloads[0];
+        assert_eq!((result.open.count(), result.never_started), (3, 0), "{script}");
+        assert_eq!(result.longest_wait_is_open, !ended, "{script}");
+        result.longest_wait_ns / 1_000_000
+    };
+    // The close comes before the answer, and the rig stops waiting, or sees the end of it.
+    let hangs_ms = check("SELECT pg_sleep(30);\n", 100, false);
+    assert!((500..30_000).contains(&hangs_ms), "{hangs_ms}");
+    let ends_ms = check("SELECT pg_sleep(1.2);\n", 20_000, true);
+    assert!(ends_ms >= 1_200, "{ends_ms}");
 }
 
 #[test]

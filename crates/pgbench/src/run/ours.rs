@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use load::{OnLoss, WarmUp};
 use record::{Counts, Generator};
-use stats::{Latency, SteadyState, Unsteady};
+use stats::{Latency, SteadyState, Unsteady, censored};
 
 use super::baseline::Baseline;
 use super::plan::is_open;
@@ -23,10 +23,10 @@ pub(super) fn lines(results: &Results<'_>) -> String {
         line("found", search.words.clone());
     }
     if some {
-        line("percentiles ms", percentiles(&workload.latency));
+        line("percentiles ms", percentiles(&workload.latency, &workload.open));
     }
     if some && is_open(results.options) {
-        line("from the send ms", percentiles(&workload.service));
+        line("from the send ms", percentiles(&workload.service, &Latency::new()));
         line("backlog", backlog(results));
     }
     if some && results.outcome.window.is_some() {
@@ -81,13 +81,19 @@ pub(super) fn grouped(value: f64) -> String {
     text
 }
 
-fn percentiles(latency: &Latency) -> String {
+/// Percentiles; `open` are the ages of transactions that had not ended at the close. `> x` where only
+/// a lower bound is known.
+fn percentiles(latency: &Latency, open: &Latency) -> String {
     let quantiles = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
-    let mut parts: Vec<String> = quantiles
+    let parts: Vec<String> = quantiles
         .iter()
-        .map(|(name, q)| format!("{name} {}", short_ms(latency.quantile_ns(*q).unwrap_or(0))))
+        .chain(&[("max", 1.0)])
+        .filter_map(|(name, q)| Some((name, censored::quantile(latency, open, *q)?)))
+        .map(|(name, found)| {
+            let sign = if found.is_at_least { "> " } else { "" };
+            format!("{name} {sign}{}", short_ms(found.value_ns))
+        })
         .collect();
-    parts.push(format!("max {}", short_ms(latency.max_ns().unwrap_or(0))));
     parts.join("   ")
 }
 

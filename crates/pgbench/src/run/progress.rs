@@ -65,7 +65,7 @@ impl<'a> Progress<'a> {
                 self.connected = *done;
                 self.live(console, self.connecting_line(*done, *of));
             }
-            Event::LoadBegan => {
+            Event::LoadBegan { .. } => {
                 if self.options.clients > 1 {
                     let line = self.connecting_line(self.options.clients, self.options.clients);
                     self.live(console, line);
@@ -75,7 +75,7 @@ impl<'a> Progress<'a> {
             Event::Interval(intervals) => {
                 intervals.iter().for_each(|interval| self.interval(interval, console));
             }
-            Event::Generators(_) | Event::WindowOpens | Event::Message(_) => {}
+            Event::Generators(_) | Event::WindowOpens { .. } | Event::Message(_) => {}
         }
     }
 

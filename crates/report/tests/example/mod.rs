@@ -339,8 +339,10 @@ fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> Finishe
             lag_p99_ns: 8_000,
             lag_max_ns: 740_000,
             lag_share: 0.004,
+            run_delay_share: Some(0.002),
         },
         metrics,
+        at_least: BTreeMap::new(),
         notes: Vec::new(),
     };
     let marks = marks(number, checkpoint_s, load_began, open, close);
@@ -400,6 +402,9 @@ fn workload(shape: &Shape, factor: f64, intervals: &[Interval], prng: &mut Prng)
         statements: statements(shape, factor, prng),
         per_client: (0..8).map(|_| (each * (1.0 + 0.01 * normal(prng))) as u64).collect(),
         longest_wait_ns: latency.max_ns().unwrap_or(0),
+        longest_wait_is_open: false,
+        open: Latency::new(),
+        never_started: 0,
         latency,
         published_way: PublishedWay {
             transactions: counts_total.transactions,

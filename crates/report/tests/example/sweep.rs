@@ -191,6 +191,7 @@ fn trial(
         workloads: Vec::new(),
         generator: record::Generator::default(),
         metrics: BTreeMap::new(),
+        at_least: BTreeMap::new(),
         notes: Vec::new(),
     }
 }

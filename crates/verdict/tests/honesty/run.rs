@@ -60,6 +60,7 @@ pub(crate) fn trial(study: &Study, planned: &Planned, figures: &[(&str, f64)]) -
         disconnecting: phase(),
         workloads: Vec::new(),
         generator: Generator::default(),
+        at_least: BTreeMap::new(),
         metrics: figures.collect(),
         notes: Vec::new(),
     }

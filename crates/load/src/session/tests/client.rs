@@ -19,7 +19,7 @@ use crate::{
     ledger::LaneLedger,
     program::{Automatic, Program},
     session::{Session, Surroundings, Wait},
-    tally::{LaneInterval, Statement, Tally, Totals},
+    tally::{LaneInterval, Open, Statement, Tally, Totals},
 };
 
 const MS: u64 = 1_000_000;
@@ -87,6 +87,7 @@ impl Client {
             aborted: 0,
             standstills: None,
             longest_ns: 0,
+            open: Open::default(),
             statements: program.scripts.iter().map(commands).collect(),
             scripts: Vec::new(),
         };
