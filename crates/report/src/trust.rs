@@ -29,8 +29,16 @@ pub(crate) fn trust(
     words.push(if is_limit {
         "In some trials the rig itself may have been the limit; the table names them.".to_owned()
     } else {
-        "The rig itself was not the limit in any trial.".to_owned()
+        "The rig itself was not the limit in any trial: its busiest lane, and its loop lag \
+         stayed below their bounds, and so did its wait for a CPU where that is known."
+            .to_owned()
     });
+    let unseen = points.iter().flat_map(|(_, indices)| indices);
+    let unseen = unseen.filter(|&&index| trials[index].generator.run_delay_share.is_none()).count();
+    if unseen > 0 {
+        let plural = if unseen == 1 { "trial" } else { "trials" };
+        words.push(format!("How long the rig waited for a CPU is not known of {unseen} {plural}."));
+    }
     let mut tables = Vec::new();
     tables.extend(discarded(study, trials));
     tables.push(generator);
@@ -88,11 +96,12 @@ fn generator(trials: &[Trial], points: &[PointTrials]) -> (Table, bool) {
         "#Busiest lane",
         "#Loop lag p99",
         "#Lag ÷ waiting",
+        "#Wait for a CPU ÷ waiting",
         "The limit?",
     ];
     let mut table = Table::new(
         "The generator's own cost",
-        "the middle of all rounds; on one machine it competes with the server for the same cores",
+        "the middle of all rounds, of lanes, lag and waits the worst; on one machine it competes with the server for the same cores",
         &columns,
     );
     let mut any_limit = false;
@@ -103,11 +112,16 @@ fn generator(trials: &[Trial], points: &[PointTrials]) -> (Table, bool) {
         };
         let cores = middle(&|t| Some(t.generator.cpu_ns as f64 / 1e9 / t.window?.seconds()));
         let share = middle(&|t| t.metrics.get("generator_cpu_share")?.get("").copied());
-        let busy = middle(&|t| Some(t.generator.busy_share_max));
-        let lag_ns = middle(&|t| Some(t.generator.lag_p99_ns as f64));
-        let lag_share = middle(&|t| Some(t.generator.lag_share));
+        let worst = |of: &dyn Fn(&Trial) -> Option<f64>| {
+            indices.iter().filter_map(|&index| of(&trials[index])).reduce(f64::max)
+        };
+        let busy = worst(&|t| Some(t.generator.busy_share_max));
+        let lag_ns = worst(&|t| Some(t.generator.lag_p99_ns as f64));
+        let lag_share = worst(&|t| Some(t.generator.lag_share));
+        let run_delay = worst(&|t| t.generator.run_delay_share);
         let limit = busy.is_some_and(|share| share > Generator::BUSY_SHARE_MAX)
-            || lag_share.is_some_and(|share| share > Generator::LAG_SHARE_MAX);
+            || lag_share.is_some_and(|share| share > Generator::LAG_SHARE_MAX)
+            || run_delay.is_some_and(|share| share > Generator::RUN_DELAY_SHARE_MAX);
         any_limit |= limit;
         let percent = |share: Option<f64>| share.map_or("–".to_owned(), number::percent);
         let mut row: Vec<Cell> = [
@@ -117,6 +131,7 @@ fn generator(trials: &[Trial], points: &[PointTrials]) -> (Table, bool) {
             percent(busy),
             lag_ns.map_or("–".to_owned(), number::duration_ns),
             percent(lag_share),
+            percent(run_delay),
         ]
         .map(Cell::from)
         .into();
