@@ -34,19 +34,19 @@ fn a_broken_study_is_pointed_at() {
 #[test]
 fn a_profile_that_does_not_fit_is_refused_with_needs_and_haves() {
     let desk = Desk::new();
-    desk.write_study("big", "[variants.big]\nsettings = { shared_buffers = \"64TB\" }\n");
+    desk.write_study("big", "[variants.big]\nsettings = { shared_buffers = \"7TB\" }\n");
     for command in ["run", "check"] {
         let said = desk.pgrig(&[command, "big"]).ended(3);
         assert!(said.err.contains("error: the study does not fit this machine"), "{}", said.err);
         let needs = said.err.lines().find(|line| line.starts_with("  needs")).unwrap();
-        assert!(needs.contains("65536 GiB shared_buffers"), "{needs}");
+        assert!(needs.contains("7168 GiB shared_buffers"), "{needs}");
         assert!(needs.contains("   has  "), "{needs}");
         assert!(said.err.contains("  hint:"), "{}", said.err);
     }
     assert_eq!(names(&desk.path("")), ["big"], "no record was begun");
 
     let more = "[variants.big]\nsettings = { shared_buffers = { smoke = \"16MB\", \
-                quick = \"16MB\", full = \"64TB\" } }\n";
+                quick = \"16MB\", full = \"7TB\" } }\n";
     desk.write_study("mixed", more);
     let said = desk.pgrig(&["run", "mixed", "--profile", "full"]).ended(3);
     assert!(said.err.contains("hint:   --profile quick goes to 2 clients here"), "{}", said.err);
