@@ -1,7 +1,7 @@
 //! What a run says while it goes on: one live line on a terminal, plain lines elsewhere.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use record::{Status, Trial};
+use record::{Ending, Trial};
 use spec::{Named, PointName, Study};
 use study::words::{duration, size};
 use study::{Event, Stage};
@@ -96,21 +96,21 @@ impl<'a> Progress<'a> {
     fn trial_ended(&self, trial: &Trial) {
         let name = format!("{}/{}", trial.variant, trial.scenario);
         let tps = verdict::value_of(trial, "tps", "");
-        match &trial.status {
+        match &trial.ending {
             // The live line is replaced by the trial's totals.
-            Status::Done => {
+            Ending::Done => {
                 let words = tps.map(|tps| format!("{} tps", verdict::number(tps)));
                 let words = words.unwrap_or_default();
                 self.say(&format!("{}  {words}", self.trial));
             }
-            Status::Void(why) => {
-                self.say(&styled(UNSURE, format_args!("  void            {name}: {why}")));
+            Ending::Void(why) => {
+                self.say(&styled(UNSURE, format_args!("  void            {name}: {}", why.text)));
             }
-            Status::Skipped(why) => {
-                self.say(&styled(UNSURE, format_args!("  left out        {name}: {why}")));
+            Ending::Skipped(why) => {
+                self.say(&styled(UNSURE, format_args!("  left out        {name}: {}", why.text)));
             }
-            Status::Failed(why) => {
-                self.say(&styled(BAD, format_args!("  failed          {name}: {why}")));
+            Ending::Failed(why) => {
+                self.say(&styled(BAD, format_args!("  failed          {name}: {}", why.text)));
             }
         }
     }

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 /// `#[serde(default)]`, and [`FORMAT_OLDEST`] stays; a field that is changed or removed makes
 /// older records unreadable, and [`FORMAT_OLDEST`] follows. Newer records are never read:
 /// unknown fields are refused rather than dropped.
-pub const FORMAT: u32 = 1;
+///
+/// Format 2 keeps every attempt at a trial, and says of each ending and note what kind it is.
+pub const FORMAT: u32 = 2;
 
 /// The oldest version of the format that this pgrig reads.
 pub const FORMAT_OLDEST: u32 = 1;
@@ -47,6 +49,17 @@ pub struct Header {
     pub facts: Vec<Fact>,
     /// What a reader should know: what was left out and why.
     pub notes: Vec<String>,
+}
+
+impl Header {
+    /// What a record of this format lacks, for people; none of the newest format.
+    #[must_use]
+    pub fn lacks(&self) -> Option<&'static str> {
+        (self.format < 2).then_some(
+            "this record has format 1: of a trial that was run again it has the last attempt only, \
+             so that what earlier ones showed is lost; it does not say whose fault a failure was",
+        )
+    }
 }
 
 /// How a run ended.

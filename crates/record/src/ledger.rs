@@ -22,7 +22,8 @@ mod history;
 pub use chain::Chain;
 pub use check::{Exposure, Row, Rows, check};
 pub use entry::{Entry, What, header_line};
-pub use findings::{Anomaly, Example, Findings, NOTE};
+pub(crate) use findings::NOTE_FORMAT_1;
+pub use findings::{Anomaly, Example, Findings};
 pub use history::{Ledger, Outcome, SUFFIX, Transaction};
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 //!     marks.jsonl            what happened
 //!     NODE.log               the end of a server's log, where something broke
 //!     ledger/LANE.ledger     what clients knew of their writes, where it does not fit the rows
+//!   trials/0001-VARIANT-SCENARIO-attempt-2/   the same for each further attempt
 //! ```
 //!
 //! Reading order: [`Moment`] is the one clock; [`Counts`] and [`Interval`] come from the load
@@ -30,6 +31,7 @@ mod interval;
 mod mark;
 mod sample;
 
+mod ending;
 mod trial;
 
 mod header;
@@ -44,6 +46,7 @@ mod folder;
 pub mod histogram_text;
 
 pub use counts::{Counts, SqlStateCounts};
+pub use ending::{Ending, Fault, Note, NoteKind, Reason, SkipKind, VoidKind};
 pub use error::Error;
 pub use finished::Finished;
 pub use folder::read_folder;
@@ -54,6 +57,6 @@ pub use moment::Moment;
 pub use reader::Reader;
 pub use sample::Sample;
 pub use trial::{
-    Figure, Generator, Phase, PublishedWay, StatementResult, Status, Trial, Window, WorkloadResult,
+    Figure, Generator, Phase, PublishedWay, StatementResult, Trial, Window, WorkloadResult,
 };
 pub use writer::{Writer, attach};

@@ -13,8 +13,8 @@ use crate::folder::read_folder;
 use crate::writer::is_unfinished;
 use crate::{FORMAT, FORMAT_OLDEST, Header, Interval, Mark, Sample, Trial};
 
-/// A record, opened: its first page, its study and its trials are in memory; what lies beside a
-/// trial is read when it is asked for.
+/// A record, opened: its first page, its study and every attempt at its trials are in memory; what
+/// lies beside an attempt is read when it is asked for.
 #[derive(Clone, Debug)]
 pub struct Reader {
     directory: PathBuf,
@@ -43,7 +43,7 @@ impl Reader {
                 trials.push(finished::read_trial(&path)?);
             }
         }
-        trials.sort_by_key(|trial| trial.number);
+        trials.sort_by_key(|trial| (trial.number, trial.attempt));
         Ok(Reader { directory: directory.to_owned(), header, folder, trials })
     }
 
@@ -65,19 +65,10 @@ impl Reader {
         &self.folder
     }
 
-    /// Its trials, in the order of execution.
+    /// Every attempt at its trials, ordered by trial and attempt.
     #[must_use]
     pub fn trials(&self) -> &[Trial] {
         &self.trials
-    }
-
-    /// Whether the trial of this number need not be run again: it counts, it is void, or it
-    /// cannot run here. One that broke may be tried again.
-    #[must_use]
-    pub fn has(&self, number: usize) -> bool {
-        self.trials.iter().any(|trial| {
-            trial.number == number && !matches!(trial.status, crate::Status::Failed(_))
-        })
     }
 
     /// What the clients of a trial did, second by second.
@@ -117,9 +108,14 @@ impl Reader {
     }
 }
 
-/// What a trial's directory is called: `0001-VARIANT-SCENARIO`.
+/// What an attempt's directory is called: `0001-VARIANT-SCENARIO`, and from the second attempt on
+/// `0001-VARIANT-SCENARIO-attempt-2`.
 pub(crate) fn trial_directory(trial: &Trial) -> String {
-    format!("{:04}-{}-{}", trial.number, trial.variant, trial.scenario)
+    let name = format!("{:04}-{}-{}", trial.number, trial.variant, trial.scenario);
+    match trial.attempt {
+        0 | 1 => name,
+        attempt => format!("{name}-attempt-{attempt}"),
+    }
 }
 
 /// The two fields that every format has, so that another format is recognised as one.

@@ -1,18 +1,25 @@
-//! One run of one scenario at one point, and everything that was counted in it.
+//! One attempt at one scenario at one point, and everything that was counted in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use stats::Latency;
 
-use crate::{Counts, Moment};
+use crate::{Counts, Ending, Moment, Note};
 
-/// One trial. Its intervals, samples and marks lie in files beside it.
+/// One attempt at a trial. Its intervals, samples and marks lie in files beside it.
+///
+/// An attempt is the unit of evidence: each is kept as it was, and what it proved counts. A trial,
+/// all attempts of one number, is the unit of replication: at most one of them, the one that is
+/// [`Ending::Done`], gives its figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trial {
     /// Position in the order of execution, from 1.
     pub number: usize,
+    /// Which attempt at this trial it is, from 1.
+    #[serde(default = "first")]
+    pub attempt: usize,
     /// Which round it belongs to, from 1.
     pub round: usize,
     /// The variant it ran on.
@@ -21,8 +28,9 @@ pub struct Trial {
     pub scenario: String,
     /// The point on the scenario's axes, axis → value as written in the study.
     pub axes: BTreeMap<String, String>,
-    /// Whether it counts.
-    pub status: Status,
+    /// How it ended, and thus whether its figures count.
+    #[serde(alias = "status")]
+    pub ending: Ending,
     /// Wall clock at its beginning, RFC 3339.
     pub started_at: String,
     /// Its beginning on the run's clock.
@@ -47,7 +55,7 @@ pub struct Trial {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub at_least: BTreeMap<String, BTreeSet<String>>,
     /// What a reader should know: a settled doubt, a limit that was met.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 /// One value of a metric.
@@ -69,18 +77,8 @@ impl Trial {
     }
 }
 
-/// Whether a trial counts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "is", content = "why")]
-pub enum Status {
-    /// It counts.
-    Done,
-    /// It ran, but something makes its figures worthless: not steady, an action without effect.
-    Void(String),
-    /// It was not run: the machine or the variant cannot.
-    Skipped(String),
-    /// It broke.
-    Failed(String),
+fn first() -> usize {
+    1
 }
 
 /// The part of a trial that counts: after every client is connected, prepared and warm, before

@@ -72,6 +72,11 @@ impl Writer {
         }
         let mut writer =
             Writer { directory: directory.to_owned(), header: reader.header().clone() };
+        // From here on its new attempts are of this format. What earlier ones lack stays said.
+        if let Some(lacks) = writer.header.lacks() {
+            writer.header.notes.push(lacks.to_owned());
+            writer.header.format = crate::FORMAT;
+        }
         writer.header.ended_at = None;
         writer.header.state = State::Running;
         writer.save_header()?;
@@ -104,25 +109,25 @@ impl Writer {
         saved
     }
 
-    /// Adds a finished trial. One of the same number is replaced: a trial that broke may be run
-    /// again.
+    /// Adds a finished attempt. What the record holds already is never replaced.
     ///
     /// # Errors
-    /// If it cannot be written; the record then holds what it held before.
+    /// If it cannot be written, or that attempt is there already; the record then holds what it
+    /// held before.
     pub fn add(&self, finished: &Finished) -> Result<(), Error> {
         let trials = self.directory.join(TRIALS);
         let place = trials.join(trial_directory(&finished.trial));
         let unfinished = trials.join(format!("{}{UNFINISHED}", trial_directory(&finished.trial)));
+        if place.exists() {
+            let why = io::Error::new(io::ErrorKind::AlreadyExists, "an attempt is never replaced");
+            return Err(io_error("writing", &place)(why));
+        }
         if unfinished.exists() {
             fs::remove_dir_all(&unfinished).map_err(io_error("removing", &unfinished))?;
         }
         fs::create_dir(&unfinished).map_err(io_error("creating", &unfinished))?;
-        let written = finished::write(finished, &unfinished).and_then(|()| {
-            if place.exists() {
-                fs::remove_dir_all(&place).map_err(io_error("removing", &place))?;
-            }
-            files::rename(&unfinished, &place)
-        });
+        let written = finished::write(finished, &unfinished)
+            .and_then(|()| files::rename(&unfinished, &place));
         if written.is_err() {
             // Gives back the blocks; the first error is the one to report.
             let _ = fs::remove_dir_all(&unfinished);

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use record::{
-    Counts, FORMAT, Fact, Finished, Generator, Header, Interval, Mark, MarkKind, Moment, Phase,
-    PlannedTrial, PublishedWay, Reader, Sample, State, Status, Trial, Window, WorkloadResult,
-    Writer,
+    Counts, Ending, FORMAT, Fact, Fault, Finished, Generator, Header, Interval, Mark, MarkKind,
+    Moment, Note, NoteKind, Phase, PlannedTrial, PublishedWay, Reader, Sample, SkipKind, State,
+    Trial, VoidKind, Window, WorkloadResult, Writer,
 };
 use spec::Folder;
 use stats::Latency;
@@ -66,7 +66,7 @@ fn phase() -> Phase {
     }
 }
 
-fn finished(number: usize, status: Status) -> Finished {
+fn finished(number: usize, ending: Ending) -> Finished {
     let counts = Counts { transactions: 3, ..Counts::default() };
     let workload = WorkloadResult {
         name: "read".to_owned(),
@@ -87,11 +87,12 @@ fn finished(number: usize, status: Status) -> Finished {
     };
     let trial = Trial {
         number,
+        attempt: 1,
         round: 1,
         variant: "plain".to_owned(),
         scenario: "read".to_owned(),
         axes: BTreeMap::from([("clients".to_owned(), "8".to_owned())]),
-        status,
+        ending,
         started_at: "2026-11-21T10:00:01Z".to_owned(),
         began: Moment(1),
         ended: Moment(9_000_000_000),
@@ -105,7 +106,7 @@ fn finished(number: usize, status: Status) -> Finished {
             BTreeMap::from([(String::new(), 0.1 + 0.2), ("read".to_owned(), 1e-300)]),
         )]),
         at_least: BTreeMap::new(),
-        notes: vec!["one, two \"three\"".to_owned()],
+        notes: vec![Note::new(NoteKind::Check, "one, two \"three\"")],
     };
     let interval = Interval {
         start: Moment(3),
@@ -149,14 +150,14 @@ fn what_is_written_is_what_is_read() {
     let other = Writer::create_below(&runs, header(), &folder()).unwrap();
     assert!(other.directory().ends_with("2026-11-21-mine-2"));
 
-    let written = finished(1, Status::Void("not steady".to_owned()));
+    let written = finished(1, Ending::void(VoidKind::NotSteady, "not steady"));
     writer.add(&written).unwrap();
     let reader = Reader::open(writer.directory()).unwrap();
     assert_eq!(reader.header(), &header());
     assert_eq!(reader.folder(), &folder());
     let trial = &reader.trials()[0];
     assert_eq!(trial.metrics, written.trial.metrics);
-    assert_eq!(trial.status, written.trial.status);
+    assert_eq!(trial.ending, written.trial.ending);
     assert_eq!(trial.workloads[0].latency.count(), 3);
     // Three significant digits are what a histogram keeps.
     let max_ns = trial.workloads[0].latency.quantile_ns(1.0).unwrap();
@@ -169,7 +170,7 @@ fn what_is_written_is_what_is_read() {
     assert_eq!(intervals[0].latency.count(), 1);
 
     let empty =
-        Finished { intervals: vec![], samples: vec![], marks: vec![], ..finished(2, Status::Done) };
+        Finished { intervals: vec![], samples: vec![], marks: vec![], ..finished(2, Ending::Done) };
     writer.add(&empty).unwrap();
     let reader = Reader::open(writer.directory()).unwrap();
     assert!(reader.samples(&reader.trials()[1]).unwrap().is_empty());
@@ -180,8 +181,8 @@ fn an_interrupted_run_keeps_what_it_has_and_goes_on() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("mine");
     let mut writer = Writer::create(&directory, header(), &folder()).unwrap();
-    writer.add(&finished(1, Status::Done)).unwrap();
-    writer.add(&finished(2, Status::Failed("server gone".to_owned()))).unwrap();
+    writer.add(&finished(1, Ending::Done)).unwrap();
+    writer.add(&finished(2, Ending::failed(Fault::Server, "server gone"))).unwrap();
     writer.change_header(|header| header.state = State::Interrupted).unwrap();
     // What a crash in the middle of a trial leaves behind.
     let half = directory.join("trials/0003-plain-read.tmp");
@@ -190,17 +191,64 @@ fn an_interrupted_run_keeps_what_it_has_and_goes_on() {
 
     let reader = Reader::open(&directory).unwrap();
     assert_eq!(reader.trials().len(), 2);
-    assert!(reader.has(1));
-    assert!(!reader.has(2), "a trial that broke is run again");
-    assert!(!reader.has(3));
-
     let writer = Writer::resume(&directory).unwrap();
     assert!(!half.exists());
     assert_eq!(writer.header().state, State::Running);
-    writer.add(&finished(2, Status::Done)).unwrap();
+    // A further attempt stands beside the one that broke, and no attempt is written twice.
+    let error = writer.add(&finished(2, Ending::Done)).unwrap_err().to_string();
+    assert!(error.ends_with("an attempt is never replaced"), "{error}");
+    let mut again = finished(2, Ending::Done);
+    again.trial.attempt = 2;
+    writer.add(&again).unwrap();
     let reader = Reader::open(&directory).unwrap();
-    assert_eq!(reader.trials().len(), 2);
-    assert!(reader.has(2));
+    let attempts = reader.trials().iter().map(|trial| (trial.number, trial.attempt));
+    assert_eq!(attempts.collect::<Vec<_>>(), [(1, 1), (2, 1), (2, 2)]);
+    assert_eq!(reader.trials()[1].ending, Ending::failed(Fault::Server, "server gone"));
+    assert_eq!(reader.trials()[2].ending, Ending::Done);
+}
+
+#[test]
+fn a_record_of_format_1_opens_says_what_it_lacks_and_goes_on() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("mine");
+    let writer = Writer::create(&directory, header(), &folder()).unwrap();
+    assert_eq!(writer.header().lacks(), None);
+    let add = |number, why: &str, kind, expected: Ending| {
+        writer.add(&finished(number, expected.clone())).unwrap();
+        let path = directory.join(format!("trials/{number:04}-plain-read/trial.json"));
+        let mut json: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let trial = json.as_object_mut().unwrap();
+        trial.remove("attempt");
+        trial.remove("ending");
+        let status = serde_json::json!({ "is": kind, "why": why });
+        trial.insert("status".to_owned(), status);
+        trial.insert("notes".to_owned(), serde_json::json!(["ledger: lost: one", "two"]));
+        fs::write(&path, json.to_string()).unwrap();
+        expected
+    };
+    let drift = "not steady: the rate drifts";
+    let expected = [
+        add(1, drift, "void", Ending::void(VoidKind::NotSteady, drift)),
+        add(2, "no effect", "void", Ending::void(VoidKind::Unknown, "no effect")),
+        add(3, "gone", "failed", Ending::failed(Fault::Unknown, "gone")),
+        add(4, "no FUSE", "skipped", Ending::skipped(SkipKind::CannotRunHere, "no FUSE")),
+    ];
+    let path = directory.join("record.json");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("\"format\": 2", "\"format\": 1")).unwrap();
+
+    let reader = Reader::open(&directory).unwrap();
+    assert!(reader.header().lacks().unwrap().contains("the last attempt only"));
+    for (trial, expected) in reader.trials().iter().zip(expected) {
+        assert_eq!((trial.attempt, &trial.ending), (1, &expected));
+        let notes = [Note::new(NoteKind::Ledger, "lost: one"), Note::new(NoteKind::Other, "two")];
+        assert_eq!(trial.notes, notes);
+    }
+    // A run that goes on writes format 2; what the older part lacks stays said.
+    let writer = Writer::resume(&directory).unwrap();
+    assert_eq!(writer.header().format, FORMAT);
+    assert!(writer.header().notes[0].contains("the last attempt only"));
 }
 
 #[test]
@@ -231,15 +279,15 @@ fn every_pair_of_versions_reads_or_says_why_not() {
     };
     // New reader, old data.
     check(
-        ours.replace("\"format\": 1", "\"format\": 0").replace("\"seed\"", "\"random_seed\""),
+        ours.replace("\"format\": 2", "\"format\": 0").replace("\"seed\"", "\"random_seed\""),
         "reading DIR/record.json: pgrig 0.1.0 wrote this record in format 0, this pgrig reads 1 \
-         to 1; read it with the pgrig that wrote it, or run the study again",
+         to 2; read it with the pgrig that wrote it, or run the study again",
     );
     // Old reader, new data, whatever else changed.
     check(
-        r#"{ "format": 2, "pgrig": "9.0.0", "all": { "new": [] } }"#.to_owned(),
-        "reading DIR/record.json: pgrig 9.0.0 wrote this record in format 2, this pgrig reads 1 \
-         to 1; read it with the pgrig that wrote it, or a newer one",
+        r#"{ "format": 3, "pgrig": "9.0.0", "all": { "new": [] } }"#.to_owned(),
+        "reading DIR/record.json: pgrig 9.0.0 wrote this record in format 3, this pgrig reads 1 \
+         to 2; read it with the pgrig that wrote it, or a newer one",
     );
     // The same format with a field that it does not have: refused, not dropped.
     check(
@@ -279,7 +327,7 @@ fn a_damaged_file_is_named_with_its_line() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("mine");
     let writer = Writer::create(&directory, header(), &folder()).unwrap();
-    writer.add(&finished(1, Status::Done)).unwrap();
+    writer.add(&finished(1, Ending::Done)).unwrap();
     let samples = directory.join("trials/0001-plain-read/samples.csv");
     let text = fs::read_to_string(&samples).unwrap();
     fs::write(&samples, text.replace("-1000000000", "much")).unwrap();
@@ -293,7 +341,7 @@ fn a_full_disk_is_said_and_costs_nothing_that_was_written() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("mine");
     let mut writer = Writer::create(&directory, header(), &folder()).unwrap();
-    writer.add(&finished(1, Status::Done)).unwrap();
+    writer.add(&finished(1, Ending::Done)).unwrap();
     // Whatever is written through this name meets a full disk.
     std::os::unix::fs::symlink("/dev/full", directory.join("record.json.tmp")).unwrap();
     let error = writer.change_header(|header| header.state = State::Done).unwrap_err();
@@ -333,7 +381,7 @@ fn a_studys_folder_is_its_texts_and_nothing_else() {
 fn a_value_that_is_none_does_not_spoil_the_record() {
     let place = tempfile::tempdir().unwrap();
     let writer = Writer::create(&place.path().join("mine"), header(), &folder()).unwrap();
-    let mut finished = finished(1, Status::Done);
+    let mut finished = finished(1, Ending::Done);
     let scopes = BTreeMap::from([(String::new(), f64::NAN), ("read".to_owned(), f64::INFINITY)]);
     finished.trial.metrics.insert("jain".to_owned(), scopes);
     finished.trial.generator.busy_share_max = f64::NAN;

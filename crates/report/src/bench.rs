@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use record::{
-    Fact, Finished, Generator, Interval, Mark, MarkKind, Moment, Phase, Sample, Status, Trial,
+    Ending, Fact, Finished, Generator, Interval, Mark, MarkKind, Moment, Phase, Sample, Trial,
     Window, WorkloadResult,
 };
 
@@ -277,11 +277,12 @@ impl Bench {
     fn finished(&self) -> Finished {
         let trial = Trial {
             number: 1,
+            attempt: 1,
             round: 1,
             variant: String::new(),
             scenario: self.what.clone(),
             axes: BTreeMap::new(),
-            status: Status::Done,
+            ending: Ending::Done,
             started_at: self.started_at.clone(),
             began: Moment::default(),
             ended: Moment::default(),

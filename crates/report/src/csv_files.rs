@@ -107,7 +107,7 @@ impl Report<'_> {
 fn trial_row(table: &mut CsvTable, trial: &Trial, metric: [&str; 3], value: f64) {
     let axes: Vec<String> =
         trial.axes.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
-    let status = not_counted(&trial.status).map_or("done", |(word, _)| word);
+    let status = not_counted(&trial.ending).map_or("done", |(word, _)| word);
     let [name, unit, scope] = metric;
     table.row([
         trial.number.to_string().as_str(),

@@ -1,6 +1,6 @@
 //! The figures that a page carries for its charts over time.
 
-use record::{MarkKind, Status, Trial};
+use record::{Ending, MarkKind, Trial};
 
 use crate::glance::not_counted;
 use crate::grouping::point_label;
@@ -20,7 +20,7 @@ pub(crate) fn trial(
         scenario.push_str(" · ");
         scenario.push_str(&point_label(&trial.axes));
     }
-    let round = match not_counted(&trial.status) {
+    let round = match not_counted(&trial.ending) {
         None => trial.round.to_string(),
         Some((word, _)) => format!("{} ({word})", trial.round),
     };
@@ -31,7 +31,7 @@ pub(crate) fn trial(
         ("scenario", Json::text(scenario)),
         ("variant", Json::text(variant)),
         ("round", Json::text(round)),
-        ("first", Json::Flag(first && trial.status == Status::Done)),
+        ("first", Json::Flag(first && trial.ending == Ending::Done)),
         ("from", Json::Number(timeline.from_s)),
         ("step", Json::Number(timeline.step_s)),
         ("n", Json::Exact(timeline.cells as u64)),

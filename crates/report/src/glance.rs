@@ -1,6 +1,6 @@
 //! Every trial at a glance: a row a point, a column a round, a sparkline each.
 
-use record::{Status, Trial};
+use record::{Ending, Trial};
 use spec::Study;
 
 use crate::grouping::{entry, in_study_order, label, point_label};
@@ -33,7 +33,11 @@ pub(crate) fn glance(
         let (_, cells) = entry(&mut rows, |(known, _)| *known == label, new);
         let column = rounds.iter().position(|&round| round == trial.round);
         if let Some(column) = column {
-            cells[column] = Some(index);
+            // Of several attempts the one that counts is shown, else the last one.
+            let counts = |index: usize| trials[index].ending == Ending::Done;
+            if cells[column].is_none_or(|shown| !counts(shown)) {
+                cells[column] = Some(index);
+            }
         }
     }
     rows.into_iter()
@@ -66,14 +70,9 @@ pub(crate) fn trial_label(study: &Study, trial: &Trial) -> String {
     label
 }
 
-/// Why a trial does not count, in a word and in full; none when it does.
-pub(crate) fn not_counted(status: &Status) -> Option<(&'static str, &str)> {
-    match status {
-        Status::Done => None,
-        Status::Void(why) => Some(("void", why)),
-        Status::Skipped(why) => Some(("skipped", why)),
-        Status::Failed(why) => Some(("failed", why)),
-    }
+/// Why an attempt does not count, in a word and in full; none when it does.
+pub(crate) fn not_counted(ending: &Ending) -> Option<(&'static str, &str)> {
+    (*ending != Ending::Done).then(|| (ending.word(), ending.why()))
 }
 
 fn cell(
@@ -82,7 +81,7 @@ fn cell(
     position: Option<usize>,
     highest: f64,
 ) -> GlanceCell {
-    let not_counted = not_counted(&trial.status);
+    let not_counted = not_counted(&trial.ending);
     let word = not_counted.map_or_else(|| throughput_words(trial), |(word, _)| word.to_owned());
     let (Some(timeline), Some(index)) = (timeline, position) else {
         return GlanceCell::Words { words: word, void: not_counted.is_some() };

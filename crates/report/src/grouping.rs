@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Status, Trial};
+use record::{Ending, Trial};
 use spec::{Named, Study};
 
 /// Longer words than this belong into a text, not beside a line.
@@ -95,7 +95,7 @@ pub(crate) fn groups(study: &Study, trials: &[Trial]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for index in in_study_order(study, trials) {
         let trial = &trials[index];
-        if trial.status != Status::Done {
+        if trial.ending != Ending::Done {
             continue;
         }
         let point = point_label(&trial.axes);

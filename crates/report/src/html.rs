@@ -31,6 +31,7 @@ impl Report<'_> {
         let (mut latency_tables, percentiles) = latency_tables::latency(&self.groups, trials);
         let (proof_words, proof) = proof::proof(study, trials, &self.groups);
         let (mut trust_words, trust) = trust::trust(study, trials, &self.noise, &self.judgement);
+        trust_words.extend(header.lacks().map(str::to_owned));
         trust_words.extend(header.notes.iter().cloned());
         let (charts, positions) = self.charts();
         latency_tables.iter_mut().skip(LATENCY_TABLES_MAX).for_each(|table| table.folded = true);

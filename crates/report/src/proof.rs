@@ -167,9 +167,8 @@ fn examples(trials: &[Trial]) -> Option<Table> {
     let note = "the first few of each kind; the whole ledger lies in the trial's directory";
     let mut table = Table::new("What does not fit the ledger", note, &["#Trial", "Finding"]);
     for trial in trials {
-        let notes = trial.notes.iter().filter_map(|note| note.strip_prefix(record::ledger::NOTE));
-        for note in notes {
-            table.row([trial.number.to_string(), note.to_owned()]);
+        for note in trial.notes.iter().filter(|note| note.kind == record::NoteKind::Ledger) {
+            table.row([trial.number.to_string(), note.text.clone()]);
         }
     }
     table.folded = table.rows.len() > EXAMPLES_SHOWN_MAX;

@@ -78,8 +78,7 @@ fn figure((metric, value): &(&'static Metric, f64)) -> String {
 
 /// The first thing that was noted: what checks found is noted before anything else.
 fn said(listed: &Listed<'_>) -> String {
-    let first = listed.notes.first().map(String::as_str).unwrap_or_default();
-    first.strip_prefix(record::ledger::NOTE).unwrap_or(first).to_owned()
+    listed.notes.first().map(|note| note.text.clone()).unwrap_or_default()
 }
 
 /// The command that runs one trial of a record again.

@@ -1,12 +1,14 @@
 //! Why a sceptic may believe the figures, or may not.
 
-use record::{Generator, Status, Trial};
+use std::collections::BTreeSet;
+
+use record::{Ending, Generator, Trial};
 use spec::Study;
 use stats::sample;
 use verdict::Judgement;
 
 use crate::claims;
-use crate::glance::{not_counted, trial_label};
+use crate::glance::trial_label;
 use crate::grouping::{entry, in_study_order};
 use crate::noise::Noise;
 use crate::number;
@@ -40,7 +42,7 @@ pub(crate) fn trust(
         words.push(format!("How long the rig waited for a CPU is not known of {unseen} {plural}."));
     }
     let mut tables = Vec::new();
-    tables.extend(discarded(study, trials));
+    tables.extend(attempts(study, trials));
     tables.push(generator);
     tables.extend(claims::noise_table(study, judgement));
     tables.push(machine(trials, noise, &points));
@@ -48,10 +50,19 @@ pub(crate) fn trust(
     (words, tables)
 }
 
-/// How many trials count, and how many do not.
+/// How many trials count, how many do not, and how many attempts they took.
 pub(crate) fn counted(trials: &[Trial]) -> Option<String> {
-    let counted = trials.iter().filter(|trial| trial.status == Status::Done).count();
-    match trials.len() {
+    let counted = trials.iter().filter(|trial| trial.ending == Ending::Done).count();
+    let numbers: BTreeSet<usize> = trials.iter().map(|trial| trial.number).collect();
+    let words = counted_of(counted, numbers.len())?;
+    match trials.len() - numbers.len() {
+        0 => Some(words),
+        more => Some(format!("{words} Attempts beyond the first: {more}, all of them kept.")),
+    }
+}
+
+fn counted_of(counted: usize, trials: usize) -> Option<String> {
+    match trials {
         0 => None,
         all if all == counted => Some(format!("All {counted} trials count; none was discarded.")),
         all if all == counted + 1 => {
@@ -67,7 +78,7 @@ type PointTrials = (String, Vec<usize>);
 fn points(study: &Study, trials: &[Trial]) -> Vec<PointTrials> {
     let mut points: Vec<PointTrials> = Vec::new();
     for index in in_study_order(study, trials) {
-        if trials[index].status == Status::Done {
+        if trials[index].ending == Ending::Done {
             let label = trial_label(study, &trials[index]);
             let new = || (label.clone(), Vec::new());
             entry(&mut points, |(known, _)| *known == label, new).1.push(index);
@@ -76,16 +87,32 @@ fn points(study: &Study, trials: &[Trial]) -> Vec<PointTrials> {
     points
 }
 
-fn discarded(study: &Study, trials: &[Trial]) -> Option<Table> {
-    let mut table = Table::new("Discarded trials", "", &["Trial", "#Round", "Status", "Why"]);
-    for trial in trials {
-        if let Some((word, why)) = not_counted(&trial.status) {
-            let name = format!("{} {}", trial.number, trial_label(study, trial));
-            table.row([name, trial.round.to_string(), word.to_owned(), why.to_owned()]);
-        }
+/// Every attempt that was made, where any does not count, and why each counts or not.
+fn attempts(study: &Study, trials: &[Trial]) -> Option<Table> {
+    let columns = ["Trial", "#Round", "#Attempt", "Ending", "Why", "Counts"];
+    let note = "every attempt that was made; none is ever replaced or removed";
+    let mut table = Table::new("Attempts", note, &columns);
+    for (trial, used) in trials.iter().zip(verdict::uses(trials)) {
+        let name = format!("{} {}", trial.number, trial_label(study, trial));
+        let why = match &trial.ending {
+            Ending::Failed(reason) => format!("{} ({})", reason.text, reason.kind.words()),
+            ending => ending.why().to_owned(),
+        };
+        table.row([
+            name,
+            trial.round.to_string(),
+            trial.attempt.to_string(),
+            trial.ending.word().to_owned(),
+            why,
+            used.why.to_owned(),
+        ]);
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.folded = table.rows.len() > ATTEMPTS_SHOWN_MAX;
+    trials.iter().any(|trial| trial.ending != Ending::Done).then_some(table)
 }
+
+/// More attempts than these stand folded away.
+const ATTEMPTS_SHOWN_MAX: usize = 24;
 
 /// What the generator cost, and whether it was the limit anywhere.
 fn generator(trials: &[Trial], points: &[PointTrials]) -> (Table, bool) {
@@ -192,7 +219,7 @@ fn notes(study: &Study, trials: &[Trial]) -> Option<Table> {
     for trial in trials {
         for note in &trial.notes {
             let name = format!("{} {}", trial.number, trial_label(study, trial));
-            table.row([name, trial.round.to_string(), note.clone()]);
+            table.row([name, trial.round.to_string(), note.text.clone()]);
         }
     }
     table.folded = table.rows.len() > NOTES_SHOWN_MAX;

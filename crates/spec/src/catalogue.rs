@@ -56,6 +56,13 @@ impl Metric {
     pub fn is_latency(&self) -> bool {
         self.is_from_clients() && self.unit == "ms"
     }
+
+    /// Whether it comes from holding the clients' ledger against the rows: then it says nothing
+    /// where nothing was acknowledged.
+    #[must_use]
+    pub fn is_ledger_against_rows(&self) -> bool {
+        self.source == proof::BOTH
+    }
 }
 
 /// Which way a metric is better.

@@ -1,7 +1,9 @@
 //! Controls of a run under way: where a fault does no harm though nothing is protected from it,
 //! further trials of it would prove nothing.
 
-use record::{Status, Trial};
+use std::collections::BTreeSet;
+
+use record::{Ending, Trial};
 use spec::{About, Claim, ClaimKind, Planned, Quantifier, Study};
 use verdict::Verdict;
 
@@ -37,8 +39,9 @@ fn ran(study: &Study, claim: &Claim, done: &[Trial]) -> usize {
     let About::Every { points, .. } = &claim.about else { return 0 };
     let is_its = |trial: &&Trial| {
         let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
-        matches!(trial.status, Status::Done | Status::Void(_))
+        matches!(trial.ending, Ending::Done | Ending::Void(_))
             && point.is_some_and(|point| points.contains(&point))
     };
-    done.iter().filter(is_its).count()
+    let numbers = done.iter().filter(is_its).map(|trial| trial.number);
+    numbers.collect::<BTreeSet<usize>>().len()
 }

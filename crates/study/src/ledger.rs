@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 
-use record::ledger::{Anomaly, Exposure, Findings, Ledger, NOTE, Row, Rows, check};
-use record::{Status, Trial, Window};
+use record::ledger::{Anomaly, Exposure, Findings, Ledger, Outcome, Row, Rows, check};
+use record::{Ending, Moment, Note, NoteKind, Trial, Window};
 use spec::{Check, Point, Workload};
 
 use crate::rows::{self, Table};
@@ -57,12 +57,15 @@ pub(crate) struct Checked {
     /// The longest time inside the window without an acknowledgement, in nanoseconds: of each
     /// workload that keeps a ledger, and of all together under an empty name.
     pub(crate) pauses: Vec<(String, u64)>,
-    pub(crate) notes: Vec<String>,
+    /// Transactions in flight when a server was killed or lost its power, the least of all such
+    /// moments; none where there was none.
+    pub(crate) in_flight: Option<usize>,
+    pub(crate) notes: Vec<Note>,
 }
 
 /// After the load: reads the ledger from `directory`, and the rows from each server that the point
 /// has checked, by two ways. `exposed` are the stretches in which the primary was alone; `window`
-/// is the load's.
+/// is the load's; `faults` are the moments at which servers were killed or lost their power.
 ///
 /// # Errors
 /// When ledger or rows cannot be read.
@@ -72,6 +75,7 @@ pub(crate) fn check_all(
     directory: &Path,
     exposed: &[Exposure],
     window: Option<Window>,
+    faults: &[Moment],
 ) -> Result<Checked, String> {
     let nodes = checked_nodes(point, site);
     if nodes.is_empty() {
@@ -79,15 +83,30 @@ pub(crate) fn check_all(
     }
     let ledger = Ledger::read(directory).map_err(|error| error.to_string())?;
     let pauses = window.map(|window| pauses(point, &ledger, window)).unwrap_or_default();
-    let mut checked = Checked { pauses, ..Checked::default() };
+    let in_flight = faults.iter().map(|at| in_flight(&ledger, *at)).min();
+    let mut checked = Checked { pauses, in_flight, ..Checked::default() };
     for name in ledger.torn() {
-        checked.notes.push(format!("the ledger {name} ends in the middle of a line"));
+        let text = format!("the ledger {name} ends in the middle of a line");
+        checked.notes.push(Note::new(NoteKind::Check, text));
     }
     for (index, node) in nodes.iter().enumerate() {
         let looked = Looked { node, is_first: index == 0 };
         one_node(point, site, looked, &ledger, exposed, &mut checked)?;
     }
     Ok(checked)
+}
+
+/// Transactions that were sent and not heard of at a moment.
+fn in_flight(ledger: &Ledger, at: Moment) -> usize {
+    let is_open = |(_, history): &(u32, &[record::ledger::Transaction])| {
+        let last = history.iter().rev().find(|one| one.intended <= at);
+        last.is_some_and(|one| {
+            // Of one without an outcome nothing more was ever heard.
+            let unheard = one.outcome == Outcome::Unknown && one.ended == one.intended;
+            one.ended > at || unheard
+        })
+    };
+    ledger.clients().filter(is_open).count()
 }
 
 fn pauses(point: &Point, ledger: &Ledger, window: Window) -> Vec<(String, u64)> {
@@ -120,7 +139,7 @@ fn one_node(
     let mut read: Vec<(&str, Table)> = Vec::new();
     for table in tables(point) {
         let rows = rows::read(&site.parts(node, table)?)?;
-        checked.notes.extend(rows.note.iter().cloned());
+        checked.notes.extend(rows.note.iter().map(|text| Note::new(NoteKind::Check, text)));
         read.push((table, rows));
     }
     let clients = clients(point);
@@ -145,8 +164,10 @@ fn one_node(
                 findings.compare_scans(name, &mut table.by_scan, by_index);
             }
         }
-        checked.notes.extend(words(&workload.name, node, &findings));
-        checked.notes.extend(unprepared(tables, &findings, &read, &ledger));
+        let said = words(&workload.name, node, &findings).into_iter();
+        checked.notes.extend(said.map(|text| Note::new(NoteKind::Ledger, text)));
+        let said = unprepared(tables, &findings, &read, &ledger);
+        checked.notes.extend(said.map(|text| Note::new(NoteKind::Check, text)));
         if !is_first {
             // What was intended and acknowledged is the same on every server.
             findings = only_anomalies(findings);
@@ -204,9 +225,9 @@ fn words(workload: &str, node: &SiteNode, findings: &Findings) -> Vec<String> {
             continue;
         }
         let place = format!("{workload} on {}", node.name);
-        words.push(format!("{NOTE}{place}, {count} times: {}", anomaly.word()));
+        words.push(format!("{place}, {count} times: {}", anomaly.word()));
         let examples = findings.examples.iter().filter(|example| example.anomaly == anomaly);
-        words.extend(examples.map(|example| format!("{NOTE}{example}")));
+        words.extend(examples.map(|example| example.to_string()));
     }
     words
 }
@@ -299,12 +320,14 @@ pub(crate) fn figures(checked: &Checked) -> Vec<(&'static str, String, f64)> {
     });
     let pauses = checked.pauses.iter();
     let pauses = pauses.map(|(scope, ns)| ("ack_pause_max_ms", scope.clone(), *ns as f64 / 1e6));
-    figures.chain(pauses).collect()
+    let in_flight = checked.in_flight.iter();
+    let in_flight = in_flight.map(|n| ("ledger_in_flight", String::new(), *n as f64));
+    figures.chain(pauses).chain(in_flight).collect()
 }
 
 /// Whether somebody will want to look into the ledger itself: something is wrong, or nobody could
 /// say.
 pub(crate) fn is_worth_keeping(trial: &Trial) -> bool {
     let anomalies = trial.metrics.get("ledger_anomalies").and_then(|scopes| scopes.get(""));
-    matches!(trial.status, Status::Failed(_)) || anomalies.is_some_and(|count| *count > 0.0)
+    matches!(trial.ending, Ending::Failed(_)) || anomalies.is_some_and(|count| *count > 0.0)
 }

@@ -49,10 +49,19 @@ pub(crate) struct Metered {
     pub(crate) paused: Vec<String>,
 }
 
+impl Metered {
+    /// When servers were killed or lost their power.
+    pub(crate) fn faults(&self) -> impl Iterator<Item = Moment> {
+        self.deaths.iter().filter(|death| death.is_sudden).map(|death| death.from)
+    }
+}
+
 /// The end of a node's processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Death {
     pub(crate) node: String,
+    /// Whether it was killed or lost its power, rather than being stopped.
+    pub(crate) is_sudden: bool,
     /// When it was begun to end them.
     pub(crate) from: Moment,
     /// When they were gone for certain.
@@ -170,7 +179,9 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
     match action {
         Action::Stop { .. } | Action::Kill { .. } | Action::PowerCut { .. } if done.is_ok() => {
             let node = name.clone();
-            metered.deaths.push(Death { node, from: began, until: ended, restarted: None });
+            let is_sudden = !matches!(action, Action::Stop { .. });
+            let (from, until) = (began, ended);
+            metered.deaths.push(Death { node, is_sudden, from, until, restarted: None });
         }
         Action::Start { .. } => {
             let is_mine = |death: &&mut Death| death.node == name && death.restarted.is_none();

@@ -90,6 +90,7 @@ mod tests {
     #[test]
     fn a_place_is_taken_by_another_standby() {
         let death = |node: &str, at| Death {
+            is_sudden: true,
             node: node.to_owned(),
             from: seconds(at),
             until: seconds(at + 0.1),
@@ -121,6 +122,7 @@ mod tests {
     fn a_standby_takes_its_place_back_after_its_restart() {
         let check = |restarted: Option<f64>, took: &[(f64, &str)], expected: Option<f64>| {
             let death = Death {
+                is_sudden: true,
                 node: "a".to_owned(),
                 from: seconds(4.0),
                 until: seconds(4.1),

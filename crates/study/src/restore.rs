@@ -55,7 +55,7 @@ pub(crate) fn restore_all(
         }
         let took = restore(node);
         let checked = match took {
-            Ok(_) => ledger::check_all(point, site, directory, &[], None),
+            Ok(_) => ledger::check_all(point, site, directory, &[], None, &[]),
             Err(_) => Ok(ledger::Checked::default()),
         };
         let (checked, unread) = match checked {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use lab::{Installation, Lab, LabConfig, Target};
 use load::{Control, Urgency};
-use record::{Fact, Header, PlannedTrial, Reader, State, Status, Trial, Writer};
+use record::{Ending, Fact, Header, PlannedTrial, Reader, State, Trial, Writer};
 use spec::{Planned, Profile};
 
 use crate::building::Place as BuildPlace;
@@ -267,7 +267,7 @@ struct Run<'a> {
     preflight: &'a Preflight,
     writer: Writer,
     origin: Instant,
-    /// Trials of the record, earlier runs of it included.
+    /// Every attempt in the record, earlier runs of it included.
     done: Vec<Trial>,
     sites: Vec<Site>,
     spent: Spent,
@@ -295,12 +295,35 @@ impl Run<'_> {
 
     /// Trials that are still to be run, or to be recorded as skipped.
     fn to_run(&self, trials: &[Planned]) -> Vec<Planned> {
-        let is_done = |planned: &&Planned| {
-            self.done.iter().any(|trial| {
-                trial.number == planned.number && !matches!(trial.status, Status::Failed(_))
-            })
+        let is_left = |planned: &&Planned| match self.last(planned.number) {
+            Some(last) => matches!(last.ending, Ending::Failed(_)) || self.goes_again(last),
+            None => true,
         };
-        trials.iter().filter(|planned| !is_done(planned)).cloned().collect()
+        trials.iter().filter(is_left).cloned().collect()
+    }
+
+    fn attempts(&self, number: usize) -> impl Iterator<Item = &Trial> {
+        self.done.iter().filter(move |trial| trial.number == number)
+    }
+
+    /// The last attempt at a trial.
+    fn last(&self, number: usize) -> Option<&Trial> {
+        self.attempts(number).max_by_key(|trial| trial.attempt)
+    }
+
+    /// Whether a trial is to be run again after this attempt, its last one: so often, and then it
+    /// stays as it is. What is judged is how steady the throughput was, never how high: nobody may
+    /// repeat until a figure pleases.
+    fn goes_again(&self, last: &Trial) -> bool {
+        let unsteady = self.attempts(last.number).filter(|trial| trial.ending.is_unsteady());
+        last.ending.is_unsteady()
+            && self.request.study.profile != Profile::Smoke
+            && unsteady.count() <= REPEATS_MAX
+    }
+
+    /// The number of the next attempt at a trial.
+    fn next_attempt(&self, number: usize) -> usize {
+        self.last(number).map_or(1, |last| last.attempt + 1)
     }
 
     fn all(
@@ -399,7 +422,9 @@ impl Run<'_> {
     ) -> Result<(), Error> {
         let why = self.preflight.reason(planned.point).unwrap_or_default();
         let (request, control, origin) = (self.request, self.control, self.origin);
-        let order = order(request, control, origin, planned, Alone::Yes, None, Path::new(""));
+        let attempt = self.next_attempt(planned.number);
+        let ledger = Path::new("");
+        let order = order(request, control, origin, (planned, attempt), Alone::Yes, None, ledger);
         let finished = trial::skipped(&order, why);
         self.writer.add(&finished)?;
         observe(Event::TrialEnded { trial: &finished.trial, of });
@@ -420,34 +445,26 @@ impl Run<'_> {
         let alone = if self.sites.len() == 1 { Alone::Yes } else { Alone::No };
         let left_s = self.left_s(left);
         observe(Event::TrialBegins { planned, of, point: &point.name, left_s });
-        let mut finished = self.attempt(ground, planned, alone, left_s, observe)?;
-        // So often, and then it stays as it is. What is judged is how steady the throughput was,
-        // never how high: nobody may repeat until a figure pleases.
-        let mut told = Vec::new();
-        while let Status::Void(why) = &finished.trial.status
-            && trial::is_unsteady(&finished.trial.status)
-            && self.request.study.profile != Profile::Smoke
-            && told.len() < REPEATS_MAX
-        {
-            let note = format!("runs again: it was {why}");
-            observe(Event::Note(&note));
+        let finished = loop {
+            let finished = self.attempt(ground, planned, alone, left_s, observe)?;
+            // Each attempt is in the record before the next one begins.
+            self.writer.add(&finished)?;
+            match ledger::is_worth_keeping(&finished.trial) {
+                true => self.writer.keep_ledger(&finished.trial)?,
+                false => self.writer.drop_ledger(planned.number)?,
+            }
             self.spend(&finished.trial);
-            finished = self.attempt(ground, planned, alone, left_s, observe)?;
-            told.push(note);
-        }
-        finished.trial.notes.splice(0..0, told);
-        self.writer.add(&finished)?;
-        match ledger::is_worth_keeping(&finished.trial) {
-            true => self.writer.keep_ledger(&finished.trial)?,
-            false => self.writer.drop_ledger(planned.number)?,
-        }
-        self.spend(&finished.trial);
+            self.keep(finished.trial.clone());
+            if !self.goes_again(&finished.trial) || self.control.urgency() != Urgency::None {
+                break finished;
+            }
+            observe(Event::Note(&format!("runs again: it was {}", finished.trial.ending.why())));
+        };
         self.spent.estimated_s += estimate::trial_s(point);
-        if let Status::Failed(_) = finished.trial.status {
+        if let Ending::Failed(_) = finished.trial.ending {
             self.failed += 1;
         }
         observe(Event::TrialEnded { trial: &finished.trial, of });
-        self.keep(finished.trial);
         Ok(())
     }
 
@@ -469,7 +486,8 @@ impl Run<'_> {
         }
         let (request, control, origin) = (self.request, self.control, self.origin);
         let ledger = self.writer.ledger_place(planned.number)?;
-        let order = order(request, control, origin, planned, alone, ground.lab(), &ledger);
+        let attempt = (planned, self.next_attempt(planned.number));
+        let order = order(request, control, origin, attempt, alone, ground.lab(), &ledger);
         let mut show = |stage: Stage| {
             let left_s = (left_s - began.elapsed().as_secs_f64()).max(0.0);
             observe(Event::Load { stage, left_s });
@@ -513,7 +531,6 @@ impl Run<'_> {
     }
 
     fn keep(&mut self, trial: Trial) {
-        self.done.retain(|other| other.number != trial.number);
         self.done.push(trial);
     }
 
@@ -576,7 +593,7 @@ fn order<'o>(
     request: &'o Request,
     control: &'o Control,
     origin: Instant,
-    planned: &'o Planned,
+    (planned, attempt): (&'o Planned, usize),
     alone: Alone,
     lab: Option<&'o Lab>,
     ledger: &'o Path,
@@ -584,6 +601,7 @@ fn order<'o>(
     Order {
         point: &request.study.points[planned.point],
         planned,
+        attempt,
         profile: request.study.profile,
         origin,
         control,

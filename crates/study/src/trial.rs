@@ -8,7 +8,10 @@ use std::time::Instant;
 
 use load::{Control, End, LoadError, Outcome, Plan, Urgency};
 use probe::{Config, Probes, Readings, Running};
-use record::{Finished, Generator, Mark, MarkKind, Moment, Phase, Status, Trial, Window};
+use record::{
+    Ending, Fault, Finished, Generator, Mark, MarkKind, Moment, Note, NoteKind, Phase, Reason,
+    SkipKind, Trial, VoidKind, Window,
+};
 use spec::{Check, Planned, Point, Profile};
 use stats::Latency;
 
@@ -39,6 +42,8 @@ use crate::warm::{self, Warmed};
 pub(crate) struct Order<'a> {
     pub(crate) point: &'a Point,
     pub(crate) planned: &'a Planned,
+    /// Which attempt at this trial it is, from 1.
+    pub(crate) attempt: usize,
     pub(crate) profile: Profile,
     /// Zero of every moment.
     pub(crate) origin: Instant,
@@ -65,18 +70,19 @@ pub(crate) enum Ran {
 /// Why a trial broke.
 enum Broke {
     /// In one way or another.
-    Somehow(String),
+    Somehow(Reason<Fault>),
     /// By a statement that was not expected to fail: its place and the server's words.
     Statement(String),
 }
 
 impl From<String> for Broke {
     fn from(why: String) -> Broke {
-        Broke::Somehow(why)
+        // What nothing else is known of is the rig's fault, or the study's.
+        Broke::Somehow(Reason { kind: Fault::Rig, text: why })
     }
 }
 
-/// Runs one trial on a site. What breaks it becomes its status.
+/// Runs one trial on a site. What breaks it becomes its ending.
 pub(crate) fn run(order: &Order<'_>, site: &mut Site, observe: &mut dyn FnMut(Stage)) -> Ran {
     let started_at = clock::wall();
     let began = clock::now(order.origin);
@@ -88,11 +94,11 @@ pub(crate) fn run(order: &Order<'_>, site: &mut Site, observe: &mut dyn FnMut(St
     match result {
         Ok(loaded) => fill(order, loaded, &mut finished),
         Err(Broke::Somehow(why)) => {
-            finished.trial.status = Status::Failed(why);
+            finished.trial.ending = Ending::Failed(why);
             finished.logs = log_tails(site);
         }
         Err(Broke::Statement(why)) => {
-            finished.trial.status = Status::Failed(why.clone());
+            finished.trial.ending = Ending::failed(Fault::Rig, why.clone());
             finished.trial.ended = clock::now(order.origin);
             return Ran::Stopped { finished: Box::new(finished), why };
         }
@@ -104,7 +110,7 @@ pub(crate) fn run(order: &Order<'_>, site: &mut Site, observe: &mut dyn FnMut(St
 /// A trial that is not run at all.
 pub(crate) fn skipped(order: &Order<'_>, why: String) -> Finished {
     let mut finished = blank(order, clock::wall(), clock::now(order.origin));
-    finished.trial.status = Status::Skipped(why);
+    finished.trial.ending = Ending::skipped(SkipKind::CannotRunHere, why);
     finished.trial.ended = finished.trial.began;
     finished
 }
@@ -145,7 +151,8 @@ fn attempt(
     let loaded = load(order, site, &probes, observe);
     // The probes are stopped whatever became of the load: they hold connections.
     let readings = probes.stop();
-    site.check_alive(point)?;
+    let is_alive = site.check_alive(point);
+    is_alive.map_err(|text| Broke::Somehow(Reason { kind: Fault::Server, text }))?;
     let (outcome, metered, messages) = loaded?;
     let after = |why| format!("after the load: {why}");
     let recovered = power::recover(site, &metered.cuts).map_err(after)?;
@@ -185,7 +192,8 @@ fn check(
     let point = order.point;
     let exposed = exposure::read(site, order.origin, &metered.deaths, &readings.samples)?;
     settle::settle(point, site, metered)?;
-    let ledger = ledger::check_all(point, site, order.ledger, &exposed.stretches, window)?;
+    let faults: Vec<Moment> = metered.faults().collect();
+    let ledger = ledger::check_all(point, site, order.ledger, &exposed.stretches, window, &faults)?;
     let amchecked = amcheck::check_all(point, site)?;
     let placement = match point.checks.contains(&Check::Placement) {
         true => site.placement().map_err(|why| format!("counting rows: {why}"))?,
@@ -415,18 +423,23 @@ fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
     for (metric, scope, value) in found.chain(exposed.figures).chain(lost) {
         trial.metrics.entry(metric.to_owned()).or_default().insert(scope, value);
     }
-    trial.notes.extend(powerless.notes());
+    let said = |kind: NoteKind, texts: Vec<String>| {
+        texts.into_iter().map(move |text| Note::new(kind, text))
+    };
+    trial.notes.extend(said(NoteKind::Check, powerless.notes()));
     trial.notes.extend(ledger.notes);
-    trial.notes.extend(restore::notes(&restored));
-    trial.notes.extend(amchecked.into_iter().flat_map(|one| one.notes));
-    trial.notes.extend(explain::notes(&explained));
-    trial.notes.extend(checksummed.into_iter().flat_map(|one| one.notes));
-    trial.notes.extend(messages);
-    trial.notes.extend(warmed.notes);
-    trial.notes.extend(counted.notes);
-    trial.notes.append(&mut readings.notes);
-    trial.notes.extend(generator_doubts(&outcome));
-    trial.status = status(order, &outcome, &metered, &mut trial.notes);
+    trial.notes.extend(said(NoteKind::Check, restore::notes(&restored)));
+    let found = amchecked.into_iter().flat_map(|one| one.notes).collect();
+    trial.notes.extend(said(NoteKind::Check, found));
+    trial.notes.extend(said(NoteKind::Check, explain::notes(&explained).collect()));
+    let found = checksummed.into_iter().flat_map(|one| one.notes).collect();
+    trial.notes.extend(said(NoteKind::Check, found));
+    trial.notes.extend(said(NoteKind::Load, messages));
+    trial.notes.extend(said(NoteKind::Warming, warmed.notes));
+    trial.notes.extend(said(NoteKind::Check, counted.notes));
+    trial.notes.extend(said(NoteKind::Probe, readings.notes));
+    trial.notes.extend(said(NoteKind::Generator, generator_doubts(&outcome)));
+    trial.ending = ending(order, &outcome, &metered, &mut trial.notes);
     trial.window = window;
     finished.marks = phase_marks(window);
     finished.marks.append(&mut metered.marks);
@@ -443,55 +456,52 @@ fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
 
 /// Whether the trial counts. `smoke` proves that every part works: it counts, and notes why its
 /// figures may not.
-fn status(
+fn ending(
     order: &Order<'_>,
     outcome: &Outcome,
     metered: &Metered,
-    notes: &mut Vec<String>,
-) -> Status {
+    notes: &mut Vec<Note>,
+) -> Ending {
     if let Some(failure) = metered.failures.first() {
-        return Status::Void(failure.clone());
+        return Ending::void(VoidKind::Action, failure.clone());
     }
     if matches!(outcome.end, End::Aborted | End::ExitedOnAbort(_)) {
-        let first = notes.first().cloned().unwrap_or_default();
-        return Status::Failed(format!("every client gave up: {first}"));
+        let first = notes.first().map(|note| note.text.as_str()).unwrap_or_default();
+        return Ending::failed(Fault::Unknown, format!("every client gave up: {first}"));
     }
     let Some(window) = outcome.window else {
-        return Status::Failed("the window never opened".to_owned());
+        return Ending::failed(Fault::Unknown, "the window never opened");
     };
     let transactions: u64 = outcome.workloads.iter().map(|one| one.counts.transactions).sum();
     if transactions == 0 {
-        return Status::Void("no transaction ended well inside the window".to_owned());
+        // That nothing ended is what was measured: a stall is a result.
+        let text = "no transaction ended well inside the window";
+        notes.push(Note::new(NoteKind::Steadiness, text));
+        return Ending::Done;
     }
     if !order.point.timeline.is_empty() || !order.point.must_be_steady {
-        return Status::Done;
+        return Ending::Done;
     }
     let interval_ms = load_plan::interval_ms(order.point);
     let unsteady = match steadiness::judge(&outcome.intervals, window, interval_ms) {
         _ if outcome.steady == Some(false) => Some(STILL_WARMING_UP.to_owned()),
         Steadiness::Steady => None,
         Steadiness::Noted(note) => {
-            notes.push(note);
+            notes.push(Note::new(NoteKind::Steadiness, note));
             None
         }
         Steadiness::NotSteady(why) => Some(why),
     };
     match unsteady {
         Some(why) if order.profile == Profile::Smoke => {
-            notes.push(format!("not steady: {why}"));
-            Status::Done
+            notes.push(Note::new(NoteKind::Steadiness, format!("not steady: {why}")));
+            Ending::Done
         }
-        Some(why) => Status::Void(format!("{NOT_STEADY}: {why}")),
-        None => Status::Done,
+        Some(why) => Ending::void(VoidKind::NotSteady, format!("not steady: {why}")),
+        None => Ending::Done,
     }
 }
 
-/// Whether a trial is void only because its throughput was not steady: then it may be run again.
-pub(crate) fn is_unsteady(status: &Status) -> bool {
-    matches!(status, Status::Void(why) if why.starts_with(NOT_STEADY))
-}
-
-const NOT_STEADY: &str = "not steady";
 const STILL_WARMING_UP: &str = "throughput still rose when the warm-up's bound was reached";
 
 /// Where the rig itself may have been the limit.
@@ -564,11 +574,12 @@ fn blank(order: &Order<'_>, started_at: String, began: Moment) -> Finished {
     };
     let trial = Trial {
         number: order.planned.number,
+        attempt: order.attempt,
         round: order.planned.round as usize,
         variant: name.variant.clone(),
         scenario: name.scenario.clone(),
         axes: name.axes.iter().cloned().collect(),
-        status: Status::Done,
+        ending: Ending::Done,
         started_at,
         began,
         ended: began,

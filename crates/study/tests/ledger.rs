@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use load::Control;
 use record::ledger::Ledger;
-use record::{Reader, Status, Trial};
+use record::{Ending, Reader, Trial};
 use spec::{Folder, Profile, Study};
 use study::{Place, Request, Servers};
 
@@ -92,7 +92,7 @@ impl Ran {
 
 fn figure(trial: &Trial, metric: &str, scope: &str) -> f64 {
     let found = trial.metrics.get(metric).and_then(|scopes| scopes.get(scope)).copied();
-    found.unwrap_or_else(|| panic!("no {metric}: {:?} {:?}", trial.status, trial.notes))
+    found.unwrap_or_else(|| panic!("no {metric}: {:?} {:?}", trial.ending, trial.notes))
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_crash_under_load_loses_nothing_that_was_acknowledged() {
         timeline = [{ at = \"400ms\", kill = \"primary\" }, { at = \"500ms\", start = \"primary\" }]";
     let ran = Ran::run(study("", &[("crash", scenario)]), place.path());
     let trial = ran.trial("crash");
-    assert_eq!(trial.status, Status::Done, "{:?}", trial.notes);
+    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
     let of = |metric: &str| figure(trial, metric, "");
     assert_eq!((of("ledger_anomalies"), of("ledger_lost")), (0.0, 0.0), "{:?}", trial.notes);
     assert!(of("ledger_unknown") >= 1.0, "somebody was cut off in the middle");
@@ -114,7 +114,7 @@ fn a_crash_under_load_loses_nothing_that_was_acknowledged() {
     assert_eq!(of("amcheck_corruptions"), 0.0, "{:?}", trial.notes);
     assert_eq!(figure(trial, "ledger_acknowledged", "writes"), of("ledger_acknowledged"));
     assert_eq!(ran.ledger(trial), None, "nobody needs it");
-    let scanned = trial.notes.iter().any(|note| note.contains("no index to be read by"));
+    let scanned = trial.notes.iter().any(|note| note.text.contains("no index to be read by"));
     assert!(!scanned, "both tables have a primary key: {:?}", trial.notes);
     assert_eq!(ran.below.read_dir().unwrap().count(), 1, "the trial and nothing else");
 
@@ -137,7 +137,7 @@ fn a_crash_without_waiting_for_the_disk_loses_the_end_and_is_not_called_corrupt(
         { at = \"500ms\", start = \"primary\" }]";
     let ran = Ran::run(study(settings, &[("crash", scenario)]), place.path());
     let trial = ran.trial("crash");
-    assert_eq!(trial.status, Status::Done, "{:?}", trial.notes);
+    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
     let of = |metric: &str| figure(trial, metric, "");
     assert!(of("ledger_lost") > 0.0, "{:?}", trial.notes);
     assert!(of("ledger_lost_max_run") <= of("ledger_lost"));
@@ -170,7 +170,7 @@ fn what_a_promoted_standby_lacks_was_acknowledged_by_the_primary_alone() {
     let place = tempfile::tempdir().unwrap();
     let ran = Ran::run(study(pair, &[("death", &scenario)]), place.path());
     let trial = ran.trial("death");
-    assert_eq!(trial.status, Status::Done, "{:?}", trial.notes);
+    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
     let of = |metric: &str| figure(trial, metric, "");
     assert!(of("ledger_acknowledged_alone") >= 4.0, "{:?}", trial.notes);
     // The standby may have written what it died before confirming: not all of that is lost.
@@ -253,14 +253,15 @@ fn whatever_is_falsified_is_found_and_named() {
     let ran = Ran::run(study("", &scenarios), place.path());
     for (name, _, found, words) in FALSIFIED {
         let trial = ran.trial(name);
-        assert_eq!(trial.status, Status::Done, "{name}: {:?}", trial.notes);
+        assert_eq!(trial.ending, Ending::Done, "{name}: {:?}", trial.notes);
         for kind in ["lost", "holes", "doubled", "invented", "broken", "failed_present"] {
             let expected = found.iter().find(|(other, _)| *other == kind).map_or(0.0, |one| one.1);
             let count = figure(trial, &format!("ledger_{kind}"), "writes");
             let fits = if expected < 0.0 { count >= -expected } else { count == expected };
             assert!(fits, "{name}: {count} {kind}: {:?}", trial.notes);
         }
-        let notes = trial.notes.join("\n");
+        let notes =
+            trial.notes.iter().map(|note| note.text.as_str()).collect::<Vec<_>>().join("\n");
         assert!(notes.contains(words), "{name}: {notes}");
         assert!(ran.ledger(trial).is_some(), "{name}: somebody will want to look");
     }
@@ -298,6 +299,7 @@ fn a_table_that_no_ledger_can_use_is_said_before_the_load() {
     let place = tempfile::tempdir().unwrap();
     let ran = Ran::run(study("", &scenarios), place.path());
     for (name, _, expected) in refused {
-        assert_eq!(ran.trial(name).status, Status::Failed(expected.to_owned()), "{name}");
+        let ending = &ran.trial(name).ending;
+        assert_eq!((ending.word(), ending.why()), ("failed", expected), "{name}");
     }
 }

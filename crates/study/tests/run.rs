@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use load::Control;
-use record::{Finished, MarkKind, Reader, State, Status};
+use record::{Ending, Finished, MarkKind, Reader, State};
 use spec::{Folder, Profile, Study};
 use study::{Ended, Error, Event, Place, Request, Servers};
 
@@ -122,7 +122,7 @@ fn every_trial_of_every_round_is_recorded_with_its_figures() {
     let trials = finished(&ended.directory);
     assert_eq!(trials.len(), 4);
     for one in &trials {
-        assert_eq!(one.trial.status, Status::Done, "{:?}", one.trial.notes);
+        assert_eq!(one.trial.ending, Ending::Done, "{:?}", one.trial.notes);
         let total = figure(one, "transactions_total", "");
         assert!(total > 0.0);
         assert_eq!(figure(one, "count_difference", ""), 0.0);
@@ -174,7 +174,7 @@ fn a_trial_begins_with_the_data_as_they_were_built() {
         COUNTERS.replace("VACUUM counter", "SELECT 1 / (NOT was_touched())::int AS untouched");
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
     let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
-    assert_eq!(ended.failed, 0, "{:?}", finished(&ended.directory)[1].trial.status);
+    assert_eq!(ended.failed, 0, "{:?}", finished(&ended.directory)[1].trial.ending);
 
     // Where data are kept, each variant meets its own traces: the second round fails.
     let kept = study.replace("rows = 1000", "rows = 1000\nreset = \"keep\"");
@@ -182,7 +182,9 @@ fn a_trial_begins_with_the_data_as_they_were_built() {
     let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
     let broken: Vec<usize> = finished(&ended.directory)
         .iter()
-        .filter(|one| matches!(&one.trial.status, Status::Failed(why) if why.contains("division")))
+        .filter(
+            |one| matches!(&one.trial.ending, Ending::Failed(why) if why.text.contains("division")),
+        )
         .map(|one| one.trial.round)
         .collect();
     assert_eq!(broken, [2, 2]);
@@ -210,7 +212,7 @@ fn actions_happen_in_the_window_and_prove_their_effect() {
     let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
 
     let trials = finished(&ended.directory);
-    assert_eq!(trials[0].trial.status, Status::Done, "{:?}", trials[0].trial.notes);
+    assert_eq!(trials[0].trial.ending, Ending::Done, "{:?}", trials[0].trial.notes);
     let actions: Vec<&record::Mark> =
         trials[0].marks.iter().filter(|mark| mark.kind == MarkKind::Action).collect();
     let texts: Vec<&str> = actions.iter().map(|mark| mark.text.as_str()).collect();
@@ -237,10 +239,10 @@ fn an_action_without_effect_voids_the_trial() {
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
     let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
     let trials = finished(&ended.directory);
-    let Status::Void(why) = &trials[0].trial.status else {
-        panic!("{:?}", trials[0].trial.status);
+    let Ending::Void(why) = &trials[0].trial.ending else {
+        panic!("{:?}", trials[0].trial.ending);
     };
-    assert!(why.contains("division by zero"), "{why}");
+    assert!(why.text.contains("division by zero"), "{why:?}");
 }
 
 /// A primary, a standby that commits wait for, and one that could take its place.
@@ -292,7 +294,7 @@ fn clients_follow_a_promotion_and_the_next_trial_finds_all_as_it_was() {
     let trials = finished(&ended.directory);
     assert_eq!(trials.len(), 4);
     for one in &trials {
-        assert_eq!(one.trial.status, Status::Done, "{:?}", one.trial.notes);
+        assert_eq!(one.trial.ending, Ending::Done, "{:?}", one.trial.notes);
         if one.trial.scenario == "quiet" {
             assert_eq!(figure(one, "count_difference", ""), 0.0, "{:?}", one.trial.notes);
             assert!(figure(one, "server_cpu_cores", "front") > 0.0);
@@ -327,10 +329,10 @@ fn a_trial_that_breaks_is_recorded_with_the_servers_log_and_the_next_one_runs() 
     let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
     assert_eq!((ended.failed, &ended.state), (2, &State::Done));
     for one in finished(&ended.directory) {
-        match (&one.trial.status, one.trial.variant.as_str()) {
-            (Status::Done, "safe") => {}
-            (Status::Failed(why), "fast") => {
-                assert!(why.contains("work_mem"), "{why}");
+        match (&one.trial.ending, one.trial.variant.as_str()) {
+            (Ending::Done, "safe") => {}
+            (Ending::Failed(why), "fast") => {
+                assert!(why.text.contains("work_mem"), "{why:?}");
                 assert!(one.logs.contains_key("primary"));
             }
             other => panic!("{other:?}"),
@@ -346,8 +348,8 @@ fn what_does_not_fit_is_left_out_or_refused() {
     let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
     assert_eq!((ended.failed, ended.skipped), (0, 2));
     let skipped = finished(&ended.directory);
-    let why = skipped.iter().find_map(|one| match &one.trial.status {
-        Status::Skipped(why) => Some(why.clone()),
+    let why = skipped.iter().find_map(|one| match &one.trial.ending {
+        Ending::Skipped(why) => Some(why.text.clone()),
         _ => None,
     });
     assert!(why.unwrap().contains("shared_buffers ="));
@@ -455,7 +457,7 @@ fn an_outside_server_is_used_and_left_as_it_was() {
     let ended = run(&request).unwrap();
 
     let trials = finished(&ended.directory);
-    assert_eq!(trials[0].trial.status, Status::Done, "{:?}", trials[0].trial.notes);
+    assert_eq!(trials[0].trial.ending, Ending::Done, "{:?}", trials[0].trial.notes);
     let notes = Reader::open(&ended.directory).unwrap().header().notes.clone();
     assert!(notes[0].contains("no setting was changed"), "{notes:?}");
     let count = "SELECT count(*) FROM pg_namespace WHERE nspname = 'pgrig'";
@@ -503,6 +505,6 @@ fn a_cut_without_writes_does_not_count() {
     };
     let trials = finished(&ended.directory);
     let why = "power_cut primary: nothing was unflushed: the cut had nothing to lose";
-    assert_eq!(trials[0].trial.status, Status::Void(why.to_owned()));
+    assert_eq!(trials[0].trial.ending, Ending::void(record::VoidKind::Action, why));
     assert!(!trials[0].trial.metrics.contains_key("cut_started"));
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lab::{Lab, LabConfig, NodeConfig, Settings};
 use load::Control;
-use record::{MarkKind, Reader, Status, Trial};
+use record::{Ending, MarkKind, Reader, Trial};
 use spec::{Folder, Profile, Study};
 use study::{Place, Request, Servers};
 
@@ -133,11 +133,12 @@ fn a_cluster_grows_under_load_and_accounts_for_its_rows() {
     assert_eq!(reader.trials().len(), 5);
     for trial in reader.trials() {
         if trial.scenario == "die" {
-            let Status::Failed(why) = &trial.status else { panic!("{:?}", trial.status) };
-            assert!(why.starts_with("shard2 died during the load"), "{why}");
+            let Ending::Failed(why) = &trial.ending else { panic!("{:?}", trial.ending) };
+            assert_eq!(why.kind, record::Fault::Server);
+            assert!(why.text.starts_with("shard2 died during the load"), "{why:?}");
             continue;
         }
-        assert_eq!(trial.status, Status::Done, "{}: {:?}", trial.variant, trial.notes);
+        assert_eq!(trial.ending, Ending::Done, "{}: {:?}", trial.variant, trial.notes);
         let figure = |metric: &str| figure(trial, metric, "");
         assert!(figure("transactions") > 50.0, "{}: {:?}", trial.variant, trial.notes);
         assert_eq!(figure("failed"), 0.0, "{:?}", trial.notes);
@@ -154,8 +155,9 @@ fn a_cluster_grows_under_load_and_accounts_for_its_rows() {
             let plan = |metric| self::figure(trial, metric, "counted");
             assert!(plan("plan_ms") > 0.0);
             assert!(plan("plan_blocks_hit") + plan("plan_blocks_read") > 0.0);
-            let steps = trial.notes.iter().find(|note| note.starts_with("counted was: ")).unwrap();
-            assert!(steps.contains("Seq Scan"), "{steps}");
+            let steps =
+                trial.notes.iter().find(|note| note.text.starts_with("counted was: ")).unwrap();
+            assert!(steps.text.contains("Seq Scan"), "{steps:?}");
             continue;
         }
         let marks = reader.marks(trial).unwrap();
@@ -205,7 +207,7 @@ fn shards_may_be_hosts_that_somebody_else_runs() {
 
     let reader = Reader::open(&record).unwrap();
     let [trial] = reader.trials() else { panic!("{:?}", reader.trials()) };
-    assert_eq!(trial.status, Status::Done, "{:?}", trial.notes);
+    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
     assert!(figure(trial, "transactions", "") > 50.0);
     assert_eq!(figure(trial, "ledger_anomalies", ""), 0.0, "{:?}", trial.notes);
     assert_eq!(figure(trial, "rows_lost", ""), 0.0);

@@ -5,7 +5,7 @@
 //! logarithms). What changed on the machine between the two runs is in the difference as well, and
 //! nobody can take it out again.
 
-use record::{Header, Status, Trial};
+use record::{Ending, Header, Trial};
 use spec::{Better, Metric, Study};
 use stats::equivalence::{self, Region};
 use stats::{Expectation, HEADLINE_ROUNDS_MIN, Interval, ratio, sample, student};
@@ -193,7 +193,7 @@ fn range(before: &[f64], after: &[f64], point: f64) -> Option<Interval> {
 
 fn values(side: Side<'_>, point: usize, metric: &Metric) -> Vec<f64> {
     let trials = side.trials.iter().filter(|trial| {
-        trial.status == Status::Done
+        trial.ending == Ending::Done
             && side.study.point(&trial.variant, &trial.scenario, &trial.axes) == Some(point)
     });
     trials.filter_map(|trial| value_of(trial, metric.name, "")).collect()

@@ -5,7 +5,7 @@
 //! fast as it can, not as fast as the server can, and one that looks late at an answer adds its
 //! own delay to the server's. Every trial is looked at; one is enough to doubt.
 
-use record::{Generator, Status, Trial};
+use record::{Ending, Generator, Trial};
 use spec::{Condition, Metric, Reference, Study};
 use stats::censored;
 
@@ -139,7 +139,7 @@ fn limits_of(
     }
     for &point in points {
         let own = |trial: &&Trial| {
-            matches!(trial.status, Status::Done)
+            matches!(trial.ending, Ending::Done)
                 && study.point(&trial.variant, &trial.scenario, &trial.axes) == Some(point)
         };
         let own: Vec<&Trial> = trials.iter().filter(own).collect();

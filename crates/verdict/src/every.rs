@@ -1,15 +1,20 @@
 //! What is true of trials: of every single one, or of one at least.
+//!
+//! Every attempt that was ever made is asked. One that shows the contrary refutes what is said of
+//! every trial, however it ended and whether or not a later attempt was steadier. Only complete
+//! attempts support it, and a trial in scope of which nothing is known leaves it open.
 
-use record::{Figure, Status, Trial};
+use std::collections::BTreeMap;
+
+use record::{Ending, Fault, Figure, SkipKind, Trial};
 use spec::{Condition, Quantifier, Study};
 
 use crate::judge::{Found, Measured, Verdict, trial_name};
-use crate::rounds::figure_of;
+use crate::rounds::{figure_of, value_of};
 use crate::truth::truth;
 
 /// Judges a condition on every trial of some points, on the figures of one part of it if `of` names
-/// one. Of a void trial, whose figures are worthless, what must hold everywhere is asked all the
-/// same; what shall hold once must hold in a trial that counts.
+/// one.
 pub(crate) fn judge(
     study: &Study,
     quantifier: Quantifier,
@@ -18,68 +23,172 @@ pub(crate) fn judge(
     points: &[usize],
     trials: &[Trial],
 ) -> Found {
-    let mut seen = 0u64;
-    let mut unseen = 0u64;
-    let mut failed: Vec<String> = Vec::new();
-    let mut open: Vec<String> = Vec::new();
-    let ran = |trial: &&Trial| match (&trial.status, quantifier) {
-        (Status::Done, _) | (Status::Void(_), Quantifier::Every) => true,
-        (Status::Void(_), Quantifier::Some) => false,
-        (Status::Skipped(_) | Status::Failed(_), _) => false,
-    };
-    for trial in trials.iter().filter(ran) {
+    let mut by_number: BTreeMap<(usize, String), Vec<&Trial>> = BTreeMap::new();
+    for trial in trials {
         let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
-        if !point.is_some_and(|point| points.contains(&point)) {
-            continue;
-        }
-        let metrics = condition.metrics().iter();
-        let figures: Option<Vec<Figure>> =
-            metrics.map(|metric| figure_of(trial, metric.name, of)).collect();
-        let Some(figures) = figures else {
-            unseen += 1;
-            continue;
-        };
-        match truth(condition, &figures) {
-            Some(true) => seen += 1,
-            Some(false) => {
-                seen += 1;
-                failed.push(describe(trial, condition, &figures));
-            }
-            None => open.push(describe(trial, condition, &figures)),
+        if point.is_some_and(|point| points.contains(&point)) {
+            by_number.entry((trial.number, trial_name(trial))).or_default().push(trial);
         }
     }
-    let failures = failed.len() as u64;
-    let mut why = Vec::new();
-    if failures > 0 && quantifier == Quantifier::Every {
-        let more = failed.len().saturating_sub(SHOWN_MAX);
-        failed.truncate(SHOWN_MAX);
-        why.append(&mut failed);
-        if more > 0 {
-            why.push(format!("and {more} more"));
-        }
-    }
-    if unseen > 0 {
-        let names: Vec<&str> = condition.metrics().iter().map(|metric| metric.name).collect();
-        let trials = if unseen == 1 { "trial" } else { "trials" };
-        why.push(format!("{unseen} {trials} without {}", names.join(", ")));
-    }
-    why.extend(open.iter().take(SHOWN_MAX).cloned());
-    let verdict = match (seen, failures) {
-        (0, _) => Verdict::CannotTell,
-        (seen, failures) if quantifier == Quantifier::Some && failures < seen => Verdict::Holds,
-        (_, 0) if quantifier == Quantifier::Every && open.is_empty() => Verdict::Holds,
-        (_, 0) => Verdict::CannotTell,
-        _ if quantifier == Quantifier::Some && !open.is_empty() => Verdict::CannotTell,
-        _ => Verdict::DoesNotHold,
+    let asked = Asked { quantifier, condition, of };
+    let shown: Vec<Shown> = by_number.values().map(|attempts| asked.trial(attempts)).collect();
+
+    let refuted: Vec<String> = shown.iter().flat_map(|one| one.refutes.clone()).collect();
+    let open: Vec<String> = shown.iter().filter_map(|one| one.open.clone()).collect();
+    let supports = shown.iter().filter(|one| one.supports).count();
+    let seen = shown.iter().filter(|one| one.supports || !one.refutes.is_empty()).count() as u64;
+    let failed = |one: &&Shown| match quantifier {
+        Quantifier::Every => !one.refutes.is_empty(),
+        Quantifier::Some => !one.supports && !one.refutes.is_empty(),
     };
-    if seen == 0 && unseen == 0 && open.is_empty() {
+    let failures = shown.iter().filter(failed).count() as u64;
+    let verdict = match quantifier {
+        Quantifier::Every if !refuted.is_empty() => Verdict::DoesNotHold,
+        Quantifier::Every if supports > 0 && open.is_empty() => Verdict::Holds,
+        // One witness is enough, whatever became of the others.
+        Quantifier::Some if supports > 0 => Verdict::Holds,
+        Quantifier::Some if seen > 0 && open.is_empty() => Verdict::DoesNotHold,
+        Quantifier::Every | Quantifier::Some => Verdict::CannotTell,
+    };
+    let mut why = Vec::new();
+    if quantifier == Quantifier::Every {
+        why.extend(first_few(refuted));
+    }
+    if quantifier == Quantifier::Every || verdict != Verdict::Holds {
+        why.extend(first_few(open));
+    }
+    if shown.is_empty() {
         why.push("no such trial was run".to_owned());
+    } else if seen == 0 && why.is_empty() {
+        why.push("no such trial was run to its end".to_owned());
     }
     let measured = match seen {
         0 => Measured::Nothing,
         trials => Measured::Count { trials, failures, rate_max: rate_max(failures, trials) },
     };
     Found { measured, verdict, why: why.join("; "), p: None }
+}
+
+/// What all attempts at one trial show.
+#[derive(Default)]
+struct Shown {
+    /// A complete attempt shows that it is so.
+    supports: bool,
+    /// Attempts that show the contrary, in words.
+    refutes: Vec<String>,
+    /// Why the trial leaves it open, in words.
+    open: Option<String>,
+}
+
+/// What is asked of attempts.
+struct Asked<'a> {
+    quantifier: Quantifier,
+    condition: &'a Condition,
+    of: &'a str,
+}
+
+/// What an attempt answers.
+enum Answer {
+    Yes,
+    No(Vec<Figure>),
+    /// Nothing, for this reason.
+    Nothing(String),
+}
+
+impl Asked<'_> {
+    fn trial(&self, attempts: &[&Trial]) -> Shown {
+        let mut shown = Shown::default();
+        let mut broken = None;
+        for attempt in attempts {
+            let name = name(attempt);
+            match (&attempt.ending, self.answer(attempt)) {
+                (ending, Answer::No(values))
+                    if self.quantifier == Quantifier::Every || ending.is_complete() =>
+                {
+                    shown.refutes.push(format!("{name}: {}", self.figures(&values)));
+                }
+                (Ending::Failed(reason), _) => {
+                    let words = format!("{name} failed: {}", reason.text);
+                    // What broke a server may be what the claim excludes: no later attempt makes
+                    // up for it. What broke the rig says nothing about the server.
+                    match reason.kind {
+                        Fault::Server => shown.open = Some(words),
+                        Fault::Machine | Fault::Rig | Fault::Unknown => broken = Some(words),
+                    }
+                }
+                (Ending::Skipped(reason), _) => match reason.kind {
+                    SkipKind::Rig => broken = Some(format!("{name} was skipped: {}", reason.text)),
+                    SkipKind::CannotRunHere => {}
+                },
+                (Ending::Void(_), _) if !attempt.ending.is_complete() => {
+                    // It ran, but not what was asked for: it can refute and nothing else.
+                }
+                (_, Answer::No(_)) => {}
+                (_, Answer::Yes) => shown.supports = true,
+                (_, Answer::Nothing(why)) => shown.open = Some(format!("{name} {why}")),
+            }
+        }
+        if !shown.supports && shown.open.is_none() {
+            shown.open = broken;
+        }
+        shown
+    }
+
+    fn answer(&self, trial: &Trial) -> Answer {
+        let metrics = self.condition.metrics();
+        let mut figures = Vec::new();
+        for metric in metrics {
+            match figure_of(trial, metric.name, self.of) {
+                Some(figure) => figures.push(figure),
+                None => return Answer::Nothing(format!("has no {}", metric.name)),
+            }
+        }
+        match truth(self.condition, &figures) {
+            Some(true) => {}
+            Some(false) => return Answer::No(figures),
+            None => return Answer::Nothing(format!("leaves it open: {}", self.figures(&figures))),
+        }
+        if metrics.iter().any(|metric| metric.is_ledger_against_rows()) {
+            // Rows that nobody was promised cannot be lost.
+            match acknowledged(trial, self.of) {
+                Some(count) if count > 0.0 => {}
+                Some(_) => return Answer::Nothing("acknowledged no transaction".to_owned()),
+                None => return Answer::Nothing(format!("has no {ACKNOWLEDGED}")),
+            }
+            if value_of(trial, IN_FLIGHT, "").is_some_and(|count| count == 0.0) {
+                return Answer::Nothing("had no transaction in flight at the fault".to_owned());
+            }
+        }
+        Answer::Yes
+    }
+
+    fn figures(&self, figures: &[Figure]) -> String {
+        let names = self.condition.metrics().iter().map(|metric| metric.name);
+        let sign = |figure: &Figure| if figure.is_at_least { ">" } else { "=" };
+        let values: Vec<String> = names
+            .zip(figures)
+            .map(|(name, figure)| format!("{name} {} {}", sign(figure), figure.value))
+            .collect();
+        values.join(", ")
+    }
+}
+
+const ACKNOWLEDGED: &str = "ledger_acknowledged";
+const IN_FLIGHT: &str = "ledger_in_flight";
+
+/// Acknowledged transactions of a part; of a part that is no workload, those of the trial.
+fn acknowledged(trial: &Trial, of: &str) -> Option<f64> {
+    value_of(trial, ACKNOWLEDGED, of).or_else(|| value_of(trial, ACKNOWLEDGED, ""))
+}
+
+/// The first of many reasons, and how many more there are.
+fn first_few(mut reasons: Vec<String>) -> Vec<String> {
+    let more = reasons.len().saturating_sub(SHOWN_MAX);
+    reasons.truncate(SHOWN_MAX);
+    if more > 0 {
+        reasons.push(format!("and {more} more"));
+    }
+    reasons
 }
 
 /// More than these are not read.
@@ -93,12 +202,11 @@ pub(crate) fn rate_max(failures: u64, trials: u64) -> f64 {
     stats::failure_rate::rate_upper_bound(failures, trials, 0.95).unwrap_or(1.0)
 }
 
-fn describe(trial: &Trial, condition: &Condition, figures: &[Figure]) -> String {
-    let names = condition.metrics().iter().map(|metric| metric.name);
-    let sign = |figure: &Figure| if figure.is_at_least { ">" } else { "=" };
-    let values: Vec<String> = names
-        .zip(figures)
-        .map(|(name, figure)| format!("{name} {} {}", sign(figure), figure.value))
-        .collect();
-    format!("trial {} ({}): {}", trial.number, trial_name(trial), values.join(", "))
+/// `trial 3, attempt 2 (variant/scenario)`.
+fn name(trial: &Trial) -> String {
+    let attempt = match trial.attempt {
+        0 | 1 => String::new(),
+        attempt => format!(", attempt {attempt}"),
+    };
+    format!("trial {}{attempt} ({})", trial.number, trial_name(trial))
 }

@@ -1,6 +1,6 @@
 //! What can be said about every claim of a study.
 
-use record::{Status, Trial};
+use record::{Ending, Fault, Trial};
 use spec::{About, Claim, ClaimKind, Study};
 
 use crate::noise::{self, Noise};
@@ -16,7 +16,7 @@ pub struct Judgement {
     /// By how much this machine differs from itself, for each metric that is compared; empty below
     /// two rounds.
     pub noise: Vec<Noise>,
-    /// Trials that were left out, and why.
+    /// Attempts whose figures were left out, and why.
     pub discarded: Vec<Discarded>,
 }
 
@@ -122,11 +122,13 @@ pub enum Verdict {
     CannotTell,
 }
 
-/// A trial that was left out.
+/// An attempt whose figures were left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discarded {
-    /// Its number.
+    /// Its trial's number.
     pub number: usize,
+    /// Which attempt at it this is, from 1.
+    pub attempt: usize,
     /// What it ran.
     pub name: String,
     /// `void`, `skipped` or `failed`.
@@ -217,13 +219,63 @@ impl Found {
 }
 
 fn discarded(trial: &Trial) -> Option<Discarded> {
-    let (status, why) = match &trial.status {
-        Status::Done => return None,
-        Status::Void(why) => ("void", why),
-        Status::Skipped(why) => ("skipped", why),
-        Status::Failed(why) => ("failed", why),
+    (trial.ending != Ending::Done).then(|| Discarded {
+        number: trial.number,
+        attempt: trial.attempt,
+        name: trial_name(trial),
+        status: trial.ending.word(),
+        why: trial.ending.why().to_owned(),
+    })
+}
+
+/// What an attempt is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttemptUse {
+    /// Its figures are the trial's.
+    pub figures: bool,
+    /// Why, for people.
+    pub why: &'static str,
+}
+
+/// What each attempt is used for, in the order of `trials`.
+#[must_use]
+pub fn uses(trials: &[Trial]) -> Vec<AttemptUse> {
+    let is_first_complete = |trial: &Trial| {
+        let same = trials.iter().filter(|other| other.number == trial.number);
+        let first = same.filter(|other| other.ending.is_complete()).map(|other| other.attempt);
+        first.min() == Some(trial.attempt)
     };
-    Some(Discarded { number: trial.number, name: trial_name(trial), status, why: why.clone() })
+    let of = |trial: &Trial| match &trial.ending {
+        Ending::Done => AttemptUse { figures: true, why: "its figures count" },
+        ending if ending.is_unsteady() && is_first_complete(trial) => AttemptUse {
+            figures: false,
+            why: "not steady: its figures count where values are computed a second time from the \
+                  first complete attempt of each trial; what it shows counts for every trial's \
+                  claims",
+        },
+        ending if ending.is_unsteady() => AttemptUse {
+            figures: false,
+            why: "not steady: no figures; what it shows counts for every trial's claims",
+        },
+        Ending::Void(_) => AttemptUse {
+            figures: false,
+            why: "not what was asked for: it can refute a claim, not support one",
+        },
+        Ending::Skipped(_) => AttemptUse { figures: false, why: "not run" },
+        Ending::Failed(reason) => AttemptUse {
+            figures: false,
+            why: match reason.kind {
+                Fault::Server => {
+                    "a server's fault: no claim about every trial holds, whatever later attempts \
+                     show"
+                }
+                Fault::Machine => "the machine's fault: a later attempt may make up for it",
+                Fault::Rig => "the rig's fault: a later attempt may make up for it",
+                Fault::Unknown => "whose fault is not known: a later attempt may make up for it",
+            },
+        },
+    };
+    trials.iter().map(of).collect()
 }
 
 /// `variant/scenario axis=value`.

@@ -8,6 +8,7 @@
 
 mod judge;
 
+mod attempts;
 mod every;
 mod truth;
 mod value;
@@ -29,7 +30,8 @@ mod number;
 pub use conditions::Condition;
 pub use diff::{Change, Diff, Difference, Side, diff};
 pub use judge::{
-    ClaimVerdict, Discarded, Figures, Judgement, Measured, Verdict, judge, judge_claim,
+    AttemptUse, ClaimVerdict, Discarded, Figures, Judgement, Measured, Verdict, judge, judge_claim,
+    uses,
 };
 pub use noise::{Noise, Source};
 pub use number::number;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Status, Trial};
+use record::{Ending, Trial};
 use spec::{Metric, Study, metric};
 use stats::resolution::{self, Resolution};
 
@@ -88,7 +88,7 @@ fn by_point(
     metric: &Metric,
 ) -> BTreeMap<usize, BTreeMap<usize, f64>> {
     let mut by_point: BTreeMap<usize, BTreeMap<usize, f64>> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.status == Status::Done) {
+    for trial in trials.iter().filter(|trial| trial.ending == Ending::Done) {
         // In open loop throughput is what was asked for, and its spread says nothing.
         let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
         let closed = point.filter(|point| {

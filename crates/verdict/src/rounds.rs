@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use record::{Figure, Status, Trial};
+use record::{Figure, Trial};
 use spec::{Reference, Study};
+
+use crate::attempts::{self, Chosen};
 
 /// What an expression asks for, one row for each round in which all of it was measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,12 +19,22 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Collects the references' values from trials that count.
+    /// Collects the references' values from the attempts that count.
     #[must_use]
     pub fn collect(study: &Study, references: &[Reference], trials: &[Trial]) -> Rounds {
+        Rounds::of(study, references, trials, Chosen::Steady)
+    }
+
+    /// Collects the references' values from the chosen attempt of each trial.
+    pub(crate) fn of(
+        study: &Study,
+        references: &[Reference],
+        trials: &[Trial],
+        which: Chosen,
+    ) -> Rounds {
         let mut by_round: BTreeMap<usize, Vec<Option<f64>>> = BTreeMap::new();
         let mut at_least = Vec::new();
-        for trial in trials.iter().filter(|trial| trial.status == Status::Done) {
+        for trial in attempts::chosen(trials, which) {
             let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
             for (index, reference) in references.iter().enumerate() {
                 if point != Some(reference.point) {

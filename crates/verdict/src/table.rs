@@ -1,6 +1,6 @@
 //! A study's own tables, filled from its trials.
 
-use record::{Fact, Status, Trial};
+use record::{Ending, Fact, Note, Trial};
 use spec::{Condition, Figure, Metric, Row, Study, Table};
 
 use crate::every::rate_max;
@@ -57,7 +57,7 @@ pub struct Listed<'s> {
     /// What the table's columns speak of, as far as it has it.
     pub figures: Vec<(&'static Metric, f64)>,
     /// What was noted of it.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 /// Fills the tables of a study. Only trials that count are in them.
@@ -71,7 +71,7 @@ fn fill<'s>(study: &'s Study, table: &'s Table, facts: &[Fact], trials: &[Trial]
     for row in &table.rows {
         let own = |trial: &&Trial| {
             let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
-            trial.status == Status::Done && point.is_some_and(|point| row.points.contains(&point))
+            trial.ending == Ending::Done && point.is_some_and(|point| row.points.contains(&point))
         };
         let own: Vec<&Trial> = trials.iter().filter(own).collect();
         let figures = table.columns.iter().map(|column| match &column.figure {

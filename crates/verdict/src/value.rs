@@ -11,28 +11,72 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Status, Trial};
+use record::{Ending, Trial};
 use spec::{Expression, Study};
 use stats::serial::{self, Drift};
 use stats::{
     Doubt, Expectation, HEADLINE_ROUNDS_MIN, Interval, NoInterval, centre, ratio, sample, sign_test,
 };
 
+use crate::attempts::{self, Chosen};
 use crate::doubt;
 use crate::judge::{Found, Measured, Verdict};
+use crate::number::number;
 use crate::rounds::Rounds;
 
 /// The confidence of every interval.
 const CONFIDENCE: f64 = 0.95;
 
-/// Judges a value by itself, whatever else the study claims.
+/// Judges a value by itself, whatever else the study claims: over the attempts that count, and
+/// where some were not steady, also over the first complete attempt of each trial. Where the two
+/// verdicts differ, nobody can tell: the difference may come from what was run again.
 pub(crate) fn judge(
     study: &Study,
     expression: &Expression,
     expect: Expectation,
     trials: &[Trial],
 ) -> Found {
-    let rounds = Rounds::collect(study, expression.references(), trials);
+    let mut found = judge_chosen(study, expression, expect, trials, Chosen::Steady);
+    if !attempts::any_unsteady(trials) {
+        return found;
+    }
+    let all = judge_chosen(study, expression, expect, trials, Chosen::FirstComplete);
+    if found.verdict == all.verdict {
+        return found;
+    }
+    let why = format!(
+        "steady attempts alone: {}; with the first complete attempt of each trial, steady or not: \
+         {}",
+        described(&found),
+        described(&all)
+    );
+    found.why = if found.why.is_empty() { why } else { format!("{why}; {}", found.why) };
+    found.verdict = Verdict::CannotTell;
+    found
+}
+
+/// A verdict and the interval that it rests on.
+fn described(found: &Found) -> String {
+    match &found.measured {
+        Measured::Value { interval, .. } => format!(
+            "{}, {} [{}, {}]",
+            found.verdict.words(),
+            number(interval.point),
+            number(interval.low),
+            number(interval.high)
+        ),
+        Measured::Nothing | Measured::Count { .. } => found.verdict.words().to_owned(),
+    }
+}
+
+fn judge_chosen(
+    study: &Study,
+    expression: &Expression,
+    expect: Expectation,
+    trials: &[Trial],
+    which: Chosen,
+) -> Found {
+    let rounds = Rounds::of(study, expression.references(), trials, which);
     if rounds.rows.is_empty() {
         let why = missing(study, expression, trials);
         return Found { measured: Measured::Nothing, verdict: Verdict::CannotTell, why, p: None };
@@ -170,7 +214,7 @@ fn checkpoints(study: &Study, expression: &Expression, trials: &[Trial]) -> Opti
     let points: BTreeSet<usize> =
         expression.references().iter().map(|reference| reference.point).collect();
     let mut by_round: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.status == Status::Done) {
+    for trial in trials.iter().filter(|trial| trial.ending == Ending::Done) {
         let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
         if !point.is_some_and(|point| points.contains(&point)) {
             continue;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Generator, Moment, Phase, Status, Trial};
+use record::{Ending, Generator, Moment, Phase, Trial};
 use spec::{Folder, Profile, Study};
 use stats::Latency;
 use verdict::{Verdict, judge};
@@ -59,6 +59,7 @@ fn check(reckless: &[f64], safe: &[f64], expected: [Verdict; 3], why: &str) {
         reckless.iter().map(|lost| trial("reckless", "cut", *lost)).collect();
     trials.extend(safe.iter().map(|lost| trial("safe", "cut", *lost)));
     trials.push(trial("safe", "other", 0.0));
+    (1..).zip(&mut trials).for_each(|(number, trial)| trial.number = number);
     let judgement = judge(&study, &trials);
     let verdicts: Vec<Verdict> = judgement.claims.iter().map(|claim| claim.verdict).collect();
     assert_eq!(verdicts, expected, "{reckless:?} {safe:?}");
@@ -78,11 +79,12 @@ fn trial(variant: &str, scenario: &str, lost: f64) -> Trial {
     let figure = BTreeMap::from([(String::new(), lost)]);
     Trial {
         number: 1,
+        attempt: 1,
         round: 1,
         variant: variant.to_owned(),
         scenario: scenario.to_owned(),
         axes: BTreeMap::new(),
-        status: Status::Done,
+        ending: Ending::Done,
         started_at: String::new(),
         began: Moment(0),
         ended: Moment(0),

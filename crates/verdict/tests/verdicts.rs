@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Fact, Generator, Header, Moment, Phase, State, Status, Trial};
+use record::{Ending, Fact, Generator, Header, Moment, Phase, State, Trial, VoidKind};
 use spec::{Folder, Profile, Study};
 use stats::{Latency, Method};
 use verdict::{Change, ClaimVerdict, Diff, Measured, Side, Source, Verdict, diff, judge};
@@ -61,11 +61,12 @@ fn trial(round: usize, variant: &str, metrics: &[(&str, f64)]) -> Trial {
         .map(|(name, value)| ((*name).to_owned(), BTreeMap::from([(String::new(), *value)])));
     Trial {
         number: round * 2 + usize::from(variant == "b"),
+        attempt: 1,
         round,
         variant: variant.to_owned(),
         scenario: "s".to_owned(),
         axes: BTreeMap::from([("clients".to_owned(), "8".to_owned())]),
-        status: Status::Done,
+        ending: Ending::Done,
         started_at: String::new(),
         began: Moment(0),
         ended: Moment(0),
@@ -167,7 +168,7 @@ fn a_claim_holds_does_not_hold_or_cannot_be_told() {
 #[test]
 fn trials_that_do_not_count_take_their_round_with_them() {
     let mut trials = rounds(7, 1000.0, 1300.0);
-    trials[2].status = Status::Void("not steady".to_owned());
+    trials[2].ending = Ending::void(VoidKind::NotSteady, "not steady");
     let judged = judge(&study(), &trials);
     let claim = &judged.claims[0];
     let Measured::Value { interval, .. } = &claim.measured else { panic!() };
@@ -292,13 +293,14 @@ fn an_invariant_is_counted_in_every_trial() {
     assert_eq!(found.verdict, Verdict::Holds);
 
     trials[3].metrics.get_mut("count_difference").unwrap().insert(String::new(), 2.0);
-    trials[3].status = Status::Void("not steady".to_owned());
+    trials[3].ending = Ending::void(VoidKind::NotSteady, "not steady");
     trials[4].metrics.remove("count_difference");
     let found = claim(&trials);
     assert_eq!(found.verdict, Verdict::DoesNotHold, "a void trial may not lose anything either");
     assert_eq!(
         found.why,
-        "trial 5 (b/s clients=8): count_difference = 2; 1 trial without count_difference"
+        "trial 5 (b/s clients=8): count_difference = 2; trial 6 (a/s clients=8) has no \
+         count_difference"
     );
     assert_eq!(claim(&[]).verdict, Verdict::CannotTell);
     assert_eq!(claim(&[]).why, "no such trial was run");

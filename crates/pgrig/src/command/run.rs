@@ -1,9 +1,10 @@
 //! `pgrig run`: a study, from its folder to its verdicts.
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
-use record::{State, Status};
+use record::{Ending, State};
 use spec::{ClaimKind, Folder, Planned, Profile};
 use study::words::grouped;
 use study::{Ended, Has, Place, Preflight, Request, Servers};
@@ -51,7 +52,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     if let State::Broken(why) = &ended.state {
         terminal::narrate(format_args!("stopped: {why}"));
     }
-    let has_valid = opened.reader.trials().iter().any(|trial| trial.status == Status::Done);
+    let has_valid = opened.reader.trials().iter().any(|trial| trial.ending == Ending::Done);
     Ok(exit(&ended, &judgement, gate(arguments), has_valid))
 }
 
@@ -193,8 +194,10 @@ fn resumed(directory: &Path, servers: Servers, generator: PathBuf) -> Result<Req
                 && name.axes.iter().all(|(axis, value)| known.axes.get(axis) == Some(value))
         })
     };
-    let is_over = |trial: &record::Trial| !matches!(trial.status, Status::Failed(_));
-    let over = opened.reader.trials().iter().filter(|trial| is_over(trial)).count();
+    // The last attempt at a trial decides: it stands after the others.
+    let last: BTreeMap<usize, &Ending> =
+        opened.reader.trials().iter().map(|trial| (trial.number, &trial.ending)).collect();
+    let over = last.values().filter(|ending| !matches!(ending, Ending::Failed(_))).count();
     if header.state == State::Done && over == header.plan.len() {
         let directory = directory.display();
         let what = format!("{directory} is finished: each of its {over} trials was run");

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use record::{Mark, MarkKind, Reader, Status, Trial};
+use record::{Ending, Mark, MarkKind, Reader, Trial};
 
 #[test]
 fn a_study_with_a_guard_records_when_commits_were_exposed() {
@@ -70,7 +70,7 @@ fn run(place: &Path, timeline: &str, more: &str) -> (Trial, Vec<Mark>) {
     let said = String::from_utf8_lossy(&output.stderr);
     let reader = Reader::open(&place.join("record")).unwrap_or_else(|_| panic!("{said}"));
     let [trial] = reader.trials() else { panic!("{said}") };
-    assert_eq!(trial.status, Status::Done, "{said}\n{:?}", trial.notes);
+    assert_eq!(trial.ending, Ending::Done, "{said}\n{:?}", trial.notes);
     (trial.clone(), reader.marks(trial).unwrap())
 }
 

@@ -137,8 +137,8 @@ impl About {
     }
 }
 
-/// How the notes of a trial begin that tell what its ledger's check has found.
-pub const NOTE: &str = "ledger: ";
+/// How notes of what the ledger's check found began in format 1.
+pub(crate) const NOTE_FORMAT_1: &str = "ledger: ";
 
 impl fmt::Display for Example {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

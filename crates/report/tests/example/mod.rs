@@ -8,9 +8,8 @@ pub(crate) mod sweep;
 use std::collections::BTreeMap;
 
 use record::{
-    Counts, Fact, Finished, Generator, Header, Interval, Mark, MarkKind, Moment, Phase,
-    PlannedTrial, PublishedWay, Sample, State, StatementResult, Status, Trial, Window,
-    WorkloadResult,
+    Counts, Ending, Fact, Finished, Generator, Header, Interval, Mark, MarkKind, Moment, Phase,
+    PlannedTrial, PublishedWay, Sample, State, StatementResult, Trial, Window, WorkloadResult,
 };
 use spec::{Folder, Profile, Study};
 use stats::{Latency, Prng};
@@ -128,6 +127,7 @@ pub(crate) fn header(study: &Study, trials: &[Finished]) -> Header {
     };
     let plan = trials.iter().map(|finished| PlannedTrial {
         number: finished.trial.number,
+        attempt: 1,
         round: finished.trial.round,
         variant: finished.trial.variant.clone(),
         scenario: finished.trial.scenario.clone(),
@@ -311,14 +311,18 @@ fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> Finishe
     let workload = workload(shape, factor, &intervals, prng);
     let tps = workload.counts.transactions as f64 / WINDOW_S as f64;
     let status = if void {
-        Status::Void("throughput was not steady within 30 s of warm-up".to_owned())
+        Ending::void(
+            record::VoidKind::NotSteady,
+            "throughput was not steady within 30 s of warm-up",
+        )
     } else {
-        Status::Done
+        Ending::Done
     };
     let total = workload.counts_total.transactions;
     let metrics = metrics(shape, tps, &workload.latency, factor, total, prng);
     let trial = Trial {
         number,
+        attempt: 1,
         round,
         variant: "default".to_owned(),
         scenario: shape.scenario.to_owned(),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Counts, Finished, Interval, Mark, MarkKind, Moment, Sample, Status, Trial, Window};
+use record::{Counts, Ending, Finished, Interval, Mark, MarkKind, Moment, Sample, Trial, Window};
 use spec::{Folder, Profile, Study};
 use stats::{Latency, Prng};
 
@@ -156,7 +156,9 @@ fn death(variant: &str, round: usize, number: usize, prng: &mut Prng) -> Finishe
         trial.metrics.insert(name.to_owned(), BTreeMap::from([(String::new(), value)]));
     }
     if lost > 0.0 {
-        trial.notes.push(format!("{}lost: client 3 seq 17 at 901.2 s", record::ledger::NOTE));
+        trial
+            .notes
+            .push(record::Note::new(record::NoteKind::Ledger, "lost: client 3 seq 17 at 901.2 s"));
     }
     Finished { trial, intervals, samples, marks, logs: BTreeMap::new() }
 }
@@ -177,11 +179,12 @@ fn trial(
     };
     Trial {
         number,
+        attempt: 1,
         round,
         variant: variant.to_owned(),
         scenario: scenario.to_owned(),
         axes,
-        status: Status::Done,
+        ending: Ending::Done,
         started_at: "2026-11-21T14:00:00Z".to_owned(),
         began,
         ended: window.close,

@@ -7,7 +7,7 @@ use super::Scope::{Node, Workload};
 use super::row;
 
 const LEDGER: &str = "ledger";
-const BOTH: &str = "ledger against rows";
+pub(super) const BOTH: &str = "ledger against rows";
 const AMCHECK: &str = "pg_amcheck";
 
 #[rustfmt::skip] // rows read as the table that they are
@@ -28,6 +28,9 @@ pub(super) const ROWS: &[Metric] = &[
          something to answer"),
     row("ledger_unknown_present", "", Neither, Workload, Total, BOTH,
         "of the unknown ones, those that the rows account for"),
+    row("ledger_in_flight", "", Higher, Workload, Total, LEDGER,
+        "transactions that clients had sent and not heard of when a server was killed or lost its \
+         power; the least over all such moments of the trial"),
     row("ledger_present", "", Neither, Workload, Total, BOTH,
         "transactions that the rows account for"),
     row("ledger_lost", "", Lower, Workload, Total, BOTH,

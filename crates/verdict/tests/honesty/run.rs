@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Generator, Moment, Phase, Status, Trial};
+use record::{Ending, Generator, Moment, Phase, Trial};
 use spec::{Folder, Planned, Profile, Study};
 use stats::Latency;
 
@@ -47,11 +47,12 @@ pub(crate) fn trial(study: &Study, planned: &Planned, figures: &[(&str, f64)]) -
     };
     Trial {
         number: planned.number,
+        attempt: 1,
         round: planned.round as usize,
         variant: name.variant.clone(),
         scenario: name.scenario.clone(),
         axes: name.axes.iter().cloned().collect(),
-        status: Status::Done,
+        ending: Ending::Done,
         started_at: String::new(),
         began: Moment(0),
         ended: Moment(0),

@@ -1,6 +1,6 @@
 //! What was promised not to happen, and did: whatever else a record holds, no claim over it holds.
 
-use record::{Status, Trial};
+use record::{Ending, Trial, VoidKind};
 use spec::Study;
 use stats::Prng;
 use verdict::{Verdict, judge};
@@ -19,7 +19,7 @@ const VIOLATIONS: [(&str, Violation); 2] = [
     ("a lost row", |trial| lost(trial, 1.0)),
     ("a lost row in a trial whose figures do not count", |trial| {
         lost(trial, 1.0);
-        trial.status = Status::Void("not steady".to_owned());
+        trial.ending = Ending::void(VoidKind::NotSteady, "not steady");
     }),
 ];
 

@@ -1,0 +1,219 @@
+//! How an attempt ended, and what a reader should know of it: kinds that decisions rest on, and
+//! texts for people.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ledger;
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is", content = "why")]
+pub enum Ending {
+    /// It ran to its end, and its figures count.
+    Done,
+    /// It ran to its end, but its figures do not count by themselves.
+    Void(Reason<VoidKind>),
+    /// It was not run.
+    Skipped(Reason<SkipKind>),
+    /// It broke.
+    Failed(Reason<Fault>),
+}
+
+impl Ending {
+    /// An attempt whose figures do not count by themselves.
+    #[must_use]
+    pub fn void(kind: VoidKind, text: impl Into<String>) -> Ending {
+        Ending::Void(Reason { kind, text: text.into() })
+    }
+
+    /// A trial that was not run.
+    #[must_use]
+    pub fn skipped(kind: SkipKind, text: impl Into<String>) -> Ending {
+        Ending::Skipped(Reason { kind, text: text.into() })
+    }
+
+    /// An attempt that broke.
+    #[must_use]
+    pub fn failed(fault: Fault, text: impl Into<String>) -> Ending {
+        Ending::Failed(Reason { kind: fault, text: text.into() })
+    }
+
+    /// Whether the whole of it was measured as the study asks: it is done, or its throughput was
+    /// not steady.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        *self == Ending::Done || self.is_unsteady()
+    }
+
+    /// Whether nothing but an unsteady throughput stands against it: then the trial may be run
+    /// again.
+    #[must_use]
+    pub fn is_unsteady(&self) -> bool {
+        matches!(self, Ending::Void(Reason { kind: VoidKind::NotSteady, .. }))
+    }
+
+    /// One word for it.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Ending::Done => "done",
+            Ending::Void(_) => "void",
+            Ending::Skipped(_) => "skipped",
+            Ending::Failed(_) => "failed",
+        }
+    }
+
+    /// Why it does not count, for people; empty where it does.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        match self {
+            Ending::Done => "",
+            Ending::Void(reason) => &reason.text,
+            Ending::Skipped(reason) => &reason.text,
+            Ending::Failed(reason) => &reason.text,
+        }
+    }
+}
+
+/// A kind, and a text for people that nothing decides by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "AnyFormat<K>", bound(deserialize = "K: FormatOne + Deserialize<'de>"))]
+pub struct Reason<K> {
+    /// What decisions rest on.
+    pub kind: K,
+    /// What people read.
+    pub text: String,
+}
+
+/// What a reader should know of an attempt.
+pub type Note = Reason<NoteKind>;
+
+impl Note {
+    /// A note.
+    #[must_use]
+    pub fn new(kind: NoteKind, text: impl Into<String>) -> Note {
+        Note { kind, text: text.into() }
+    }
+}
+
+/// Why the figures of an attempt do not count by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VoidKind {
+    /// Throughput had no one level, or still rose when the warm-up's bound was reached.
+    NotSteady,
+    /// An action of the timeline failed or had no effect.
+    Action,
+    /// The record does not say (format 1).
+    Unknown,
+}
+
+/// Why a trial was not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkipKind {
+    /// The machine, its servers or the variant cannot: known before the run began.
+    CannotRunHere,
+    /// The rig could not.
+    Rig,
+}
+
+/// Whose fault it is that an attempt broke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// A server's: it died unasked, or did not answer.
+    Server,
+    /// The machine's: no space, no memory.
+    Machine,
+    /// The rig's, or the study's.
+    Rig,
+    /// Nobody can say.
+    Unknown,
+}
+
+impl Fault {
+    /// Whose it is, for people.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Fault::Server => "a server's fault",
+            Fault::Machine => "the machine's fault",
+            Fault::Rig => "the rig's fault",
+            Fault::Unknown => "whose fault is not known",
+        }
+    }
+}
+
+/// What a note is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoteKind {
+    /// What does not fit the ledger.
+    Ledger,
+    /// What another check found.
+    Check,
+    /// How steady the throughput was.
+    Steadiness,
+    /// Whether the generator was the limit.
+    Generator,
+    /// What the load engine said.
+    Load,
+    /// What warming came to.
+    Warming,
+    /// What the probes could not read.
+    Probe,
+    /// Anything else.
+    Other,
+}
+
+/// A kind as format 1 had it: as the beginning of its text.
+trait FormatOne: Sized {
+    fn of_format_1(text: String) -> Reason<Self>;
+}
+
+impl FormatOne for VoidKind {
+    fn of_format_1(text: String) -> Reason<VoidKind> {
+        let unsteady = text.starts_with("not steady");
+        Reason { kind: if unsteady { VoidKind::NotSteady } else { VoidKind::Unknown }, text }
+    }
+}
+
+impl FormatOne for SkipKind {
+    /// Format 1 had no other.
+    fn of_format_1(text: String) -> Reason<SkipKind> {
+        Reason { kind: SkipKind::CannotRunHere, text }
+    }
+}
+
+impl FormatOne for Fault {
+    fn of_format_1(text: String) -> Reason<Fault> {
+        Reason { kind: Fault::Unknown, text }
+    }
+}
+
+impl FormatOne for NoteKind {
+    fn of_format_1(text: String) -> Reason<NoteKind> {
+        match text.strip_prefix(ledger::NOTE_FORMAT_1) {
+            Some(text) => Reason { kind: NoteKind::Ledger, text: text.to_owned() },
+            None => Reason { kind: NoteKind::Other, text },
+        }
+    }
+}
+
+/// A reason as formats wrote it: since format 2 with its kind.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum AnyFormat<K> {
+    Text(String),
+    Reason { kind: K, text: String },
+}
+
+impl<K: FormatOne> From<AnyFormat<K>> for Reason<K> {
+    fn from(read: AnyFormat<K>) -> Reason<K> {
+        match read {
+            AnyFormat::Text(text) => K::of_format_1(text),
+            AnyFormat::Reason { kind, text } => Reason { kind, text },
+        }
+    }
+}
