@@ -127,7 +127,6 @@ pub(crate) fn header(study: &Study, trials: &[Finished]) -> Header {
     };
     let plan = trials.iter().map(|finished| PlannedTrial {
         number: finished.trial.number,
-        attempt: 1,
         round: finished.trial.round,
         variant: finished.trial.variant.clone(),
         scenario: finished.trial.scenario.clone(),
@@ -310,7 +309,7 @@ fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> Finishe
     let intervals = intervals(shape, &course, prng);
     let workload = workload(shape, factor, &intervals, prng);
     let tps = workload.counts.transactions as f64 / WINDOW_S as f64;
-    let status = if void {
+    let ending = if void {
         Ending::void(
             record::VoidKind::NotSteady,
             "throughput was not steady within 30 s of warm-up",
@@ -327,7 +326,7 @@ fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> Finishe
         variant: "default".to_owned(),
         scenario: shape.scenario.to_owned(),
         axes: BTreeMap::new(),
-        status,
+        ending,
         started_at: format!("2026-11-21T14:{:02}:{:02}Z", number / 2, (number % 2) * 30),
         began,
         ended: close.plus_ns(800_000_000),
