@@ -39,6 +39,8 @@ pub enum Method {
     SignedRank,
     /// Difference of two means ± t · its standard error, by Welch, for samples without pairs.
     Welch,
+    /// A confidence sequence: valid at any number of observations, however it was chosen.
+    ConfidenceSequence,
     /// The whole range that was seen, when there are too few rounds for anything else.
     Range,
 }
@@ -136,6 +138,7 @@ impl Method {
             Method::SignTest => "median, sign test",
             Method::SignedRank => "Hodges–Lehmann, Wilcoxon signed rank",
             Method::Welch => "Welch t",
+            Method::ConfidenceSequence => "confidence sequence",
             Method::Range => "range of the rounds",
         }
     }

@@ -26,6 +26,7 @@ mod interval;
 pub mod censored;
 pub mod centre;
 pub mod ratio;
+pub mod sequence;
 pub mod serial;
 pub mod sign_test;
 pub mod signed_rank;

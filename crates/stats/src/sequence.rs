@@ -1,0 +1,260 @@
+//! An interval that stays valid however often one looks at it: a confidence sequence.
+//!
+//! An ordinary 95 % interval covers the truth in 95 % of measurements of a length that was fixed
+//! beforehand. A measurement that stops as soon as its interval says what somebody hopes for covers
+//! it less often. A confidence sequence covers the truth at every moment at once, so any rule may
+//! decide when to stop.
+
+use crate::interval::{Interval, Method, NoInterval};
+
+/// Observations before the first interval: the normal approximation is poor with fewer.
+pub const OBSERVATIONS_MIN: usize = 16;
+
+/// One term of a [`product of totals`](totals): what is summed up, and whether it is above or below
+/// the fraction line.
+#[derive(Clone, Copy, Debug)]
+pub struct Term<'a> {
+    /// One value for each observation, not negative.
+    pub values: &'a [f64],
+    /// Whether the total multiplies or divides.
+    pub place: Place,
+}
+
+/// Where a total stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Above the fraction line.
+    Above,
+    /// Below it.
+    Below,
+}
+
+/// A quotient of totals over observations, such as `Σb / Σa`, or `(Σcpu_b / Σtx_b) / (Σcpu_a /
+/// Σtx_a)`, with an interval that is valid at any number of observations.
+///
+/// Totals weigh each observation by the time that it stands for: a second in which one side stood
+/// still counts as a second without work, where the mean of ratios would have no value.
+///
+/// The bounds are the asymptotic confidence sequence of Waudby-Smith, Arbour, Sinha, Kennedy and
+/// Ramdas, "Time-uniform central limit theory and asymptotic confidence sequences" (2021; Annals of
+/// Statistics 2024), theorem 2.2, for the logarithm of the quotient, which is linearized (delta
+/// method):
+/// `σ̂ · √(2(nρ² + 1)/(n²ρ²) · ln(√(nρ² + 1)/α))`. It is narrowest near `tuned_for` observations
+/// (their equation for ρ), and wider than an interval for a fixed number by half or more. σ̂² is the
+/// long-run variance of Newey and West (1987), but never less than the variance of independent
+/// observations.
+///
+/// # Errors
+/// With fewer than [`OBSERVATIONS_MIN`] observations, terms of different lengths, a negative or
+/// infinite value, a total of zero, or a confidence that is not within 0..1.
+pub fn totals(
+    terms: &[Term<'_>],
+    confidence: f64,
+    tuned_for: usize,
+) -> Result<Interval, NoInterval> {
+    let n = terms.first().map_or(0, |term| term.values.len());
+    let error = crate::interval::check(&[], confidence)?;
+    if n < OBSERVATIONS_MIN {
+        return Err(NoInterval::TooFew { n, needed: OBSERVATIONS_MIN });
+    }
+    let mut logarithm = 0.0;
+    // By how much each observation pulls the logarithm of the quotient.
+    let mut pulls = vec![0.0; n];
+    for term in terms {
+        if term.values.len() != n {
+            return Err(NoInterval::Unpaired { left: n, right: term.values.len() });
+        }
+        if term.values.iter().any(|value| !value.is_finite()) {
+            return Err(NoInterval::NotFinite);
+        }
+        let mean = term.values.iter().sum::<f64>() / n as f64;
+        if mean <= 0.0 || term.values.iter().any(|value| *value < 0.0) {
+            return Err(NoInterval::NotPositive);
+        }
+        let sign = match term.place {
+            Place::Above => 1.0,
+            Place::Below => -1.0,
+        };
+        logarithm += sign * mean.ln();
+        for (pull, value) in pulls.iter_mut().zip(term.values) {
+            *pull += sign * (value / mean - 1.0);
+        }
+    }
+    let half = long_run_variance(&pulls).sqrt() * width(n, error, tuned_for);
+    let method = Method::ConfidenceSequence;
+    let (low, high) = (logarithm - half, logarithm + half);
+    Ok(Interval { point: logarithm, low, high, confidence, n, method }.map(f64::exp))
+}
+
+/// The half-width of the confidence sequence for observations of standard deviation 1.
+fn width(n: usize, error: f64, tuned_for: usize) -> f64 {
+    let n = n as f64;
+    let tail = -2.0 * error.ln();
+    let rho_squared = (tail + tail.ln() + 1.0) / tuned_for.max(1) as f64;
+    let grown = n * rho_squared + 1.0;
+    (2.0 * grown / (n * n * rho_squared) * (grown.sqrt() / error).ln()).sqrt()
+}
+
+/// The variance that the sum of centred, dependent values has, per value: Bartlett weights over
+/// ∛n neighbours.
+fn long_run_variance(centred: &[f64]) -> f64 {
+    let n = centred.len();
+    // One mean was estimated for each side of the fraction line.
+    let freedom = n.saturating_sub(2).max(1) as f64;
+    let covariance = |lag: usize| -> f64 {
+        centred[lag..].iter().zip(centred).map(|(late, early)| late * early).sum::<f64>() / freedom
+    };
+    let variance = covariance(0);
+    let lags = (n as f64).cbrt() as usize;
+    let weight = |lag: usize| 2.0 * (1.0 - lag as f64 / (lags + 1) as f64);
+    let dependent: f64 = (1..=lags).map(|lag| weight(lag) * covariance(lag)).sum();
+    variance + dependent.max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use statrs::distribution::{ContinuousCDF, Normal};
+
+    use super::*;
+    use crate::prng::Prng;
+
+    fn ratio(b: &[f64], a: &[f64], tuned_for: usize) -> Result<Interval, NoInterval> {
+        let (above, below) = (Place::Above, Place::Below);
+        totals(
+            &[Term { values: b, place: above }, Term { values: a, place: below }],
+            0.95,
+            tuned_for,
+        )
+    }
+
+    #[test]
+    fn a_constant_factor_is_found_whatever_pairs_have_in_common() {
+        let a: Vec<f64> = (0..20).map(|i| 100.0 + f64::from(i)).collect();
+        let b: Vec<f64> = a.iter().map(|a| a * 0.9).collect();
+        let found = ratio(&b, &a, 100).expect("20 pairs");
+        for bound in [found.low, found.point, found.high] {
+            assert!((bound - 0.9).abs() < 1e-12, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_side_that_stood_still_for_a_while_loses_that_time() {
+        let a = vec![100.0; 40];
+        let mut b = a.clone();
+        b[7] = 0.0;
+        let found = ratio(&b, &a, 40).expect("40 pairs");
+        assert!((found.point - 39.0 / 40.0).abs() < 1e-12, "{found:?}");
+    }
+
+    #[test]
+    fn a_quotient_of_quotients() {
+        let (ones, twos, threes) = (vec![1.0; 16], vec![2.0; 16], vec![3.0; 16]);
+        let term = |values, place| Term { values, place };
+        let terms = [
+            term(threes.as_slice(), Place::Above),
+            term(&twos, Place::Below),
+            term(&twos, Place::Below),
+            term(&ones, Place::Above),
+        ];
+        let found = totals(&terms, 0.95, 16).expect("16 observations");
+        assert!((found.point - 0.75).abs() < 1e-12);
+    }
+
+    #[test]
+    fn reasons_for_no_interval() {
+        let check = |b: &[f64], a: &[f64], expected| assert_eq!(ratio(b, a, 10), Err(expected));
+        let (ones, zeros) = ([1.0; 16], [0.0; 16]);
+        check(&[1.0; 15], &[1.0; 15], NoInterval::TooFew { n: 15, needed: 16 });
+        check(&ones, &[1.0; 17], NoInterval::Unpaired { left: 16, right: 17 });
+        check(&ones, &zeros, NoInterval::NotPositive);
+        check(&[-1.0; 16], &ones, NoInterval::NotPositive);
+        check(&[f64::NAN; 16], &ones, NoInterval::NotFinite);
+    }
+
+    /// What one machine does to blocks of equal work.
+    #[derive(Clone, Copy, Debug)]
+    enum Noise {
+        LogNormal,
+        Outliers,
+        TwoPeaked,
+        Stalls,
+        /// Each block depends on the one before it.
+        Drifting,
+    }
+
+    struct Blocks {
+        noise: Noise,
+        prng: Prng,
+        level: f64,
+    }
+
+    impl Blocks {
+        fn normal(&mut self) -> f64 {
+            Normal::standard().inverse_cdf(self.prng.unit().clamp(1e-12, 1.0 - 1e-12))
+        }
+
+        fn next(&mut self) -> f64 {
+            let logarithm = match self.noise {
+                Noise::LogNormal => 0.1 * self.normal(),
+                Noise::Outliers if self.prng.unit() < 0.08 => -0.7 + 0.05 * self.normal(),
+                Noise::Outliers => 0.05 * self.normal(),
+                Noise::TwoPeaked if self.prng.unit() < 0.5 => -0.3 + 0.03 * self.normal(),
+                Noise::TwoPeaked => 0.03 * self.normal(),
+                Noise::Stalls if self.prng.unit() < 0.05 => return 0.0,
+                Noise::Stalls => 0.05 * self.normal(),
+                Noise::Drifting => {
+                    self.level = 0.9 * self.level + 0.1 * self.normal();
+                    self.level
+                }
+            };
+            1_000.0 * logarithm.exp()
+        }
+    }
+
+    /// How often, of `repeats` measurements of 200 quads, some interval missed a true factor, and
+    /// how often some interval lay wholly below 1.
+    fn simulate(noise: Noise, factor: f64, repeats: u64) -> (f64, f64) {
+        let (mut missed, mut found) = (0, 0);
+        for seed in 0..repeats {
+            let mut blocks = Blocks { noise, prng: Prng::new(seed), level: 0.0 };
+            let (mut a, mut b) = (Vec::new(), Vec::new());
+            let (mut misses, mut finds) = (false, false);
+            for n in 1..=200 {
+                let quad: [f64; 4] = std::array::from_fn(|_| blocks.next());
+                let (outer, inner) = (quad[0] + quad[3], quad[1] + quad[2]);
+                let outer_is_a = blocks.prng.unit() < 0.5;
+                let (x, y) = if outer_is_a { (outer, inner) } else { (inner, outer) };
+                a.push(x);
+                b.push(factor * y);
+                if n < OBSERVATIONS_MIN || n % 4 != 0 {
+                    continue;
+                }
+                let seen = ratio(&b, &a, 100).expect("enough quads");
+                misses |= !seen.contains(factor);
+                finds |= seen.high < 1.0;
+            }
+            missed += u32::from(misses);
+            found += u32::from(finds);
+        }
+        (f64::from(missed) / repeats as f64, f64::from(found) / repeats as f64)
+    }
+
+    #[test]
+    fn looking_after_every_quad_misses_the_truth_in_one_measurement_of_twenty_at_most() {
+        let noises =
+            [Noise::LogNormal, Noise::Outliers, Noise::TwoPeaked, Noise::Stalls, Noise::Drifting];
+        for noise in noises {
+            let (missed, _) = simulate(noise, 1.0, 300);
+            // 0.05 and three standard errors of 300 measurements.
+            assert!(missed < 0.088, "{noise:?}: {missed}");
+        }
+    }
+
+    #[test]
+    fn five_percent_are_found() {
+        for noise in [Noise::LogNormal, Noise::Drifting] {
+            let (_, found) = simulate(noise, 0.95, 100);
+            assert!(found > 0.95, "{noise:?}: {found}");
+        }
+    }
+}
