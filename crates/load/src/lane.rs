@@ -197,6 +197,7 @@ impl<'p> Lane<'p> {
         self.close(now);
         self.fire_timers(now);
         self.start_due(now);
+        self.start_block(now);
         self.tend_dials(now);
         self.speak();
     }
@@ -214,6 +215,12 @@ impl<'p> Lane<'p> {
             if let (false, Some(schedule)) = (idle.is_empty(), schedule) {
                 next = next.min(schedule.due_ns());
             }
+        }
+        if let Some(blocks) = &self.plan.blocks {
+            let waiting = self.idle.iter().enumerate().filter(|(_, idle)| !idle.is_empty());
+            let now = self.now();
+            let begins = waiting.map(|(workload, _)| blocks.next(workload, &self.grid, now));
+            next = begins.fold(next, u64::min);
         }
         if self.turn.is_empty() { next } else { 0 }
     }

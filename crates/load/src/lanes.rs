@@ -300,10 +300,15 @@ fn deal(plan: &Plan, part: Part) -> Vec<Deal> {
             offset: (number + 1) as f64 / lanes as f64,
         })
         .collect();
+    // Workloads that run in turn are two sides of one comparison: they draw the same numbers.
+    let twins = plan.blocks.is_some().then(|| prngs.clone());
     let mut id = 0;
     let mut first = 0;
     for (index, workload) in plan.workloads.iter().enumerate() {
         let mut left = workload.clients as usize;
+        if let Some(twins) = &twins {
+            prngs.splice(..left.min(prngs.len()), twins[..left].iter().cloned());
+        }
         for lane in 0..lanes {
             let n = (left + lanes - lane - 1) / (lanes - lane);
             left -= n;
@@ -437,6 +442,7 @@ mod tests {
             limit: Limit::Transactions(1),
             drain_ms: None,
             interval_ms: 1_000,
+            blocks: None,
             statements: false,
             log: None,
             ledger: None,

@@ -8,6 +8,7 @@
 //! certificate files that a conninfo names, and /etc/passwd for `requirepeer`.
 
 mod account;
+mod blocks;
 mod cancel;
 mod conductor;
 mod connecting;
@@ -39,6 +40,7 @@ mod tally;
 mod transaction;
 mod warm_up;
 
+pub use blocks::Blocks;
 pub use control::{Control, Urgency};
 pub use error::LoadError;
 pub use outcome::{

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Blocks;
+
 /// A whole load.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,6 +26,9 @@ pub struct Plan {
     pub drain_ms: Option<u64>,
     /// Length of an interval, in milliseconds: how often a lane hands over what it counted.
     pub interval_ms: u64,
+    /// Workloads in turn instead of at once.
+    #[serde(default)]
+    pub blocks: Option<Blocks>,
     /// Keep a histogram for each statement of each script.
     pub statements: bool,
     /// Write a log of transactions in pgbench's format.

@@ -31,6 +31,7 @@ pub(crate) fn plan(
         limit: Limit::Time { warm_up: warm_up(point.warmup), window_ms: point.window_ms },
         drain_ms: Some(DRAIN_MS),
         interval_ms: interval_ms(point),
+        blocks: None,
         statements: true,
         log: None,
         ledger: None,

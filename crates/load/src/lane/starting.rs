@@ -50,20 +50,49 @@ impl Lane<'_> {
             self.finish(index);
             return;
         }
-        let slot = &mut self.slots[index];
-        let workload = slot.session.workload;
-        if self.schedules[workload].is_some() {
-            if !std::mem::replace(&mut slot.queued, true) {
-                self.idle[workload].push_back(index);
-            }
+        let workload = self.slots[index].session.workload;
+        if self.is_held_back(workload, now) {
+            self.queue(index);
+        } else if self.schedules[workload].is_some() {
+            self.queue(index);
             self.start_due(now);
-        } else if matches!(slot.link, Link::None) {
+        } else if matches!(self.slots[index].link, Link::None) {
             self.redial(index, now);
         } else {
             self.step(index, now, |session, cx| {
                 session.choose(cx);
                 session.begin(cx, now, now)
             });
+        }
+    }
+
+    /// Puts an idle session behind those of its workload that wait for a slot or a block.
+    fn queue(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        if !std::mem::replace(&mut slot.queued, true) {
+            self.idle[slot.session.workload].push_back(index);
+        }
+    }
+
+    /// Whether the block under way belongs to another workload.
+    fn is_held_back(&self, workload: usize, now: u64) -> bool {
+        let blocks = self.plan.blocks.as_ref();
+        blocks.is_some_and(|blocks| !blocks.is_on(workload, &self.grid, now))
+    }
+
+    /// Gives the sessions whose block has begun their turn.
+    pub(super) fn start_block(&mut self, now: u64) {
+        if self.plan.blocks.is_none() {
+            return;
+        }
+        for workload in 0..self.idle.len() {
+            if self.idle[workload].is_empty() || self.is_held_back(workload, now) {
+                continue;
+            }
+            for index in std::mem::take(&mut self.idle[workload]) {
+                self.slots[index].queued = false;
+                self.have_turn(index);
+            }
         }
     }
 

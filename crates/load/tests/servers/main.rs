@@ -1,5 +1,6 @@
 //! Whole loads against a real PostgreSQL.
 
+mod blocks;
 mod connecting;
 mod counts;
 #[path = "../support/door.rs"]

@@ -153,6 +153,7 @@ pub(crate) fn plan(workload: Workload, limit: Limit) -> Plan {
         limit,
         drain_ms: None,
         interval_ms: 100,
+        blocks: None,
         statements: false,
         log: None,
         ledger: None,

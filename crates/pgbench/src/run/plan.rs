@@ -78,6 +78,7 @@ pub(super) fn plan(
         // pgbench waits for every answer.
         drain_ms: None,
         interval_ms: options.ours.interval_ms,
+        blocks: None,
         statements: options.per_command,
         ledger: None,
         log: options.log.as_ref().map(|log| LogPlan {

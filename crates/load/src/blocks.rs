@@ -1,0 +1,80 @@
+//! Workloads in turn: blocks of time, in each of which the clients of one workload alone begin
+//! transactions. The others keep their connections and wait.
+
+use serde::{Deserialize, Serialize};
+
+use crate::grid::{Grid, NEVER};
+
+/// A sequence of blocks of equal length, counted from the beginning of the load. After the last one
+/// no transaction begins. Clients of the same rank in their workloads draw the same random numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Blocks {
+    /// From the beginning of one block to that of the next, in milliseconds.
+    pub length_ms: u64,
+    /// The part at the end of each block in which no transaction begins, so that those under way
+    /// end before the next block begins. In milliseconds, less than the length.
+    pub rest_ms: u64,
+    /// The workload that each block belongs to.
+    pub order: Vec<usize>,
+}
+
+impl Blocks {
+    /// Whether clients of a workload may begin a transaction.
+    pub(crate) fn is_on(&self, workload: usize, grid: &Grid, now: u64) -> bool {
+        let (block, within) = self.block(grid, now);
+        self.order.get(block) == Some(&workload) && within < self.active_ns()
+    }
+
+    /// When clients of a workload that may begin nothing now may do so again; [`NEVER`] where no
+    /// later block is theirs.
+    pub(crate) fn next(&self, workload: usize, grid: &Grid, now: u64) -> u64 {
+        let (block, _) = self.block(grid, now);
+        let later = self.order.iter().enumerate().skip(block + 1);
+        let next = later.filter(|(_, owner)| **owner == workload).map(|(index, _)| index).next();
+        next.map_or(NEVER, |index| grid.began + index as u64 * self.length_ns())
+    }
+
+    /// The block that a moment lies in, and how far.
+    fn block(&self, grid: &Grid, now: u64) -> (usize, u64) {
+        let since = now.saturating_sub(grid.began);
+        ((since / self.length_ns()) as usize, since % self.length_ns())
+    }
+
+    fn length_ns(&self) -> u64 {
+        self.length_ms.max(1) * 1_000_000
+    }
+
+    fn active_ns(&self) -> u64 {
+        self.length_ns().saturating_sub(self.rest_ms * 1_000_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_workload_at_a_time_and_a_rest_after_each_block() {
+        let blocks = Blocks { length_ms: 10, rest_ms: 2, order: vec![0, 1, 1, 0] };
+        let grid = Grid { began: 5_000_000, ..Grid::UNDECIDED };
+        let check = |ms: u64, on: [bool; 2], next: [u64; 2]| {
+            let now = grid.began + ms * 1_000_000;
+            for workload in [0, 1] {
+                assert_eq!(blocks.is_on(workload, &grid, now), on[workload], "{workload} at {ms}");
+                let next_ns = match next[workload] {
+                    NEVER => NEVER,
+                    ms => grid.began + ms * 1_000_000,
+                };
+                assert_eq!(blocks.next(workload, &grid, now), next_ns, "{workload} at {ms}");
+            }
+        };
+        check(0, [true, false], [30, 10]);
+        check(7, [true, false], [30, 10]);
+        check(8, [false, false], [30, 10]);
+        check(10, [false, true], [30, 20]);
+        check(25, [false, true], [30, NEVER]);
+        check(37, [true, false], [NEVER, NEVER]);
+        check(40, [false, false], [NEVER, NEVER]);
+    }
+}
