@@ -27,3 +27,4 @@ pub use console::Console;
 pub use major::Major;
 pub use page::{MakePage, Page};
 pub use run::find::curve::{Curve, Tried};
+pub use run::workload;

@@ -31,6 +31,8 @@ use progress::Progress;
 use settle::Results;
 use tables::Tables;
 
+pub use plan::workload;
+
 /// pgbench's exit codes, and the shell's for an interruption.
 const DONE: u8 = 0;
 const INCOMPLETE: u8 = 2;

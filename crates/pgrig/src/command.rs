@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod clean;
+pub(crate) mod compare;
 pub(crate) mod diff;
 pub(crate) mod disk;
 pub(crate) mod generator;

@@ -117,6 +117,18 @@ impl From<lab::Error> for Complaint {
     }
 }
 
+impl From<compare::Error> for Complaint {
+    fn from(error: compare::Error) -> Complaint {
+        let exit = match error {
+            compare::Error::Lab(error) => return error.into(),
+            compare::Error::Interrupted { .. } => Exit::Interrupted,
+            compare::Error::Died { .. } => Exit::Incomplete,
+            _ => Exit::CouldNotStart,
+        };
+        Complaint::new(&error).hinted(error.hint()).exit(exit)
+    }
+}
+
 impl From<study::Error> for Complaint {
     fn from(error: study::Error) -> Complaint {
         match error {

@@ -13,6 +13,7 @@ mod bench;
 
 mod complaint;
 mod fit;
+mod live;
 mod progress;
 mod records;
 mod signals;
@@ -38,6 +39,10 @@ fn main() -> ExitCode {
     if words.get(1).is_some_and(|word| word == "bench") {
         return bench::run(&program, "pgrig bench", &words.split_off(2));
     }
+    // pgbench's options stand among those of a comparison, in any order.
+    if words.get(1).is_some_and(|word| word == "compare") {
+        words = command::compare::sorted(words);
+    }
     let arguments = match Arguments::try_parse_from(&words) {
         Ok(arguments) => arguments,
         Err(asked) => return arguments::answer(&asked).code(),
@@ -56,6 +61,7 @@ fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
         Command::New(arguments) => command::new::new(&arguments.directory),
         Command::Show(arguments) => command::show::show(arguments),
         Command::Report(arguments) => command::report::report(&arguments.directory),
+        Command::Compare(arguments) => command::compare::compare(arguments),
         Command::Diff(arguments) => command::diff::diff(arguments),
         Command::Guard(arguments) => command::guard::guard(arguments),
         Command::Shard(arguments) => command::shard::shard(arguments),

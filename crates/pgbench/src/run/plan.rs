@@ -67,7 +67,7 @@ pub(super) fn plan(
 ) -> Plan {
     let generators = options.ours.generators;
     Plan {
-        workloads: vec![workload(options, conninfo, tables)],
+        workloads: vec![workload(options, conninfo.to_keyword_string(), tables.scale)],
         lanes: options.lanes.div_ceil(generators),
         seed,
         connecting: Connecting {
@@ -95,14 +95,16 @@ pub(super) fn plan(
     }
 }
 
-fn workload(options: &RunOptions, conninfo: &Conninfo, tables: &Tables) -> Workload {
+/// What the clients of a run do, on tables of this scale. `conninfo` is in keyword form.
+#[must_use]
+pub fn workload(options: &RunOptions, conninfo: String, scale: i64) -> Workload {
     let mut variables = options.variables.clone();
     if !variables.iter().any(|(name, _)| name == "scale") {
-        variables.push(("scale".to_owned(), tables.scale.to_string()));
+        variables.push(("scale".to_owned(), scale.to_string()));
     }
     Workload {
         name: "bench".to_owned(),
-        conninfo: conninfo.to_keyword_string(),
+        conninfo,
         scripts: options
             .scripts
             .iter()

@@ -1,6 +1,7 @@
 //! pgrig as a person or a script uses it: what is printed, how it ends, what is left.
 
 mod bad_input;
+mod compare;
 mod interruption;
 mod power;
 mod shard;

@@ -1,0 +1,138 @@
+//! What the figures say.
+
+use serde::{Deserialize, Serialize};
+use stats::Interval;
+use stats::equivalence::{Difference, Region};
+
+use crate::figure::{Figure, Metric};
+
+/// What is said of one figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// B is better by more than chance.
+    Better,
+    /// B is worse by more than chance.
+    Worse,
+    /// The difference is smaller than the threshold: the whole interval lies within it.
+    Equal,
+    /// The interval contains 1 and reaches beyond the threshold.
+    CannotTell,
+}
+
+impl Verdict {
+    /// The verdict on a ratio B ÷ A. An interval within the threshold is *equal* even where it
+    /// leaves out 1: a difference that small is none.
+    #[must_use]
+    pub fn of(metric: Metric, ratio: Option<&Interval>, threshold: f64) -> Verdict {
+        let Some(ratio) = ratio else { return Verdict::CannotTell };
+        if Region::within(threshold).judge(ratio) == Difference::Equal {
+            return Verdict::Equal;
+        }
+        let more = ratio.low > 1.0;
+        let less = ratio.high < 1.0;
+        match (more, less, metric.higher_is_better()) {
+            (true, _, true) | (_, true, false) => Verdict::Better,
+            (true, _, false) | (_, true, true) => Verdict::Worse,
+            (false, false, _) => Verdict::CannotTell,
+        }
+    }
+}
+
+/// Why a comparison ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// The interval of throughput is as narrow as was asked for.
+    Precision,
+    /// Each deciding figure lies wholly within the threshold or wholly beyond it.
+    Decided,
+    /// The time is over.
+    Time,
+    /// The user interrupted it.
+    Interrupted,
+}
+
+/// When to stop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rule {
+    /// Half-width of throughput's interval, as a share.
+    pub(crate) precision: f64,
+    /// Differences below this share count as none.
+    pub(crate) threshold: f64,
+    /// Stop as soon as the threshold is decided.
+    pub(crate) by_threshold: bool,
+}
+
+impl Rule {
+    /// Whether these figures are enough. Valid at every look: the intervals are confidence
+    /// sequences.
+    pub(crate) fn stops(&self, figures: &[Figure]) -> Option<Stop> {
+        let deciding = || figures.iter().filter(|one| Metric::DECIDING.contains(&one.metric));
+        let throughput = figures.iter().find(|one| one.metric == Metric::Throughput)?.ratio?;
+        if half_width(&throughput) <= self.precision {
+            return Some(Stop::Precision);
+        }
+        let region = Region::within(self.threshold);
+        let is_decided = |ratio: &Interval| region.judge(ratio) != Difference::CannotTell;
+        let all = || deciding().all(|one| one.ratio.is_some_and(|ratio| is_decided(&ratio)));
+        (self.by_threshold && all()).then_some(Stop::Decided)
+    }
+}
+
+/// Half the width of a ratio's interval, as a share of 1.
+pub(crate) fn half_width(ratio: &Interval) -> f64 {
+    (ratio.high / ratio.low).ln() / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(low: f64, high: f64) -> Interval {
+        Interval { low, high, ..Interval::exact((low * high).sqrt(), 30) }
+    }
+
+    #[test]
+    fn verdicts() {
+        use Metric::{P99, Throughput};
+        let check = |metric, low, high, expected| {
+            let seen = Verdict::of(metric, Some(&interval(low, high)), 0.03);
+            assert_eq!(seen, expected, "{metric:?} [{low}, {high}]");
+        };
+        check(Throughput, 1.01, 1.08, Verdict::Better);
+        check(Throughput, 0.90, 0.96, Verdict::Worse);
+        check(P99, 1.02, 1.20, Verdict::Worse);
+        check(P99, 0.80, 0.90, Verdict::Better);
+        check(Throughput, 0.98, 1.02, Verdict::Equal);
+        check(Throughput, 1.005, 1.02, Verdict::Equal);
+        check(Throughput, 0.95, 1.01, Verdict::CannotTell);
+        check(Throughput, 0.5, 2.0, Verdict::CannotTell);
+        assert_eq!(Verdict::of(Throughput, None, 0.03), Verdict::CannotTell);
+    }
+
+    #[test]
+    fn it_stops_when_asked_precision_or_threshold_is_reached() {
+        let figures = |tps: Interval, p99: Option<Interval>| {
+            let figure = |metric, ratio| Figure { metric, sides: [1.0, 1.0], ratio };
+            vec![figure(Metric::Throughput, Some(tps)), figure(Metric::P99, p99)]
+        };
+        let rule = |by_threshold| Rule { precision: 0.01, threshold: 0.05, by_threshold };
+        let check = |by_threshold, tps, p99, expected| {
+            assert_eq!(rule(by_threshold).stops(&figures(tps, p99)), expected);
+        };
+        let (narrow, within, beyond, wide) = (
+            interval(0.995, 1.005),
+            interval(0.97, 1.02),
+            interval(0.85, 0.94),
+            interval(0.9, 1.1),
+        );
+        check(false, narrow, None, Some(Stop::Precision));
+        check(false, within, Some(within), None);
+        check(true, within, Some(within), Some(Stop::Decided));
+        check(true, beyond, Some(within), Some(Stop::Decided));
+        check(true, beyond, Some(wide), None);
+        check(true, beyond, None, None);
+        check(true, wide, Some(within), None);
+    }
+}

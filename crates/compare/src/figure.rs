@@ -1,0 +1,266 @@
+//! The figures of a comparison: what each side shows, and B ÷ A with its interval.
+
+use serde::{Deserialize, Serialize};
+use stats::sequence::{Place, Term, totals};
+use stats::{Interval, Latency};
+
+use crate::observation::{Half, Quad};
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Transactions a second while a side has its block.
+    Throughput,
+    /// Median latency.
+    P50,
+    /// 95th percentile of latency.
+    P95,
+    /// 99th percentile of latency.
+    P99,
+    /// CPU time of the server's processes for each transaction.
+    Cpu,
+    /// WAL written for each transaction.
+    Wal,
+}
+
+/// How certain an interval of a figure is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Confidence {
+    /// Of each figure that decides.
+    pub(crate) deciding: f64,
+    /// Of the others.
+    pub(crate) other: f64,
+    /// The number of quads at which intervals are narrowest.
+    pub(crate) tuned_for: usize,
+}
+
+/// One figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figure {
+    /// What it is.
+    pub metric: Metric,
+    /// Of side A and of side B, in the metric's unit.
+    pub sides: [f64; 2],
+    /// B ÷ A; none where there is too little to compute an interval from.
+    pub ratio: Option<Interval>,
+}
+
+impl Metric {
+    /// All, in the order of the report.
+    pub const ALL: [Metric; 6] =
+        [Metric::Throughput, Metric::P50, Metric::P95, Metric::P99, Metric::Cpu, Metric::Wal];
+
+    /// The figures that the answer rests on. Their intervals hold together, at 95 % in all
+    /// (Bonferroni).
+    pub const DECIDING: [Metric; 2] = [Metric::Throughput, Metric::P99];
+
+    /// A column's head.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Metric::Throughput => "tps",
+            Metric::P50 => "p50",
+            Metric::P95 => "p95",
+            Metric::P99 => "p99",
+            Metric::Cpu => "cpu",
+            Metric::Wal => "wal",
+        }
+    }
+
+    /// In a sentence.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Metric::Throughput => "throughput",
+            Metric::P50 => "median latency",
+            Metric::P95 => "95th percentile of latency",
+            Metric::P99 => "99th percentile of latency",
+            Metric::Cpu => "server CPU time per transaction",
+            Metric::Wal => "WAL per transaction",
+        }
+    }
+
+    /// The unit of a side's figure.
+    #[must_use]
+    pub fn unit(self) -> &'static str {
+        match self {
+            Metric::Throughput => "1/s",
+            Metric::P50 | Metric::P95 | Metric::P99 => "ms",
+            Metric::Cpu => "µs",
+            Metric::Wal => "bytes",
+        }
+    }
+
+    /// Whether more is better.
+    #[must_use]
+    pub fn higher_is_better(self) -> bool {
+        self == Metric::Throughput
+    }
+
+    fn quantile(self) -> Option<f64> {
+        match self {
+            Metric::P50 => Some(0.5),
+            Metric::P95 => Some(0.95),
+            Metric::P99 => Some(0.99),
+            Metric::Throughput | Metric::Cpu | Metric::Wal => None,
+        }
+    }
+}
+
+/// All figures that these quads give. `active_s` is the time in each quad in which one side begins
+/// transactions.
+pub(crate) fn figures(quads: &[Quad], active_s: f64, confidence: Confidence) -> Vec<Figure> {
+    let figure = |metric: Metric| {
+        let level = match Metric::DECIDING.contains(&metric) {
+            true => confidence.deciding,
+            false => confidence.other,
+        };
+        match metric.quantile() {
+            Some(quantile) => latency(quads, metric, quantile, level, confidence.tuned_for),
+            None => rate(quads, metric, active_s, level, confidence.tuned_for),
+        }
+    };
+    Metric::ALL.into_iter().filter_map(figure).collect()
+}
+
+/// A quotient of sums over quads.
+fn rate(
+    quads: &[Quad],
+    metric: Metric,
+    active_s: f64,
+    confidence: f64,
+    tuned_for: usize,
+) -> Option<Figure> {
+    let column = |of: &dyn Fn(&Half) -> Option<f64>| -> Option<[Vec<f64>; 2]> {
+        let side = |index: usize| -> Option<Vec<f64>> {
+            quads.iter().map(|quad| of(&quad.sides[index])).collect()
+        };
+        Some([side(0)?, side(1)?])
+    };
+    let transactions = column(&|half| Some(half.transactions as f64))?;
+    let amount = match metric {
+        Metric::Cpu => Some(column(&|half| half.cpu_ns.map(|ns| ns as f64 / 1e3))?),
+        Metric::Wal => Some(column(&|half| half.wal_bytes.map(|bytes| bytes as f64))?),
+        _ => None,
+    };
+    let sum = |values: &[f64]| values.iter().sum::<f64>();
+    let term = |values, place| Term { values, place };
+    let [tx_a, tx_b] = &transactions;
+    let (terms, sides) = match &amount {
+        Some([a, b]) => (
+            vec![
+                term(b.as_slice(), Place::Above),
+                term(tx_b, Place::Below),
+                term(a, Place::Below),
+                term(tx_a, Place::Above),
+            ],
+            [sum(a) / sum(tx_a), sum(b) / sum(tx_b)],
+        ),
+        None => {
+            let seconds = active_s * quads.len() as f64;
+            let sides = [sum(tx_a) / seconds, sum(tx_b) / seconds];
+            (vec![term(tx_b.as_slice(), Place::Above), term(tx_a, Place::Below)], sides)
+        }
+    };
+    let ratio = totals(&terms, confidence, tuned_for).ok();
+    Some(Figure { metric, sides, ratio })
+}
+
+/// Samples beyond a quantile that a unit of the comparison needs on either side: with fewer, the
+/// quantile is close to the maximum and jumps.
+const BEYOND_MIN: f64 = 20.0;
+
+/// A quantile of latency. Quads are merged until each side has enough samples; the figure is the
+/// mean over these units, and a unit that is not full counts in none.
+fn latency(
+    quads: &[Quad],
+    metric: Metric,
+    quantile: f64,
+    confidence: f64,
+    tuned_for: usize,
+) -> Option<Figure> {
+    let needed = (BEYOND_MIN / (1.0 - quantile)).ceil() as u64;
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    let mut unit = [Latency::new(), Latency::new()];
+    let mut merged = 0;
+    for quad in quads {
+        for (sum, half) in unit.iter_mut().zip(&quad.sides) {
+            sum.merge(&half.latency);
+        }
+        merged += 1;
+        if unit.iter().any(|side| side.count() < needed) {
+            continue;
+        }
+        for (values, side) in [&mut a, &mut b].into_iter().zip(&mut unit) {
+            values.push(side.quantile_ns(quantile)? as f64 / 1e6);
+            side.reset();
+        }
+    }
+    if a.is_empty() {
+        return None;
+    }
+    let quads_a_unit = (merged / a.len()).max(1);
+    let terms = [
+        Term { values: b.as_slice(), place: Place::Above },
+        Term { values: a.as_slice(), place: Place::Below },
+    ];
+    let ratio = totals(&terms, confidence, (tuned_for / quads_a_unit).max(1)).ok();
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    Some(Figure { metric, sides: [mean(&a), mean(&b)], ratio })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIDENCE: Confidence = Confidence { deciding: 0.975, other: 0.95, tuned_for: 50 };
+
+    /// Side B does 0.9 of A's transactions, each at the cost of 1.1 of A's CPU; one transaction in
+    /// fifty takes ten times as long, on B eleven times.
+    fn quads(n: u64) -> Vec<Quad> {
+        let half = |transactions: u64, slow_ns: u64, cpu: f64| {
+            let mut latency = Latency::new();
+            for i in 0..transactions {
+                latency.record_ns(if i % 50 == 0 { slow_ns } else { 1_000_000 });
+            }
+            Half {
+                transactions,
+                failures: 0,
+                latency,
+                cpu_ns: Some((transactions as f64 * cpu) as u64),
+                wal_bytes: None,
+            }
+        };
+        let quad = |i: u64| Quad {
+            sides: [half(1_000 + 10 * i, 10_000_000, 1e5), half(900 + 9 * i, 11_000_000, 1.1e5)],
+        };
+        (0..n).map(quad).collect()
+    }
+
+    #[test]
+    fn ratios_are_b_over_a() {
+        let figures = figures(&quads(40), 0.5, CONFIDENCE);
+        let check = |metric: Metric, sides: [f64; 2], expected: f64| {
+            let figure = figures.iter().find(|figure| figure.metric == metric).expect("a figure");
+            let ratio = figure.ratio.expect("an interval");
+            assert!((ratio.point / expected - 1.0).abs() < 2e-3, "{metric:?} {ratio:?}");
+            for (seen, wanted) in figure.sides.iter().zip(sides) {
+                assert!((seen / wanted - 1.0).abs() < 2e-3, "{metric:?} {:?}", figure.sides);
+            }
+        };
+        check(Metric::Throughput, [2_390.0, 2_151.0], 0.9);
+        check(Metric::P50, [1.0, 1.0], 1.0);
+        check(Metric::P99, [10.0, 11.0], 1.1);
+        check(Metric::Cpu, [100.0, 110.0], 1.1);
+        assert!(figures.iter().all(|figure| figure.metric != Metric::Wal), "none was read");
+    }
+
+    #[test]
+    fn a_quantile_of_few_samples_has_no_interval() {
+        // 20 samples beyond p99 take two of these quads, and 16 units are not full.
+        let figures = figures(&quads(20), 0.5, CONFIDENCE);
+        let p99 = figures.iter().find(|figure| figure.metric == Metric::P99).expect("p99");
+        assert!(p99.ratio.is_none(), "{p99:?}");
+    }
+}

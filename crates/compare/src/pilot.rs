@@ -1,0 +1,115 @@
+//! How long a block should be: what a short load of one side alone says.
+//!
+//! One side against itself is a true A/A comparison. Its throughput, counted in small slices, is
+//! cut into quads of blocks of each candidate length, as if every other block belonged to another
+//! server, and the length is chosen whose quads say most in a second of measuring.
+
+use crate::design::QUAD;
+
+/// Length of a slice, in milliseconds.
+pub(crate) const SLICE_MS: u64 = 50;
+
+/// Candidates, in milliseconds. Multiples of a slice.
+pub(crate) const LENGTHS_MS: [u64; 5] = [200, 350, 600, 1_000, 2_000];
+
+/// Transactions under way when a block ends have this multiple of their mean latency to end in,
+/// before the next block begins.
+const REST_LATENCIES: f64 = 3.0;
+
+/// Quads of a length that a pilot must hold for its variance to be judged.
+const QUADS_MIN: usize = 8;
+
+/// Transactions of one client that a block must have room for.
+const TRANSACTIONS_MIN: f64 = 10.0;
+
+/// The length and the rest of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) length_ms: u64,
+    pub(crate) rest_ms: u64,
+}
+
+/// Chooses a block for a side that did `slices` transactions, one count each [`SLICE_MS`], with
+/// this mean latency. None where transactions are too long for the longest block.
+pub(crate) fn shape(slices: &[u64], mean_latency_s: f64) -> Option<Shape> {
+    let rest_ms = ((REST_LATENCIES * mean_latency_s * 1e3).ceil() as u64).max(5);
+    let fits = |length_ms: &&u64| {
+        let active_s = length_ms.saturating_sub(rest_ms) as f64 / 1e3;
+        active_s >= TRANSACTIONS_MIN * mean_latency_s && rest_ms * 4 <= **length_ms
+    };
+    let fitting: Vec<u64> = LENGTHS_MS.iter().filter(fits).copied().collect();
+    let judged = fitting.iter().filter_map(|&length_ms| {
+        let active = (length_ms - rest_ms) as f64 / length_ms as f64;
+        // A rest costs time in which nothing is measured.
+        variance_per_second(slices, length_ms).map(|cost| (cost / active, length_ms))
+    });
+    let best = judged.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, length)| length);
+    let length_ms = best.or(fitting.first().copied())?;
+    Some(Shape { length_ms, rest_ms })
+}
+
+/// The variance of a quad's log-ratio, times the seconds that the quad takes; none where there are
+/// too few quads to tell. Quads overlap, which makes the most of a short pilot.
+fn variance_per_second(slices: &[u64], length_ms: u64) -> Option<f64> {
+    let each = (length_ms / SLICE_MS) as usize;
+    if slices.len() < QUADS_MIN * QUAD * each {
+        return None;
+    }
+    let mut squares = 0.0;
+    let mut n = 0;
+    for quad in slices.windows(QUAD * each).step_by(each.div_ceil(4)) {
+        let block = |index: usize| quad[index * each..(index + 1) * each].iter().sum::<u64>();
+        let (outer, inner) = (block(0) + block(3), block(1) + block(2));
+        if outer == 0 || inner == 0 {
+            continue;
+        }
+        squares += (outer as f64 / inner as f64).ln().powi(2);
+        n += 1;
+    }
+    let seconds = QUAD as f64 * length_ms as f64 / 1e3;
+    (n > 0).then(|| squares / f64::from(n) * seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use stats::Prng;
+
+    use super::*;
+
+    /// 20 s of slices whose level stays for `hold` slices and then moves.
+    fn slices(hold: usize) -> Vec<u64> {
+        let mut prng = Prng::new(3);
+        let mut level = 0.0;
+        (0..400)
+            .map(|index| {
+                if index % hold == 0 {
+                    level = 0.3 * (prng.unit() - 0.5);
+                }
+                (1_000.0 * (1.0 + level + 0.02 * (prng.unit() - 0.5))) as u64
+            })
+            .collect()
+    }
+
+    #[test]
+    fn slow_changes_ask_for_short_blocks() {
+        let shape = shape(&slices(40), 0.001).expect("a shape");
+        assert_eq!(shape, Shape { length_ms: 200, rest_ms: 5 });
+    }
+
+    #[test]
+    fn a_block_holds_many_transactions_and_a_rest_for_the_last() {
+        let check = |latency_s: f64, expected: Option<(u64, u64)>| {
+            let seen = shape(&slices(40), latency_s).map(|shape| (shape.length_ms, shape.rest_ms));
+            assert_eq!(seen, expected, "{latency_s} s");
+        };
+        check(0.010, Some((200, 30)));
+        check(0.040, Some((600, 120)));
+        check(0.150, Some((2_000, 450)));
+        check(0.500, None);
+    }
+
+    #[test]
+    fn a_short_pilot_takes_the_shortest_block_that_fits() {
+        assert_eq!(shape(&[100; 10], 0.001).expect("a shape").length_ms, 200);
+    }
+}
