@@ -104,6 +104,8 @@ pub enum VoidKind {
     NotSteady,
     /// An action of the timeline failed or had no effect.
     Action,
+    /// Every transaction failed: there is nothing that a figure could speak of.
+    AllFailed,
     /// The record does not say (format 1).
     Unknown,
 }

@@ -57,6 +57,12 @@ impl Metric {
         self.is_from_clients() && self.unit == "ms"
     }
 
+    /// Whether it is a time or a rate that the clients measured.
+    #[must_use]
+    pub fn is_speed(&self) -> bool {
+        self.is_from_clients() && ["ms", "s", "1/s"].contains(&self.unit)
+    }
+
     /// Whether it comes from holding the clients' ledger against the rows: then it says nothing
     /// where nothing was acknowledged.
     #[must_use]

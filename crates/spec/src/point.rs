@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::catalogue::Metric;
 use crate::data::Data;
 use crate::link::LinkKind;
 use crate::timeline::{Check, Step, Timed};
@@ -107,6 +108,29 @@ impl Point {
     #[must_use]
     pub fn clients(&self) -> u32 {
         self.workloads.iter().map(|workload| workload.clients).sum()
+    }
+
+    /// Whether its trials can have a value of this metric: what a check finds exists only where the
+    /// check is made.
+    #[must_use]
+    pub fn can_have(&self, metric: &Metric) -> bool {
+        let is_made = |check: &dyn Fn(&Check) -> bool| self.checks.iter().any(check);
+        match metric.name {
+            "count_difference" => is_made(&|check| *check == Check::Counts),
+            "rows_misplaced" | "rows_lost" => is_made(&|check| *check == Check::Placement),
+            "amcheck_corruptions" => is_made(&|check| matches!(check, Check::Amcheck { .. })),
+            "checksum_failures" => is_made(&|check| matches!(check, Check::Checksums { .. })),
+            name if name.starts_with("restore_") => {
+                is_made(&|check| matches!(check, Check::Restore { .. }))
+            }
+            name if name.starts_with("plan_") => {
+                is_made(&|check| matches!(check, Check::Explain(_)))
+            }
+            name if name.starts_with("ledger_") => {
+                is_made(&|check| matches!(check, Check::Ledger { .. }))
+            }
+            _ => true,
+        }
     }
 
     /// Whether only root can build it or do what its timeline asks for: network namespaces,

@@ -473,6 +473,11 @@ fn ending(
         return Ending::failed(Fault::Unknown, "the window never opened");
     };
     let transactions: u64 = outcome.workloads.iter().map(|one| one.counts.transactions).sum();
+    let failed: u64 = outcome.workloads.iter().map(|one| one.counts.failed()).sum();
+    if transactions == 0 && failed > 0 && order.point.timeline.is_empty() {
+        let text = format!("every transaction failed: {failed} of {failed}");
+        return Ending::void(VoidKind::AllFailed, text);
+    }
     if transactions == 0 {
         // That nothing ended is what was measured: a stall is a result.
         let text = "no transaction ended well inside the window";

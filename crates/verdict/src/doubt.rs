@@ -39,6 +39,9 @@ enum Cause {
 const CAUSES: [Cause; 6] =
     [Cause::Busy, Cause::Lag, Cause::RunDelay, Cause::Steal, Cause::CpuShare, Cause::Backlog];
 
+/// What makes a rate that is held against a bound doubtful.
+const CAUSES_OF_RATES: [Cause; 3] = [Cause::Busy, Cause::Steal, Cause::CpuShare];
+
 impl Cause {
     /// How much of it there was in a trial, in percent, where that is too much.
     fn excess(self, trial: &Trial, metric: &Metric, scope: &str) -> Option<f64> {
@@ -47,9 +50,12 @@ impl Cause {
         let (percent, most) = match self {
             Cause::Busy => (generator.busy_share_max * 100.0, Generator::BUSY_SHARE_MAX * 100.0),
             Cause::Lag => (generator.lag_share * 100.0, Generator::LAG_SHARE_MAX * 100.0),
-            Cause::RunDelay => {
+            // Variants that share their cores with the clients have this wait alike: it adds to
+            // their latencies, and cancels in a comparison of rates.
+            Cause::RunDelay if metric.is_latency() => {
                 (generator.run_delay_share? * 100.0, Generator::RUN_DELAY_SHARE_MAX * 100.0)
             }
+            Cause::RunDelay => return None,
             Cause::Steal => (figure("cpu_steal_pct", "")?, STEAL_PCT_MAX),
             Cause::CpuShare => {
                 let is_full = figure("cpu_idle_pct", "")? < IDLE_PCT_MIN;
@@ -74,7 +80,7 @@ impl Cause {
                  clients waited"
             ),
             Cause::RunDelay => format!(
-                "the generator had no CPU in {point}: that is {percent:.0} % of what its clients \
+                "the generator waited for a CPU in {point}: {percent:.0} % of what its clients \
                  waited"
             ),
             Cause::Steal => format!(
@@ -97,7 +103,8 @@ pub(crate) fn limits(study: &Study, references: &[Reference], trials: &[Trial]) 
     let mut reasons: Vec<String> = Vec::new();
     for reference in references {
         let points = [reference.point];
-        for found in limits_of(study, reference.metric, &reference.scope, &points, trials) {
+        for found in limits_of(study, reference.metric, &reference.scope, &points, trials, &CAUSES)
+        {
             if !reasons.contains(&found) {
                 reasons.push(found);
             }
@@ -115,8 +122,11 @@ pub(crate) fn of_condition(
     trials: &[Trial],
 ) -> Vec<String> {
     let mut reasons: Vec<String> = Vec::new();
-    for metric in condition.metrics() {
-        for found in limits_of(study, metric, of, points, trials) {
+    // A count is right or wrong whatever the speed of the clients.
+    for metric in condition.metrics().iter().filter(|metric| metric.is_speed()) {
+        // A bound for a rate is rough, and no clients' delay of some percent decides it.
+        let causes = if metric.is_latency() { &CAUSES[..] } else { &CAUSES_OF_RATES[..] };
+        for found in limits_of(study, metric, of, points, trials, causes) {
             if !reasons.contains(&found) {
                 reasons.push(found);
             }
@@ -132,6 +142,7 @@ fn limits_of(
     scope: &str,
     points: &[usize],
     trials: &[Trial],
+    causes: &[Cause],
 ) -> Vec<String> {
     let mut reasons = Vec::new();
     if !metric.is_from_clients() {
@@ -144,7 +155,7 @@ fn limits_of(
         };
         let own: Vec<&Trial> = trials.iter().filter(own).collect();
         let name = study.points[point].name.to_string();
-        for cause in CAUSES {
+        for cause in causes.iter().copied() {
             let found = own.iter().filter_map(|trial| cause.excess(trial, metric, scope));
             let found: Vec<f64> = found.collect();
             if let Some(worst) = found.iter().copied().reduce(f64::max) {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use record::{Ending, Fault, Figure, SkipKind, Trial};
-use spec::{Condition, Quantifier, Study};
+use spec::{Condition, Metric, Quantifier, Study};
 
 use crate::judge::{Found, Measured, Verdict, trial_name};
 use crate::rounds::{figure_of, value_of};
@@ -23,15 +23,16 @@ pub(crate) fn judge(
     points: &[usize],
     trials: &[Trial],
 ) -> Found {
+    let asked = asked(study, condition, points);
     let mut by_number: BTreeMap<(usize, String), Vec<&Trial>> = BTreeMap::new();
     for trial in trials {
         let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
-        if point.is_some_and(|point| points.contains(&point)) {
+        if point.is_some_and(|point| asked.contains(&point)) {
             by_number.entry((trial.number, trial_name(trial))).or_default().push(trial);
         }
     }
-    let asked = Asked { quantifier, condition, of };
-    let shown: Vec<Shown> = by_number.values().map(|attempts| asked.trial(attempts)).collect();
+    let question = Asked { quantifier, condition, of };
+    let shown: Vec<Shown> = by_number.values().map(|attempts| question.trial(attempts)).collect();
 
     let refuted: Vec<String> = shown.iter().flat_map(|one| one.refutes.clone()).collect();
     let open: Vec<String> = shown.iter().filter_map(|one| one.open.clone()).collect();
@@ -67,6 +68,18 @@ pub(crate) fn judge(
         trials => Measured::Count { trials, failures, rate_max: rate_max(failures, trials) },
     };
     Found { measured, verdict, why: why.join("; "), p: None }
+}
+
+/// The points whose trials can have the figures; all, where none can: then each trial says so.
+fn asked(study: &Study, condition: &Condition, points: &[usize]) -> Vec<usize> {
+    let can_have = |point: &&usize| {
+        let has = |metric: &&Metric| study.points[**point].can_have(metric);
+        condition.metrics().iter().all(|metric| has(&metric))
+    };
+    match points.iter().filter(can_have).copied().collect::<Vec<usize>>() {
+        none if none.is_empty() => points.to_vec(),
+        some => some,
+    }
 }
 
 /// What all attempts at one trial show.

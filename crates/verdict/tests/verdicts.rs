@@ -243,7 +243,12 @@ fn no_starved_rig_no_open_wait_and_no_backlog_ends_in_holds() {
     // A percentile of too few transactions.
     check(p99, &|t| set(t, "transactions", 298.0), Verdict::CannotTell, "takes 299");
     // A generator without CPU, or on a machine that has none left.
-    check(wait, &|t| t.generator.run_delay_share = Some(0.2), Verdict::CannotTell, "had no CPU");
+    check(
+        wait,
+        &|t| t.generator.run_delay_share = Some(0.2),
+        Verdict::CannotTell,
+        "waited for a CPU",
+    );
     check(wait, &|t| t.generator.lag_share = 0.2, Verdict::CannotTell, "looked late");
     check(wait, &|t| set(t, "cpu_steal_pct", 9.0), Verdict::CannotTell, "hypervisor");
     let crowded = |t: &mut Trial| {
