@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use record::{Ending, Fault, Figure, SkipKind, Trial};
-use spec::{Condition, Metric, Quantifier, Study};
+use spec::{Condition, Quantifier, Study};
 
 use crate::judge::{Found, Measured, Verdict, trial_name};
 use crate::rounds::{figure_of, value_of};
@@ -73,8 +73,7 @@ pub(crate) fn judge(
 /// The points whose trials can have the figures; all, where none can: then each trial says so.
 fn asked(study: &Study, condition: &Condition, points: &[usize]) -> Vec<usize> {
     let can_have = |point: &&usize| {
-        let has = |metric: &&Metric| study.points[**point].can_have(metric);
-        condition.metrics().iter().all(|metric| has(&metric))
+        condition.metrics().iter().all(|metric| study.points[**point].can_have(metric))
     };
     match points.iter().filter(can_have).copied().collect::<Vec<usize>>() {
         none if none.is_empty() => points.to_vec(),
