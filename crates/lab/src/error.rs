@@ -12,8 +12,10 @@ use crate::find::Version;
 use crate::node::StopMode;
 use crate::target::TARGET;
 
+mod guest;
 mod streaming;
 
+pub use guest::GuestError;
 pub use streaming::{Behind, NotStreaming};
 
 /// A failure of the lab. The message says what and why, [`Error::hint`] what to do next.
@@ -328,6 +330,9 @@ pub enum Error {
         /// Why.
         source: postgres::Error,
     },
+    /// A run cannot begin on a server that somebody else runs.
+    #[error(transparent)]
+    Guest(GuestError),
 }
 
 /// What is wrong with a setting.
@@ -404,6 +409,7 @@ impl Error {
                 StopMode::Fast => Some("its last checkpoint may take longer; allow it more".into()),
                 StopMode::Immediate => None,
             },
+            Self::Guest(error) => Some(error.hint()),
             _ => None,
         }
     }

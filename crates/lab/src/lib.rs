@@ -17,6 +17,7 @@ mod endpoint;
 mod error;
 pub mod find;
 mod flush;
+pub mod guest;
 mod initdb;
 mod lab;
 mod link;
@@ -35,7 +36,7 @@ mod wait;
 
 pub use clean::{Cleaned, clean};
 pub use endpoint::{Endpoint, Host};
-pub use error::{Behind, Error, NotStreaming, SettingFault};
+pub use error::{Behind, Error, GuestError, NotStreaming, SettingFault};
 pub use fault::link::{Counters, Direction, RoundTrips, Shape};
 pub use find::{Installation, Version};
 pub use flush::Flush;

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use lab::guest::Outlet;
 use load::{Control, Urgency};
 use pgbench::Console;
 use pgbench::options::Invocation;
@@ -9,7 +10,6 @@ use postgres::Client;
 use spec::{Data, PgbenchTables};
 
 use crate::error::server_words;
-use crate::outlet::Outlet;
 use crate::site_node::SiteNode;
 use crate::sql::{self, identifier};
 

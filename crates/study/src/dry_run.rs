@@ -1,5 +1,6 @@
 //! What a run would send to a server that somebody else runs, made by the code that sends it.
 
+use lab::guest::{self, Outlet};
 use lab::{TARGET_SCHEMA, Target};
 use load::Plan;
 use spec::{Action, Point};
@@ -8,11 +9,9 @@ use crate::data;
 use crate::error::Error;
 use crate::has::{self, Has};
 use crate::load_plan;
-use crate::outlet::Outlet;
 use crate::outside_misfit;
 use crate::preflight::Preflight;
 use crate::request::{Request, Servers};
-use crate::schema;
 use crate::sites::SitePlan;
 use crate::sql;
 use crate::warm;
@@ -41,9 +40,9 @@ pub fn dry_run(request: &Request) -> Result<String, Error> {
     listing.title("what the server is and has; read before anything else");
     listing.all(has::OUTSIDE);
     listing.title("whether a run may begin here");
-    listing.all(&schema::LOOKS);
+    listing.all(&guest::LOOKS);
     listing.title("the schema of the run; RUN is its id");
-    schema::make_schema(&schema::mark("RUN"), &mut listing.outlet())?;
+    guest::make_schema(&guest::mark("RUN"), &mut listing.outlet())?;
     for plan in SitePlan::all(&request.study, &points) {
         listing.title(&format!("data of {}", plan.name(&request.study)));
         listing.path();
@@ -63,7 +62,7 @@ pub fn dry_run(request: &Request) -> Result<String, Error> {
         trial(point, plan.as_ref(), &target, &mut listing)?;
     }
     listing.title("the end");
-    schema::drop_schema(&mut listing.outlet())?;
+    guest::drop_schema(&mut listing.outlet())?;
     listing.flush();
     Ok(listing.text)
 }

@@ -53,12 +53,6 @@ pub enum Error {
         /// The other one.
         second: String,
     },
-    /// The outside server has something of the rig's name that is not the rig's.
-    #[error("the target has a schema \"{schema}\" that pgrig did not make")]
-    ForeignSchema {
-        /// Its name.
-        schema: String,
-    },
     /// A statement of a workload's failed that was not expected to.
     #[error("trial {trial} stopped at a statement that failed\n{why}")]
     Statement {
@@ -69,28 +63,6 @@ pub enum Error {
         /// The record, which holds every trial that was over by then.
         directory: PathBuf,
     },
-    /// Something that is not the rig's depends on what an earlier run has left there.
-    #[error(
-        "{dependent} depends on schema \"{schema}\" of the target, which an earlier run has left"
-    )]
-    SchemaInUse {
-        /// The schema.
-        schema: String,
-        /// What depends on it, as PostgreSQL describes it.
-        dependent: String,
-    },
-    /// The role may not create a schema.
-    #[error("creating the run's schema on the target: {words}")]
-    MayNotCreate {
-        /// The server's.
-        words: String,
-    },
-    /// Another run is under way there.
-    #[error("another run of pgrig is using the target's database")]
-    TargetBusy,
-    /// A pooler that gives one server process to several sessions.
-    #[error("the target is behind a pooler that gives one server process to several sessions")]
-    SharedSessions,
     /// The record could not be read or written.
     #[error(transparent)]
     Record(#[from] record::Error),
@@ -156,30 +128,11 @@ impl Error {
             Error::HostTwice { .. } => Some("a database holds one shard".to_owned()),
             Error::Target(error) => error.hint().map(str::to_owned),
             Error::TargetTls(error) => Some(error.hint().to_owned()),
-            Error::ForeignSchema { schema } => {
-                Some(format!("rename or drop schema \"{schema}\", or use another database"))
-            }
             Error::Statement { directory, .. } => Some(format!(
                 "correct the script; where failures are part of the question, say \
                  expect_failures = true in the workload. The record is {}",
                 directory.display()
             )),
-            Error::SchemaInUse { dependent, schema } => Some(format!(
-                "drop {dependent} yourself, or rename schema \"{schema}\": pgrig drops nothing \
-                 that it has not made"
-            )),
-            Error::MayNotCreate { .. } => Some(
-                "GRANT CREATE ON DATABASE … TO the role, or name a database that it owns"
-                    .to_owned(),
-            ),
-            Error::TargetBusy => {
-                Some("wait for it to end, or use another database of that server".to_owned())
-            }
-            Error::SharedSessions => Some(
-                "connect to the server itself, or to a pool in session mode: else one session's \
-                 search path would reach another's"
-                    .to_owned(),
-            ),
             Error::Record(error) => error.hint(),
             Error::Stopped { directory, .. } => Some(format!(
                 "trials that were over are kept; make room and go on with: pgrig run --resume {}",

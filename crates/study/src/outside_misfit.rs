@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lab::guest::{Permit, permit};
 use spec::{Action, Check, Point, Study};
 
 use crate::estimate::SPARE_CONNECTIONS;
 use crate::has::{Current, Outside};
 use crate::load_plan;
 use crate::misfit::Misfit;
-use crate::outside_sql::{self, Permit};
 use crate::sql;
 use crate::words::grouped;
 
@@ -91,7 +91,7 @@ fn objections(point: &Point) -> Vec<String> {
     for (text, may_take_all) in texts {
         let Ok(commands) = sql::statements(&text) else { continue };
         for (line, command) in commands {
-            match outside_sql::permit(&command) {
+            match permit(&command) {
                 Err(why) => objections.push(format!("{}:{line}: {why}", text.name)),
                 Ok(Permit::OurTables(words)) if !may_take_all => objections.push(format!(
                     "{}:{line}: \"{words}\" reaches every table of the database",

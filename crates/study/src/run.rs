@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use lab::guest::OwnSchema;
 use lab::{Installation, Lab, LabConfig, Target};
 use load::{Control, Urgency};
 use record::{Ending, Fact, Header, PlannedTrial, Reader, State, Trial, Writer};
@@ -20,7 +21,7 @@ use crate::hosts::{self, Hosts};
 use crate::ledger;
 use crate::preflight::Preflight;
 use crate::request::{Place, Request, Servers};
-use crate::schema::Schema;
+use crate::schema;
 use crate::site::{Alone, Site};
 use crate::sites::SitePlan;
 use crate::trial::{self, Order, Ran};
@@ -138,7 +139,7 @@ impl Found {
 /// What sites are made on.
 enum Ground {
     Lab(Lab, Hosts),
-    Target { target: Box<Target>, schema: Box<Schema> },
+    Target { target: Box<Target>, schema: Box<OwnSchema> },
 }
 
 impl Ground {
@@ -148,7 +149,7 @@ impl Ground {
                 Ground::Lab(Lab::open(LabConfig::new(installation))?, hosts)
             }
             Found::Target(target) => {
-                let schema = Box::new(Schema::make(&target, run_id)?);
+                let schema = Box::new(OwnSchema::make(&target, run_id)?);
                 Ground::Target { target, schema }
             }
         })
@@ -401,7 +402,9 @@ impl Run<'_> {
                     let place = BuildPlace { lab, hosts, program };
                     Site::build(&place, plan, study, sites, control, &mut tell)?
                 }
-                Ground::Target { schema, .. } => schema.site(plan, study, control, &mut tell)?,
+                Ground::Target { target, .. } => {
+                    schema::site(target, plan, study, control, &mut tell)?
+                }
             };
             self.sites.push(site);
             let seconds = began.elapsed().as_secs_f64();

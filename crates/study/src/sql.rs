@@ -1,20 +1,19 @@
 //! SQL that the rig itself runs: the data's script, and the steps before a trial.
 
+pub(crate) use lab::guest::{send as send_outside, set_path};
 pub(crate) use server::quote::{identifier, literal};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
 use lab::Server;
+use lab::guest::Outlet;
 use load::{Control, Urgency};
 use postgres::Client;
-use postgres::error::SqlState;
 use script::{CommandKind, Names, Script, Syntax, Variables};
 use spec::{ScriptText, Settings};
 
 use crate::error::server_words;
-use crate::outlet::Outlet;
-use crate::outside_sql::{self, Permit};
 
 /// Runs a script command by command, each in a transaction of its own unless the script says
 /// otherwise; variables are written `:name` in it. Somebody's interruption cancels the command
@@ -96,32 +95,6 @@ pub(crate) fn statements(text: &ScriptText) -> Result<Vec<(u32, String)>, String
         Some((command.line, String::from_utf8_lossy(&sql).into_owned()))
     });
     Ok(commands.collect())
-}
-
-/// What has names looked for in this schema and in no other.
-pub(crate) fn set_path(schema: &str) -> String {
-    format!("SET search_path TO {}", identifier(schema))
-}
-
-/// Sends a study's command to somebody else's server, as far as it keeps to the rig's schema.
-///
-/// # Errors
-/// Why it is refused; the server's words.
-pub(crate) fn send_outside(sql: &str, outlet: &mut Outlet<'_>) -> Result<(), String> {
-    let sent = match outside_sql::permit(sql)? {
-        Permit::Send => outlet.run(sql),
-        Permit::IfAllowed => match outlet.run(sql) {
-            Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Ok(()),
-            sent => sent,
-        },
-        Permit::OurTables(words) => {
-            outlet.tables(lab::TARGET_SCHEMA).and_then(|tables| match tables {
-                None => Ok(()),
-                Some(tables) => outlet.run(&format!("{words} {tables}")),
-            })
-        }
-    };
-    sent.map_err(|error| server_words(&error))
 }
 
 /// Runs one command or a script without variables.

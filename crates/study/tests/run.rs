@@ -469,7 +469,10 @@ fn an_outside_server_is_used_and_left_as_it_was() {
     // A schema of that name that is not the rig's stays untouched.
     node.connect().unwrap().batch_execute("CREATE SCHEMA pgrig").unwrap();
     let error = run(&request).unwrap_err();
-    assert!(matches!(error, Error::ForeignSchema { .. }), "{error}");
+    assert!(
+        matches!(error, Error::Lab(lab::Error::Guest(lab::GuestError::ForeignSchema { .. }))),
+        "{error}"
+    );
     assert_eq!(node.value(count).unwrap().as_deref(), Some("1"));
 }
 

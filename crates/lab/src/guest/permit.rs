@@ -6,7 +6,7 @@
 
 /// What becomes of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Permit {
+pub enum Permit {
     /// It is sent as it is.
     Send,
     /// It names no table and would take every one of the database: it gets the rig's, behind these
@@ -20,7 +20,7 @@ pub(crate) enum Permit {
 ///
 /// # Errors
 /// What it would reach, for a command that is refused.
-pub(crate) fn permit(sql: &str) -> Result<Permit, String> {
+pub fn permit(sql: &str) -> Result<Permit, String> {
     let text = without_comments(sql);
     let words: Vec<String> = words(&text);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

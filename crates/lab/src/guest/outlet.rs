@@ -4,7 +4,7 @@
 use postgres::Client;
 
 /// Where statements go.
-pub(crate) enum Outlet<'a> {
+pub enum Outlet<'a> {
     /// To a server.
     Server(&'a mut Client),
     /// Into a list.
@@ -16,7 +16,7 @@ impl Outlet<'_> {
     ///
     /// # Errors
     /// The server's.
-    pub(crate) fn run(&mut self, statement: &str) -> Result<(), postgres::Error> {
+    pub fn run(&mut self, statement: &str) -> Result<(), postgres::Error> {
         match self {
             Outlet::Server(client) => client.batch_execute(statement),
             Outlet::List(statements) => {
@@ -30,7 +30,7 @@ impl Outlet<'_> {
     ///
     /// # Errors
     /// The server's.
-    pub(crate) fn tables(&mut self, schema: &str) -> Result<Option<String>, postgres::Error> {
+    pub fn tables(&mut self, schema: &str) -> Result<Option<String>, postgres::Error> {
         match self {
             Outlet::Server(client) => Ok(client.query_one(TABLES, &[&schema])?.get(0)),
             Outlet::List(_) => Ok(Some(format!("/* each table of schema {schema}, by name */"))),

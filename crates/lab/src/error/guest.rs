@@ -1,0 +1,61 @@
+//! Why a run cannot begin on a server that somebody else runs.
+
+/// Why a run cannot begin on a server that somebody else runs.
+#[derive(Debug, thiserror::Error)]
+pub enum GuestError {
+    /// The outside server has something of the rig's name that is not the rig's.
+    #[error("the target has a schema \"{schema}\" that pgrig did not make")]
+    ForeignSchema {
+        /// Its name.
+        schema: String,
+    },
+    /// Something that is not the rig's depends on what an earlier run has left there.
+    #[error(
+        "{dependent} depends on schema \"{schema}\" of the target, which an earlier run has left"
+    )]
+    SchemaInUse {
+        /// The schema.
+        schema: String,
+        /// What depends on it, as PostgreSQL describes it.
+        dependent: String,
+    },
+    /// The role may not create a schema.
+    #[error("creating the run's schema on the target: {words}")]
+    MayNotCreate {
+        /// The server's.
+        words: String,
+    },
+    /// Another run is under way there.
+    #[error("another run of pgrig is using the target's database")]
+    TargetBusy,
+    /// A pooler that gives one server process to several sessions.
+    #[error("the target is behind a pooler that gives one server process to several sessions")]
+    SharedSessions,
+}
+
+impl GuestError {
+    /// What to do next.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::ForeignSchema { schema } => {
+                format!("rename or drop schema \"{schema}\", or use another database")
+            }
+            Self::SchemaInUse { dependent, schema } => format!(
+                "drop {dependent} yourself, or rename schema \"{schema}\": pgrig drops nothing \
+                 that it has not made"
+            ),
+            Self::MayNotCreate { .. } => {
+                "GRANT CREATE ON DATABASE … TO the role, or name a database that it owns".to_owned()
+            }
+            Self::TargetBusy => {
+                "wait for it to end, or use another database of that server".to_owned()
+            }
+            Self::SharedSessions => {
+                "connect to the server itself, or to a pool in session mode: else one session's \
+                 search path would reach another's"
+                    .to_owned()
+            }
+        }
+    }
+}
