@@ -38,8 +38,8 @@ impl Ending {
         Ending::Failed(Reason { kind: fault, text: text.into() })
     }
 
-    /// Whether the whole of it was measured as the study asks: it is done, or its throughput was
-    /// not steady.
+    /// Whether it was measured to its end: it is done, or nothing but its steadiness stands against
+    /// it.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         *self == Ending::Done || self.is_unsteady()
@@ -100,7 +100,8 @@ impl Note {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VoidKind {
-    /// Throughput had no one level, or still rose when the warm-up's bound was reached.
+    /// Throughput still rose when the warm-up's bound was reached: the window began too early. Records
+    /// made before unsteady trials counted also have it where throughput had no one level.
     NotSteady,
     /// An action of the timeline failed or had no effect.
     Action,
@@ -116,8 +117,6 @@ pub enum VoidKind {
 pub enum SkipKind {
     /// The machine, its servers or the variant cannot: known before the run began.
     CannotRunHere,
-    /// The rig could not.
-    Rig,
 }
 
 /// Whose fault it is that an attempt broke.
@@ -126,11 +125,9 @@ pub enum SkipKind {
 pub enum Fault {
     /// A server's: it died unasked, or did not answer.
     Server,
-    /// The machine's: no space, no memory.
-    Machine,
     /// The rig's, or the study's.
     Rig,
-    /// Nobody can say.
+    /// It is not known; it may have been a server's.
     Unknown,
 }
 
@@ -140,7 +137,6 @@ impl Fault {
     pub fn words(self) -> &'static str {
         match self {
             Fault::Server => "a server's fault",
-            Fault::Machine => "the machine's fault",
             Fault::Rig => "the rig's fault",
             Fault::Unknown => "whose fault is not known",
         }
@@ -157,6 +153,9 @@ pub enum NoteKind {
     Check,
     /// How steady the throughput was.
     Steadiness,
+    /// Throughput had no one level inside the window: it stalled, slumped or drifted. That is a
+    /// result and counts; values are computed with and without such trials.
+    Unsteady,
     /// Whether the generator was the limit.
     Generator,
     /// What the load engine said.

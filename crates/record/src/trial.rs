@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use stats::Latency;
 
-use crate::{Counts, Ending, Moment, Note};
+use crate::{Counts, Ending, Moment, Note, NoteKind};
 
 /// One attempt at a trial. Its intervals, samples and marks lie in files beside it.
 ///
@@ -74,6 +74,13 @@ impl Trial {
         let value = *self.metrics.get(metric)?.get(scope)?;
         let is_at_least = self.at_least.get(metric).is_some_and(|scopes| scopes.contains(scope));
         Some(Figure { value, is_at_least })
+    }
+
+    /// Whether its figures count and its throughput had one level.
+    #[must_use]
+    pub fn is_steady(&self) -> bool {
+        let is_unsteady = |note: &Note| note.kind == NoteKind::Unsteady;
+        self.ending == Ending::Done && !self.notes.iter().any(is_unsteady)
     }
 }
 

@@ -58,7 +58,7 @@ impl<'a> Report<'a> {
         }
         timeline::rank_waits(timelines.iter_mut().flatten());
         let groups = groups(study, &trials);
-        let judgement = verdict::judge(study, &trials);
+        let judgement = verdict::judge(study, &header.plan, &trials);
         Ok(Report { study, header, trials, timelines, noise: noises, logs, groups, judgement })
     }
 }

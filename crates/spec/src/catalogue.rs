@@ -63,11 +63,12 @@ impl Metric {
         self.is_from_clients() && ["ms", "s", "1/s"].contains(&self.unit)
     }
 
-    /// Whether it comes from holding the clients' ledger against the rows: then it says nothing
-    /// where nothing was acknowledged.
+    /// Whether it says what became of acknowledged transactions: then it says nothing where none was
+    /// acknowledged.
     #[must_use]
-    pub fn is_ledger_against_rows(&self) -> bool {
-        self.source == proof::BOTH
+    pub fn is_about_acknowledged(&self) -> bool {
+        let sources = [proof::BOTH, power::SURVIVAL, power::RESTORE];
+        sources.contains(&self.source)
     }
 }
 

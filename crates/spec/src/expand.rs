@@ -246,7 +246,7 @@ fn point(
         needs: needs(&fields),
         unfit: fields.choice("unfit", UNFIT).unwrap_or(Unfit::Skip),
         rounds: plan.rounds,
-        is_twin: false,
+        has_own_servers: false,
         topology: built.topology,
         data: built.data,
     };

@@ -1,6 +1,6 @@
 //! Claims that no run of a study can decide, found before the hours are spent.
 
-use stats::HEADLINE_ROUNDS_MIN;
+use stats::{FAMILY_ERROR, HEADLINE_ROUNDS_MIN, holm, sign_test};
 
 use crate::claim::About;
 use crate::folder::Folder;
@@ -8,41 +8,132 @@ use crate::problem::Problem;
 use crate::profile::Profile;
 use crate::study::Study;
 
-/// The claims about a value that have too few rounds for an interval in every profile that makes
-/// them, each at its place in the file. None for a folder that is no study.
+/// The claims about a value that cannot get a verdict in any profile that makes them, each at its
+/// place in the file: they have too few rounds for an interval, or too few for the correction for
+/// several claims. None for a folder that is no study.
 #[must_use]
 pub fn never_judged(folder: &Folder) -> Vec<Problem> {
-    // The most rounds that a claim has in any profile, by its place.
-    let mut found: Vec<(Problem, u32)> = Vec::new();
+    // What stands against a claim in the profile that does most for it, by its place.
+    let mut found: Vec<(Problem, Obstacle)> = Vec::new();
     // Figures of profile smoke mean nothing, and no claim expects a verdict from it.
     let studies = [Profile::Quick, Profile::Full].map(|profile| Study::parse(folder, profile));
     for study in studies.iter().flatten() {
-        for claim in &study.claims {
-            let About::Value { value, .. } = &claim.about else { continue };
-            let rounds = value.references().iter().map(|one| study.points[one.point].rounds);
-            let rounds = rounds.min().unwrap_or(0);
-            match found.iter_mut().find(|(known, _)| known.span == claim.span) {
-                Some((_, most)) => *most = rounds.max(*most),
+        let values = values(study);
+        for (index, (claim, value)) in values.iter().enumerate() {
+            let span = &study.claims[*claim].span;
+            let obstacle = obstacle(value, &values, index);
+            match found.iter_mut().find(|(known, _)| known.span == *span) {
+                Some((_, least)) => *least = obstacle.min(*least),
                 None => {
                     let file = Folder::STUDY.to_owned();
-                    let (span, message) = (claim.span.clone(), String::new());
-                    found.push((Problem { file, span, message, hint: None }, rounds));
+                    let (span, message) = (span.clone(), String::new());
+                    found.push((Problem { file, span, message, hint: None }, obstacle));
                 }
             }
         }
     }
-    found.retain(|(_, rounds)| (*rounds as usize) < HEADLINE_ROUNDS_MIN);
-    let problems = found.into_iter().map(|(problem, rounds)| {
-        let plural = if rounds == 1 { "round" } else { "rounds" };
-        let message = format!(
-            "no profile can judge this claim: it has {rounds} {plural} at most, and a verdict \
-             takes {HEADLINE_ROUNDS_MIN}"
-        );
+    let problems = found.into_iter().filter_map(|(problem, obstacle)| {
+        let (message, rounds) = obstacle.words()?;
         let hint = format!(
-            "write rounds = {{ smoke = 1, quick = {HEADLINE_ROUNDS_MIN}, full = \
-             {HEADLINE_ROUNDS_MIN} }}, or more, in the scenarios that it speaks of"
+            "write rounds = {{ smoke = 1, quick = {rounds}, full = {rounds} }}, or more, in the \
+             scenarios that it speaks of"
         );
-        Problem { message, hint: Some(hint), ..problem }
+        Some(Problem { message, hint: Some(hint), ..problem })
     });
     problems.collect()
+}
+
+/// A claim about a value, as far as its verdict depends on the plan.
+#[derive(Clone, Copy)]
+struct Value {
+    rounds: u32,
+    /// Whether it is a quotient of two figures: its p-value then has no lower limit.
+    is_ratio: bool,
+}
+
+impl Value {
+    fn is_judged(self) -> bool {
+        self.rounds as usize >= HEADLINE_ROUNDS_MIN
+    }
+
+    fn least_p(self) -> f64 {
+        if self.is_ratio { 0.0 } else { sign_test::least_p(self.rounds as usize) }
+    }
+}
+
+/// What stands against a verdict, the lesser first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Obstacle {
+    None,
+    /// The median of so few rounds cannot stand the correction for this many claims.
+    Crowded {
+        claims: usize,
+        rounds: u32,
+        needed: u32,
+    },
+    /// Fewer rounds than any verdict takes.
+    TooFew {
+        missing: u32,
+    },
+}
+
+impl Obstacle {
+    /// In words, and the rounds that it takes.
+    fn words(self) -> Option<(String, u32)> {
+        let needed_at_all = HEADLINE_ROUNDS_MIN as u32;
+        match self {
+            Obstacle::None => None,
+            Obstacle::TooFew { missing } => {
+                let rounds = needed_at_all - missing;
+                let plural = if rounds == 1 { "round" } else { "rounds" };
+                let message = format!(
+                    "no profile can judge this claim: it has {rounds} {plural} at most, and a \
+                     verdict takes {needed_at_all}"
+                );
+                Some((message, needed_at_all))
+            }
+            Obstacle::Crowded { claims, rounds, needed } => {
+                let least = 1u64 << (rounds - 1).min(63);
+                let message = format!(
+                    "no profile can judge this claim among the study's {claims} claims about \
+                     values: it is no quotient of two figures, the p-value of a median over \
+                     {rounds} rounds is 1/{least} at best, and that does not stand Holm's \
+                     correction"
+                );
+                Some((message, needed))
+            }
+        }
+    }
+}
+
+/// The claims about values of a study: index of the claim, and what its verdict depends on.
+fn values(study: &Study) -> Vec<(usize, Value)> {
+    let claims = study.claims.iter().enumerate().filter_map(|(index, claim)| {
+        let About::Value { value, .. } = &claim.about else { return None };
+        let rounds = value.references().iter().map(|one| study.points[one.point].rounds);
+        let rounds = rounds.min().unwrap_or(0);
+        Some((index, Value { rounds, is_ratio: value.ratio().is_some() }))
+    });
+    claims.collect()
+}
+
+fn obstacle(value: &Value, values: &[(usize, Value)], index: usize) -> Obstacle {
+    if !value.is_judged() {
+        return Obstacle::TooFew { missing: HEADLINE_ROUNDS_MIN as u32 - value.rounds };
+    }
+    let family = values.iter().filter(|(_, value)| value.is_judged()).count();
+    // At best, that is where every other verdict is as clear as it can be.
+    let stands = |rounds: u32| {
+        let p_values = values.iter().enumerate().map(|(other, (_, value))| match *value {
+            value if other == index => Value { rounds, ..value }.least_p(),
+            value if value.is_judged() => value.least_p(),
+            _ => 0.0,
+        });
+        holm(&p_values.collect::<Vec<f64>>())[index] <= FAMILY_ERROR
+    };
+    if family < 2 || stands(value.rounds) {
+        return Obstacle::None;
+    }
+    let needed = (value.rounds..64).find(|rounds| stands(*rounds)).unwrap_or(64);
+    Obstacle::Crowded { claims: family, rounds: value.rounds, needed }
 }

@@ -48,9 +48,9 @@ pub struct Point {
     pub unfit: Unfit,
     /// In how many rounds it is run.
     pub rounds: u32,
-    /// Whether it is the second copy of another point, for the study's A/A. It has servers of its
-    /// own, as the points of another variant have.
-    pub is_twin: bool,
+    /// Whether it has servers of its own although another point has the same ones: the second copy of
+    /// a point that is compared with points of other variants, which have theirs.
+    pub has_own_servers: bool,
 }
 
 /// A point's name.

@@ -10,6 +10,7 @@ use crate::claim::{About, Claim};
 use crate::point::Point;
 use crate::profile::Profile;
 use crate::study::Named;
+use crate::timeline::Check;
 use crate::workload::Pace;
 
 /// A point and its second copy, as indices of the study's points.
@@ -36,37 +37,45 @@ pub(crate) fn add(
     if profile == Profile::Smoke {
         return None;
     }
-    let candidates = claims.iter().flat_map(compared).filter(|index| is_plain(&points[*index]));
-    let of = candidates.min_by_key(|index| {
+    let compared = claims.iter().map(compared).filter(|points| points.len() >= 2);
+    let compared: Vec<BTreeSet<usize>> = compared.collect();
+    let candidates = compared.iter().flatten().filter(|index| is_plain(&points[**index]));
+    let of = candidates.copied().min_by_key(|index| {
         let point = &points[*index];
         let cost = point.load_ms_max() * u64::from(point.rounds);
         (Reverse(point.rounds.min(ROUNDS_ENOUGH)), cost, *index)
     })?;
+    // Points of one variant share its servers, and so does the copy where only such points are
+    // compared; servers of its own would add the difference between servers to the noise.
+    let variant = &points[of].name.variant;
+    let is_other = |index: &usize| points[*index].name.variant != *variant;
+    let has_own_servers =
+        compared.iter().any(|points| points.contains(&of) && points.iter().any(is_other));
     let mut copy = points[of].clone();
     let at = variants.iter().position(|variant| variant.name == copy.name.variant)?;
     copy.name.variant.push_str("-again");
     while variants.iter().any(|variant| variant.name == copy.name.variant) {
         copy.name.variant.push_str("-again");
     }
-    copy.is_twin = true;
+    copy.has_own_servers = has_own_servers;
     let says = format!("{}, measured again (A/A)", variants[at].label());
     variants.insert(at + 1, Named { name: copy.name.variant.clone(), says });
     points.push(copy);
     Some(Twin { of, point: points.len() - 1 })
 }
 
-/// The points whose throughput a claim holds against each other.
-fn compared(claim: &Claim) -> Vec<usize> {
-    let About::Value { value, .. } = &claim.about else { return Vec::new() };
+/// The points whose throughput a claim speaks of: where there are several, it compares them.
+fn compared(claim: &Claim) -> BTreeSet<usize> {
+    let About::Value { value, .. } = &claim.about else { return BTreeSet::new() };
     let throughput = value.references().iter().filter(|one| one.metric.name == "tps");
-    let points: BTreeSet<usize> = throughput.map(|one| one.point).collect();
-    if points.len() < 2 { Vec::new() } else { points.into_iter().collect() }
+    throughput.map(|one| one.point).collect()
 }
 
-/// Whether a point runs often enough, in closed loop, under steady load and without a fault on the
-/// way.
+/// Whether a point runs often enough, in closed loop, under steady load, without a fault on the way
+/// and without a check that takes time or changes what the next trial finds.
 fn is_plain(point: &Point) -> bool {
     let is_closed = point.workloads.iter().all(|workload| workload.pace == Pace::Closed);
-    let is_steady = point.must_be_steady && point.timeline.is_empty() && point.checks.is_empty();
+    let is_quiet = point.checks.iter().all(|check| *check == Check::Counts);
+    let is_steady = point.must_be_steady && point.timeline.is_empty() && is_quiet;
     point.rounds >= 2 && is_closed && is_steady
 }

@@ -111,7 +111,7 @@ fn what_is_compared_is_measured_twice_at_its_cheapest_point() {
     let twin = study.twin.expect("throughput is compared");
     let [original, copy] = [twin.of, twin.point].map(|point| &study.points[point]);
     assert_eq!(original.name.to_string(), "safe/load clients=8");
-    assert!(copy.is_twin && !original.is_twin);
+    assert!(copy.has_own_servers && !original.has_own_servers);
     assert_eq!((&copy.workloads, &copy.topology), (&original.workloads, &original.topology));
     assert_eq!((copy.rounds, study.variants[1].name.as_str()), (6, "safe-again"));
     assert_eq!(study.variants[1].says, "safe, measured again (A/A)");
@@ -127,7 +127,15 @@ fn what_is_compared_is_measured_twice_at_its_cheapest_point() {
     check("script = \"orders.sql\"", "script = \"orders.sql\"\nrate = 9", None);
     check("[scenarios.load]", "[scenarios.load]\nrounds = 1", None);
     check("clients=8", "clients=64", Some("safe/load clients=64"));
+    // Counting takes no time; what stops a server does.
+    let checks = |list: &str| format!("[scenarios.load]\nchecks = [{list}]");
+    check("[scenarios.load]", &checks("\"counts\""), Some("safe/load clients=8"));
+    check("[scenarios.load]", &checks("\"counts\", \"amcheck\""), None);
     assert_eq!(parse_in(OWN, Profile::Smoke).twin, None);
+    // Where points of one variant are compared, the copy shares their servers.
+    let within = OWN.replace("fast/load/orders', 'clients=8'", "safe/load/orders', 'clients=64'");
+    let study = parse(&within);
+    assert!(!study.points[study.twin.expect("throughput is compared").point].has_own_servers);
 }
 
 #[test]
@@ -149,6 +157,26 @@ fn a_claim_that_no_profile_can_judge_is_pointed_at() {
     check("[scenarios.load]", sizes, None);
     check("[scenarios.load]", "[scenarios.load]\nrounds = 1", Some(&few("1 round")));
     check("[[claims]]", "[[claims]]\nprofiles = [\"smoke\"]", None);
+    // Two figures by themselves cannot both stand the correction with six rounds.
+    let alone = |says: &str, variant: &str| {
+        format!(
+            "[[claims]]\nsays = \"{says}\"\nvalue = \"tps('{variant}/load', 'clients=8')\"\n\
+             expect = \">= 100\"\n"
+        )
+    };
+    let (one, two) = (alone("one", "fast"), alone("one", "fast") + &alone("two", "safe"));
+    let found = |rounds: u32, claims: &str| {
+        let rounds = format!("[scenarios.load]\nrounds = {rounds}");
+        let text = OWN.replacen("[scenarios.load]", &rounds, 1);
+        spec::never_judged(&folder(&text.replacen("[[claims]]", &format!("{claims}[[claims]]"), 1)))
+    };
+    assert_eq!((found(6, &one), found(7, &two)), (vec![], vec![]));
+    let crowded = found(6, &two);
+    let message = "no profile can judge this claim among the study's 3 claims about values: it is \
+                   no quotient of two figures, the p-value of a median over 6 rounds is 1/32 at \
+                   best, and that does not stand Holm's correction";
+    assert_eq!((crowded.len(), crowded[0].message.as_str()), (2, message));
+    assert!(crowded[0].hint.as_ref().unwrap().contains("quick = 7"), "{crowded:?}");
     // A value that is another one in each profile is one claim.
     let value = "tps('fast/load/orders', 'clients=8') / tps('safe/load/orders', 'clients=8')";
     let by_profile = format!("{{ smoke = \"{value}\", quick = \"{value}\", full = \"{value}\" }}");

@@ -53,7 +53,7 @@ pub fn p_value(values: &[f64], value: f64) -> f64 {
 }
 
 /// A rank test's p-value, or Student's where the former is at its limit, 2¹⁻ⁿ, and larger.
-pub(crate) fn at_least_rank(rank: f64, n: usize, student: f64) -> f64 {
+fn at_least_rank(rank: f64, n: usize, student: f64) -> f64 {
     let limit = 2f64.powi(1 - n as i32) * (1.0 + 1e-9);
     if rank <= limit { rank.min(student) } else { rank }
 }

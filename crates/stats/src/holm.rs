@@ -1,5 +1,8 @@
 //! Several comparisons at once: the more are made, the more differ by chance.
 
+/// The chance that is allowed for that any verdict of a family of them is wrong.
+pub const FAMILY_ERROR: f64 = 0.05;
+
 /// The p-values of a family of comparisons, adjusted by Holm's step-down method ("A simple
 /// sequentially rejective multiple test procedure", 1979) and in the order given: those that stay
 /// at or below α are differences, with a chance of at most α that any of them is none. NaN counts

@@ -46,7 +46,7 @@ mod hdr_payload;
 
 pub use expectation::{Doubt, Expectation, Verdict};
 pub use hdr_payload::DecodeError;
-pub use holm::holm;
+pub use holm::{FAMILY_ERROR, holm};
 pub use interval::{HEADLINE_ROUNDS_MIN, Interval, Method, NoInterval};
 pub use latency::{CurvePoint, Latency};
 pub use moments::Moments;

@@ -2,10 +2,8 @@
 
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-use crate::centre;
 use crate::interval::{self, Interval, Method, NoInterval};
 use crate::sample;
-use crate::student;
 
 /// The median with the interval from the exact sign test: the order statistics of rank c+1 from
 /// either end, with the largest c for which P(Binomial(n, ½) ≤ c) ≤ α/2 (Hollander, Wolfe and
@@ -39,8 +37,9 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Result<Interval, NoIn
 }
 
 /// The two-sided p-value of the hypothesis that the median is `value`, by the exact sign test;
-/// values equal to it are left out. Where that is at its limit, 2¹⁻ⁿ, Student's p-value counts if it
-/// is smaller still, as in [`centre::p_value`]. 1 where no value remains or one is not finite.
+/// values equal to it are left out. It is never below 2¹⁻ⁿ ([`least_p`]). Student's test would go
+/// below, and be wrong: of noise with two peaks, all of n values lie in the same one, close together,
+/// that often. 1 where no value remains or one is not finite.
 pub fn median_p(values: &[f64], value: f64) -> f64 {
     if values.iter().any(|value| !value.is_finite()) {
         return 1.0;
@@ -48,8 +47,12 @@ pub fn median_p(values: &[f64], value: f64) -> f64 {
     let above = values.iter().filter(|one| **one > value).count();
     let below = values.iter().filter(|one| **one < value).count();
     let heads = Binomial::new(0.5, (above + below) as u64);
-    let sign = heads.map_or(1.0, |heads| (2.0 * heads.cdf(above.min(below) as u64)).min(1.0));
-    centre::at_least_rank(sign, values.len(), student::mean_p(values, value))
+    heads.map_or(1.0, |heads| (2.0 * heads.cdf(above.min(below) as u64)).min(1.0))
+}
+
+/// The smallest p-value that n values can have in [`median_p`].
+pub fn least_p(n: usize) -> f64 {
+    2f64.powi(1 - n as i32).min(1.0)
 }
 
 #[cfg(test)]
@@ -86,7 +89,7 @@ mod tests {
             assert!((median_p(values, 0.0) - expected).abs() < 1e-12, "{values:?}");
         };
         check(&[1.0, 1.0, 1.0, 1.0, 1.0, 99.0], 2.0 / 64.0);
-        check(&[1.0; 6], 0.0);
+        check(&[1.0; 6], least_p(6));
         check(&[-1.0, -1.0, -1.0, -1.0, -1.0, 1.0], 14.0 / 64.0);
         check(&[1.0, -1.0], 1.0);
         check(&[0.0, 0.0], 1.0);

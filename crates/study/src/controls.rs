@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 
 use record::{Ending, Trial};
 use spec::{About, Claim, ClaimKind, Planned, Quantifier, Study};
-use verdict::Verdict;
+use verdict::{ClaimVerdict, Measured, Verdict};
 
 /// What is to be said of the first control that has had its trials and does not hold.
 pub(crate) fn failed(study: &Study, plan: &[Planned], done: &[Trial]) -> Option<String> {
     let controls = study.claims.iter().filter(|claim| claim.kind == ClaimKind::Control);
     let mut failed = controls.filter_map(|claim| {
         let ran = ran(study, claim, done);
-        let verdict = verdict::judge_claim(study, claim, done).verdict;
-        (verdict != Verdict::Holds && has_had_its_trials(claim, plan, ran, verdict)).then(|| {
+        let judged = verdict::judge_claim(study, claim, done);
+        (!has_done_harm(&judged) && has_had_its_trials(claim, plan, ran, judged.verdict)).then(|| {
             let (trials, says) = (if ran == 1 { "trial" } else { "trials" }, &claim.says);
             format!(
                 "control \"{says}\" failed after {ran} {trials}: this machine cannot reproduce the \
@@ -22,6 +22,13 @@ pub(crate) fn failed(study: &Study, plan: &[Planned], done: &[Trial]) -> Option<
         })
     });
     failed.next()
+}
+
+/// Whether a trial showed what the control claims, even if another trial keeps the claim open.
+fn has_done_harm(judged: &ClaimVerdict) -> bool {
+    let is_seen =
+        matches!(judged.measured, Measured::Count { trials, failures, .. } if failures < trials);
+    judged.verdict == Verdict::Holds || (judged.verdict == Verdict::CannotTell && is_seen)
 }
 
 fn has_had_its_trials(claim: &Claim, plan: &[Planned], ran: usize, verdict: Verdict) -> bool {

@@ -106,7 +106,9 @@ fn key(point: &Point) -> Key<'_> {
     let servers = || point.topology.nodes.iter().filter(|node| node.is_postgres());
     let settings = match point.data.reset {
         Reset::Clone => None,
-        Reset::Keep => Some((servers().map(|node| &node.settings).collect(), point.is_twin)),
+        Reset::Keep => {
+            Some((servers().map(|node| &node.settings).collect(), point.has_own_servers))
+        }
     };
     let shape = servers().map(|node| Shape {
         name: &node.name,

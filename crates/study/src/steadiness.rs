@@ -10,14 +10,14 @@ pub(crate) enum Steadiness {
     Steady,
     /// Not one level, but little enough; or too short to say.
     Noted(String),
-    /// Not one level: its mean stands for nothing.
+    /// Not one level: it stalled, slumped or drifted, which is a result.
     NotSteady(String),
 }
 
 /// Judges the throughput of all workloads together, interval by interval.
 ///
-/// A level that moves a little does not void a trial: rounds are interleaved, so that what moves
-/// it falls on all points alike. It does where it moves by more than [`CHANGE_MAX`].
+/// A level that moves by no more than [`CHANGE_MAX`] is noted: rounds are interleaved, so that what
+/// moves it falls on all points alike.
 pub(crate) fn judge(intervals: &[Interval], window: Window, interval_ms: u64) -> Steadiness {
     let bin_s = interval_ms as f64 / 1e3;
     match steady_state(&rates(intervals, window, interval_ms), bin_s) {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_moves_much_voids_and_one_that_moves_little_is_noted() {
+    fn a_level_that_moves_much_is_not_steady_and_one_that_moves_little_is_noted() {
         assert!(matches!(judged(|s| if s < 45 { 1_000 } else { 600 }), Steadiness::NotSteady(_)));
         assert!(matches!(judged(|s| if s < 45 { 1_000 } else { 950 }), Steadiness::Noted(_)));
         assert!(matches!(judged(|s| 1_000 + 2 * s), Steadiness::Noted(_)));

@@ -481,7 +481,7 @@ fn ending(
     if transactions == 0 {
         // That nothing ended is what was measured: a stall is a result.
         let text = "no transaction ended well inside the window";
-        notes.push(Note::new(NoteKind::Steadiness, text));
+        notes.push(Note::new(NoteKind::Unsteady, text));
         return Ending::Done;
     }
     if !order.point.timeline.is_empty() || !order.point.must_be_steady {
@@ -495,7 +495,10 @@ fn ending(
             notes.push(Note::new(NoteKind::Steadiness, note));
             None
         }
-        Steadiness::NotSteady(why) => Some(why),
+        Steadiness::NotSteady(why) => {
+            notes.push(Note::new(NoteKind::Unsteady, format!("not steady: {why}")));
+            None
+        }
     };
     match unsteady {
         Some(why) if order.profile == Profile::Smoke => {

@@ -1,11 +1,10 @@
 //! Which attempts a figure rests on.
 //!
 //! An attempt is the unit of evidence, a trial (all attempts of one number) the unit of
-//! replication. The steady attempt of a trial gives its figures, of which there is at most one. A
-//! trial is run again because it was not steady, though, and what is kept then leans towards what
-//! happens in steady times: where one trial in three stalls, the mean of the steady attempts is too
-//! high. So values are computed a second time from the first complete attempt of each trial, which
-//! was chosen by nothing that was measured.
+//! replication. Of the attempts at a trial at most one counts, and its figures are the trial's,
+//! stalls and slumps included. Choosing among attempts or trials by what was measured in them biases
+//! a mean: where one trial in three stalls, the mean of the steady ones is too high. So a value is
+//! computed again from other choices wherever they differ, and its verdict must be the same.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +14,30 @@ use record::{Ending, Trial};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chosen {
     /// The one that counts.
+    Counted,
+    /// The one that counts, of the trials whose throughput was steady.
     Steady,
-    /// The first that was measured to its end, steady or not.
+    /// The first that was measured to its end, even if it still warmed up and was run again.
     FirstComplete,
+}
+
+impl Chosen {
+    /// In words, where a verdict differs from that of another choice.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Chosen::Counted => "all trials that count",
+            Chosen::Steady => "steady trials alone",
+            Chosen::FirstComplete => "the first complete attempt of each trial",
+        }
+    }
 }
 
 /// The chosen attempt of each trial, in the order of the trials; trials without one are left out.
 pub(crate) fn chosen(trials: &[Trial], which: Chosen) -> impl Iterator<Item = &Trial> {
     let mut first: BTreeMap<usize, &Trial> = BTreeMap::new();
     let fits = |trial: &&Trial| match which {
-        Chosen::Steady => trial.ending == Ending::Done,
+        Chosen::Counted => trial.ending == Ending::Done,
+        Chosen::Steady => trial.is_steady(),
         Chosen::FirstComplete => trial.ending.is_complete(),
     };
     for trial in trials.iter().filter(fits) {
@@ -36,7 +49,13 @@ pub(crate) fn chosen(trials: &[Trial], which: Chosen) -> impl Iterator<Item = &T
     first.into_values()
 }
 
-/// Whether the choice makes a difference.
-pub(crate) fn any_unsteady(trials: &[Trial]) -> bool {
-    trials.iter().any(|trial| trial.ending.is_unsteady())
+/// The choices besides [`Chosen::Counted`] that may make a difference.
+pub(crate) fn others<'t>(trials: impl Iterator<Item = &'t Trial>) -> Vec<Chosen> {
+    let (mut any_unsteady, mut any_again) = (false, false);
+    for trial in trials {
+        any_unsteady |= trial.ending == Ending::Done && !trial.is_steady();
+        any_again |= trial.ending.is_unsteady();
+    }
+    let others = [(any_unsteady, Chosen::Steady), (any_again, Chosen::FirstComplete)];
+    others.into_iter().filter_map(|(is, chosen)| is.then_some(chosen)).collect()
 }

@@ -8,7 +8,7 @@
 use record::{Ending, Header, Trial};
 use spec::{Better, Metric, Study};
 use stats::equivalence::{self, Region};
-use stats::{Expectation, HEADLINE_ROUNDS_MIN, Interval, ratio, sample, student};
+use stats::{Expectation, FAMILY_ERROR, HEADLINE_ROUNDS_MIN, Interval, ratio, sample, student};
 
 use crate::conditions::{self, Condition};
 use crate::noise;
@@ -108,9 +108,6 @@ impl Diff {
         }
     }
 }
-
-/// The chance that any figure is called better, worse or the same by mistake that is allowed for.
-const FAMILY_ERROR: f64 = 0.05;
 
 /// Compares every point that both have, in the order of the first.
 #[must_use]

@@ -2,27 +2,38 @@
 //!
 //! Every attempt that was ever made is asked. One that shows the contrary refutes what is said of
 //! every trial, however it ended and whether or not a later attempt was steadier. Only complete
-//! attempts support it, and a trial in scope of which nothing is known leaves it open.
+//! attempts support it. A trial in scope that broke, was never run or does not show what is asked
+//! leaves the claim open: it can still be refuted, but it does not hold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Ending, Fault, Figure, SkipKind, Trial};
-use spec::{Condition, Quantifier, Study};
+use record::{Ending, Fault, Figure, PlannedTrial, Reason, Trial, VoidKind};
+use spec::{Better, Condition, Metric, Quantifier, Study};
 
-use crate::judge::{Found, Measured, Verdict, trial_name};
+use crate::judge::{Found, Measured, Verdict, point_name, trial_name};
 use crate::rounds::{figure_of, value_of};
 use crate::truth::truth;
 
-/// Judges a condition on every trial of some points, on the figures of one part of it if `of` names
-/// one.
+/// A condition on trials, and the trials that it speaks of.
+#[derive(Clone, Copy)]
+pub(crate) struct Question<'a> {
+    pub(crate) quantifier: Quantifier,
+    pub(crate) condition: &'a Condition,
+    /// The part of a trial whose figures are meant; empty for those of the whole trial.
+    pub(crate) of: &'a str,
+    /// Indices of the points whose trials it speaks of.
+    pub(crate) points: &'a [usize],
+}
+
+/// Judges a condition on every trial of some points. `plan` is what the run consists of: a trial of
+/// it that was not run keeps the claim open.
 pub(crate) fn judge(
     study: &Study,
-    quantifier: Quantifier,
-    condition: &Condition,
-    of: &str,
-    points: &[usize],
+    question: Question<'_>,
+    plan: &[PlannedTrial],
     trials: &[Trial],
 ) -> Found {
+    let Question { quantifier, condition, points, .. } = question;
     let asked = asked(study, condition, points);
     let mut by_number: BTreeMap<(usize, String), Vec<&Trial>> = BTreeMap::new();
     for trial in trials {
@@ -31,11 +42,11 @@ pub(crate) fn judge(
             by_number.entry((trial.number, trial_name(trial))).or_default().push(trial);
         }
     }
-    let question = Asked { quantifier, condition, of };
     let shown: Vec<Shown> = by_number.values().map(|attempts| question.trial(attempts)).collect();
 
     let refuted: Vec<String> = shown.iter().flat_map(|one| one.refutes.clone()).collect();
-    let open: Vec<String> = shown.iter().filter_map(|one| one.open.clone()).collect();
+    let mut open: Vec<String> = shown.iter().filter_map(|one| one.open.clone()).collect();
+    open.splice(0..0, never_run(study, &asked, plan, trials));
     let supports = shown.iter().filter(|one| one.supports).count();
     let seen = shown.iter().filter(|one| one.supports || !one.refutes.is_empty()).count() as u64;
     let failed = |one: &&Shown| match quantifier {
@@ -46,19 +57,16 @@ pub(crate) fn judge(
     let verdict = match quantifier {
         Quantifier::Every if !refuted.is_empty() => Verdict::DoesNotHold,
         Quantifier::Every if supports > 0 && open.is_empty() => Verdict::Holds,
-        // One witness is enough, whatever became of the others.
-        Quantifier::Some if supports > 0 => Verdict::Holds,
-        Quantifier::Some if seen > 0 && open.is_empty() => Verdict::DoesNotHold,
+        Quantifier::Some if supports > 0 && open.is_empty() => Verdict::Holds,
+        Quantifier::Some if supports == 0 && seen > 0 && open.is_empty() => Verdict::DoesNotHold,
         Quantifier::Every | Quantifier::Some => Verdict::CannotTell,
     };
     let mut why = Vec::new();
     if quantifier == Quantifier::Every {
         why.extend(first_few(refuted));
     }
-    if quantifier == Quantifier::Every || verdict != Verdict::Holds {
-        why.extend(first_few(open));
-    }
-    if shown.is_empty() {
+    why.extend(first_few(open));
+    if shown.is_empty() && why.is_empty() {
         why.push("no such trial was run".to_owned());
     } else if seen == 0 && why.is_empty() {
         why.push("no such trial was run to its end".to_owned());
@@ -68,6 +76,33 @@ pub(crate) fn judge(
         trials => Measured::Count { trials, failures, rate_max: rate_max(failures, trials) },
     };
     Found { measured, verdict, why: why.join("; "), p: None }
+}
+
+/// Planned trials of some points that have no attempt in the record: the run was interrupted, or
+/// something stopped it.
+fn never_run(
+    study: &Study,
+    asked: &[usize],
+    plan: &[PlannedTrial],
+    trials: &[Trial],
+) -> Option<String> {
+    let run: BTreeSet<usize> = trials.iter().map(|trial| trial.number).collect();
+    let is_asked = |planned: &&PlannedTrial| {
+        let point = study.point(&planned.variant, &planned.scenario, &planned.axes);
+        point.is_some_and(|point| asked.contains(&point))
+    };
+    let planned: Vec<&PlannedTrial> = plan.iter().filter(is_asked).collect();
+    let missing: Vec<&&PlannedTrial> =
+        planned.iter().filter(|planned| !run.contains(&planned.number)).collect();
+    let first = missing.first()?;
+    let name = point_name(&first.variant, &first.scenario, &first.axes);
+    Some(match (missing.len(), planned.len()) {
+        (1, _) => format!("trial {} ({name}) was planned and not run", first.number),
+        (missing, all) => format!(
+            "{missing} of {all} planned trials were not run (the first: trial {}, {name})",
+            first.number
+        ),
+    })
 }
 
 /// The points whose trials can have the figures; all, where none can: then each trial says so.
@@ -92,13 +127,6 @@ struct Shown {
     open: Option<String>,
 }
 
-/// What is asked of attempts.
-struct Asked<'a> {
-    quantifier: Quantifier,
-    condition: &'a Condition,
-    of: &'a str,
-}
-
 /// What an attempt answers.
 enum Answer {
     Yes,
@@ -107,7 +135,7 @@ enum Answer {
     Nothing(String),
 }
 
-impl Asked<'_> {
+impl Question<'_> {
     fn trial(&self, attempts: &[&Trial]) -> Shown {
         let mut shown = Shown::default();
         let mut broken = None;
@@ -124,17 +152,17 @@ impl Asked<'_> {
                     // What broke a server may be what the claim excludes: no later attempt makes
                     // up for it. What broke the rig says nothing about the server.
                     match reason.kind {
-                        Fault::Server => shown.open = Some(words),
-                        Fault::Machine | Fault::Rig | Fault::Unknown => broken = Some(words),
+                        Fault::Server | Fault::Unknown => shown.open = Some(words),
+                        Fault::Rig => broken = Some(words),
                     }
                 }
-                (Ending::Skipped(reason), _) => match reason.kind {
-                    SkipKind::Rig => broken = Some(format!("{name} was skipped: {}", reason.text)),
-                    SkipKind::CannotRunHere => {}
-                },
-                (Ending::Void(_), _) if !attempt.ending.is_complete() => {
-                    // It ran, but not what was asked for: it can refute and nothing else.
+                (Ending::Void(Reason { kind: VoidKind::AllFailed, text }), _) => {
+                    broken = Some(format!("{name} is void: {text}"));
                 }
+                // What cannot run here is out of scope. What ran, but not as the study asks, can
+                // refute and nothing else.
+                (Ending::Skipped(_), _) => {}
+                (Ending::Void(_), _) if !attempt.ending.is_complete() => {}
                 (_, Answer::No(_)) => {}
                 (_, Answer::Yes) => shown.supports = true,
                 (_, Answer::Nothing(why)) => shown.open = Some(format!("{name} {why}")),
@@ -155,23 +183,32 @@ impl Asked<'_> {
                 None => return Answer::Nothing(format!("has no {}", metric.name)),
             }
         }
-        match truth(self.condition, &figures) {
-            Some(true) => {}
-            Some(false) => return Answer::No(figures),
-            None => return Answer::Nothing(format!("leaves it open: {}", self.figures(&figures))),
+        let Some(is_true) = truth(self.condition, &figures) else {
+            return Answer::Nothing(format!("leaves it open: {}", self.figures(&figures)));
+        };
+        if !is_true && self.quantifier == Quantifier::Every {
+            return Answer::No(figures);
         }
-        if metrics.iter().any(|metric| metric.is_ledger_against_rows()) {
-            // Rows that nobody was promised cannot be lost.
-            match acknowledged(trial, self.of) {
-                Some(count) if count > 0.0 => {}
-                Some(_) => return Answer::Nothing("acknowledged no transaction".to_owned()),
-                None => return Answer::Nothing(format!("has no {ACKNOWLEDGED}")),
-            }
-            if value_of(trial, IN_FLIGHT, "").is_some_and(|count| count == 0.0) {
-                return Answer::Nothing("had no transaction in flight at the fault".to_owned());
-            }
+        let mut clean = metrics.iter().zip(&figures);
+        if clean.any(|(metric, figure)| says_that_nothing_is_lost(metric, figure.value))
+            && let Some(why) = self.nothing_to_lose(trial)
+        {
+            return Answer::Nothing(why);
         }
-        Answer::Yes
+        if is_true { Answer::Yes } else { Answer::No(figures) }
+    }
+
+    /// Why nothing could have been lost in a trial: no row was promised, or no transaction was
+    /// under way when the fault came.
+    fn nothing_to_lose(&self, trial: &Trial) -> Option<String> {
+        match acknowledged(trial, self.of) {
+            Some(count) if count > 0.0 => {}
+            Some(_) => return Some("acknowledged no transaction".to_owned()),
+            None => return Some(format!("has no {ACKNOWLEDGED}")),
+        }
+        let in_flight = value_of(trial, IN_FLIGHT, "");
+        let is_idle = in_flight.is_some_and(|count| count == 0.0);
+        is_idle.then(|| "had no transaction in flight at the fault".to_owned())
     }
 
     fn figures(&self, figures: &[Figure]) -> String {
@@ -183,6 +220,13 @@ impl Asked<'_> {
             .collect();
         values.join(", ")
     }
+}
+
+/// Whether a value of a metric says that acknowledged transactions are there. That a server did not
+/// survive needs no transaction to be true.
+fn says_that_nothing_is_lost(metric: &Metric, value: f64) -> bool {
+    let is_destruction = metric.better == Better::Higher && value == 0.0;
+    metric.is_about_acknowledged() && !is_destruction
 }
 
 const ACKNOWLEDGED: &str = "ledger_acknowledged";

@@ -1,10 +1,9 @@
 //! The more claims a study makes, the more verdicts come out by chance: what is left of each when
 //! all of them are judged together.
 
-use crate::judge::{ClaimVerdict, Verdict};
+use stats::FAMILY_ERROR;
 
-/// The chance that any of a study's verdicts about values is wrong that is allowed for.
-const FAMILY_ERROR: f64 = 0.05;
+use crate::judge::{ClaimVerdict, Verdict};
 
 /// Takes back the verdicts that do not stand Holm's correction over all values that could be
 /// judged. `p_values` has one for each claim that could; a family of one needs no correction. What

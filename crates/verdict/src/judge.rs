@@ -1,8 +1,11 @@
 //! What can be said about every claim of a study.
 
-use record::{Ending, Fault, Trial};
+use std::collections::BTreeMap;
+
+use record::{Ending, Fault, PlannedTrial, Trial};
 use spec::{About, Claim, ClaimKind, Study};
 
+use crate::every::Question;
 use crate::noise::{self, Noise};
 use crate::{answer, control, doubt, every, family, value};
 
@@ -149,11 +152,12 @@ impl Verdict {
     }
 }
 
-/// Judges every claim on the trials that there are, be it in the middle of a run.
+/// Judges every claim of a run. `plan` is the run's, as its record has it
+/// ([`record::Header::plan`]): what was planned and not run keeps claims about trials open.
 #[must_use]
-pub fn judge(study: &Study, trials: &[Trial]) -> Judgement {
+pub fn judge(study: &Study, plan: &[PlannedTrial], trials: &[Trial]) -> Judgement {
     let (mut claims, p_values): (Vec<ClaimVerdict>, Vec<Option<f64>>) =
-        study.claims.iter().map(|claim| found(study, claim, trials)).unzip();
+        study.claims.iter().map(|claim| found(study, claim, plan, trials)).unzip();
     family::correct(&mut claims, &p_values);
     control::doubt(study, &mut claims);
     Judgement {
@@ -164,20 +168,26 @@ pub fn judge(study: &Study, trials: &[Trial]) -> Judgement {
     }
 }
 
-/// Judges one claim by itself.
+/// Judges one claim by itself on the trials so far, whatever is still to be run.
 #[must_use]
 pub fn judge_claim(study: &Study, claim: &Claim, trials: &[Trial]) -> ClaimVerdict {
-    found(study, claim, trials).0
+    found(study, claim, &[], trials).0
 }
 
 /// A claim by itself, and the p-value that goes with its verdict.
-fn found(study: &Study, claim: &Claim, trials: &[Trial]) -> (ClaimVerdict, Option<f64>) {
+fn found(
+    study: &Study,
+    claim: &Claim,
+    plan: &[PlannedTrial],
+    trials: &[Trial],
+) -> (ClaimVerdict, Option<f64>) {
     let (expected, found) = match &claim.about {
         About::Value { value, expect } => {
             (expect.to_string(), value::judge(study, value, *expect, trials))
         }
         About::Every { quantifier, condition, of, points } => {
-            let mut found = every::judge(study, *quantifier, condition, of, points, trials);
+            let question = Question { quantifier: *quantifier, condition, of, points };
+            let mut found = every::judge(study, question, plan, trials);
             found.doubt(doubt::of_condition(study, condition, of, points, trials));
             (String::new(), found)
         }
@@ -246,7 +256,11 @@ pub fn uses(trials: &[Trial]) -> Vec<AttemptUse> {
         first.min() == Some(trial.attempt)
     };
     let of = |trial: &Trial| match &trial.ending {
-        Ending::Done => AttemptUse { figures: true, why: "its figures count" },
+        Ending::Done if trial.is_steady() => AttemptUse { figures: true, why: "its figures count" },
+        Ending::Done => AttemptUse {
+            figures: true,
+            why: "its figures count; values are computed a second time without it",
+        },
         ending if ending.is_unsteady() && is_first_complete(trial) => AttemptUse {
             figures: false,
             why: "not steady: its figures count where values are computed a second time from the \
@@ -266,12 +280,14 @@ pub fn uses(trials: &[Trial]) -> Vec<AttemptUse> {
             figures: false,
             why: match reason.kind {
                 Fault::Server => {
-                    "a server's fault: no claim about every trial holds, whatever later attempts \
+                    "a server's fault: no claim about these trials holds, whatever later attempts \
                      show"
                 }
-                Fault::Machine => "the machine's fault: a later attempt may make up for it",
                 Fault::Rig => "the rig's fault: a later attempt may make up for it",
-                Fault::Unknown => "whose fault is not known: a later attempt may make up for it",
+                Fault::Unknown => {
+                    "it may have been a server's fault: no claim about these trials holds, \
+                     whatever later attempts show"
+                }
             },
         },
     };
@@ -280,8 +296,11 @@ pub fn uses(trials: &[Trial]) -> Vec<AttemptUse> {
 
 /// `variant/scenario axis=value`.
 pub(crate) fn trial_name(trial: &Trial) -> String {
-    let axes: Vec<String> =
-        trial.axes.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
-    let name = format!("{}/{} {}", trial.variant, trial.scenario, axes.join(","));
-    name.trim_end().to_owned()
+    point_name(&trial.variant, &trial.scenario, &trial.axes)
+}
+
+/// The same of what a trial is one of.
+pub(crate) fn point_name(variant: &str, scenario: &str, axes: &BTreeMap<String, String>) -> String {
+    let axes: Vec<String> = axes.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
+    format!("{variant}/{scenario} {}", axes.join(",")).trim_end().to_owned()
 }

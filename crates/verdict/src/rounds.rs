@@ -22,7 +22,7 @@ impl Rounds {
     /// Collects the references' values from the attempts that count.
     #[must_use]
     pub fn collect(study: &Study, references: &[Reference], trials: &[Trial]) -> Rounds {
-        Rounds::of(study, references, trials, Chosen::Steady)
+        Rounds::of(study, references, trials, Chosen::Counted)
     }
 
     /// Collects the references' values from the chosen attempt of each trial.

@@ -27,32 +27,61 @@ use crate::rounds::Rounds;
 /// The confidence of every interval.
 const CONFIDENCE: f64 = 0.95;
 
-/// Judges a value by itself, whatever else the study claims: over the attempts that count, and
-/// where some were not steady, also over the first complete attempt of each trial. Where the two
-/// verdicts differ, nobody can tell: the difference may come from what was run again.
+/// Judges a value by itself, whatever else the study claims: over all trials that count, and again
+/// over each other choice of attempts that differs (see [`Chosen`]). Where two verdicts differ, it
+/// cannot be told: the verdict may come from the choice.
 pub(crate) fn judge(
     study: &Study,
     expression: &Expression,
     expect: Expectation,
     trials: &[Trial],
 ) -> Found {
-    let mut found = judge_chosen(study, expression, expect, trials, Chosen::Steady);
-    if !attempts::any_unsteady(trials) {
-        return found;
+    let points = points(expression);
+    let own = |trial: &&Trial| {
+        let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
+        point.is_some_and(|point| points.contains(&point))
+    };
+    let mut found = judge_chosen(study, expression, expect, trials, Chosen::Counted);
+    for chosen in attempts::others(trials.iter().filter(own)) {
+        let other = judge_chosen(study, expression, expect, trials, chosen);
+        let agrees = match &other.measured {
+            // A stall in every round leaves no steady one to compare with: the stalls are the
+            // result.
+            Measured::Nothing if chosen == Chosen::Steady => true,
+            // Steady rounds too few for a verdict of their own must lie where the verdict says.
+            Measured::Value { interval, .. } if interval.n < HEADLINE_ROUNDS_MIN => {
+                lies(expect, interval) == found.verdict
+            }
+            _ => other.verdict == found.verdict,
+        };
+        if agrees || found.verdict == Verdict::CannotTell {
+            continue;
+        }
+        let why = format!(
+            "{}: {}; {}: {}",
+            Chosen::Counted.words(),
+            described(&found),
+            chosen.words(),
+            described(&other)
+        );
+        found.why = if found.why.is_empty() { why } else { format!("{why}; {}", found.why) };
+        found.verdict = Verdict::CannotTell;
     }
-    let all = judge_chosen(study, expression, expect, trials, Chosen::FirstComplete);
-    if found.verdict == all.verdict {
-        return found;
-    }
-    let why = format!(
-        "steady attempts alone: {}; with the first complete attempt of each trial, steady or not: \
-         {}",
-        described(&found),
-        described(&all)
-    );
-    found.why = if found.why.is_empty() { why } else { format!("{why}; {}", found.why) };
-    found.verdict = Verdict::CannotTell;
     found
+}
+
+/// Where an interval lies, however few rounds it rests on.
+fn lies(expect: Expectation, interval: &Interval) -> Verdict {
+    match expect.judge(Ok(interval), 1) {
+        stats::Verdict::Holds => Verdict::Holds,
+        stats::Verdict::DoesNotHold => Verdict::DoesNotHold,
+        stats::Verdict::CannotTell(_) => Verdict::CannotTell,
+    }
+}
+
+/// The points that an expression speaks of.
+fn points(expression: &Expression) -> BTreeSet<usize> {
+    expression.references().iter().map(|reference| reference.point).collect()
 }
 
 /// A verdict and the interval that it rests on.
@@ -211,8 +240,7 @@ fn worded(doubt: Doubt) -> String {
 /// Where compared windows differ in the number of checkpoints inside them: said, since a checkpoint
 /// costs throughput.
 fn checkpoints(study: &Study, expression: &Expression, trials: &[Trial]) -> Option<String> {
-    let points: BTreeSet<usize> =
-        expression.references().iter().map(|reference| reference.point).collect();
+    let points = points(expression);
     let mut by_round: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.ending == Ending::Done) {
         let point = study.point(&trial.variant, &trial.scenario, &trial.axes);

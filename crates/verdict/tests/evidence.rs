@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use record::{Ending, Fault, Generator, Moment, Phase, SkipKind, Trial, VoidKind};
+use record::{
+    Ending, Fault, Generator, Moment, Note, NoteKind, Phase, PlannedTrial, SkipKind, Trial,
+    VoidKind,
+};
 use spec::{Folder, Profile, Study};
 use stats::Latency;
 use verdict::{ClaimVerdict, Verdict, judge};
@@ -69,9 +72,13 @@ fn attempt(number: usize, attempt: usize, ending: Ending, figures: Figures<'_>) 
 }
 
 fn claims(trials: &[Trial]) -> Vec<ClaimVerdict> {
-    let files = BTreeMap::from([("study.toml".to_owned(), STUDY.to_owned())]);
+    judged(STUDY, &[], trials)
+}
+
+fn judged(study: &str, plan: &[PlannedTrial], trials: &[Trial]) -> Vec<ClaimVerdict> {
+    let files = BTreeMap::from([("study.toml".to_owned(), study.to_owned())]);
     let folder = Folder { name: "mine".to_owned(), files };
-    judge(&Study::parse(&folder, Profile::Quick).unwrap(), trials).claims
+    judge(&Study::parse(&folder, Profile::Quick).unwrap(), plan, trials).claims
 }
 
 /// Nine clean trials and these attempts at a tenth.
@@ -114,10 +121,16 @@ fn what_any_attempt_shows_or_does_not_show_counts_for_every_trial() {
     check(&[(died(), &[]), (Ending::Done, CLEAN)], CannotTell, broken);
     check(&[(rig(), &[])], CannotTell, "trial 10 (b/s) failed: no port was free");
     check(&[(rig(), &[]), (Ending::Done, CLEAN)], Holds, "");
-    let skipped = Ending::skipped(SkipKind::Rig, "no host was free");
-    check(&[(skipped, &[])], CannotTell, "trial 10 (b/s) was skipped: no host was free");
     let skipped = Ending::skipped(SkipKind::CannotRunHere, "no FUSE");
     check(&[(skipped, &[])], Holds, "");
+
+    let nobody = || Ending::failed(Fault::Unknown, "every client gave up");
+    let open = "trial 10 (b/s) failed: every client gave up";
+    check(&[(nobody(), &[]), (Ending::Done, CLEAN)], CannotTell, open);
+    let none = || Ending::void(VoidKind::AllFailed, "every transaction failed: 7 of 7");
+    let open = "trial 10 (b/s) is void: every transaction failed: 7 of 7";
+    check(&[(none(), CLEAN)], CannotTell, open);
+    check(&[(none(), CLEAN), (Ending::Done, CLEAN)], Holds, "");
 
     let lacks = "trial 10 (b/s) has no ledger_lost";
     check(&[(Ending::Done, &[])], CannotTell, lacks);
@@ -133,7 +146,7 @@ fn what_any_attempt_shows_or_does_not_show_counts_for_every_trial() {
 }
 
 #[test]
-fn one_witness_is_enough_for_some_and_none_proves_the_contrary_while_a_trial_is_open() {
+fn some_holds_by_one_witness_and_nothing_is_said_while_a_trial_is_open() {
     use Verdict::{CannotTell, DoesNotHold, Holds};
     let died = || Ending::failed(Fault::Server, "the server died");
     let check = |tenth: &[(Ending, Figures<'_>)], expected: Verdict| {
@@ -141,38 +154,122 @@ fn one_witness_is_enough_for_some_and_none_proves_the_contrary_while_a_trial_is_
     };
     check(&[(Ending::Done, CLEAN)], DoesNotHold);
     check(&[(Ending::Done, LOST)], Holds);
-    check(&[(died(), &[]), (Ending::Done, LOST)], Holds);
+    check(&[(died(), &[]), (Ending::Done, LOST)], CannotTell);
     check(&[(died(), &[])], CannotTell);
+    check(&[(Ending::Done, &[])], CannotTell);
+    let mut trials = with_tenth(&[(died(), &[])]);
+    trials[0].metrics.get_mut("ledger_lost").unwrap().insert(String::new(), 1.0);
+    let claim = claims(&trials).remove(1);
+    let why = "trial 10 (b/s) failed: the server died";
+    assert_eq!((claim.verdict, claim.why.as_str()), (CannotTell, why), "a witness elsewhere");
     // A fault that had no effect is no witness.
     check(&[(Ending::void(VoidKind::Action, "no effect"), LOST)], DoesNotHold);
 }
 
 #[test]
-fn stalls_that_were_run_again_keep_a_verdict_open_where_they_matter() {
-    use Verdict::{CannotTell, Holds};
-    // b stalls in the first attempt at some of its trials; run again, it is as fast as a.
-    let trials = |stalled: &[usize], to: f64| {
+fn a_trial_that_was_planned_and_not_run_keeps_claims_about_trials_open() {
+    use Verdict::{CannotTell, DoesNotHold};
+    let plan: Vec<PlannedTrial> = (1..=12)
+        .map(|number| {
+            let trial = attempt(number, 1, Ending::Done, &[]);
+            let (round, variant) = (trial.round, trial.variant);
+            let (scenario, axes) = (trial.scenario, trial.axes);
+            PlannedTrial { number, round, variant, scenario, axes }
+        })
+        .collect();
+    let check = |trials: &[Trial], planned: usize, expected: [(Verdict, &str); 2]| {
+        let claims = judged(STUDY, &plan[..planned], trials);
+        for (claim, (verdict, why)) in claims.iter().zip(expected) {
+            assert_eq!((claim.verdict, claim.why.as_str()), (verdict, why), "{}", claim.says);
+        }
+    };
+    let clean = with_tenth(&[(Ending::Done, CLEAN)]);
+    let lost = with_tenth(&[(Ending::Done, LOST)]);
+    check(&clean, 10, [(Verdict::Holds, ""), (DoesNotHold, "")]);
+    let one = "trial 11 (a/s) was planned and not run";
+    check(&clean, 11, [(CannotTell, one), (CannotTell, one)]);
+    let two = "2 of 12 planned trials were not run (the first: trial 11, a/s)";
+    check(&clean, 12, [(CannotTell, two), (CannotTell, two)]);
+    let refuted = format!("trial 10 (b/s): ledger_lost = 1; {two}");
+    check(&lost, 12, [(DoesNotHold, &refuted), (CannotTell, two)]);
+    let none = "10 of 10 planned trials were not run (the first: trial 1, a/s)";
+    check(&[], 10, [(CannotTell, none), (CannotTell, none)]);
+}
+
+#[test]
+fn a_server_survives_only_what_it_was_asked_to_keep() {
+    use Verdict::{CannotTell, DoesNotHold, Holds};
+    let check = |condition: &str, figures: Figures<'_>, expected: Verdict, why: &str| {
+        let study = STUDY.replacen("ledger_lost == 0", condition, 1);
+        let claim = judged(&study, &[], &[attempt(1, 1, Ending::Done, figures)]).remove(0);
+        assert_eq!((claim.verdict, claim.why.as_str()), (expected, why), "{condition} {figures:?}");
+    };
+    let (some, none) = (("ledger_acknowledged", 9.0), ("ledger_acknowledged", 0.0));
+    let idle = ("ledger_in_flight", 0.0);
+    let nothing = "trial 1 (a/s) acknowledged no transaction";
+    for (condition, good, bad) in [
+        ("cut_survived == 1", ("cut_survived", 1.0), ("cut_survived", 0.0)),
+        ("restore_started == 1", ("restore_started", 1.0), ("restore_started", 0.0)),
+        ("restore_lost == 0", ("restore_lost", 0.0), ("restore_lost", 2.0)),
+        ("resetwal_lost == 0", ("resetwal_lost", 0.0), ("resetwal_lost", 2.0)),
+    ] {
+        check(condition, &[good, some], Holds, "");
+        check(condition, &[good, none], CannotTell, nothing);
+        check(condition, &[good], CannotTell, "trial 1 (a/s) has no ledger_acknowledged");
+        let why = "trial 1 (a/s) had no transaction in flight at the fault";
+        check(condition, &[good, some, idle], CannotTell, why);
+        let why = format!("trial 1 (a/s): {} = {}", bad.0, bad.1);
+        check(condition, &[bad], DoesNotHold, &why);
+    }
+    // That a server does not survive is true whatever it was asked to keep.
+    check("cut_survived == 0", &[("cut_survived", 0.0)], Holds, "");
+}
+
+#[test]
+fn a_stall_is_a_result_and_a_verdict_that_depends_on_it_cannot_be_told() {
+    use Verdict::{CannotTell, DoesNotHold, Holds};
+    // In some trials b does `to` transactions a second instead of about 1,000.
+    let trials = |rounds: usize, stalled: &[usize], to: f64, is_run_again: bool| {
         let mut trials = Vec::new();
-        for number in 1..=12 {
-            let tps: Figures<'_> = &[("tps", 1000.0 + number as f64)];
-            if stalled.contains(&number) {
-                let unsteady = Ending::void(VoidKind::NotSteady, "not steady: it stalls");
-                trials.push(attempt(number, 1, unsteady, &[("tps", to)]));
+        for number in 1..=2 * rounds {
+            let jitter = [-3.0, 5.0, -2.0, 1.0, -4.0, 3.0, -1.0][number % 7];
+            let tps: Figures<'_> = &[("tps", 1000.0 + jitter)];
+            if !stalled.contains(&number) {
+                trials.push(attempt(number, 1, Ending::Done, tps));
+            } else if is_run_again {
+                let warming = Ending::void(VoidKind::NotSteady, "not steady: it still warms up");
+                trials.push(attempt(number, 1, warming, &[("tps", to)]));
                 trials.push(attempt(number, 2, Ending::Done, tps));
             } else {
-                trials.push(attempt(number, 1, Ending::Done, tps));
+                let mut stalled = attempt(number, 1, Ending::Done, &[("tps", to)]);
+                stalled.notes.push(Note::new(NoteKind::Unsteady, "not steady: it stalls"));
+                trials.push(stalled);
             }
         }
         trials
     };
-    let check = |stalled: &[usize], to: f64, expected: Verdict| {
-        let claim = claims(&trials(stalled, to)).remove(2);
-        assert_eq!(claim.verdict, expected, "{stalled:?} {to}: {}", claim.why);
-        let said = claim.why.starts_with("steady attempts alone: holds");
-        assert_eq!(said, expected == CannotTell, "{}", claim.why);
+    let check = |trials: &[Trial], expected: Verdict, why: &str| {
+        let claim = claims(trials).remove(2);
+        assert_eq!(claim.verdict, expected, "{}", claim.why);
+        assert!(claim.why.starts_with(why), "{}", claim.why);
+        let differs = claim.why.contains("all trials that count");
+        assert_eq!(differs, !why.is_empty(), "{}", claim.why);
     };
-    check(&[], 0.0, Holds);
-    check(&[4, 8], 995.0, Holds);
-    check(&[2, 6, 10], 400.0, CannotTell);
-    check(&[2], 0.0, CannotTell);
+    check(&trials(8, &[], 0.0, false), Holds, "");
+    // It counts: the interval has it, and where it changes nothing the verdict stands …
+    check(&trials(8, &[4, 8], 995.0, false), Holds, "");
+    check(&trials(6, &[4], 995.0, false), Holds, "");
+    // … and where steady trials alone would say something else, there is none.
+    check(&trials(20, &[2, 6], 400.0, false), Holds, "");
+    let differ = "all trials that count: does not hold";
+    let most = (1..=24).filter(|round| round % 4 != 0).map(|round| 2 * round);
+    check(&trials(24, &most.collect::<Vec<usize>>(), 400.0, false), CannotTell, differ);
+    // Where every round stalls, the stalls are what was measured.
+    let all: Vec<usize> = (1..=8).map(|round| 2 * round).collect();
+    check(&trials(8, &all, 400.0, false), DoesNotHold, "");
+    // What was run again because it still warmed up stays in the evidence as well.
+    check(&trials(8, &[4, 8], 995.0, true), Holds, "");
+    let differ = "all trials that count: holds";
+    check(&trials(8, &[2, 6, 10], 400.0, true), CannotTell, differ);
+    check(&trials(8, &[2], 0.0, true), CannotTell, differ);
 }

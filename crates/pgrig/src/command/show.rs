@@ -17,7 +17,8 @@ pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
         return list(directory);
     }
     let opened = records::open(directory)?;
-    let judgement = verdict::judge(&opened.study, opened.reader.trials());
+    let judgement =
+        verdict::judge(&opened.study, &opened.reader.header().plan, opened.reader.trials());
     if arguments.json {
         let header = opened.reader.header();
         let value = json(&header.study, &header.profile, &judgement);

@@ -4,15 +4,17 @@ use super::Better::{Higher, Lower, Neither};
 use super::Kind::Total;
 use super::Metric;
 use super::Scope::{Node, Workload};
+use super::proof::BOTH;
 use super::row;
 
 const CUT: &str = "cachestat and the disk's own account";
 const START: &str = "the server's start";
-const RESTORE: &str = "base backup and WAL archive, restored; ledger against rows";
+pub(super) const SURVIVAL: &str = "the server's start and the checks after it";
+pub(super) const RESTORE: &str = "base backup and WAL archive, restored; ledger against rows";
 
 #[rustfmt::skip] // rows read as the table that they are
 pub(super) const ROWS: &[Metric] = &[
-    row("cut_survived", "", Higher, Node, Total, "the server's start and the checks after it",
+    row("cut_survived", "", Higher, Node, Total, SURVIVAL,
         "1 if after the power cut the server started, nothing acknowledged was lost, and tables \
          and indexes were intact; 0 if not"),
     row("cut_started", "", Higher, Node, Total, START,
@@ -24,7 +26,7 @@ pub(super) const ROWS: &[Metric] = &[
         "from the start after the power cut until the server accepted connections"),
     row("resetwal_started", "", Higher, Node, Total, START,
         "of a server that did not start: 1 if it did after pg_resetwal"),
-    row("resetwal_lost", "", Lower, Node, Total, "ledger against rows",
+    row("resetwal_lost", "", Lower, Node, Total, BOTH,
         "acknowledged transactions that are not there after pg_resetwal"),
     row("corrupt", "", Lower, Node, Total, "pg_amcheck, pg_checksums and the reading of ledgers",
         "1 if pg_amcheck or pg_checksums complained after the power cut or what the checks read \

@@ -1,4 +1,4 @@
-//! Kinds of machines: by what factor each of them disturbs one trial after the other.
+//! Kinds of machines: how each of them disturbs one trial after the other.
 
 use stats::Prng;
 
@@ -28,10 +28,25 @@ pub(crate) enum Kind {
     Drifting,
     /// 3 %, and slower by 1 % with every trial.
     Fading,
+    /// 3 %, and one trial in seven stalls for most of its window.
+    Stalling,
+    /// 3 %, and in one trial of twenty a server dies.
+    Dying,
+}
+
+/// What becomes of a trial.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Fate {
+    /// It runs at one level, at so many times the speed of a machine at rest.
+    Runs(f64),
+    /// It stalls within its window, and over the whole of it has this speed.
+    Stalls(f64),
+    /// A server dies.
+    Dies,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 7] = [
+    pub(crate) const ALL: [Kind; 9] = [
         Kind::Quiet,
         Kind::Noisy,
         Kind::Outliers,
@@ -39,6 +54,8 @@ impl Kind {
         Kind::Skewed,
         Kind::Drifting,
         Kind::Fading,
+        Kind::Stalling,
+        Kind::Dying,
     ];
 
     /// Whether each trial is disturbed as the one before, independently of it.
@@ -58,19 +75,33 @@ impl Kind {
             Kind::TwoPeaked => (-0.125f64).exp(),
             // The faster peak has 80 %: its lower three eighths and all of the slower lie below.
             Kind::Skewed => (-0.02f64 * 0.3186).exp(),
+            // The stalled seventh lies below: of the rest, 0.5 − 1/7 lies below as well, 5/12.
+            Kind::Stalling => (-0.03f64 * 0.2104).exp(),
             _ => 1.0,
         }
     }
 }
 
 impl Machine {
+    /// What becomes of the next trial.
+    pub(crate) fn trial(&mut self) -> Fate {
+        let factor = self.factor();
+        match self.kind {
+            Kind::Stalling if self.prng.unit() < 1.0 / 7.0 => {
+                Fate::Stalls(factor * 0.6 * self.prng.unit())
+            }
+            Kind::Dying if self.prng.unit() < 0.05 => Fate::Dies,
+            _ => Fate::Runs(factor),
+        }
+    }
+
     /// By what factor the next trial is faster or slower than it would be on a machine at rest.
-    pub(crate) fn next(&mut self) -> f64 {
+    pub(crate) fn factor(&mut self) -> f64 {
         self.trials += 1;
         let slow = |is: bool, by: f64| if is { -by } else { 0.0 };
         let (normal, unit) = (self.normal(), self.prng.unit());
         let log = match self.kind {
-            Kind::Quiet => 0.03 * normal,
+            Kind::Quiet | Kind::Stalling | Kind::Dying => 0.03 * normal,
             Kind::Noisy => 0.15 * normal,
             Kind::Outliers => 0.03 * normal + slow(unit < 0.1, 0.5),
             Kind::TwoPeaked => 0.02 * normal + slow(unit < 0.5, 0.25),

@@ -1,12 +1,13 @@
-//! A study run on such a machine: its record, as the runner would have written it.
+//! A study run on such a machine: its plan and its attempts, as the runner would have recorded
+//! them.
 
 use std::collections::BTreeMap;
 
-use record::{Ending, Generator, Moment, Phase, Trial};
+use record::{Ending, Fault, Generator, Moment, Note, NoteKind, Phase, PlannedTrial, Trial};
 use spec::{Folder, Planned, Profile, Study};
 use stats::Latency;
 
-use crate::machine::Machine;
+use crate::machine::{Fate, Machine};
 
 /// A study that compares two variants over an axis, with these claims.
 pub(crate) fn study(claims: &str, clients: &str, rounds: u32) -> Study {
@@ -24,12 +25,41 @@ pub(crate) fn study(claims: &str, clients: &str, rounds: u32) -> Study {
 /// as the machine lets it.
 pub(crate) fn run(study: &Study, machine: &mut Machine, gain: impl Fn(&str) -> f64) -> Vec<Trial> {
     let trials = study.trials(None).into_iter().map(|planned| {
-        let tps = 1000.0 * gain(&study.points[planned.point].name.variant) * machine.next();
+        let tps = 1000.0 * gain(&study.points[planned.point].name.variant);
+        let fate = machine.trial();
         // Another figure, disturbed by itself.
-        let cpu = 100.0 / machine.next();
-        trial(study, &planned, &[("tps", tps), ("server_cpu_us_per_tx", cpu)])
+        let cpu = 100.0 / machine.factor();
+        let figures = |tps| [("tps", tps), ("server_cpu_us_per_tx", cpu)];
+        match fate {
+            Fate::Runs(factor) => trial(study, &planned, &figures(tps * factor)),
+            Fate::Stalls(factor) => {
+                let mut stalled = trial(study, &planned, &figures(tps * factor));
+                stalled.notes.push(Note::new(NoteKind::Unsteady, "not steady: it stalls"));
+                stalled
+            }
+            Fate::Dies => {
+                let mut dead = trial(study, &planned, &[]);
+                dead.ending = Ending::failed(Fault::Server, "the server died");
+                dead
+            }
+        }
     });
     trials.collect()
+}
+
+/// The plan as the record has it.
+pub(crate) fn plan(study: &Study) -> Vec<PlannedTrial> {
+    let planned = study.trials(None).into_iter().map(|planned| {
+        let name = &study.points[planned.point].name;
+        PlannedTrial {
+            number: planned.number,
+            round: planned.round as usize,
+            variant: name.variant.clone(),
+            scenario: name.scenario.clone(),
+            axes: name.axes.iter().cloned().collect(),
+        }
+    });
+    planned.collect()
 }
 
 /// A trial that counts, with these figures.

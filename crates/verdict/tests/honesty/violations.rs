@@ -1,55 +1,201 @@
 //! What was promised not to happen, and did: whatever else a record holds, no claim over it holds.
 
-use record::{Ending, Trial, VoidKind};
+use record::{Ending, Fault, Note, NoteKind, Trial, VoidKind};
 use spec::Study;
 use stats::Prng;
 use verdict::{Verdict, judge};
 
 use crate::machine::Kind;
-use crate::run::{run, study};
+use crate::run::{plan, run, study};
 use crate::studies;
 
+/// What is promised, in the order of [`Promise`].
 const CLAIMS: &str = "\
-[[claims]]\nsays = \"nothing is lost\"\nevery = \"ledger_lost == 0\"\nkind = \"invariant\"\n";
+[[claims]]\nsays = \"nothing is lost\"\nevery = \"ledger_lost == 0\"\nkind = \"invariant\"\n\
+[[claims]]\nsays = \"the server survives\"\nevery = \"cut_survived == 1\"\nkind = \"invariant\"\n\
+[[claims]]\nsays = \"nobody waits\"\nevery = \"longest_wait_ms <= 5000\"\nkind = \"invariant\"\n\
+[[claims]]\nsays = \"hardly anybody waits\"\nevery = \"latency_p99_ms <= 50\"\n\
+[[claims]]\nsays = \"b is as fast\"\nvalue = \"tps('b/s') / tps('a/s')\"\nexpect = \">= 0.95\"\n";
 
-/// Something that goes wrong in one trial.
-type Violation = fn(&mut Trial);
+/// A claim of [`CLAIMS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Promise {
+    NothingLost,
+    Survives,
+    NobodyWaits,
+    HardlyAnybodyWaits,
+    AsFast,
+}
 
-const VIOLATIONS: [(&str, Violation); 2] = [
-    ("a lost row", |trial| lost(trial, 1.0)),
-    ("a lost row in a trial whose figures do not count", |trial| {
-        lost(trial, 1.0);
-        trial.ending = Ending::void(VoidKind::NotSteady, "not steady");
+use Promise::{AsFast, HardlyAnybodyWaits, NobodyWaits, NothingLost, Survives};
+
+/// Puts something that goes wrong in place of a trial in which all was well: the attempts at it.
+type Violation = fn(Trial) -> Vec<Trial>;
+
+/// What goes wrong, and the promises that it breaks or leaves without evidence.
+const VIOLATIONS: [(&str, &[Promise], Violation); 17] = [
+    ("a lost row", &[NothingLost], |trial| vec![with(trial, "ledger_lost", 1.0)]),
+    ("a lost row in a first attempt that still warmed up", &[NothingLost], |trial| {
+        let lost = with(trial.clone(), "ledger_lost", 1.0);
+        again(ended(lost, Ending::void(VoidKind::NotSteady, "not steady")), trial)
     }),
+    ("a lost row in a first attempt whose action failed", &[NothingLost], |trial| {
+        let lost = with(trial.clone(), "ledger_lost", 3.0);
+        again(ended(lost, Ending::void(VoidKind::Action, "the promotion failed")), trial)
+    }),
+    ("a lost row in a first attempt that the rig broke", &[NothingLost], |trial| {
+        let lost = with(trial.clone(), "ledger_lost", 1.0);
+        again(ended(lost, Ending::failed(Fault::Rig, "no port was free")), trial)
+    }),
+    ("a lost row in a trial that stalls", &[NothingLost], |trial| {
+        vec![stalled(with(trial, "ledger_lost", 1.0))]
+    }),
+    ("a dead server", &[NothingLost, Survives, NobodyWaits], |trial| {
+        vec![ended(bare(trial), Ending::failed(Fault::Server, "the server died"))]
+    }),
+    ("a dead server in a first attempt", &[NothingLost, Survives, NobodyWaits], |trial| {
+        let dead = ended(bare(trial.clone()), Ending::failed(Fault::Server, "the server died"));
+        again(dead, trial)
+    }),
+    ("clients that gave up in a first attempt", &[NothingLost, Survives, NobodyWaits], |trial| {
+        let lost = Ending::failed(Fault::Unknown, "every client gave up");
+        again(ended(bare(trial.clone()), lost), trial)
+    }),
+    ("a server that does not survive a cut", &[Survives], |trial| {
+        vec![with(trial, "cut_survived", 0.0)]
+    }),
+    ("a server that does not survive its first cut", &[Survives], |trial| {
+        let broken = with(trial.clone(), "cut_survived", 0.0);
+        again(ended(broken, Ending::void(VoidKind::NotSteady, "not steady")), trial)
+    }),
+    ("a cut with nothing under way", &[NothingLost, Survives], |trial| {
+        vec![with(trial, "ledger_in_flight", 0.0)]
+    }),
+    ("a ledger without a transaction", &[NothingLost, Survives], |trial| {
+        vec![with(trial, "ledger_acknowledged", 0.0)]
+    }),
+    ("a check that was not made", &[NothingLost], |mut trial| {
+        trial.metrics.remove("ledger_lost");
+        vec![trial]
+    }),
+    ("nothing but failed transactions", &[NothingLost, NobodyWaits], |trial| {
+        vec![ended(trial, Ending::void(VoidKind::AllFailed, "every transaction failed"))]
+    }),
+    ("a client that is stuck at the close", &[NobodyWaits], |trial| {
+        vec![at_least(trial, "longest_wait_ms", 3_000.0)]
+    }),
+    ("so many clients stuck that a percentile is unknown", &[HardlyAnybodyWaits], |trial| {
+        vec![at_least(trial, "latency_p99_ms", 20.0)]
+    }),
+    ("a trial that was never run", &[NothingLost, Survives, NobodyWaits], |_| Vec::new()),
 ];
 
 #[test]
 fn no_planted_violation_ends_in_holds() {
-    let few = studies(1_000);
+    let few = studies(100);
     let study = study(CLAIMS, "[8]", 6);
-    for (what, violate) in VIOLATIONS {
+    for (what, promises, violate) in VIOLATIONS {
         for seed in 0..few as u64 {
+            let judged = |trials: &[Trial]| {
+                let study = study.clone().with_seed(seed);
+                judge(&study, &plan(&study), trials).claims
+            };
             let mut trials = clean(&study, seed);
             let chosen = Prng::new(seed ^ 0xbad).below(trials.len());
-            violate(&mut trials[chosen]);
-            let verdict = judge(&study, &trials).claims[0].verdict;
-            assert_ne!(verdict, Verdict::Holds, "{what} in trial {chosen} of seed {seed}");
+            let attempts = violate(trials[chosen].clone());
+            trials.splice(chosen..=chosen, attempts);
+            let claims = judged(&trials);
+            for promise in promises {
+                let verdict = claims[*promise as usize].verdict;
+                assert_ne!(verdict, Verdict::Holds, "{what}: {promise:?}, seed {seed}");
+            }
         }
     }
-    assert_eq!(judge(&study, &clean(&study, 0)).claims[0].verdict, Verdict::Holds);
+    let study = study.with_seed(0);
+    for claim in judge(&study, &plan(&study), &clean(&study, 0)).claims {
+        assert_eq!(claim.verdict, Verdict::Holds, "{}: {}", claim.says, claim.why);
+    }
 }
 
-/// A run in which nothing went wrong.
+/// One stall in six rounds of b, whether it is kept as a result or was run again.
+#[test]
+fn a_stall_of_one_side_never_ends_in_as_fast() {
+    let few = studies(100);
+    let study = study(CLAIMS, "[8]", 6);
+    for (is_run_again, seed) in
+        [false, true].into_iter().flat_map(|is| (0..few as u64).map(move |seed| (is, seed)))
+    {
+        let study = study.clone().with_seed(seed);
+        let mut trials = clean(&study, seed);
+        let mut prng = Prng::new(seed ^ 0x57a1);
+        let of_b: Vec<usize> = (0..trials.len()).filter(|at| trials[*at].variant == "b").collect();
+        let chosen = of_b[prng.below(of_b.len())];
+        let slow = with(trials[chosen].clone(), "tps", 800.0 * prng.unit());
+        let attempts = match is_run_again {
+            true => {
+                let first = ended(slow, Ending::void(VoidKind::NotSteady, "not steady"));
+                again(first, trials[chosen].clone())
+            }
+            false => vec![stalled(slow)],
+        };
+        trials.splice(chosen..=chosen, attempts);
+        let claim = &judge(&study, &plan(&study), &trials).claims[AsFast as usize];
+        assert_ne!(claim.verdict, Verdict::Holds, "again {is_run_again}, seed {seed}");
+    }
+}
+
+/// A run on some machine in which every promise was kept.
 fn clean(study: &Study, seed: u64) -> Vec<Trial> {
     let study = study.clone().with_seed(seed);
-    let mut trials = run(&study, &mut Kind::Quiet.start(seed), |_| 1.0);
-    trials.iter_mut().for_each(|trial| lost(trial, 0.0));
+    let kept = [
+        ("ledger_lost", 0.0),
+        ("ledger_acknowledged", 1_000.0),
+        ("ledger_in_flight", 8.0),
+        ("cut_survived", 1.0),
+        ("longest_wait_ms", 40.0),
+        ("latency_p99_ms", 10.0),
+        ("transactions", 10_000.0),
+    ];
+    let gain = |variant: &str| if variant == "b" { 1.2 } else { 1.0 };
+    let mut trials = run(&study, &mut Kind::Quiet.start(seed), gain);
+    for trial in &mut trials {
+        for (name, value) in kept {
+            *trial = with(trial.clone(), name, value);
+        }
+    }
     trials
 }
 
-fn lost(trial: &mut Trial, rows: f64) {
-    let figures = [("ledger_lost", rows), ("ledger_acknowledged", 1_000.0)];
-    for (name, value) in figures {
-        trial.metrics.entry(name.to_owned()).or_default().insert(String::new(), value);
-    }
+fn with(mut trial: Trial, metric: &str, value: f64) -> Trial {
+    trial.metrics.entry(metric.to_owned()).or_default().insert(String::new(), value);
+    trial
+}
+
+/// The value is a lower bound.
+fn at_least(trial: Trial, metric: &str, value: f64) -> Trial {
+    let mut trial = with(trial, metric, value);
+    trial.at_least.entry(metric.to_owned()).or_default().insert(String::new());
+    trial
+}
+
+/// Without any figure.
+fn bare(mut trial: Trial) -> Trial {
+    trial.metrics.clear();
+    trial
+}
+
+fn ended(mut trial: Trial, ending: Ending) -> Trial {
+    trial.ending = ending;
+    trial
+}
+
+fn stalled(mut trial: Trial) -> Trial {
+    trial.notes.push(Note::new(NoteKind::Unsteady, "not steady: it stalls"));
+    trial
+}
+
+/// An attempt, and one after it in which all was well.
+fn again(first: Trial, mut second: Trial) -> Vec<Trial> {
+    second.attempt = 2;
+    vec![first, second]
 }
