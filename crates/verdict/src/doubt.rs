@@ -21,6 +21,9 @@ const CPU_SHARE_MAX: f64 = 0.5;
 /// … and no more than this is idle, in percent.
 const IDLE_PCT_MIN: f64 = 5.0;
 
+/// … and it uses at least so many cores: what fills the machine otherwise is somebody else.
+const CORES_MIN: f64 = 0.25;
+
 /// Above this growth of the backlog (a share of the transactions due), a latency is a matter of how
 /// long one measures.
 const BACKLOG_GROWTH_MAX: f64 = 0.01;
@@ -59,8 +62,9 @@ impl Cause {
             Cause::Steal => (figure("cpu_steal_pct", "")?, STEAL_PCT_MAX),
             Cause::CpuShare => {
                 let is_full = figure("cpu_idle_pct", "")? < IDLE_PCT_MIN;
+                let is_at_work = cores(trial).is_none_or(|cores| cores >= CORES_MIN);
                 (
-                    figure("generator_cpu_share", "").filter(|_| is_full)? * 100.0,
+                    figure("generator_cpu_share", "").filter(|_| is_full && is_at_work)? * 100.0,
                     CPU_SHARE_MAX * 100.0,
                 )
             }
@@ -165,6 +169,12 @@ fn limits_of(
         reasons.extend(too_few(metric, scope, &name, &own));
     }
     reasons
+}
+
+/// Cores that the generator used inside the window; none where it never opened.
+fn cores(trial: &Trial) -> Option<f64> {
+    let seconds = trial.window?.seconds();
+    (seconds > 0.0).then(|| trial.generator.cpu_ns as f64 / 1e9 / seconds)
 }
 
 fn in_some(found: usize, of: usize) -> String {

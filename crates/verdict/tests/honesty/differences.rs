@@ -94,7 +94,7 @@ fn two_records_of_the_same_rarely_differ() {
     }
 }
 
-fn header() -> Header {
+pub(crate) fn header() -> Header {
     Header {
         format: FORMAT,
         pgrig: String::new(),

@@ -12,6 +12,7 @@ mod coverage;
 mod differences;
 mod machine;
 mod power;
+mod real;
 mod run;
 mod violations;
 
