@@ -2,7 +2,7 @@
 
 PGRIG := target/release/pgrig
 
-.PHONY: demo build setup setup-test test check bench extension soak soak-promote soak-guard soak-shard soak-power clean
+.PHONY: demo build setup setup-test setup-bench test check bench extension soak soak-promote soak-guard soak-shard soak-power clean
 
 # Sets up, builds, proves itself on this machine, and runs the main job.
 demo: setup build
@@ -34,7 +34,7 @@ check:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 # The generator beside pgbench, interleaved, medians with spread. Some minutes; a quiet machine.
-bench: setup build
+bench: setup-bench build
 	@scripts/bench
 
 # Hours of breaking: each part says what it repeats; nothing acknowledged may be lost in any.

@@ -7,6 +7,8 @@
 //!
 //! `cargo bench --bench goals -- [PATTERN]`; GOALS_SECONDS and GOALS_PAIRS change the size.
 
+#[path = "goals/capture.rs"]
+mod capture;
 #[path = "goals/measure.rs"]
 mod measure;
 #[path = "goals/server.rs"]
@@ -16,6 +18,7 @@ use std::process::Command;
 
 use pgbench::null_server::{NullServer, PORT};
 
+use capture::Loop;
 use measure::{BOTH, Program, Spread, pairs, run};
 use server::Server;
 
@@ -92,6 +95,30 @@ const GOALS: &[Goal] = &[
         goal: 4.0,
         better: Better::Lower,
         measure: memory_per_connection,
+    },
+    Goal {
+        name: "latency against a packet capture, closed loop, p50: difference ÷ the capture's",
+        goal: 0.02,
+        better: Better::Lower,
+        measure: |server, size| capture::deviation(server, size, Loop::Closed, 0.50),
+    },
+    Goal {
+        name: "latency against a packet capture, closed loop, p99: difference ÷ the capture's",
+        goal: 0.05,
+        better: Better::Lower,
+        measure: |server, size| capture::deviation(server, size, Loop::Closed, 0.99),
+    },
+    Goal {
+        name: "latency against a packet capture, open loop, p50: difference ÷ the capture's",
+        goal: 0.02,
+        better: Better::Lower,
+        measure: |server, size| capture::deviation(server, size, Loop::Open, 0.50),
+    },
+    Goal {
+        name: "latency against a packet capture, open loop, p99: difference ÷ the capture's",
+        goal: 0.05,
+        better: Better::Lower,
+        measure: |server, size| capture::deviation(server, size, Loop::Open, 0.99),
     },
     Goal {
         name: "a study's wall time ÷ its windows, warm-ups and data builds",

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use load::{OnLoss, WarmUp};
-use record::{Counts, Generator};
+use record::{Counts, Generator, WorkloadResult};
 use stats::{Latency, SteadyState, Unsteady, censored};
 
 use super::baseline::Baseline;
@@ -24,6 +24,12 @@ pub(super) fn lines(results: &Results<'_>) -> String {
     }
     if some {
         line("percentiles ms", percentiles(&workload.latency, &workload.open));
+        if let Some(few) = too_few(&workload.latency, &workload.open) {
+            line("too few", few);
+        }
+        if let Some(waits) = open_waits(workload) {
+            line("open at the close", waits);
+        }
     }
     if some && is_open(results.options) {
         line("from the send ms", percentiles(&workload.service, &Latency::new()));
@@ -81,11 +87,14 @@ pub(super) fn grouped(value: f64) -> String {
     text
 }
 
+/// The percentiles that are printed.
+const QUANTILES: [(&str, f64); 5] =
+    [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
+
 /// Percentiles; `open` are the ages of transactions that had not ended at the close. `> x` where only
 /// a lower bound is known.
 fn percentiles(latency: &Latency, open: &Latency) -> String {
-    let quantiles = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
-    let parts: Vec<String> = quantiles
+    let parts: Vec<String> = QUANTILES
         .iter()
         .chain(&[("max", 1.0)])
         .filter_map(|(name, q)| Some((name, censored::quantile(latency, open, *q)?)))
@@ -95,6 +104,36 @@ fn percentiles(latency: &Latency, open: &Latency) -> String {
         })
         .collect();
     parts.join("   ")
+}
+
+/// The percentiles that so few transactions do not know.
+fn too_few(latency: &Latency, open: &Latency) -> Option<String> {
+    let count = latency.count() + open.count();
+    let unknown = QUANTILES.iter().filter(|(_, q)| censored::samples_needed(*q) > count);
+    let unknown: Vec<String> = unknown
+        .map(|(name, q)| format!("{name} takes {}", grouped(censored::samples_needed(*q) as f64)))
+        .collect();
+    (!unknown.is_empty()).then(|| {
+        let unknown = unknown.join(", ");
+        format!("{unknown} transactions to know, and there are {}", grouped(count as f64))
+    })
+}
+
+/// Transactions that had waited longer at the close than any that ended.
+fn open_waits(workload: &WorkloadResult) -> Option<String> {
+    let longest_ns = workload.open.max_ns()?;
+    if workload.latency.max_ns().is_some_and(|ended| ended >= longest_ns) {
+        return None;
+    }
+    let count = grouped(workload.open.count() as f64);
+    let started = match workload.never_started {
+        0 => String::new(),
+        n => format!(" ({} due and never started)", grouped(n as f64)),
+    };
+    let longest = short_ms(longest_ns);
+    Some(format!(
+        "{count}{started}, the oldest after {longest} ms; percentiles count them as longer"
+    ))
 }
 
 /// The ceiling that the rig and this machine set, and how far below it the run was.
@@ -233,7 +272,10 @@ fn generator(results: &Results<'_>) -> String {
     let window_s = results.outcome.window.map_or(0.0, |window| window.seconds());
     let cores = generator.cpu_ns as f64 / 1e9 / window_s.max(f64::MIN_POSITIVE);
     let lag_ms = short_ms(generator.lag_p99_ns);
-    let text = format!("{cores:.2} cores, loop lag p99 {lag_ms} ms");
+    let mut text = format!("{cores:.2} cores, loop lag p99 {lag_ms} ms");
+    if let Some(share) = generator.run_delay_share {
+        let _ = write!(text, ", {:.0} % of the waiting without a CPU", share * 100.0);
+    }
     match limit(generator) {
         None => format!("{text}: not the limit"),
         Some(why) => format!("{text}: the limit, {why}"),
@@ -246,12 +288,19 @@ pub(super) fn limit(generator: &Generator) -> Option<String> {
         let percent = generator.busy_share_max * 100.0;
         return Some(format!("its busiest thread worked {percent:.0} % of the time (see -j)"));
     }
-    (generator.lag_share > Generator::LAG_SHARE_MAX).then(|| {
-        format!(
+    if generator.lag_share > Generator::LAG_SHARE_MAX {
+        return Some(format!(
             "its lag is {:.0} % of what clients waited (more threads with -j, or fewer clients)",
             generator.lag_share * 100.0
-        )
-    })
+        ));
+    }
+    let delay =
+        generator.run_delay_share.filter(|share| *share > Generator::RUN_DELAY_SHARE_MAX)?;
+    Some(format!(
+        "{:.0} % of what clients waited passed while it waited for a CPU (clients and server share \
+         the cores)",
+        delay * 100.0
+    ))
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub(crate) struct Run {
     pub(crate) peak_kib: f64,
     /// Ours only: CPU inside the window for each of its transactions.
     pub(crate) window_cpu_us: f64,
+    /// Ours only: everything that it measured, as `--json` has it.
+    pub(crate) told: serde_json::Value,
 }
 
 /// Median, and how far single values lie from it.
@@ -126,16 +128,19 @@ pub(crate) fn run(
     else {
         return Err(format!("{options:?}: {}", String::from_utf8_lossy(&done.stderr)));
     };
-    let window_cpu_us = match program {
-        Program::Pgbench => f64::NAN,
-        Program::Pgrig => window_cpu_us(json.path())?,
+    let (told, window_cpu_us) = match program {
+        Program::Pgbench => (serde_json::Value::Null, f64::NAN),
+        Program::Pgrig => {
+            let text = fs::read_to_string(json.path()).map_err(|error| error.to_string())?;
+            let told = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+            let window_cpu_us = window_cpu_us(&told)?;
+            (told, window_cpu_us)
+        }
     };
-    Ok(Run { cpu_s, transactions, tps, peak_kib, window_cpu_us })
+    Ok(Run { cpu_s, transactions, tps, peak_kib, window_cpu_us, told })
 }
 
-fn window_cpu_us(json: &Path) -> Result<f64, String> {
-    let text = fs::read_to_string(json).map_err(|error| error.to_string())?;
-    let told: serde_json::Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+fn window_cpu_us(told: &serde_json::Value) -> Result<f64, String> {
     let value = |path: &str| {
         let value = told.pointer(path).and_then(serde_json::Value::as_f64);
         value.ok_or_else(|| format!("the JSON file has no {path}"))

@@ -11,7 +11,7 @@ pub(crate) const SCRAM_USER: &str = "scram";
 pub(crate) struct Server {
     node: Node,
     pub(crate) pgbench: PathBuf,
-    port: String,
+    pub(crate) port: String,
     /// The directory of its Unix socket.
     sockets: String,
     scripts: tempfile::TempDir,
