@@ -65,6 +65,21 @@ fn execute(
     Ok(0)
 }
 
+/// Does what an invocation with `-i` asks for, and nothing for any other.
+///
+/// # Errors
+/// pgbench's complaint.
+pub fn initialise(
+    invocation: &Invocation<'_>,
+    control: &Control,
+    console: &mut Console<'_>,
+) -> Result<(), Complaint> {
+    match Request::read(invocation)? {
+        Request::Initialise(options) => fill(&options, invocation, control, console),
+        _ => Ok(()),
+    }
+}
+
 /// What an invocation with `-i` would send to a server of this version, in order.
 ///
 /// # Errors
@@ -72,12 +87,11 @@ fn execute(
 pub fn initialisation(
     invocation: &Invocation<'_>,
     version_num: u32,
-) -> Result<Vec<String>, String> {
-    let words = |complaint: Complaint| complaint.to_string();
-    match Request::read(invocation).map_err(words)? {
+) -> Result<Vec<String>, Complaint> {
+    match Request::read(invocation)? {
         Request::Initialise(options) => {
             let names = Names::in_schema(invocation.schema);
-            initialise::statements(&options, &names, version_num).map_err(words)
+            initialise::statements(&options, &names, version_num)
         }
         _ => Ok(Vec::new()),
     }

@@ -60,6 +60,12 @@ impl Complaint {
         self.with(Tone::Error, text)
     }
 
+    /// Its errors, without details, hints and prefixes.
+    pub fn errors(&self) -> impl Iterator<Item = &str> {
+        let errors = self.lines.iter().filter(|(tone, _)| *tone == Tone::Error);
+        errors.map(|(_, text)| text.as_str())
+    }
+
     /// Shows it: what pgbench says, then our advice.
     pub fn show(&self, console: &mut Console<'_>) {
         let is_ours = |(tone, _): &&(Tone, String)| *tone == Tone::OurHint;

@@ -15,12 +15,27 @@ pub struct Console<'a> {
     debug: bool,
     /// What stands on the current line of a terminal and has to be wiped before other output.
     live_columns: usize,
+    /// Told how much of an initialisation is done, 0 to 1.
+    share: Option<&'a mut dyn FnMut(f64)>,
 }
 
 impl<'a> Console<'a> {
     /// Results go to `out`, narration to `err`.
     pub fn new(out: &'a mut dyn Write, err: &'a mut dyn Write, err_is_terminal: bool) -> Self {
-        Console { out, err, err_is_terminal, debug: false, live_columns: 0 }
+        Console { out, err, err_is_terminal, debug: false, live_columns: 0, share: None }
+    }
+
+    /// Tells `share` how much of an initialisation is done, 0 to 1.
+    #[must_use]
+    pub fn telling(self, share: &'a mut dyn FnMut(f64)) -> Self {
+        Console { share: Some(share), ..self }
+    }
+
+    /// So much of an initialisation is done, 0 to 1.
+    pub(crate) fn share(&mut self, share: f64) {
+        if let Some(tell) = &mut self.share {
+            tell(share);
+        }
     }
 
     /// Shows debug messages from now on.

@@ -21,7 +21,7 @@ mod run;
 mod server;
 pub mod words;
 
-pub use bench::{bench, bench_with_page, initialisation};
+pub use bench::{bench, bench_with_page, initialisation, initialise};
 pub use complaint::Complaint;
 pub use console::Console;
 pub use major::Major;

@@ -3,9 +3,9 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::{Ending, Trial};
 use spec::{Named, PointName, Study};
-use study::words::{duration, size};
 use study::{Event, Stage};
 use verdict::Measured;
+use words::{duration, size};
 
 use crate::summary;
 use crate::terminal::{self, BAD, FAINT, UNSURE, styled};

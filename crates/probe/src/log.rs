@@ -10,6 +10,6 @@ mod follower;
 mod json;
 
 pub(crate) use chronicle::Chronicle;
-pub use chronicle::standby_that_took_over;
+pub use chronicle::Takeover;
 pub(crate) use entry::{Entry, WallClock};
 pub(crate) use follower::Follower;

@@ -16,7 +16,7 @@ use crate::{
     book::Book,
     clock::{Clock, ServerClock, Ticks},
     error::ProbeError,
-    log::{Chronicle, Follower, WallClock},
+    log::{Chronicle, Follower, Takeover, WallClock},
     metric::{self, SESSIONS, WAITING_SESSIONS},
     reading::{Rates, Reading},
     session::Session,
@@ -59,6 +59,7 @@ pub struct Server {
 pub(crate) struct Story {
     pub(crate) delta: Option<Delta>,
     pub(crate) marks: Vec<Mark>,
+    pub(crate) takeovers: Vec<Takeover>,
     pub(crate) own_transactions: u64,
 }
 
@@ -310,10 +311,11 @@ impl Node {
         }
         time::sleep(COLLECTOR_LAG).await;
         self.follow_log();
+        let takeovers = self.chronicle.take_takeovers();
         let (mut marks, note) = self.chronicle.finish(self.clock.now());
         marks.append(&mut self.marks);
         self.book.borrow_mut().notes.extend(note);
-        Story { delta, marks, own_transactions: self.own_transactions }
+        Story { delta, marks, takeovers, own_transactions: self.own_transactions }
     }
 
     /// A note that is repeated at every reconnection stands once.

@@ -19,6 +19,7 @@ use crate::{
     error::ProbeError,
     group::{Extent, Groups},
     link::{Link, Tap},
+    log::Takeover,
     machine::Machine,
     metric,
     node::{self, Server, Story},
@@ -124,6 +125,8 @@ pub struct Readings {
     pub samples: Vec<Sample>,
     /// From the servers' logs, in order of time.
     pub marks: Vec<Mark>,
+    /// The standbys that commits came to wait for, from the servers' logs, in order of time.
+    pub takeovers: Vec<Takeover>,
     /// What each server did from start to stop, by node; without those that could not tell.
     pub deltas: BTreeMap<String, Delta>,
     /// What could not be read, and why; what a reader should know.
@@ -272,6 +275,7 @@ impl Host {
 impl Readings {
     fn take(&mut self, node: String, story: Story) {
         self.marks.extend(story.marks);
+        self.takeovers.extend(story.takeovers);
         self.cost.transactions.insert(node.clone(), story.own_transactions);
         if let Some(delta) = story.delta {
             self.deltas.insert(node, delta);
@@ -283,6 +287,7 @@ impl Readings {
         self.samples = std::mem::take(&mut book.samples);
         self.samples.sort_by_key(|sample| sample.at);
         self.marks.sort_by_key(|mark| mark.at);
+        self.takeovers.sort_by_key(|takeover| takeover.at);
         self.cost.late_ticks = book.late_ticks;
     }
 }

@@ -1,6 +1,8 @@
 //! How much of a relation lies in memory: in the operating system's page cache, and in
 //! shared_buffers.
 
+use std::fmt;
+
 use postgres::Client;
 
 use crate::error::ProbeError;
@@ -28,19 +30,42 @@ impl Residency {
     }
 }
 
-/// Looks where the blocks of `relations` (tables or indexes, as SQL names them) lie; with notes on
-/// what could not be found out.
+/// Where the blocks of some relations lie.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// Each relation that is there.
+    pub relations: Vec<Residency>,
+    /// The places that could not be looked into.
+    pub unseen: Vec<Unseen>,
+    /// What else could not be found out.
+    pub notes: Vec<String>,
+}
+
+/// A place that could not be looked into, because the database lacks an extension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unseen {
+    /// Where blocks may lie.
+    pub place: &'static str,
+    /// What would tell.
+    pub extension: &'static str,
+}
+
+impl fmt::Display for Unseen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unseen { place, extension } = self;
+        write!(f, "share in {place} unknown: extension {extension} is not in this database")
+    }
+}
+
+/// Looks where the blocks of `relations` (tables or indexes, as SQL names them) lie.
 ///
 /// # Errors
 /// When the server does not answer.
-pub fn residency(
-    client: &mut Client,
-    relations: &[&str],
-) -> Result<(Vec<Residency>, Vec<String>), ProbeError> {
-    let mut notes = Vec::new();
-    let os_cache = extension(client, "pgfincore", "the page cache", &mut notes)?;
-    let buffers = extension(client, "pg_buffercache", "shared_buffers", &mut notes)?;
-    let mut found = Vec::new();
+pub fn residency(client: &mut Client, relations: &[&str]) -> Result<Found, ProbeError> {
+    let mut all = Found::default();
+    let Found { relations: found, unseen, notes } = &mut all;
+    let os_cache = extension(client, OS_CACHE, unseen)?;
+    let buffers = extension(client, SHARED_BUFFERS, unseen)?;
     for relation in relations {
         let row = client.query_one(SIZE, &[relation]).map_err(during)?;
         let Some(bytes) = row.get::<_, Option<i64>>(0) else {
@@ -66,19 +91,22 @@ pub fn residency(
             shared_buffers: share(&buffers, shared_buffers_sql),
         });
     }
-    Ok((found, notes))
+    Ok(all)
 }
 
-/// The schema of an extension; none, with a note, when the database has it not.
+const OS_CACHE: Unseen = Unseen { place: "the page cache", extension: "pgfincore" };
+const SHARED_BUFFERS: Unseen = Unseen { place: "shared_buffers", extension: "pg_buffercache" };
+
+/// The schema of the extension that looks into a place; where the database has none, the place is
+/// one that is not seen.
 fn extension(
     client: &mut Client,
-    name: &str,
-    place: &str,
-    notes: &mut Vec<String>,
+    place: Unseen,
+    unseen: &mut Vec<Unseen>,
 ) -> Result<Option<String>, ProbeError> {
-    let row = client.query_opt(SCHEMA, &[&name]).map_err(during)?;
+    let row = client.query_opt(SCHEMA, &[&place.extension]).map_err(during)?;
     if row.is_none() {
-        notes.push(format!("share in {place} unknown: extension {name} is not in this database"));
+        unseen.push(place);
     }
     Ok(row.map(|row| row.get(0)))
 }

@@ -453,16 +453,17 @@ fn residency_is_told_as_far_as_the_extensions_are_there() {
              INSERT INTO parted SELECT generate_series(0, 9999); SELECT count(*) FROM parted",
         )
         .unwrap();
-    let (found, notes) = probe::residency(&mut client, &relations).unwrap();
-    assert_eq!(found.len(), 3);
-    assert!(found.iter().all(|relation| relation.in_memory().is_none() && relation.bytes > 0));
-    assert_eq!(notes.len(), 3, "{notes:?}");
+    let found = probe::residency(&mut client, &relations).unwrap();
+    assert_eq!(found.relations.len(), 3);
+    let unknown = |relation: &probe::Residency| relation.in_memory().is_none();
+    assert!(found.relations.iter().all(|relation| unknown(relation) && relation.bytes > 0));
+    assert_eq!((found.notes.len(), found.unseen.len()), (1, 2), "{found:?}");
 
     client
         .batch_execute("CREATE SCHEMA \"Ext\"; CREATE EXTENSION pg_buffercache SCHEMA \"Ext\"")
         .unwrap();
     client.batch_execute("SELECT sum(abalance) FROM pgbench_accounts").unwrap();
-    let (found, _) = probe::residency(&mut client, &relations).unwrap();
+    let found = probe::residency(&mut client, &relations).unwrap().relations;
     let accounts = found[0].shared_buffers.unwrap();
     assert!((0.9..=1.0).contains(&accounts), "{accounts}");
     assert!(found[2].shared_buffers.unwrap() > 0.9, "{found:?}");
@@ -471,12 +472,12 @@ fn residency_is_told_as_far_as_the_extensions_are_there() {
     let packaged = "SELECT FROM pg_available_extensions WHERE name = 'pgfincore'";
     if client.query_opt(packaged, &[]).unwrap().is_some() {
         client.batch_execute("CREATE EXTENSION pgfincore; CHECKPOINT").unwrap();
-        let (found, notes) = probe::residency(&mut client, &relations).unwrap();
-        for relation in &found {
+        let found = probe::residency(&mut client, &relations).unwrap();
+        for relation in &found.relations {
             let share = relation.os_cache.unwrap();
             assert!((0.5..=1.0).contains(&share), "{relation:?}");
         }
-        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert_eq!((found.notes.len(), found.unseen.len()), (1, 0), "{found:?}");
     }
 }
 

@@ -41,6 +41,28 @@ pub fn resolve_conninfo(conninfo: &str) -> Result<Conninfo, ConninfoError> {
     resolve(&given, &|name| std::env::var(name).ok())
 }
 
+/// The address of a server of our own in keyword form, as the load engine reads it: every keyword
+/// that matters is given, and neither the environment nor the user's files say anything about it.
+///
+/// # Errors
+/// In libpq's words.
+pub fn keyword_form(address: &str) -> Result<String, ConninfoError> {
+    let given = Given {
+        dbname: Some(address.to_owned()),
+        fallback_application_name: Some("pgrig".to_owned()),
+        ..Given::default()
+    };
+    let sources = Sources {
+        environment: &|_| None,
+        read: &|_, _| None,
+        exists: &|_| false,
+        os_user: None,
+        home: None,
+        socket_directories: &[],
+    };
+    Ok(Conninfo::resolve(&given, &sources)?.to_keyword_string())
+}
+
 /// A service or password file, unless it is missing or must not be trusted.
 fn read(kind: FileKind, path: &str) -> Option<String> {
     let mut file = fs::File::open(path).ok()?;

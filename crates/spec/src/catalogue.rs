@@ -6,8 +6,25 @@
 //! after a trial, [`server`](self::server) the server's own statistics, [`machine`](self::machine) the
 //! operating system.
 //!
+//! Each row has a handle, a static of the metric's name in capitals: code asks for a metric by its
+//! handle, so that a wrong name does not compile. Names in texts (studies, records) are looked up
+//! with [`metric`].
+//!
 //! Limits: no values, no arithmetic; how a figure is computed from intervals and samples is the
 //! runner's part, the text in `says` is its definition.
+
+/// The rows of a part of the catalogue, each under its handle, and `ROWS`, all of them in order.
+macro_rules! metrics {
+    ($($handle:ident = $row:expr,)*) => {
+        $(
+            #[doc = concat!("The metric `", stringify!($handle), "`, in small letters.")]
+            pub static $handle: Metric = $row;
+        )*
+
+        /// Every row, in the order in which a person wants to read them.
+        pub(super) static ROWS: &[&Metric] = &[$(&$handle),*];
+    };
+}
 
 mod clients;
 mod machine;
@@ -16,6 +33,17 @@ mod power;
 mod proof;
 mod server;
 mod ways;
+
+/// The handles of all metrics.
+pub mod metrics {
+    pub use super::clients::*;
+    pub use super::machine::*;
+    pub use super::plans::*;
+    pub use super::power::*;
+    pub use super::proof::*;
+    pub use super::server::*;
+    pub use super::ways::*;
+}
 
 /// One metric: what it is called and how to read it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +63,7 @@ pub struct Metric {
     /// Of a percentile, which one, 0 to 1.
     pub quantile: Option<f64>,
     /// Where it comes from.
-    pub source: &'static str,
+    pub source: Source,
     /// Its definition, one line.
     pub says: &'static str,
 }
@@ -48,7 +76,7 @@ impl Metric {
     /// enough to see.
     #[must_use]
     pub fn is_from_clients(&self) -> bool {
-        self.source.starts_with("clients")
+        self.source.by == By::Clients
     }
 
     /// Whether it is a time that clients waited.
@@ -67,9 +95,37 @@ impl Metric {
     /// acknowledged.
     #[must_use]
     pub fn is_about_acknowledged(&self) -> bool {
-        let sources = [proof::BOTH, power::SURVIVAL, power::RESTORE];
-        sources.contains(&self.source)
+        self.source.by == By::LedgerAndRows
     }
+}
+
+/// Where a metric comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Who measures it.
+    pub by: By,
+    /// How, for people.
+    pub says: &'static str,
+}
+
+/// Who measures a metric: what a figure is worth hangs on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum By {
+    /// The clients.
+    Clients,
+    /// The load engine, of itself.
+    Generator,
+    /// The clients' ledger alone.
+    Ledger,
+    /// The clients' ledger, compared with what the servers have: what became of acknowledged
+    /// transactions.
+    LedgerAndRows,
+    /// Another check after the load.
+    Check,
+    /// The server, or what stands in front of it.
+    Server,
+    /// The operating system.
+    Machine,
 }
 
 /// Which way a metric is better.
@@ -120,6 +176,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
         .chain(server::ROWS)
         .chain(ways::ROWS)
         .chain(machine::ROWS)
+        .copied()
 }
 
 /// The metric of that name.
@@ -168,10 +225,15 @@ const fn row(
     better: Better,
     scope: Scope,
     kind: Kind,
-    source: &'static str,
+    source: Source,
     says: &'static str,
 ) -> Metric {
     Metric { name, unit, better, scope, kind, label: "", quantile: None, source, says }
+}
+
+/// A source.
+const fn by(by: By, says: &'static str) -> Source {
+    Source { by, says }
 }
 
 /// The same row, of a percentile.
@@ -203,7 +265,7 @@ mod tests {
                 "{} is not snake case",
                 metric.name
             );
-            assert!(!metric.says.is_empty() && !metric.source.is_empty(), "{}", metric.name);
+            assert!(!metric.says.is_empty() && !metric.source.says.is_empty(), "{}", metric.name);
         }
     }
 

@@ -53,7 +53,9 @@ mod fields;
 mod value;
 
 pub use action::{Action, Direction, StopMode};
-pub use catalogue::{Better, Kind, Metric, Scope, catalogue, metric, statement_label};
+pub use catalogue::{
+    Better, By, Kind, Metric, Scope, Source, catalogue, metric, metrics, statement_label,
+};
 pub use claim::{About, Answer, Claim, ClaimKind, Quantifier};
 pub use data::{Buckets, Data, PgbenchTables, Reset, ScriptText, Warm, Warmer};
 pub use disk::Disk;
@@ -69,11 +71,12 @@ pub use point::{OnLoss, Point, PointName, Requirement, Unfit, Warmup};
 pub use problem::Problem;
 pub use profile::Profile;
 pub use published::Published;
+pub use script::{Protocol, Syntax};
 pub use study::{Named, Study};
 pub use table::{Column, Figure, Row, Table};
 pub use template::template;
 pub use throttle::Throttle;
-pub use timeline::{Check, Explain, Step, Timed};
+pub use timeline::{Check, Explain, LooksAt, Step, Timed};
 pub use topology::Topology;
 pub use twin::Twin;
-pub use workload::{Builtin, Ledger, Pace, Protocol, Script, ScriptSource, Syntax, Workload};
+pub use workload::{Builtin, Ledger, Pace, Script, ScriptSource, Workload};

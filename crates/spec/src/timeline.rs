@@ -65,6 +65,45 @@ pub enum Check {
     Explain(Explain),
 }
 
+/// What a check looks at: it runs, and has replayed what it can get, when the check is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LooksAt<'c> {
+    /// No running server.
+    Nothing,
+    /// The rows of a server's tables, none for the one that the data were built on; where they are
+    /// a cluster's, every server of it.
+    Rows(Option<&'c str>),
+    /// Every server of a cluster.
+    Cluster,
+    /// A server; none for the one that the data were built on.
+    Server(Option<&'c str>),
+}
+
+impl Check {
+    /// What it looks at.
+    #[must_use]
+    pub fn looks_at(&self) -> LooksAt<'_> {
+        match self {
+            Check::Counts | Check::Restore { .. } => LooksAt::Nothing,
+            Check::Placement => LooksAt::Cluster,
+            Check::Ledger { node } => LooksAt::Rows(node.as_deref()),
+            Check::Amcheck { node } | Check::Checksums { node } => LooksAt::Server(node.as_deref()),
+            Check::Explain(explain) => LooksAt::Server(explain.node.as_deref()),
+        }
+    }
+
+    /// The program of PostgreSQL's that makes it, on a server that the rig may change and stop.
+    #[must_use]
+    pub fn program(&self) -> Option<&'static str> {
+        match self {
+            Check::Amcheck { .. } => Some("pg_amcheck"),
+            Check::Checksums { .. } => Some("pg_checksums"),
+            Check::Restore { .. } => Some("pg_basebackup"),
+            Check::Counts | Check::Placement | Check::Ledger { .. } | Check::Explain(_) => None,
+        }
+    }
+}
+
 /// A query that is explained after a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Explain {

@@ -1,5 +1,7 @@
 //! What clients do: scripts, how many clients, how they talk, at what pace, to which node.
 
+use script::{Protocol, Syntax};
+
 use crate::data::{ScriptText, script_file};
 use crate::fields::{Fields, Settings};
 use crate::folder::Folder;
@@ -79,26 +81,6 @@ pub enum Builtin {
     SelectOnly,
 }
 
-/// Which pgbench's syntax a script is written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Syntax {
-    /// SQL commands end at a semicolon.
-    Current,
-    /// Before 9.6: SQL commands end at the newline.
-    NineX,
-}
-
-/// How statements cross the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// Variables spliced into the text.
-    Simple,
-    /// Parsed for every execution, variables as parameters.
-    Extended,
-    /// Parsed once for each connection.
-    Prepared,
-}
-
 /// When a transaction starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
@@ -122,14 +104,18 @@ impl Builtin {
     }
 }
 
-impl Protocol {
-    /// Its name, as after pgbench's `-M`.
+impl Script {
+    /// Its text, and its name in messages: of a file its own, of a built-in script pgbench's
+    /// description.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Protocol::Simple => "simple",
-            Protocol::Extended => "extended",
-            Protocol::Prepared => "prepared",
+    pub fn text(&self) -> ScriptText {
+        match &self.source {
+            ScriptSource::File(file) => file.clone(),
+            ScriptSource::Builtin(builtin) => {
+                let found = script::Builtin::find(builtin.name());
+                let found = found.map(|found| (found.description, found.text)).unwrap_or_default();
+                ScriptText { name: found.0.to_owned(), text: found.1.to_owned() }
+            }
         }
     }
 }

@@ -3,15 +3,9 @@
 use std::time::Duration;
 
 use lab::wait_until;
+use server::message::with_detail as server_words;
+use site::{Moved, Part, PowerError, Site, SiteLink, SiteNode, Taken};
 use spec::Action;
-
-use crate::error::server_words;
-use crate::links::SiteLink;
-use crate::part::Part;
-use crate::power::{self, Taken};
-use crate::sharded::Moved;
-use crate::site::Site;
-use crate::site_node::SiteNode;
 
 /// What proves that an action had its effect.
 pub(crate) enum Proof {
@@ -34,16 +28,53 @@ impl Proof {
     }
 }
 
+/// Why an action had no effect: the trial is void then.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ActError {
+    /// The lab.
+    #[error(transparent)]
+    Lab(#[from] lab::Error),
+    /// A cluster that was to be rebalanced.
+    #[error(transparent)]
+    Site(#[from] site::Error),
+    /// A power cut.
+    #[error(transparent)]
+    Power(#[from] PowerError),
+    /// The server's words.
+    #[error("{}", server_words(.0))]
+    Sql(#[from] postgres::Error),
+    /// The server is somebody else's.
+    #[error("the server is not ours")]
+    NotOurs,
+    /// Only a server of the rig's can be promoted.
+    #[error("{0} is no server that pgrig started")]
+    NoServer(String),
+    /// The topology has no such link.
+    #[error("the topology has no link {0}")]
+    NoLink(String),
+    /// Nothing was there to be stopped.
+    #[error("no process was {verb}")]
+    NoProcess {
+        /// What was to be done to it.
+        verb: &'static str,
+    },
+    /// A server that was started or resumed does not answer.
+    #[error("it does not answer within {seconds} s")]
+    NoAnswer {
+        /// How long it was waited for.
+        seconds: u64,
+    },
+}
+
 /// Performs an action. `cut_seed` decides what a power cut takes.
 ///
 /// # Errors
 /// What was in the way, or that the effect cannot be seen; the trial is void then.
-pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Proof, String> {
-    let text = |error: lab::Error| error.to_string();
+pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Proof, ActError> {
     let name = action.target();
     let seen = match action {
-        Action::Rebalance { node, to } => return site.rebalance(node, to).map(Proof::Moved),
-        Action::PowerCut { node } => return power::cut(site, node, cut_seed).map(Proof::Cut),
+        Action::Rebalance { node, to } => return Ok(Proof::Moved(site.rebalance(node, to)?)),
+        Action::PowerCut { node } => return Ok(Proof::Cut(site::cut(site, node, cut_seed)?)),
         Action::Sql(step) => sql(site, name, &step.sql),
         Action::Checkpoint { .. } => sql(site, name, "CHECKPOINT"),
         Action::Stop { mode, .. } => {
@@ -51,69 +82,66 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
                 spec::StopMode::Fast => lab::StopMode::Fast,
                 spec::StopMode::Immediate => lab::StopMode::Immediate,
             };
-            let exit = part(site, name)?.stop(mode).map_err(text)?;
+            let exit = part(site, name)?.stop(mode)?;
             Ok(format!("it {exit}"))
         }
-        Action::Kill { .. } => some_processes(part(site, name)?.kill9().map_err(text)?, "killed"),
-        Action::Pause { .. } => some_processes(part(site, name)?.pause().map_err(text)?, "paused"),
+        Action::Kill { .. } => some_processes(part(site, name)?.kill9()?, "killed"),
+        Action::Pause { .. } => some_processes(part(site, name)?.pause()?, "paused"),
         Action::Continue { .. } => {
-            let proof = some_processes(part(site, name)?.resume().map_err(text)?, "resumed")?;
+            let proof = some_processes(part(site, name)?.resume()?, "resumed")?;
             site.node(name).map_or(Ok(()), answers).map(|()| proof)
         }
         Action::Start { .. } => {
-            part(site, name)?.start().map_err(text)?;
+            part(site, name)?.start()?;
             site.node(name).map_or(Ok(()), answers).map(|()| "it runs".to_owned())
         }
         Action::Promote { .. } => {
             let Part::Node(node) = part(site, name)? else {
-                return Err(format!("{name} is no server that pgrig started"));
+                return Err(ActError::NoServer(name.to_owned()));
             };
-            node.promote().map_err(text)?;
+            node.promote()?;
             Ok("it takes writes".to_owned())
         }
-        Action::Cut { direction, .. } => link(site, name)?.cut(*direction).map_err(text),
+        Action::Cut { direction, .. } => Ok(link(site, name)?.cut(*direction)?),
         Action::Delay { to_us, .. } => {
-            link(site, name)?.link.delay(Duration::from_micros(*to_us)).map_err(text)
+            Ok(link(site, name)?.link.delay(Duration::from_micros(*to_us))?)
         }
-        Action::Reset { .. } => link(site, name)?.link.reset().map_err(text),
-        Action::Heal { .. } => link(site, name)?.heal().map_err(text),
+        Action::Reset { .. } => Ok(link(site, name)?.link.reset()?),
+        Action::Heal { .. } => Ok(link(site, name)?.heal()?),
     };
     seen.map(Proof::Seen)
 }
 
-fn part<'s>(site: &'s mut Site, name: &str) -> Result<Part<'s>, String> {
-    site.part(name).ok_or_else(|| NOT_OURS.to_owned())
+fn part<'s>(site: &'s mut Site, name: &str) -> Result<Part<'s>, ActError> {
+    site.part(name).ok_or(ActError::NotOurs)
 }
 
-fn link<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut SiteLink, String> {
-    site.link(name).ok_or_else(|| format!("the topology has no link {name}"))
+fn link<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut SiteLink, ActError> {
+    site.link(name).ok_or_else(|| ActError::NoLink(name.to_owned()))
 }
 
-fn sql(site: &Site, name: &str, sql: &str) -> Result<String, String> {
-    let node = site.node(name).ok_or_else(|| NOT_OURS.to_owned())?;
-    let mut client = node.connect().map_err(|error| error.to_string())?;
-    client.batch_execute(sql).map_err(|error| server_words(&error))?;
+fn sql(site: &Site, name: &str, sql: &str) -> Result<String, ActError> {
+    let node = site.node(name).ok_or(ActError::NotOurs)?;
+    let mut client = node.connect()?;
+    client.batch_execute(sql)?;
     Ok("done".to_owned())
 }
 
-fn some_processes(count: usize, verb: &str) -> Result<String, String> {
+fn some_processes(count: usize, verb: &'static str) -> Result<String, ActError> {
     match count {
-        0 => Err(format!("no process was {verb}")),
+        0 => Err(ActError::NoProcess { verb }),
         1 => Ok(format!("1 process {verb}")),
         count => Ok(format!("{count} processes {verb}")),
     }
 }
 
-fn answers(node: &SiteNode) -> Result<(), String> {
+fn answers(node: &SiteNode) -> Result<(), ActError> {
     let answered = wait_until(ANSWER_TIMEOUT, || {
-        Ok::<_, String>(node.server.value("SELECT 1").ok().flatten())
+        Ok::<_, ActError>(node.server.value("SELECT 1").ok().flatten())
     })?;
-    answered
-        .map(drop)
-        .ok_or_else(|| format!("it does not answer within {} s", ANSWER_TIMEOUT.as_secs()))
+    let seconds = ANSWER_TIMEOUT.as_secs();
+    answered.map(drop).ok_or(ActError::NoAnswer { seconds })
 }
-
-const NOT_OURS: &str = "the server is not ours";
 
 /// A server that goes on answers in milliseconds, unless the machine is very busy.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);

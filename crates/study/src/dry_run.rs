@@ -3,18 +3,16 @@
 use lab::guest::{self, Outlet};
 use lab::{TARGET_SCHEMA, Target};
 use load::Plan;
+use site::sql::SendError;
+use site::{SitePlan, outside, sql, warm};
 use spec::{Action, Point};
 
-use crate::data;
-use crate::error::Error;
+use crate::error::{Error, ListingError};
 use crate::has::{self, Has};
 use crate::load_plan;
 use crate::outside_misfit;
 use crate::preflight::Preflight;
 use crate::request::{Request, Servers};
-use crate::sites::SitePlan;
-use crate::sql;
-use crate::warm;
 
 /// The statements that a run on a target would send, in order, as text with comments in SQL. The
 /// server is asked what it has and is not changed.
@@ -25,7 +23,7 @@ pub fn dry_run(request: &Request) -> Result<String, Error> {
     let Servers::Outside { conninfo } = &request.servers else {
         return Ok("-- nothing: the servers are pgrig's own\n".to_owned());
     };
-    let target = crate::outside::open(conninfo)?;
+    let target = outside::open(conninfo)?;
     let trials = request.trials();
     let has = Has::outside(&target, &std::env::temp_dir())?;
     let preflight = Preflight::of(&request.study, &trials, &has);
@@ -46,8 +44,12 @@ pub fn dry_run(request: &Request) -> Result<String, Error> {
     for plan in SitePlan::all(&request.study, &points) {
         listing.title(&format!("data of {}", plan.name(&request.study)));
         listing.path();
-        let listed = data::list(&plan.data, &target, TARGET_SCHEMA, &mut listing.statements);
-        listed.map_err(|why| Error::Data { site: plan.name(&request.study), why, hint: None })?;
+        let listed = site::list_data(&plan.data, &target, TARGET_SCHEMA, &mut listing.statements);
+        let failed = |source| {
+            let source = Box::new(source);
+            Error::Listing { site: plan.name(&request.study), source }
+        };
+        listed.map_err(|error| failed(error.into()))?;
         listing.flush();
     }
     for index in points {
@@ -73,11 +75,11 @@ fn trial(
     target: &Target,
     listing: &mut Listing,
 ) -> Result<(), Error> {
-    let refused = |why: String| Error::Data { site: point.name.to_string(), why, hint: None };
     if let Some(ways) = &point.data.warm {
         let mut client = target.connect()?;
         listing.path();
-        listing.statements.extend(warm::statements(&mut client, ways).map_err(refused)?);
+        let statements = warm::statements(&mut client, ways);
+        listing.statements.extend(statements.map_err(|error| refused(point, error))?);
         listing.flush();
     }
     if !point.before.is_empty() {
@@ -85,8 +87,10 @@ fn trial(
     }
     for step in &point.before {
         let text = spec::ScriptText { name: "before".to_owned(), text: step.sql.clone() };
-        for command in sql::commands(&text, &spec::Settings::new()).map_err(refused)? {
-            sql::send_outside(&command.sql, &mut listing.outlet()).map_err(refused)?;
+        let commands = sql::commands(&text, &spec::Settings::new());
+        for command in commands.map_err(|error| refused(point, error))? {
+            let sent = guest::send(&command.sql, &mut listing.outlet());
+            sent.map_err(|why| refused(point, SendError::Guest(why)))?;
         }
         listing.flush();
     }
@@ -119,6 +123,10 @@ fn trial(
     Ok(())
 }
 
+fn refused(point: &Point, error: impl Into<ListingError>) -> Error {
+    Error::Listing { site: point.name.to_string(), source: Box::new(error.into()) }
+}
+
 /// Statements and comments, in order.
 #[derive(Default)]
 struct Listing {
@@ -146,7 +154,7 @@ impl Listing {
 
     /// What sets the one schema in which names are looked for.
     fn path(&mut self) {
-        self.statements.push(sql::set_path(TARGET_SCHEMA));
+        self.statements.push(guest::set_path(TARGET_SCHEMA));
     }
 
     fn all<S: AsRef<str>>(&mut self, statements: &[S]) {

@@ -1,6 +1,5 @@
 //! Why a study could not be run, or not to its end.
 
-pub(crate) use server::message::with_detail as server_words;
 use std::path::PathBuf;
 
 use crate::preflight::Preflight;
@@ -31,28 +30,9 @@ pub enum Error {
     /// No PostgreSQL, or no lab.
     #[error(transparent)]
     Lab(#[from] lab::Error),
-    /// The outside server's address.
-    #[error("reading the target's address: {0}")]
-    Target(#[from] wire::conninfo::ConninfoError),
-    /// The outside server's certificates, or ours.
-    #[error("connecting to the target: {0}")]
-    TargetTls(#[source] server::TlsError),
-    /// A host stands for a node that the study does not have.
-    #[error("the study has no node \"{name}\"")]
-    NoSuchNode {
-        /// The name that was given.
-        name: String,
-        /// The nodes that there are.
-        known: Vec<String>,
-    },
-    /// Two nodes have the same host and database.
-    #[error("nodes {first} and {second} are given the same database")]
-    HostTwice {
-        /// One of them.
-        first: String,
-        /// The other one.
-        second: String,
-    },
+    /// The servers of a topology.
+    #[error(transparent)]
+    Site(site::Error),
     /// A statement of a workload's failed that was not expected to.
     #[error("trial {trial} stopped at a statement that failed\n{why}")]
     Statement {
@@ -74,21 +54,13 @@ pub enum Error {
         /// Why.
         source: record::Error,
     },
-    /// The study's data could not be built.
-    #[error("building the data of {site}: {why}")]
-    Data {
-        /// The topology.
+    /// What a run would send to a target could not be listed.
+    #[error("listing what {site} would send: {source}")]
+    Listing {
+        /// The topology or the point.
         site: String,
         /// Why.
-        why: String,
-        /// What to do next.
-        hint: Option<String>,
-    },
-    /// A guard that does not take charge, or has given up.
-    #[error("{why}")]
-    Guard {
-        /// Which, and what it wrote.
-        why: String,
+        source: Box<ListingError>,
     },
     /// A fault that does no harm where it must: the rest of the study would prove nothing.
     #[error("{why}")]
@@ -100,7 +72,7 @@ pub enum Error {
     #[error("interrupted while {doing}")]
     Interrupted {
         /// What was being done.
-        doing: String,
+        doing: &'static str,
     },
 }
 
@@ -119,15 +91,10 @@ impl Error {
                 let plan = "a number counts in a plan: give profile, seed, rounds and pattern too";
                 Some(plan.to_owned())
             }
-            Error::DoesNotFit(_)
-            | Error::Guard { .. }
-            | Error::Control { .. }
-            | Error::Interrupted { .. } => None,
+            Error::DoesNotFit(_) | Error::Control { .. } | Error::Interrupted { .. } => None,
             Error::Lab(error) => error.hint(),
-            Error::NoSuchNode { known, .. } => Some(format!("there is {}", known.join(", "))),
-            Error::HostTwice { .. } => Some("a database holds one shard".to_owned()),
-            Error::Target(error) => error.hint().map(str::to_owned),
-            Error::TargetTls(error) => Some(error.hint().to_owned()),
+            Error::Site(error) => error.hint(),
+            Error::Listing { source, .. } => source.hint(),
             Error::Statement { directory, .. } => Some(format!(
                 "correct the script; where failures are part of the question, say \
                  expect_failures = true in the workload. The record is {}",
@@ -138,7 +105,42 @@ impl Error {
                 "trials that were over are kept; make room and go on with: pgrig run --resume {}",
                 directory.display()
             )),
-            Error::Data { hint, .. } => hint.clone(),
+        }
+    }
+}
+
+impl From<site::Error> for Error {
+    fn from(error: site::Error) -> Error {
+        match error {
+            site::Error::Lab(error) => Error::Lab(error),
+            site::Error::Interrupted { doing } => Error::Interrupted { doing },
+            error => Error::Site(error),
+        }
+    }
+}
+
+/// Why what a run would send could not be listed.
+#[derive(Debug, thiserror::Error)]
+pub enum ListingError {
+    /// Of the data.
+    #[error(transparent)]
+    Data(#[from] site::DataError),
+    /// Of the steps before a trial.
+    #[error(transparent)]
+    Script(#[from] site::sql::ScriptError),
+    /// A command that would be refused.
+    #[error(transparent)]
+    Send(#[from] site::sql::SendError),
+    /// Of warming.
+    #[error(transparent)]
+    Warm(#[from] site::warm::WarmError),
+}
+
+impl ListingError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            ListingError::Data(error) => error.hint(),
+            _ => None,
         }
     }
 }

@@ -1,9 +1,8 @@
 //! What a plan costs, about: time, memory, disk. Good enough to refuse what is hopeless and to
 //! tell a person whether to wait or to have lunch.
 
-use spec::{Check, Data, NodeKind, Planned, Point, Reset, Study, Topology, Warmup, Workload};
-
-use crate::sites::SitePlan;
+use site::{SitePlan, connections};
+use spec::{Check, Data, Planned, Point, Reset, Study, Topology, Warmup};
 
 /// What a plan costs, about.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -91,24 +90,6 @@ pub(crate) fn memory(point: &Point) -> Memory {
     Memory { connections: connections.sum(), shared_bytes: shared.sum() }
 }
 
-/// Connections that a node gets at a point: from clients, and from the poolers, guards and
-/// proxies in front of it. A client of several hosts may come to any of them.
-pub(crate) fn connections(point: &Point, node: &str) -> u32 {
-    let comes = |workload: &&Workload| workload.to.iter().any(|to| to == node);
-    let clients: u32 = point.workloads.iter().filter(comes).map(|w| w.clients).sum();
-    let others = point.topology.nodes.iter().filter(|other| other.connects_to().contains(&node));
-    let through = others.map(|other| match &other.kind {
-        NodeKind::Pgbouncer(pooler) => pooler.pool,
-        // Every session of the proxy has one of its own to each partition.
-        NodeKind::Plproxy(proxy) => {
-            connections(point, &other.name) * proxy.partitions_on(node).max(1)
-        }
-        NodeKind::Guard(_) => 1,
-        NodeKind::Postgres(_) => 0,
-    });
-    clients + through.sum::<u32>()
-}
-
 /// A memory setting of PostgreSQL in bytes; a number without a unit counts in `unit_bytes`.
 pub(crate) fn bytes_of_setting(text: &str, unit_bytes: u64) -> Option<u64> {
     let text = text.trim();
@@ -177,8 +158,6 @@ pub(crate) fn open_files(point: &Point) -> u64 {
     u64::from(point.clients().div_ceil(point.generators)) + SPARE_FILES
 }
 
-/// The probe's, the runner's, and what is reserved for superusers.
-pub(crate) const SPARE_CONNECTIONS: u32 = 10;
 /// Lanes, pipes, libraries.
 const SPARE_FILES: u64 = 64;
 

@@ -2,26 +2,45 @@
 
 use std::time::Instant;
 
+use check::Outcome;
 use guard::{Entry, Window};
 use jiff::Timestamp;
 use record::ledger::Exposure;
 use record::{Mark, MarkKind, Moment, Sample};
 use server::Setting;
+use site::Site;
+use spec::metrics;
 
 use crate::clock;
-use crate::meter::Death;
+use crate::death::Death;
 use crate::replication;
-use crate::site::Site;
 
 /// What guards have recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Exposed {
-    /// Each exposure on the timeline.
-    pub(crate) marks: Vec<Mark>,
+    /// Each exposure on the timeline, and the figures of each guarded server.
+    pub(crate) outcome: Outcome,
     /// When a commit may have been on the primary alone.
     pub(crate) stretches: Vec<Exposure>,
-    /// Metric, node, value.
-    pub(crate) figures: Vec<(&'static str, String, f64)>,
+}
+
+/// Why what a guard has recorded cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExposureError {
+    /// The guard.
+    #[error(transparent)]
+    Site(#[from] site::Error),
+    /// Its record.
+    #[error(transparent)]
+    Guard(#[from] guard::Error),
+    /// A moment in it.
+    #[error("a window's moment {at}: {source}")]
+    Moment {
+        /// As it stands there.
+        at: String,
+        /// Why.
+        source: jiff::Error,
+    },
 }
 
 /// Reads the record of every guard of a site, and makes sure that none has given up. `deaths` and
@@ -34,12 +53,12 @@ pub(crate) fn read(
     origin: Instant,
     deaths: &[Death],
     samples: &[Sample],
-) -> Result<Exposed, String> {
+) -> Result<Exposed, ExposureError> {
     let mut exposed = Exposed::default();
     for front in &site.fronts {
         let Some(guarding) = front.guarding() else { continue };
         guarding.check_alive()?;
-        let windows = guard::read_windows(&guarding.state).map_err(|error| error.to_string())?;
+        let windows = guard::read_windows(&guarding.state)?;
         let zero = clock::wall_at(origin);
         let ended =
             deaths.iter().rfind(|death| death.node == guarding.to && death.restarted.is_none());
@@ -64,7 +83,7 @@ impl Exposed {
         windows: &[Window],
         clock: &Clock,
         samples: &[Sample],
-    ) -> Result<(), String> {
+    ) -> Result<(), ExposureError> {
         let moment = |entry: &Entry| moment(&entry.at, clock.zero);
         let (mut length_ns, mut restored_ns) = (0, None);
         for window in windows {
@@ -75,7 +94,7 @@ impl Exposed {
             if let Some(alone) = window.alone_since() {
                 self.stretches.push(Exposure { from: moment(alone)?, until });
             }
-            self.marks.push(Mark {
+            self.outcome.marks.push(Mark {
                 at: from,
                 length_ns: until.since(from),
                 kind: MarkKind::Exposure,
@@ -89,20 +108,22 @@ impl Exposed {
             }
         }
         let changes = windows.iter().map(|window| 1 + window.changes.len()).sum::<usize>();
-        let mut figure = |metric, value| self.figures.push((metric, node.to_owned(), value));
-        figure("exposure_windows", windows.len() as f64);
-        figure("exposure_s", length_ns as f64 / 1e9);
-        figure("guard_changes", changes as f64);
+        let mut figure = |metric, value| self.outcome.set(metric, node, value);
+        figure(&metrics::EXPOSURE_WINDOWS, windows.len() as f64);
+        figure(&metrics::EXPOSURE_S, length_ns as f64 / 1e9);
+        figure(&metrics::GUARD_CHANGES, changes as f64);
         if let Some(ns) = restored_ns {
-            figure("sync_restored_ms", ns as f64 / 1e6);
+            figure(&metrics::SYNC_RESTORED_MS, ns as f64 / 1e6);
         }
         Ok(())
     }
 }
 
 /// A guard's wall clock on the run's clock, which was zero at `zero`: both run on this machine.
-fn moment(at: &str, zero: Timestamp) -> Result<Moment, String> {
-    let at: Timestamp = at.parse().map_err(|why| format!("a window's moment {at}: {why}"))?;
+fn moment(at: &str, zero: Timestamp) -> Result<Moment, ExposureError> {
+    let parsed = at.parse();
+    let at: Timestamp =
+        parsed.map_err(|source| ExposureError::Moment { at: at.to_owned(), source })?;
     let since = at.as_nanosecond() - zero.as_nanosecond();
     Ok(Moment(u64::try_from(since).unwrap_or(0)))
 }
@@ -123,7 +144,7 @@ mod tests {
     #[test]
     fn wall_clock_times_become_moments() {
         let zero: Timestamp = "2026-11-22T07:00:00Z".parse().unwrap();
-        let check = |at: &str, expected| assert_eq!(moment(at, zero), Ok(Moment(expected)));
+        let check = |at: &str, expected| assert_eq!(moment(at, zero).unwrap(), Moment(expected));
         check("2026-11-22T07:00:10Z", 10_000_000_000);
         check("2026-11-22T07:00:08.5Z", 8_500_000_000);
         // A guard that goes on from an earlier one's state.

@@ -5,9 +5,9 @@ use std::path::Path;
 use lab::machine::{Disk, Machine};
 use lab::{Installation, Isolation, Lab, Target};
 use record::Fact;
+use words::{grouped, size};
 
 use crate::has::Outside;
-use crate::words::{grouped, size};
 
 /// The machine and its system, with labs in `labs`.
 pub(crate) fn machine(labs: &Path) -> Vec<Fact> {

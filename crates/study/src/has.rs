@@ -6,8 +6,7 @@ use std::path::Path;
 use lab::find::PgBouncer;
 use lab::machine::{Disk, HugePages, Machine};
 use lab::{Installation, Target};
-
-use crate::hosts::Hosts;
+use site::Hosts;
 
 /// What the machine has.
 #[derive(Clone, Debug)]

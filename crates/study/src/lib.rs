@@ -1,74 +1,57 @@
-//! plan → preflight → rounds → record. The only room that composes load, lab and probe.
+//! plan → preflight → rounds → attempts → record.
 //!
-//! [`preflight`](Preflight::of) says what a study needs and what the machine has; [`run`] builds
-//! what the study's points are made of, runs every trial of every round in the planned order, and
-//! writes each one into the record when it is done. What happens meanwhile is told as [`Event`]s.
+//! [`preflight`](Preflight::of) says what a study needs and what the machine has; [`run`] has the
+//! sites of the study's points built, runs every trial of every round in the planned order, and
+//! writes each attempt into the record as soon as it is over. [`Event`]s tell what happens meanwhile.
 //!
-//! Reading order: `request` → `run` → `trial`; `sites` and `site` are what trials run on, `meter`
-//! does what happens inside a window, `metrics` makes the catalogue's figures of it all.
+//! Reading order: `request` → `run` → `trial`; `meter` does what happens inside a window, `figures`
+//! makes the catalogue's figures of what was measured, `result` files it, `ending` says whether it
+//! counts.
 //!
-//! Limits: nothing here prints or draws, and of claims only controls are judged: one that fails
-//! stops the run.
+//! Limits: nothing here prints or draws. Servers are the room `site`'s, checks the room `check`'s. Of
+//! claims only controls are judged: one that fails stops the run.
 
+mod order;
 mod request;
 
+mod opening;
+mod platform;
 mod run;
 mod trial;
 
 mod act;
-mod building;
-mod front;
-mod links;
-mod outside_misfit;
-mod part;
-mod sharded;
-mod site;
-mod site_node;
-mod sites;
-mod streaming;
-
-mod data;
-mod hosts;
-mod huge_pages;
-mod outside;
-mod sql;
-mod warm;
-
+mod clock;
+mod death;
 mod load_plan;
 mod meter;
-mod power;
 mod progress;
-mod settle;
+mod watch;
 
-mod amcheck;
-mod checksums;
 mod controls;
-mod counts;
-mod explain;
-mod ledger;
-mod metrics;
-mod restore;
-mod rows;
-mod schema;
+mod ending;
+mod exposure;
+mod figures;
+mod powerless;
+mod replication;
+mod result;
 mod steadiness;
 
 mod estimate;
 mod has;
+mod hosts;
+mod huge_pages;
 mod misfit;
 mod mistakes;
+mod outside_misfit;
 mod preflight;
 
-mod clock;
 mod dry_run;
 mod error;
 mod event;
-mod exposure;
 mod facts;
-mod replication;
-pub mod words;
 
 pub use dry_run::dry_run;
-pub use error::Error;
+pub use error::{Error, ListingError};
 pub use estimate::Estimate;
 pub use event::{Event, Stage};
 pub use has::Has;

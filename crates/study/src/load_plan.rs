@@ -1,12 +1,12 @@
 //! A point of a study as the load engine wants it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use load::{Connecting, Limit, OnError, Plan, WarmUp};
-use spec::{Planned, Point, ScriptSource, Warmup};
+use server::quote::identifier;
+use spec::{Planned, Point, Warmup};
 use wire::conninfo::{Conninfo, TargetSessionAttrs};
-
-use crate::sql::identifier;
 
 /// What the engine shall do at this point. `conninfos` says where each node is reached;
 /// `schema` is the one that the rig has to itself on a server that is not its own: names are looked
@@ -40,6 +40,16 @@ pub(crate) fn plan(
         verbose_errors: false,
         debug: false,
     }
+}
+
+/// Where the files of a trial's ledger go, and the seed of its chains; none where no client keeps
+/// one.
+pub(crate) fn ledger(point: &Point, directory: &Path, seed: u64) -> Option<load::LedgerPlan> {
+    point
+        .workloads
+        .iter()
+        .any(|workload| workload.ledger.is_some())
+        .then(|| load::LedgerPlan { directory: directory.display().to_string(), seed })
 }
 
 /// One conninfo of several nodes': whichever of them takes writes, tried in their order.
@@ -107,26 +117,13 @@ fn may_fail(point: &Point, workload: &spec::Workload) -> bool {
         || point.on_loss == spec::OnLoss::Reconnect
 }
 
-/// Name, text, weight and syntax of one script.
-pub(crate) fn script(script: &spec::Script) -> load::ScriptText {
-    let (name, text) = match &script.source {
-        ScriptSource::File(file) => (file.name.clone(), file.text.clone()),
-        ScriptSource::Builtin(builtin) => {
-            // Names of spec are names of pgbench.
-            let builtin = script::Builtin::find(builtin.name());
-            let found = builtin.map(|found| (found.description, found.text)).unwrap_or_default();
-            (found.0.to_owned(), found.1.to_owned())
-        }
+fn script(script: &spec::Script) -> load::ScriptText {
+    let spec::ScriptText { name, text } = script.text();
+    let syntax = match script.syntax {
+        spec::Syntax::Current => load::Syntax::Current,
+        spec::Syntax::NineX => load::Syntax::NineX,
     };
-    load::ScriptText {
-        name,
-        text,
-        weight: script.weight,
-        syntax: match script.syntax {
-            spec::Syntax::Current => load::Syntax::Current,
-            spec::Syntax::NineX => load::Syntax::NineX,
-        },
-    }
+    load::ScriptText { name, text, weight: script.weight, syntax }
 }
 
 fn warm_up(warmup: Warmup) -> WarmUp {

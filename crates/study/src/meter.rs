@@ -10,13 +10,12 @@ use std::time::Instant;
 
 use probe::Running;
 use record::{Mark, MarkKind, Moment};
+use site::{Moved, Site, Taken};
 use spec::{Action, Point};
 
 use crate::act::{self, Proof};
 use crate::clock;
-use crate::power::Taken;
-use crate::sharded::Moved;
-use crate::site::Site;
+use crate::death::Death;
 
 /// What the meter has to do.
 pub(crate) struct Agenda<'a> {
@@ -54,20 +53,6 @@ impl Metered {
     pub(crate) fn faults(&self) -> impl Iterator<Item = Moment> {
         self.deaths.iter().filter(|death| death.is_sudden).map(|death| death.from)
     }
-}
-
-/// The end of a node's processes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Death {
-    pub(crate) node: String,
-    /// Whether it was killed or lost its power, rather than being stopped.
-    pub(crate) is_sudden: bool,
-    /// When it was begun to end them.
-    pub(crate) from: Moment,
-    /// When they were gone for certain.
-    pub(crate) until: Moment,
-    /// When it was begun to start it again, if it was.
-    pub(crate) restarted: Option<Moment>,
 }
 
 /// CPU time of a group of processes over a stretch of time.

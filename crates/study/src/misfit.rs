@@ -1,15 +1,17 @@
 //! What is in the way of a point: everything that it needs and the machine lacks.
 
-use lab::Installation;
-use spec::{Check, LinkKind, NodeKind, Point, PoolMode, Protocol, Warmer, Workload};
+use std::path::Path;
 
-use crate::estimate::{self, SPARE_CONNECTIONS, open_files};
+use lab::Installation;
+use site::warm::extension;
+use site::{SPARE_CONNECTIONS, connections};
+use spec::{Check, LinkKind, NodeKind, Point, PoolMode, Protocol, Warmer, Workload};
+use words::{grouped, size};
+
+use crate::estimate::{self, open_files};
 use crate::has::{Has, HasServers};
 use crate::hosts;
 use crate::outside_misfit;
-use crate::power;
-use crate::warm::extension;
-use crate::words::{grouped, size};
 
 /// Why a point cannot run here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +39,7 @@ pub(crate) fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
             misfits.extend(root_misfit(point, has));
             misfits.extend(link_misfit(point));
             misfits.extend(pooler_misfits(point, has));
-            misfits.extend(power::misfits(point, has.disk_bytes));
+            misfits.extend(power_misfits(point, has.disk_bytes));
             misfits.extend(throttle_misfit(point));
             misfits.extend(hosts::misfits(point, &has.hosts));
             misfits.extend(unbuilt_misfits(point));
@@ -77,7 +79,7 @@ fn memory_misfit(point: &Point, has: &Has) -> Option<Misfit> {
 fn connection_misfits(point: &Point) -> Vec<Misfit> {
     let nodes = point.topology.nodes.iter().filter_map(|node| {
         let limit: u32 = node.settings.get("max_connections")?.parse().ok()?;
-        let needed = estimate::connections(point, &node.name) + SPARE_CONNECTIONS;
+        let needed = connections(point, &node.name) + SPARE_CONNECTIONS;
         (needed > limit).then(|| Misfit {
             what: format!("connections on {}", node.name),
             amount: u64::from(needed),
@@ -113,14 +115,7 @@ fn part_misfits(point: &Point, installation: &Installation) -> Vec<Misfit> {
         missing.extend(installation.require_extension("amcheck").err());
     }
     missing.extend(point.checks.iter().filter_map(|check| {
-        let name = match check {
-            Check::Amcheck { .. } => "pg_amcheck",
-            Check::Checksums { .. } => "pg_checksums",
-            Check::Restore { .. } => "pg_basebackup",
-            Check::Counts | Check::Placement | Check::Ledger { .. } | Check::Explain(_) => {
-                return None;
-            }
-        };
+        let name = check.program()?;
         let (looked, version) = (installation.program(name), installation.version().clone());
         let is_there = looked.is_file();
         (!is_there).then(|| lab::Error::MissingPart { name: name.to_owned(), version, looked })
@@ -166,6 +161,26 @@ fn link_misfit(point: &Point) -> Option<Misfit> {
         has: format!("not all of iproute2: {error}"),
         hint: error.hint(),
     })
+}
+
+/// What this machine lacks for the disks of a point. That root is needed is said of more than disks.
+fn power_misfits(point: &Point, free_bytes: u64) -> Vec<Misfit> {
+    let disks = point.topology.nodes.iter().filter_map(|node| site::disk(node.disk, Path::new("")));
+    let lacks = disks.filter_map(|config| {
+        let (needs_bytes, directory) = (config.size_bytes, std::env::temp_dir());
+        let no_space = fault::disk::Error::NoSpace { directory, needs_bytes, free_bytes };
+        let check = fault::disk::check(&config.method);
+        check.err().or((needs_bytes > free_bytes).then_some(no_space))
+    });
+    let lacks = lacks.filter(|error| !matches!(error, fault::disk::Error::NotRoot));
+    let misfit = |error: fault::disk::Error| Misfit {
+        what: error.to_string(),
+        amount: 1,
+        needs: "a disk whose power can be cut".to_owned(),
+        has: error.to_string(),
+        hint: error.hint(),
+    };
+    lacks.map(misfit).collect()
 }
 
 /// I/O that cannot be limited here. That root is needed is said of more than that.

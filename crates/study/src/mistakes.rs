@@ -8,8 +8,6 @@ use lab::Installation;
 use script::{CommandKind, Names, Script, Slot, Syntax, Target};
 use spec::{ScriptText, Settings, Study};
 
-use crate::load_plan;
-
 /// The mistakes, each in one line with its place.
 ///
 /// # Errors
@@ -72,14 +70,8 @@ fn scripts(study: &Study) -> Vec<String> {
         }
         for workload in &point.workloads {
             for script in &workload.scripts {
-                let syntax = match script.syntax {
-                    spec::Syntax::Current => Syntax::Current,
-                    spec::Syntax::NineX => Syntax::NineX,
-                };
-                let loaded = load_plan::script(script);
-                let text = ScriptText { name: loaded.name, text: loaded.text };
                 let known = [&point.data.variables, &workload.variables];
-                mistakes.extend(in_script(&text, syntax, &known));
+                mistakes.extend(in_script(&script.text(), script.syntax, &known));
             }
         }
     }

@@ -4,14 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lab::guest::{Permit, permit};
-use spec::{Action, Check, Point, Study};
+use site::{SPARE_CONNECTIONS, sql};
+use spec::{Action, Point, Study};
+use words::grouped;
 
-use crate::estimate::SPARE_CONNECTIONS;
 use crate::has::{Current, Outside};
-use crate::load_plan;
 use crate::misfit::Misfit;
-use crate::sql;
-use crate::words::grouped;
 
 /// What is in the way of one point.
 pub(crate) fn of(point: &Point, outside: &Outside) -> Vec<Misfit> {
@@ -40,14 +38,8 @@ pub(crate) fn of(point: &Point, outside: &Outside) -> Vec<Misfit> {
         let hint = "run it without --target; --node puts single shards on hosts of yours";
         add("buckets", 1, "a cluster of its own".to_owned(), "one target", hint);
     }
-    let checks = point.checks.iter().filter_map(|check| match check {
-        Check::Amcheck { .. } => Some("pg_amcheck"),
-        Check::Checksums { .. } => Some("pg_checksums"),
-        Check::Restore { .. } => Some("a base backup to restore"),
-        Check::Counts | Check::Placement | Check::Ledger { .. } | Check::Explain(_) => None,
-    });
-    for check in checks {
-        add("checks", 1, check.to_owned(), "a target that is not ours to look through", without);
+    for program in point.checks.iter().filter_map(spec::Check::program) {
+        add("checks", 1, program.to_owned(), "a target that is not ours to look through", without);
     }
     for workload in &point.workloads {
         if workload.session.contains_key("search_path") {
@@ -84,9 +76,7 @@ fn objections(point: &Point) -> Vec<String> {
         }
     }
     for script in point.workloads.iter().flat_map(|workload| &workload.scripts) {
-        let loaded = load_plan::script(script);
-        let text = spec::ScriptText { name: loaded.name, text: loaded.text };
-        texts.push((text, false));
+        texts.push((script.text(), false));
     }
     for (text, may_take_all) in texts {
         let Ok(commands) = sql::statements(&text) else { continue };

@@ -1,6 +1,8 @@
 //! What a study needs against what the machine has: asked before anything is built.
 
+use site::SitePlan;
 use spec::{Planned, Point, Study, Unfit};
+use words::{grouped, size};
 
 use crate::estimate::{Estimate, open_files};
 use crate::has::{Has, HasServers};
@@ -8,8 +10,6 @@ use crate::hosts;
 use crate::huge_pages;
 use crate::misfit::{Misfit, disk_misfit, misfits_of};
 use crate::outside_misfit;
-use crate::sites::SitePlan;
-use crate::words::{grouped, size};
 
 /// One line of the plan: what is needed, what there is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use record::{Mark, Moment, Sample};
+use probe::Takeover;
+use record::{Moment, Sample};
 use server::Demand;
+use spec::metrics;
 
-use crate::meter::Death;
+use crate::death::Death;
 
 /// The longest time, in nanoseconds, from the end of one of these standbys until the log of their
 /// primary `node` said that another one was synchronous; none where none took a place. One that
@@ -14,13 +16,12 @@ use crate::meter::Death;
 pub(crate) fn handover_ns<'d>(
     node: &str,
     deaths: impl Iterator<Item = &'d Death>,
-    marks: &[Mark],
+    takeovers: &[Takeover],
 ) -> Option<u64> {
     let took = |death: &Death| {
-        let mut later = marks.iter().filter(|mark| mark.node == node && mark.at >= death.from);
-        let (at, standby) =
-            later.find_map(|mark| Some((mark.at, probe::standby_that_took_over(&mark.text)?)))?;
-        (standby != death.node).then(|| at.since(death.from))
+        let mut later = takeovers.iter().filter(|one| one.node == node && one.at >= death.from);
+        let next = later.next()?;
+        (next.standby != death.node).then(|| next.at.since(death.from))
     };
     deaths.filter_map(took).max()
 }
@@ -30,15 +31,12 @@ pub(crate) fn handover_ns<'d>(
 pub(crate) fn return_ns<'d>(
     node: &str,
     deaths: impl Iterator<Item = &'d Death>,
-    marks: &[Mark],
+    takeovers: &[Takeover],
 ) -> Option<u64> {
     let took_back = |death: &Death| {
         let restarted = death.restarted?;
-        let mut later = marks.iter().filter(|mark| mark.node == node && mark.at >= restarted);
-        let is_it = |mark: &&Mark| {
-            probe::standby_that_took_over(&mark.text).is_some_and(|standby| standby == death.node)
-        };
-        later.find(is_it).map(|mark| mark.at.since(restarted))
+        let mut later = takeovers.iter().filter(|one| one.node == node && one.at >= restarted);
+        later.find(|one| one.standby == death.node).map(|one| one.at.since(restarted))
     };
     deaths.filter_map(took_back).max()
 }
@@ -56,13 +54,14 @@ pub(crate) fn caught_up_since(
 ) -> Moment {
     let mine = || samples.iter().filter(|sample| sample.node == node && sample.at <= until);
     let mut lags: BTreeMap<Moment, Vec<f64>> = BTreeMap::new();
-    for sample in mine().filter(|sample| sample.metric == "replication_flush_lag_bytes") {
+    let lag = metrics::REPLICATION_FLUSH_LAG_BYTES.name;
+    for sample in mine().filter(|sample| sample.metric == lag) {
         if asked.priority(&sample.label).is_some() {
             lags.entry(sample.at).or_default().push(sample.value);
         }
     }
     let rates: BTreeMap<Moment, f64> = mine()
-        .filter(|sample| sample.metric == "wal_bytes")
+        .filter(|sample| sample.metric == metrics::WAL_BYTES.name)
         .map(|sample| (sample.at, sample.value))
         .collect();
     let mut since = from;
@@ -78,13 +77,21 @@ pub(crate) fn caught_up_since(
 
 #[cfg(test)]
 mod tests {
-    use record::MarkKind;
     use server::Setting;
 
     use super::*;
 
     fn seconds(s: f64) -> Moment {
         Moment((s * 1e9) as u64)
+    }
+
+    fn takeovers(took: &[(f64, &str)]) -> Vec<Takeover> {
+        let takeover = |(at, standby): &(f64, &str)| Takeover {
+            at: seconds(*at),
+            node: "primary".to_owned(),
+            standby: (*standby).to_owned(),
+        };
+        took.iter().map(takeover).collect()
     }
 
     #[test]
@@ -97,17 +104,10 @@ mod tests {
             restarted: None,
         };
         let check = |deaths: &[Death], took: &[(f64, &str)], expected: Option<f64>| {
-            let marks = took.iter().map(|(at, standby)| Mark {
-                at: seconds(*at),
-                length_ns: 0,
-                kind: MarkKind::Replication,
-                node: "primary".to_owned(),
-                text: format!("standby \"{standby}\" is now a synchronous standby with priority 1"),
-            });
-            let marks: Vec<Mark> = marks.collect();
+            let takeovers = takeovers(took);
             let expected = expected.map(|expected| seconds(expected).0);
-            assert_eq!(handover_ns("primary", deaths.iter(), &marks), expected, "{took:?}");
-            assert_eq!(handover_ns("other", deaths.iter(), &marks), None);
+            assert_eq!(handover_ns("primary", deaths.iter(), &takeovers), expected, "{took:?}");
+            assert_eq!(handover_ns("other", deaths.iter(), &takeovers), None);
         };
         check(&[death("a", 4.0)], &[(4.25, "b"), (9.0, "a")], Some(0.25));
         check(&[death("a", 4.0)], &[(1.0, "a")], None);
@@ -128,20 +128,9 @@ mod tests {
                 until: seconds(4.1),
                 restarted: restarted.map(seconds),
             };
-            let marks: Vec<Mark> = took
-                .iter()
-                .map(|(at, standby)| Mark {
-                    at: seconds(*at),
-                    length_ns: 0,
-                    kind: MarkKind::Replication,
-                    node: "primary".to_owned(),
-                    text: format!(
-                        "standby \"{standby}\" is now a synchronous standby with priority 1"
-                    ),
-                })
-                .collect();
+            let takeovers = takeovers(took);
             let expected = expected.map(|expected| seconds(expected).0);
-            assert_eq!(return_ns("primary", [death].iter(), &marks), expected, "{took:?}");
+            assert_eq!(return_ns("primary", [death].iter(), &takeovers), expected, "{took:?}");
         };
         check(Some(9.0), &[(4.5, "b"), (9.5, "a")], Some(0.5));
         check(Some(9.0), &[(1.0, "a"), (4.5, "b")], None);

@@ -3,28 +3,26 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use lab::guest::OwnSchema;
-use lab::{Installation, Lab, LabConfig, Target};
+use lab::Lab;
 use load::{Control, Urgency};
-use record::{Ending, Fact, Header, PlannedTrial, Reader, State, Trial, Writer};
+use record::{Ending, State, Trial, Writer};
+use site::{Alone, Site, SitePlan, outside};
 use spec::{Planned, Profile};
 
-use crate::building::Place as BuildPlace;
 use crate::clock;
 use crate::controls;
 use crate::error::Error;
 use crate::estimate;
 use crate::event::{Event, Stage};
 use crate::facts::{self, fact};
-use crate::has::{Has, HasServers};
-use crate::hosts::{self, Hosts};
-use crate::ledger;
+use crate::has::HasServers;
+use crate::opening::open_record;
+use crate::order::Order;
+use crate::platform::{Found, Platform};
 use crate::preflight::Preflight;
-use crate::request::{Place, Request, Servers};
-use crate::schema;
-use crate::site::{Alone, Site};
-use crate::sites::SitePlan;
-use crate::trial::{self, Order, Ran};
+use crate::request::Request;
+use crate::result::{needs_its_ledger, skipped};
+use crate::trial::{self, Ran};
 
 /// How a run ended.
 #[derive(Clone, Debug)]
@@ -72,13 +70,13 @@ pub fn run(
     }
     let _ = lab::machine::raise_nofile();
     let run_id = run_id();
-    let mut ground = Ground::open(found, &run_id)?;
+    let mut platform = Platform::open(found, &run_id)?;
     let mut facts = facts::machine(&labs);
-    facts.extend(ground.facts());
+    facts.extend(platform.facts());
     if let HasServers::Outside(outside) = &has.servers {
         facts.extend(facts::outside_settings(outside));
     }
-    let (writer, done) = open_record(request, &trials, &facts, &ground, &preflight, &has)?;
+    let (writer, done) = open_record(request, &trials, &facts, &platform, &preflight, &has)?;
     let mut run = Run {
         request,
         control,
@@ -98,167 +96,13 @@ pub fn run(
         trials: planned.len(),
         directory: run.writer.directory(),
     });
-    let result = run.all(&ground, &trials, &planned, observe);
+    let result = run.all(&platform, &trials, &planned, observe);
     // Removing servers and data is part of what a run costs.
     run.sites.clear();
-    let left = ground.leave();
-    drop(ground);
+    let left = platform.leave();
+    drop(platform);
     run.note(left)?;
     run.finish(result)
-}
-
-/// What the study will run on.
-enum Found {
-    Installation(Installation, Hosts),
-    Target(Box<Target>),
-}
-
-impl Found {
-    fn here(request: &Request) -> Result<Found, Error> {
-        Ok(match &request.servers {
-            Servers::Built { pg_bin, hosts } => {
-                let installation = lab::find::find(pg_bin.as_deref())?;
-                Found::Installation(installation, hosts::open(hosts, &request.study)?)
-            }
-            Servers::Outside { conninfo } => {
-                Found::Target(Box::new(crate::outside::open(conninfo)?))
-            }
-        })
-    }
-
-    fn has(&self, labs: &Path) -> Result<Has, Error> {
-        Ok(match self {
-            Found::Installation(installation, hosts) => {
-                Has::here(installation.clone(), labs)?.with_hosts(hosts)?
-            }
-            Found::Target(target) => Has::outside(target, labs)?,
-        })
-    }
-}
-
-/// What sites are made on.
-enum Ground {
-    Lab(Lab, Hosts),
-    Target { target: Box<Target>, schema: Box<OwnSchema> },
-}
-
-impl Ground {
-    fn open(found: Found, run_id: &str) -> Result<Ground, Error> {
-        Ok(match found {
-            Found::Installation(installation, hosts) => {
-                Ground::Lab(Lab::open(LabConfig::new(installation))?, hosts)
-            }
-            Found::Target(target) => {
-                let schema = Box::new(OwnSchema::make(&target, run_id)?);
-                Ground::Target { target, schema }
-            }
-        })
-    }
-
-    /// Takes away what was made on somebody else's server; says what stays there, and why.
-    fn leave(&mut self) -> Option<String> {
-        let Ground::Target { schema, .. } = self else { return None };
-        let schema_name = lab::TARGET_SCHEMA;
-        schema.leave().err().map(|why| format!("schema {schema_name} stays on the target: {why}"))
-    }
-
-    fn lab(&self) -> Option<&Lab> {
-        match self {
-            Ground::Lab(lab, _) => Some(lab),
-            Ground::Target { .. } => None,
-        }
-    }
-
-    fn facts(&self) -> Vec<Fact> {
-        match self {
-            Ground::Lab(lab, _) => facts::built(lab.installation(), lab.isolation()),
-            Ground::Target { target, .. } => facts::outside(target),
-        }
-    }
-}
-
-fn open_record(
-    request: &Request,
-    trials: &[Planned],
-    facts: &[Fact],
-    ground: &Ground,
-    preflight: &Preflight,
-    has: &Has,
-) -> Result<(Writer, Vec<Trial>), Error> {
-    if let Place::Resume(directory) = &request.place {
-        let done: Vec<Trial> = Reader::open(directory)?.trials().to_vec();
-        let mut writer = Writer::resume(directory)?;
-        let differs = facts.iter().filter(|fact| fact.name != "load average before");
-        let differs = differs.filter(|fact| !writer.header().facts.contains(fact));
-        let differs: Vec<String> =
-            differs.map(|fact| format!("{} now {}", fact.name, fact.value)).collect();
-        let resumed = format!("resumed {}; {}", clock::wall(), differs.join("; "));
-        writer.change_header(|header| header.notes.push(resumed))?;
-        return Ok((writer, done));
-    }
-    let mut notes: Vec<String> = Vec::new();
-    for (point, _) in &preflight.misfits {
-        let name = &request.study.points[*point].name;
-        notes.push(format!("left out {name}: {}", preflight.reason(*point).unwrap_or_default()));
-    }
-    if let Ground::Lab(_, hosts) = ground {
-        let run = trials.iter().map(|planned| planned.point);
-        let run = run.filter(|point| preflight.reason(*point).is_none());
-        notes.extend(hosts::note(hosts, run.map(|point| &request.study.points[point])));
-    }
-    if let Ground::Target { target, .. } = ground {
-        let settings = request.study.points.iter().flat_map(|point| &point.topology.nodes);
-        let asked = settings.flat_map(|node| node.settings.keys().cloned());
-        let mut asked: Vec<String> = asked.collect();
-        asked.sort_unstable();
-        asked.dedup();
-        notes.push(format!(
-            "ran on {}, which is not ours: no setting was changed, so that those which the study \
-             asks for ({}) are as the target has them; everything was written into schema {}",
-            target.place(),
-            if asked.is_empty() { "none".to_owned() } else { asked.join(", ") },
-            lab::TARGET_SCHEMA
-        ));
-        notes.extend(missing_extensions(request, has));
-    }
-    let header = header(request, trials, facts.to_vec(), notes);
-    let writer = match &request.place {
-        Place::Below(runs) => Writer::create_below(runs, header, &request.folder)?,
-        Place::Directory(directory) | Place::Resume(directory) => {
-            Writer::create(directory, header, &request.folder)?
-        }
-    };
-    Ok((writer, Vec::new()))
-}
-
-fn header(request: &Request, trials: &[Planned], facts: Vec<Fact>, notes: Vec<String>) -> Header {
-    let study = &request.study;
-    let plan = trials.iter().map(|planned| {
-        let name = &study.points[planned.point].name;
-        PlannedTrial {
-            number: planned.number,
-            round: planned.round as usize,
-            variant: name.variant.clone(),
-            scenario: name.scenario.clone(),
-            axes: name.axes.iter().cloned().collect(),
-        }
-    });
-    Header {
-        format: record::FORMAT,
-        pgrig: env!("CARGO_PKG_VERSION").to_owned(),
-        study: request.folder.name.clone(),
-        profile: study.profile.name().to_owned(),
-        seed: study.seed,
-        rounds: request.rounds,
-        only: request.only.clone(),
-        again: request.again.clone(),
-        started_at: clock::wall(),
-        ended_at: None,
-        state: State::Running,
-        plan: plan.collect(),
-        facts,
-        notes,
-    }
 }
 
 /// A run under way.
@@ -329,7 +173,7 @@ impl Run<'_> {
 
     fn all(
         &mut self,
-        ground: &Ground,
+        platform: &Platform,
         trials: &[Planned],
         planned: &[Planned],
         observe: &mut dyn FnMut(Event<'_>),
@@ -339,14 +183,14 @@ impl Run<'_> {
         for planned in unfit {
             self.skip(planned, trials.len(), observe)?;
         }
-        self.test_flush(ground, observe)?;
-        self.build(ground, &fitting, observe)?;
+        self.test_flush(platform, observe)?;
+        self.build(platform, &fitting, observe)?;
         let rounds = trials.iter().map(|planned| planned.round).max().unwrap_or(0);
         for (index, planned) in fitting.iter().enumerate() {
             if self.control.urgency() != Urgency::None {
-                return Err(Error::Interrupted { doing: "running trials".to_owned() });
+                return Err(Error::Interrupted { doing: "running trials" });
             }
-            self.one(ground, planned, &fitting[index..], trials.len(), observe)?;
+            self.one(platform, planned, &fitting[index..], trials.len(), observe)?;
             if let Some(why) = controls::failed(&self.request.study, trials, &self.done) {
                 return Err(Error::Control { why });
             }
@@ -361,12 +205,12 @@ impl Run<'_> {
     /// Measures what a flush costs, where the study asks for it and the record does not have it.
     fn test_flush(
         &mut self,
-        ground: &Ground,
+        platform: &Platform,
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), Error> {
         let seconds = self.request.study.flush_test_s;
         let known = self.writer.header().facts.iter().any(|fact| fact.group == facts::FLUSHES);
-        let (1.., false, Some(lab)) = (seconds, known, ground.lab()) else { return Ok(()) };
+        let (1.., false, Some(lab)) = (seconds, known, platform.lab()) else { return Ok(()) };
         let (began, what) = (Instant::now(), facts::FLUSHES);
         observe(Event::Preparing { what, share: None });
         let flushes = facts::flushes(lab, seconds);
@@ -381,7 +225,7 @@ impl Run<'_> {
     /// Makes all sites before the first trial, so that nothing is built between trials.
     fn build(
         &mut self,
-        ground: &Ground,
+        platform: &Platform,
         fitting: &[&Planned],
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), Error> {
@@ -396,21 +240,21 @@ impl Run<'_> {
             let mut tell =
                 |share: f64| observe(Event::Preparing { what: &what, share: Some(share) });
             let (sites, control) = (&self.sites, self.control);
-            let site = match ground {
-                Ground::Lab(lab, hosts) => {
+            let site = match platform {
+                Platform::Lab(lab, hosts) => {
                     let program = &self.request.generator;
-                    let place = BuildPlace { lab, hosts, program };
+                    let place = site::Place { lab, hosts, program };
                     Site::build(&place, plan, study, sites, control, &mut tell)?
                 }
-                Ground::Target { target, .. } => {
-                    schema::site(target, plan, study, control, &mut tell)?
+                Platform::Target { target, .. } => {
+                    outside::site(target, plan, study, control, &mut tell)?
                 }
             };
             self.sites.push(site);
             let seconds = began.elapsed().as_secs_f64();
             observe(Event::Prepared { what: &what, seconds });
         }
-        if let Ground::Lab(lab, _) = ground {
+        if let Platform::Lab(lab, _) = platform {
             lab.sync()?;
         }
         self.spent.builds_s = self.spent.began.elapsed().as_secs_f64();
@@ -428,7 +272,7 @@ impl Run<'_> {
         let attempt = self.next_attempt(planned.number);
         let ledger = Path::new("");
         let order = order(request, control, origin, (planned, attempt), Alone::Yes, None, ledger);
-        let finished = trial::skipped(&order, why);
+        let finished = skipped(&order, why);
         self.writer.add(&finished)?;
         observe(Event::TrialEnded { trial: &finished.trial, of });
         self.skipped += 1;
@@ -438,7 +282,7 @@ impl Run<'_> {
 
     fn one(
         &mut self,
-        ground: &Ground,
+        platform: &Platform,
         planned: &Planned,
         left: &[&Planned],
         of: usize,
@@ -449,10 +293,10 @@ impl Run<'_> {
         let left_s = self.left_s(left);
         observe(Event::TrialBegins { planned, of, point: &point.name, left_s });
         let finished = loop {
-            let finished = self.attempt(ground, planned, alone, left_s, observe)?;
+            let finished = self.attempt(platform, planned, alone, left_s, observe)?;
             // Each attempt is in the record before the next one begins.
             self.writer.add(&finished)?;
-            match ledger::is_worth_keeping(&finished.trial) {
+            match needs_its_ledger(&finished.trial) {
                 true => self.writer.keep_ledger(&finished.trial)?,
                 false => self.writer.drop_ledger(planned.number)?,
             }
@@ -473,7 +317,7 @@ impl Run<'_> {
 
     fn attempt(
         &mut self,
-        ground: &Ground,
+        platform: &Platform,
         planned: &Planned,
         alone: Alone,
         left_s: f64,
@@ -490,7 +334,7 @@ impl Run<'_> {
         let (request, control, origin) = (self.request, self.control, self.origin);
         let ledger = self.writer.ledger_place(planned.number)?;
         let attempt = (planned, self.next_attempt(planned.number));
-        let order = order(request, control, origin, attempt, alone, ground.lab(), &ledger);
+        let order = order(request, control, origin, attempt, alone, platform.lab(), &ledger);
         let mut show = |stage: Stage| {
             let left_s = (left_s - began.elapsed().as_secs_f64()).max(0.0);
             observe(Event::Load { stage, left_s });
@@ -504,7 +348,7 @@ impl Run<'_> {
             }
             Ran::Interrupted => {
                 self.writer.drop_ledger(planned.number)?;
-                Err(Error::Interrupted { doing: "running trials".to_owned() })
+                Err(Error::Interrupted { doing: "running trials" })
             }
         }
     }
@@ -569,20 +413,6 @@ impl Run<'_> {
     }
 }
 
-/// What cannot be measured on somebody else's server for want of an extension: the rig makes none
-/// there.
-fn missing_extensions(request: &Request, has: &Has) -> Vec<String> {
-    let HasServers::Outside(outside) = &has.servers else { return Vec::new() };
-    let nodes = request.study.points.iter().flat_map(|point| &point.topology.nodes);
-    let asked: std::collections::BTreeSet<&String> =
-        nodes.flat_map(|node| &node.extensions).collect();
-    let missing = asked.into_iter().filter(|name| !outside.extensions.contains(name));
-    let note = |name: &String| {
-        format!("extension {name} is not in the target's database: what takes it was not measured")
-    };
-    missing.map(note).collect()
-}
-
 fn point_name(request: &Request, planned: &Planned) -> String {
     request.study.points[planned.point].name.to_string()
 }
@@ -618,7 +448,7 @@ fn order<'o>(
 fn what_is_built(plan: &SitePlan) -> String {
     let mut parts = Vec::new();
     if let Some(tables) = &plan.data.pgbench {
-        let accounts = crate::words::grouped(u64::from(tables.scale) * 100_000);
+        let accounts = words::grouped(u64::from(tables.scale) * 100_000);
         parts.push(format!("scale {}, {accounts} accounts", tables.scale));
     }
     if let Some(script) = &plan.data.script {

@@ -156,6 +156,7 @@ impl<'a> Progress<'a> {
         if !due {
             return;
         }
+        console.share(done as f64 / self.total as f64);
         self.reports_due = (elapsed_s / SECONDS_PER_REPORT) as u64 + 1;
         let remaining_s = (self.total - done) as f64 * elapsed_s / done as f64;
         let text = format!(

@@ -4,8 +4,8 @@ use lab::find::Search;
 use lab::machine::{Disk, Machine};
 use serde_json::{Value, json};
 use spec::{Profile, Study};
-use study::words::{duration, grouped, size};
 use study::{Has, Preflight};
+use words::{duration, grouped, size};
 
 use crate::arguments::CheckArguments;
 use crate::complaint::Complaint;

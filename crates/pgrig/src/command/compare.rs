@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::CommandFactory;
 use compare::{Comparison, Data, Event, Figure, Metric, Request, SideOptions, Stop, Verdict};
 use pgbench::options::{Invocation, RunOptions};
-use study::words::duration;
+use words::duration;
 
 use crate::arguments::{Arguments, CompareArguments};
 use crate::complaint::Complaint;

@@ -115,7 +115,7 @@ fn print(status: &Status, with_state: bool) {
         for (index, one) in seen.standbys.iter().enumerate() {
             let name = if index == 0 { "standbys" } else { "" };
             let behind = match one.behind_bytes {
-                Some(bytes) => format!("{} behind", study::words::size(bytes)),
+                Some(bytes) => format!("{} behind", words::size(bytes)),
                 None => "does not say what it has".to_owned(),
             };
             let state = if one.streams { "streams" } else { "does not stream" };

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use record::{Ending, State};
 use spec::{ClaimKind, Folder, Planned, Profile};
-use study::words::grouped;
 use study::{Ended, Has, Place, Preflight, Request, Servers};
 use verdict::{Judgement, Verdict};
+use words::grouped;
 
 use crate::arguments::RunArguments;
 use crate::complaint::Complaint;

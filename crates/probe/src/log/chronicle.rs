@@ -37,6 +37,17 @@ const LIFE: [&str; 13] = [
     "started streaming WAL from primary",
 ];
 
+/// A standby that commits wait for from a moment on, as the log of its primary says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Takeover {
+    /// When the primary logged it.
+    pub at: Moment,
+    /// The primary.
+    pub node: String,
+    /// The standby, by its application_name.
+    pub standby: String,
+}
+
 /// The marks that one node's log has given so far.
 #[derive(Debug)]
 pub(crate) struct Chronicle {
@@ -44,6 +55,7 @@ pub(crate) struct Chronicle {
     /// The application whose own errors are not the server's story.
     own_application: &'static str,
     marks: Vec<Mark>,
+    takeovers: Vec<Takeover>,
     checkpoint: Option<(Moment, String)>,
     floods: BTreeMap<String, Flood>,
     dropped: u64,
@@ -62,6 +74,7 @@ impl Chronicle {
             node: node.to_owned(),
             own_application,
             marks: Vec::new(),
+            takeovers: Vec::new(),
             checkpoint: None,
             floods: BTreeMap::new(),
             dropped: 0,
@@ -90,11 +103,18 @@ impl Chronicle {
         } else if message.starts_with("process ") && message.contains(" still waiting for ") {
             let text = format!("lock wait: {}", first_line(message));
             self.error(at, "lock wait".to_owned(), text);
-        } else if standby_that_took_over(message).is_some() {
+        } else if let Some(standby) = synchronous_standby(message) {
+            let (node, standby) = (self.node(), standby.to_owned());
+            self.takeovers.push(Takeover { at, node, standby });
             self.instant(at, MarkKind::Replication, message);
         } else if is_life(message) {
             self.instant(at, MarkKind::ServerError, message);
         }
+    }
+
+    /// The standbys that commits came to wait for, in order of time.
+    pub(crate) fn take_takeovers(&mut self) -> Vec<Takeover> {
+        std::mem::take(&mut self.takeovers)
     }
 
     /// All marks, and what a reader should know of them. A checkpoint that is still going on lasts
@@ -177,10 +197,8 @@ fn is_life(message: &str) -> bool {
         || (message.contains(" (PID ") && message.contains(") was terminated by signal "))
 }
 
-/// The standby for which commits wait from now on, if that is what a server says of it, in its log
-/// or in a mark made of that.
-#[must_use]
-pub fn standby_that_took_over(message: &str) -> Option<&str> {
+/// The standby for which commits wait from now on, if that is what a server says of it in its log.
+fn synchronous_standby(message: &str) -> Option<&str> {
     let name = message.strip_prefix("standby \"")?;
     Some(name.split_once("\" is now a synchronous standby ")?.0)
 }
@@ -336,8 +354,8 @@ mod tests {
     fn a_standby_that_becomes_synchronous() {
         let message = "standby \"standby2\" is now a synchronous standby with priority 2";
         check(&[(7, log(message))], &[&format!("7–7 Replication {message}")]);
-        assert_eq!(standby_that_took_over(message), Some("standby2"));
-        assert_eq!(standby_that_took_over("standby \"a\" is now a candidate"), None);
+        assert_eq!(synchronous_standby(message), Some("standby2"));
+        assert_eq!(synchronous_standby("standby \"a\" is now a candidate"), None);
     }
 
     #[test]

@@ -3,91 +3,91 @@
 use super::Better::{Higher, Lower, Neither};
 use super::Kind::{Gauge, Rate};
 use super::Scope::{Machine, Node};
-use super::{Metric, labelled, row};
+use super::{By, Metric, Source, by, labelled, row};
 
-const STAT: &str = "/proc/stat";
-const MEMINFO: &str = "/proc/meminfo";
-const LOADAVG: &str = "/proc/loadavg";
-const DISK: &str = "/proc/diskstats";
-const NET: &str = "/proc/net/dev";
-const PSI: &str = "/proc/pressure";
-const GROUP_STAT: &str = "/proc/PID/stat";
-const GROUP_IO: &str = "/proc/PID/io";
-const GROUP_STATUS: &str = "/proc/PID/status";
+const STAT: Source = by(By::Machine, "/proc/stat");
+const MEMINFO: Source = by(By::Machine, "/proc/meminfo");
+const LOADAVG: Source = by(By::Machine, "/proc/loadavg");
+const DISK: Source = by(By::Machine, "/proc/diskstats");
+const NET: Source = by(By::Machine, "/proc/net/dev");
+const PSI: Source = by(By::Machine, "/proc/pressure");
+const GROUP_STAT: Source = by(By::Machine, "/proc/PID/stat");
+const GROUP_IO: Source = by(By::Machine, "/proc/PID/io");
+const GROUP_STATUS: Source = by(By::Machine, "/proc/PID/status");
 
 #[rustfmt::skip] // rows read as the table that they are
-pub(super) const ROWS: &[Metric] = &[
-    row("cpu_user_pct", "%", Neither, Machine, Gauge, STAT,
+metrics! {
+    CPU_USER_PCT = row("cpu_user_pct", "%", Neither, Machine, Gauge, STAT,
         "CPU time in programs, nice included, of all cores together"),
-    row("cpu_system_pct", "%", Neither, Machine, Gauge, STAT,
+    CPU_SYSTEM_PCT = row("cpu_system_pct", "%", Neither, Machine, Gauge, STAT,
         "CPU time in the kernel, interrupts included"),
-    row("cpu_iowait_pct", "%", Lower, Machine, Gauge, STAT, "CPU idle while waiting for a disk"),
-    row("cpu_steal_pct", "%", Lower, Machine, Gauge, STAT,
+    CPU_IOWAIT_PCT = row("cpu_iowait_pct", "%", Lower, Machine, Gauge, STAT, "CPU idle while waiting for a disk"),
+    CPU_STEAL_PCT = row("cpu_steal_pct", "%", Lower, Machine, Gauge, STAT,
         "CPU time that the hypervisor gave to others"),
-    row("cpu_idle_pct", "%", Neither, Machine, Gauge, STAT, "CPU idle"),
-    row("load_average", "", Lower, Machine, Gauge, LOADAVG,
+    CPU_IDLE_PCT = row("cpu_idle_pct", "%", Neither, Machine, Gauge, STAT, "CPU idle"),
+    LOAD_AVERAGE = row("load_average", "", Lower, Machine, Gauge, LOADAVG,
         "processes that run or wait for a disk, decaying mean of one minute"),
-    row("processes_running", "", Neither, Machine, Gauge, STAT, "processes that run or could run"),
-    row("processes_blocked", "", Lower, Machine, Gauge, STAT, "processes that wait for a disk"),
-    row("context_switches", "1/s", Neither, Machine, Rate, STAT, "context switches of all cores"),
-    row("interrupts", "1/s", Neither, Machine, Rate, STAT, "interrupts of all cores"),
-    labelled("resource", row("pressure_pct", "%", Lower, Machine, Gauge, PSI,
+    PROCESSES_RUNNING = row("processes_running", "", Neither, Machine, Gauge, STAT, "processes that run or could run"),
+    PROCESSES_BLOCKED = row("processes_blocked", "", Lower, Machine, Gauge, STAT, "processes that wait for a disk"),
+    CONTEXT_SWITCHES = row("context_switches", "1/s", Neither, Machine, Rate, STAT, "context switches of all cores"),
+    INTERRUPTS = row("interrupts", "1/s", Neither, Machine, Rate, STAT, "interrupts of all cores"),
+    PRESSURE_PCT = labelled("resource", row("pressure_pct", "%", Lower, Machine, Gauge, PSI,
         "share of time in which some process waited for cpu, io or memory")),
 
-    row("memory_available_mb", "MiB", Higher, Machine, Gauge, MEMINFO,
+    MEMORY_AVAILABLE_MB = row("memory_available_mb", "MiB", Higher, Machine, Gauge, MEMINFO,
         "memory that programs can still get"),
-    row("memory_cached_mb", "MiB", Neither, Machine, Gauge, MEMINFO, "page cache"),
-    row("memory_dirty_mb", "MiB", Neither, Machine, Gauge, MEMINFO,
+    MEMORY_CACHED_MB = row("memory_cached_mb", "MiB", Neither, Machine, Gauge, MEMINFO, "page cache"),
+    MEMORY_DIRTY_MB = row("memory_dirty_mb", "MiB", Neither, Machine, Gauge, MEMINFO,
         "page cache not yet written to disk"),
-    row("page_faults", "1/s", Neither, Machine, Rate, "/proc/vmstat",
+    PAGE_FAULTS = row("page_faults", "1/s", Neither, Machine, Rate, by(By::Machine, "/proc/vmstat"),
         "page faults of all processes"),
-    row("major_page_faults", "1/s", Lower, Machine, Rate, "/proc/vmstat",
+    MAJOR_PAGE_FAULTS = row("major_page_faults", "1/s", Lower, Machine, Rate, by(By::Machine, "/proc/vmstat"),
         "page faults that had to read a disk"),
-    row("swap_used_mb", "MiB", Lower, Machine, Gauge, MEMINFO, "swap in use"),
+    SWAP_USED_MB = row("swap_used_mb", "MiB", Lower, Machine, Gauge, MEMINFO, "swap in use"),
 
-    labelled("device", row("disk_read_bytes", "B/s", Neither, Machine, Rate, DISK,
+    DISK_READ_BYTES = labelled("device", row("disk_read_bytes", "B/s", Neither, Machine, Rate, DISK,
         "bytes read from a disk")),
-    labelled("device", row("disk_write_bytes", "B/s", Neither, Machine, Rate, DISK,
+    DISK_WRITE_BYTES = labelled("device", row("disk_write_bytes", "B/s", Neither, Machine, Rate, DISK,
         "bytes written to a disk")),
-    labelled("device", row("disk_reads", "1/s", Neither, Machine, Rate, DISK,
+    DISK_READS = labelled("device", row("disk_reads", "1/s", Neither, Machine, Rate, DISK,
         "read requests completed by a disk")),
-    labelled("device", row("disk_writes", "1/s", Neither, Machine, Rate, DISK,
+    DISK_WRITES = labelled("device", row("disk_writes", "1/s", Neither, Machine, Rate, DISK,
         "write requests completed by a disk")),
-    labelled("device", row("disk_flushes", "1/s", Neither, Machine, Rate, DISK,
+    DISK_FLUSHES = labelled("device", row("disk_flushes", "1/s", Neither, Machine, Rate, DISK,
         "flush requests completed by a disk")),
-    labelled("device", row("disk_read_ms", "ms/s", Lower, Machine, Rate, DISK,
+    DISK_READ_MS = labelled("device", row("disk_read_ms", "ms/s", Lower, Machine, Rate, DISK,
         "time that read requests took, all together")),
-    labelled("device", row("disk_write_ms", "ms/s", Lower, Machine, Rate, DISK,
+    DISK_WRITE_MS = labelled("device", row("disk_write_ms", "ms/s", Lower, Machine, Rate, DISK,
         "time that write requests took, all together")),
-    labelled("device", row("disk_busy_pct", "%", Neither, Machine, Gauge, DISK,
+    DISK_BUSY_PCT = labelled("device", row("disk_busy_pct", "%", Neither, Machine, Gauge, DISK,
         "share of time in which a disk had a request to serve")),
 
-    labelled("interface", row("net_receive_bytes", "B/s", Neither, Machine, Rate, NET,
+    NET_RECEIVE_BYTES = labelled("interface", row("net_receive_bytes", "B/s", Neither, Machine, Rate, NET,
         "bytes received on a network interface")),
-    labelled("interface", row("net_send_bytes", "B/s", Neither, Machine, Rate, NET,
+    NET_SEND_BYTES = labelled("interface", row("net_send_bytes", "B/s", Neither, Machine, Rate, NET,
         "bytes sent on a network interface")),
-    labelled("interface", row("net_receive_packets", "1/s", Neither, Machine, Rate, NET,
+    NET_RECEIVE_PACKETS = labelled("interface", row("net_receive_packets", "1/s", Neither, Machine, Rate, NET,
         "packets received on a network interface")),
-    labelled("interface", row("net_send_packets", "1/s", Neither, Machine, Rate, NET,
+    NET_SEND_PACKETS = labelled("interface", row("net_send_packets", "1/s", Neither, Machine, Rate, NET,
         "packets sent on a network interface")),
 
-    row("group_processes", "", Neither, Node, Gauge, GROUP_STAT,
+    GROUP_PROCESSES = row("group_processes", "", Neither, Node, Gauge, GROUP_STAT,
         "processes of a node, or of the generator"),
-    row("group_cpu_user_cores", "cores", Neither, Node, Gauge, GROUP_STAT,
+    GROUP_CPU_USER_CORES = row("group_cpu_user_cores", "cores", Neither, Node, Gauge, GROUP_STAT,
         "CPU of a node's processes in their programs"),
-    row("group_cpu_system_cores", "cores", Neither, Node, Gauge, GROUP_STAT,
+    GROUP_CPU_SYSTEM_CORES = row("group_cpu_system_cores", "cores", Neither, Node, Gauge, GROUP_STAT,
         "CPU of a node's processes in the kernel"),
-    row("group_memory_mb", "MiB", Neither, Node, Gauge, "/proc/PID/smaps_rollup",
+    GROUP_MEMORY_MB = row("group_memory_mb", "MiB", Neither, Node, Gauge, by(By::Machine, "/proc/PID/smaps_rollup"),
         "proportional memory of a node's processes"),
-    row("group_context_switches", "1/s", Neither, Node, Rate, GROUP_STATUS,
+    GROUP_CONTEXT_SWITCHES = row("group_context_switches", "1/s", Neither, Node, Rate, GROUP_STATUS,
         "context switches of a node's processes because they waited"),
-    row("group_preemptions", "1/s", Lower, Node, Rate, GROUP_STATUS,
+    GROUP_PREEMPTIONS = row("group_preemptions", "1/s", Lower, Node, Rate, GROUP_STATUS,
         "context switches of a node's processes because others were to run"),
-    row("group_read_bytes", "B/s", Neither, Node, Rate, GROUP_IO,
+    GROUP_READ_BYTES = row("group_read_bytes", "B/s", Neither, Node, Rate, GROUP_IO,
         "bytes that a node's processes made the disks read"),
-    row("group_write_bytes", "B/s", Neither, Node, Rate, GROUP_IO,
+    GROUP_WRITE_BYTES = row("group_write_bytes", "B/s", Neither, Node, Rate, GROUP_IO,
         "bytes that a node's processes made the disks write"),
 
-    row("probe_cpu_cores", "cores", Lower, Machine, Gauge, "the sampler itself",
+    PROBE_CPU_CORES = row("probe_cpu_cores", "cores", Lower, Machine, Gauge, by(By::Machine, "the sampler itself"),
         "CPU that measuring the servers and the machine costs"),
-];
+}

@@ -3,39 +3,40 @@
 use super::Better::{Lower, Neither};
 use super::Kind::{Gauge, Rate};
 use super::Scope::Node;
-use super::{Metric, labelled, row};
+use super::{By, Metric, Source, by, labelled, row};
 
-const POOLS: &str = "PgBouncer, SHOW POOLS";
-const STATS: &str = "PgBouncer, SHOW STATS";
-const LINK: &str = "the relay's own counters, /proc/net/dev of a network namespace";
+const POOLS: Source = by(By::Server, "PgBouncer, SHOW POOLS");
+const STATS: Source = by(By::Server, "PgBouncer, SHOW STATS");
+const LINK: Source =
+    by(By::Machine, "the relay's own counters, /proc/net/dev of a network namespace");
 
 #[rustfmt::skip] // rows read as the table that they are
-pub(super) const ROWS: &[Metric] = &[
-    labelled("database", row("pool_clients_active", "", Neither, Node, Gauge, POOLS,
+metrics! {
+    POOL_CLIENTS_ACTIVE = labelled("database", row("pool_clients_active", "", Neither, Node, Gauge, POOLS,
         "clients of a pooler that have a server connection or ask for nothing")),
-    labelled("database", row("pool_clients_waiting", "", Lower, Node, Gauge, POOLS,
+    POOL_CLIENTS_WAITING = labelled("database", row("pool_clients_waiting", "", Lower, Node, Gauge, POOLS,
         "clients that wait for a server connection")),
-    labelled("database", row("pool_servers_active", "", Neither, Node, Gauge, POOLS,
+    POOL_SERVERS_ACTIVE = labelled("database", row("pool_servers_active", "", Neither, Node, Gauge, POOLS,
         "server connections that a client uses")),
-    labelled("database", row("pool_servers_idle", "", Neither, Node, Gauge, POOLS,
+    POOL_SERVERS_IDLE = labelled("database", row("pool_servers_idle", "", Neither, Node, Gauge, POOLS,
         "server connections that nobody uses")),
-    labelled("database", row("pool_longest_wait_ms", "ms", Lower, Node, Gauge, POOLS,
+    POOL_LONGEST_WAIT_MS = labelled("database", row("pool_longest_wait_ms", "ms", Lower, Node, Gauge, POOLS,
         "how long the first client in line has waited for a server connection")),
-    labelled("database", row("pool_transactions", "1/s", Neither, Node, Rate, STATS,
+    POOL_TRANSACTIONS = labelled("database", row("pool_transactions", "1/s", Neither, Node, Rate, STATS,
         "transactions that passed a pooler")),
-    labelled("database", row("pool_queries", "1/s", Neither, Node, Rate, STATS,
+    POOL_QUERIES = labelled("database", row("pool_queries", "1/s", Neither, Node, Rate, STATS,
         "queries that passed a pooler")),
-    labelled("database", row("pool_wait_ms", "ms/s", Lower, Node, Rate, STATS,
+    POOL_WAIT_MS = labelled("database", row("pool_wait_ms", "ms/s", Lower, Node, Rate, STATS,
         "time that clients waited for a server connection, all together")),
 
-    row("link_to_bytes", "B/s", Neither, Node, Rate, LINK,
+    LINK_TO_BYTES = row("link_to_bytes", "B/s", Neither, Node, Rate, LINK,
         "bytes that arrived at the server a link leads to"),
-    row("link_from_bytes", "B/s", Neither, Node, Rate, LINK,
+    LINK_FROM_BYTES = row("link_from_bytes", "B/s", Neither, Node, Rate, LINK,
         "bytes that arrived from the server a link leads to"),
-    row("link_to_packets", "1/s", Neither, Node, Rate, LINK,
+    LINK_TO_PACKETS = row("link_to_packets", "1/s", Neither, Node, Rate, LINK,
         "packets to the server; of a relay, the pieces that it read"),
-    row("link_from_packets", "1/s", Neither, Node, Rate, LINK,
+    LINK_FROM_PACKETS = row("link_from_packets", "1/s", Neither, Node, Rate, LINK,
         "packets from the server; of a relay, the pieces that it read"),
-    row("link_late_ms", "ms/s", Lower, Node, Rate, LINK,
+    LINK_LATE_MS = row("link_late_ms", "ms/s", Lower, Node, Rate, LINK,
         "how much later than they should have a relay's pieces were passed on, all together"),
-];
+}

@@ -1,0 +1,116 @@
+//! pg_amcheck after a trial: every table and index of the database, and whether each row is in its
+//! indexes.
+
+use std::process::Command;
+
+use lab::{Host, Server};
+use site::{Site, SiteNode};
+use spec::{Check, metrics};
+
+use crate::error::Error;
+use crate::outcome::{Before, Outcome};
+use crate::rows;
+
+/// Runs pg_amcheck on every server that the point has checked. The scope of a figure is a server,
+/// and empty for all of them together.
+///
+/// # Errors
+/// When it cannot run to its end.
+pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
+    let mut outcome = Outcome::default();
+    let mut sum = None;
+    for check in &before.point.checks {
+        let Check::Amcheck { node } = check else { continue };
+        let node = match node {
+            Some(name) => site.node(name),
+            None => Some(site.data_node()),
+        };
+        let Some(node) = node else { continue };
+        let complaints = one(node)?;
+        let corruptions = complaints.len() as f64;
+        outcome.set(&metrics::AMCHECK_CORRUPTIONS, &node.name, corruptions);
+        sum = Some(sum.unwrap_or(0.0) + corruptions);
+        for complaint in complaints.iter().take(SHOWN_MAX) {
+            outcome.note(format!("{PROGRAM} on {}: {complaint}", node.name));
+        }
+    }
+    if let Some(sum) = sum {
+        outcome.set(&metrics::AMCHECK_CORRUPTIONS, "", sum);
+    }
+    Ok(outcome)
+}
+
+const PROGRAM: &str = "pg_amcheck";
+
+/// The complaints of pg_amcheck about one server.
+fn one(node: &SiteNode) -> Result<Vec<String>, Error> {
+    let name = || node.name.clone();
+    let Server::Node(server) = &node.server else {
+        return Err(Error::NotOurs { program: PROGRAM, node: name(), would: "change" });
+    };
+    let endpoint = server.endpoint();
+    let mut command = Command::new(server.installation().program(PROGRAM));
+    command.args(["--no-password", "--heapallindexed"]);
+    if !rows::is_standby(node)? {
+        // Neither the extension nor the locks can be had while a server is in recovery.
+        command.args(["--install-missing", "--parent-check"]);
+    }
+    match &endpoint.host {
+        Host::Unix(directory) => command.arg("--host").arg(directory),
+        Host::Tcp(name) => command.arg("--host").arg(name),
+    };
+    command.args(["--port", &endpoint.port.to_string(), "--username", &endpoint.user]);
+    command.arg(&endpoint.database);
+    // Making the extension must not wait for a standby that is gone.
+    command.env("PGOPTIONS", "-c synchronous_commit=local");
+    if let Some(password) = &endpoint.password {
+        command.env("PGPASSWORD", password);
+    }
+    let output = command.output();
+    let output =
+        output.map_err(|source| Error::Start { program: PROGRAM, node: name(), source })?;
+    if let Some(0 | 2) = output.status.code() {
+        return Ok(complaints(&String::from_utf8_lossy(&output.stdout)));
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.trim().lines().next_back().unwrap_or("it died").to_owned();
+    Err(Error::Program { program: PROGRAM, node: name(), said })
+}
+
+/// More than these are not read.
+const SHOWN_MAX: usize = 5;
+
+/// Each complaint in one line: the place, then what is indented below it.
+fn complaints(out: &str) -> Vec<String> {
+    let mut complaints: Vec<String> = Vec::new();
+    for line in out.lines().filter(|line| !line.trim().is_empty()) {
+        match complaints.last_mut().filter(|_| line.starts_with([' ', '\t'])) {
+            Some(complaint) => {
+                complaint.push(' ');
+                complaint.push_str(line.trim());
+            }
+            None => complaints.push(line.to_owned()),
+        }
+    }
+    complaints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::complaints;
+
+    #[test]
+    fn a_complaint_is_a_place_and_what_is_wrong_there() {
+        let out = "heap table \"postgres.public.t\", block 0, offset 3:\n    xmin 7 precedes\n\
+                   btree index \"postgres.public.t_pkey\":\n    ERROR:  heap tuple (0,1) lacks\n    \
+                   HINT:  retry\n\n";
+        assert_eq!(
+            complaints(out),
+            [
+                "heap table \"postgres.public.t\", block 0, offset 3: xmin 7 precedes",
+                "btree index \"postgres.public.t_pkey\": ERROR:  heap tuple (0,1) lacks HINT:  retry",
+            ]
+        );
+        assert!(complaints("").is_empty());
+    }
+}

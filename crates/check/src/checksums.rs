@@ -1,0 +1,44 @@
+//! pg_checksums after a trial: whether every block still is what it was written as.
+
+use lab::{Checksums, Node, StopMode};
+use site::Site;
+use spec::{Check, metrics};
+
+use crate::error::Error;
+use crate::outcome::{Before, Outcome};
+
+/// Shuts down every server that the point has checked, and runs pg_checksums there. The scope of a
+/// figure is a server, and empty for all of them together.
+///
+/// # Errors
+/// When a server does not stop, or pg_checksums does not get to its end.
+pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
+    let mut outcome = Outcome::default();
+    let mut sum = None;
+    for check in &before.point.checks {
+        let Check::Checksums { node } = check else { continue };
+        let name = node.as_ref().unwrap_or(&site.plan.data.node).clone();
+        let Some(server) = site.server_mut(&name) else {
+            return Err(Error::NotOurs { program: PROGRAM, node: name, would: "stop" });
+        };
+        let found = shut_down_and_check(server)?;
+        outcome.set(&metrics::CHECKSUM_FAILURES, &name, found.bad as f64);
+        sum = Some(sum.unwrap_or(0.0) + found.bad as f64);
+        for complaint in found.complaints {
+            outcome.note(format!("{PROGRAM} on {name}: {complaint}"));
+        }
+    }
+    if let Some(sum) = sum {
+        outcome.set(&metrics::CHECKSUM_FAILURES, "", sum);
+    }
+    Ok(outcome)
+}
+
+const PROGRAM: &str = "pg_checksums";
+
+fn shut_down_and_check(server: &mut Node) -> Result<Checksums, lab::Error> {
+    if server.is_running()? {
+        server.stop(StopMode::Fast)?;
+    }
+    server.check_checksums()
+}

@@ -1,0 +1,113 @@
+//! Why a check could not be made.
+
+use std::io;
+
+use server::message::with_detail as server_words;
+
+/// Why a check could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A site's servers.
+    #[error(transparent)]
+    Site(#[from] site::Error),
+    /// A server that could not be started, stopped or reached.
+    #[error(transparent)]
+    Lab(#[from] lab::Error),
+    /// The ledger's files.
+    #[error(transparent)]
+    Record(#[from] record::Error),
+    /// A statement failed.
+    #[error("{doing}: {}", server_words(.source))]
+    Query {
+        /// What it was for, and where.
+        doing: String,
+        /// Why.
+        source: postgres::Error,
+    },
+    /// A program would change or stop a server that somebody else runs.
+    #[error("{program} on {node}: it would {would} a server that is not ours")]
+    NotOurs {
+        /// The program.
+        program: &'static str,
+        /// The server.
+        node: String,
+        /// What it would do to it.
+        would: &'static str,
+    },
+    /// A program that could not be started.
+    #[error("{program} on {node}: {source}")]
+    Start {
+        /// The program.
+        program: &'static str,
+        /// The server.
+        node: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A program that did not run to its end.
+    #[error("{program} on {node}: {said}")]
+    Program {
+        /// The program.
+        program: &'static str,
+        /// The server.
+        node: String,
+        /// Its last words.
+        said: String,
+    },
+    /// The topology has no such server.
+    #[error("there is no server {0}")]
+    NoServer(String),
+    /// A standby that is far behind.
+    #[error("{node} has not replayed what it received within {seconds} s")]
+    NotReplayed {
+        /// The standby.
+        node: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// A ledger that no script of its workload writes.
+    #[error("workload {workload} keeps a ledger, but no script of it writes :ledger_seq")]
+    LedgerNotWritten {
+        /// The workload.
+        workload: String,
+    },
+    /// A table of the ledger that is not there.
+    #[error(
+        "{place}: there is none; the data's script must make it, with the columns client int, seq \
+         bigint and chain bigint"
+    )]
+    NoTable {
+        /// The table and the server.
+        place: String,
+    },
+    /// A table of the ledger that lacks columns.
+    #[error(
+        "{place}: it has no column {missing}; a ledger needs client int, seq bigint and chain \
+         bigint"
+    )]
+    NoColumns {
+        /// The table and the server.
+        place: String,
+        /// The columns.
+        missing: String,
+    },
+    /// A table of the ledger that is not empty.
+    #[error(
+        "{place}: it holds rows of an earlier load; empty it in `before`, or let every trial begin \
+         with a copy of the data: reset = \"clone\""
+    )]
+    NotEmpty {
+        /// The table and the server.
+        place: String,
+    },
+    /// The rows of a cluster could not be counted.
+    #[error("counting rows: {0}")]
+    Counting(site::Error),
+}
+
+impl Error {
+    /// A failed statement.
+    pub(crate) fn query(doing: impl Into<String>) -> impl FnOnce(postgres::Error) -> Error {
+        |source| Error::Query { doing: doing.into(), source }
+    }
+}

@@ -1,0 +1,81 @@
+//! Queries that are explained after a trial: how long each took, how many blocks it found in
+//! shared_buffers, how many it asked the operating system for, and how long it waited for those.
+
+use postgres::Client;
+use server::quote::literal;
+use site::Site;
+use spec::{Check, Explain, metrics};
+
+use crate::error::Error;
+use crate::outcome::{Before, Outcome};
+
+/// Explains every query that the point asks for. The scope of a figure is the query's name.
+///
+/// # Errors
+/// What the server said.
+pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
+    let mut outcome = Outcome::default();
+    for check in &before.point.checks {
+        if let Check::Explain(explain) = check {
+            one(explain, site, &mut outcome)?;
+        }
+    }
+    Ok(outcome)
+}
+
+fn one(explain: &Explain, site: &Site, outcome: &mut Outcome) -> Result<(), Error> {
+    let node = match &explain.node {
+        Some(name) => site.node(name).ok_or_else(|| Error::NoServer(name.clone()))?,
+        None => site.data_node(),
+    };
+    let failed = || Error::query(format!("explaining {} on {}", explain.name, node.name));
+    let mut client = node.connect()?;
+    let json = run(&mut client, explain).map_err(failed())?;
+    let row = client.query_one(READ, &[&json]).map_err(failed())?;
+    let (blocks_read, read_ms): (f64, f64) = (row.get(2), row.get(3));
+    let per_block_us = (blocks_read > 0.0).then(|| read_ms * 1e3 / blocks_read);
+    let figures = [
+        (&metrics::PLAN_MS, Some(row.get(0))),
+        (&metrics::PLAN_BLOCKS_HIT, Some(row.get(1))),
+        (&metrics::PLAN_BLOCKS_READ, Some(blocks_read)),
+        (&metrics::PLAN_READ_MS, Some(read_ms)),
+        (&metrics::PLAN_BLOCK_READ_US, per_block_us),
+        // None without an index-only scan.
+        (&metrics::PLAN_HEAP_FETCHES, row.get(4)),
+    ];
+    for (metric, value) in figures {
+        if let Some(value) = value {
+            outcome.set(metric, &explain.name, value);
+        }
+    }
+    // The plan's steps, from the top.
+    outcome.note(format!("{} was: {}", explain.name, row.get::<_, String>(5)));
+    Ok(())
+}
+
+fn run(client: &mut Client, explain: &Explain) -> Result<String, postgres::Error> {
+    let mut sets = "SET statement_timeout = 0; SET track_io_timing = on;\n".to_owned();
+    for (name, value) in &explain.session {
+        sets.push_str(&format!("SET {name} = {};\n", literal(value)));
+    }
+    client.batch_execute(&sets)?;
+    let sql = format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {}", explain.sql);
+    let said = client.simple_query(&sql)?;
+    let lines = said.iter().filter_map(|message| match message {
+        postgres::SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    Ok(lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// The server reads its own JSON. Until version 16 there was one time for all reads.
+const READ: &str = r#"
+    SELECT (said->>'Execution Time')::float8,
+           (plan->>'Shared Hit Blocks')::float8,
+           (plan->>'Shared Read Blocks')::float8,
+           coalesce(plan->>'Shared I/O Read Time', plan->>'I/O Read Time', '0')::float8,
+           (SELECT sum(fetches::text::float8)
+            FROM jsonb_path_query(plan, 'strict $.**."Heap Fetches"') fetches),
+           (SELECT string_agg(step #>> '{}', ' ← ')
+            FROM jsonb_path_query(plan, 'strict $.**."Node Type"') step)
+    FROM (SELECT $1::text::jsonb->0) AS one(said), LATERAL (SELECT said->'Plan') AS two(plan)"#;

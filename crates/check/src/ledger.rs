@@ -1,0 +1,331 @@
+//! The ledger of a trial: the tables that it is compared with before and after the load, and what
+//! was found.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
+
+use record::ledger::{self, Anomaly, Exposure, Findings, Ledger, Row, Rows};
+use record::{Moment, Note, NoteKind, Window};
+use site::{Site, SiteNode};
+use spec::{Check, Point, Workload, metrics};
+
+use crate::error::Error;
+use crate::outcome::{Before, Outcome};
+use crate::rows::{self, Table};
+
+/// Before the load: every table of a ledger must be there, and hold nothing that this ledger knows
+/// nothing of.
+///
+/// # Errors
+/// What is missing or in the way, and what to do about it.
+pub fn prepare(point: &Point, site: &Site) -> Result<(), Error> {
+    let keeps = |workload: &&Workload| workload.ledger.is_some();
+    for workload in point.workloads.iter().filter(keeps) {
+        let mut texts = workload.scripts.iter().map(|script| script.text().text);
+        if !texts.any(|text| text.contains(":ledger_seq")) {
+            return Err(Error::LedgerNotWritten { workload: workload.name.clone() });
+        }
+    }
+    for node in checked_nodes(point, site) {
+        // What a standby has is what its primary has.
+        let node = if rows::is_standby(node)? { site.data_node() } else { node };
+        for table in tables(point) {
+            site.parts(node, table)?.iter().try_for_each(rows::prepare)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a check of the ledger has found.
+#[derive(Debug, Default)]
+struct Checked {
+    /// Of each workload that keeps one, by its name, on each server that was looked at.
+    workloads: Vec<(String, Findings)>,
+    /// The longest time inside the window without an acknowledgement, in nanoseconds: of each
+    /// workload that keeps a ledger, and of all together under an empty name.
+    pauses: Vec<(String, u64)>,
+    /// Transactions in flight when a server was killed or lost its power, the least of all such
+    /// moments; none where there was none.
+    in_flight: Option<usize>,
+    notes: Vec<Note>,
+}
+
+/// After the load: reads the ledger, and the rows from each server that the point has checked, by
+/// two ways. The scope of a figure is a workload, and empty for all of them together.
+///
+/// # Errors
+/// When ledger or rows cannot be read.
+pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
+    let Before { point, ledger, exposed, window, faults, .. } = *before;
+    let checked = check_all(point, site, ledger, exposed, window, faults)?;
+    let mut outcome = Outcome::default();
+    figures(&checked, &mut outcome);
+    outcome.notes = checked.notes;
+    Ok(outcome)
+}
+
+/// Acknowledged transactions that are missing now, of each workload that keeps a ledger, on each
+/// server that the point has checked.
+///
+/// # Errors
+/// When ledger or rows cannot be read.
+pub(crate) fn lost(
+    point: &Point,
+    site: &Site,
+    directory: &Path,
+) -> Result<Vec<(String, u64)>, Error> {
+    let checked = check_all(point, site, directory, &[], None, &[])?;
+    Ok(checked.workloads.into_iter().map(|(name, found)| (name, found.lost)).collect())
+}
+
+fn check_all(
+    point: &Point,
+    site: &Site,
+    directory: &Path,
+    exposed: &[Exposure],
+    window: Option<Window>,
+    faults: &[Moment],
+) -> Result<Checked, Error> {
+    let nodes = checked_nodes(point, site);
+    if nodes.is_empty() {
+        return Ok(Checked::default());
+    }
+    let ledger = Ledger::read(directory)?;
+    let pauses = window.map(|window| pauses(point, &ledger, window)).unwrap_or_default();
+    let in_flight = faults.iter().map(|at| in_flight(&ledger, *at)).min();
+    let mut checked = Checked { pauses, in_flight, ..Checked::default() };
+    for name in ledger.torn() {
+        let text = format!("the ledger {name} ends in the middle of a line");
+        checked.notes.push(Note::new(NoteKind::Check, text));
+    }
+    for (index, node) in nodes.iter().enumerate() {
+        let looked = Looked { node, is_first: index == 0 };
+        one_node(point, site, looked, &ledger, exposed, &mut checked)?;
+    }
+    Ok(checked)
+}
+
+/// Transactions that had been sent and not answered at a moment.
+fn in_flight(ledger: &Ledger, at: Moment) -> usize {
+    let is_open = |(_, history): &(u32, &[ledger::Transaction])| {
+        let last = history.iter().rev().find(|one| one.intended <= at);
+        last.is_some_and(|one| {
+            // Of one without an outcome nothing more was ever heard.
+            let unheard = one.outcome == ledger::Outcome::Unknown && one.ended == one.intended;
+            one.ended > at || unheard
+        })
+    };
+    ledger.clients().filter(is_open).count()
+}
+
+fn pauses(point: &Point, ledger: &Ledger, window: Window) -> Vec<(String, u64)> {
+    let pause = |name: &str, ledger: &Ledger| {
+        (name.to_owned(), ledger.longest_pause_ns(window.open, window.close))
+    };
+    let keepers = point.workloads.iter().zip(clients(point));
+    let keepers = keepers.filter(|(workload, _)| workload.ledger.is_some());
+    let each =
+        keepers.map(|(workload, clients)| pause(&workload.name, &ledger.of_clients(clients)));
+    each.chain([pause("", ledger)]).collect()
+}
+
+/// A server that is looked at.
+#[derive(Clone, Copy)]
+struct Looked<'s> {
+    node: &'s SiteNode,
+    is_first: bool,
+}
+
+fn one_node(
+    point: &Point,
+    site: &Site,
+    looked: Looked<'_>,
+    ledger: &Ledger,
+    exposed: &[Exposure],
+    checked: &mut Checked,
+) -> Result<(), Error> {
+    let Looked { node, is_first } = looked;
+    let mut read: Vec<(&str, Table)> = Vec::new();
+    for table in tables(point) {
+        let rows = rows::read(&site.parts(node, table)?)?;
+        checked.notes.extend(rows.note.iter().map(|text| Note::new(NoteKind::Check, text)));
+        read.push((table, rows));
+    }
+    let clients = clients(point);
+    let mut differing: BTreeSet<&str> = BTreeSet::new();
+    for (index, workload) in point.workloads.iter().enumerate() {
+        let Some(tables) = &workload.ledger else { continue };
+        let take = |name: &Option<String>, rows: fn(&Table) -> &[Row]| {
+            let name = name.as_deref()?;
+            let table = &read.iter().find(|(other, _)| *other == name)?.1;
+            let mine = rows(table).iter().filter(|row| is_mine(row, name, index, point, &clients));
+            Some(mine.copied().collect::<Vec<_>>())
+        };
+        let insert = take(&tables.insert, Table::rows);
+        let update = take(&tables.update, Table::rows);
+        let ledger = ledger.of_clients(clients[index].clone());
+        let mut findings = ledger::check(&ledger, &Rows { insert, update }, exposed);
+        for name in [&tables.insert, &tables.update].into_iter().flatten() {
+            let Some((name, table)) = read.iter_mut().find(|(other, _)| *other == name) else {
+                continue;
+            };
+            if let (true, Some(by_index)) = (differing.insert(name), &mut table.by_index) {
+                findings.compare_scans(name, &mut table.by_scan, by_index);
+            }
+        }
+        let said = words(&workload.name, node, &findings).into_iter();
+        checked.notes.extend(said.map(|text| Note::new(NoteKind::Ledger, text)));
+        let said = unprepared(tables, &findings, &read, &ledger);
+        checked.notes.extend(said.map(|text| Note::new(NoteKind::Check, text)));
+        if !is_first {
+            // What was intended and acknowledged is the same on every server.
+            findings = only_anomalies(findings);
+        }
+        checked.workloads.push((workload.name.clone(), findings));
+    }
+    Ok(())
+}
+
+/// Whether a row is this workload's to account for: one of its clients', or nobody's at all and it
+/// is the first that writes the table.
+fn is_mine(row: &Row, table: &str, index: usize, point: &Point, clients: &[Range<u32>]) -> bool {
+    let writes = |workload: &Workload| {
+        let tables = workload.ledger.as_ref();
+        let named = |name: &Option<String>| name.as_deref() == Some(table);
+        tables.is_some_and(|tables| named(&tables.insert) || named(&tables.update))
+    };
+    let client = row.client.and_then(|client| u32::try_from(client).ok());
+    let mut writers = (0..point.workloads.len()).filter(|index| writes(&point.workloads[*index]));
+    let owner =
+        client.and_then(|client| writers.clone().find(|writer| clients[*writer].contains(&client)));
+    owner.or_else(|| writers.next()) == Some(index)
+}
+
+/// The numbers of each workload's clients, as the load engine gives them out.
+fn clients(point: &Point) -> Vec<Range<u32>> {
+    let mut first = 0;
+    let ranges = point.workloads.iter().map(|workload| {
+        let range = first..first + workload.clients;
+        first = range.end;
+        range
+    });
+    ranges.collect()
+}
+
+fn only_anomalies(findings: Findings) -> Findings {
+    Findings {
+        intended: 0,
+        acknowledged: 0,
+        acknowledged_alone: 0,
+        failed: 0,
+        unknown: 0,
+        present: 0,
+        unknown_present: 0,
+        ..findings
+    }
+}
+
+/// What was found, for people: a line for each kind, and its first examples.
+fn words(workload: &str, node: &SiteNode, findings: &Findings) -> Vec<String> {
+    let mut words = Vec::new();
+    for anomaly in Anomaly::ALL {
+        let count = findings.count(anomaly);
+        if count == 0 {
+            continue;
+        }
+        let place = format!("{workload} on {}", node.name);
+        words.push(format!("{place}, {count} times: {}", anomaly.word()));
+        let examples = findings.examples.iter().filter(|example| example.anomaly == anomaly);
+        words.extend(examples.map(|example| example.to_string()));
+    }
+    words
+}
+
+/// A client that has no row cannot change it: what looks like a loss was never written.
+fn unprepared(
+    tables: &spec::Ledger,
+    findings: &Findings,
+    read: &[(&str, Table)],
+    ledger: &Ledger,
+) -> Option<String> {
+    let name = tables.update.as_deref().filter(|_| findings.lost > 0)?;
+    let rows = read.iter().find(|(other, _)| *other == name)?.1.rows();
+    let there: BTreeSet<i64> = rows.iter().filter_map(|row| row.client).collect();
+    let mut acknowledged = ledger.clients().filter(|(_, history)| {
+        history.iter().any(|transaction| transaction.outcome.is_acknowledged())
+    });
+    let (client, _) = acknowledged.find(|(client, _)| !there.contains(&i64::from(*client)))?;
+    Some(format!(
+        "{name} has no row of client {client}, and an UPDATE of no row changes nothing; if none \
+         was ever made, the data's script must make one for each client, from 0"
+    ))
+}
+
+/// The tables that the ledgers of a point name, each once.
+fn tables(point: &Point) -> BTreeSet<&str> {
+    let ledgers = point.workloads.iter().filter_map(|workload| workload.ledger.as_ref());
+    ledgers
+        .flat_map(|ledger| [&ledger.insert, &ledger.update])
+        .flatten()
+        .map(String::as_str)
+        .collect()
+}
+
+/// The servers on which the ledger is checked.
+fn checked_nodes<'s>(point: &Point, site: &'s Site) -> Vec<&'s SiteNode> {
+    let nodes = point.checks.iter().filter_map(|check| match check {
+        Check::Ledger { node: Some(name) } => site.node(name),
+        Check::Ledger { node: None } => Some(site.data_node()),
+        _ => None,
+    });
+    nodes.collect()
+}
+
+fn figures(checked: &Checked, outcome: &mut Outcome) {
+    let mut all = Findings::default();
+    let mut by_name: Vec<(&str, Findings)> = Vec::new();
+    for (name, findings) in &checked.workloads {
+        all.merge(findings);
+        match by_name.iter_mut().find(|(other, _)| other == name) {
+            Some((_, sum)) => sum.merge(findings),
+            None => by_name.push((name, findings.clone())),
+        }
+    }
+    if !by_name.is_empty() {
+        by_name.push(("", all));
+    }
+    for (scope, findings) in &by_name {
+        let span_ns = findings.lost_span.map_or(0, |(first, last)| last.since(first));
+        for (metric, value) in [
+            (&metrics::LEDGER_INTENDED, findings.intended as f64),
+            (&metrics::LEDGER_ACKNOWLEDGED, findings.acknowledged as f64),
+            (&metrics::LEDGER_ACKNOWLEDGED_ALONE, findings.acknowledged_alone as f64),
+            (&metrics::LEDGER_FAILED, findings.failed as f64),
+            (&metrics::LEDGER_UNKNOWN, findings.unknown as f64),
+            (&metrics::LEDGER_UNKNOWN_PRESENT, findings.unknown_present as f64),
+            (&metrics::LEDGER_PRESENT, findings.present as f64),
+            (&metrics::LEDGER_LOST, findings.lost as f64),
+            (&metrics::LEDGER_LOST_ALONE, findings.lost_alone as f64),
+            (&metrics::LEDGER_LOST_COVERED, (findings.lost - findings.lost_alone) as f64),
+            (&metrics::LEDGER_LOST_MAX_RUN, findings.lost_max_run as f64),
+            (&metrics::LEDGER_LOST_SPAN_MS, span_ns as f64 / 1e6),
+            (&metrics::LEDGER_HOLES, findings.holes as f64),
+            (&metrics::LEDGER_FAILED_PRESENT, findings.failed_present as f64),
+            (&metrics::LEDGER_DOUBLED, findings.doubled as f64),
+            (&metrics::LEDGER_INVENTED, findings.invented as f64),
+            (&metrics::LEDGER_BROKEN, findings.broken as f64),
+            (&metrics::LEDGER_TORN, findings.torn as f64),
+            (&metrics::LEDGER_SCAN_DIFFERENCES, findings.scan_differences as f64),
+            (&metrics::LEDGER_ANOMALIES, findings.anomalies() as f64),
+        ] {
+            outcome.set(metric, scope, value);
+        }
+    }
+    for (scope, ns) in &checked.pauses {
+        outcome.set(&metrics::ACK_PAUSE_MAX_MS, scope, *ns as f64 / 1e6);
+    }
+    if let Some(count) = checked.in_flight {
+        outcome.set(&metrics::LEDGER_IN_FLIGHT, "", count as f64);
+    }
+}

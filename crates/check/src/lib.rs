@@ -1,0 +1,50 @@
+//! Checks after a trial: what the clients wrote against what is there, and what PostgreSQL's own
+//! tools say of it.
+//!
+//! A check is a function `(site, before) → Outcome` in a file of its own, and a row of `CHECKS`.
+//! It does nothing at a point that does not ask for it. [`prepare`] does what a check needs before
+//! the clients connect; [`all`] first mends what the timeline has broken, as far as checks need it.
+//!
+//! Limits: no load, no probes, no clock; what is known of the trial comes in as [`Before`].
+
+mod error;
+mod outcome;
+
+mod amcheck;
+mod checksums;
+mod counts;
+mod explain;
+mod ledger;
+mod placement;
+mod restore;
+mod rows;
+mod settle;
+pub mod statements;
+
+use site::Site;
+
+pub use counts::check as counts;
+pub use error::Error;
+pub use ledger::prepare;
+pub use outcome::{Before, Figure, Outcome};
+pub use restore::{back_up, check as restore};
+
+type Check = fn(&mut Site, &Before<'_>) -> Result<Outcome, Error>;
+
+/// The checks that look at running servers, in the order in which they are made: the last one shuts
+/// servers down.
+const CHECKS: [Check; 5] =
+    [ledger::check, amcheck::check, placement::check, explain::check, checksums::check];
+
+/// Makes the checks of a point that look at its servers as the load has left them.
+///
+/// # Errors
+/// When a server cannot be made ready, or a check cannot be made.
+pub fn all(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
+    settle::settle(site, before)?;
+    let mut all = Outcome::default();
+    for check in CHECKS {
+        all.add(check(site, before)?);
+    }
+    Ok(all)
+}

@@ -1,0 +1,78 @@
+//! What a check is given and what it finds.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use probe::Delta;
+use record::ledger::Exposure;
+use record::{Mark, Moment, Note, NoteKind, Window, WorkloadResult};
+use spec::{Metric, Point};
+
+/// What is known of a trial when its checks begin.
+#[derive(Clone, Copy, Debug)]
+pub struct Before<'a> {
+    /// What was run.
+    pub point: &'a Point,
+    /// Where its clients have kept their ledger, if they keep one.
+    pub ledger: &'a Path,
+    /// When a commit may have been on the primary alone.
+    pub exposed: &'a [Exposure],
+    /// The window, if it opened.
+    pub window: Option<Window>,
+    /// When servers were killed or lost their power.
+    pub faults: &'a [Moment],
+    /// The servers and fronts that stand still since an action has paused them.
+    pub paused: &'a [String],
+    /// What the clients measured.
+    pub workloads: &'a [WorkloadResult],
+    /// What each server counted from before the first client came until after the last one left.
+    pub deltas: &'a BTreeMap<String, Delta>,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Its figures.
+    pub figures: Vec<Figure>,
+    /// What a reader should know.
+    pub notes: Vec<Note>,
+    /// What belongs on the timeline.
+    pub marks: Vec<Mark>,
+}
+
+/// A figure of a trial.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// What it is a value of.
+    pub metric: &'static Metric,
+    /// What it speaks of: a workload, a server, a query; empty for the trial as a whole.
+    pub scope: String,
+    /// The value.
+    pub value: f64,
+}
+
+impl Outcome {
+    /// Adds a figure.
+    pub fn set(&mut self, metric: &'static Metric, scope: &str, value: f64) {
+        self.figures.push(Figure { metric, scope: scope.to_owned(), value });
+    }
+
+    /// Adds what a reader should know of a check.
+    pub fn note(&mut self, text: impl Into<String>) {
+        self.notes.push(Note::new(NoteKind::Check, text));
+    }
+
+    /// The figure of a metric and scope.
+    #[must_use]
+    pub fn value(&self, metric: &Metric, scope: &str) -> Option<f64> {
+        let is_it = |figure: &&Figure| figure.metric == metric && figure.scope == scope;
+        self.figures.iter().find(is_it).map(|figure| figure.value)
+    }
+
+    /// Adds what another check found.
+    pub fn add(&mut self, other: Outcome) {
+        self.figures.extend(other.figures);
+        self.notes.extend(other.notes);
+        self.marks.extend(other.marks);
+    }
+}

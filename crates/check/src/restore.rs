@@ -1,0 +1,86 @@
+//! The other way back after a trial: a base backup from before the load, and the WAL archive.
+
+use std::time::{Duration, Instant};
+
+use lab::{Node, StopMode};
+use site::Site;
+use spec::{Check, Point, metrics};
+
+use crate::error::Error;
+use crate::ledger;
+use crate::outcome::{Before, Outcome};
+
+/// Takes the base backup of every server that shall be restored. It is the last thing before the
+/// clients come: what is missing afterwards is theirs.
+///
+/// # Errors
+/// What pg_basebackup said.
+pub fn back_up(point: &Point, site: &mut Site) -> Result<(), Error> {
+    for name in restored(point) {
+        if let Some(node) = site.server_mut(&name) {
+            node.take_backup()?;
+        }
+    }
+    Ok(())
+}
+
+/// Restores every server that the point wants restored, and holds the ledger against the rows that
+/// are there then. The scope of a figure is a server or a workload, and empty for all together.
+///
+/// # Errors
+/// When a server cannot be stopped.
+pub fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
+    let mut outcome = Outcome::default();
+    for name in restored(before.point) {
+        let Some(node) = site.server_mut(&name) else { continue };
+        if node.is_running()? {
+            // Whatever it has: it is about to be thrown away.
+            node.stop(StopMode::Immediate)?;
+        }
+        let took = restore(node);
+        for scope in [name.as_str(), ""] {
+            let started = f64::from(u8::from(took.is_ok()));
+            outcome.set(&metrics::RESTORE_STARTED, scope, started);
+            if let Ok(took) = &took {
+                outcome.set(&metrics::RESTORE_S, scope, took.as_secs_f64());
+            }
+        }
+        let why = match took {
+            Ok(_) => count_lost(site, before, &mut outcome).err().map(|why| why.to_string()),
+            Err(why) => Some(why.to_string()),
+        };
+        if let Some(why) = why {
+            outcome.note(format!("{name} was restored from its backup and archive: {why}"));
+        }
+    }
+    Ok(outcome)
+}
+
+/// Acknowledged transactions that are missing, of each workload that keeps a ledger and of all.
+fn count_lost(site: &Site, before: &Before<'_>, outcome: &mut Outcome) -> Result<(), Error> {
+    let lost = ledger::lost(before.point, site, before.ledger)?;
+    for (workload, lost) in &lost {
+        outcome.set(&metrics::RESTORE_LOST, workload, *lost as f64);
+    }
+    if !lost.is_empty() {
+        let sum: u64 = lost.iter().map(|(_, lost)| lost).sum();
+        outcome.set(&metrics::RESTORE_LOST, "", sum as f64);
+    }
+    Ok(())
+}
+
+/// How long it takes from the stopped server until the restored one takes writes.
+fn restore(node: &mut Node) -> Result<Duration, lab::Error> {
+    let began = Instant::now();
+    node.restore()?;
+    Ok(began.elapsed())
+}
+
+/// The servers that a point wants restored.
+fn restored(point: &Point) -> Vec<String> {
+    let names = point.checks.iter().filter_map(|check| match check {
+        Check::Restore { node } => Some(node.as_ref().unwrap_or(&point.data.node).clone()),
+        _ => None,
+    });
+    names.collect()
+}

@@ -1,0 +1,177 @@
+//! The tables of a ledger: what must be there before the load, and reading them afterwards, once
+//! by sequential scan and once by index.
+
+use postgres::fallible_iterator::FallibleIterator;
+use postgres::{Client, Transaction};
+use record::ledger::Row;
+use server::quote::literal;
+use site::{SiteNode, TablePart};
+
+use crate::error::Error;
+
+/// A table as it was read.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) by_scan: Vec<Row>,
+    /// None where it has no index that gives every row.
+    pub(crate) by_index: Option<Vec<Row>>,
+    /// What a reader should know of how it was read.
+    pub(crate) note: Option<String>,
+}
+
+impl Table {
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.by_scan
+    }
+}
+
+/// Whether the server is in recovery.
+///
+/// # Errors
+/// When it does not answer.
+pub(crate) fn is_standby(node: &SiteNode) -> Result<bool, Error> {
+    let said = node.server.value("SELECT pg_is_in_recovery()")?;
+    Ok(said.as_deref() == Some("t"))
+}
+
+/// Whether a ledger can begin with this table: it has the columns, and no row that says that it is
+/// a transaction's.
+///
+/// # Errors
+/// What is wrong, and what to do about it.
+pub(crate) fn prepare(part: &TablePart<'_>) -> Result<(), Error> {
+    let TablePart { node, table, .. } = part;
+    let mut client = connect(part)?;
+    let name = resolve(&mut client, node, table)?;
+    let asked = format!("SELECT EXISTS (SELECT FROM {name} WHERE seq::bigint <> 0)");
+    let row = client.query_one(&asked, &[]).map_err(failed(node, table))?;
+    match row.get(0) {
+        false => Ok(()),
+        true => Err(Error::NotEmpty { place: place(node, table) }),
+    }
+}
+
+/// Reads a table by both ways, each part of it in one snapshot.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn read(parts: &[TablePart<'_>]) -> Result<Table, Error> {
+    let mut all = Table { by_scan: Vec::new(), by_index: Some(Vec::new()), note: None };
+    for part in parts {
+        let TablePart { node, table, .. } = part;
+        let mut client = connect(part)?;
+        let name = resolve(&mut client, node, table)?;
+        let read = read_both(&mut client, &name, table);
+        let read = read.map_err(failed(node, table))?;
+        all.by_scan.extend(read.by_scan);
+        all.by_index = all.by_index.zip(read.by_index).map(|(mut all, more)| {
+            all.extend(more);
+            all
+        });
+        all.note = all.note.or(read.note);
+    }
+    Ok(all)
+}
+
+fn read_both(client: &mut Client, name: &str, table: &str) -> Result<Table, postgres::Error> {
+    let mut transaction = client
+        .build_transaction()
+        .isolation_level(postgres::IsolationLevel::RepeatableRead)
+        .read_only(true)
+        .start()?;
+    // Under names of their own: ORDER BY would take a result of the name for the column, and no
+    // index has the order of what was cast.
+    let columns = format!(
+        "SELECT client::bigint AS ledger_client, seq::bigint AS ledger_seq, \
+         chain::bigint AS ledger_chain FROM {name}"
+    );
+    // What is switched off counts as so expensive that small queries would be compiled first.
+    transaction.batch_execute(
+        "SET LOCAL statement_timeout = 0; SET LOCAL jit = off; SET LOCAL enable_indexscan = off; \
+         SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off",
+    )?;
+    let by_scan = fetch(&mut transaction, &columns)?;
+    transaction.batch_execute(
+        "SET LOCAL enable_indexscan = on; SET LOCAL enable_seqscan = off; \
+         SET LOCAL enable_sort = off; SET LOCAL max_parallel_workers_per_gather = 0",
+    )?;
+    let order = transaction.query_opt(INDEX_ORDER, &[&name])?;
+    let by_index = match order.and_then(|row| row.get::<_, Option<String>>(0)) {
+        None => None,
+        Some(order) => {
+            let query = format!("{columns} ORDER BY {order}");
+            let is_indexed = is_index_scan(&mut transaction, &query)?;
+            if is_indexed { Some(fetch(&mut transaction, &query)?) } else { None }
+        }
+    };
+    let note = by_index
+        .is_none()
+        .then(|| format!("table {table} of the ledger has no index to be read by: only scanned"));
+    Ok(Table { by_scan, by_index, note })
+}
+
+fn fetch(transaction: &mut Transaction<'_>, query: &str) -> Result<Vec<Row>, postgres::Error> {
+    let none: [&(dyn postgres::types::ToSql + Sync); 0] = [];
+    let rows = transaction.query_raw(query, none)?;
+    rows.map(|row| Ok(Row { client: row.get(0), seq: row.get(1), chain: row.get(2) })).collect()
+}
+
+fn is_index_scan(transaction: &mut Transaction<'_>, query: &str) -> Result<bool, postgres::Error> {
+    let plan = transaction.query(&format!("EXPLAIN {query}"), &[])?;
+    let has = |word: &str| plan.iter().any(|row| row.get::<_, &str>(0).contains(word));
+    Ok(has("Index") && !has("Seq Scan"))
+}
+
+/// The columns of the index that reads the whole table in its order: the primary key, else another
+/// unique one, else any. Indexes of a part of the table or of expressions give other rows.
+const INDEX_ORDER: &str = "\
+    SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.position) \
+    FROM pg_index i \
+    JOIN pg_class c ON c.oid = i.indexrelid \
+    JOIN pg_am m ON m.oid = c.relam AND m.amname = 'btree' \
+    CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY k (attnum, position) \
+    JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum \
+    WHERE i.indrelid = to_regclass($1) AND i.indisvalid AND i.indpred IS NULL \
+      AND i.indexprs IS NULL AND k.position <= i.indnkeyatts \
+    GROUP BY i.indexrelid, i.indisprimary, i.indisunique \
+    ORDER BY i.indisprimary DESC, i.indisunique DESC, i.indexrelid LIMIT 1";
+
+fn connect(part: &TablePart<'_>) -> Result<Client, Error> {
+    let doing = "reading the tables of the ledger";
+    match &part.conninfo {
+        None => Ok(part.node.connect()?),
+        Some(conninfo) => Client::connect(conninfo, postgres::NoTls)
+            .map_err(Error::query(format!("{doing}, on {}", part.node.name))),
+    }
+}
+
+/// The table's name as SQL reads it, once it is sure that it has the columns.
+fn resolve(client: &mut Client, node: &SiteNode, table: &str) -> Result<String, Error> {
+    let asked = format!(
+        "SELECT to_regclass({table})::text, ARRAY(SELECT attname::text FROM pg_attribute \
+         WHERE attrelid = to_regclass({table}) AND attnum > 0 AND NOT attisdropped)",
+        table = literal(table)
+    );
+    let row = client.query_one(&asked, &[]).map_err(failed(node, table))?;
+    let place = place(node, table);
+    let Some(name) = row.get::<_, Option<String>>(0) else {
+        return Err(Error::NoTable { place });
+    };
+    let there: Vec<String> = row.get(1);
+    let missing = COLUMNS.iter().filter(|column| !there.iter().any(|name| name == *column));
+    let missing: Vec<&str> = missing.copied().collect();
+    match missing.is_empty() {
+        true => Ok(name),
+        false => Err(Error::NoColumns { place, missing: missing.join(", ") }),
+    }
+}
+
+const COLUMNS: [&str; 3] = ["client", "seq", "chain"];
+
+fn place(node: &SiteNode, table: &str) -> String {
+    format!("table {table} of the ledger, on {}", node.name)
+}
+
+fn failed(node: &SiteNode, table: &str) -> impl FnOnce(postgres::Error) -> Error {
+    Error::query(place(node, table))
+}

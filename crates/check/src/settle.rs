@@ -1,0 +1,86 @@
+//! After the load: what the timeline has broken is mended as far as the checks need it.
+
+use std::time::Duration;
+
+use lab::{Node, wait_until};
+use site::Site;
+use spec::{LooksAt, Point};
+
+use crate::error::Error;
+use crate::outcome::Before;
+
+/// Heals links, lets go on what is paused, starts the servers that checks look at, and waits until
+/// those that are standbys have replayed what they can get: then checks see what is durable, not
+/// what is on its way.
+///
+/// # Errors
+/// A server that does not come up again or does not replay; that is a result, too.
+pub(crate) fn settle(site: &mut Site, before: &Before<'_>) -> Result<(), Error> {
+    for link in &mut site.links {
+        link.heal()?;
+    }
+    for name in before.paused {
+        if let Some(mut part) = site.part(name) {
+            part.resume()?;
+        }
+    }
+    let data_node = site.data_node().name.clone();
+    for name in checked(before.point, &data_node, site.is_sharded()) {
+        let Some(index) = site.nodes.iter().position(|node| node.name == name) else { continue };
+        let Some(node) = site.nodes[index].server.node() else { continue };
+        if !node.is_running()? {
+            node.start()?;
+        }
+        if node.is_standby() {
+            replay(site, index)?;
+        }
+    }
+    Ok(())
+}
+
+/// The servers that a point's checks look at, each once. Rows of a cluster are on all of them.
+fn checked<'p>(point: &'p Point, data_node: &'p str, is_sharded: bool) -> Vec<&'p str> {
+    let all = || point.topology.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>();
+    let names = point.checks.iter().flat_map(|check| match check.looks_at() {
+        LooksAt::Nothing => Vec::new(),
+        LooksAt::Rows(_) if is_sharded => all(),
+        LooksAt::Cluster if is_sharded => all(),
+        LooksAt::Cluster => Vec::new(),
+        LooksAt::Rows(node) | LooksAt::Server(node) => vec![node.unwrap_or(data_node)],
+    });
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Waits until a standby has replayed everything: of its primary's where that runs, else of what
+/// it has received.
+fn replay(site: &Site, index: usize) -> Result<(), Error> {
+    let Some(standby) = site.server(index) else { return Ok(()) };
+    let primary = site.upstream_of(index).and_then(|upstream| site.server(upstream));
+    if let Some(primary) = primary
+        && primary.is_running()?
+        && !primary.is_standby()
+    {
+        return Ok(primary.wait_for_catchup(standby, REPLAYS_WITHIN)?);
+    }
+    replay_received(standby)
+}
+
+fn replay_received(standby: &Node) -> Result<(), Error> {
+    let replayed = wait_until(REPLAYS_WITHIN, || {
+        let all = standby.value(HAS_REPLAYED_ALL)?;
+        Ok::<_, lab::Error>((all.as_deref() == Some("t")).then_some(()))
+    })?;
+    replayed.ok_or_else(|| {
+        let (node, seconds) = (standby.name().to_owned(), REPLAYS_WITHIN.as_secs());
+        Error::NotReplayed { node, seconds }
+    })
+}
+
+const HAS_REPLAYED_ALL: &str =
+    "SELECT pg_last_wal_replay_lsn() >= coalesce(pg_last_wal_receive_lsn(), '0/0')";
+
+/// Replay keeps up with a load; what is left after it is seconds of WAL.
+const REPLAYS_WITHIN: Duration = Duration::from_secs(600);

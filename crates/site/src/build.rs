@@ -1,0 +1,247 @@
+//! Making the servers of a site and their data: initdb or a copy, extensions, data, base backups.
+
+use std::path::Path;
+
+use lab::{Lab, NodeConfig, Server, StopMode};
+use load::Control;
+use spec::{Check, Reset, Study};
+
+use crate::cluster;
+use crate::data::{self, DataError};
+use crate::error::Error;
+use crate::hosts::Hosts;
+use crate::node::{SiteNode, lab_settings};
+use crate::plan::{SitePlan, has_own_network, proxy};
+use crate::power;
+use crate::site::{Site, State};
+use crate::streaming::{self, STREAMS_WITHIN};
+use crate::warm;
+
+/// Where servers are made, or found.
+pub struct Place<'a> {
+    /// Where servers are made.
+    pub lab: &'a Lab,
+    /// Servers of somebody else's that stand for nodes.
+    pub hosts: &'a Hosts,
+    /// The rig's own program, which becomes their disks where those are not plain.
+    pub program: &'a Path,
+}
+
+impl Site {
+    /// Makes the servers of a site and their data; the data are copied from one of `others` that
+    /// has the same, as long as nobody has used them. All its servers are stopped afterwards.
+    ///
+    /// # Errors
+    /// What initdb, pg_basebackup, a server or a script said.
+    pub fn build(
+        place: &Place<'_>,
+        plan: SitePlan,
+        study: &Study,
+        others: &[Site],
+        control: &Control,
+        tell: data::Tell<'_>,
+    ) -> Result<Site, Error> {
+        let number = others.len() + 1;
+        let nodes = plan.servers().map(|node| {
+            if let Some(host) = place.hosts.get(&node.name) {
+                let conninfo = host.conninfo().to_owned();
+                let server = Server::Target(Box::new(host.clone()));
+                // Its database was empty: what is in schema public is the cluster's.
+                let (name, schema) = (node.name.clone(), Some("public"));
+                return Ok(SiteNode { name, server, conninfo, schema });
+            }
+            // One lab holds all sites, and each of its nodes has a name of its own.
+            let name = format!("{}-{number}", node.name);
+            let mut config = NodeConfig::new(lab_settings(&node.settings));
+            config.application_name = Some(node.name.clone());
+            if node.by_tcp {
+                config.listen = lab::Listen::Loopback;
+            }
+            config.own_network = has_own_network(&plan.topology, &node.name);
+            config.disk = power::disk(node.disk, place.program);
+            config.is_archived = node.is_archived;
+            if node.has_checksums {
+                config.initdb.push("--data-checksums".to_owned());
+            }
+            let made = place.lab.node(&name, config)?;
+            let conninfo = server::keyword_form(&made.endpoint().to_string())?;
+            let server = Server::Node(Box::new(made));
+            Ok(SiteNode { name: node.name.clone(), server, conninfo, schema: None })
+        });
+        let nodes = nodes.collect::<Result<Vec<_>, Error>>()?;
+        let connections = plan.connections(study);
+        let (fronts, links, snapshots, rows_built) = Default::default();
+        let state = State::AsBuilt;
+        let mut site =
+            Site { plan, nodes, fronts, links, connections, snapshots, state, rows_built };
+        let has_data = |other: &&Site| other.plan.has_data_of(&site.plan) && other.is_as_built();
+        // The addresses of its nodes are part of a cluster's data.
+        let donor = others.iter().filter(|_| !site.is_sharded()).find(has_data);
+        site.fill(study, donor, control, tell)?;
+        if site.plan.data.reset == Reset::Clone {
+            let nodes = site.nodes.iter_mut().filter_map(|node| node.server.node());
+            let copies = nodes.map(|node| node.snapshot()).collect::<Result<_, _>>();
+            site.snapshots = copies?;
+        }
+        Ok(site)
+    }
+
+    /// Whether there are data of it that no trial has touched.
+    fn is_as_built(&self) -> bool {
+        self.state == State::AsBuilt || !self.snapshots.is_empty()
+    }
+
+    fn fill(
+        &mut self,
+        study: &Study,
+        donor: Option<&Site>,
+        control: &Control,
+        tell: data::Tell<'_>,
+    ) -> Result<(), Error> {
+        for index in streaming::order(&self.plan.topology, &self.nodes) {
+            let name = self.nodes[index].name.clone();
+            if self.upstream_of(index).is_some() {
+                self.back_up(index)?;
+                continue;
+            }
+            let is_data_node = name == self.plan.data.node;
+            match donor.filter(|_| is_data_node) {
+                Some(donor) => self.copy_data_from(donor, index)?,
+                None => {
+                    if let Some(node) = self.nodes[index].server.node() {
+                        node.init()?;
+                    }
+                    let filled = self.fill_node(study, index, control, tell);
+                    let named = || format!("{} (node {name})", self.plan.name(study));
+                    filled.map_err(|why| Error::data(named())(why))?;
+                }
+            }
+        }
+        let deployed = self.deploy_cluster();
+        deployed.map_err(|why| Error::data(self.plan.name(study))(why))?;
+        self.stop_caught_up()
+    }
+
+    /// The data of another site's node of the same name, as they were built.
+    fn copy_data_from(&mut self, donor: &Site, index: usize) -> Result<(), Error> {
+        let name = self.nodes[index].name.clone();
+        let Some(at) = donor.nodes.iter().position(|node| node.name == name) else {
+            return Ok(());
+        };
+        let (Some(mine), Server::Node(from)) =
+            (self.nodes[index].server.node(), &donor.nodes[at].server)
+        else {
+            return Ok(());
+        };
+        match donor.snapshots.get(at) {
+            Some(snapshot) => mine.init_from_snapshot(snapshot)?,
+            None => mine.clone_data(from)?,
+        }
+        if donor.plan.topology.standbys(&name).is_empty() {
+            return Ok(());
+        }
+        // The slots of the donor's standbys would hold WAL back for nobody.
+        mine.start()?;
+        let mut client = mine.connect()?;
+        client.batch_execute(DROP_SLOTS).map_err(|source| lab::Error::Query {
+            server: format!("node {}", mine.name()),
+            statement: DROP_SLOTS.to_owned(),
+            source,
+        })?;
+        mine.stop(StopMode::Fast)?;
+        Ok(())
+    }
+
+    /// Makes a standby from the server that it follows, and has both run.
+    fn back_up(&mut self, index: usize) -> Result<(), Error> {
+        let Some(upstream) = self.upstream_of(index) else { return Ok(()) };
+        let Ok([standby, primary]) = self.nodes.get_disjoint_mut([index, upstream]) else {
+            return Ok(());
+        };
+        let (Some(standby), Some(primary)) = (standby.server.node(), primary.server.node()) else {
+            return Ok(());
+        };
+        if !primary.is_running()? {
+            let mut settings = primary.settings().clone();
+            // No standby is there yet that a commit could wait for.
+            settings.set("synchronous_standby_names", "");
+            primary.configure(settings)?;
+            primary.start()?;
+        }
+        standby.init_from_backup(primary, None)?;
+        standby.start()?;
+        primary.wait_for_standby(standby, None, STREAMS_WITHIN)?;
+        Ok(())
+    }
+
+    /// Stops every server, those that others follow first: their shutdown waits until everything
+    /// is sent, so that all have the same.
+    fn stop_caught_up(&mut self) -> Result<(), Error> {
+        for index in streaming::order(&self.plan.topology, &self.nodes) {
+            let Some(node) = self.nodes[index].server.node() else { continue };
+            if node.is_running()? {
+                node.stop(StopMode::Fast)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn fill_node(
+        &mut self,
+        study: &Study,
+        index: usize,
+        control: &Control,
+        tell: data::Tell<'_>,
+    ) -> Result<(), DataError> {
+        let plan = &self.plan;
+        let site_node = &mut self.nodes[index];
+        let Some(topology_node) = plan.topology.node(&site_node.name) else { return Ok(()) };
+        let holds_data = plan.data.node == topology_node.name;
+        let mut extensions = extensions(topology_node);
+        let Some(node) = site_node.server.node() else { return Ok(()) };
+        if holds_data {
+            extensions.extend(warm::extensions(&plan.data, node.installation()));
+            // A standby cannot be given it when it is looked through; and sites copy each other.
+            let is_amcheck = |check: &Check| matches!(check, Check::Amcheck { .. });
+            if study.points.iter().any(|point| point.checks.iter().any(is_amcheck)) {
+                extensions.push(AMCHECK.to_owned());
+            }
+        }
+        if !holds_data && extensions.is_empty() {
+            return Ok(());
+        }
+        let mut settings = lab_settings(&topology_node.settings);
+        // Nothing is lost if the machine dies while data are built: they are built again.
+        settings.extend([("fsync", "off"), ("full_page_writes", "off"), ("autovacuum", "off")]);
+        settings.set("synchronous_standby_names", "");
+        node.configure(settings)?;
+        node.start()?;
+        data::extensions(&mut node.connect()?, &extensions)?;
+        if holds_data {
+            data::build(&plan.data, site_node, None, control, tell)?;
+            if let (Some(buckets), None) = (&plan.data.buckets, proxy(&plan.topology)) {
+                cluster::build_single(&mut site_node.connect()?, buckets)?;
+            }
+        }
+        let Some(node) = site_node.server.node() else { return Ok(()) };
+        node.stop(StopMode::Fast)?;
+        Ok(())
+    }
+}
+
+/// What the study names, and what counts statements where the study has it loaded.
+fn extensions(node: &spec::Node) -> Vec<String> {
+    let mut names = node.extensions.clone();
+    let preloaded = node.settings.get("shared_preload_libraries");
+    let preloaded = preloaded.map(String::as_str).unwrap_or_default();
+    let counts = preloaded.split(',').any(|name| name.trim() == STATEMENTS);
+    if counts && !names.iter().any(|name| name == STATEMENTS) {
+        names.push(STATEMENTS.to_owned());
+    }
+    names
+}
+
+const STATEMENTS: &str = "pg_stat_statements";
+const AMCHECK: &str = "amcheck";
+
+const DROP_SLOTS: &str = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots";

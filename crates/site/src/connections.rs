@@ -1,0 +1,26 @@
+//! How many connections a server gets at a point.
+
+use spec::{NodeKind, Point, Workload};
+
+/// Connections that a node gets at a point: from clients, and from the poolers, guards and
+/// proxies in front of it. A client of several hosts may come to any of them.
+#[must_use]
+pub fn connections(point: &Point, node: &str) -> u32 {
+    let comes = |workload: &&Workload| workload.to.iter().any(|to| to == node);
+    let clients: u32 = point.workloads.iter().filter(comes).map(|w| w.clients).sum();
+    let others = point.topology.nodes.iter().filter(|other| other.connects_to().contains(&node));
+    let through = others.map(|other| match &other.kind {
+        NodeKind::Pgbouncer(pooler) => pooler.pool,
+        // Every session of the proxy has one of its own to each partition.
+        NodeKind::Plproxy(proxy) => {
+            connections(point, &other.name) * proxy.partitions_on(node).max(1)
+        }
+        NodeKind::Guard(_) => 1,
+        NodeKind::Postgres(_) => 0,
+    });
+    clients + through.sum::<u32>()
+}
+
+/// Connections beside those of clients: the probe's, the runner's, and what is reserved for
+/// superusers.
+pub const SPARE_CONNECTIONS: u32 = 10;

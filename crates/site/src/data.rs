@@ -1,0 +1,189 @@
+//! The data of a study: extensions, pgbench's tables, the study's own script.
+
+use std::io::sink;
+
+use lab::guest::{self, Outlet};
+use load::{Control, Urgency};
+use pgbench::Console;
+use pgbench::options::Invocation;
+use postgres::Client;
+use server::message::with_detail as server_words;
+use server::quote::identifier;
+use spec::{Data, PgbenchTables};
+
+use crate::node::SiteNode;
+use crate::sql::{self, ScriptError, SendError};
+
+/// Why data could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// A server that could not be started, stopped or reached.
+    #[error(transparent)]
+    Lab(#[from] lab::Error),
+    /// A statement failed.
+    #[error("{doing}: {}", server_words(.source))]
+    Sql {
+        /// What it was for.
+        doing: String,
+        /// Why.
+        source: postgres::Error,
+    },
+    /// The study's script.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// A command of the study that cannot be sent to somebody else's server.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// The tables of `pgbench -i`, in pgbench's words.
+    #[error("{}", .0.errors().collect::<Vec<_>>().join("; "))]
+    Pgbench(pgbench::Complaint),
+    /// The PL/Proxy cluster.
+    #[error(transparent)]
+    Cluster(#[from] shard::Error),
+    /// A host's database that has something else in it.
+    #[error("the database of host {host} is not empty: {there}")]
+    HostNotEmpty {
+        /// The node that the host stands for.
+        host: String,
+        /// What is there.
+        there: String,
+    },
+    /// Somebody interrupted.
+    #[error("interrupted while building the data")]
+    Interrupted,
+}
+
+impl DataError {
+    /// What to do next, where that can be said.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            DataError::Lab(error) => error.hint(),
+            DataError::Cluster(error) => error.hint(),
+            DataError::HostNotEmpty { .. } => {
+                Some("give it an empty database: dbname=…".to_owned())
+            }
+            DataError::Sql { .. }
+            | DataError::Script(_)
+            | DataError::Send(_)
+            | DataError::Pgbench(_)
+            | DataError::Interrupted => None,
+        }
+    }
+
+    /// A failed statement.
+    pub(crate) fn sql(doing: impl Into<String>) -> impl FnOnce(postgres::Error) -> DataError {
+        |source| DataError::Sql { doing: doing.into(), source }
+    }
+}
+
+/// Told how much of the data is there, 0 to 1.
+pub type Tell<'a> = &'a mut dyn FnMut(f64);
+
+/// Creates extensions where they are missing.
+pub(crate) fn extensions(client: &mut Client, names: &[String]) -> Result<(), DataError> {
+    for name in names {
+        let create = format!("CREATE EXTENSION IF NOT EXISTS {} CASCADE", identifier(name));
+        let created = client.batch_execute(&create);
+        created.map_err(DataError::sql(format!("creating extension {name}")))?;
+    }
+    Ok(())
+}
+
+/// Builds pgbench's tables, then runs the study's script. `schema` is the rig's own on a server that
+/// is somebody else's: every statement of the initialisation names it.
+///
+/// # Errors
+/// What pgbench, the script or the server said.
+pub(crate) fn build(
+    data: &Data,
+    node: &SiteNode,
+    schema: Option<&str>,
+    control: &Control,
+    tell: Tell<'_>,
+) -> Result<(), DataError> {
+    let built = match &data.pgbench {
+        Some(tables) => pgbench_tables(tables, &node.conninfo, schema, control, tell),
+        None => Ok(()),
+    };
+    let built = built.and_then(|()| match &data.script {
+        Some(script) => {
+            let mut client = node.connect()?;
+            sql::run_script(&node.server, &mut client, script, &data.variables, control)?;
+            Ok(())
+        }
+        None => Ok(()),
+    });
+    match built {
+        Err(_) if control.urgency() != Urgency::None => Err(DataError::Interrupted),
+        built => built,
+    }
+}
+
+/// As `pgbench -i` makes them, from its options.
+fn pgbench_tables(
+    tables: &PgbenchTables,
+    conninfo: &str,
+    schema: Option<&str>,
+    control: &Control,
+    tell: Tell<'_>,
+) -> Result<(), DataError> {
+    let arguments = arguments(tables, conninfo);
+    let (mut out, mut err) = (sink(), sink());
+    let console = Console::new(&mut out, &mut err, false);
+    pgbench::initialise(&invocation(&arguments, schema), control, &mut console.telling(tell))
+        .map_err(DataError::Pgbench)
+}
+
+/// What building the data would send to somebody else's server.
+///
+/// # Errors
+/// What is wrong with a script.
+pub fn list(
+    data: &Data,
+    target: &lab::Target,
+    schema: &str,
+    statements: &mut Vec<String>,
+) -> Result<(), DataError> {
+    if let Some(tables) = &data.pgbench {
+        let arguments = arguments(tables, target.conninfo());
+        let invocation = invocation(&arguments, Some(schema));
+        let listed = pgbench::initialisation(&invocation, target.major() * 10_000);
+        statements.extend(listed.map_err(DataError::Pgbench)?);
+    }
+    if let Some(script) = &data.script {
+        for command in sql::commands(script, &data.variables)? {
+            guest::send(&command.sql, &mut Outlet::List(statements)).map_err(SendError::Guest)?;
+        }
+    }
+    Ok(())
+}
+
+/// The command line that makes pgbench's tables as the study asks for them.
+fn arguments(tables: &PgbenchTables, conninfo: &str) -> Vec<String> {
+    let mut arguments: Vec<String> = vec![
+        "--initialize".to_owned(),
+        format!("--scale={}", tables.scale),
+        format!("--fillfactor={}", tables.fillfactor),
+    ];
+    if tables.unlogged {
+        arguments.push("--unlogged-tables".to_owned());
+    }
+    if tables.foreign_keys {
+        arguments.push("--foreign-keys".to_owned());
+    }
+    arguments.push(conninfo.to_owned());
+    arguments
+}
+
+fn invocation<'a>(arguments: &'a [String], schema: Option<&'a str>) -> Invocation<'a> {
+    Invocation {
+        program: "pgbench",
+        command: "pgbench",
+        arguments,
+        environment: &|_| None,
+        schema,
+        ask_password: &|_| None,
+        generator: std::path::Path::new(""),
+    }
+}

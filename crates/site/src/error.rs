@@ -1,0 +1,118 @@
+//! Why the servers of a topology could not be made, changed or reached.
+
+use lab::Exit;
+
+use crate::data::DataError;
+
+/// Why the servers of a topology could not be made, changed or reached.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No PostgreSQL, no lab, or a server's own words.
+    #[error(transparent)]
+    Lab(#[from] lab::Error),
+    /// The outside server's address.
+    #[error("reading the target's address: {0}")]
+    Target(#[from] wire::conninfo::ConninfoError),
+    /// The outside server's certificates, or ours.
+    #[error("connecting to the target: {0}")]
+    TargetTls(#[source] server::TlsError),
+    /// A host stands for a node that the study does not have.
+    #[error("the study has no node \"{name}\"")]
+    NoSuchNode {
+        /// The name that was given.
+        name: String,
+        /// The nodes that there are.
+        known: Vec<String>,
+    },
+    /// Two nodes have the same host and database.
+    #[error("nodes {first} and {second} are given the same database")]
+    HostTwice {
+        /// One of them.
+        first: String,
+        /// The other one.
+        second: String,
+    },
+    /// The study's data could not be built.
+    #[error("building the data of {site}: {source}")]
+    Data {
+        /// The topology.
+        site: String,
+        /// Why.
+        source: Box<DataError>,
+    },
+    /// A guard has ended by itself.
+    #[error("the guard {name} {exit}:\n{log}")]
+    GuardEnded {
+        /// Its name in the lab.
+        name: String,
+        /// How it ended.
+        exit: Exit,
+        /// The end of its log.
+        log: String,
+    },
+    /// A guard does not take charge.
+    #[error("the guard {name} is not in charge within {seconds} s:\n{log}")]
+    GuardNotInCharge {
+        /// Its name in the lab.
+        name: String,
+        /// How long it was waited for.
+        seconds: u64,
+        /// The end of its log.
+        log: String,
+    },
+    /// What a guard has written cannot be read.
+    #[error(transparent)]
+    Guard(#[from] guard::Error),
+    /// A PL/Proxy cluster.
+    #[error(transparent)]
+    Cluster(#[from] shard::Error),
+    /// A proxy that somebody else runs.
+    #[error("the proxy is not ours")]
+    ProxyNotOurs,
+    /// A server ended though no action of the timeline ended it.
+    #[error(
+        "{node} died during the load, and nobody had asked for that: the trial counts for no \
+         claim; see its log"
+    )]
+    Died {
+        /// The server.
+        node: String,
+    },
+    /// Somebody interrupted.
+    #[error("interrupted while {doing}")]
+    Interrupted {
+        /// What was being done.
+        doing: &'static str,
+    },
+}
+
+impl Error {
+    /// An error of building the data of this site; an interruption stays one.
+    pub(crate) fn data(site: String) -> impl FnOnce(DataError) -> Error {
+        |source| match source {
+            DataError::Lab(error) => Error::Lab(error),
+            DataError::Interrupted => Error::Interrupted { doing: "building the data" },
+            source => Error::Data { site, source: Box::new(source) },
+        }
+    }
+
+    /// What to do next, where that can be said.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::Lab(error) => error.hint(),
+            Error::NoSuchNode { known, .. } => Some(format!("there is {}", known.join(", "))),
+            Error::HostTwice { .. } => Some("a database holds one shard".to_owned()),
+            Error::Target(error) => error.hint().map(str::to_owned),
+            Error::TargetTls(error) => Some(error.hint().to_owned()),
+            Error::Data { source, .. } => source.hint(),
+            Error::Cluster(error) => error.hint(),
+            Error::Guard(error) => error.hint(),
+            Error::GuardEnded { .. }
+            | Error::GuardNotInCharge { .. }
+            | Error::ProxyNotOurs
+            | Error::Died { .. }
+            | Error::Interrupted { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! A server of a site, by its name in the study.
+
+use std::path::PathBuf;
+
+use lab::guest::set_path;
+use lab::{Server, Target};
+use postgres::Client;
+use server::Address;
+use spec::Settings;
+use wire::conninfo::Conninfo;
+
+/// A server and its name in the study.
+#[derive(Debug)]
+pub struct SiteNode {
+    /// Its name in the study.
+    pub name: String,
+    /// The server.
+    pub server: Server,
+    /// What clients connect to, in keyword form, as the load engine reads it.
+    pub conninfo: String,
+    /// The one schema in which names are looked for, on a server that is somebody else's.
+    pub schema: Option<&'static str>,
+}
+
+impl SiteNode {
+    /// A connection for the rig's own work; on somebody else's server in the rig's own schema.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn connect(&self) -> Result<Client, lab::Error> {
+        let mut client = self.server.connect()?;
+        if let Some(schema) = self.schema {
+            let set = set_path(schema);
+            client.batch_execute(&set).map_err(|source| lab::Error::Query {
+                server: lab::TARGET.to_owned(),
+                statement: set,
+                source,
+            })?;
+        }
+        Ok(client)
+    }
+
+    /// Whether its data lie on a disk whose power can be cut.
+    #[must_use]
+    pub fn has_own_disk(&self) -> bool {
+        matches!(&self.server, Server::Node(node) if node.disk().is_some())
+    }
+
+    /// What the probes connect to.
+    #[must_use]
+    pub fn probe_conninfo(&self) -> String {
+        match &self.server {
+            Server::Node(_) => self.server.conninfo(),
+            Server::Target(target) => probe_form(target),
+        }
+    }
+
+    /// The database that holds the data.
+    #[must_use]
+    pub fn database(&self) -> String {
+        let parsed = self.probe_conninfo().parse::<postgres::Config>();
+        let named = parsed.ok().and_then(|config| config.get_dbname().map(str::to_owned));
+        named.unwrap_or_else(|| "postgres".to_owned())
+    }
+
+    /// Where the server's log for programs is, if it can be read.
+    #[must_use]
+    pub fn log(&self) -> Option<PathBuf> {
+        match &self.server {
+            Server::Node(node) => Some(node.structured_log().1),
+            Server::Target(_) => None,
+        }
+    }
+
+    /// The postmaster's process.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        match &self.server {
+            Server::Node(node) => node.host_pid().and_then(|pid| u32::try_from(pid).ok()),
+            Server::Target(_) => None,
+        }
+    }
+}
+
+/// What the probes connect to.
+pub(crate) fn probe_form(target: &Target) -> String {
+    match Conninfo::from_keyword_string(target.conninfo()) {
+        Ok(conninfo) => Address::keywords(&conninfo),
+        Err(_) => target.conninfo().to_owned(),
+    }
+}
+
+/// A study's settings as the lab takes them.
+pub(crate) fn lab_settings(settings: &Settings) -> lab::Settings {
+    settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}

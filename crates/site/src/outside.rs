@@ -1,0 +1,50 @@
+//! A server that somebody else runs: how it is reached, and the site that it is, with a study's data
+//! in the rig's schema there.
+
+use lab::{Server, TARGET_SCHEMA, Target, TargetConfig};
+use load::Control;
+use server::{Address, AddressError};
+use spec::Study;
+
+use crate::data::{self, Tell};
+use crate::error::Error;
+use crate::node::SiteNode;
+use crate::plan::SitePlan;
+use crate::site::Site;
+
+/// Connects once, to see that the server is there.
+///
+/// # Errors
+/// As libpq has them; what the server said.
+pub fn open(conninfo: &str) -> Result<Target, Error> {
+    let resolved = server::resolve_conninfo(conninfo)?;
+    let admin = Address::new(&resolved).map_err(|error| match error {
+        AddressError::Tls(error) => Error::TargetTls(error),
+        AddressError::Client(source) => Error::Lab(lab::Error::Connect {
+            server: lab::TARGET.to_owned(),
+            place: resolved.hosts.first().map(ToString::to_string).unwrap_or_default(),
+            source,
+        }),
+    })?;
+    Ok(Target::open(TargetConfig { conninfo: resolved.to_keyword_string(), admin })?)
+}
+
+/// The one site that a target is, its data built in the rig's schema, which is there.
+///
+/// # Errors
+/// What a script or the server said.
+pub fn site(
+    target: &Target,
+    plan: SitePlan,
+    study: &Study,
+    control: &Control,
+    tell: Tell<'_>,
+) -> Result<Site, Error> {
+    let name = plan.data.node.clone();
+    let conninfo = target.conninfo().to_owned();
+    let server = Server::Target(Box::new(target.clone()));
+    let node = SiteNode { name, server, conninfo, schema: Some(TARGET_SCHEMA) };
+    let built = data::build(&plan.data, &node, Some(TARGET_SCHEMA), control, tell);
+    built.map_err(|why| Error::data(plan.name(study))(why))?;
+    Ok(Site::outside(plan, node))
+}

@@ -1,0 +1,148 @@
+//! What has to be built: the fewest sites on which all trials of a plan can run.
+//!
+//! A site is one set of servers with one set of data; poolers, guards and links are a trial's own.
+//! Where trials begin with a copy of the data ("clone"), variants that differ only in settings
+//! share a site, because nothing of a trial outlives it. Where trials continue with the data of
+//! earlier trials ("keep"), every variant has a site of its own and meets only its own traces; so
+//! does the second copy of a study's A/A.
+
+use std::collections::BTreeMap;
+
+use spec::{
+    Data, Disk, Link, LinkKind, Node, NodeKind, Plproxy, Point, Reset, Settings, Study, Topology,
+};
+
+use crate::connections::connections;
+
+/// One set of servers with one set of data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SitePlan {
+    /// The topology of its first point; those of others differ in settings at most.
+    pub topology: Topology,
+    /// Its data.
+    pub data: Data,
+    /// The points that run on it.
+    pub points: Vec<usize>,
+}
+
+/// What distinguishes sites.
+type Key<'s> = (Vec<Shape<'s>>, Option<(Vec<&'s Settings>, bool)>, &'s Data);
+
+/// What a server is made as; its settings are given to it at each start.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Shape<'s> {
+    name: &'s str,
+    extensions: &'s [String],
+    follows: Option<&'s str>,
+    proxy: Option<&'s Plproxy>,
+    disk: Disk,
+    by_tcp: bool,
+    has_checksums: bool,
+    is_archived: bool,
+    has_own_network: bool,
+}
+
+impl SitePlan {
+    /// The sites of these points of a study, in the order of their first point.
+    #[must_use]
+    pub fn all(study: &Study, points: &[usize]) -> Vec<SitePlan> {
+        let mut keys: BTreeMap<Key<'_>, usize> = BTreeMap::new();
+        let mut sites: Vec<SitePlan> = Vec::new();
+        for index in points {
+            let point = &study.points[*index];
+            let site = *keys.entry(key(point)).or_insert(sites.len());
+            match sites.get_mut(site) {
+                Some(site) => site.points.push(*index),
+                None => sites.push(SitePlan {
+                    topology: point.topology.clone(),
+                    data: point.data.clone(),
+                    points: vec![*index],
+                }),
+            }
+        }
+        sites
+    }
+
+    /// Whether the data of another site can be copied instead of being built again.
+    #[must_use]
+    pub fn has_data_of(&self, other: &SitePlan) -> bool {
+        let content = |data: &Data| {
+            let scripts = (data.script.clone(), data.buckets.clone());
+            (data.node.clone(), data.pgbench.clone(), scripts, data.variables.clone())
+        };
+        let holder = |plan: &SitePlan| {
+            let node = plan.topology.node(&plan.data.node)?;
+            Some((node.extensions.clone(), node.disk, node.has_checksums))
+        };
+        holder(self) == holder(other) && content(&self.data) == content(&other.data)
+    }
+
+    /// The PostgreSQL servers, in the order of the topology.
+    pub fn servers(&self) -> impl Iterator<Item = &Node> {
+        self.topology.nodes.iter().filter(|node| node.is_postgres())
+    }
+
+    /// The most connections that one of its servers gets at one of its points.
+    #[must_use]
+    pub fn connections(&self, study: &Study) -> u32 {
+        let points = self.points.iter().map(|index| &study.points[*index]);
+        let most =
+            points.flat_map(|point| self.servers().map(|node| connections(point, &node.name)));
+        most.max().unwrap_or(0)
+    }
+
+    /// What it is called in messages.
+    #[must_use]
+    pub fn name(&self, study: &Study) -> String {
+        let variants: Vec<&str> =
+            self.points.iter().map(|point| study.points[*point].name.variant.as_str()).collect();
+        let mut distinct: Vec<&str> = Vec::new();
+        for variant in variants {
+            if !distinct.contains(&variant) {
+                distinct.push(variant);
+            }
+        }
+        distinct.join(", ")
+    }
+}
+
+/// The proxy of a topology, if it has one.
+#[must_use]
+pub fn proxy(topology: &Topology) -> Option<(&str, &Plproxy)> {
+    topology.nodes.iter().find_map(|node| match &node.kind {
+        NodeKind::Plproxy(proxy) => Some((node.name.as_str(), proxy)),
+        _ => None,
+    })
+}
+
+fn key(point: &Point) -> Key<'_> {
+    let servers = || point.topology.nodes.iter().filter(|node| node.is_postgres());
+    let settings = match point.data.reset {
+        Reset::Clone => None,
+        Reset::Keep => {
+            Some((servers().map(|node| &node.settings).collect(), point.has_own_servers))
+        }
+    };
+    let shape = servers().map(|node| Shape {
+        name: &node.name,
+        extensions: &node.extensions,
+        follows: node.follows(),
+        proxy: match &node.kind {
+            NodeKind::Plproxy(proxy) => Some(proxy),
+            _ => None,
+        },
+        disk: node.disk,
+        by_tcp: node.by_tcp,
+        has_checksums: node.has_checksums,
+        is_archived: node.is_archived,
+        has_own_network: has_own_network(&point.topology, &node.name),
+    });
+    (shape.collect(), settings, &point.data)
+}
+
+/// Whether a node stands at one end of a link by namespace.
+pub(crate) fn has_own_network(topology: &Topology, node: &str) -> bool {
+    let links = &topology.links;
+    let is_end = |link: &Link| link.between.iter().any(|end| end == node);
+    links.iter().any(|link| link.by == LinkKind::Namespace && is_end(link))
+}

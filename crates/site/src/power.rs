@@ -1,0 +1,237 @@
+//! Power cuts: disks whose power can be cut, the cut, what it took, and whether the server starts
+//! again.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use fault::disk::{Cut, DiskConfig, Method, Program};
+use lab::Node;
+
+use crate::site::Site;
+
+/// Why a power cut does not count, or why a server could not be started after one.
+#[derive(Debug, thiserror::Error)]
+pub enum PowerError {
+    /// The lab.
+    #[error("{}", with_hint(.0))]
+    Lab(#[from] lab::Error),
+    /// The server is somebody else's.
+    #[error("the server is not ours")]
+    NotOurs,
+    /// The server had ended before.
+    #[error("the server did not run when its power was to be cut")]
+    NotRunning,
+    /// Everything had been flushed.
+    #[error("nothing was unflushed: the cut had nothing to lose")]
+    NothingToLose,
+}
+
+fn with_hint(error: &lab::Error) -> String {
+    match error.hint() {
+        Some(hint) => format!("{error}; hint: {hint}"),
+        None => error.to_string(),
+    }
+}
+
+/// The disk of a node; none for a plain one. `program` becomes the device of a block disk, when it is called with `disk`.
+#[must_use]
+pub fn disk(disk: spec::Disk, program: &Path) -> Option<DiskConfig> {
+    match disk {
+        spec::Disk::Plain => None,
+        spec::Disk::CutFilesystem { size_bytes } => {
+            Some(DiskConfig { size_bytes, method: Method::FileSystem })
+        }
+        spec::Disk::CutBlock { size_bytes, sector_bytes, lying: is_lying } => {
+            let program = Program { path: program.to_owned(), args: vec!["disk".into()] };
+            let method = Method::Block { sector_bytes, is_lying, program };
+            Some(DiskConfig { size_bytes, method })
+        }
+    }
+}
+
+/// Flushes the disks whose power can be cut: what was prepared for the clients is not what a cut
+/// shall take, nor what makes it count.
+///
+/// # Errors
+/// What the lab says.
+pub fn settle(site: &mut Site) -> Result<(), PowerError> {
+    let mut nodes = site.nodes.iter_mut().filter_map(|node| node.server.node());
+    Ok(nodes.try_for_each(|node| node.settle())?)
+}
+
+/// A cut, and what it met.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    /// The server.
+    pub node: String,
+    /// What the disk lost and kept.
+    pub cut: Cut,
+    seed: u64,
+    /// Whether a checkpoint was under way; none where the server does not log them.
+    pub in_checkpoint: Option<bool>,
+}
+
+impl Taken {
+    /// What it did, in words; the seed replays it.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let (cut, seed) = (&self.cut, self.seed);
+        format!(
+            "{} bytes were not flushed: {} lost, {} kept, {} blocks torn; seed {seed}",
+            cut.unflushed_bytes, cut.dropped_bytes, cut.kept_bytes, cut.torn_blocks
+        )
+    }
+}
+
+/// Cuts the power of a server, which stays down. A cut that found nothing to lose proves nothing.
+///
+/// # Errors
+/// Why the cut does not count.
+pub fn cut(site: &mut Site, name: &str, seed: u64) -> Result<Taken, PowerError> {
+    let node = server(site, name)?;
+    if !node.is_running()? {
+        return Err(PowerError::NotRunning);
+    }
+    let cut = node.power_cut(seed)?;
+    if cut.unflushed_bytes == 0 {
+        return Err(PowerError::NothingToLose);
+    }
+    // Lines may be torn like anything else that is written at that moment.
+    let log = std::fs::read(node.log()).unwrap_or_default();
+    let in_checkpoint = is_in_checkpoint(&String::from_utf8_lossy(&log));
+    Ok(Taken { node: name.to_owned(), cut, seed, in_checkpoint })
+}
+
+/// Whether the log of a server that was killed ends inside a checkpoint; none where it does not say
+/// anything of checkpoints since it was started.
+fn is_in_checkpoint(log: &str) -> Option<bool> {
+    let since = log.rfind("ready to accept connections").map_or(log, |at| &log[at..]);
+    let last = |words: &str| since.rfind(words);
+    match (last("checkpoint starting"), last("checkpoint complete")) {
+        (None, None) => None,
+        (begun, ended) => Some(begun > ended),
+    }
+}
+
+/// How a server came back after a cut.
+#[derive(Debug)]
+pub struct Recovered {
+    /// What the cut took.
+    pub taken: Taken,
+    /// How long it took from its start until it accepted connections, or why it did not.
+    pub started: Result<Duration, NotStarted>,
+    /// Whether it started after pg_resetwal, where it did not by itself.
+    pub rescued: Option<bool>,
+}
+
+/// Why a server did not start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotStarted {
+    /// PostgreSQL's words.
+    pub why: String,
+    /// Whether it found no checkpoint to begin with.
+    pub is_checkpoint_missing: bool,
+}
+
+impl Recovered {
+    /// Whether a server runs that checks can look at.
+    #[must_use]
+    pub fn runs(&self) -> bool {
+        self.started.is_ok() || self.rescued == Some(true)
+    }
+
+    /// What people should know of it.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        let why = &self.started.as_ref().err()?.why;
+        let rescue = match self.rescued {
+            Some(true) => "; after pg_resetwal it does, and the checks look at what is there then",
+            _ => "; after pg_resetwal neither",
+        };
+        Some(format!("{} did not start after the power cut: {why}{rescue}", self.taken.node))
+    }
+}
+
+/// Starts every server that has lost its power; one that does not start is rescued as the
+/// documentation advises, by pg_resetwal, so that what is then missing can be seen.
+///
+/// # Errors
+/// What the lab says, other than that a server does not start.
+pub fn recover(site: &mut Site, cuts: &[Taken]) -> Result<Vec<Recovered>, PowerError> {
+    let mut recovered = Vec::new();
+    for taken in cuts {
+        let node = server(site, &taken.node)?;
+        let began = Instant::now();
+        let started = match node.is_running()? {
+            true => Ok(Duration::ZERO),
+            false => start(node)?.map(|()| began.elapsed()),
+        };
+        let rescued = match started {
+            Ok(_) => None,
+            Err(_) => Some(node.reset_wal().is_ok() && start(node)?.is_ok()),
+        };
+        recovered.push(Recovered { taken: taken.clone(), started, rescued });
+    }
+    Ok(recovered)
+}
+
+/// Starts a server; inside, why it does not come up.
+fn start(node: &mut Node) -> Result<Result<(), NotStarted>, PowerError> {
+    let why = match node.start() {
+        Ok(()) => return Ok(Ok(())),
+        Err(lab::Error::Start { why, log, .. }) => reason(&log).unwrap_or(why),
+        Err(error @ lab::Error::Timeout { .. }) => PowerError::Lab(error).to_string(),
+        Err(error) => return Err(error.into()),
+    };
+    let is_checkpoint_missing = why.contains(CHECKPOINT_MISSING);
+    Ok(Err(NotStarted { why, is_checkpoint_missing }))
+}
+
+/// What PostgreSQL says when neither `pg_control` nor `backup_label` leads to a checkpoint; since
+/// version 18 the location follows.
+const CHECKPOINT_MISSING: &str = "could not locate a valid checkpoint record";
+
+/// The first line of PostgreSQL's log that says why it gave up.
+fn reason(log: &str) -> Option<String> {
+    let serious = |line: &&str| ["PANIC:", "FATAL:"].iter().any(|level| line.contains(level));
+    let line = log.lines().find(serious)?;
+    let level = line.find("PANIC:").or_else(|| line.find("FATAL:"))?;
+    Some(line[level..].to_owned())
+}
+
+fn server<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut Node, PowerError> {
+    site.server_mut(name).ok_or(PowerError::NotOurs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_what_postgres_gave_up_with() {
+        let check = |log: &str, expected: Option<&str>| {
+            assert_eq!(reason(log).as_deref(), expected, "{log}");
+        };
+        check(
+            "2026-11-22 07:09:26.833 UTC [19] LOG:  listening\n\
+             2026-11-22 07:09:26.834 UTC [20] PANIC:  could not locate a valid checkpoint record\n\
+             2026-11-22 07:09:26.835 UTC [19] FATAL:  startup process was terminated",
+            Some("PANIC:  could not locate a valid checkpoint record"),
+        );
+        check("LOG:  starting\n", None);
+    }
+
+    #[test]
+    fn a_log_ends_inside_a_checkpoint_or_not() {
+        let check = |lines: &[&str], expected| {
+            assert_eq!(is_in_checkpoint(&lines.join("\n")), expected, "{lines:?}");
+        };
+        let (ready, begun, ended) =
+            ("ready to accept connections", "checkpoint starting: time", "checkpoint complete: 1");
+        check(&[begun, ready], None);
+        check(&[ready, begun], Some(true));
+        check(&[ready, begun, ended], Some(false));
+        check(&[ready, begun, ended, begun], Some(true));
+        check(&[ready, begun, ready, begun, ended], Some(false));
+    }
+}

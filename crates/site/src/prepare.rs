@@ -1,0 +1,181 @@
+//! Getting a site ready for a trial: its data as the study says, the point's settings, links and
+//! fronts.
+
+use std::path::Path;
+
+use lab::{Lab, Limits, StopMode, Throttle};
+use spec::{NodeKind, Point, Reset};
+
+use crate::connections::{SPARE_CONNECTIONS, connections};
+use crate::error::Error;
+use crate::front::{Front, Guarding};
+use crate::link::SiteLink;
+use crate::node::lab_settings;
+use crate::site::{Site, State};
+use crate::streaming;
+
+/// Whether a site takes turns with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alone {
+    /// It is the only one.
+    Yes,
+    /// Others run in between, so that its servers begin cold each time, like theirs.
+    No,
+}
+
+impl Site {
+    /// Gets servers and data ready for a point: reset as the study says, with the point's
+    /// settings, running, standbys streaming over the point's links. `alone` says that no other
+    /// site takes turns with this one; its servers then run on between trials that keep their data.
+    ///
+    /// # Errors
+    /// What a server said.
+    pub fn prepare(
+        &mut self,
+        point: &Point,
+        alone: Alone,
+        lab: Option<&Lab>,
+        rig: &Path,
+    ) -> Result<(), Error> {
+        self.fronts.clear();
+        let is_clone = self.plan.data.reset == Reset::Clone;
+        if is_clone || alone == Alone::No {
+            self.stop()?;
+        }
+        if is_clone && self.state == State::Used {
+            for (node, snapshot) in self.nodes.iter_mut().zip(&self.snapshots) {
+                if let Some(node) = node.server.node() {
+                    node.init_from_snapshot(snapshot)?;
+                }
+            }
+            // Else the copy is written in the middle of the window. A node with a disk of its own
+            // settles that.
+            if self.nodes.iter().any(|node| !node.has_own_disk()) {
+                lab.map_or(Ok(()), Lab::sync)?;
+            }
+        }
+        self.state = State::Used;
+        self.make_links(point, lab, rig)?;
+        for index in streaming::order(&self.plan.topology, &self.nodes) {
+            let settings = self.settings(point, &self.nodes[index].name);
+            let Some(node) = self.nodes[index].server.node() else { continue };
+            if *node.settings() != settings && node.is_running()? {
+                node.stop(StopMode::Fast)?;
+            }
+            node.configure(settings)?;
+            self.choose_way(index)?;
+            let Some(node) = self.nodes[index].server.node() else { continue };
+            if !node.is_running()? {
+                node.start()?;
+            }
+        }
+        self.prove_streaming()
+    }
+
+    /// Stops its servers: at once where their data will be thrown away, else with a checkpoint.
+    ///
+    /// # Errors
+    /// What the lab says of a server that does not stop.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        self.fronts.clear();
+        self.links.clear();
+        let mode = match self.plan.data.reset {
+            Reset::Clone => StopMode::Immediate,
+            Reset::Keep => StopMode::Fast,
+        };
+        for index in streaming::order(&self.plan.topology, &self.nodes) {
+            let Some(node) = self.nodes[index].server.node() else { continue };
+            if node.is_running()? {
+                node.stop(mode)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Limits the I/O of the servers whose I/O the point limits, until what is given is dropped.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn limit_io(&self, point: &Point) -> Result<Vec<Throttle>, lab::Error> {
+        let limited = self.nodes.iter().enumerate().filter_map(|(index, node)| {
+            let throttle = point.topology.node(&node.name)?.throttle?;
+            Some((self.server(index)?, throttle))
+        });
+        let limited = limited.map(|(server, throttle)| {
+            let spec::Throttle { read_iops, write_iops, read_bytes, write_bytes } = throttle;
+            server.limit_io(&Limits { read_iops, write_iops, read_bytes, write_bytes })
+        });
+        limited.collect()
+    }
+
+    /// Makes the point's links in place of what another point had. `rig` is the rig's own program,
+    /// of which a relay is a command.
+    fn make_links(&mut self, point: &Point, lab: Option<&Lab>, rig: &Path) -> Result<(), Error> {
+        self.links.clear();
+        let Some(lab) = lab else { return Ok(()) };
+        for link in &point.topology.links {
+            let ends = SiteLink::ends(link, &point.topology);
+            let Some(to) = self.endpoint(&ends[1]) else { continue };
+            let network = |name: &str| {
+                let at = self.nodes.iter().position(|node| node.name == name)?;
+                self.server(at)?.network().cloned()
+            };
+            let networks = ends.each_ref().map(|end| network(end));
+            self.links.extend(SiteLink::make(link, ends, networks, to, lab, rig)?);
+        }
+        Ok(())
+    }
+
+    /// Starts what the point has in front of its servers, in place of what another point had.
+    /// `rig` is the rig's own program, of which a guard is a command.
+    ///
+    /// # Errors
+    /// A pooler that does not come up, with the end of its log.
+    pub fn put_in_front(
+        &mut self,
+        point: &Point,
+        lab: Option<&Lab>,
+        rig: &Path,
+    ) -> Result<(), Error> {
+        self.fronts.clear();
+        let Some(lab) = lab else { return Ok(()) };
+        for node in &point.topology.nodes {
+            let way = |to: &str| self.way(&node.name, to);
+            let front = match &node.kind {
+                NodeKind::Postgres(_) | NodeKind::Plproxy(_) => continue,
+                NodeKind::Pgbouncer(pooler) => {
+                    way(&pooler.to).map(|to| Front::pooler(node, pooler, to, lab))
+                }
+                NodeKind::Guard(guard) => {
+                    way(&guard.to).map(|to| Front::guard(node, guard, &to, lab, rig))
+                }
+            };
+            let Some(front) = front else { continue };
+            self.fronts.push(front?);
+            if let Some(front) = self.fronts.last_mut() {
+                front.part().start()?;
+                front.guarding().map_or(Ok(()), Guarding::wait_until_in_charge)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A server's settings at a point: the study's, and enough connections where it does not say.
+    fn settings(&self, point: &Point, node: &str) -> lab::Settings {
+        let given = point.topology.node(node).map(|node| lab_settings(&node.settings));
+        let mut settings = given.unwrap_or_default();
+        if settings.value("max_connections").is_none() {
+            let needed = match point.topology.nodes.iter().any(|node| node.follows().is_some()) {
+                // A standby refuses to start with less room than its primary ever had.
+                true => self.connections,
+                false => connections(point, node),
+            };
+            let needed = needed + SPARE_CONNECTIONS;
+            settings.set("max_connections", needed.max(CONNECTIONS_DEFAULT).to_string());
+        }
+        settings
+    }
+}
+
+/// PostgreSQL's own default of max_connections.
+const CONNECTIONS_DEFAULT: u32 = 100;

@@ -1,0 +1,163 @@
+//! A site: the servers of a topology with their data, and what has which name in it.
+
+use std::collections::BTreeMap;
+
+use lab::{Endpoint, Node, Server, Snapshot};
+use spec::{Action, Point};
+
+use crate::error::Error;
+use crate::front::Front;
+use crate::hosts;
+use crate::link::SiteLink;
+use crate::node::SiteNode;
+use crate::part::Part;
+use crate::plan::SitePlan;
+
+/// One set of servers with one set of data.
+#[derive(Debug)]
+pub struct Site {
+    /// What it was built as.
+    pub plan: SitePlan,
+    /// Its servers, in the order of the topology.
+    pub nodes: Vec<SiteNode>,
+    /// What stands in front of them in the trial under way.
+    pub fronts: Vec<Front>,
+    /// The links between them in the trial under way.
+    pub links: Vec<SiteLink>,
+    /// Connections for which every server of it must have room at some point.
+    pub(crate) connections: u32,
+    /// Copies of each node's data as they were built, where trials begin with them.
+    pub(crate) snapshots: Vec<Snapshot>,
+    pub(crate) state: State,
+    /// The rows of its cluster as they were built, if it has one.
+    pub rows_built: Option<shard::Audit>,
+}
+
+/// What has become of the data since they were built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    AsBuilt,
+    Used,
+}
+
+impl Site {
+    /// The one server of a target.
+    pub(crate) fn outside(plan: SitePlan, node: SiteNode) -> Site {
+        let (fronts, links, snapshots, rows_built) = Default::default();
+        let (nodes, connections, state) = (vec![node], 0, State::Used);
+        Site { plan, nodes, fronts, links, connections, snapshots, state, rows_built }
+    }
+
+    /// Whether every server of the lab's still runs that nobody has stopped.
+    ///
+    /// # Errors
+    /// Which one does not, and what that means: the trial counts for no claim.
+    pub fn check_alive(&self, point: &Point) -> Result<(), Error> {
+        let is_stopped = |name: &str| {
+            let stops = |action: &Action| {
+                let stops = matches!(
+                    action,
+                    Action::Stop { .. } | Action::Kill { .. } | Action::PowerCut { .. }
+                );
+                stops && action.target() == name
+            };
+            point.timeline.iter().any(|timed| stops(&timed.action))
+        };
+        for (index, node) in self.nodes.iter().enumerate() {
+            let Some(server) = self.server(index).filter(|_| !is_stopped(&node.name)) else {
+                continue;
+            };
+            if !server.is_running()? {
+                return Err(Error::Died { node: node.name.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// The server of that index, if the lab runs it.
+    #[must_use]
+    pub fn server(&self, index: usize) -> Option<&Node> {
+        match &self.nodes[index].server {
+            Server::Node(node) => Some(node),
+            Server::Target(_) => None,
+        }
+    }
+
+    /// Where `from` connects to reach the server `to`: over the link between them, or directly.
+    #[must_use]
+    pub fn way(&self, from: &str, to: &str) -> Option<Endpoint> {
+        self.link_between(from, to).or_else(|| self.endpoint(to))
+    }
+
+    /// Where `from` connects to reach `to` over the link between them, if there is one.
+    pub(crate) fn link_between(&self, from: &str, to: &str) -> Option<Endpoint> {
+        self.links.iter().find(|link| link.joins(from, to)).map(|link| link.link.endpoint())
+    }
+
+    /// The link of that name.
+    pub fn link(&mut self, name: &str) -> Option<&mut SiteLink> {
+        self.links.iter_mut().find(|link| link.name() == name)
+    }
+
+    pub(crate) fn endpoint(&self, name: &str) -> Option<Endpoint> {
+        let at = self.nodes.iter().position(|node| node.name == name)?;
+        self.server(at).map(Node::endpoint)
+    }
+
+    /// The node that the data are on.
+    #[must_use]
+    pub fn data_node(&self) -> &SiteNode {
+        let named = self.nodes.iter().find(|node| node.name == self.plan.data.node);
+        named.unwrap_or(&self.nodes[0])
+    }
+
+    /// The server of that name.
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<&SiteNode> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
+    /// The server of that name, if the lab runs it.
+    pub fn server_mut(&mut self, name: &str) -> Option<&mut Node> {
+        self.nodes.iter_mut().find(|node| node.name == name)?.server.node()
+    }
+
+    /// Whatever of it has that name, if the lab runs it.
+    pub fn part(&mut self, name: &str) -> Option<Part<'_>> {
+        if let Some(front) = self.fronts.iter_mut().find(|front| front.name == name) {
+            return Some(front.part());
+        }
+        let node = self.nodes.iter_mut().find(|node| node.name == name)?;
+        node.server.node().map(Part::Node)
+    }
+
+    /// What clients connect to, by the name of the server or front.
+    #[must_use]
+    pub fn conninfos(&self) -> BTreeMap<String, String> {
+        let servers = self.nodes.iter().map(|node| (node.name.clone(), node.conninfo.clone()));
+        let fronts = self.fronts.iter();
+        let fronts = fronts.filter_map(|f| Some((f.name.clone(), f.conninfo.clone()?)));
+        servers.chain(fronts).collect()
+    }
+
+    /// The root process of each server, front and link that runs, by its name.
+    pub fn processes(&self) -> impl Iterator<Item = (&str, u32)> {
+        let servers = self.nodes.iter().map(|node| (node.name.as_str(), node.pid()));
+        let fronts = self.fronts.iter().map(|front| (front.name.as_str(), front.pid()));
+        let links = self.links.iter().map(|link| (link.name(), link.pid()));
+        servers.chain(fronts).chain(links).filter_map(|(name, pid)| Some((name, pid?)))
+    }
+
+    /// The root process of the one of that name, while it runs.
+    #[must_use]
+    pub fn pid(&self, name: &str) -> Option<u32> {
+        self.processes().find(|(known, _)| *known == name).map(|(_, pid)| pid)
+    }
+}
+
+/// What it has made on somebody else's servers goes with it.
+impl Drop for Site {
+    fn drop(&mut self) {
+        hosts::leave(&self.plan.topology, &self.nodes);
+    }
+}

@@ -1,0 +1,169 @@
+//! SQL that the rig itself runs: the data's script, and the steps before a trial.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use lab::Server;
+use lab::guest::{self, Outlet};
+use load::{Control, Urgency};
+use postgres::Client;
+use script::{CommandKind, Names, Script, Syntax, Variables};
+use server::message::with_detail as server_words;
+use spec::{ScriptText, Settings};
+
+/// Why a script of SQL could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ScriptError {
+    /// It cannot be parsed.
+    #[error(transparent)]
+    Parse(#[from] script::ParseError),
+    /// A meta-command that a script of data cannot have.
+    #[error("{place}: \\{word} has no place in a script of data")]
+    NotSql {
+        /// File and line.
+        place: String,
+        /// The command's word.
+        word: &'static str,
+    },
+    /// A command that could not be sent.
+    #[error("{place}: {source}")]
+    Failed {
+        /// File and line.
+        place: String,
+        /// Why.
+        source: SendError,
+    },
+}
+
+/// Why a command of a study could not be sent.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// Somebody else's server: it reaches beyond the rig's schema, or the server's words.
+    #[error("{0}")]
+    Guest(String),
+    /// The server's words.
+    #[error("{}", server_words(.0))]
+    Server(#[from] postgres::Error),
+}
+
+/// Runs a script command by command, each in a transaction of its own unless the script says
+/// otherwise; variables are written `:name` in it. An interruption cancels the command under way.
+///
+/// # Errors
+/// The place in the script, and why.
+pub fn run_script(
+    server: &Server,
+    client: &mut Client,
+    text: &ScriptText,
+    variables: &Settings,
+    control: &Control,
+) -> Result<(), ScriptError> {
+    let commands = commands(text, variables)?;
+    let is_outside = matches!(server, Server::Target(_));
+    cancel_when_interrupted(server, client, control, |client| {
+        for Command { line, sql } in commands {
+            let sent = match is_outside {
+                true => guest::send(&sql, &mut Outlet::Server(client)).map_err(SendError::Guest),
+                false => client.batch_execute(&sql).map_err(SendError::Server),
+            };
+            let place = || format!("{}:{line}", text.name);
+            sent.map_err(|source| ScriptError::Failed { place: place(), source })?;
+        }
+        Ok(())
+    })
+}
+
+/// A command of a script with its variables filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The line on which it begins.
+    pub line: u32,
+    /// The command.
+    pub sql: String,
+}
+
+/// The commands of a script of SQL.
+///
+/// # Errors
+/// What is wrong with it, with its place.
+pub fn commands(text: &ScriptText, variables: &Settings) -> Result<Vec<Command>, ScriptError> {
+    let mut names = Names::default();
+    let script = Script::parse(&text.name, &text.text, Syntax::Current, &mut names)?;
+    let mut values = Variables::new(&names);
+    for (name, value) in variables {
+        if let Some(slot) = names.slot(name) {
+            values.set_text(slot, value);
+        }
+    }
+    let commands = script.commands.iter().map(|command| {
+        let CommandKind::Sql { template, .. } = &command.kind else {
+            let place = format!("{}:{}", text.name, command.line);
+            return Err(ScriptError::NotSql { place, word: command.kind.word() });
+        };
+        let mut sql = Vec::new();
+        template.write_simple(&values, &mut sql);
+        let sql = String::from_utf8_lossy(&sql).into_owned();
+        Ok(Command { line: command.line, sql })
+    });
+    commands.collect()
+}
+
+/// The commands of a script with their lines, variables as they are written; meta-commands are left
+/// out.
+///
+/// # Errors
+/// What is wrong with it, with its place.
+pub fn statements(text: &ScriptText) -> Result<Vec<(u32, String)>, ScriptError> {
+    let mut names = Names::default();
+    let script = Script::parse(&text.name, &text.text, Syntax::Current, &mut names)?;
+    let values = Variables::new(&names);
+    let commands = script.commands.iter().filter_map(|command| {
+        let CommandKind::Sql { template, .. } = &command.kind else { return None };
+        let mut sql = Vec::new();
+        template.write_simple(&values, &mut sql);
+        Some((command.line, String::from_utf8_lossy(&sql).into_owned()))
+    });
+    Ok(commands.collect())
+}
+
+/// Runs one command or a script without variables.
+///
+/// # Errors
+/// The line of the command, and why.
+pub fn run_step(
+    server: &Server,
+    client: &mut Client,
+    sql: &str,
+    control: &Control,
+) -> Result<(), ScriptError> {
+    let text = ScriptText { name: "step".to_owned(), text: sql.to_owned() };
+    run_script(server, client, &text, &Settings::new(), control)
+}
+
+/// Does something with a client of a server; an interruption cancels the statement under way.
+fn cancel_when_interrupted<T>(
+    server: &Server,
+    client: &mut Client,
+    control: &Control,
+    work: impl FnOnce(&mut Client) -> T,
+) -> T {
+    let token = client.cancel_token();
+    thread::scope(|scope| {
+        let (done, is_done) = channel::<()>();
+        scope.spawn(move || {
+            while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(GLANCE) {
+                if control.urgency() != Urgency::None {
+                    // A cancel that cannot be sent leaves the statement to end by itself.
+                    let _ = server.cancel(&token);
+                }
+            }
+        });
+        let result = work(client);
+        drop(done);
+        result
+    })
+}
+
+/// How often the thread looks for an interruption.
+const GLANCE: Duration = Duration::from_millis(50);

@@ -1,0 +1,122 @@
+//! Which server follows which, and the proof that it does.
+
+use std::time::Duration;
+
+use lab::StopMode;
+use server::{Method, Setting};
+use spec::Topology;
+
+use crate::error::Error;
+use crate::node::SiteNode;
+use crate::site::Site;
+
+/// The indices of servers in an order in which each comes after the one that it follows.
+pub(crate) fn order(topology: &Topology, nodes: &[SiteNode]) -> Vec<usize> {
+    let depth = |name: &str| {
+        let mut depth = 0;
+        let mut at = topology.node(name);
+        while let Some(next) = at.and_then(|node| topology.node(node.follows()?)) {
+            depth += 1;
+            at = Some(next);
+        }
+        depth
+    };
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    order.sort_by_key(|index| depth(&nodes[*index].name));
+    order
+}
+
+impl Site {
+    /// The index of the server that another one follows.
+    #[must_use]
+    pub fn upstream_of(&self, index: usize) -> Option<usize> {
+        let of = self.plan.topology.node(&self.nodes[index].name)?.follows()?;
+        self.nodes.iter().position(|node| node.name == of)
+    }
+
+    /// Has a standby stream over the point's link to its primary, which runs, or directly where
+    /// there is none. One that runs is stopped for it where links come or go.
+    ///
+    /// # Errors
+    /// The primary's.
+    pub(crate) fn choose_way(&mut self, index: usize) -> Result<(), Error> {
+        let Some(upstream) = self.upstream_of(index) else { return Ok(()) };
+        let link = self.link_between(&self.nodes[index].name, &self.nodes[upstream].name);
+        let Ok([standby, primary]) = self.nodes.get_disjoint_mut([index, upstream]) else {
+            return Ok(());
+        };
+        let (Some(standby), Some(primary)) = (standby.server.node(), primary.server.node()) else {
+            return Ok(());
+        };
+        if standby.is_running()? {
+            standby.stop(StopMode::Fast)?;
+        }
+        standby.follow(primary, link)?;
+        Ok(())
+    }
+
+    /// Waits until every standby streams in the role that the point's settings give it, and has
+    /// replayed all that there is: then a trial begins from equal servers.
+    ///
+    /// # Errors
+    /// The standby that does not, with the end of its log.
+    pub fn prove_streaming(&self) -> Result<(), Error> {
+        for index in order(&self.plan.topology, &self.nodes) {
+            let Some(upstream) = self.upstream_of(index) else { continue };
+            let (Some(standby), Some(primary)) = (self.server(index), self.server(upstream)) else {
+                continue;
+            };
+            if primary.is_standby() {
+                primary.wait_for_standby(standby, None, STREAMS_WITHIN)?;
+                continue;
+            }
+            let names = primary.settings().value("synchronous_standby_names").unwrap_or_default();
+            let role = role(names, &self.nodes[index].name);
+            primary.wait_for_standby(standby, role, STREAMS_WITHIN)?;
+            primary.wait_for_catchup(standby, CATCHES_UP_WITHIN)?;
+        }
+        Ok(())
+    }
+}
+
+/// The sync_state that a standby gets once all stream; none where it depends on who comes first.
+fn role(names: &str, standby: &str) -> Option<&'static str> {
+    let asked = match names.parse::<Setting>().ok()? {
+        Setting::Sync(asked) => asked,
+        Setting::Off => return Some("async"),
+    };
+    if asked.names.iter().any(|name| name == "*") {
+        return None;
+    }
+    let at = asked.priority(standby);
+    Some(match (at, asked.method) {
+        (None, _) => "async",
+        (Some(_), Method::Any) => "quorum",
+        (Some(at), Method::First) if at < asked.count => "sync",
+        (Some(_), Method::First) => "potential",
+    })
+}
+
+/// A standby that was stopped cleanly streams within milliseconds, unless the machine is very busy.
+pub(crate) const STREAMS_WITHIN: Duration = Duration::from_secs(60);
+/// What a standby may have to replay that was written before the clients come.
+const CATCHES_UP_WITHIN: Duration = Duration::from_secs(600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_settings_say_which_standby_commits_wait_for() {
+        let check = |names, standby, expected| {
+            assert_eq!(role(names, standby), expected, "{standby} in {names}");
+        };
+        check("", "standby1", Some("async"));
+        check("FIRST 1 (\"standby1\", \"standby2\")", "standby1", Some("sync"));
+        check("FIRST 1 (\"standby1\", \"standby2\")", "standby2", Some("potential"));
+        check("FIRST 2 (\"standby1\", \"standby2\")", "standby2", Some("sync"));
+        check("ANY 1 (\"standby1\", \"standby2\")", "standby2", Some("quorum"));
+        check("FIRST 1 (\"standby1\")", "standby2", Some("async"));
+        check("*", "standby1", None);
+    }
+}

@@ -1,0 +1,91 @@
+//! Whether a trial counts, and what a reader should doubt of it.
+
+use load::{End, Outcome};
+use record::{Ending, Fault, Generator, Note, NoteKind, VoidKind};
+use spec::Profile;
+
+use crate::load_plan;
+use crate::meter::Metered;
+use crate::order::Order;
+use crate::steadiness::{self, Steadiness};
+
+/// Whether the trial counts. `smoke` proves that every part works: it counts, and notes why its
+/// figures may not.
+pub(crate) fn ending(
+    order: &Order<'_>,
+    outcome: &Outcome,
+    metered: &Metered,
+    notes: &mut Vec<Note>,
+) -> Ending {
+    if let Some(failure) = metered.failures.first() {
+        return Ending::void(VoidKind::Action, failure.clone());
+    }
+    if matches!(outcome.end, End::Aborted | End::ExitedOnAbort(_)) {
+        let first = notes.first().map(|note| note.text.as_str()).unwrap_or_default();
+        return Ending::failed(Fault::Unknown, format!("every client gave up: {first}"));
+    }
+    let Some(window) = outcome.window else {
+        return Ending::failed(Fault::Unknown, "the window never opened");
+    };
+    let transactions: u64 = outcome.workloads.iter().map(|one| one.counts.transactions).sum();
+    let failed: u64 = outcome.workloads.iter().map(|one| one.counts.failed()).sum();
+    if transactions == 0 && failed > 0 && order.point.timeline.is_empty() {
+        let text = format!("every transaction failed: {failed} of {failed}");
+        return Ending::void(VoidKind::AllFailed, text);
+    }
+    if transactions == 0 {
+        // That nothing ended is what was measured: a stall is a result.
+        let text = "no transaction ended well inside the window";
+        notes.push(Note::new(NoteKind::Unsteady, text));
+        return Ending::Done;
+    }
+    if !order.point.timeline.is_empty() || !order.point.must_be_steady {
+        return Ending::Done;
+    }
+    let interval_ms = load_plan::interval_ms(order.point);
+    let unsteady = match steadiness::judge(&outcome.intervals, window, interval_ms) {
+        _ if outcome.steady == Some(false) => Some(STILL_WARMING_UP.to_owned()),
+        Steadiness::Steady => None,
+        Steadiness::Noted(note) => {
+            notes.push(Note::new(NoteKind::Steadiness, note));
+            None
+        }
+        Steadiness::NotSteady(why) => {
+            notes.push(Note::new(NoteKind::Unsteady, format!("not steady: {why}")));
+            None
+        }
+    };
+    match unsteady {
+        Some(why) if order.profile == Profile::Smoke => {
+            notes.push(Note::new(NoteKind::Steadiness, format!("not steady: {why}")));
+            Ending::Done
+        }
+        Some(why) => Ending::void(VoidKind::NotSteady, format!("not steady: {why}")),
+        None => Ending::Done,
+    }
+}
+
+const STILL_WARMING_UP: &str = "throughput still rose when the warm-up's bound was reached";
+
+/// Where the rig itself may have been the limit.
+pub(crate) fn generator_doubts(outcome: &Outcome) -> Vec<String> {
+    let generator = &outcome.generator;
+    let mut doubts = Vec::new();
+    if generator.busy_share_max > Generator::BUSY_SHARE_MAX {
+        let percent = generator.busy_share_max * 100.0;
+        doubts.push(format!("the generator's busiest lane was at work {percent:.0} % of the time"));
+    }
+    if generator.lag_share > Generator::LAG_SHARE_MAX {
+        let percent = generator.lag_share * 100.0;
+        doubts.push(format!("the generator's loop lag is {percent:.0} % of what clients waited"));
+    }
+    if let Some(share) = generator.run_delay_share
+        && share > Generator::RUN_DELAY_SHARE_MAX
+    {
+        let percent = share * 100.0;
+        doubts.push(format!(
+            "the generator waited for a CPU for {percent:.0} % of what clients waited"
+        ));
+    }
+    doubts
+}

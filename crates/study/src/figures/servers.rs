@@ -1,0 +1,162 @@
+//! What servers and machine say of themselves.
+
+use std::collections::BTreeMap;
+
+use record::MarkKind;
+use spec::{Kind, Scope, metric, metrics};
+
+use super::evidence::{Evidence, Figures};
+use super::scope::{inside, label_scope, mean_of, scopes};
+use super::statements::server_statements;
+
+pub(super) fn cpu(evidence: &Evidence<'_>, transactions: u64, figures: &mut Figures) {
+    let mut servers: Option<f64> = None;
+    for node in &evidence.point.topology.nodes {
+        let metered = evidence.metered.cpu.get(&node.name).map(|span| span.cores());
+        let sampled = || {
+            let mean = |name| mean_of(evidence, name, &node.name);
+            let cores =
+                mean(&metrics::GROUP_CPU_USER_CORES)? + mean(&metrics::GROUP_CPU_SYSTEM_CORES)?;
+            // Nothing at all is what is seen of a server whose processes are not here.
+            (cores > 0.0).then_some(cores)
+        };
+        if let Some(cores) = metered.or_else(sampled) {
+            figures.set(&metrics::SERVER_CPU_CORES, &node.name, cores);
+            servers = Some(servers.unwrap_or(0.0) + cores);
+        }
+    }
+    // What a relay costs is no server's, and no client's.
+    for link in &evidence.point.topology.links {
+        if let Some(span) = evidence.metered.cpu.get(&link.name) {
+            figures.set(&metrics::SERVER_CPU_CORES, &link.name, span.cores());
+        }
+    }
+    let generator = evidence.outcome.generator.cpu_ns as f64 / 1e9 / evidence.window.seconds();
+    let per_transaction =
+        |cores: f64| cores * evidence.window.seconds() * 1e6 / transactions as f64;
+    figures.set(&metrics::GENERATOR_CPU_US_PER_TX, "", per_transaction(generator));
+    if let Some(servers) = servers {
+        figures.set(&metrics::SERVER_CPU_CORES, "", servers);
+        figures.set(&metrics::SERVER_CPU_US_PER_TX, "", per_transaction(servers));
+        figures.set(&metrics::GENERATOR_CPU_SHARE, "", generator / (generator + servers));
+    }
+}
+
+/// What the servers counted from before the first client came until after the last one left.
+pub(super) fn server(evidence: &Evidence<'_>, transactions_total: u64, figures: &mut Figures) {
+    let deltas = &evidence.readings.deltas;
+    for (node, delta) in deltas {
+        let mut set = |name, value: Option<f64>| {
+            if let Some(value) = value {
+                for scope in scopes(evidence, node) {
+                    figures.set(name, &scope, value);
+                }
+            }
+        };
+        set(&metrics::HIT_RATIO, delta.hit_ratio());
+        set(&metrics::SERVER_TRANSACTIONS, delta.transactions().map(|count| count as f64));
+        let images = mean_of(evidence, &metrics::WAL_FPI, node);
+        let wal = mean_of(evidence, &metrics::WAL_BYTES, node).filter(|rate| *rate > 0.0);
+        let share = images.zip(wal).map(|(images, wal)| (images * PAGE_BYTES / wal).min(1.0));
+        set(&metrics::FULL_PAGE_SHARE, share);
+        set(&metrics::FULL_PAGE_IMAGES, images.map(|rate| rate * evidence.window.seconds()));
+        let memory = inside(evidence)
+            .filter(|sample| sample.metric == metrics::GROUP_MEMORY_MB.name && sample.node == *node)
+            .map(|sample| sample.value);
+        set(&metrics::SERVER_MEMORY_MB, memory.reduce(f64::max));
+        let checkpoints = evidence.readings.marks.iter().filter(|mark| {
+            mark.kind == MarkKind::Checkpoint
+                && mark.node == *node
+                && mark.at >= evidence.window.open
+                && mark.at < evidence.window.close
+        });
+        set(&metrics::CHECKPOINTS, Some(checkpoints.count() as f64));
+        wait_shares(evidence, node, figures);
+    }
+    let wal: f64 = deltas.values().filter_map(|delta| delta.counter("wal_bytes")).sum();
+    if !deltas.is_empty() {
+        figures.set(&metrics::WAL_BYTES_PER_TX, "", wal / transactions_total as f64);
+    }
+    server_statements(evidence.point, deltas, figures);
+}
+
+/// PostgreSQL's default block size.
+const PAGE_BYTES: f64 = 8192.0;
+
+/// Of the sessions that were seen active inside the window, the share in each wait event.
+fn wait_shares(evidence: &Evidence<'_>, node: &str, figures: &mut Figures) {
+    let mut by_event: BTreeMap<&str, f64> = BTreeMap::new();
+    for sample in inside(evidence) {
+        if sample.metric == metrics::WAITING_SESSIONS.name && sample.node == node {
+            *by_event.entry(&sample.label).or_default() += sample.value;
+        }
+    }
+    let all: f64 = by_event.values().sum();
+    let of_wal: f64 = by_event.iter().filter(|(event, _)| is_of_wal(event)).map(|(_, n)| n).sum();
+    let waiting: f64 = by_event.iter().filter(|(event, _)| **event != "CPU").map(|(_, n)| n).sum();
+    figures.set(&metrics::WAL_WAIT_SHARE, node, of_wal / waiting);
+    for (event, sum) in by_event {
+        figures.set(&metrics::WAIT_SHARE, &label_scope(evidence, node, event), sum / all);
+    }
+}
+
+/// Whether a wait event is one of writing or flushing WAL, which `synchronous_commit = local` waits
+/// for too. Waiting for a standby is none.
+fn is_of_wal(event: &str) -> bool {
+    let (kind, name) = event.split_once(':').unwrap_or_default();
+    name.starts_with("WAL") && ["IO", "LWLock"].contains(&kind)
+}
+
+pub(super) fn warmth(evidence: &Evidence<'_>, figures: &mut Figures) {
+    let node = &evidence.point.data.node;
+    let residency = &evidence.warmed.residency;
+    for (relation, (resident, all)) in residency {
+        let scope = label_scope(evidence, node, relation);
+        figures.set(&metrics::RELATION_RESIDENCY, &scope, resident / all);
+    }
+    let sum = |part: fn(&(f64, f64)) -> f64| residency.values().map(part).sum::<f64>();
+    for scope in scopes(evidence, node) {
+        figures.set(&metrics::RESIDENCY, &scope, sum(|blocks| blocks.0) / sum(|blocks| blocks.1));
+    }
+}
+
+/// The mean, inside the window, of everything that was read second by second.
+pub(super) fn samples(evidence: &Evidence<'_>, figures: &mut Figures) {
+    let mut sums: BTreeMap<(&str, &str, &str), (f64, u32)> = BTreeMap::new();
+    for sample in inside(evidence) {
+        let key = (sample.metric.as_str(), sample.node.as_str(), sample.label.as_str());
+        let (sum, count) = sums.entry(key).or_default();
+        *sum += sample.value;
+        *count += 1;
+    }
+    for ((name, node, label), (sum, count)) in sums {
+        let Some(metric) = metric(name).filter(|metric| metric.kind != Kind::Total) else {
+            continue;
+        };
+        let mean = sum / f64::from(count);
+        let scopes = match (metric.scope, label) {
+            (Scope::Machine, label) => vec![label.to_owned()],
+            (_, "") => scopes(evidence, node),
+            (_, label) => vec![label_scope(evidence, node, label)],
+        };
+        for scope in scopes {
+            figures.set(metric, &scope, mean);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_for_wal_is_inserting_writing_or_flushing_it() {
+        let check = |event: &str, expected: bool| assert_eq!(is_of_wal(event), expected, "{event}");
+        check("LWLock:WALWrite", true);
+        check("LWLock:WALInsert", true);
+        check("IO:WALSync", true);
+        check("IO:DataFileRead", false);
+        check("IPC:SyncRep", false);
+        check("CPU", false);
+    }
+}

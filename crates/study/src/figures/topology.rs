@@ -1,0 +1,37 @@
+//! What the parts of a topology did: standbys that took places, buckets that moved.
+
+use spec::metrics;
+
+use super::evidence::{Evidence, Figures, ms};
+use crate::death::Death;
+use crate::replication;
+
+/// How long it took until another standby was in the place of one that had gone.
+pub(super) fn handovers(evidence: &Evidence<'_>, figures: &mut Figures) {
+    let takeovers = &evidence.readings.takeovers;
+    for node in &evidence.point.topology.nodes {
+        let standbys = evidence.point.topology.standbys(&node.name);
+        let is_mine = |death: &&Death| standbys.iter().any(|standby| standby.name == death.node);
+        let deaths = || evidence.metered.deaths.iter().filter(is_mine);
+        if let Some(ns) = replication::handover_ns(&node.name, deaths(), takeovers) {
+            figures.set(&metrics::SYNC_HANDOVER_MS, &node.name, ms(ns as f64));
+        }
+        if let Some(ns) = replication::return_ns(&node.name, deaths(), takeovers) {
+            figures.set(&metrics::SYNC_RETURN_MS, &node.name, ms(ns as f64));
+        }
+    }
+}
+
+/// What moved between the nodes of a cluster, and where its rows are.
+pub(super) fn sharding(evidence: &Evidence<'_>, figures: &mut Figures) {
+    if let Some(moved) = &evidence.metered.moved {
+        figures.set(&metrics::MOVED_BUCKETS, "", moved.buckets as f64);
+        figures.set(&metrics::MOVED_ROWS, "", moved.rows as f64);
+        figures.set(&metrics::MOVED_BYTES, "", moved.bytes as f64);
+        figures.set(&metrics::REBALANCE_S, "", moved.seconds);
+        if let Some((longest, p99)) = moved.fence_ms() {
+            figures.set(&metrics::FENCE_MAX_MS, "", longest);
+            figures.set(&metrics::FENCE_P99_MS, "", p99);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The record that a run begins with, or goes on with.
+
+use record::{Fact, Header, PlannedTrial, Reader, State, Trial, Writer};
+use spec::Planned;
+
+use crate::clock;
+use crate::error::Error;
+use crate::has::{Has, HasServers};
+use crate::hosts;
+use crate::platform::Platform;
+use crate::preflight::Preflight;
+use crate::request::{Place, Request};
+
+/// Opens the record, and gives every attempt that it holds already.
+///
+/// # Errors
+/// When it cannot be read or written.
+pub(crate) fn open_record(
+    request: &Request,
+    trials: &[Planned],
+    facts: &[Fact],
+    platform: &Platform,
+    preflight: &Preflight,
+    has: &Has,
+) -> Result<(Writer, Vec<Trial>), Error> {
+    if let Place::Resume(directory) = &request.place {
+        let done: Vec<Trial> = Reader::open(directory)?.trials().to_vec();
+        let mut writer = Writer::resume(directory)?;
+        let differs = facts.iter().filter(|fact| fact.name != "load average before");
+        let differs = differs.filter(|fact| !writer.header().facts.contains(fact));
+        let differs: Vec<String> =
+            differs.map(|fact| format!("{} now {}", fact.name, fact.value)).collect();
+        let resumed = format!("resumed {}; {}", clock::wall(), differs.join("; "));
+        writer.change_header(|header| header.notes.push(resumed))?;
+        return Ok((writer, done));
+    }
+    let mut notes: Vec<String> = Vec::new();
+    for (point, _) in &preflight.misfits {
+        let name = &request.study.points[*point].name;
+        notes.push(format!("left out {name}: {}", preflight.reason(*point).unwrap_or_default()));
+    }
+    if let Platform::Lab(_, hosts) = platform {
+        let run = trials.iter().map(|planned| planned.point);
+        let run = run.filter(|point| preflight.reason(*point).is_none());
+        notes.extend(hosts::note(hosts, run.map(|point| &request.study.points[point])));
+    }
+    if let Platform::Target { target, .. } = platform {
+        let settings = request.study.points.iter().flat_map(|point| &point.topology.nodes);
+        let asked = settings.flat_map(|node| node.settings.keys().cloned());
+        let mut asked: Vec<String> = asked.collect();
+        asked.sort_unstable();
+        asked.dedup();
+        notes.push(format!(
+            "ran on {}, which is not ours: no setting was changed, so that those which the study \
+             asks for ({}) are as the target has them; everything was written into schema {}",
+            target.place(),
+            if asked.is_empty() { "none".to_owned() } else { asked.join(", ") },
+            lab::TARGET_SCHEMA
+        ));
+        notes.extend(missing_extensions(request, has));
+    }
+    let header = header(request, trials, facts.to_vec(), notes);
+    let writer = match &request.place {
+        Place::Below(runs) => Writer::create_below(runs, header, &request.folder)?,
+        Place::Directory(directory) | Place::Resume(directory) => {
+            Writer::create(directory, header, &request.folder)?
+        }
+    };
+    Ok((writer, Vec::new()))
+}
+
+fn header(request: &Request, trials: &[Planned], facts: Vec<Fact>, notes: Vec<String>) -> Header {
+    let study = &request.study;
+    let plan = trials.iter().map(|planned| {
+        let name = &study.points[planned.point].name;
+        PlannedTrial {
+            number: planned.number,
+            round: planned.round as usize,
+            variant: name.variant.clone(),
+            scenario: name.scenario.clone(),
+            axes: name.axes.iter().cloned().collect(),
+        }
+    });
+    Header {
+        format: record::FORMAT,
+        pgrig: env!("CARGO_PKG_VERSION").to_owned(),
+        study: request.folder.name.clone(),
+        profile: study.profile.name().to_owned(),
+        seed: study.seed,
+        rounds: request.rounds,
+        only: request.only.clone(),
+        again: request.again.clone(),
+        started_at: clock::wall(),
+        ended_at: None,
+        state: State::Running,
+        plan: plan.collect(),
+        facts,
+        notes,
+    }
+}
+
+/// What cannot be measured on somebody else's server for want of an extension: the rig makes none
+/// there.
+fn missing_extensions(request: &Request, has: &Has) -> Vec<String> {
+    let HasServers::Outside(outside) = &has.servers else { return Vec::new() };
+    let nodes = request.study.points.iter().flat_map(|point| &point.topology.nodes);
+    let asked: std::collections::BTreeSet<&String> =
+        nodes.flat_map(|node| &node.extensions).collect();
+    let missing = asked.into_iter().filter(|name| !outside.extensions.contains(name));
+    let note = |name: &String| {
+        format!("extension {name} is not in the target's database: what takes it was not measured")
+    };
+    missing.map(note).collect()
+}

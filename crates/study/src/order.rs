@@ -1,0 +1,27 @@
+//! What a trial is given.
+
+use std::path::Path;
+use std::time::Instant;
+
+use load::Control;
+use site::Alone;
+use spec::{Planned, Point, Profile};
+
+/// What a trial is given.
+pub(crate) struct Order<'a> {
+    pub(crate) point: &'a Point,
+    pub(crate) planned: &'a Planned,
+    /// Which attempt at this trial it is, from 1.
+    pub(crate) attempt: usize,
+    pub(crate) profile: Profile,
+    /// Zero of every moment.
+    pub(crate) origin: Instant,
+    pub(crate) control: &'a Control,
+    pub(crate) alone: Alone,
+    /// Where its servers live, if they are the rig's.
+    pub(crate) lab: Option<&'a lab::Lab>,
+    /// The program of generator processes.
+    pub(crate) generator: &'a Path,
+    /// Where its clients keep their ledger, if they keep one.
+    pub(crate) ledger: &'a Path,
+}

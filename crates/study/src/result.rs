@@ -1,0 +1,162 @@
+//! From what was measured to what the record holds of a trial.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use load::Outcome;
+use probe::Readings;
+use record::{
+    Ending, Finished, Generator, Mark, MarkKind, Moment, Note, NoteKind, Phase, SkipKind, Trial,
+    Window,
+};
+use site::Site;
+use site::warm::Warmed;
+use spec::metrics;
+use stats::Latency;
+
+use crate::clock;
+use crate::ending::{ending, generator_doubts};
+use crate::figures::{self, Evidence, Figures};
+use crate::meter::Metered;
+use crate::order::Order;
+
+/// Everything that was measured.
+pub(crate) struct Loaded {
+    pub(crate) outcome: Outcome,
+    pub(crate) readings: Readings,
+    pub(crate) metered: Metered,
+    pub(crate) warmed: Warmed,
+    /// What the load engine said.
+    pub(crate) messages: Vec<String>,
+    /// What the checks have found, and what became of servers that lost their power.
+    pub(crate) found: check::Outcome,
+}
+
+/// A trial that is not run at all.
+pub(crate) fn skipped(order: &Order<'_>, why: String) -> Finished {
+    let mut finished = blank(order, clock::wall(), clock::now(order.origin));
+    finished.trial.ending = Ending::skipped(SkipKind::CannotRunHere, why);
+    finished.trial.ended = finished.trial.began;
+    finished
+}
+
+/// Whether a reader will want to look into the ledger itself: something is wrong, or could not be
+/// found out.
+pub(crate) fn needs_its_ledger(trial: &Trial) -> bool {
+    let anomalies = trial.metrics.get(metrics::LEDGER_ANOMALIES.name);
+    let anomalies = anomalies.and_then(|scopes| scopes.get(""));
+    matches!(trial.ending, Ending::Failed(_)) || anomalies.is_some_and(|count| *count > 0.0)
+}
+
+/// Makes a trial of what was measured.
+pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
+    let Loaded { outcome, mut readings, mut metered, warmed, messages, found } = loaded;
+    let trial = &mut finished.trial;
+    let window = outcome.window;
+    let mut figures = match window {
+        Some(window) => figures::all(&Evidence {
+            point: order.point,
+            outcome: &outcome,
+            window,
+            readings: &readings,
+            metered: &metered,
+            warmed: &warmed,
+        }),
+        None => Figures::default(),
+    };
+    for figure in &found.figures {
+        figures.set(figure.metric, &figure.scope, figure.value);
+    }
+    (trial.metrics, trial.at_least) = (figures.metrics, figures.at_least);
+    let said = |kind: NoteKind, texts: Vec<String>| {
+        texts.into_iter().map(move |text| Note::new(kind, text))
+    };
+    trial.notes.extend(found.notes);
+    trial.notes.extend(said(NoteKind::Load, messages));
+    trial.notes.extend(said(NoteKind::Warming, warmed.notes));
+    trial.notes.extend(said(NoteKind::Probe, readings.notes));
+    trial.notes.extend(said(NoteKind::Generator, generator_doubts(&outcome)));
+    trial.ending = ending(order, &outcome, &metered, &mut trial.notes);
+    trial.window = window;
+    finished.marks = phase_marks(window);
+    finished.marks.append(&mut metered.marks);
+    finished.marks.extend(found.marks);
+    finished.marks.append(&mut readings.marks);
+    finished.marks.sort_by_key(|mark| mark.at);
+    finished.samples = readings.samples;
+    finished.intervals = outcome.intervals;
+    trial.connecting = outcome.connecting;
+    trial.disconnecting = outcome.disconnecting;
+    trial.workloads = outcome.workloads;
+    trial.generator = outcome.generator;
+}
+
+fn phase_marks(window: Option<Window>) -> Vec<Mark> {
+    let Some(window) = window else { return Vec::new() };
+    let mark = |at: Moment, text: &str| Mark {
+        at,
+        length_ns: 0,
+        kind: MarkKind::Phase,
+        node: "generator".to_owned(),
+        text: text.to_owned(),
+    };
+    vec![
+        mark(window.load_began, "all clients connected"),
+        mark(window.open, "window opens"),
+        mark(window.close, "window closes"),
+    ]
+}
+
+/// The end of what each server and front wrote, as far as it is the lab's.
+pub(crate) fn log_tails(site: &Site) -> BTreeMap<String, String> {
+    let tail = |(name, path): (String, PathBuf)| {
+        let text = std::fs::read(path).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        let last = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
+        Some((name, last + "\n"))
+    };
+    let servers = site.nodes.iter().filter_map(|node| match &node.server {
+        lab::Server::Node(server) => Some((node.name.clone(), server.log())),
+        lab::Server::Target(_) => None,
+    });
+    let fronts = site.fronts.iter().map(|front| (front.name.clone(), front.log()));
+    servers.chain(fronts).filter_map(tail).collect()
+}
+
+/// Lines of a server's log that are kept of a trial that broke.
+const LOG_LINES: usize = 200;
+
+/// A trial of which nothing is known yet.
+pub(crate) fn blank(order: &Order<'_>, started_at: String, began: Moment) -> Finished {
+    let name = &order.point.name;
+    let phase = || Phase {
+        count: 0,
+        failures: BTreeMap::new(),
+        length_ns: 0,
+        latency: Latency::new(),
+        generator_cpu_ns: 0,
+    };
+    let trial = Trial {
+        number: order.planned.number,
+        attempt: order.attempt,
+        round: order.planned.round as usize,
+        variant: name.variant.clone(),
+        scenario: name.scenario.clone(),
+        axes: name.axes.iter().cloned().collect(),
+        ending: Ending::Done,
+        started_at,
+        began,
+        ended: began,
+        window: None,
+        connecting: phase(),
+        disconnecting: phase(),
+        workloads: Vec::new(),
+        generator: Generator::default(),
+        metrics: BTreeMap::new(),
+        at_least: BTreeMap::new(),
+        notes: Vec::new(),
+    };
+    let (intervals, samples, marks, logs) = Default::default();
+    Finished { trial, intervals, samples, marks, logs }
+}
