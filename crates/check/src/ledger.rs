@@ -1,7 +1,7 @@
 //! The ledger of a trial: the tables that it is compared with before and after the load, and what
 //! was found.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 
@@ -65,18 +65,31 @@ pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Err
     Ok(outcome)
 }
 
-/// Acknowledged transactions that are missing now, of each workload that keeps a ledger, on each
-/// server that the point has checked.
+/// What became of the acknowledged transactions of a workload.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Kept {
+    pub(crate) acknowledged: u64,
+    /// Of them, those that are missing now.
+    pub(crate) lost: u64,
+}
+
+/// The same of each workload that keeps a ledger, over all servers that the point has checked.
 ///
 /// # Errors
 /// When ledger or rows cannot be read.
-pub(crate) fn lost(
+pub(crate) fn kept(
     point: &Point,
     site: &Site,
     directory: &Path,
-) -> Result<Vec<(String, u64)>, Error> {
+) -> Result<BTreeMap<String, Kept>, Error> {
     let checked = check_all(point, site, directory, &[], None, &[])?;
-    Ok(checked.workloads.into_iter().map(|(name, found)| (name, found.lost)).collect())
+    let mut all: BTreeMap<String, Kept> = BTreeMap::new();
+    for (name, found) in checked.workloads {
+        let kept = all.entry(name).or_default();
+        kept.acknowledged += found.acknowledged;
+        kept.lost += found.lost;
+    }
+    Ok(all)
 }
 
 fn check_all(

@@ -7,7 +7,7 @@ use site::Site;
 use spec::{Check, Point, metrics};
 
 use crate::error::Error;
-use crate::ledger;
+use crate::ledger::{self, Kept};
 use crate::outcome::{Before, Outcome};
 
 /// Takes the base backup of every server that shall be restored. It is the last thing before the
@@ -46,7 +46,7 @@ pub fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
             }
         }
         let why = match took {
-            Ok(_) => count_lost(site, before, &mut outcome).err().map(|why| why.to_string()),
+            Ok(_) => count_kept(site, before, &mut outcome).err().map(|why| why.to_string()),
             Err(why) => Some(why.to_string()),
         };
         if let Some(why) = why {
@@ -56,15 +56,19 @@ pub fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
     Ok(outcome)
 }
 
-/// Acknowledged transactions that are missing, of each workload that keeps a ledger and of all.
-fn count_lost(site: &Site, before: &Before<'_>, outcome: &mut Outcome) -> Result<(), Error> {
-    let lost = ledger::lost(before.point, site, before.ledger)?;
-    for (workload, lost) in &lost {
-        outcome.set(&metrics::RESTORE_LOST, workload, *lost as f64);
-    }
-    if !lost.is_empty() {
-        let sum: u64 = lost.iter().map(|(_, lost)| lost).sum();
-        outcome.set(&metrics::RESTORE_LOST, "", sum as f64);
+/// Acknowledged transactions, and those of them that are missing, of each workload that keeps a
+/// ledger and of all. How many were acknowledged is known of no other check where the server did not
+/// come up before it was restored.
+fn count_kept(site: &Site, before: &Before<'_>, outcome: &mut Outcome) -> Result<(), Error> {
+    let kept = ledger::kept(before.point, site, before.ledger)?;
+    let all = Kept {
+        acknowledged: kept.values().map(|one| one.acknowledged).sum(),
+        lost: kept.values().map(|one| one.lost).sum(),
+    };
+    let all = (!kept.is_empty()).then_some(("", &all));
+    for (scope, one) in kept.iter().map(|(name, one)| (name.as_str(), one)).chain(all) {
+        outcome.set(&metrics::LEDGER_ACKNOWLEDGED, scope, one.acknowledged as f64);
+        outcome.set(&metrics::RESTORE_LOST, scope, one.lost as f64);
     }
     Ok(())
 }

@@ -56,6 +56,12 @@ pub(crate) fn curve(latency: &Latency, grid: &[f64]) -> Vec<Option<f64>> {
         .collect()
 }
 
+/// Ages of the transactions of a line that had not ended when their windows closed.
+pub(crate) fn open(line: &Line, trials: &[Trial]) -> Latency {
+    let open = merged(line, trials, |trial, workload| vec![&trial.workloads[workload].open]);
+    open.unwrap_or_else(Latency::new)
+}
+
 fn transactions(line: &Line, trials: &[Trial]) -> Option<Latency> {
     merged(line, trials, |trial, workload| vec![&trial.workloads[workload].latency])
 }

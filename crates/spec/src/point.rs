@@ -201,6 +201,38 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_trial_has_what_its_checks_give() {
+        let files = [("study.toml".to_owned(), STUDY.to_owned())].into();
+        let folder = crate::Folder { name: "mine".to_owned(), files };
+        let study = crate::Study::parse(&folder, crate::Profile::Smoke).unwrap();
+        let check = |scenario: &str, expected: [bool; 5]| {
+            let of = |point: &&Point| point.name.scenario == scenario;
+            let point = study.points.iter().find(of).unwrap();
+            let metrics =
+                ["tps", "count_difference", "amcheck_corruptions", "ledger_lost", "rows_lost"];
+            let has = metrics.map(|name| point.can_have(crate::metric(name).unwrap()));
+            assert_eq!(has, expected, "{scenario}");
+        };
+        check("bare", [true, false, false, false, false]);
+        check("counted", [true, true, false, false, false]);
+        check("looked_at", [true, true, true, false, false]);
+    }
+
+    const STUDY: &str = r#"
+question = "?"
+[workloads.w]
+builtin = "select-only"
+[scenarios.bare]
+run = ["w"]
+[scenarios.counted]
+run = ["w"]
+checks = ["counts"]
+[scenarios.looked_at]
+run = ["w"]
+checks = ["counts", "amcheck"]
+"#;
+
+    #[test]
     fn a_pattern_is_a_part_of_the_name_or_fits_it_with_stars() {
         let axes = vec![("clients".to_owned(), "8".to_owned())];
         let (variant, scenario) = ("plain".to_owned(), "hot".to_owned());

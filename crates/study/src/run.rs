@@ -343,6 +343,7 @@ impl Run<'_> {
             Ran::Finished(finished) => Ok(*finished),
             Ran::Stopped { finished, why } => {
                 self.writer.add(&finished)?;
+                self.writer.keep_ledger(&finished.trial)?;
                 let directory = self.writer.directory().to_owned();
                 Err(Error::Statement { trial: point_name(request, planned), why, directory })
             }

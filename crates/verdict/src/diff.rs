@@ -5,14 +5,14 @@
 //! logarithms). What changed on the machine between the two runs is in the difference as well, and
 //! nobody can take it out again.
 
-use record::{Ending, Header, Trial};
+use record::{Ending, Figure, Header, Trial};
 use spec::{Better, Metric, Study};
 use stats::equivalence::{self, Region};
 use stats::{Expectation, FAMILY_ERROR, HEADLINE_ROUNDS_MIN, Interval, ratio, sample, student};
 
 use crate::conditions::{self, Condition};
 use crate::noise;
-use crate::rounds::value_of;
+use crate::rounds::figure_of;
 
 /// One side of a comparison.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +46,9 @@ pub struct Difference {
     pub before: f64,
     /// Geometric mean over the second record's rounds.
     pub after: f64,
+    /// Whether each of the two rests on values that are lower bounds, because something had not ended
+    /// when a window closed: then it is larger.
+    pub is_at_least: [bool; 2],
     /// after ÷ before, with its interval; none where it has none.
     pub ratio: Option<Interval>,
     /// What the figure says by itself.
@@ -118,9 +121,9 @@ pub fn diff(before: Side<'_>, after: Side<'_>) -> Diff {
             continue;
         };
         for metric in noise::metrics() {
-            let sides = (values(before, index, metric), values(after, other, metric));
+            let sides = [values(before, index, metric), values(after, other, metric)];
             let name = point.name.to_string();
-            if let Some((difference, p)) = difference(name, metric, &sides.0, &sides.1) {
+            if let Some((difference, p)) = difference(name, metric, &sides) {
                 differences.push(difference);
                 p_values.push(p);
             }
@@ -146,9 +149,9 @@ fn correct(differences: &mut [Difference], p_values: &[Option<f64>]) {
 fn difference(
     point: String,
     metric: &'static Metric,
-    before: &[f64],
-    after: &[f64],
+    [(before, before_at_least), (after, after_at_least)]: &[(Vec<f64>, bool); 2],
 ) -> Option<(Difference, Option<f64>)> {
+    let is_at_least = [*before_at_least, *after_at_least];
     let enough = before.len().min(after.len()) >= HEADLINE_ROUNDS_MIN;
     let logs = ratio::logs(before).ok().zip(ratio::logs(after).ok());
     let (middle_before, middle_after) = match &logs {
@@ -159,7 +162,9 @@ fn difference(
         true => ratio::unpaired(after, before, 0.95).ok(),
         false => range(before, after, middle_after / middle_before),
     };
-    let judged = ratio.filter(|_| enough).zip(logs);
+    // How much larger than a lower bound a value is, is not known, and so no ratio of it.
+    let is_known = enough && is_at_least == [false, false];
+    let judged = ratio.filter(|_| is_known).zip(logs);
     let change = judged.as_ref().map_or(Change::CannotTell, |(ratio, _)| change(metric, ratio));
     let p = judged.map(|(ratio, (before, after))| {
         let Region { low, high } = Region::DEFAULT;
@@ -167,7 +172,8 @@ fn difference(
         same.p_value(ratio.point, |bound| student::difference_p(&after, &before, bound.ln()))
     });
     let (before, after) = (middle_before, middle_after);
-    let found = Difference { point, metric, before, after, ratio, alone: change, change };
+    let found =
+        Difference { point, metric, before, after, is_at_least, ratio, alone: change, change };
     Some((found, p))
 }
 
@@ -188,10 +194,14 @@ fn range(before: &[f64], after: &[f64], point: f64) -> Option<Interval> {
     Some(Interval { n: before.len().min(after.len()), confidence: 0.0, ..range })
 }
 
-fn values(side: Side<'_>, point: usize, metric: &Metric) -> Vec<f64> {
+/// The values of a metric over the rounds, and whether any is only a lower bound.
+fn values(side: Side<'_>, point: usize, metric: &Metric) -> (Vec<f64>, bool) {
     let trials = side.trials.iter().filter(|trial| {
         trial.ending == Ending::Done
             && side.study.point(&trial.variant, &trial.scenario, &trial.axes) == Some(point)
     });
-    trials.filter_map(|trial| value_of(trial, metric.name, "")).collect()
+    let figures: Vec<Figure> =
+        trials.filter_map(|trial| figure_of(trial, metric.name, "")).collect();
+    let is_at_least = figures.iter().any(|figure| figure.is_at_least);
+    (figures.iter().map(|figure| figure.value).collect(), is_at_least)
 }

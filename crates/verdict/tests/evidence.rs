@@ -196,6 +196,25 @@ fn a_trial_that_was_planned_and_not_run_keeps_claims_about_trials_open() {
     check(&[], 10, [(CannotTell, none), (CannotTell, none)]);
 }
 
+/// A trial whose scenario never makes the check is not asked, and where none makes it, each is.
+#[test]
+fn a_claim_asks_the_trials_that_can_have_the_figure() {
+    let check = |checks: &str, expected: Verdict, why: &str| {
+        let study = STUDY.replacen("ledger_lost == 0", "count_difference == 0", 1).replacen(
+            "[scenarios.s]",
+            &format!("[scenarios.other]\nrun = [\"w\"]\n[scenarios.s]{checks}"),
+            1,
+        );
+        let counted = attempt(1, 1, Ending::Done, &[("count_difference", 0.0)]);
+        let mut other = attempt(2, 1, Ending::Done, &[("tps", 5.0)]);
+        other.scenario = "other".to_owned();
+        let claim = judged(&study, &[], &[counted, other]).remove(0);
+        assert_eq!((claim.verdict, claim.why.as_str()), (expected, why), "{checks}");
+    };
+    check("\nchecks = [\"counts\"]", Verdict::Holds, "");
+    check("", Verdict::CannotTell, "trial 2 (b/other) has no count_difference");
+}
+
 #[test]
 fn a_server_survives_only_what_it_was_asked_to_keep() {
     use Verdict::{CannotTell, DoesNotHold, Holds};

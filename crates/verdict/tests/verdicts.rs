@@ -470,6 +470,17 @@ fn two_records_differ_by_more_than_the_spread_of_their_rounds_or_nobody_can_tell
 }
 
 #[test]
+fn a_figure_that_is_a_lower_bound_in_any_round_has_not_changed_as_far_as_is_known() {
+    let (before, mut after) = (steady(1000.0, 5.0), steady(1300.0, 4.0));
+    let scopes = [String::new()].into_iter().collect();
+    after[2].at_least.insert("latency_p99_ms".to_owned(), scopes);
+    let found = compared(&before, &after).differences;
+    let shown: Vec<_> = found.iter().map(|one| (one.is_at_least, one.alone, one.change)).collect();
+    let unknown = ([false, true], Change::CannotTell, Change::CannotTell);
+    assert_eq!(shown, [([false, false], Change::Better, Change::Better), unknown]);
+}
+
+#[test]
 fn each_metric_is_judged_by_its_own_noise() {
     // Throughput that spreads by half hides nothing of a latency that is steady.
     let noisy = |p99_ms: f64| -> Vec<Trial> {

@@ -108,12 +108,16 @@ fn print_table(differences: &[Difference]) {
             Change::CannotTell => UNSURE,
         };
         let mark = if one.alone == one.change { "" } else { " *" };
+        let figure = |value: f64, is_at_least: bool| {
+            format!("{}{}", if is_at_least { "> " } else { "" }, number(value))
+        };
+        let [before_at_least, after_at_least] = one.is_at_least;
         terminal::result(format_args!(
             "  {:point_width$}  {:metric_width$}  {:>9}  {:>9}  {ratio}  {}{mark}",
             one.point,
             one.metric.name,
-            number(one.before),
-            number(one.after),
+            figure(one.before, before_at_least),
+            figure(one.after, after_at_least),
             styled(style, one.change.words())
         ));
     }
@@ -129,7 +133,9 @@ fn json(diff: &Diff, [before, after]: &[Value; 2]) -> Value {
             "metric": one.metric.name,
             "unit": one.metric.unit,
             "before": one.before,
+            "before_is_at_least": one.is_at_least[0],
             "after": one.after,
+            "after_is_at_least": one.is_at_least[1],
             "ratio": one.ratio.map(|ratio| ratio.point),
             "low": one.ratio.map(|ratio| ratio.low),
             "high": one.ratio.map(|ratio| ratio.high),

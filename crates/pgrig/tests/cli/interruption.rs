@@ -36,6 +36,29 @@ fn once_ends_cleanly_and_resume_goes_on() {
     assert!(said.out.contains("in 4 of 4"), "{}", said.out);
 }
 
+/// The failed attempt stays in the record beside the one that makes up for it.
+#[test]
+fn a_statement_that_fails_ends_the_run_and_resume_adds_an_attempt() {
+    let desk = Desk::new();
+    desk.write_study("mine", "");
+    desk.write("mine/insert.sql", "INSERT INTO missing VALUES (1);\n");
+    let said = desk.pgrig(&["run", "mine", "--out", "record", "--rounds", "2"]).ended(2);
+    assert!(said.err.contains("insert.sql:1") && said.err.contains("missing"), "{}", said.err);
+    let attempts = || names(&desk.path("record/trials"));
+    assert_eq!(attempts().len(), 1, "others would fail, too: {:?}", attempts());
+    let said = desk.pgrig(&["show", "record"]).ended(0);
+    let words = said.out.split_whitespace().collect::<Vec<&str>>().join(" ");
+    assert!(words.contains("trial 2 (default/load) was planned and not run"), "{}", said.out);
+    assert!(!words.contains("holds"), "{}", said.out);
+
+    desk.write("record/study/mine/insert.sql", "INSERT INTO t VALUES (1);\n");
+    desk.pgrig(&["run", "--resume", "record"]).ended(0);
+    let second = attempts().iter().filter(|name| name.ends_with("-attempt-2")).count();
+    assert_eq!((attempts().len(), second), (3, 1), "{:?}", attempts());
+    let said = desk.pgrig(&["show", "record"]).ended(0);
+    assert!(said.out.contains("in 2 of 2"), "{}", said.out);
+}
+
 #[test]
 fn twice_ends_at_once_and_leaves_no_server() {
     let desk = Desk::new();
