@@ -1,21 +1,27 @@
 //! The guard at work: looks, decides, records, changes, proves.
 
+mod change;
+mod charge;
+mod records;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::asked::{Asked, Origin};
-use crate::books::{Books, Entry, Step};
+use server::Setting;
+
+use crate::asked::Asked;
+use crate::books::Books;
 use crate::error::Error;
-use crate::event::{Event, called, seconds};
-use crate::look::{Look, Lsn};
+use crate::event::Event;
+use crate::look::Look;
 use crate::manager;
 use crate::policy::Policy;
 use crate::session::{Facts, Session, Sight, names};
 use crate::state::{self, Directory, State};
-use crate::watch::{Change, Decision, Watch, Why};
-use server::Setting;
+use crate::watch::{Decision, Watch};
+use change::words;
 
 /// What a guard is given.
 #[derive(Clone)]
@@ -175,118 +181,6 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Finds out what is asked for, what is in force, and what a guard before has left open.
-    async fn take_charge(
-        &mut self,
-        session: &Session,
-        mut facts: Facts,
-        timeline: u32,
-    ) -> Result<(), Error> {
-        let is_open = |keeps: &Option<Keeps>| {
-            keeps.as_ref().is_some_and(|keeps| keeps.books.open_window().is_some())
-        };
-        if is_open(&self.keeps) {
-            // Whoever opened it may have died between writing a setting and having it read.
-            reload(session).await?;
-            facts = session.facts().await?;
-        }
-        let in_force: Setting = facts.setting.parse().map_err(|why: server::NotASetting| {
-            Error::Server { doing: "reading the setting", why: why.to_string() }
-        })?;
-        let now = Asked::now(&facts.setting, in_force.clone(), facts.file.as_deref());
-        let marked = Asked::from_mark(&facts.mark);
-        // A mark beside something that is not weaker is a leftover, or somebody else has decided.
-        let asked = match marked.clone() {
-            Some(marked) if marked.setting.levels()[1..].contains(&in_force) => marked,
-            _ => now,
-        };
-        let is_lowered = asked.setting != in_force;
-        let saved = match &self.keeps {
-            None => None,
-            Some(keeps) => state::load(&keeps.directory.path)?,
-        };
-        let mut watch = Watch::new(self.options.policy, asked.setting.clone());
-        let before = self.charge.take();
-        if let Some(before) = before.filter(|before| before.timeline == timeline) {
-            watch.resume(Some(in_force.clone()), before.watch.confirmed(), before.watch.flaps());
-        } else if let Some(saved) = saved {
-            let confirmed = saved.confirmed_lsn.and_then(|lsn| lsn.parse::<Lsn>().ok());
-            watch.resume(Some(in_force.clone()), confirmed, saved.flaps);
-        } else {
-            watch.resume(Some(in_force.clone()), None, 0);
-        }
-        let last = "took charge".to_owned();
-        let (is_marked, system_identifier) = (marked.is_some(), facts.system_identifier);
-        let (seen, provoked_at) = (None, None);
-        let mut charge = Charge {
-            watch,
-            asked,
-            is_marked,
-            system_identifier,
-            timeline,
-            seen,
-            provoked_at,
-            last,
-        };
-        self.abandon_of_other_timeline(&charge)?;
-        if is_open(&self.keeps) {
-            charge.watch.set_exposed();
-        } else if is_lowered && !self.options.dry_run {
-            let why = "found lowered, without a record of it".to_owned();
-            self.record(&mut charge, Step::Opened, &in_force, None, None, why)?;
-        }
-        self.tell(Event::Guarding {
-            place: self.options.server.place(),
-            version: facts.version,
-            asked: charge.asked.text.clone(),
-            in_force: if is_lowered { in_force.to_string() } else { charge.asked.text.clone() },
-            dry_run: self.options.dry_run,
-        });
-        if charge.asked.setting == Setting::Off {
-            self.tell(Event::NothingAsked);
-        }
-        if matches!(facts.synchronous_commit.as_str(), "off" | "local") {
-            self.tell(Event::CommitsDoNotWait { synchronous_commit: facts.synchronous_commit });
-        }
-        if facts.is_remote {
-            self.tell(Event::Remote);
-        }
-        if charge.is_marked && !is_lowered && !self.options.dry_run {
-            session.mark("").await?;
-            charge.is_marked = false;
-        }
-        self.trouble = None;
-        self.charge = Some(charge);
-        self.save(true)
-    }
-
-    /// Ends a window of a timeline that is no more: this server was promoted since.
-    fn abandon_of_other_timeline(&mut self, charge: &Charge) -> Result<(), Error> {
-        let Some(keeps) = &mut self.keeps else { return Ok(()) };
-        let open = keeps.books.open_window().map(|window| window.opened.clone());
-        let Some(opened) = open.filter(|opened| opened.timeline != charge.timeline) else {
-            return Ok(());
-        };
-        let why = format!(
-            "the server is on timeline {} now, the window was on {}: what was acknowledged in it \
-             and is not here is lost",
-            charge.timeline, opened.timeline
-        );
-        let window = opened.window;
-        keeps.books.append(Entry {
-            event: Step::Closed,
-            at: wall_clock(),
-            in_force: charge.asked.text.clone(),
-            confirmations: charge.asked.setting.confirmations(),
-            confirmed_lsn: None,
-            wal_lsn: None,
-            why: why.clone(),
-            ..opened
-        })?;
-        self.tell(Event::Closed { window, why, confirmed_lsn: None });
-        Ok(())
-    }
-
     /// One look, and what follows from it. Returns how long to pause.
     async fn turn(&mut self, session: &Session) -> Result<Duration, Error> {
         let look = match session.look().await? {
@@ -368,209 +262,6 @@ impl<'a> Guard<'a> {
         }
     }
 
-    async fn change(
-        &mut self,
-        session: &Session,
-        charge: &mut Charge,
-        look: &Look,
-        change: Change,
-    ) -> Result<(), Error> {
-        let Change { to, why } = change;
-        let why = words(&why);
-        let is_restored = to == charge.asked.setting;
-        let step = match self.keeps.as_ref().and_then(|keeps| keeps.books.open_window()) {
-            Some(_) => Step::Changed,
-            None => Step::Opened,
-        };
-        // No record, no change.
-        let confirmed = charge.watch.confirmed();
-        let recorded = self.record(charge, step, &to, confirmed, Some(look.wal), why.clone());
-        if let Err(error) = recorded {
-            self.trouble(Event::NoRecord { why: error.to_string() });
-            return Ok(());
-        }
-        self.trouble = None;
-        let text = if is_restored { charge.asked.text.clone() } else { to.to_string() };
-        let from = match look.setting == charge.asked.setting {
-            true => charge.asked.text.clone(),
-            false => look.setting.to_string(),
-        };
-        charge.last = format!("{} instead of {}, because {why}", called(&text), called(&from));
-        let (window, confirmations) = (self.window_number(), to.confirmations());
-        self.tell(Event::Changing { from, to: text.clone(), confirmations, why, window });
-        if is_restored {
-            match charge.asked.origin {
-                Origin::AutoConf => session.write(&text).await?,
-                Origin::Below => session.unwrite().await?,
-            }
-            session.mark("").await?;
-            charge.is_marked = false;
-        } else {
-            if !charge.is_marked {
-                session.mark(&charge.asked.mark()).await?;
-                charge.is_marked = true;
-            }
-            session.write(&text).await?;
-        }
-        let is_lowered = to.confirmations() < look.setting.confirmations()
-            || (to.confirmations() == look.setting.confirmations() && !is_restored);
-        let waited: BTreeSet<&String> = match is_lowered {
-            true => look.waiting.iter().collect(),
-            false => BTreeSet::new(),
-        };
-        let began = Instant::now();
-        session.reload().await?;
-        let proof = self.prove(session, &to, &text, &waited, began).await?;
-        charge.seen = proof.or(charge.seen.take());
-        self.save(true)
-    }
-
-    /// Waits until the setting is in force and the commits that waited have gone on; returns the
-    /// last look.
-    async fn prove(
-        &mut self,
-        session: &Session,
-        to: &Setting,
-        text: &str,
-        waited: &BTreeSet<&String>,
-        began: Instant,
-    ) -> Result<Option<Look>, Error> {
-        let mut is_provoked = false;
-        loop {
-            let Sight::Primary(look) = session.look().await? else { return Ok(None) };
-            let left = look.waiting.iter().filter(|commit| waited.contains(commit)).count();
-            let setting = text.to_owned();
-            if look.setting == *to && left == 0 {
-                let after_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                self.tell(Event::InForce { setting, released: waited.len(), after_ms });
-                return Ok(Some(look));
-            }
-            if look.setting == *to && *to != Setting::Off && !is_provoked {
-                session.provoke_replies().await?;
-                is_provoked = true;
-            }
-            if began.elapsed() >= PROOF_MAX {
-                self.tell(Event::NotInForce { setting, waiting: left });
-                return Ok(Some(look));
-            }
-            tokio::time::sleep(PROOF_POLL).await;
-        }
-    }
-
-    async fn adopt(
-        &mut self,
-        session: &Session,
-        charge: &mut Charge,
-        setting: Setting,
-    ) -> Result<(), Error> {
-        let facts = session.facts().await?;
-        if !self.options.dry_run {
-            self.check(&facts)?;
-        }
-        charge.asked = Asked::now(&facts.setting, setting, facts.file.as_deref());
-        charge.last = "adopted what somebody else has set".to_owned();
-        if charge.is_marked {
-            session.mark("").await?;
-            charge.is_marked = false;
-        }
-        self.tell(Event::Adopted { setting: charge.asked.text.clone() });
-        if charge.asked.setting == Setting::Off {
-            self.tell(Event::NothingAsked);
-        }
-        Ok(())
-    }
-
-    fn close(
-        &mut self,
-        charge: &mut Charge,
-        look: &Look,
-        confirmed: Option<Lsn>,
-    ) -> Result<(), Error> {
-        let window = self.window_number();
-        let why = match confirmed {
-            Some(lsn) => format!("standbys have confirmed as asked up to {lsn}"),
-            None => "somebody else has taken sync mode off".to_owned(),
-        };
-        let asked = charge.asked.setting.clone();
-        self.record(charge, Step::Closed, &asked, confirmed, Some(look.wal), why.clone())?;
-        charge.last = format!("closed exposure window {window}: {why}");
-        let confirmed_lsn = confirmed.map(|lsn| lsn.to_string());
-        self.tell(Event::Closed { window, why, confirmed_lsn });
-        self.save(true)
-    }
-
-    fn record(
-        &mut self,
-        charge: &mut Charge,
-        event: Step,
-        in_force: &Setting,
-        confirmed: Option<Lsn>,
-        wal: Option<Lsn>,
-        why: String,
-    ) -> Result<(), Error> {
-        let Some(keeps) = &mut self.keeps else { return Ok(()) };
-        keeps.books.append(Entry {
-            window: keeps.books.number(),
-            event,
-            at: wall_clock(),
-            asked: charge.asked.text.clone(),
-            in_force: in_force.to_string(),
-            confirmations: in_force.confirmations(),
-            confirmed_lsn: confirmed.map(|lsn| lsn.to_string()),
-            wal_lsn: wal.map(|lsn| lsn.to_string()),
-            timeline: charge.timeline,
-            why,
-        })?;
-        if event != Step::Closed {
-            charge.watch.set_exposed();
-        }
-        Ok(())
-    }
-
-    fn window_number(&self) -> u64 {
-        let Some(keeps) = &self.keeps else { return 0 };
-        keeps.books.open_window().map_or(keeps.books.number(), |window| window.opened.window)
-    }
-
-    /// Leaves the state for the next guard, at once or if it is some time ago.
-    fn save(&mut self, now: bool) -> Result<(), Error> {
-        let (Some(keeps), Some(charge)) = (&mut self.keeps, &self.charge) else { return Ok(()) };
-        if !now && keeps.saved_at.is_some_and(|at| at.elapsed() < SAVE_EVERY) {
-            return Ok(());
-        }
-        keeps.saved_at = Some(Instant::now());
-        let in_force = charge.seen.as_ref().map(|look| look.setting.to_string());
-        let saved = keeps.directory.save(&State {
-            system_identifier: charge.system_identifier.clone(),
-            pid: std::process::id(),
-            at: wall_clock(),
-            asked: charge.asked.text.clone(),
-            in_force: in_force.unwrap_or_else(|| charge.asked.text.clone()),
-            confirmed_lsn: charge.watch.confirmed().map(|lsn| lsn.to_string()),
-            flaps: charge.watch.flaps(),
-            last: charge.last.clone(),
-        });
-        // An older state makes the next exposure begin earlier, and that is the safe side.
-        if let Err(error) = saved {
-            self.trouble(Event::NoRecord { why: error.to_string() });
-        }
-        Ok(())
-    }
-
-    fn end(&mut self) -> Result<(), Error> {
-        self.save(true)?;
-        let Some(charge) = &self.charge else { return Ok(()) };
-        let asked = charge.asked.text.clone();
-        let in_force = match &charge.seen {
-            Some(look) if look.setting != charge.asked.setting => look.setting.to_string(),
-            _ => asked.clone(),
-        };
-        let window = self.keeps.as_ref().and_then(|keeps| keeps.books.open_window());
-        let window = window.map(|window| window.opened.window);
-        self.tell(Event::Ended { in_force, asked, window });
-        Ok(())
-    }
-
     fn tell_of_standbys(&mut self, charge: &Charge, look: &Look) {
         let now = names(&look.standbys);
         let before = match &charge.seen {
@@ -602,49 +293,11 @@ impl<'a> Guard<'a> {
     }
 }
 
-/// Has the configuration read, and waits until it is.
-async fn reload(session: &Session) -> Result<(), Error> {
-    let before = session.load_time().await?;
-    session.reload().await?;
-    let deadline = Instant::now() + PROOF_MAX;
-    while session.load_time().await? == before && Instant::now() < deadline {
-        tokio::time::sleep(PROOF_POLL).await;
-    }
-    Ok(())
-}
-
-/// Why, in words that go after "because".
-fn words(why: &Why) -> String {
-    match why {
-        Why::NoStandby { unserved } => {
-            format!("commits wait, and too few standbys stream for {}", seconds(*unserved))
-        }
-        Why::Silent { waited } => format!(
-            "a commit has waited for {}, and a standby that is connected does not confirm",
-            seconds(*waited)
-        ),
-        Why::NotReplayed { waited } => format!(
-            "a commit has waited for {}, though standbys flush in time: they do not replay in time",
-            seconds(*waited)
-        ),
-        Why::Returned { hold } => format!("standbys have kept up for {}", seconds(*hold)),
-    }
-}
-
-fn wall_clock() -> String {
-    jiff::Timestamp::now().to_string()
-}
-
 /// Between two looks.
 const POLL: Duration = Duration::from_millis(250);
 /// Between two looks at a standby.
 const STANDBY_POLL: Duration = Duration::from_secs(1);
 /// Between two attempts to connect.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
-/// Between two looks after a change, and how long its effect is waited for.
-const PROOF_POLL: Duration = Duration::from_millis(20);
-const PROOF_MAX: Duration = Duration::from_secs(2);
 /// How long another's lock is put up with.
 const TAKE_MAX: Duration = Duration::from_secs(2);
-/// How often the state is left for the next guard.
-const SAVE_EVERY: Duration = Duration::from_secs(10);

@@ -11,7 +11,8 @@ use os::user::User;
 use crate::clean::Marker;
 use crate::copy::{failed, make_directory, remove_tree};
 use crate::error::{Error, SOCKET_PATH_BYTES_MAX};
-use crate::lab::{AtEnd, LabConfig, random_hex};
+use crate::lab_config::{AtEnd, LabConfig};
+use crate::random::random_hex;
 
 /// The lab's directory, removed when it is dropped if it shall be.
 #[derive(Debug)]

@@ -8,9 +8,10 @@ use std::time::Duration;
 use os::init::Exit;
 use postgres::error::SqlState;
 
-use crate::find::Version;
-use crate::node::StopMode;
-use crate::target::TARGET;
+use crate::advice;
+use crate::stop_mode::StopMode;
+use crate::target_name::TARGET;
+use crate::version::{MAJOR_MIN, Version};
 
 mod guest;
 mod streaming;
@@ -356,26 +357,26 @@ impl Error {
     /// What to do next, where that can be said.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NoPostgres { .. } => Some(crate::find::how_to_install()),
+            Self::NoPostgres { .. } => Some(advice::how_to_install()),
             Self::BadInstallation { .. } => {
                 Some("name the folder that holds postgres and initdb: --pg-bin DIR".into())
             }
             Self::TooOld { .. } => Some(format!(
                 "PostgreSQL {} or later is needed: {}",
-                crate::find::MAJOR_MIN,
-                crate::find::how_to_install()
+                MAJOR_MIN,
+                advice::how_to_install()
             )),
             Self::MissingPart { name, version, .. } => {
-                Some(crate::find::how_to_install_part(name, version))
+                Some(advice::how_to_install_part(name, version))
             }
             Self::NoPgBouncer { .. } | Self::BadPgBouncer { .. } => {
-                Some(crate::find::how_to_install_package("pgbouncer"))
+                Some(advice::how_to_install_package("pgbouncer"))
             }
             Self::NetworkNeedsRoot { .. } => {
                 Some("run as root, or make the link by = \"relay\"".into())
             }
             Self::NetworkAndLoopback { .. } => Some("have it listen on its Unix socket".into()),
-            Self::MissingTool { package, .. } => Some(crate::find::how_to_install_package(package)),
+            Self::MissingTool { package, .. } => Some(advice::how_to_install_package(package)),
             Self::Link { why, .. } if why.contains("netem") => {
                 Some("delay it by = \"relay\", or use a kernel that has netem".into())
             }

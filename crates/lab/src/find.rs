@@ -5,7 +5,6 @@
 //! taken when it is.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -13,15 +12,15 @@ use std::path::{Path, PathBuf};
 use os::command::{Command, Output};
 
 use crate::error::Error;
+use crate::version::MAJOR_MIN;
+
+pub use crate::version::Version;
 
 mod pgbouncer;
 #[cfg(test)]
 mod script;
 
 pub use pgbouncer::{PgBouncer, pgbouncer, pgbouncers};
-
-/// The oldest major version that the rig drives.
-pub const MAJOR_MIN: u32 = server::least_version::LAB;
 
 /// One installed PostgreSQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,17 +29,6 @@ pub struct Installation {
     version: Version,
     share: PathBuf,
     library: PathBuf,
-}
-
-/// A version, as in "15.20" or "19devel".
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version {
-    /// The major version.
-    pub major: u32,
-    /// The minor version; 0 before the first release.
-    pub minor: u32,
-    /// The version as it calls itself.
-    pub text: String,
 }
 
 /// Where to look; [`Search::here`] asks the environment.
@@ -207,110 +195,6 @@ impl Installation {
 
     fn library_file(&self, name: &str) -> PathBuf {
         self.library.join(format!("{name}.so"))
-    }
-}
-
-impl Version {
-    /// Reads what `postgres --version` says.
-    pub fn parse(said: &str) -> Option<Self> {
-        Self::of(said.split_once("(PostgreSQL)")?.1.split_whitespace().next()?)
-    }
-
-    /// Whether it begins with `wanted`, as 1.18.0 does with "1.18".
-    fn is_of(&self, wanted: &str) -> bool {
-        let rest = self.text.strip_prefix(wanted);
-        rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
-    }
-
-    /// Reads a version's text.
-    fn of(text: &str) -> Option<Self> {
-        let digits = |text: &str| {
-            let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-            (text[..end].parse().ok(), text[end..].to_owned())
-        };
-        let (major, rest) = digits(text);
-        let minor = rest.strip_prefix('.').and_then(|rest| digits(rest).0).unwrap_or(0);
-        Some(Self { major: major?, minor, text: text.to_owned() })
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-/// How to get a PostgreSQL on this kind of system.
-pub(crate) fn how_to_install() -> String {
-    let command = match family() {
-        Family::Debian => "apt-get install postgresql",
-        Family::RedHat => "dnf install postgresql-server postgresql-contrib",
-        Family::Other => {
-            return format!("install PostgreSQL {MAJOR_MIN} or later, or name it: --pg-bin DIR");
-        }
-    };
-    format!("{command}, or name an installation: --pg-bin DIR")
-}
-
-/// How to get an extension on this kind of system.
-pub(crate) fn how_to_install_part(name: &str, version: &Version) -> String {
-    let major = version.major;
-    if name == GOVERNOR {
-        return "in pgrig's sources: make extension".to_owned();
-    }
-    let package = match (family(), CONTRIB.contains(&name)) {
-        (Family::Debian, true) => format!("apt-get install postgresql-{major}"),
-        (Family::Debian, false) => {
-            format!("apt-get install postgresql-{major}-{}", name.replace('_', "-"))
-        }
-        (Family::RedHat, true) => format!("dnf install postgresql{major}-contrib"),
-        (Family::RedHat, false) => format!("dnf install {name}_{major}"),
-        (Family::Other, _) => format!("install {name} for PostgreSQL {major}"),
-    };
-    format!("{package}, or name an installation that has it: --pg-bin DIR")
-}
-
-/// The extension that comes with pgrig.
-const GOVERNOR: &str = "pg_governor";
-
-/// How to get a package that has the same name everywhere.
-pub(crate) fn how_to_install_package(package: &str) -> String {
-    match family() {
-        Family::Debian => format!("apt-get install {package}"),
-        Family::RedHat => format!("dnf install {package}"),
-        Family::Other => format!("install {package}"),
-    }
-}
-
-/// The modules of PostgreSQL's own contrib that studies use; packagers ship them together.
-const CONTRIB: [&str; 8] = [
-    "amcheck",
-    "auto_explain",
-    "pageinspect",
-    "pg_buffercache",
-    "pg_prewarm",
-    "pg_stat_statements",
-    "pg_visibility",
-    "pgstattuple",
-];
-
-enum Family {
-    Debian,
-    RedHat,
-    Other,
-}
-
-fn family() -> Family {
-    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
-    let ids: Vec<&str> = release
-        .lines()
-        .filter_map(|line| line.strip_prefix("ID=").or_else(|| line.strip_prefix("ID_LIKE=")))
-        .flat_map(|ids| ids.trim_matches('"').split(' '))
-        .collect();
-    match ids {
-        _ if ids.contains(&"debian") => Family::Debian,
-        _ if ids.contains(&"fedora") || ids.contains(&"rhel") => Family::RedHat,
-        _ => Family::Other,
     }
 }
 

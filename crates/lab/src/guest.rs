@@ -13,7 +13,7 @@ pub use outlet::Outlet;
 pub use permit::{Permit, permit};
 pub use schema::{LOOKS, OwnSchema, drop_schema, make_schema, mark};
 
-use crate::target::TARGET_SCHEMA;
+use crate::target_name::TARGET_SCHEMA;
 
 /// Sets the one schema in which names are looked for.
 #[must_use]

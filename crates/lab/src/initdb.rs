@@ -13,9 +13,9 @@ use os::command::Output;
 
 use crate::copy::{copy_tree, remove_tree, write_file};
 use crate::error::Error;
-use crate::lab::Shared;
-use crate::link::LINKS;
 use crate::log;
+use crate::network::LINKS;
+use crate::shared::Shared;
 
 /// The superuser that initdb makes.
 pub(crate) const SUPERUSER: &str = "postgres";

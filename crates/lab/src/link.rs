@@ -14,8 +14,8 @@ use fault::link::{Counters, Direction, RoundTrips, Shape};
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::lab::Shared;
 use crate::network::Network;
+use crate::shared::Shared;
 use relay::Relay;
 use wire::Wire;
 
@@ -239,9 +239,6 @@ impl LinkCost {
         format!("{:.3} ms, {:.3} ms without the link", ms(self.with), ms(self.without))
     }
 }
-
-/// The addresses of links by namespace.
-pub(crate) const LINKS: &str = "198.18.0.0/15";
 
 /// How long nothing must pass to be taken for cut: a hundred round trips.
 const SILENCE: Duration = Duration::from_millis(200);

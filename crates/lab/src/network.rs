@@ -13,8 +13,8 @@ use os::command::{Command, Output};
 use os::user::User;
 
 use crate::error::Error;
-use crate::lab::Shared;
 use crate::log;
+use crate::shared::Shared;
 
 /// A network namespace. It ends when the last of its handles is dropped and no process is in it.
 #[derive(Debug, Clone)]
@@ -127,3 +127,6 @@ impl Tool {
 
 /// These take milliseconds.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The addresses of links by namespace.
+pub(crate) const LINKS: &str = "198.18.0.0/15";

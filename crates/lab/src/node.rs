@@ -26,18 +26,19 @@ use crate::endpoint::{Endpoint, Host};
 use crate::error::Error;
 use crate::find::Installation;
 use crate::initdb::{self, SUPERUSER};
-use crate::lab::Shared;
+use crate::listen::Listen;
 use crate::log::{self, LogFormat};
 use crate::network::Network;
 use crate::port::Port;
 use crate::program::Program;
 use crate::settings::{self, Settings};
+use crate::shared::Shared;
+use crate::stop_mode::StopMode;
 use crate::wait::wait_until;
 
 pub use checksums::Checksums;
-pub use config::{Listen, NodeConfig, StopMode};
+pub use config::NodeConfig;
 pub use data::Snapshot;
-pub use standby::Replication;
 
 /// One PostgreSQL server. It is killed when it is dropped; its directory stays until the lab ends.
 #[derive(Debug)]

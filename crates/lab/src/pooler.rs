@@ -25,12 +25,13 @@ use crate::copy::{failed, make_directory, write_file};
 use crate::endpoint::{Endpoint, Host};
 use crate::error::{Error, SettingFault};
 use crate::find::PgBouncer;
-use crate::lab::Shared;
+use crate::listen::Listen;
 use crate::log;
-use crate::node::{Listen, StopMode};
 use crate::port::Port;
 use crate::program::Program;
 use crate::settings::Settings;
+use crate::shared::Shared;
+use crate::stop_mode::StopMode;
 use crate::wait::wait_until;
 
 /// What a pooler is made from.

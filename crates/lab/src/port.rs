@@ -8,8 +8,8 @@ use std::sync::Arc;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 
 use crate::error::Error;
-use crate::lab::Shared;
-use crate::node::Listen;
+use crate::listen::Listen;
+use crate::shared::Shared;
 
 /// The port of one server of a lab, given back when it is dropped. A server has one number for
 /// both its Unix socket and TCP.

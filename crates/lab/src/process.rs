@@ -10,10 +10,10 @@ use rustix::process::Signal;
 
 use crate::copy::make_directory;
 use crate::error::Error;
-use crate::lab::Shared;
 use crate::log;
-use crate::node::StopMode;
 use crate::program::Program;
+use crate::shared::Shared;
+use crate::stop_mode::StopMode;
 
 /// A program with a directory and a log of its own. It is killed when it is dropped.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use os::init::{Exit, Init};
 use rustix::process::Signal;
 
 use crate::error::Error;
-use crate::lab::Shared;
 use crate::network::Network;
+use crate::shared::Shared;
 use crate::wait::wait_until;
 
 /// A name in the lab, the directory that goes with it, and the program, while it runs.

@@ -8,12 +8,7 @@ use server::Address;
 
 use crate::endpoint::first_value;
 use crate::error::Error;
-
-/// What an outside server is called in messages.
-pub const TARGET: &str = "the target";
-
-/// The schema that the rig writes in on an outside server.
-pub const TARGET_SCHEMA: &str = "pgrig";
+use crate::target_name::TARGET;
 
 /// How an outside server is reached.
 #[derive(Clone)]

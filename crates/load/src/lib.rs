@@ -2,12 +2,11 @@
 //!
 //! Reading order: [`Plan`] says what to load, [`run`] does it, [`Outcome`] says what it came to.
 //! Inside, `conductor` leads the lanes, a `lane` is one thread with its sessions, a `session` is
-//! one client and does no I/O, `transaction` and `reply` are the two halves of what it does.
+//! one client and does no I/O; its `transaction` and `reply` are the two halves of what it does.
 //!
 //! Limits: Linux. Nothing is printed and nothing is read but the sockets, the clock, the
 //! certificate files that a conninfo names, and /etc/passwd for `requirepeer`.
 
-mod account;
 mod blocks;
 mod cancel;
 mod conductor;
@@ -21,12 +20,12 @@ mod grid;
 mod lane;
 mod lanes;
 mod ledger;
+mod ledger_slots;
 mod log;
 mod outcome;
 mod peer;
 mod plan;
 mod program;
-mod reply;
 mod report;
 mod route;
 mod run;
@@ -37,7 +36,6 @@ mod socket;
 mod standstill;
 mod summary;
 mod tally;
-mod transaction;
 mod warm_up;
 
 pub use blocks::Blocks;

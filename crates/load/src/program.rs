@@ -2,7 +2,7 @@
 
 use script::{CommandKind, Names, Script, Slot, Value, Variables};
 
-use crate::{LoadError, Protocol, Syntax, Workload, account::LedgerSlots};
+use crate::{LoadError, Protocol, Syntax, Workload, ledger_slots::LedgerSlots};
 
 /// A workload as sessions see it: read by every lane, written by none.
 pub(crate) struct Program {

@@ -3,25 +3,30 @@
 //! A session is given the time and what arrived, appends what to send, and says what it waits
 //! for. It holds no buffer of its own while nothing is half done, so that an idle one is small.
 //!
-//! The life of a transaction is in [`crate::transaction`], what the server answers in
-//! [`crate::reply`].
+//! The life of a transaction is in `transaction` and `end`, what the server answers in `reply`.
 
 use script::{Pipeline, Prng, Slot, Value, Variables};
 
 use wire::frontend;
 
+mod account;
+mod end;
+mod reply;
+mod transaction;
+
 use crate::{
     Level, Message, Protocol,
-    account::Account,
     grid::Grid,
     ledger::LaneLedger,
     log::LaneLog,
     program::{Program, Statement},
-    reply::Reply,
     shell::Shell,
     tally::Tally,
-    transaction::Failure,
 };
+
+use account::Account;
+use end::Failure;
+use reply::Reply;
 
 /// A client. Times are nanoseconds since the run began.
 pub(crate) struct Session {

@@ -1,8 +1,8 @@
 //! What a variant builds at one point: topology, settings, data, and what it overrides.
 
 use crate::data::Data;
-use crate::expand::Tables;
 use crate::fields::{self, Fields, Settings};
+use crate::tables::Tables;
 use crate::topology::Topology;
 use crate::value::{Bindings, Entry, Is, Table, Value, substitute};
 

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use crate::built::Built;
 use crate::data::Data;
-use crate::expand::Tables;
 use crate::fields;
 use crate::node::NodeKind;
 use crate::problem::Problems;
+use crate::tables::Tables;
 use crate::topology::Topology;
 use crate::value::{Bindings, Entry, Is, Table, Value, names_used, substitute, substitute_table};
 use crate::workload::Workload;

@@ -5,31 +5,15 @@ use std::ops::Range;
 use crate::built::Built;
 use crate::cast;
 use crate::claim::made_in;
-use crate::defaults::Defaults;
 use crate::fields::{self, Fields};
-use crate::folder::Folder;
+use crate::named::Named;
 use crate::node::{Node, NodeKind};
 use crate::point::{OnLoss, Point, PointName, Requirement, Unfit};
 use crate::problem::Problems;
-use crate::profile::Profile;
-use crate::study::Named;
+use crate::tables::Tables;
 use crate::timeline::{self, Check};
 use crate::value::{Bindings, Entry, Is, Table, Value, is_name, names_used, substitute_table};
 use crate::workload::Workload;
-
-/// The tables of a study that points are made of, the profile's values chosen.
-pub(crate) struct Tables<'t> {
-    pub(crate) profile: Profile,
-    pub(crate) folder: &'t Folder,
-    pub(crate) problems: &'t Problems,
-    pub(crate) settings: Option<&'t Value>,
-    pub(crate) data: Option<&'t Value>,
-    pub(crate) topologies: &'t [Entry],
-    pub(crate) variants: &'t [Entry],
-    pub(crate) workloads: &'t [Entry],
-    pub(crate) scenarios: &'t [Entry],
-    pub(crate) defaults: Defaults,
-}
 
 /// More points than a plan that a person can read; beyond it an axis was mistaken.
 const POINTS_MAX: usize = 10_000;

@@ -43,6 +43,8 @@ mod folder;
 mod problem;
 
 mod expand;
+mod named;
+mod tables;
 
 mod built;
 mod cast;
@@ -65,6 +67,7 @@ pub use fields::Settings;
 pub use folder::Folder;
 pub use judgeable::never_judged;
 pub use link::{Link, LinkKind};
+pub use named::Named;
 pub use node::{Guard, Node, NodeKind, Pgbouncer, Plproxy, PoolMode, Quorum, QuorumWay, Role};
 pub use plan::Planned;
 pub use point::{OnLoss, Point, PointName, Requirement, Unfit, Warmup};
@@ -72,7 +75,7 @@ pub use problem::Problem;
 pub use profile::Profile;
 pub use published::Published;
 pub use script::{Protocol, Syntax};
-pub use study::{Named, Study};
+pub use study::Study;
 pub use table::{Column, Figure, Row, Table};
 pub use template::template;
 pub use throttle::Throttle;

@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use crate::claim::{Answer, Claim};
 use crate::defaults::Defaults;
-use crate::expand::{self, Tables};
+use crate::expand;
 use crate::expression::Target;
 use crate::fields::Fields;
 use crate::folder::Folder;
+use crate::named::Named;
 use crate::point::Point;
 use crate::problem::{Problem, Problems};
 use crate::profile::Profile;
 use crate::published::{self, Published};
 use crate::table::Table;
+use crate::tables::Tables;
 use crate::twin::{self, Twin};
 use crate::value;
 
@@ -53,23 +55,6 @@ pub struct Study {
     pub tables: Vec<Table>,
     /// What was published.
     pub published: Vec<Published>,
-}
-
-/// A name and what it means to a reader.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
-    /// The name.
-    pub name: String,
-    /// In words; empty where the name says enough.
-    pub says: String,
-}
-
-impl Named {
-    /// What to show: the words, or the name.
-    #[must_use]
-    pub fn label(&self) -> &str {
-        if self.says.is_empty() { &self.name } else { &self.says }
-    }
 }
 
 impl Study {

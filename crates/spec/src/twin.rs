@@ -7,9 +7,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::claim::{About, Claim};
+use crate::named::Named;
 use crate::point::Point;
 use crate::profile::Profile;
-use crate::study::Named;
 use crate::timeline::Check;
 use crate::workload::Pace;
 

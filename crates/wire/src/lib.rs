@@ -22,6 +22,7 @@ pub mod protocol_error;
 pub mod protocol_version;
 pub mod sql_state;
 pub mod startup;
+pub mod tag;
 pub mod tls;
 pub mod trace;
 

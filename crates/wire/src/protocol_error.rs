@@ -17,7 +17,7 @@ pub enum ProtocolError {
     /// The length word is below 4 or beyond what this kind of message can have.
     #[error(
         "the server sent a {} message ({}) that claims {length} bytes, which cannot be",
-        crate::backend::name(*tag),
+        crate::tag::name(*tag),
         Printable(*tag)
     )]
     Length {
@@ -29,7 +29,7 @@ pub enum ProtocolError {
     /// The body does not have the form that its type demands.
     #[error(
         "the server sent a malformed {} message ({}): {reason}",
-        crate::backend::name(*tag),
+        crate::tag::name(*tag),
         Printable(*tag)
     )]
     Malformed {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::tail;
-use crate::node::Replication;
+use crate::replication::Replication;
 
 /// A standby does not stream, or not in the role that it should have.
 #[derive(Debug, thiserror::Error)]

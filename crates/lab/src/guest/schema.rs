@@ -10,7 +10,8 @@ use server::quote::{identifier, literal};
 
 use super::outlet::Outlet;
 use crate::error::{Error, GuestError};
-use crate::target::{TARGET, TARGET_SCHEMA, Target};
+use crate::target::Target;
+use crate::target_name::{TARGET, TARGET_SCHEMA};
 
 /// The rig's schema on a target; it is dropped when this is.
 pub struct OwnSchema {

@@ -11,12 +11,12 @@ use rustix::process::Signal;
 use crate::copy::make_directory;
 use crate::endpoint::{Endpoint, Host};
 use crate::error::Error;
-use crate::lab::Shared;
 use crate::link::{LinkCost, SILENCE};
+use crate::listen::Listen;
 use crate::log;
-use crate::node::Listen;
 use crate::port::Port;
 use crate::program::Program;
+use crate::shared::Shared;
 use crate::wait::wait_until;
 
 /// A relay process and the way to control it.

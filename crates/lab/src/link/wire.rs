@@ -15,10 +15,10 @@ use rustix::process::Signal;
 use crate::copy::{make_directory, write_file};
 use crate::endpoint::{Endpoint, Host};
 use crate::error::Error;
-use crate::lab::Shared;
 use crate::link::{LinkCost, SILENCE};
 use crate::network::{Network, Tool};
 use crate::program::Program;
+use crate::shared::Shared;
 use crate::wait::wait_until;
 
 /// Two interfaces of one name, in two networks, and an echo behind the far one.

@@ -1,10 +1,10 @@
-//! What a node is made from, and how it is stopped.
+//! What a node is made from.
 
-use std::fmt;
 use std::time::Duration;
 
 use fault::disk::DiskConfig;
 
+use crate::listen::Listen;
 use crate::settings::Settings;
 
 /// What a node is made from.
@@ -37,35 +37,5 @@ impl NodeConfig {
         let (initdb, listen, application_name, disk) = (Vec::new(), Listen::Unix, None, None);
         let (is_archived, own_network) = (false, false);
         Self { settings, initdb, listen, application_name, disk, is_archived, own_network, timeout }
-    }
-}
-
-/// Where clients reach a node. Its administrators always use the Unix socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listen {
-    /// On a Unix socket in the lab's directory, without a password.
-    Unix,
-    /// On a free port of 127.0.0.1 as well, with SCRAM and the lab's password.
-    Loopback,
-}
-
-/// How a server is stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StopMode {
-    /// When the last client has left.
-    Smart,
-    /// After disconnecting all clients and a checkpoint.
-    Fast,
-    /// At once, so that the next start recovers from the WAL.
-    Immediate,
-}
-
-impl fmt::Display for StopMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Smart => "smart",
-            Self::Fast => "fast",
-            Self::Immediate => "immediate",
-        })
     }
 }

@@ -3,7 +3,8 @@
 use crate::copy::write_file;
 use crate::error::Error;
 use crate::initdb::SETTINGS_FILE;
-use crate::node::{Listen, Node};
+use crate::listen::Listen;
+use crate::node::Node;
 use crate::settings;
 
 impl Node {

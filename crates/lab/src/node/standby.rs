@@ -12,6 +12,7 @@ use crate::copy::write_file;
 use crate::endpoint::Endpoint;
 use crate::error::{Behind, Error, NotStreaming};
 use crate::node::Node;
+use crate::replication::Replication;
 use crate::wait::wait_until;
 
 /// What a standby follows.
@@ -21,17 +22,6 @@ pub(super) struct Upstream {
     pub(super) conninfo: String,
     /// `primary_slot_name`.
     pub(super) slot: String,
-}
-
-/// One row of `pg_stat_replication`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replication {
-    /// The standby's application_name.
-    pub standby: String,
-    /// startup, catchup, streaming, backup or stopping.
-    pub state: String,
-    /// async, potential, sync or quorum.
-    pub sync_state: String,
 }
 
 impl Node {

@@ -4,7 +4,7 @@ use record::{
     Moment,
     ledger::{Chain, Entry, What},
 };
-use script::{Pipeline, Slot, Value};
+use script::{Pipeline, Value};
 use wire::backend::ErrorResponse;
 
 use crate::{
@@ -12,23 +12,6 @@ use crate::{
     session::{Session, State, Surroundings},
     tally::Ending,
 };
-
-/// The variables that a script writes into the database.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LedgerSlots {
-    client: Slot,
-    pub(crate) seq: Slot,
-    chain: Slot,
-}
-
-impl LedgerSlots {
-    /// None where no script numbers its transactions.
-    pub(crate) fn of(names: &mut script::Names) -> Option<LedgerSlots> {
-        let seq = names.slot("ledger_seq")?;
-        let (client, chain) = (names.intern("ledger_client"), names.intern("ledger_chain"));
-        Some(LedgerSlots { client, seq, chain })
-    }
-}
 
 /// One client's account.
 #[derive(Debug)]

@@ -9,11 +9,11 @@ use wire::{
     frame::{self, Frame},
 };
 
+use super::end::{Failure, lossy};
 use crate::{
     Level, Protocol,
     session::{Block, Session, State, Surroundings, Wait},
     tally::Ending,
-    transaction::{Failure, lossy},
 };
 
 /// What has arrived of an answer so far.

@@ -1,6 +1,8 @@
 //! Holds ARCHITECTURE.md to the tree: the rooms, the arrows between them, and what must not be in
 //! them.
 
+mod circles;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -218,12 +220,59 @@ fn no_room_names_a_study() {
 }
 
 #[test]
+fn modules_use_each_other_in_one_direction() {
+    for name in crates().into_keys() {
+        let root = root().join("crates").join(&name).join("src");
+        let left = CIRCLES_LEFT.iter().filter(|(room, _)| *room == name);
+        let left: Vec<Vec<&str>> = left.map(|(_, members)| members.split(' ').collect()).collect();
+        for circle in circles::circles(&root, &sources(&name), CIRCLE_MAX) {
+            let is_left = |members: &Vec<&str>| {
+                circle.iter().all(|module| members.contains(&module.as_str()))
+            };
+            let is_left = left.iter().any(is_left);
+            assert!(is_left, "{name} has a circle of modules: {}", circle.join(" "));
+        }
+    }
+}
+
+/// More modules than these that all use each other are one thing in too many places.
+const CIRCLE_MAX: usize = 3;
+
+/// Circles that still have to be cut: a room and the modules in one.
+const CIRCLES_LEFT: [(&str, &str); 3] = [
+    ("pgbench", "options page run server words"),
+    ("pgbench", "run/find run/hosts run/ours run/settle"),
+    ("verdict", "answer control every family judge value"),
+];
+
+#[test]
 fn every_file_says_what_it_is_and_is_short_enough_to_be_read() {
     for name in crates().into_keys() {
         for (path, _) in sources(&name) {
             let text = fs::read_to_string(&path).unwrap();
             assert!(text.starts_with("//!"), "{} has no module docs", path.display());
-            assert!(text.lines().count() <= 800, "{} has more than 800 lines", path.display());
+        }
+        for path in files(&root().join("crates").join(&name)) {
+            let lines = fs::read_to_string(&path).unwrap().lines().count();
+            let path = path.strip_prefix(root().join("crates")).unwrap().display().to_string();
+            let left = LONG_LEFT.iter().find(|(left, _)| *left == path);
+            let most = left.map_or(LINES_MAX, |(_, most)| *most);
+            assert!(lines <= most, "{path} has {lines} lines, more than {most}");
         }
     }
 }
+
+/// A file holds one noun.
+const LINES_MAX: usize = 500;
+
+/// Files that still have to be split, each with the most lines that it may have until then.
+const LONG_LEFT: [(&str, usize); 8] = [
+    ("host/src/line.rs", 530),
+    ("load/src/lanes.rs", 600),
+    ("pgrig/src/arguments.rs", 640),
+    ("probe/src/group.rs", 520),
+    ("probe/tests/sampling.rs", 580),
+    ("report/tests/example/mod.rs", 560),
+    ("study/tests/run.rs", 520),
+    ("verdict/tests/verdicts.rs", 540),
+];

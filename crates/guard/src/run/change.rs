@@ -1,0 +1,151 @@
+//! Changing the setting: recorded first, then written, then proved.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use server::Setting;
+
+use super::{Charge, Guard};
+use crate::asked::{Asked, Origin};
+use crate::books::Step;
+use crate::error::Error;
+use crate::event::{Event, called, seconds};
+use crate::look::Look;
+use crate::session::{Session, Sight};
+use crate::watch::{Change, Why};
+
+impl Guard<'_> {
+    pub(super) async fn change(
+        &mut self,
+        session: &Session,
+        charge: &mut Charge,
+        look: &Look,
+        change: Change,
+    ) -> Result<(), Error> {
+        let Change { to, why } = change;
+        let why = words(&why);
+        let is_restored = to == charge.asked.setting;
+        let step = match self.keeps.as_ref().and_then(|keeps| keeps.books.open_window()) {
+            Some(_) => Step::Changed,
+            None => Step::Opened,
+        };
+        // No record, no change.
+        let confirmed = charge.watch.confirmed();
+        let recorded = self.record(charge, step, &to, confirmed, Some(look.wal), why.clone());
+        if let Err(error) = recorded {
+            self.trouble(Event::NoRecord { why: error.to_string() });
+            return Ok(());
+        }
+        self.trouble = None;
+        let text = if is_restored { charge.asked.text.clone() } else { to.to_string() };
+        let from = match look.setting == charge.asked.setting {
+            true => charge.asked.text.clone(),
+            false => look.setting.to_string(),
+        };
+        charge.last = format!("{} instead of {}, because {why}", called(&text), called(&from));
+        let (window, confirmations) = (self.window_number(), to.confirmations());
+        self.tell(Event::Changing { from, to: text.clone(), confirmations, why, window });
+        if is_restored {
+            match charge.asked.origin {
+                Origin::AutoConf => session.write(&text).await?,
+                Origin::Below => session.unwrite().await?,
+            }
+            session.mark("").await?;
+            charge.is_marked = false;
+        } else {
+            if !charge.is_marked {
+                session.mark(&charge.asked.mark()).await?;
+                charge.is_marked = true;
+            }
+            session.write(&text).await?;
+        }
+        let is_lowered = to.confirmations() < look.setting.confirmations()
+            || (to.confirmations() == look.setting.confirmations() && !is_restored);
+        let waited: BTreeSet<&String> = match is_lowered {
+            true => look.waiting.iter().collect(),
+            false => BTreeSet::new(),
+        };
+        let began = Instant::now();
+        session.reload().await?;
+        let proof = self.prove(session, &to, &text, &waited, began).await?;
+        charge.seen = proof.or(charge.seen.take());
+        self.save(true)
+    }
+
+    /// Waits until the setting is in force and the commits that waited have gone on; returns the
+    /// last look.
+    async fn prove(
+        &mut self,
+        session: &Session,
+        to: &Setting,
+        text: &str,
+        waited: &BTreeSet<&String>,
+        began: Instant,
+    ) -> Result<Option<Look>, Error> {
+        let mut is_provoked = false;
+        loop {
+            let Sight::Primary(look) = session.look().await? else { return Ok(None) };
+            let left = look.waiting.iter().filter(|commit| waited.contains(commit)).count();
+            let setting = text.to_owned();
+            if look.setting == *to && left == 0 {
+                let after_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+                self.tell(Event::InForce { setting, released: waited.len(), after_ms });
+                return Ok(Some(look));
+            }
+            if look.setting == *to && *to != Setting::Off && !is_provoked {
+                session.provoke_replies().await?;
+                is_provoked = true;
+            }
+            if began.elapsed() >= PROOF_MAX {
+                self.tell(Event::NotInForce { setting, waiting: left });
+                return Ok(Some(look));
+            }
+            tokio::time::sleep(PROOF_POLL).await;
+        }
+    }
+
+    pub(super) async fn adopt(
+        &mut self,
+        session: &Session,
+        charge: &mut Charge,
+        setting: Setting,
+    ) -> Result<(), Error> {
+        let facts = session.facts().await?;
+        if !self.options.dry_run {
+            self.check(&facts)?;
+        }
+        charge.asked = Asked::now(&facts.setting, setting, facts.file.as_deref());
+        charge.last = "adopted what somebody else has set".to_owned();
+        if charge.is_marked {
+            session.mark("").await?;
+            charge.is_marked = false;
+        }
+        self.tell(Event::Adopted { setting: charge.asked.text.clone() });
+        if charge.asked.setting == Setting::Off {
+            self.tell(Event::NothingAsked);
+        }
+        Ok(())
+    }
+}
+
+/// Why, in words that go after "because".
+pub(super) fn words(why: &Why) -> String {
+    match why {
+        Why::NoStandby { unserved } => {
+            format!("commits wait, and too few standbys stream for {}", seconds(*unserved))
+        }
+        Why::Silent { waited } => format!(
+            "a commit has waited for {}, and a standby that is connected does not confirm",
+            seconds(*waited)
+        ),
+        Why::NotReplayed { waited } => format!(
+            "a commit has waited for {}, though standbys flush in time: they do not replay in time",
+            seconds(*waited)
+        ),
+        Why::Returned { hold } => format!("standbys have kept up for {}", seconds(*hold)),
+    }
+}
+
+/// Between two looks after a change, and how long its effect is waited for.
+pub(super) const PROOF_POLL: Duration = Duration::from_millis(20);
+pub(super) const PROOF_MAX: Duration = Duration::from_secs(2);

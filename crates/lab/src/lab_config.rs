@@ -1,0 +1,73 @@
+//! What a lab is made from, and how isolated it is.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::find::Installation;
+
+/// What a lab is made from.
+#[derive(Debug, Clone)]
+pub struct LabConfig {
+    /// The PostgreSQL of its nodes.
+    pub installation: Installation,
+    /// Its directory, which must be empty or not exist; one of its own below the system's
+    /// temporary directory where none is given.
+    pub directory: Option<PathBuf>,
+    /// What to do with the directory at the end.
+    pub at_end: AtEnd,
+    /// The isolation that is asked for.
+    pub isolation: Wish,
+}
+
+impl LabConfig {
+    /// A lab in a temporary directory, as isolated as this machine allows.
+    pub fn new(installation: Installation) -> Self {
+        let (at_end, isolation) = (AtEnd::Remove, Wish::Best);
+        Self { installation, directory: None, at_end, isolation }
+    }
+}
+
+/// What becomes of a lab's directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtEnd {
+    /// It is removed, even if the rig is killed.
+    Remove,
+    /// It stays, for somebody to look at, until clean() is told to remove it.
+    Keep,
+}
+
+/// The isolation that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// Namespaces if they are allowed here, else a keeper.
+    Best,
+    /// Namespaces or nothing.
+    Namespaces,
+    /// A keeper, even where namespaces are allowed.
+    Keeper,
+}
+
+/// The isolation that is in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Isolation {
+    /// Mount, PID and IPC namespaces, made as root.
+    Namespaces,
+    /// The same, as a plain user in a user namespace.
+    UserNamespace,
+    /// A keeper process; why there are no namespaces, if they were asked for.
+    Keeper {
+        /// Each way that was tried, and why it failed.
+        reasons: Vec<String>,
+    },
+}
+
+impl fmt::Display for Isolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Namespaces => write!(f, "mount, PID and IPC namespaces"),
+            Self::UserNamespace => write!(f, "mount, PID and IPC namespaces of a plain user"),
+            Self::Keeper { reasons } if reasons.is_empty() => write!(f, "a keeper process"),
+            Self::Keeper { reasons } => write!(f, "a keeper process ({})", reasons.join("; ")),
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Names and passwords that nobody can guess.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use crate::copy::failed;
+use crate::error::Error;
+
+/// So many random bytes, as hexadecimal digits.
+pub(crate) fn random_hex(bytes: usize) -> Result<String, Error> {
+    let path = Path::new("/dev/urandom");
+    let mut random = vec![0; bytes];
+    let mut read = || fs::File::open(path)?.read_exact(&mut random);
+    read().map_err(failed("reading", path))?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}

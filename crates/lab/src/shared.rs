@@ -1,0 +1,270 @@
+//! What a lab and its nodes share: the init, the directory, the installation, and the names that are
+//! taken.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use os::command::Command;
+use os::init::{Exit, Init, Network, WhenOrphaned};
+use os::user::User;
+
+use crate::directory::{Directory, NODES, SNAPSHOTS, SOCKETS, TEMPLATES};
+use crate::error::Error;
+use crate::find::Installation;
+use crate::lab_config::{AtEnd, Isolation, LabConfig, Wish};
+use crate::random::random_hex;
+
+/// What the lab and its nodes share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// `None` only while it is dropped. It ends before the directory is removed.
+    init: Option<Init>,
+    isolation: Isolation,
+    pub(crate) installation: Installation,
+    pub(crate) user: User,
+    /// The superuser's, for connections over TCP.
+    pub(crate) password: String,
+    /// What initdb made, by its options. The lock is held while initdb runs, so that each is
+    /// made once.
+    templates: Mutex<HashMap<Vec<String>, PathBuf>>,
+    names: Mutex<Names>,
+    directory: Directory,
+}
+
+#[derive(Debug, Default)]
+struct Names {
+    nodes: HashSet<String>,
+    unix_ports: HashSet<u16>,
+    links: u16,
+    snapshots: u32,
+}
+
+impl Shared {
+    /// Makes the directory and starts the init.
+    ///
+    /// # Errors
+    /// A directory that cannot be used, or no isolation; nothing is left behind then.
+    pub(crate) fn new(config: LabConfig) -> Result<Shared, Error> {
+        let user = server_user()?;
+        let directory = Directory::make(&config, user)?;
+        let (init, isolation) = isolate(&directory, config.isolation)?;
+        Ok(Shared {
+            init: Some(init),
+            isolation,
+            installation: config.installation,
+            user,
+            password: random_hex(16)?,
+            templates: Mutex::new(HashMap::new()),
+            names: Mutex::new(Names::default()),
+            directory,
+        })
+    }
+
+    /// The directory that everything is in.
+    pub(crate) fn path(&self) -> &Path {
+        &self.directory.path
+    }
+
+    /// The isolation that is in force.
+    pub(crate) fn isolation(&self) -> &Isolation {
+        &self.isolation
+    }
+
+    pub(crate) fn init(&self) -> Result<&Init, io::Error> {
+        self.init.as_ref().ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+    }
+
+    pub(crate) fn sockets(&self) -> PathBuf {
+        self.directory.path.join(SOCKETS)
+    }
+
+    pub(crate) fn node_directory(&self, name: &str) -> PathBuf {
+        self.directory.path.join(NODES).join(name)
+    }
+
+    pub(crate) fn template_directory(&self, number: usize) -> PathBuf {
+        self.directory.path.join(TEMPLATES).join(number.to_string())
+    }
+
+    pub(crate) fn new_snapshot_directory(&self) -> PathBuf {
+        let mut names = lock(&self.names);
+        names.snapshots += 1;
+        self.directory.path.join(SNAPSHOTS).join(names.snapshots.to_string())
+    }
+
+    pub(crate) fn templates(&self) -> MutexGuard<'_, HashMap<Vec<String>, PathBuf>> {
+        lock(&self.templates)
+    }
+
+    /// Whether the name was free; it is taken now.
+    pub(crate) fn take_name(&self, name: &str) -> bool {
+        lock(&self.names).nodes.insert(name.to_owned())
+    }
+
+    pub(crate) fn give_back_name(&self, name: &str) {
+        lock(&self.names).nodes.remove(name);
+    }
+
+    pub(crate) fn give_back_unix_port(&self, port: u16) {
+        lock(&self.names).unix_ports.remove(&port);
+    }
+
+    /// A number that no link of this lab had; there are enough for any study.
+    pub(crate) fn take_link_number(&self) -> u16 {
+        let mut names = lock(&self.names);
+        names.links += 1;
+        names.links
+    }
+
+    /// A port that no node of this lab has; it only names a Unix socket.
+    pub(crate) fn take_unix_port(&self) -> u16 {
+        let mut names = lock(&self.names);
+        let mut port = PORT_FIRST;
+        while !names.unix_ports.insert(port) {
+            port += 1;
+        }
+        port
+    }
+
+    /// A program of the installation, run as the server user in `directory`.
+    pub(crate) fn command(&self, program: &str, directory: &Path) -> Command {
+        self.command_of(&self.installation.program(program), directory)
+    }
+
+    /// A program, run as the server user in `directory`.
+    pub(crate) fn command_of(&self, program: &Path, directory: &Path) -> Command {
+        let path =
+            std::env::join_paths([self.installation.bin(), "/usr/bin".as_ref(), "/bin".as_ref()])
+                // A folder with a colon in its name; what the lab runs has a full path anyway.
+                .unwrap_or_else(|_| "/usr/bin:/bin".into());
+        Command::new(program)
+            .env("PATH", path)
+            .env("HOME", directory)
+            .env("LC_ALL", "C")
+            .directory(directory)
+            .user(self.user)
+    }
+
+    /// Starts a program in the lab, in the network of this process or in one of the lab's.
+    pub(crate) fn spawn_in(
+        &self,
+        command: &Command,
+        network: Option<Network>,
+    ) -> Result<i32, Error> {
+        let directory = command.directory.clone().unwrap_or_else(|| self.directory.path.clone());
+        self.init().and_then(|init| init.spawn_in(command, network)).map_err(|source| {
+            let closed = (source.kind() == io::ErrorKind::PermissionDenied)
+                .then(|| {
+                    closed_to(&directory, self.user)
+                        .or_else(|| closed_to(&command.program, self.user))
+                })
+                .flatten();
+            let (program, uid) = (command.program.clone(), self.user.uid);
+            Error::Execute { program, directory, uid, closed, source }
+        })
+    }
+
+    /// Runs a program in the lab to its end.
+    pub(crate) fn run(&self, command: &Command, timeout: Duration) -> Result<Exit, Error> {
+        self.run_in(command, None, timeout)
+    }
+
+    /// The same in one of the lab's networks.
+    pub(crate) fn run_in(
+        &self,
+        command: &Command,
+        network: Option<Network>,
+        timeout: Duration,
+    ) -> Result<Exit, Error> {
+        let pid = self.spawn_in(command, network)?;
+        self.init().and_then(|init| init.wait(pid, timeout)).map_err(|source| Error::Process {
+            doing: "waiting for the end",
+            node: command.program.display().to_string(),
+            source,
+        })
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Servers first: the directory is removed when its field is dropped, after this.
+        drop(self.init.take());
+    }
+}
+
+fn isolate(directory: &Directory, wish: Wish) -> Result<(Init, Isolation), Error> {
+    use os::init::Isolation as Kind;
+    let namespaces = match User::current().is_root() {
+        true => Kind::Namespaces,
+        false => Kind::UserNamespace,
+    };
+    let kinds: &[Kind] = match wish {
+        Wish::Best => &[namespaces, Kind::Keeper],
+        Wish::Namespaces => &[namespaces],
+        Wish::Keeper => &[Kind::Keeper],
+    };
+    let when_orphaned = match directory.at_end {
+        AtEnd::Remove => WhenOrphaned::Remove(directory.path.clone()),
+        AtEnd::Keep => WhenOrphaned::Keep,
+    };
+    let lock: Vec<_> = directory.marker.iter().map(|marker| marker.file().as_fd()).collect();
+    let mut reasons = Vec::new();
+    for kind in kinds {
+        match Init::start(*kind, when_orphaned.clone(), &lock) {
+            Ok(init) => {
+                let isolation = match kind {
+                    Kind::Namespaces => Isolation::Namespaces,
+                    Kind::UserNamespace => Isolation::UserNamespace,
+                    Kind::Keeper => Isolation::Keeper { reasons },
+                };
+                return Ok((init, isolation));
+            }
+            Err(failure) => reasons.push(failure.to_string()),
+        }
+    }
+    Err(Error::Isolation { reasons })
+}
+
+/// Who the servers run as: this user, or, because PostgreSQL refuses root, one without rights.
+fn server_user() -> Result<User, Error> {
+    let current = User::current();
+    if !current.is_root() {
+        return Ok(current);
+    }
+    for name in ["postgres", "nobody"] {
+        if let Some(user) = User::named(name).ok().flatten().filter(|user| !user.is_root()) {
+            return Ok(user);
+        }
+    }
+    Err(Error::NoServerUser)
+}
+
+/// The first part of `path` that `user` may not enter or execute, judged by owner and mode.
+fn closed_to(path: &Path, user: User) -> Option<PathBuf> {
+    use std::os::unix::fs::MetadataExt;
+    let mut parts: Vec<&Path> = path.ancestors().collect();
+    parts.reverse();
+    let is_closed = |part: &&Path| {
+        part.metadata().is_ok_and(|file| {
+            let bit = match () {
+                () if file.uid() == user.uid => 0o100,
+                () if file.gid() == user.gid => 0o010,
+                () => 0o001,
+            };
+            file.mode() & bit == 0
+        })
+    };
+    parts.into_iter().find(is_closed).map(Path::to_owned)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // These maps are whole between any two statements, so a panic elsewhere does not matter.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where the numbering of Unix sockets begins: PostgreSQL's own port.
+const PORT_FIRST: u16 = 5432;

@@ -1,0 +1,20 @@
+//! The variables by which a script numbers its transactions in the ledger.
+
+use script::Slot;
+
+/// The variables that a script writes into the database.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LedgerSlots {
+    pub(crate) client: Slot,
+    pub(crate) seq: Slot,
+    pub(crate) chain: Slot,
+}
+
+impl LedgerSlots {
+    /// None where no script numbers its transactions.
+    pub(crate) fn of(names: &mut script::Names) -> Option<LedgerSlots> {
+        let seq = names.slot("ledger_seq")?;
+        let (client, chain) = (names.intern("ledger_client"), names.intern("ledger_chain"));
+        Some(LedgerSlots { client, seq, chain })
+    }
+}

@@ -1,0 +1,201 @@
+//! How a transaction ends: well, in an error that may be tried again, or with its client.
+
+use script::PipelineFault;
+use wire::frontend;
+
+use crate::{
+    CommandPlace, Level, Message,
+    log::Who,
+    program::Program,
+    session::{Block, Session, State, Surroundings, Wait},
+    tally::{Ending, Finished},
+};
+
+/// How the transaction under way has failed, and may be tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Serialization,
+    Deadlock,
+    Other,
+}
+
+impl From<Failure> for Ending {
+    fn from(failure: Failure) -> Ending {
+        match failure {
+            Failure::Serialization => Ending::Serialization,
+            Failure::Deadlock => Ending::Deadlock,
+            Failure::Other => Ending::Other,
+        }
+    }
+}
+
+impl Session {
+    /// The transaction is over.
+    pub(crate) fn end(&mut self, cx: &mut Surroundings<'_>, now: u64, ending: Ending) -> Wait {
+        self.settle(cx, now, ending);
+        let late = cx
+            .program
+            .latency_limit_ns
+            .is_some_and(|limit| now.saturating_sub(self.scheduled) > limit);
+        let done = Finished {
+            workload: self.workload,
+            script: self.script,
+            ending,
+            scheduled: self.scheduled,
+            began: self.began,
+            ended: now,
+            retries: self.tries.saturating_sub(1),
+            late,
+        };
+        cx.tally.count(done, &cx.grid);
+        if let Some(log) = &mut cx.log {
+            log.write(
+                // pgbench counts the transactions of a client from 1.
+                Who { client: self.id, number: self.transactions + 1, script: self.script },
+                &done,
+            );
+        }
+        self.transactions += 1;
+        if ending == Ending::Good && cx.grid.in_window(now) {
+            self.in_window += 1;
+        }
+        self.state = State::Idle;
+        Wait::Next
+    }
+
+    /// A slot of the schedule that is too late to be worth starting.
+    pub(crate) fn skip(&mut self, cx: &mut Surroundings<'_>, now: u64, scheduled: u64) {
+        self.scheduled = scheduled;
+        self.began = now;
+        self.tries = 0;
+        self.end(cx, now, Ending::Skipped);
+    }
+
+    /// An error that does not end the client: rolls back first where a block is open.
+    pub(crate) fn fail(&mut self, cx: &mut Surroundings<'_>, now: u64, failure: Failure) -> Wait {
+        if self.block == Block::Outside {
+            return self.try_again_or_end(cx, now, failure);
+        }
+        self.state = State::RollingBack;
+        self.failure = failure;
+        self.reply.begin(false);
+        self.reply.awaiting += 1;
+        match frontend::query(cx.out, b"ROLLBACK") {
+            Ok(()) => Wait::Server,
+            Err(error) => self.abort(cx, format!("client {} aborted: {error}", self.id)),
+        }
+    }
+
+    /// The failed transaction is rolled back.
+    pub(crate) fn try_again_or_end(
+        &mut self,
+        cx: &mut Surroundings<'_>,
+        now: u64,
+        failure: Failure,
+    ) -> Wait {
+        let again = self.may_try_again(cx, now, failure);
+        if cx.program.time_each_command && cx.grid.in_window(now) {
+            let commands = &mut cx.tally.totals[self.workload].statements[self.script];
+            let command = &mut commands[self.command];
+            *if again { &mut command.retries } else { &mut command.failures } += 1;
+        }
+        if cx.program.verbose_errors {
+            let text = self.verbose(cx.program, now, again);
+            cx.say(Level::Info, text);
+        }
+        if !again {
+            return self.end(cx, now, failure.into());
+        }
+        self.tries += 1;
+        self.prng = self.prng_at_start.clone();
+        self.command = 0;
+        self.command_began = now;
+        self.state = State::Idle;
+        self.proceed(cx, now)
+    }
+
+    fn may_try_again(&self, cx: &Surroundings<'_>, now: u64, failure: Failure) -> bool {
+        let limit = cx.program.tries_max;
+        failure != Failure::Other
+            && (limit == 0 || self.tries < limit)
+            && now < cx.grid.close
+            && cx
+                .program
+                .latency_limit_ns
+                .is_none_or(|limit| now.saturating_sub(self.scheduled) <= limit)
+    }
+
+    fn verbose(&self, program: &Program, now: u64, again: bool) -> String {
+        let what = if again {
+            "repeats the transaction after the error"
+        } else {
+            "ends the failed transaction"
+        };
+        let limit = match program.tries_max {
+            0 => String::new(),
+            limit => format!("/{limit}"),
+        };
+        let used = program.latency_limit_ns.map_or(String::new(), |limit| {
+            let percent = 100.0 * now.saturating_sub(self.scheduled) as f64 / limit as f64;
+            format!(", {percent:.3}% of the maximum time of tries was used")
+        });
+        format!("client {} {what} (try {}{limit}{used})", self.id, self.tries)
+    }
+
+    /// The current command has no place inside or outside a pipeline.
+    #[cold]
+    pub(super) fn abort_for_fault(
+        &mut self,
+        cx: &mut Surroundings<'_>,
+        fault: PipelineFault,
+    ) -> Wait {
+        let word = match fault {
+            PipelineFault::Gset => Some("gset"),
+            PipelineFault::Aset => Some("aset"),
+            _ => None,
+        };
+        self.abort_in(cx, word, &fault.to_string())
+    }
+
+    /// The client ends here, because of the current command.
+    #[cold]
+    pub(crate) fn abort_in_command(&mut self, cx: &mut Surroundings<'_>, why: &str) -> Wait {
+        self.abort_in(cx, None, why)
+    }
+
+    fn abort_in(&mut self, cx: &mut Surroundings<'_>, word: Option<&str>, why: &str) -> Wait {
+        let commands = &cx.program.scripts[self.script].script.commands;
+        let command = || commands.get(self.command).map_or("SQL", |command| command.kind.word());
+        let word = word.unwrap_or_else(command);
+        let text = format!(
+            "client {} aborted in command {} ({word}) of script {}; {why}",
+            self.id, self.command, self.script
+        );
+        self.abort(cx, text)
+    }
+
+    /// Where the current command stands.
+    #[cold]
+    pub(crate) fn place(&self, cx: &Surroundings<'_>) -> Option<CommandPlace> {
+        let script = &cx.program.scripts[self.script].script;
+        let command = script.commands.get(self.command)?;
+        Some(CommandPlace { script: script.name.clone(), line: command.line })
+    }
+
+    /// The client ends here.
+    #[cold]
+    pub(crate) fn abort(&mut self, cx: &mut Surroundings<'_>, text: String) -> Wait {
+        let now = (cx.clock)();
+        self.settle_unfinished(cx, now);
+        let at = self.place(cx);
+        cx.narration.push(Message { level: Level::Error, text, at });
+        cx.tally.aborted(self.workload);
+        self.state = State::Aborted;
+        Wait::Gone
+    }
+}
+
+/// Bytes of the server's as text.
+pub(crate) fn lossy(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}

@@ -1,0 +1,108 @@
+//! Claims, answers, and files that cannot be read at all.
+
+use super::points::SHAPES;
+use super::topology::SYNC;
+use super::*;
+
+#[test]
+fn an_answer_has_only_the_names_that_are_filled_in() {
+    let answer = "[answer]\nholds = \"{vlaue} times\"\nfails = \"no\"\nunsure = \"{n} rounds\"\n";
+    let study = OWN.replacen("[[claims]]", &format!("{answer}[[claims]]"), 1);
+    let expected = "`\"{vlaue} times\"` an answer has no {vlaue} (did you mean \"value\"?)";
+    assert!(problems(&study).contains(expected), "{}", problems(&study));
+}
+
+#[test]
+fn a_claim_is_wrong_at_the_place_where_it_is_wrong() {
+    let claim = "tps('fast/load/orders', 'clients=8') / tps('safe/load/orders', 'clients=8')";
+    let check = |to: &str, expected: &str| {
+        assert_eq!(problems(&OWN.replacen(claim, to, 1)).trim_end(), expected);
+    };
+    check(
+        "tps('fast/lod', 'clients=8')",
+        "`tps('fast/lod', 'clients=8')` no trial of this profile runs \"fast/lod\"; \
+         did you mean \"fast/load\"?",
+    );
+    check(
+        "1 / tps('fast/load', 'clients=16')",
+        "`tps('fast/load', 'clients=16')` no trial of fast/load in this profile has clients=16; \
+         there is clients=8; clients=64",
+    );
+    check(
+        "tps('fast/load')",
+        "`tps('fast/load')` 2 trials fit, such as \"fast/load clients=8\" and \
+         \"fast/load clients=64\": name the axes",
+    );
+    check(
+        "tps('fast/load/order', 'clients=8')",
+        "`tps('fast/load/order', 'clients=8')` \"order\" is no part of fast/load clients=8; \
+         did you mean \"orders\"?",
+    );
+    check("tpss('a/b')", "`tpss` unknown metric \"tpss\" (did you mean \"tps\"?)");
+    check(
+        "1 + 1",
+        "`\"1 + 1\"` the expression speaks of no trial (ask for a metric: tps('variant/scenario'))",
+    );
+    check(
+        "tps('fast/load', 'clients=8') if 1 > 0 else 1",
+        "`if` a value is arithmetic, it knows no \"if\"",
+    );
+    check("tps(1)", "`tps(1)` tps speaks of a point: write tps('variant/scenario', 'axis=value')");
+    check("tps('fast/load', 'clients=8') /", "`/` unexpected end of input, expected expression");
+}
+
+#[test]
+fn a_condition_may_speak_of_one_workload() {
+    let with = |claim: &str| format!("{OWN}[[claims]]\n{claim}\n");
+    let study = parse(&with("every = \"failed == 0\"\nof = \"orders\""));
+    let About::Every { of, .. } = &study.claims[1].about else { panic!() };
+    assert_eq!(of, "orders");
+    assert_eq!(
+        problems(&with("every = \"failed == 0\"\nof = \"order\"\ntrials = \"safe*=8\"")),
+        "`\"order\"` unknown part of safe/load clients=8: \"order\" \
+         (did you mean \"orders\"?)\n"
+    );
+}
+
+#[test]
+fn broken_toml_is_pointed_at() {
+    assert_eq!(problems("question = \n[data").lines().count(), 2);
+    assert_eq!(
+        problems(""),
+        "`` a study has no question\n\
+         `` a study has at least one scenario \
+         (add [scenarios.NAME] with run = [\"WORKLOAD\"])\n"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever somebody types on the way to a study is answered, and pointed at within the file.
+    #[test]
+    fn no_text_is_too_broken_to_be_answered(
+        at in 0..OWN.len() + SHAPES.len() + SYNC.len(),
+        remove in 0..12usize,
+        insert in "[\\[\\]{}\"'=,. a-z0-9é\n#/()-]{0,6}",
+    ) {
+        let source = match at {
+            at if at < OWN.len() => OWN,
+            at if at < OWN.len() + SHAPES.len() => SHAPES,
+            _ => SYNC,
+        };
+        let at = at % source.len();
+        let mut text = source.to_owned();
+        let end = (at + remove).min(text.len());
+        if text.is_char_boundary(at) && text.is_char_boundary(end) {
+            text.replace_range(at..end, &insert);
+        }
+        for profile in Profile::ALL {
+            if let Err(problems) = Study::parse(&folder(&text), profile) {
+                prop_assert!(!problems.is_empty());
+                for problem in problems {
+                    prop_assert!(text.get(problem.span.clone()).is_some(), "{problem:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What is wrong is pointed at, and tables of a study's own.
+
+use super::*;
+
+#[test]
+fn everything_that_is_wrong_is_pointed_at() {
+    let check = |from: &str, to: &str, expected: &str| {
+        assert!(OWN.contains(from), "{from}");
+        assert_eq!(problems(&OWN.replacen(from, to, 1)).trim_end(), expected);
+    };
+    check(
+        "question =",
+        "qestion =",
+        "`` a study has no question\n\
+         `qestion` a study has no field \"qestion\" (did you mean \"question\"?)",
+    );
+    check(
+        "script = \"orders.sql\"",
+        "script = \"order.sql\"\nclints = 8",
+        "`\"order.sql\"` unknown script file \"order.sql\" (did you mean \"orders.sql\"?)\n\
+         `clints` a workload has no field \"clints\" (did you mean \"clients\"?)",
+    );
+    check(
+        "run  = [\"orders\"]",
+        "run = [\"order\"]",
+        "`orders` no scenario runs workload \"orders\"\n\
+         `\"order\"` unknown workload \"order\" (did you mean \"orders\"?)",
+    );
+    check("[8, 64]", "[]", "`[]` axis \"clients\" has no values");
+    check("[8, 64]", "[8, 8]", "`8` axis \"clients\" has 8 twice");
+    check("[8, 64]", "[0, 64]", "`0` clients must be an integer from 1 to 524288");
+    check(
+        "clients = [8, 64]",
+        "client = [8, 64]",
+        "`client` axis \"client\" changes nothing (write {client} where its value belongs)",
+    );
+    check(
+        "rows   = { smoke = 10_000, quick = 1_000_000, full = 50_000_000 }",
+        "rows = { smoke = 1, full = 2 }",
+        "`{ smoke = 1, full = 2 }` no value for profile quick (add quick = …)",
+    );
+    check(
+        "expect = \">= 2.0\"",
+        "expect = \"about 2\"",
+        "`\"about 2\"` \"about 2\" is not an expectation \
+         (write \">= 0.9\", \"< 1\", \"== 0\", \"0.95 .. 1.05\" or \"1.14 ± 5 %\")",
+    );
+    check(
+        "synchronous_commit = \"on\"",
+        "a = \"{b}\"",
+        "`\"{b}\"` unknown axis \"b\" (there is clients)",
+    );
+    check(
+        "[scenarios.load]",
+        "[scenarios.load]\nwindow = 20\ntimeline = [{ at = \"99s\", kill = \"primery\" }, {}]",
+        "`20` window must be a duration, not an integer \
+         (write a number with a unit: 500ms, 20s, 2min, 1h)\n\
+         `\"99s\"` at: the window closes after 10 s (lengthen the window or move the action)\n\
+         `\"primery\"` unknown node \"primery\" (did you mean \"primary\"?)\n\
+         `{}` an action has no at\n\
+         `{}` an action without a verb \
+         (one of sql, checkpoint, stop, kill, pause, continue, start, rebalance, promote, power_cut, cut, \
+         delay, reset, heal)",
+    );
+    check(
+        "[scenarios.load]",
+        "[scenarios.load]\nchecks = [\"checksums\", \"restore\", { counts = \"primary\" }]",
+        "`[\"checksums\", \"restore\", { counts = \"primary\" }]` node primary has no checksums \
+         (give it checksums = true)\n\
+         `[\"checksums\", \"restore\", { counts = \"primary\" }]` node primary has no archive \
+         (give it archive = true)\n\
+         `{ counts = \"primary\" }` one check at a time \
+         (write { ledger = \"NODE\" } or { amcheck = \"NODE\" } or { checksums = \"NODE\" } or \
+         { restore = \"NODE\" } or { explain = \"QUERY\", as = \"NAME\" })",
+    );
+    check(
+        "over = {",
+        "points = [{ at = { client = 8 }, rounds = 0 }]\nover = {",
+        "`client` unknown axis \"client\" (did you mean \"clients\"?)\n\
+         `0` rounds must be an integer from 1 to 10000",
+    );
+    check(
+        "over = {",
+        "points = [{ at = { clients = [8, 9] }, checks = 1 }, { rounds = 2 }]\nover = {",
+        "`9` axis \"clients\" has no 9 (it has 8, 64)\n\
+         `checks` an entry of points has no field \"checks\" \
+         (there is profiles, at, warmup_max, warmup, window, rounds)\n\
+         `{ rounds = 2 }` an entry of points has no at",
+    );
+    check(
+        "expect = \">= 2.0\"",
+        "expect = \">= 2.0\"\nwithin = 3",
+        "`3` within belongs to kind = \"control\" \
+         (it says after how many trials a control that does not hold stops the study)",
+    );
+}
+
+/// A table below the study of one's own.
+const TABLE: &str = r#"
+[[tables]]
+title = "What a setting buys"
+columns = [{ says = "gain", value = "gain" }, { says = "failed", count = "failed > 0" }]
+list = "failed > 0"
+[[tables.rows]]
+says = "off"
+trials = "fast/*"
+values = { gain = "tps('fast/load', 'clients=8') / tps('safe/load', 'clients=8')" }
+"#;
+
+#[test]
+fn a_table_is_made_of_what_the_study_runs() {
+    let study = parse(&format!("{OWN}{TABLE}"));
+    let table = &study.tables[0];
+    assert_eq!(table.rows[0].points, [2, 3]);
+    assert_eq!(table.rows[0].values["gain"].references().len(), 2);
+    assert!(table.listed.is_some() && table.columns.len() == 2);
+
+    let check = |from: &str, to: &str, expected: &str| {
+        assert!(TABLE.contains(from), "{from}");
+        let study = format!("{OWN}{}", TABLE.replacen(from, to, 1));
+        assert_eq!(problems(&study).trim_end(), expected);
+    };
+    check("fast/*", "slow/*", "`\"slow/*\"` no trial of this profile fits \"slow/*\"");
+    check("{ gain =", "{ again =", "`again` no column shows the value \"again\"");
+    check(
+        "count = \"failed > 0\"",
+        "count = \"failled > 0\"",
+        "`failled` unknown metric \"failled\" (did you mean \"failed\"?)",
+    );
+    check(
+        "value = \"gain\"",
+        "value = \"gain\", max = \"tps\"",
+        "`{ says = \"gain\", value = \"gain\", max = \"tps\" }` a column has one kind of figure \
+         (one of value, fact, trials, count, rate, p50, max)\n\
+         `gain` no column shows the value \"gain\"",
+    );
+}
