@@ -233,9 +233,12 @@ impl Generator {
     /// Above this [`Generator::busy_share_max`], a lane is no longer waiting for the server.
     pub const BUSY_SHARE_MAX: f64 = 0.8;
 
-    /// Above this [`Generator::lag_share`], the rig's own delay is part of what is measured.
+    /// Above this [`Generator::lag_share`], the rig's own delay is part of what is measured: it makes
+    /// a mean latency longer by as much. Six rounds on a quiet machine give an interval of ± 5 % (the
+    /// simulation in `verdict/tests/honesty`), in which less is lost.
     pub const LAG_SHARE_MAX: f64 = 0.05;
 
-    /// Above this [`Generator::run_delay_share`], waiting for a CPU is part of what is measured.
+    /// Above this [`Generator::run_delay_share`], waiting for a CPU is part of what is measured, for
+    /// the reason that [`Generator::LAG_SHARE_MAX`] has.
     pub const RUN_DELAY_SHARE_MAX: f64 = 0.05;
 }
