@@ -45,8 +45,9 @@ pub use outcome::{
     CommandPlace, End, Event, GeneratorOutcome, Level, Message, Outcome, ScriptOutcome,
 };
 pub use plan::{
-    Connecting, LedgerPlan, Limit, LogPlan, OnError, OnLoss, Pace, Plan, Protocol, ScriptText,
-    Syntax, WarmUp, Workload,
+    Connecting, LedgerPlan, Limit, LogPlan, OnError, OnLoss, Pace, Plan, ScriptText, WarmUp,
+    Workload,
 };
 pub use run::run;
+pub use script::{Protocol, Syntax};
 pub use standstill::Standstill;

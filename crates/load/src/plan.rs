@@ -3,6 +3,7 @@
 //! A plan is plain data. It crosses to generator processes as JSON, so connection strings and
 //! scripts are text here and are resolved where they are used.
 
+use script::{Protocol, Syntax};
 use serde::{Deserialize, Serialize};
 
 use crate::Blocks;
@@ -56,6 +57,7 @@ pub struct Workload {
     /// Clients over all generator processes.
     pub clients: u32,
     /// The protocol of their statements.
+    #[serde(with = "ProtocolText")]
     pub protocol: Protocol,
     /// Closed loop or open loop.
     pub pace: Pace,
@@ -88,28 +90,24 @@ pub struct ScriptText {
     /// Its share is its weight over the sum of weights.
     pub weight: u32,
     /// Which pgbench's syntax.
+    #[serde(with = "SyntaxText")]
     pub syntax: Syntax,
 }
 
-/// Which pgbench's syntax a script is written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Syntax {
-    /// SQL commands end at a semicolon.
+/// How a [`Syntax`] is written for a generator process: its own room writes nothing.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Syntax", rename_all = "snake_case")]
+enum SyntaxText {
     Current,
-    /// Before 9.6: SQL commands end at the newline.
     NineX,
 }
 
-/// How statements cross the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Protocol {
-    /// One Query message, variables spliced into the text.
+/// How a [`Protocol`] is written for a generator process.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Protocol", rename_all = "snake_case")]
+enum ProtocolText {
     Simple,
-    /// Parse, Bind, Describe, Execute, Sync for every execution.
     Extended,
-    /// Parse once for each connection, then Bind, Describe, Execute, Sync.
     Prepared,
 }
 

@@ -2,7 +2,7 @@
 
 use script::{CommandKind, Names, Script, Slot, Value, Variables};
 
-use crate::{LoadError, Protocol, Syntax, Workload, ledger_slots::LedgerSlots};
+use crate::{LoadError, Protocol, Workload, ledger_slots::LedgerSlots};
 
 /// A workload as sessions see it: read by every lane, written by none.
 pub(crate) struct Program {
@@ -59,11 +59,8 @@ impl Program {
         let mut scripts = Vec::new();
         let mut statements = Vec::new();
         for source in &workload.scripts {
-            let syntax = match source.syntax {
-                Syntax::Current => script::Syntax::Current,
-                Syntax::NineX => script::Syntax::NineX,
-            };
-            let script = Script::parse(&source.name, source.text.as_bytes(), syntax, &mut names)?;
+            let (text, syntax) = (source.text.as_bytes(), source.syntax);
+            let script = Script::parse(&source.name, text, syntax, &mut names)?;
             let numbers = number(&script, workload.protocol, &mut statements)?;
             scripts.push(ProgramScript {
                 script,
@@ -185,14 +182,4 @@ fn initial(
         variables.set_text(names.intern(name), value);
     }
     Ok(variables)
-}
-
-impl From<Protocol> for script::Protocol {
-    fn from(protocol: Protocol) -> Self {
-        match protocol {
-            Protocol::Simple => script::Protocol::Simple,
-            Protocol::Extended => script::Protocol::Extended,
-            Protocol::Prepared => script::Protocol::Prepared,
-        }
-    }
 }

@@ -9,7 +9,7 @@ use script::{Names, Script};
 use stats::Latency;
 
 use crate::{
-    End, GeneratorOutcome, Outcome, Pace, Plan, ScriptOutcome, Syntax, Workload,
+    End, GeneratorOutcome, Outcome, Pace, Plan, ScriptOutcome, Workload,
     report::{LaneOutcome, LaneWorkload},
     standstill,
     tally::Open,
@@ -180,13 +180,9 @@ fn statements(workload: &Workload, shares: &[LaneWorkload]) -> Vec<StatementResu
     }
     let mut results = Vec::new();
     for (number, source) in workload.scripts.iter().enumerate() {
-        let syntax = match source.syntax {
-            Syntax::Current => script::Syntax::Current,
-            Syntax::NineX => script::Syntax::NineX,
-        };
+        let (text, syntax) = (&source.text, source.syntax);
         // It has been parsed before, so it parses now.
-        let Ok(script) = Script::parse(&source.name, &source.text, syntax, &mut Names::new())
-        else {
+        let Ok(script) = Script::parse(&source.name, text, syntax, &mut Names::new()) else {
             continue;
         };
         for (index, command) in script.commands.iter().enumerate() {

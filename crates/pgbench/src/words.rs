@@ -260,11 +260,7 @@ impl<'a> Words<'a> {
 /// As pgbench names it.
 #[must_use]
 pub fn protocol_name(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Simple => "simple",
-        Protocol::Extended => "extended",
-        Protocol::Prepared => "prepared",
-    }
+    protocol.name()
 }
 
 /// Transactions that came to any end, skipped ones included.

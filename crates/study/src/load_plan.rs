@@ -87,11 +87,7 @@ fn workload(
         conninfo,
         scripts: workload.scripts.iter().map(script).collect(),
         clients: workload.clients,
-        protocol: match workload.protocol {
-            spec::Protocol::Simple => load::Protocol::Simple,
-            spec::Protocol::Extended => load::Protocol::Extended,
-            spec::Protocol::Prepared => load::Protocol::Prepared,
-        },
+        protocol: workload.protocol,
         pace: match workload.pace {
             spec::Pace::Closed => load::Pace::Closed,
             spec::Pace::Poisson(rate) => load::Pace::Poisson(rate),
@@ -119,11 +115,7 @@ fn may_fail(point: &Point, workload: &spec::Workload) -> bool {
 
 fn script(script: &spec::Script) -> load::ScriptText {
     let spec::ScriptText { name, text } = script.text();
-    let syntax = match script.syntax {
-        spec::Syntax::Current => load::Syntax::Current,
-        spec::Syntax::NineX => load::Syntax::NineX,
-    };
-    load::ScriptText { name, text, weight: script.weight, syntax }
+    load::ScriptText { name, text, weight: script.weight, syntax: script.syntax }
 }
 
 fn warm_up(warmup: Warmup) -> WarmUp {

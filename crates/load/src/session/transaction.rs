@@ -114,7 +114,7 @@ impl Session {
             if !std::mem::take(&mut is_prepared) && self.prepare_next(cx, script) {
                 return Wait::Server;
             }
-            self.pipeline = match self.pipeline.step(&command.kind, program.protocol.into()) {
+            self.pipeline = match self.pipeline.step(&command.kind, program.protocol) {
                 Ok(pipeline) => pipeline,
                 Err(fault) => return self.abort_for_fault(cx, fault),
             };

@@ -49,15 +49,8 @@ fn default_script() -> Script {
 /// Finds mistakes in scripts now, where pgbench finds them, and not when the first client runs;
 /// and counts their commands.
 fn check_scripts(given: &mut Given) -> Result<(), Complaint> {
-    let syntax = match given.syntax {
-        Some(Syntax::NineX) => script::Syntax::NineX,
-        _ => script::Syntax::Current,
-    };
-    let protocol = match given.protocol.unwrap_or(Protocol::Simple) {
-        Protocol::Simple => script::Protocol::Simple,
-        Protocol::Extended => script::Protocol::Extended,
-        Protocol::Prepared => script::Protocol::Prepared,
-    };
+    let syntax = given.syntax.unwrap_or_default();
+    let protocol = given.protocol.unwrap_or_default();
     let mut names = Names::new();
     for Script { name, text, commands, .. } in &mut given.scripts {
         let script = script::Script::parse(name, text.as_bytes(), syntax, &mut names);
