@@ -1,56 +1,67 @@
-//! What the figures say.
+//! What the figures say, and when they say enough.
 
-use serde::{Deserialize, Serialize};
+use record::comparison::{Comparison, Metric, Stop, Verdict};
 use stats::Interval;
 use stats::equivalence::{Difference, Region};
 
-use crate::figure::{Figure, Metric};
+use crate::figure::Figure;
 
-/// What is said of one figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// B is better by more than chance.
-    Better,
-    /// B is worse by more than chance.
-    Worse,
-    /// The difference is smaller than the threshold: the whole interval lies within it.
-    Equal,
-    /// The interval contains 1 and reaches beyond the threshold.
-    CannotTell,
-}
-
-impl Verdict {
-    /// The verdict on a ratio B ÷ A. An interval within the threshold is *equal* even where it
-    /// leaves out 1: a difference that small is none.
-    #[must_use]
-    pub fn of(metric: Metric, ratio: Option<&Interval>, threshold: f64) -> Verdict {
-        let Some(ratio) = ratio else { return Verdict::CannotTell };
-        if Region::within(threshold).judge(ratio) == Difference::Equal {
-            return Verdict::Equal;
-        }
-        let more = ratio.low > 1.0;
-        let less = ratio.high < 1.0;
-        match (more, less, metric.higher_is_better()) {
-            (true, _, true) | (_, true, false) => Verdict::Better,
-            (true, _, false) | (_, true, true) => Verdict::Worse,
-            (false, false, _) => Verdict::CannotTell,
-        }
+/// The verdict on a ratio B ÷ A. An interval within the threshold is *equal* even where it leaves
+/// out 1: a difference that small is none.
+pub(crate) fn verdict(metric: Metric, ratio: Option<&Interval>, threshold: f64) -> Verdict {
+    let Some(ratio) = ratio else { return Verdict::CannotTell };
+    if Region::within(threshold).judge(ratio) == Difference::Equal {
+        return Verdict::Equal;
+    }
+    let more = ratio.low > 1.0;
+    let less = ratio.high < 1.0;
+    match (more, less, metric.higher_is_better()) {
+        (true, _, true) | (_, true, false) => Verdict::Better,
+        (true, _, false) | (_, true, true) => Verdict::Worse,
+        (false, false, _) => Verdict::CannotTell,
     }
 }
 
-/// Why a comparison ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Stop {
-    /// The interval of throughput is as narrow as was asked for.
-    Precision,
-    /// Each deciding figure lies wholly within the threshold or wholly beyond it.
-    Decided,
-    /// The time is over.
-    Time,
-    /// The user interrupted it.
-    Interrupted,
+/// The answer, in a sentence or two.
+pub(crate) fn answer(found: &Comparison) -> String {
+    let pairs = format!("{} pairs, {}", found.pairs, span(found.seconds));
+    let ratio_of = |metric| found.figure(metric).and_then(|figure| figure.b_over_a.as_ref());
+    let Some(ratio) = ratio_of(Metric::Throughput) else {
+        return format!(
+            "Cannot tell: {pairs} are too few. An interval takes {} pairs.",
+            2 * stats::sequence::OBSERVATIONS_MIN
+        );
+    };
+    let seen = format!("{} of A's throughput ({pairs})", ratio.words());
+    let percent = found.threshold * 100.0;
+    let first = match found.verdict(Metric::Throughput) {
+        Verdict::Better => format!("B is faster: {seen}."),
+        Verdict::Worse => format!("B is slower: {seen}."),
+        Verdict::Equal => format!("B is as fast as A within {percent} %: {seen}."),
+        Verdict::CannotTell => format!(
+            "Cannot tell whether B is faster or slower: {seen}. The interval is ±{:.1} % wide.",
+            ratio.half_width() * 100.0
+        ),
+    };
+    let second = ratio_of(Metric::P99).map(|ratio| {
+        let words = match found.verdict(Metric::P99) {
+            Verdict::Better => "is lower on B",
+            Verdict::Worse => "is higher on B",
+            Verdict::Equal | Verdict::CannotTell => return String::new(),
+        };
+        format!(" The {} {words}: {}.", Metric::P99.words(), ratio.words())
+    });
+    first + &second.unwrap_or_default()
+}
+
+/// `9 min 4 s`
+fn span(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match (whole / 60, whole % 60) {
+        (0, seconds) => format!("{seconds} s"),
+        (minutes, 0) => format!("{minutes} min"),
+        (minutes, seconds) => format!("{minutes} min {seconds} s"),
+    }
 }
 
 /// When to stop.
@@ -97,7 +108,7 @@ mod tests {
     fn verdicts() {
         use Metric::{P99, Throughput};
         let check = |metric, low, high, expected| {
-            let seen = Verdict::of(metric, Some(&interval(low, high)), 0.03);
+            let seen = verdict(metric, Some(&interval(low, high)), 0.03);
             assert_eq!(seen, expected, "{metric:?} [{low}, {high}]");
         };
         check(Throughput, 1.01, 1.08, Verdict::Better);
@@ -108,7 +119,7 @@ mod tests {
         check(Throughput, 1.005, 1.02, Verdict::Equal);
         check(Throughput, 0.95, 1.01, Verdict::CannotTell);
         check(Throughput, 0.5, 2.0, Verdict::CannotTell);
-        assert_eq!(Verdict::of(Throughput, None, 0.03), Verdict::CannotTell);
+        assert_eq!(verdict(Throughput, None, 0.03), Verdict::CannotTell);
     }
 
     #[test]

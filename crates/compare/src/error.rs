@@ -10,6 +10,60 @@ pub enum Error {
     /// A server, its programs or its directory.
     #[error(transparent)]
     Lab(#[from] lab::Error),
+    /// A side's server.
+    #[error("side {side}: {source}")]
+    Server {
+        /// The side.
+        side: &'static str,
+        /// What is wrong with it.
+        #[source]
+        source: lab::Error,
+    },
+    /// The address of a server of the user's.
+    #[error("reading the address of side {side}: {source}")]
+    Conninfo {
+        /// The side.
+        side: &'static str,
+        /// In libpq's words.
+        #[source]
+        source: wire::conninfo::ConninfoError,
+    },
+    /// Certificates for the way to a server of the user's.
+    #[error("connecting to side {side}: {source}")]
+    Tls {
+        /// The side.
+        side: &'static str,
+        /// What is wrong with them.
+        #[source]
+        source: server::TlsError,
+    },
+    /// One side is a server of the user's, the other one is not.
+    #[error("only one side is a server that runs already: {missing} is missing")]
+    OneServer {
+        /// The option.
+        missing: &'static str,
+    },
+    /// Both addresses lead to the same database, in which both sides would make their data.
+    #[error("A and B are the same database of the same server")]
+    SameDatabase,
+    /// The sides hold different data.
+    #[error("the data of A and B differ: {what}")]
+    DifferentData {
+        /// The first difference.
+        what: String,
+    },
+    /// Two servers do not fit.
+    #[error(
+        "two servers need about {} MiB of {what}, and {} MiB are free", .needs >> 20, .has >> 20
+    )]
+    TooLittle {
+        /// What is too little.
+        what: &'static str,
+        /// Bytes that both servers need.
+        needs: u64,
+        /// Bytes that there are.
+        has: u64,
+    },
     /// The load could not begin.
     #[error("loading side {side}: {source}")]
     Load {
@@ -77,8 +131,8 @@ pub enum Error {
         /// The first message.
         why: String,
     },
-    /// A side's clients were lost in the middle.
-    #[error("side {side} stopped answering in the middle of the comparison: {why}")]
+    /// A client of a side ended before there were enough pairs for an interval.
+    #[error("a client of side {side} ended before there was anything to say: {why}")]
     Died {
         /// The side.
         side: &'static str,
@@ -105,13 +159,34 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Error::Lab(error) => return error.hint(),
+            Error::Server { source, .. } => return source.hint(),
+            Error::Conninfo { source, .. } => return source.hint().map(str::to_owned),
+            Error::Tls { source, .. } => source.hint(),
+            Error::OneServer { .. } => {
+                "give --a-conninfo and --b-conninfo, or neither: pgrig then makes both servers"
+            }
+            Error::SameDatabase => {
+                "give two databases, or compare on the tables that are there: --no-init"
+            }
+            Error::DifferentData { .. } => {
+                "both sides need the same rows; in a script of data, random() is seeded, while \
+                 gen_random_uuid(), now() and the like differ"
+            }
+            Error::TooLittle { what: "memory", .. } => {
+                "use smaller buffers (--set shared_buffers=256MB) or fewer clients (-c)"
+            }
+            Error::TooLittle { .. } => {
+                "use a smaller scale (-s), or put the servers on another disk (TMPDIR)"
+            }
             Error::Load { source, .. } => return source.hint().map(|hint| hint.to_string()),
             Error::SameSides => {
-                "give a side something of its own (--b-bin, --b-set, --b-sql), or measure what \
-                 identical servers differ by with --self"
+                "give a side something of its own (--b-bin, --b-set, --b-sql, --b-conninfo), or \
+                 measure what identical servers differ by with --self"
             }
             Error::NotSelf { .. } => "leave out --self, or the option",
-            Error::Failing { .. } => "run the script alone first: pgrig bench -f FILE -t 1",
+            Error::Failing { .. } => {
+                "run the script alone on such a server first: pgrig bench -f FILE -t 1"
+            }
             Error::TooSlow { .. } => "compare a shorter transaction, or whole runs: pgrig new",
             _ => return None,
         };

@@ -1,28 +1,11 @@
 //! The figures of a comparison: what each side shows, and B ÷ A with its interval.
 
-use serde::{Deserialize, Serialize};
+use record::comparison::{Metric, Ratio};
 use stats::sequence::{Place, Term, totals};
 use stats::{Interval, Latency};
 
+use crate::answer;
 use crate::observation::{Half, Quad};
-
-/// What is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// Transactions a second while a side has its block.
-    Throughput,
-    /// Median latency.
-    P50,
-    /// 95th percentile of latency.
-    P95,
-    /// 99th percentile of latency.
-    P99,
-    /// CPU time of the server's processes for each transaction.
-    Cpu,
-    /// WAL written for each transaction.
-    Wal,
-}
 
 /// How certain an interval of a figure is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,64 +29,25 @@ pub struct Figure {
     pub ratio: Option<Interval>,
 }
 
-impl Metric {
-    /// All, in the order of the report.
-    pub const ALL: [Metric; 6] =
-        [Metric::Throughput, Metric::P50, Metric::P95, Metric::P99, Metric::Cpu, Metric::Wal];
-
-    /// The figures that the answer rests on. Their intervals hold together, at 95 % in all
-    /// (Bonferroni).
-    pub const DECIDING: [Metric; 2] = [Metric::Throughput, Metric::P99];
-
-    /// A column's head.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Metric::Throughput => "tps",
-            Metric::P50 => "p50",
-            Metric::P95 => "p95",
-            Metric::P99 => "p99",
-            Metric::Cpu => "cpu",
-            Metric::Wal => "wal",
-        }
-    }
-
-    /// In a sentence.
-    #[must_use]
-    pub fn words(self) -> &'static str {
-        match self {
-            Metric::Throughput => "throughput",
-            Metric::P50 => "median latency",
-            Metric::P95 => "95th percentile of latency",
-            Metric::P99 => "99th percentile of latency",
-            Metric::Cpu => "server CPU time per transaction",
-            Metric::Wal => "WAL per transaction",
-        }
-    }
-
-    /// The unit of a side's figure.
-    #[must_use]
-    pub fn unit(self) -> &'static str {
-        match self {
-            Metric::Throughput => "1/s",
-            Metric::P50 | Metric::P95 | Metric::P99 => "ms",
-            Metric::Cpu => "µs",
-            Metric::Wal => "bytes",
-        }
-    }
-
-    /// Whether more is better.
-    #[must_use]
-    pub fn higher_is_better(self) -> bool {
-        self == Metric::Throughput
-    }
-
-    fn quantile(self) -> Option<f64> {
-        match self {
-            Metric::P50 => Some(0.5),
-            Metric::P95 => Some(0.95),
-            Metric::P99 => Some(0.99),
-            Metric::Throughput | Metric::Cpu | Metric::Wal => None,
+impl Figure {
+    /// As a record has it, with its verdict.
+    pub(crate) fn judged(&self, threshold: f64) -> record::comparison::Figure {
+        let ratio = self.ratio.map(|ratio| Ratio {
+            value: ratio.point,
+            lower: ratio.low,
+            upper: ratio.high,
+            confidence: ratio.confidence,
+            n: ratio.n,
+            method: ratio.method.name().to_owned(),
+        });
+        record::comparison::Figure {
+            metric: self.metric,
+            unit: self.metric.unit().to_owned(),
+            a: self.sides[0],
+            b: self.sides[1],
+            b_over_a: ratio,
+            verdict: answer::verdict(self.metric, self.ratio.as_ref(), threshold),
+            deciding: Metric::DECIDING.contains(&self.metric),
         }
     }
 }
@@ -140,9 +84,8 @@ fn rate(
     };
     let transactions = column(&|half| Some(half.transactions as f64))?;
     let amount = match metric {
-        Metric::Cpu => Some(column(&|half| half.cpu_ns.map(|ns| ns as f64 / 1e3))?),
-        Metric::Wal => Some(column(&|half| half.wal_bytes.map(|bytes| bytes as f64))?),
-        _ => None,
+        Metric::Throughput => None,
+        used => Some(column(&|half| half.used.get(&used).copied())?),
     };
     let sum = |values: &[f64]| values.iter().sum::<f64>();
     let term = |values, place| Term { values, place };
@@ -228,12 +171,11 @@ mod tests {
                 transactions,
                 failures: 0,
                 latency,
-                cpu_ns: Some((transactions as f64 * cpu) as u64),
-                wal_bytes: None,
+                used: [(Metric::Cpu, transactions as f64 * cpu)].into(),
             }
         };
         let quad = |i: u64| Quad {
-            sides: [half(1_000 + 10 * i, 10_000_000, 1e5), half(900 + 9 * i, 11_000_000, 1.1e5)],
+            sides: [half(1_000 + 10 * i, 10_000_000, 1e2), half(900 + 9 * i, 11_000_000, 1.1e2)],
         };
         (0..n).map(quad).collect()
     }

@@ -4,26 +4,35 @@
 //! turn in short blocks. What the machine does to one block it also does to its neighbours, so
 //! pairs of blocks say more in minutes than whole runs in hours.
 //!
-//! Reading order: [`compare`] does what a [`Request`] asks for and returns a [`Comparison`].
-//! Inside, `side` builds the servers, `pilot` finds the length of a block, `design` the order of
-//! blocks, `run` loads them; `figure` makes figures of what was observed, `answer` the verdict.
+//! Reading order: [`compare`] does what a [`Request`] asks for and returns a
+//! [`record::Comparison`]. Inside, `build` makes two servers and `outside` connects to two of the
+//! user's, `same` checks their data, `pilot` finds the length of a block, `design` the order of
+//! blocks, `run` loads them; `meter` and `waits` look at the servers meanwhile, `plans` at their
+//! plans afterwards; `figure` makes figures of what was observed, `answer` the verdict, `doubts`
+//! what stands against it.
 //!
-//! Limits: closed loop; both servers on this machine. Nothing is printed here.
+//! Limits: closed loop. Nothing is printed here, and no record is written.
 
 mod answer;
+mod build;
 mod design;
+mod doubts;
 mod error;
 mod figure;
 mod meter;
 mod observation;
+mod outside;
 mod pilot;
-mod result;
+mod plans;
+mod request;
+mod room;
 mod run;
+mod same;
 mod side;
+mod waits;
 
-pub use answer::{Stop, Verdict};
 pub use error::Error;
-pub use figure::{Figure, Metric};
-pub use result::{Comparison, SideFacts, times};
-pub use run::{Event, Request, compare};
+pub use figure::Figure;
+pub use request::Request;
+pub use run::{Event, compare};
 pub use side::{Data, SideOptions};

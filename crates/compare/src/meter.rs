@@ -1,6 +1,11 @@
-//! What the servers used between two moments: CPU time and WAL.
+//! What the servers used between two moments: CPU time and context switches of their processes,
+//! WAL, buffers and temporary files as their statistics count them.
+
+use std::collections::BTreeMap;
 
 use postgres::Client;
+use probe::ServerUse;
+use record::comparison::Metric;
 
 use crate::observation::Half;
 use crate::side::Side;
@@ -11,21 +16,19 @@ pub(crate) struct Meter {
 }
 
 struct Counter {
-    root_pid: Option<u32>,
+    processes: Option<ServerUse>,
     client: Option<Client>,
-    cpu_ns: Option<u64>,
-    wal: Option<u64>,
+    before: BTreeMap<Metric, f64>,
 }
 
 impl Meter {
     /// Connects to both.
     pub(crate) fn new(sides: &[Side; 2]) -> Meter {
         let counter = |side: &Side| Counter {
-            root_pid: side.node.host_pid().and_then(|pid| u32::try_from(pid).ok()),
-            // Without a connection there is no figure of WAL, and everything else goes on.
-            client: side.node.connect().ok(),
-            cpu_ns: None,
-            wal: None,
+            processes: side.pid().map(ServerUse::of),
+            // Without a connection these figures are missing, and everything else goes on.
+            client: side.connect().ok(),
+            before: BTreeMap::new(),
         };
         Meter { sides: [counter(&sides[0]), counter(&sides[1])] }
     }
@@ -33,31 +36,48 @@ impl Meter {
     /// Begins anew: what came before belongs to no quad.
     pub(crate) fn reset(&mut self) {
         for counter in &mut self.sides {
-            (counter.cpu_ns, counter.wal) = (counter.read_cpu(), counter.read_wal());
+            counter.before = counter.read();
         }
     }
 
     /// Gives each half what its server used since the last reading.
     pub(crate) fn read(&mut self, halves: &mut [Half; 2]) {
-        let since = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
         for (counter, half) in self.sides.iter_mut().zip(halves) {
-            let (cpu_ns, wal) = (counter.read_cpu(), counter.read_wal());
-            half.cpu_ns = since(cpu_ns, counter.cpu_ns);
-            half.wal_bytes = since(wal, counter.wal);
-            (counter.cpu_ns, counter.wal) = (cpu_ns, wal);
+            let now = counter.read();
+            let since = now.iter().filter_map(|(metric, now)| {
+                let before = counter.before.get(metric)?;
+                Some((*metric, (now - before).max(0.0)))
+            });
+            half.used = since.collect();
+            counter.before = now;
         }
     }
 }
 
 impl Counter {
-    fn read_cpu(&self) -> Option<u64> {
-        probe::cpu_time_ns(self.root_pid?).ok()
-    }
-
-    fn read_wal(&mut self) -> Option<u64> {
-        let row = self.client.as_mut()?.query_one(WAL, &[]).ok()?;
-        u64::try_from(row.get::<_, i64>(0)).ok()
+    fn read(&mut self) -> BTreeMap<Metric, f64> {
+        let mut read = BTreeMap::new();
+        if let Some(Ok(used)) = self.processes.as_mut().map(ServerUse::read) {
+            read.insert(Metric::Cpu, used.cpu_ns as f64 / 1e3);
+            read.insert(Metric::ContextSwitches, used.switches as f64);
+        }
+        let row = self.client.as_mut().and_then(|client| client.query_one(COUNTERS, &[]).ok());
+        if let Some(row) = row {
+            let of_server =
+                [Metric::Wal, Metric::BuffersHit, Metric::BuffersRead, Metric::TempBytes];
+            for (index, metric) in of_server.into_iter().enumerate() {
+                if let Some(value) = row.get::<_, Option<f64>>(index) {
+                    read.insert(metric, value);
+                }
+            }
+        }
+        read
     }
 }
 
-const WAL: &str = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint";
+/// A standby writes no WAL of its own.
+const COUNTERS: &str = "
+    SELECT CASE WHEN NOT pg_is_in_recovery()
+                THEN (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::float8 END,
+           blks_hit::float8, blks_read::float8, temp_bytes::float8
+    FROM pg_stat_database WHERE datname = current_database()";

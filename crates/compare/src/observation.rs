@@ -1,5 +1,8 @@
 //! What one quad of blocks has shown of both sides.
 
+use std::collections::BTreeMap;
+
+use record::comparison::Metric;
 use stats::Latency;
 
 /// What one side did in one quad: two blocks of its own.
@@ -11,11 +14,9 @@ pub(crate) struct Half {
     pub(crate) failures: u64,
     /// Their latency.
     pub(crate) latency: Latency,
-    /// CPU time of the server's processes over the whole quad, in nanoseconds; none where the
-    /// server is not on this machine.
-    pub(crate) cpu_ns: Option<u64>,
-    /// WAL written over the whole quad, in bytes.
-    pub(crate) wal_bytes: Option<u64>,
+    /// What its server used over the whole quad, in the unit of the metric; nothing where it cannot
+    /// be read.
+    pub(crate) used: BTreeMap<Metric, f64>,
 }
 
 /// One quad: the unit of observation.
@@ -34,5 +35,11 @@ impl Quad {
             half.failures += cell.counts.failed();
             half.latency.merge(&cell.latency);
         }
+    }
+
+    /// Throughput of B ÷ A; none where A did nothing.
+    pub(crate) fn ratio(&self) -> Option<f64> {
+        let [a, b] = &self.sides;
+        (a.transactions > 0).then(|| b.transactions as f64 / a.transactions as f64)
     }
 }

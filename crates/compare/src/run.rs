@@ -2,52 +2,38 @@
 
 use std::time::{Duration, Instant};
 
+use lab::machine::{CpuTime, Machine};
 use load::{Blocks, Connecting, Control, End, Limit, Plan, Urgency, WarmUp, Workload};
-use pgbench::options::{Length, RunOptions};
+use record::Fact;
+use record::comparison::{Comparison, DataOrigin, FORMAT, Look, Metric, Stop};
 
-use crate::answer::{Rule, Stop};
+use crate::answer::{self, Rule};
 use crate::design::{self, QUAD, SIDES};
+use crate::doubts::{self, Conditions};
 use crate::error::Error;
-use crate::figure::{self, Confidence, Figure, Metric};
+use crate::figure::{self, Confidence, Figure};
 use crate::meter::Meter;
 use crate::observation::Quad;
 use crate::pilot::{self, SLICE_MS, Shape};
-use crate::result::{Comparison, SideFacts};
-use crate::side::{self, Build, Data, Side, SideOptions};
-
-/// What to compare.
-pub struct Request {
-    /// A, then B.
-    pub sides: [SideOptions; 2],
-    /// Compare A with a copy of itself.
-    pub is_self: bool,
-    /// What both hold.
-    pub data: Data,
-    /// pgbench's options: scripts, clients, protocol.
-    pub workload: Box<RunOptions>,
-    /// Stop when the interval of throughput is as narrow as this on either side, as a share.
-    pub precision: f64,
-    /// A difference below this share counts as none.
-    pub threshold: f64,
-    /// Stop as soon as the threshold is decided.
-    pub by_threshold: bool,
-    /// Measure for so long at most; building the servers is not part of it.
-    pub max_time: Duration,
-    /// Of the order of blocks and of the keys.
-    pub seed: u64,
-}
+use crate::request::Request;
+use crate::side::{Data, Side};
+use crate::waits::Watch;
+use crate::{build, outside, plans};
 
 /// What happens while a comparison runs.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The servers are being built.
-    Building,
+    /// The servers are being built, or servers of the user's are given data.
+    Building {
+        /// They are the user's.
+        is_outside: bool,
+    },
     /// They run.
     Built {
         /// PostgreSQL of A and of B.
         versions: [&'a str; 2],
-        /// Whether B's files were copied from A's.
-        copied: bool,
+        /// How the data of both came to be the same.
+        data: DataOrigin,
         /// How long it took.
         seconds: f64,
     },
@@ -76,93 +62,114 @@ const WARM_MS: u64 = 2_000;
 /// Between two checkpoints, which both servers make at the same time while nothing is measured.
 const SEGMENT_S: f64 = 60.0;
 
-/// Compares the sides.
+/// Compares the sides. What was measured before an interruption, or before a side stopped
+/// answering, is an answer.
 ///
 /// # Errors
-/// [`Error`], when nothing can be said; what was measured before an interruption is an answer.
+/// [`Error`], when nothing can be said.
 pub fn compare(
     request: &Request,
     control: &Control,
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<Comparison, Error> {
-    check(request)?;
+    request.check()?;
     let began = Instant::now();
-    observe(Event::Building);
-    let clients = request.workload.clients;
-    // Both servers have room for all clients: which one runs is decided block by block.
-    let build = Build { sides: &request.sides, data: &request.data, clients: 2 * clients, control };
-    let (sides, origin) = side::build(&build)?;
-    let copied = origin == side::DataOrigin::Copied;
+    observe(Event::Building { is_outside: request.is_outside() });
+    let (sides, data) = match request.is_outside() {
+        true => outside::open(request, control)?,
+        false => build::build(request, control)?,
+    };
+    let scale = scale(request, &sides[0]);
     observe(Event::Built {
         versions: [&sides[0].version, &sides[1].version],
-        copied,
+        data,
         seconds: began.elapsed().as_secs_f64(),
     });
-    let began = Instant::now();
+    let (began, cpu) = (Instant::now(), CpuTime::now());
     observe(Event::Pilot);
-    let shape = find_shape(request, &sides[0], control)?;
-    let mut run = Run::new(request, &sides, shape, began, control);
+    let shape = find_shape(request, &sides[0], scale, control)?;
+    let mut run = Run::new(request, &sides, shape, scale, began, control);
     let stop = run.segments(observe)?;
-    let doubts = run.doubts();
-    Ok(Comparison {
-        sides: [SideFacts::of(&sides[0], request, 0), SideFacts::of(&sides[1], request, 1)],
+    let seconds = began.elapsed().as_secs_f64();
+    run.conditions.steal_share = CpuTime::now().steal_share_since(cpu);
+    let machine = Machine::here();
+    run.conditions.cores = (!request.is_outside()).then_some(machine.cores);
+    let mut doubts = doubts::doubts(&run.quads, &run.conditions);
+    doubts.extend(run.lost.take());
+    let figures = run.figures.iter().map(|figure| figure.judged(request.threshold));
+    let [a, b] = [0, 1].map(|index| sides[index].facts(&request.sides[index]));
+    let mut found = Comparison {
+        format: FORMAT,
+        pgrig: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at: request.started_at.clone(),
+        command: request.command.clone(),
+        commit: request.commit.clone(),
+        answer: String::new(),
+        a,
+        b,
         is_self: request.is_self,
-        copied,
-        clients,
+        data,
+        clients: request.workload.clients,
         block_ms: shape.length_ms,
         rest_ms: shape.rest_ms,
         pairs: run.pairs(),
-        seconds: began.elapsed().as_secs_f64(),
+        seconds,
         threshold: request.threshold,
         confidence: CONFIDENCE,
         seed: request.seed,
         stop,
-        figures: run.figures,
+        figures: figures.collect(),
+        waits: run.watch.take().map(Watch::end).unwrap_or_default(),
+        plans: match stop {
+            Stop::Died => Vec::new(),
+            _ => plans::compare(request, &sides, scale),
+        },
         doubts,
-    })
+        facts: facts(&machine),
+        looks: std::mem::take(&mut run.looks),
+    };
+    found.answer = answer::answer(&found);
+    Ok(found)
 }
 
-/// Whether the request can mean anything.
-fn check(request: &Request) -> Result<(), Error> {
-    let unfit = |option, why| Err(Error::Option { option, why });
-    let workload = &request.workload;
-    if workload.pace != load::Pace::Closed {
-        return unfit("-R", "sides take turns, and a rate has no meaning for a side that waits");
-    }
-    if workload.connect_each {
-        return unfit("-C", "sides keep their connections open");
-    }
-    if workload.log.is_some() {
-        return unfit("-l", "a comparison writes no transaction log");
-    }
-    if workload.length != Length::Transactions(DEFAULT_TRANSACTIONS) {
-        return unfit("-t, -T", "the precision decides how long it takes; see --max-time");
-    }
-    if let (true, [a, b]) = (request.is_self, &request.sides) {
-        let option = |side: &SideOptions| match side {
-            SideOptions { bin: Some(_), .. } => Some("a bin directory"),
-            SideOptions { sql: Some(_), .. } => Some("a script"),
-            SideOptions { settings, .. } if !settings.is_empty() => Some("a setting"),
-            _ => None,
-        };
-        if a != b
-            && let Some(option) = option(b)
-        {
-            return Err(Error::NotSelf { side: SIDES[1], option });
-        }
-    }
-    if !request.is_self && request.sides[0] == request.sides[1] {
-        return Err(Error::SameSides);
-    }
-    Ok(())
+/// The machine that the load came from.
+fn facts(machine: &Machine) -> Vec<Fact> {
+    let fact = |group: &str, name: &str, value: String| Fact {
+        group: group.to_owned(),
+        name: name.to_owned(),
+        value,
+    };
+    let memory = format!("{} MiB", machine.memory.total_bytes >> 20);
+    vec![
+        fact("machine", "processor", format!("{}, {} cores", machine.cpu_model, machine.cores)),
+        fact("machine", "memory", memory),
+        fact("system", "distribution", machine.distribution.clone()),
+        fact("system", "kernel", machine.kernel.clone()),
+    ]
 }
 
-/// pgbench's own number of transactions where nobody gives one.
-const DEFAULT_TRANSACTIONS: u32 = 10;
+/// The scale of pgbench's tables, which is a variable of scripts.
+fn scale(request: &Request, side: &Side) -> i64 {
+    let given = request.workload.scale.map(i64::from);
+    let found = || -> Option<i64> {
+        let row = side.connect().ok()?.query_one("SELECT count(*) FROM pgbench_branches", &[]);
+        Some(row.ok()?.get(0))
+    };
+    match request.data {
+        Data::Pgbench(scale) => i64::from(scale),
+        Data::Script(_) => given.unwrap_or(1),
+        Data::Found => given.or_else(found).unwrap_or(1),
+    }
+}
 
 /// Loads side A alone, and chooses the length of a block from what it shows.
-fn find_shape(request: &Request, side: &Side, control: &Control) -> Result<Shape, Error> {
-    let mut plan = plan(request, vec![workload(request, side)], SLICE_MS);
+fn find_shape(
+    request: &Request,
+    side: &Side,
+    scale: i64,
+    control: &Control,
+) -> Result<Shape, Error> {
+    let mut plan = plan(request, vec![workload(request, side, scale)], SLICE_MS);
     plan.limit = Limit::Time { warm_up: WarmUp::Fixed(WARM_MS), window_ms: PILOT_MS };
     let mut first = None;
     let outcome = load::run(&plan, control, Instant::now(), &mut |event| {
@@ -187,14 +194,10 @@ fn find_shape(request: &Request, side: &Side, control: &Control) -> Result<Shape
     pilot::shape(&slices, mean_s).ok_or(Error::TooSlow { seconds: mean_s })
 }
 
-fn workload(request: &Request, side: &Side) -> Workload {
-    let scale = match request.data {
-        Data::Pgbench(scale) => scale,
-        Data::Script(_) => request.workload.scale.unwrap_or(1),
-    };
-    let mut workload =
-        pgbench::workload(&request.workload, side.conninfo.clone(), i64::from(scale));
+fn workload(request: &Request, side: &Side, scale: i64) -> Workload {
+    let mut workload = pgbench::workload(&request.workload, side.conninfo.clone(), scale);
     side.name.clone_into(&mut workload.name);
+    workload.session.clone_from(&side.session);
     workload
 }
 
@@ -222,14 +225,18 @@ struct Run<'a> {
     request: &'a Request,
     sides: &'a [Side; 2],
     shape: Shape,
+    scale: i64,
     began: Instant,
     control: &'a Control,
     rule: Rule,
     confidence: Confidence,
     quads: Vec<Quad>,
     figures: Vec<Figure>,
-    /// The busiest generator thread of any segment.
-    busy_share_max: f64,
+    looks: Vec<Look>,
+    conditions: Conditions,
+    watch: Option<Watch>,
+    /// Which side stopped answering, and why.
+    lost: Option<String>,
 }
 
 impl<'a> Run<'a> {
@@ -237,6 +244,7 @@ impl<'a> Run<'a> {
         request: &'a Request,
         sides: &'a [Side; 2],
         shape: Shape,
+        scale: i64,
         began: Instant,
         control: &'a Control,
     ) -> Self {
@@ -249,20 +257,21 @@ impl<'a> Run<'a> {
             tuned_for: (quads * 0.6).ceil() as usize,
         };
         let Request { precision, threshold, by_threshold, .. } = *request;
-        let rule = Rule { precision, threshold, by_threshold };
-        let (quads, figures) = (Vec::new(), Vec::new());
-        let busy_share_max = 0.0;
         Run {
             request,
             sides,
             shape,
+            scale,
             began,
             control,
-            rule,
+            rule: Rule { precision, threshold, by_threshold },
             confidence,
-            quads,
-            figures,
-            busy_share_max,
+            quads: Vec::new(),
+            figures: Vec::new(),
+            looks: Vec::new(),
+            conditions: Conditions::default(),
+            watch: Some(Watch::new(sides, request.seed)),
+            lost: None,
         }
     }
 
@@ -274,22 +283,48 @@ impl<'a> Run<'a> {
         self.request.max_time.saturating_sub(self.began.elapsed())
     }
 
+    fn count_waits(&self, counts: bool) {
+        if let Some(watch) = &self.watch {
+            watch.count(counts);
+        }
+    }
+
     /// Segment after segment, until the rule says that it is enough.
     fn segments(&mut self, observe: &mut dyn FnMut(Event<'_>)) -> Result<Stop, Error> {
         let mut meter = Meter::new(self.sides);
         for number in 0.. {
-            tidy(self.sides)?;
+            if let Err(error) = tidy(self.sides) {
+                return self.stopped(error);
+            }
             let quad_s = QUAD as f64 * self.shape.length_ms as f64 / 1e3;
             let seconds = self.left().as_secs_f64().min(SEGMENT_S);
             let quads = (seconds / quad_s).floor() as usize;
             if quads < 2 {
                 return Ok(Stop::Time);
             }
-            if let Some(stop) = self.segment(number, quads, &mut meter, observe)? {
-                return Ok(stop);
+            let stop = self.segment(number, quads, &mut meter, observe);
+            self.count_waits(false);
+            match stop {
+                Ok(None) => {}
+                Ok(Some(stop)) => return Ok(stop),
+                Err(error) => return self.stopped(error),
             }
         }
         Ok(Stop::Time)
+    }
+
+    /// What was measured until a side stopped answering counts, if there is an interval.
+    fn stopped(&mut self, error: Error) -> Result<Stop, Error> {
+        if self.figures.iter().all(|figure| figure.ratio.is_none()) {
+            return Err(error);
+        }
+        self.lost = Some(match error {
+            Error::Died { side, why } => {
+                format!("side {side} stopped answering after {} pairs: {why}", self.pairs())
+            }
+            error => format!("it ended after {} pairs: {error}", self.pairs()),
+        });
+        Ok(Stop::Died)
     }
 
     /// One load of both sides in turn.
@@ -301,16 +336,7 @@ impl<'a> Run<'a> {
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<Option<Stop>, Error> {
         let warm_quads = (WARM_MS as usize).div_ceil(QUAD * self.shape.length_ms as usize);
-        let order = design::order(quads + warm_quads, self.request.seed.wrapping_add(number));
-        let workloads =
-            self.sides.iter().map(|side| workload(self.request, side)).collect::<Vec<_>>();
-        let mut plan = plan(self.request, workloads, self.shape.length_ms);
-        // Each segment draws keys of its own, the same on both sides.
-        plan.seed = self.request.seed.wrapping_add(number);
-        let window_ms = order.len() as u64 * self.shape.length_ms;
-        plan.limit = Limit::Time { warm_up: WarmUp::Fixed(0), window_ms };
-        plan.blocks =
-            Some(Blocks { length_ms: self.shape.length_ms, rest_ms: self.shape.rest_ms, order });
+        let plan = self.plan(number, quads + warm_quads);
         let own = Control::new();
         let mut blocks = 0;
         let mut quad = Quad::default();
@@ -322,14 +348,20 @@ impl<'a> Run<'a> {
                 own.interrupt();
             }
             match event {
+                // A client ends: the rest of the segment would compare fewer clients with more.
                 load::Event::Message(message) if message.level == load::Level::Error => {
                     first.get_or_insert(message.text);
+                    if stop.is_none() {
+                        stop = Some(Stop::Died);
+                        own.interrupt();
+                    }
                 }
                 load::Event::Interval(cells) if stop.is_none() => {
                     blocks += 1;
                     if blocks <= warm_quads * QUAD {
                         if blocks == warm_quads * QUAD {
                             meter.reset();
+                            self.count_waits(true);
                         }
                         return;
                     }
@@ -350,17 +382,35 @@ impl<'a> Run<'a> {
             side: "A or B".to_owned(),
             source: Box::new(source),
         })?;
-        self.busy_share_max = self.busy_share_max.max(outcome.generator.busy_share_max);
+        let seen = &mut self.conditions;
+        seen.busy_share_max = seen.busy_share_max.max(outcome.generator.busy_share_max);
+        let delay = outcome.generator.run_delay_share.unwrap_or(0.0);
+        seen.run_delay_share_max = seen.run_delay_share_max.max(delay);
         for (side, result) in self.sides.iter().zip(&outcome.workloads) {
             let why = first.clone().unwrap_or_default();
-            if result.counts_total.aborted_clients > 0 {
-                return Err(Error::Died { side: side.name, why });
-            }
-            if result.counts_total.transactions == 0 && outcome.end == End::Completed {
+            let counts = &result.counts_total;
+            let is_over = counts.aborted_clients > 0 || outcome.end == End::Completed;
+            if counts.transactions == 0 && is_over {
                 return Err(Error::Failing { side: side.name, why });
+            }
+            if counts.aborted_clients > 0 {
+                return Err(Error::Died { side: side.name, why });
             }
         }
         Ok(stop)
+    }
+
+    fn plan(&self, number: u64, quads: usize) -> Plan {
+        let order = design::order(quads, self.request.seed.wrapping_add(number));
+        let workloads = self.sides.iter().map(|side| workload(self.request, side, self.scale));
+        let mut plan = plan(self.request, workloads.collect(), self.shape.length_ms);
+        // Each segment draws keys of its own, the same on both sides.
+        plan.seed = self.request.seed.wrapping_add(number);
+        let window_ms = order.len() as u64 * self.shape.length_ms;
+        plan.limit = Limit::Time { warm_up: WarmUp::Fixed(0), window_ms };
+        plan.blocks =
+            Some(Blocks { length_ms: self.shape.length_ms, rest_ms: self.shape.rest_ms, order });
+        plan
     }
 
     /// What the quads say, and whether that is enough.
@@ -368,47 +418,25 @@ impl<'a> Run<'a> {
         let active_s = 2.0 * (self.shape.length_ms - self.shape.rest_ms) as f64 / 1e3;
         self.figures = figure::figures(&self.quads, active_s, self.confidence);
         let seconds = self.began.elapsed().as_secs_f64();
+        let ratios = self.figures.iter().filter_map(|figure| {
+            let ratio = figure.ratio?;
+            Some((figure.metric, [ratio.point, ratio.low, ratio.high]))
+        });
+        self.looks.push(Look {
+            pairs: self.pairs(),
+            seconds,
+            quad: self.quads.last().and_then(Quad::ratio),
+            ratios: ratios.collect(),
+        });
         observe(Event::Progress { pairs: self.pairs(), figures: &self.figures, seconds });
         self.rule.stops(&self.figures)
-    }
-
-    fn doubts(&self) -> Vec<String> {
-        let mut doubts = Vec::new();
-        if self.busy_share_max > record::Generator::BUSY_SHARE_MAX {
-            let percent = self.busy_share_max * 100.0;
-            doubts.push(format!(
-                "a generator thread was busy for {percent:.0} % of a segment: differences between \
-                 the servers may be larger than they look (more threads: -j)"
-            ));
-        }
-        let failures = |index: usize| -> u64 {
-            self.quads.iter().map(|quad| quad.sides[index].failures).sum()
-        };
-        for (index, name) in SIDES.into_iter().enumerate() {
-            if failures(index) > 0 {
-                doubts.push(format!("{} transactions of side {name} failed", failures(index)));
-            }
-        }
-        doubts
     }
 }
 
 /// Does for both servers, at the same time, what would otherwise happen in somebody's block.
 fn tidy(sides: &[Side; 2]) -> Result<(), Error> {
     std::thread::scope(|scope| {
-        let tidied = sides.iter().map(|side| {
-            scope.spawn(move || -> Result<(), Error> {
-                let mut client = side.node.connect()?;
-                for statement in ["VACUUM", "CHECKPOINT"] {
-                    client.batch_execute(statement).map_err(|source| lab::Error::Query {
-                        server: format!("side {}", side.name),
-                        statement: statement.to_owned(),
-                        source,
-                    })?;
-                }
-                Ok(())
-            })
-        });
+        let tidied = sides.iter().map(|side| scope.spawn(move || side.tidy()));
         // Both have begun before either is waited for.
         let tidied: Vec<_> = tidied.collect();
         tidied.into_iter().try_for_each(|one| match one.join() {

@@ -274,13 +274,35 @@ fn load_average(loadavg: &str) -> [f64; 3] {
 /// `cpu user nice system idle iowait irq softirq steal guest guest_nice`, where the guests' time
 /// is counted in user and nice already (proc_stat(5)).
 fn steal_share(stat: &str) -> f64 {
-    let first = stat.lines().next().unwrap_or_default();
-    let ticks: Vec<f64> =
-        first.split_whitespace().skip(1).take(8).filter_map(|field| field.parse().ok()).collect();
-    let total: f64 = ticks.iter().sum();
-    match ticks.get(7) {
-        Some(steal) if total > 0.0 => steal / total,
-        _ => 0.0,
+    CpuTime::parse(stat).steal_share_since(CpuTime::default())
+}
+
+/// The time of all processors since boot, in ticks.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct CpuTime {
+    total: f64,
+    steal: f64,
+}
+
+impl CpuTime {
+    /// Until now.
+    #[must_use]
+    pub fn now() -> Self {
+        Self::parse(&read("/proc/stat"))
+    }
+
+    /// The share that the hypervisor took away since an earlier reading, 0 to 1.
+    #[must_use]
+    pub fn steal_share_since(self, before: Self) -> f64 {
+        let total = self.total - before.total;
+        if total > 0.0 { (self.steal - before.steal).max(0.0) / total } else { 0.0 }
+    }
+
+    fn parse(stat: &str) -> Self {
+        let first = stat.lines().next().unwrap_or_default();
+        let fields = first.split_whitespace().skip(1).take(8);
+        let ticks: Vec<f64> = fields.filter_map(|field| field.parse().ok()).collect();
+        Self { total: ticks.iter().sum(), steal: ticks.get(7).copied().unwrap_or(0.0) }
     }
 }
 

@@ -121,6 +121,7 @@ impl From<compare::Error> for Complaint {
     fn from(error: compare::Error) -> Complaint {
         let exit = match error {
             compare::Error::Lab(error) => return error.into(),
+            compare::Error::TooLittle { .. } => Exit::DoesNotFit,
             compare::Error::Interrupted { .. } => Exit::Interrupted,
             compare::Error::Died { .. } => Exit::Incomplete,
             _ => Exit::CouldNotStart,

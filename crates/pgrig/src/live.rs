@@ -34,6 +34,11 @@ impl Live {
         }
     }
 
+    /// Whether a line can be replaced.
+    pub(crate) fn is_live(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Removes the live line.
     pub(crate) fn end(&self) {
         if let Some(bar) = &self.0 {

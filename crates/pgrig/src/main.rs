@@ -7,10 +7,12 @@
 
 mod arguments;
 mod command;
+mod exchange;
 mod exit;
 
 mod bench;
 
+mod compared;
 mod complaint;
 mod fit;
 mod live;

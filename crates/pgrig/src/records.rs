@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use record::{Finished, Reader, Trial};
-use report::Report;
+use record::{Comparison, Finished, Reader, Trial};
+use report::{Report, Results};
 use spec::{Profile, Study};
 
 use crate::complaint::Complaint;
@@ -36,6 +36,19 @@ pub(crate) fn open(directory: &Path) -> Result<Opened, Complaint> {
         None => study,
     };
     Ok(Opened { reader, study })
+}
+
+/// Writes report.html beside a comparison; the page's path.
+pub(crate) fn write_compared(directory: &Path, found: &Comparison) -> Result<PathBuf, Complaint> {
+    Ok(record::attach(directory, "report.html", &report::compared(found))?)
+}
+
+/// What other programs are told of a record.
+pub(crate) fn results(opened: &Opened) -> Result<Results, Complaint> {
+    let reader = &opened.reader;
+    let finished = reader.trials().iter().map(|trial| finished(reader, trial));
+    let report = Report::new(&opened.study, reader.header(), finished)?;
+    Ok(report.results())
 }
 
 /// Writes report.html, report.md, trials.csv and verdicts.csv beside the record; the page's path.

@@ -41,6 +41,44 @@ pub fn cpu_time_ns(root_pid: u32) -> io::Result<u64> {
     Ok(usage.totals.cpu_ns)
 }
 
+/// What one server's processes have used, reading by reading.
+#[derive(Debug)]
+pub struct ServerUse {
+    root_pid: u32,
+    group: Group,
+}
+
+/// What a server's processes have used since the first reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Used {
+    /// CPU time, user and system, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Context switches, voluntary and not.
+    pub switches: u64,
+}
+
+impl ServerUse {
+    /// Of the server whose postmaster this is.
+    #[must_use]
+    pub fn of(root_pid: u32) -> ServerUse {
+        let group = Group { roots: vec![(root_pid, Extent::Tree)], ..Group::default() };
+        ServerUse { root_pid, group }
+    }
+
+    /// Reads on. Meant for differences of two readings, as [`cpu_time_ns`] is.
+    ///
+    /// # Errors
+    /// The system's error when there is no such process or no `/proc`.
+    pub fn read(&mut self) -> io::Result<Used> {
+        Stat::read(self.root_pid)?;
+        let usages = usages(&self.group.roots)?;
+        self.group.readings(&usages);
+        let cpu_ns = usages.get(&self.root_pid).ok_or(io::ErrorKind::NotFound)?.totals.cpu_ns;
+        let Switches { voluntary, involuntary } = self.group.switches;
+        Ok(Used { cpu_ns, switches: voluntary + involuntary })
+    }
+}
+
 /// Which processes a root stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {

@@ -35,7 +35,7 @@ mod standbys;
 mod versions;
 
 pub use error::ProbeError;
-pub use group::cpu_time_ns;
+pub use group::{ServerUse, Used, cpu_time_ns};
 pub use link::Tap;
 pub use log::Takeover;
 pub use node::Server;

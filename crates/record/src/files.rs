@@ -2,9 +2,36 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, io};
+
+/// Makes a directory `DATE-NAME-N` below `runs`, N being the first number that is free. The date is
+/// the beginning of `started_at`.
+pub(crate) fn make_numbered(runs: &Path, started_at: &str, name: &str) -> Result<PathBuf, Error> {
+    fs::create_dir_all(runs).map_err(io("creating", runs))?;
+    let date = started_at.get(..10).unwrap_or("undated");
+    for number in 1.. {
+        let directory = runs.join(format!("{date}-{name}-{number}"));
+        match fs::create_dir(&directory) {
+            Ok(()) => return Ok(directory),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(io("creating", &directory)(error)),
+        }
+    }
+    unreachable!("a directory holds fewer names than there are numbers")
+}
+
+/// Makes a directory of the user's choice, which must be new or empty.
+pub(crate) fn make_empty(directory: &Path) -> Result<PathBuf, Error> {
+    fs::create_dir_all(directory).map_err(io("creating", directory))?;
+    let mut entries = fs::read_dir(directory).map_err(io("reading", directory))?;
+    if entries.next().is_some() {
+        let why = io::Error::new(io::ErrorKind::AlreadyExists, "the directory is not empty");
+        return Err(io("creating", directory)(why));
+    }
+    Ok(directory.to_owned())
+}
 
 /// Writes a file to the end and onto the disk.
 pub(crate) fn write(

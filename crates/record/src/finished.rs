@@ -102,7 +102,7 @@ pub(crate) fn read_logs(directory: &Path) -> Result<BTreeMap<String, String>, Er
 }
 
 /// One value a line, so that a person can grep and a reader can stop anywhere.
-fn lines(out: &mut impl Write, values: &[impl serde::Serialize]) -> io::Result<()> {
+pub(crate) fn lines(out: &mut impl Write, values: &[impl serde::Serialize]) -> io::Result<()> {
     for value in values {
         serde_json::to_writer(&mut *out, value)?;
         out.write_all(b"\n")?;
@@ -110,7 +110,7 @@ fn lines(out: &mut impl Write, values: &[impl serde::Serialize]) -> io::Result<(
     Ok(())
 }
 
-fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, Error> {
+pub(crate) fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, Error> {
     let file = File::open(path).map_err(io_error("reading", path))?;
     let mut values = Vec::new();
     for (row, line) in BufReader::new(file).lines().enumerate() {

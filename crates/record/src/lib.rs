@@ -40,11 +40,14 @@ mod finished;
 mod reader;
 mod writer;
 
+pub mod comparison;
+
 mod error;
 mod files;
 mod folder;
 pub mod histogram_text;
 
+pub use comparison::Comparison;
 pub use counts::{Counts, SqlStateCounts};
 pub use ending::{Ending, Fault, Note, NoteKind, Reason, SkipKind, VoidKind};
 pub use error::Error;

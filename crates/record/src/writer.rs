@@ -30,17 +30,8 @@ impl Writer {
     /// # Errors
     /// If the directory cannot be made or written to.
     pub fn create_below(runs: &Path, header: Header, folder: &Folder) -> Result<Writer, Error> {
-        fs::create_dir_all(runs).map_err(io_error("creating", runs))?;
-        let date = header.started_at.get(..10).unwrap_or("undated").to_owned();
-        for number in 1.. {
-            let directory = runs.join(format!("{date}-{}-{number}", header.study));
-            match fs::create_dir(&directory) {
-                Ok(()) => return Writer::begin(directory, header, folder),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(io_error("creating", &directory)(error)),
-            }
-        }
-        unreachable!("a directory holds fewer names than there are numbers")
+        let directory = files::make_numbered(runs, &header.started_at, &header.study)?;
+        Writer::begin(directory, header, folder)
     }
 
     /// Begins a record in a directory of one's own choice, which must be new or empty.
@@ -48,13 +39,7 @@ impl Writer {
     /// # Errors
     /// If the directory holds something, or cannot be made or written to.
     pub fn create(directory: &Path, header: Header, folder: &Folder) -> Result<Writer, Error> {
-        fs::create_dir_all(directory).map_err(io_error("creating", directory))?;
-        let mut entries = fs::read_dir(directory).map_err(io_error("reading", directory))?;
-        if entries.next().is_some() {
-            let why = io::Error::new(io::ErrorKind::AlreadyExists, "the directory is not empty");
-            return Err(io_error("creating", directory)(why));
-        }
-        Writer::begin(directory.to_owned(), header, folder)
+        Writer::begin(files::make_empty(directory)?, header, folder)
     }
 
     /// Goes on with a record. What it holds already is read by [`Reader`].

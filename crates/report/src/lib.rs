@@ -9,6 +9,7 @@
 //! not in the report.
 
 mod bench;
+mod compared;
 mod report;
 
 mod grouping;
@@ -28,6 +29,7 @@ mod timeline;
 mod trust;
 
 mod csv_files;
+mod exchange;
 mod html;
 mod markdown;
 
@@ -39,5 +41,7 @@ mod json;
 mod number;
 
 pub use bench::{Bench, Search};
+pub use compared::compared;
 pub use csv_files::{TRIAL_COLUMNS, VERDICT_COLUMNS};
+pub use exchange::{Case, CaseOutcome, Measure, Results};
 pub use report::Report;

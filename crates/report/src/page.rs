@@ -117,3 +117,33 @@ pub(crate) struct BenchPage {
     /// Figures for the charts.
     pub(crate) data: String,
 }
+
+/// The page of a comparison.
+#[derive(Template)]
+#[template(path = "compared.html")]
+pub(crate) struct ComparedPage {
+    /// The answer.
+    pub(crate) title: String,
+    /// Wall clock at the beginning.
+    pub(crate) started_at: String,
+    /// The answer, and how sure it is.
+    pub(crate) answer: Answer,
+    /// Places of the curves.
+    pub(crate) curves: Vec<usize>,
+    /// Every figure with its interval.
+    pub(crate) figures: Table,
+    /// What the clients waited for.
+    pub(crate) waits: Option<Table>,
+    /// Plans side by side.
+    pub(crate) plans: Vec<Table>,
+    /// What the sides are.
+    pub(crate) sides: Table,
+    /// What stands against the answer.
+    pub(crate) doubts: Vec<String>,
+    /// The command.
+    pub(crate) command: String,
+    /// The machine.
+    pub(crate) environment: Vec<FactGroup>,
+    /// Figures for the charts.
+    pub(crate) data: String,
+}

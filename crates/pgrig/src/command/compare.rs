@@ -4,30 +4,39 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::CommandFactory;
-use compare::{Comparison, Data, Event, Figure, Metric, Request, SideOptions, Stop, Verdict};
+use compare::{Data, Event, Request, SideOptions};
 use pgbench::options::{Invocation, RunOptions};
+use record::Comparison;
+use record::comparison::{DataOrigin, Metric, Stop, Verdict};
+use report::Results;
 use words::duration;
 
 use crate::arguments::{Arguments, CompareArguments};
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::live::Live;
-use crate::signals;
-use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
+use crate::{compared, records, signals, terminal};
 
 /// Compares two servers.
 pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
+    arguments.exchange.check()?;
     let request = request(arguments)?;
     let control = signals::control();
     let live = Live::new();
-    let found = compare::compare(&request, &control, &mut |event| show(&event, &live));
+    let mut next_line_s = 0.0;
+    let found =
+        compare::compare(&request, &control, &mut |event| show(&event, &live, &mut next_line_s));
     live.end();
     let found = found?;
+    compared::print(&found);
     if let Some(path) = &arguments.json {
         std::fs::write(path, found.json() + "\n")
             .map_err(|source| compare::Error::Write { path: path.clone(), source })?;
     }
-    print(&found);
+    arguments.exchange.write(&Results::of_comparison(&found))?;
+    let directory = found.save(Path::new("runs"), arguments.out.as_deref())?;
+    let page = records::write_compared(&directory, &found)?;
+    terminal::narrate(format_args!("  report          {}", page.display()));
     Ok(exit(&found, arguments.gate))
 }
 
@@ -67,24 +76,29 @@ pub(crate) fn sorted(words: Vec<String>) -> Vec<String> {
 
 fn request(arguments: &CompareArguments) -> Result<Request, Complaint> {
     let workload = workload(&arguments.workload)?;
-    let side = |bin: &Option<std::path::PathBuf>, own: &[(String, String)], sql| SideOptions {
-        bin: bin.clone(),
-        settings: arguments.both_set.iter().chain(own).cloned().collect(),
-        sql,
+    let settings =
+        |own: &[(String, String)]| arguments.both_set.iter().chain(own).cloned().collect();
+    let a = SideOptions {
+        conninfo: arguments.a_conninfo.clone(),
+        bin: arguments.a_bin.clone(),
+        settings: settings(&arguments.a_set),
+        sql: arguments.a_sql.clone(),
     };
-    let a = side(&arguments.a_bin, &arguments.a_set, arguments.a_sql.clone());
-    let b = side(&arguments.b_bin, &arguments.b_set, arguments.b_sql.clone());
+    let b = SideOptions {
+        conninfo: arguments.b_conninfo.clone(),
+        bin: arguments.b_bin.clone(),
+        settings: settings(&arguments.b_set),
+        sql: arguments.b_sql.clone(),
+    };
     let data = match &arguments.data {
+        _ if arguments.no_init => Data::Found,
         Some(path) => Data::Script(path.clone()),
         None => Data::Pgbench(workload.scale.unwrap_or(1)),
     };
+    let nothing = SideOptions { settings: settings(&[]), ..SideOptions::default() };
     Ok(Request {
         // --self says of one side what holds for both.
-        sides: if arguments.is_self && b == SideOptions::default() {
-            [a.clone(), a]
-        } else {
-            [a, b]
-        },
+        sides: if arguments.is_self && b == nothing { [a.clone(), a] } else { [a, b] },
         is_self: arguments.is_self,
         data,
         workload: Box::new(workload),
@@ -93,6 +107,9 @@ fn request(arguments: &CompareArguments) -> Result<Request, Complaint> {
         by_threshold: arguments.threshold.is_some(),
         max_time: arguments.max_time,
         seed: arguments.seed.unwrap_or_else(fresh_seed),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        started_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        commit: std::env::var("GITHUB_SHA").ok().filter(|commit| !commit.is_empty()),
     })
 }
 
@@ -123,11 +140,23 @@ fn workload(words: &[String]) -> Result<RunOptions, Complaint> {
     }
 }
 
-fn show(event: &Event<'_>, live: &Live) {
+/// Seconds between two lines of progress where a line cannot be replaced, as in the log of a CI job.
+const LINE_S: f64 = 60.0;
+
+fn show(event: &Event<'_>, live: &Live, next_line_s: &mut f64) {
     match event {
-        Event::Building => live.say("  building        two servers with the same data"),
-        Event::Built { versions: [a, b], copied, seconds } => {
-            let data = if *copied { "the same files" } else { "the same data, loaded twice" };
+        Event::Building { is_outside: false } => {
+            live.say("  building        two servers with the same data");
+        }
+        Event::Building { is_outside: true } => {
+            live.say("  connecting      to both servers, and seeing that their data are the same");
+        }
+        Event::Built { versions: [a, b], data, seconds } => {
+            let data = match data {
+                DataOrigin::Copied => "the same files",
+                DataOrigin::LoadedTwice => "the same data, made twice from the same seed",
+                DataOrigin::Found => "the same data, as they were",
+            };
             let took = duration(*seconds);
             live.say(&format!(
                 "  built           A PostgreSQL {a}, B PostgreSQL {b}, {data}  {took}"
@@ -144,63 +173,23 @@ fn show(event: &Event<'_>, live: &Live) {
                     line.push_str(&format!(" {label} {point:.3} [{low:.3}, {high:.3}]  "));
                 }
             }
-            live.now(&format!("{line} {}", duration(*seconds)));
+            let line = format!("{line} {}", duration(*seconds));
+            let has_interval = figures.iter().any(|figure| figure.ratio.is_some());
+            if live.is_live() {
+                live.now(&line);
+            } else if has_interval && *seconds >= *next_line_s {
+                *next_line_s = *seconds + LINE_S;
+                live.say(&line);
+            }
         }
     }
-}
-
-/// The answer, then what it rests on.
-fn print(found: &Comparison) {
-    let style = match found.verdict(Metric::Throughput) {
-        Verdict::Better | Verdict::Equal => GOOD,
-        Verdict::Worse => BAD,
-        Verdict::CannotTell => UNSURE,
-    };
-    terminal::result(styled(style, found.answer()));
-    terminal::result("");
-    let head = format!("  {:<34}{:>12}{:>12}   {}", "", "A", "B", "B ÷ A");
-    terminal::result(styled(STRONG, head.trim_end()));
-    for figure in &found.figures {
-        let [a, b] = figure.sides.map(verdict::number);
-        let ratio = figure.ratio.as_ref().map_or("too few samples".to_owned(), compare::times);
-        let name = format!("{}, {}", figure.metric.words(), figure.metric.unit());
-        terminal::result(format_args!(
-            "  {name:<34}{a:>12}{b:>12}   {ratio}{}",
-            said(found, figure)
-        ));
-    }
-    terminal::result("");
-    let (clients, block, rest) = (found.clients, found.block_ms, found.rest_ms);
-    let stop = match found.stop {
-        Stop::Precision => "the precision is reached",
-        Stop::Decided => "the threshold is decided",
-        Stop::Time => "the time is over",
-        Stop::Interrupted => "interrupted",
-    };
-    let how = format!(
-        "  {clients} clients a side, blocks of {block} ms with {rest} ms of rest, seed {}; ended: {stop}",
-        found.seed
-    );
-    terminal::result(styled(FAINT, how));
-    for doubt in &found.doubts {
-        terminal::result(format_args!("  {} {doubt}", styled(UNSURE, "doubt:")));
-    }
-}
-
-fn said(found: &Comparison, figure: &Figure) -> String {
-    let word = match Verdict::of(figure.metric, figure.ratio.as_ref(), found.threshold) {
-        Verdict::Better => styled(GOOD, "better"),
-        Verdict::Worse => styled(BAD, "worse"),
-        Verdict::Equal => "equal".to_owned(),
-        Verdict::CannotTell => styled(UNSURE, "cannot tell"),
-    };
-    format!("   {word}")
 }
 
 fn exit(found: &Comparison, gate: bool) -> Exit {
     let verdicts = Metric::DECIDING.map(|metric| found.verdict(metric));
     match found.stop {
         Stop::Interrupted => Exit::Interrupted,
+        Stop::Died => Exit::Incomplete,
         _ if !gate => Exit::Done,
         _ if verdicts.contains(&Verdict::Worse) => Exit::DoesNotHold,
         _ if verdicts[0] == Verdict::CannotTell => Exit::CannotTell,

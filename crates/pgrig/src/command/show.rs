@@ -2,17 +2,29 @@
 
 use std::path::Path;
 
+use record::{Comparison, comparison};
+use report::Results;
 use serde_json::{Value, json};
 use verdict::{ClaimVerdict, Figures, Judgement, Noise, Source};
 
 use crate::arguments::ShowArguments;
 use crate::complaint::Complaint;
 use crate::exit::Exit;
-use crate::{records, summary, terminal};
+use crate::{compared, records, summary, terminal};
 
 /// Prints every claim with what became of it.
 pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
     let directory = &arguments.directory;
+    arguments.exchange.check()?;
+    if comparison::is_comparison(directory) {
+        let found = Comparison::open(directory)?;
+        match arguments.json {
+            true => terminal::result(found.json()),
+            false => compared::print(&found),
+        }
+        arguments.exchange.write(&Results::of_comparison(&found))?;
+        return Ok(Exit::Done);
+    }
     if !records::is_record(directory) {
         return list(directory);
     }
@@ -25,6 +37,9 @@ pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
         terminal::result(format_args!("{value:#}"));
     } else {
         summary::print(&judgement);
+    }
+    if arguments.exchange.is_asked() {
+        arguments.exchange.write(&records::results(&opened)?)?;
     }
     Ok(Exit::Done)
 }
@@ -39,13 +54,18 @@ fn list(directory: &Path) -> Result<Exit, Complaint> {
     }
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
-    paths.retain(|path| records::is_record(path));
+    paths.retain(|path| records::is_record(path) || comparison::is_comparison(path));
     paths.sort();
     if paths.is_empty() {
         // Says what is wrong with it.
         records::open(directory)?;
     }
     for path in &paths {
+        if comparison::is_comparison(path) {
+            let found = Comparison::open(path)?;
+            terminal::result(format_args!("{}  {}", path.display(), found.answer));
+            continue;
+        }
         let reader = record::Reader::open(path)?;
         let header = reader.header();
         terminal::result(format_args!(

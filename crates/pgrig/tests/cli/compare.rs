@@ -1,6 +1,12 @@
 //! `pgrig compare`: two servers side by side.
 
+use std::io::{BufRead, BufReader, Read};
+
+use lab::{Lab, LabConfig, Node, NodeConfig};
+use rustix::process::Signal;
+
 use crate::Desk;
+use crate::interruption::signal;
 
 /// A script whose cost is that of a function, which each side may have its own of.
 fn write_work(desk: &Desk) {
@@ -48,7 +54,7 @@ fn a_slower_side_is_found_and_fails_the_gate() {
     let bound = |name: &str| tps["b_over_a"][name].as_f64().expect(name);
     assert!(0.0 < bound("lower") && bound("upper") < 0.8, "{tps}");
     assert_eq!(json["b"]["sql"], "slower.sql");
-    assert_eq!(json["same_files"], true);
+    assert_eq!(json["data"], "copied");
     let transactions = said.out.lines().find(|line| line.contains("throughput, 1/s"));
     assert!(transactions.is_some_and(|line| line.ends_with("worse")), "{}", said.out);
 }
@@ -78,5 +84,210 @@ fn what_a_comparison_cannot_follow_is_refused() {
     desk.write("broken.sql", "CREATE TABEL t ();\n");
     check(&["-S", "--b-sql", "broken.sql"], "filling side B: broken.sql", "TABEL");
     desk.write("fails.sql", "SELECT no_such_column;\n");
+    check(&["-S", "--a-conninfo", "host=x"], "--b-conninfo is missing", "give --a-conninfo");
+    check(&["-S", "--self", "--no-init"], "option --no-init", "hold no data");
+    let both = ["-S", "--a-conninfo", "host=/nowhere", "--b-conninfo", "host=/elsewhere"];
+    check(&both, "side A: connecting", "start that server");
+    check(&[&both[..], &["--b-bin", "x"]].concat(), "option --a-bin, --b-bin", "run already");
+    let unknown = ["-S", "--a-conninfo", "hots=x", "--b-conninfo", "host=x"];
+    check(&unknown, "reading the address of side A", "hots");
     check(&["--self", "-f", "fails.sql"], "no transaction of side A ended well", "no_such_column");
+}
+
+/// A comparison in which nothing depends on the figures.
+const SHORT: [&str; 6] = ["-c", "2", "--max-time", "16s", "-M", "prepared"];
+
+#[test]
+fn an_interrupted_comparison_keeps_what_it_has() {
+    let desk = Desk::new();
+    let arguments = ["compare", "--self", "-S", "-c", "2", "--out", "record"];
+    let mut child = desk.command(&arguments).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("pairs   B ÷ A")), "no progress");
+    signal(&child, Signal::INT);
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    let told: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{told:?}");
+    assert!(out.contains("ended: interrupted"), "{out}");
+    let shown = desk.pgrig(&["show", "record"]).ended(0);
+    assert_eq!(shown.out, out, "the record says the same");
+    assert!(desk.path("record/report.html").is_file());
+}
+
+#[test]
+fn a_side_that_dies_is_named_and_what_was_measured_counts() {
+    let desk = Desk::new();
+    write_work(&desk);
+    // B's sessions end by themselves half a minute after its function was made.
+    desk.write(
+        "dies.sql",
+        "CREATE TABLE born AS SELECT clock_timestamp() AS at;
+         CREATE OR REPLACE FUNCTION work() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
+             PERFORM pg_terminate_backend(pg_backend_pid()) FROM born
+                 WHERE clock_timestamp() > at + interval '35 seconds';
+             RETURN 1; END $$;\n",
+    );
+    let mut arguments = vec!["compare", "--b-sql", "dies.sql", "--data", "data.sql"];
+    arguments.extend(["-f", "work.sql", "-c", "2", "--max-time", "50s", "--out", "record"]);
+    arguments.extend(["--precision", "0.01%"]);
+    let said = desk.pgrig(&arguments).ended(2);
+    assert!(said.out.contains("side B stopped answering after"), "{}", said.out);
+    assert!(said.out.contains("administrator command"), "{}", said.out);
+    assert!(desk.path("record/comparison.json").is_file());
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_anything_is_built() {
+    let desk = Desk::new();
+    let check = |arguments: &[&str], message: &str, hint: &str| {
+        let said = desk.pgrig(&[&["compare", "--self", "-S"], arguments].concat()).ended(3);
+        assert!(said.err.contains(message), "{arguments:?}: {}", said.err);
+        assert!(said.err.contains(hint), "{arguments:?}: {}", said.err);
+    };
+    check(&["-s", "10000000"], "of disk space, and", "a smaller scale");
+    check(&["--set", "shared_buffers=100TB"], "of memory, and", "shared_buffers");
+}
+
+#[test]
+fn a_script_that_fails_on_one_side_only_names_the_side() {
+    let desk = Desk::new();
+    desk.write("data.sql", "CREATE TABLE t (a int);\n");
+    desk.write("b.sql", "ALTER TABLE t RENAME a TO b;\n");
+    desk.write("read.sql", "SELECT a FROM t;\n");
+    let arguments =
+        ["compare", "--data", "data.sql", "--b-sql", "b.sql", "-f", "read.sql", "-c", "2"];
+    let said = desk.pgrig(&arguments).ended(1);
+    assert!(said.err.contains("no transaction of side B ended well"), "{}", said.err);
+    assert!(said.err.contains("\"a\" does not exist"), "{}", said.err);
+}
+
+/// Two servers of the user's, with something of theirs in each.
+fn servers() -> [(Node, Lab); 2] {
+    let server = || {
+        let installation = lab::find::find(None).expect("PostgreSQL is installed");
+        let lab = Lab::open(LabConfig::new(installation)).expect("a lab opens");
+        let settings = [("fsync", "off"), ("shared_buffers", "16MB")].into_iter().collect();
+        let mut node = lab.node("server", NodeConfig::new(settings)).expect("a node is made");
+        node.init().expect("initdb works");
+        node.start().expect("the server starts");
+        let theirs = "CREATE TABLE theirs (id int PRIMARY KEY, note text);
+            INSERT INTO theirs SELECT i, 'note ' || i FROM generate_series(1, 1000) i;
+            CREATE TABLE pgbench_accounts (mine text);";
+        node.connect().expect("a connection").batch_execute(theirs).expect("tables are made");
+        (node, lab)
+    };
+    [server(), server()]
+}
+
+#[test]
+fn servers_of_the_users_are_compared_and_left_as_they_were() {
+    let [(a, _lab_a), (b, _lab_b)] = servers();
+    let places = [&a, &b].map(|node| node.endpoint().to_string());
+    let before = [&a, &b].map(crate::target::dump);
+    let desk = Desk::new();
+    let both = ["--a-conninfo", &places[0], "--b-conninfo", &places[1]];
+    let run = |more: &[&str]| desk.pgrig(&[&["compare"], &both[..], &SHORT, more].concat());
+
+    // pgbench's tables in a schema of pgrig's, made twice and compared.
+    let said = run(&["-S", "--json", "found.json", "--out", "one"]).ended(0);
+    assert!(said.err.contains("made twice from the same seed"), "{}", said.err);
+    let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["data"], "loaded_twice");
+    assert!(json["a"]["server"].is_string() && json["a"]["bin"].is_null(), "{}", json["a"]);
+    let hit = |figure: &&serde_json::Value| figure["metric"] == "buffers_hit";
+    let hit = json["figures"].as_array().unwrap().iter().find(hit).expect("buffers hit");
+    assert!(hit["a"].as_f64().unwrap() > 1.0, "a select reads some buffers: {hit}");
+
+    // A script's own data: random() is seeded, the clock is not.
+    desk.write(
+        "same.sql",
+        "CREATE TABLE r AS SELECT random() AS x FROM generate_series(1, 100);\n",
+    );
+    desk.write("read.sql", "SELECT count(*) FROM r;\n");
+    run(&["--data", "same.sql", "-f", "read.sql"]).ended(0);
+    desk.write("other.sql", "CREATE TABLE r AS SELECT clock_timestamp() AS x;\n");
+    let said = run(&["--data", "other.sql", "-f", "read.sql"]).ended(1);
+    assert!(said.err.contains("the data of A and B differ: table pgrig.r has"), "{}", said.err);
+    assert!(said.err.contains("random() is seeded"), "{}", said.err);
+    desk.write("far.sql", "CREATE SCHEMA far;\n");
+    let said = run(&["--data", "far.sql", "-f", "read.sql"]).ended(1);
+    assert!(said.err.contains("far.sql:1"), "{}", said.err);
+
+    // Their own tables, as they are; a setting is the session's.
+    desk.write("theirs.sql", "SELECT note FROM theirs WHERE id = 17;\n");
+    let theirs = ["--no-init", "-f", "theirs.sql", "--b-set", "enable_indexscan=off"];
+    let more = [&theirs[..], &["--b-set", "enable_bitmapscan=off", "--out", "plans"]].concat();
+    let said = run(&more).ended(0);
+    assert!(said.err.contains("the same data, as they were"), "{}", said.err);
+    assert!(said.out.contains("the plans differ: SELECT note FROM theirs"), "{}", said.out);
+    assert!(said.out.contains("Seq Scan on theirs"), "{}", said.out);
+
+    assert!(before == [&a, &b].map(crate::target::dump), "something of theirs has changed");
+
+    // One server twice is no comparison, unless a session's settings differ.
+    let twice = ["compare", "--a-conninfo", &places[0], "--b-conninfo", &places[0]];
+    let said = desk.pgrig(&[&twice[..], &["-S"]].concat()).ended(1);
+    assert!(said.err.contains("both sides are the same"), "{}", said.err);
+    let differ = ["-S", "--b-set", "jit=off"];
+    let said = desk.pgrig(&[&twice[..], &differ].concat()).ended(1);
+    assert!(said.err.contains("A and B are the same database"), "{}", said.err);
+    desk.pgrig(&[&twice[..], &SHORT, &theirs].concat()).ended(0);
+
+    // Data of the user's that differ are refused.
+    b.connect().unwrap().batch_execute("UPDATE theirs SET note = 'x' WHERE id = 3").unwrap();
+    let said = run(&theirs).ended(1);
+    assert!(said.err.contains("table public.theirs has 1000 rows"), "{}", said.err);
+}
+
+#[test]
+fn a_record_of_a_comparison_is_shown_and_told_to_other_programs() {
+    let desk = Desk::new();
+    write_work(&desk);
+    let mut arguments = vec!["compare", "--b-sql", "slower.sql", "--data", "data.sql"];
+    arguments.extend(["-f", "work.sql", "--out", "record", "--threshold", "20%"]);
+    arguments.extend(["--junit", "first.xml", "-c", "2", "-M", "prepared"]);
+    arguments.extend(["--max-time", "90s"]);
+    desk.pgrig(&arguments).ended(0);
+    let junit = std::fs::read_to_string(desk.path("first.xml")).expect("the JUnit file");
+    assert!(junit.contains(r#"name="throughput"><failure message="B ÷ A: 0."#), "{junit}");
+
+    let mut show = desk.command(&["show", "record", "--github-summary", "--junit", "second.xml"]);
+    show.args(["--benchmark-action", "action", "--bencher", "bencher.json"]);
+    let output = show.env("GITHUB_STEP_SUMMARY", desk.path("summary.md")).output().unwrap();
+    crate::Said::of(&output).ended(0);
+    assert_eq!(std::fs::read_to_string(desk.path("second.xml")).unwrap(), junit);
+    let summary = std::fs::read_to_string(desk.path("summary.md")).unwrap();
+    assert!(summary.contains("| ❌ | throughput |"), "{summary}");
+    let read = |name: &str| -> serde_json::Value {
+        serde_json::from_str(&std::fs::read_to_string(desk.path(name)).unwrap()).unwrap()
+    };
+    let bigger = read("action/bigger-is-better.json");
+    assert_eq!(bigger[0]["name"], "B ÷ A: throughput");
+    let bencher = read("bencher.json");
+    let throughput = &bencher["B ÷ A"]["throughput"];
+    let number = |name: &str| throughput[name].as_f64().expect(name);
+    assert!(number("lower_value") < number("value") && number("value") < number("upper_value"));
+
+    let said = desk.pgrig(&["report", "record"]).ended(0);
+    assert_eq!(said.out, "record/report.html\n");
+    let listed = desk.pgrig(&["show", "."]).ended(0);
+    assert!(listed.out.contains("record  B is slower"), "{}", listed.out);
+    let mut show = desk.command(&["show", "record", "--github-summary"]);
+    let said = crate::Said::of(&show.env_remove("GITHUB_STEP_SUMMARY").output().unwrap());
+    assert!(said.ended(1).err.contains("GITHUB_STEP_SUMMARY"));
+}
+
+#[test]
+fn one_cpu_is_a_doubt() {
+    let desk = Desk::new();
+    let output = std::process::Command::new("taskset")
+        .args(["-c", "0", env!("CARGO_BIN_EXE_pgrig"), "compare", "--self", "-S", "-c", "1"])
+        .args(["--max-time", "16s"])
+        .current_dir(desk.path(""))
+        .output()
+        .expect("taskset of util-linux");
+    let said = crate::Said::of(&output).ended(0);
+    assert!(said.out.contains("this machine has one CPU"), "{}", said.out);
 }

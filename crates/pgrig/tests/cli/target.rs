@@ -97,7 +97,7 @@ const LOOK_ALIKES: &str = r#"
     END $$;"#;
 
 /// What a database holds, as SQL; the keys that pg_dump makes up each time are left out.
-fn dump(node: &Node) -> String {
+pub(crate) fn dump(node: &Node) -> String {
     let endpoint = node.endpoint();
     let output = std::process::Command::new(node.installation().program("pg_dump"))
         .args(["--create", "--dbname", &endpoint.to_string()])

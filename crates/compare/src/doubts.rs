@@ -1,0 +1,127 @@
+//! What stands against an answer.
+
+use crate::design::SIDES;
+use crate::observation::Quad;
+
+/// Above this share of CPU time that the hypervisor took away, a machine is not one's own.
+const STEAL_SHARE_MAX: f64 = 0.05;
+
+/// Throughput that moves by more than this between the first and the last third is not steady.
+const DRIFT_MAX: f64 = 0.25;
+
+/// Quads of a third from which on a drift is told.
+const THIRD_MIN: usize = 8;
+
+/// What was seen of machine and generator while it ran.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Conditions {
+    /// The busiest generator thread of any segment, as a share of it.
+    pub(crate) busy_share_max: f64,
+    /// The largest share of the clients' waiting that passed while the generator waited for a CPU.
+    pub(crate) run_delay_share_max: f64,
+    /// The share of CPU time that the hypervisor took away.
+    pub(crate) steal_share: f64,
+    /// CPUs of this machine, where the servers are on it.
+    pub(crate) cores: Option<usize>,
+}
+
+/// Every doubt, in a sentence.
+pub(crate) fn doubts(quads: &[Quad], conditions: &Conditions) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let Conditions { busy_share_max, run_delay_share_max, steal_share, cores } = *conditions;
+    if busy_share_max > record::Generator::BUSY_SHARE_MAX {
+        doubts.push(format!(
+            "a generator thread was busy for {} of a segment: differences between the servers may \
+             be larger than they look (more threads: -j)",
+            percent(busy_share_max)
+        ));
+    }
+    if run_delay_share_max > record::Generator::RUN_DELAY_SHARE_MAX {
+        doubts.push(format!(
+            "the generator waited for a CPU during {} of what clients waited: latencies contain \
+             that, and differences look smaller (fewer clients, or a machine with more CPUs)",
+            percent(run_delay_share_max)
+        ));
+    }
+    if steal_share > STEAL_SHARE_MAX {
+        doubts.push(format!("the hypervisor took {} of the CPU time away", percent(steal_share)));
+    }
+    if cores == Some(1) {
+        doubts.push(
+            "this machine has one CPU, which clients and servers share: differences between the \
+             servers look smaller than they are"
+                .to_owned(),
+        );
+    }
+    let drifts: Vec<String> = (0..2)
+        .filter_map(|side| drift(quads, side).map(|(from, to)| told(side, from, to)))
+        .collect();
+    if !drifts.is_empty() {
+        doubts.push(format!(
+            "throughput was not steady ({}): the ratio is a mean over that",
+            drifts.join(", ")
+        ));
+    }
+    for (index, name) in SIDES.into_iter().enumerate() {
+        let failures: u64 = quads.iter().map(|quad| quad.sides[index].failures).sum();
+        if failures > 0 {
+            doubts.push(format!("{failures} transactions of side {name} failed"));
+        }
+    }
+    doubts
+}
+
+fn told(side: usize, from: f64, to: f64) -> String {
+    format!("{} went from {from:.0} to {to:.0} transactions a quad", SIDES[side])
+}
+
+/// The mean of the first and of the last third of the quads, where they are far apart.
+fn drift(quads: &[Quad], side: usize) -> Option<(f64, f64)> {
+    let third = quads.len() / 3;
+    if third < THIRD_MIN {
+        return None;
+    }
+    let mean = |quads: &[Quad]| {
+        let sum: u64 = quads.iter().map(|quad| quad.sides[side].transactions).sum();
+        sum as f64 / quads.len() as f64
+    };
+    let (first, last) = (mean(&quads[..third]), mean(&quads[quads.len() - third..]));
+    ((last / first).ln().abs() > DRIFT_MAX.ln_1p()).then_some((first, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observation::Half;
+
+    fn quads(transactions: impl Fn(u64) -> [u64; 2]) -> Vec<Quad> {
+        let quad = |index| Quad {
+            sides: transactions(index).map(|transactions| Half { transactions, ..Half::default() }),
+        };
+        (0..30).map(quad).collect()
+    }
+
+    #[test]
+    fn each_doubt_has_its_condition() {
+        let check = |quads: &[Quad], conditions: Conditions, expected: &[&str]| {
+            let doubts = doubts(quads, &conditions);
+            assert_eq!(doubts.len(), expected.len(), "{doubts:?}");
+            for (doubt, words) in doubts.iter().zip(expected) {
+                assert!(doubt.contains(words), "{doubt}");
+            }
+        };
+        let steady = quads(|_| [1_000, 900]);
+        let none = Conditions::default();
+        check(&steady, none, &[]);
+        check(&steady, Conditions { steal_share: 0.2, ..none }, &["took 20 %"]);
+        check(&steady, Conditions { busy_share_max: 0.9, ..none }, &["busy for 90 %"]);
+        check(&steady, Conditions { run_delay_share_max: 0.1, ..none }, &["waited for a CPU"]);
+        check(&steady, Conditions { cores: Some(1), ..none }, &["one CPU"]);
+        check(&steady, Conditions { cores: Some(2), ..none }, &[]);
+        check(&quads(|index| [1_000, 900 - 20 * index]), none, &["B went from 810 to 410"]);
+        let mut failing = steady;
+        failing[0].sides[1].failures = 3;
+        check(&failing, none, &["3 transactions of side B failed"]);
+    }
+}

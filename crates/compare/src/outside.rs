@@ -1,0 +1,133 @@
+//! Two servers of the user's. pgrig changes no setting there; what it makes lies in a schema of its
+//! own, which is marked and goes with it.
+
+use std::sync::Mutex;
+
+use lab::guest::{self, Outlet, OwnSchema};
+use lab::{Server, TARGET_SCHEMA, Target, TargetConfig};
+use record::comparison::DataOrigin;
+use script::{CommandKind, Names, Script, Syntax, Variables};
+use server::{Address, AddressError};
+
+use crate::build::{pgbench_tables, set_seed};
+use crate::design::SIDES;
+use crate::error::Error;
+use crate::request::Request;
+use crate::same;
+use crate::side::{Data, Ground, Side, read};
+
+/// Connects to both servers, and makes the same data on both unless the data are there.
+pub(crate) fn open(
+    request: &Request,
+    control: &load::Control,
+) -> Result<([Side; 2], DataOrigin), Error> {
+    let (mut a, mut b) = (connect(request, 0)?, connect(request, 1)?);
+    let is_one = identity(&a)? == identity(&b)?;
+    if request.data == Data::Found {
+        let differs = a.session != b.session;
+        if is_one && !request.is_self && !differs {
+            return Err(Error::SameSides);
+        }
+        if !is_one {
+            same::check(&[&a, &b])?;
+        }
+        return Ok(([a, b], DataOrigin::Found));
+    }
+    if is_one {
+        return Err(Error::SameDatabase);
+    }
+    for side in [&mut a, &mut b] {
+        make(side, request, control)?;
+    }
+    same::check(&[&a, &b])?;
+    for (side, options) in [&a, &b].into_iter().zip(&request.sides) {
+        if let Some(path) = &options.sql {
+            run_script(side, path, None)?;
+        }
+    }
+    Ok(([a, b], DataOrigin::LoadedTwice))
+}
+
+fn connect(request: &Request, index: usize) -> Result<Side, Error> {
+    let (side, options) = (SIDES[index], &request.sides[index]);
+    let conninfo = options.conninfo.as_deref().unwrap_or_default();
+    let resolved =
+        server::resolve_conninfo(conninfo).map_err(|source| Error::Conninfo { side, source })?;
+    let failed = |source| Error::Server { side, source };
+    let admin = Address::new(&resolved).map_err(|error| match error {
+        AddressError::Tls(source) => Error::Tls { side, source },
+        AddressError::Client(source) => failed(lab::Error::Connect {
+            server: lab::TARGET.to_owned(),
+            place: resolved.hosts.first().map(ToString::to_string).unwrap_or_default(),
+            source,
+        }),
+    })?;
+    let conninfo = resolved.to_keyword_string();
+    let config = TargetConfig { conninfo: conninfo.clone(), admin };
+    let target = Target::open(config).map_err(failed)?;
+    let version = target.version().split_whitespace().next().unwrap_or_default().to_owned();
+    Ok(Side {
+        name: side,
+        version,
+        server: Server::Target(Box::new(target)),
+        conninfo,
+        session: options.settings.clone(),
+        ground: Ground::Guest,
+    })
+}
+
+/// Which database of which server a side is.
+fn identity(side: &Side) -> Result<String, Error> {
+    let mut client = side.connect()?;
+    let row = client.query_one(IDENTITY, &[]).map_err(|source| side.failed(IDENTITY, source))?;
+    Ok(row.get(0))
+}
+
+/// Two servers do not start in the same microsecond.
+const IDENTITY: &str = "SELECT pg_postmaster_start_time()::text || ' ' || \
+    (SELECT oid FROM pg_database WHERE datname = current_database())";
+
+/// Makes the data of a side in a schema of its own.
+fn make(side: &mut Side, request: &Request, control: &load::Control) -> Result<(), Error> {
+    let Server::Target(target) = &side.server else { return Ok(()) };
+    let run = format!("compare-{}", std::process::id());
+    let schema = OwnSchema::make(target, &run)
+        .map_err(|source| Error::Server { side: side.name, source })?;
+    side.ground = Ground::Schema { _own: Mutex::new(Box::new(schema)) };
+    side.session.retain(|(name, _)| !name.eq_ignore_ascii_case("search_path"));
+    side.session.push(("search_path".to_owned(), TARGET_SCHEMA.to_owned()));
+    match &request.data {
+        Data::Pgbench(scale) => {
+            pgbench_tables(side.name, &side.conninfo, *scale, Some(TARGET_SCHEMA), control)
+        }
+        Data::Script(path) => run_script(side, path, Some(request.seed)),
+        Data::Found => Ok(()),
+    }
+}
+
+/// Runs a script command by command, as far as each keeps to pgrig's schema.
+fn run_script(side: &Side, path: &std::path::Path, seed: Option<u64>) -> Result<(), Error> {
+    let text = read(path)?;
+    let name = path.display().to_string();
+    let refused = |why: String| Error::Data { side: side.name, why };
+    let mut names = Names::default();
+    let script = Script::parse(&name, &text, Syntax::Current, &mut names)
+        .map_err(|error| refused(error.to_string()))?;
+    let variables = Variables::new(&names);
+    let mut client = side.connect()?;
+    if let Some(seed) = seed {
+        side.run(&mut client, &set_seed(seed))?;
+    }
+    for command in &script.commands {
+        let CommandKind::Sql { template, .. } = &command.kind else {
+            let (line, word) = (command.line, command.kind.word());
+            let why = format!("{name}:{line}: \\{word} has no place in a script of data");
+            return Err(refused(why));
+        };
+        let mut sql = Vec::new();
+        template.write_simple(&variables, &mut sql);
+        guest::send(&String::from_utf8_lossy(&sql), &mut Outlet::Server(&mut client))
+            .map_err(|why| refused(format!("{name}:{}: {why}", command.line)))?;
+    }
+    Ok(())
+}

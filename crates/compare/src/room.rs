@@ -1,0 +1,96 @@
+//! Whether two servers fit on this machine.
+
+use std::path::Path;
+
+use lab::Settings;
+use lab::machine::{Disk, Memory};
+
+use crate::error::Error;
+use crate::side::Data;
+
+/// What pgbench's tables take at scale 1, indexes included.
+const SCALE_BYTES: u64 = 16 << 20;
+
+/// A new cluster, with WAL for a while.
+const CLUSTER_BYTES: u64 = 512 << 20;
+
+/// What one idle backend takes of its own.
+const BACKEND_BYTES: u64 = 3 << 20;
+
+/// Refuses where the shared buffers of both servers and their backends exceed the memory that is
+/// free.
+pub(crate) fn memory(settings: &[Settings; 2], clients: u32, has: Memory) -> Result<(), Error> {
+    let buffers =
+        settings.iter().map(|one| one.value("shared_buffers").and_then(bytes).unwrap_or(0));
+    let needs = buffers.sum::<u64>() + 2 * u64::from(clients) * BACKEND_BYTES;
+    match needs > has.available_bytes {
+        true => Err(Error::TooLittle { what: "memory", needs, has: has.available_bytes }),
+        false => Ok(()),
+    }
+}
+
+/// Refuses where both data directories cannot fit on the disk below `place`.
+pub(crate) fn disk(place: &Path, data: &Data) -> Result<(), Error> {
+    let each = match data {
+        Data::Pgbench(scale) => u64::from(*scale) * SCALE_BYTES,
+        Data::Script(_) | Data::Found => 0,
+    };
+    free(place, 2 * (each + CLUSTER_BYTES))
+}
+
+/// Refuses where a second copy of data of this size cannot fit.
+pub(crate) fn copy(place: &Path, bytes: u64) -> Result<(), Error> {
+    free(place, bytes + CLUSTER_BYTES)
+}
+
+fn free(place: &Path, needs: u64) -> Result<(), Error> {
+    let has = Disk::at(place)?.free_bytes;
+    match needs > has {
+        true => Err(Error::TooLittle { what: "disk space", needs, has }),
+        false => Ok(()),
+    }
+}
+
+/// A size as PostgreSQL reads it in `shared_buffers`; none where it does not.
+fn bytes(text: &str) -> Option<u64> {
+    let text = text.trim().trim_matches('\'');
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().ok()?;
+    let unit = match text[digits..].trim() {
+        "" => 8 << 10,
+        "B" => 1,
+        "kB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        "TB" => 1 << 40,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_postgresql_does() {
+        let check = |text, expected| assert_eq!(bytes(text), expected, "{text}");
+        check("16384", Some(128 << 20));
+        check("128MB", Some(128 << 20));
+        check(" 2 GB ", Some(2 << 30));
+        check("1 Gb", None);
+        check("x", None);
+    }
+
+    #[test]
+    fn two_servers_need_the_memory_of_both() {
+        let check = |buffers: [&str; 2], clients, fits| {
+            let settings = buffers.map(|size| [("shared_buffers", size)].into_iter().collect());
+            let has = Memory { total_bytes: 8 << 30, available_bytes: 4 << 30, swap_bytes: 0 };
+            assert_eq!(memory(&settings, clients, has).is_ok(), fits, "{buffers:?}, {clients}");
+        };
+        check(["1GB", "1GB"], 100, true);
+        check(["1GB", "4GB"], 1, false);
+        check(["1GB", "1GB"], 1_000, false);
+    }
+}

@@ -1,0 +1,137 @@
+//! What the clients wait for: both servers' `pg_stat_activity`, looked at again and again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use record::comparison::Wait;
+use stats::Prng;
+
+use crate::side::Side;
+
+/// Looks at both servers while it lives.
+pub(crate) struct Watch {
+    is_on: Arc<AtomicBool>,
+    is_over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Counts>>,
+}
+
+/// Samples of active clients by what they waited for.
+type Counts = BTreeMap<String, u64>;
+
+/// The time between two looks varies, so that it fits no length of a block.
+const EACH_MS: [f64; 2] = [60.0, 140.0];
+
+/// Waits beyond these are left out of a record.
+const WAITS_MAX: usize = 12;
+
+impl Watch {
+    /// Begins to look. A side that cannot be looked at has no samples.
+    pub(crate) fn new(sides: &[Side; 2], seed: u64) -> Watch {
+        let (is_on, is_over) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        let threads = sides.iter().zip(0..).map(|(side, index)| {
+            let (is_on, is_over) = (Arc::clone(&is_on), Arc::clone(&is_over));
+            let client = side.connect().ok();
+            std::thread::spawn(move || look(client, &is_on, &is_over, seed.wrapping_add(index)))
+        });
+        Watch { threads: threads.collect(), is_on, is_over }
+    }
+
+    /// Whether what is seen now counts.
+    pub(crate) fn count(&self, counts: bool) {
+        self.is_on.store(counts, Ordering::Relaxed);
+    }
+
+    /// What was seen, the largest difference first.
+    pub(crate) fn end(mut self) -> Vec<Wait> {
+        self.is_over.store(true, Ordering::Relaxed);
+        let counts: Vec<Counts> =
+            self.threads.drain(..).map(|one| one.join().unwrap_or_default()).collect();
+        match counts.as_slice() {
+            [a, b] => waits(a, b),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+fn look(
+    client: Option<postgres::Client>,
+    is_on: &AtomicBool,
+    is_over: &AtomicBool,
+    seed: u64,
+) -> Counts {
+    let mut counts = Counts::new();
+    let mut prng = Prng::new(seed);
+    let Some(mut client) = client else { return counts };
+    let Ok(statement) = client.prepare(ACTIVITY) else { return counts };
+    while !is_over.load(Ordering::Relaxed) {
+        let [low, high] = EACH_MS;
+        let ms = low + (high - low) * prng.unit();
+        std::thread::sleep(Duration::from_micros((ms * 1e3) as u64));
+        if !is_on.load(Ordering::Relaxed) {
+            continue;
+        }
+        let Ok(rows) = client.query(&statement, &[]) else { break };
+        for row in rows {
+            let count: i64 = row.get(1);
+            *counts.entry(row.get(0)).or_default() += count.unsigned_abs();
+        }
+    }
+    counts
+}
+
+/// Sessions of other databases and pgrig's own are not the clients'.
+const ACTIVITY: &str = "
+    SELECT coalesce(wait_event_type || ':' || wait_event, 'CPU'), count(*)
+    FROM pg_stat_activity
+    WHERE state = 'active' AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+      AND datname = current_database()
+    GROUP BY 1";
+
+fn waits(a: &Counts, b: &Counts) -> Vec<Wait> {
+    let share = |counts: &Counts, event: &str| {
+        let all: u64 = counts.values().sum();
+        counts.get(event).copied().unwrap_or(0) as f64 / all.max(1) as f64
+    };
+    let mut events: Vec<&String> = a.keys().chain(b.keys()).collect();
+    events.sort();
+    events.dedup();
+    let wait =
+        |event: &String| Wait { event: event.clone(), a: share(a, event), b: share(b, event) };
+    let mut waits: Vec<Wait> = events.into_iter().map(wait).collect();
+    let difference = |wait: &Wait| (wait.b - wait.a).abs();
+    waits.sort_by(|one, other| difference(other).total_cmp(&difference(one)));
+    waits.truncate(WAITS_MAX);
+    waits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_difference_comes_first() {
+        let counts = |list: &[(&str, u64)]| -> Counts {
+            list.iter().map(|(event, count)| ((*event).to_owned(), *count)).collect()
+        };
+        let a = counts(&[("CPU", 90), ("IO:WalSync", 10)]);
+        let b = counts(&[("CPU", 80), ("IO:WalSync", 60), ("Lock:tuple", 60)]);
+        let seen: Vec<(String, f64, f64)> =
+            waits(&a, &b).into_iter().map(|wait| (wait.event, wait.a, wait.b)).collect();
+        let expected = [
+            ("CPU".to_owned(), 0.9, 0.4),
+            ("Lock:tuple".to_owned(), 0.0, 0.3),
+            ("IO:WalSync".to_owned(), 0.1, 0.3),
+        ];
+        assert_eq!(seen, expected);
+        assert_eq!(waits(&Counts::new(), &Counts::new()), []);
+    }
+}

@@ -1,0 +1,111 @@
+//! What `pgrig compare` takes.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::exchange::ExchangeArguments;
+
+/// `pgrig compare`
+#[derive(Debug, Args)]
+#[command(after_help = COMPARE_HELP, override_usage = "pgrig compare [OPTIONS] [PGBENCH OPTIONS]")]
+pub(crate) struct CompareArguments {
+    /// A server of yours as side A; pgrig makes a schema of its own there and drops it afterwards
+    #[arg(long, value_name = "CONNINFO")]
+    pub(crate) a_conninfo: Option<String>,
+    /// The same for B
+    #[arg(long, value_name = "CONNINFO")]
+    pub(crate) b_conninfo: Option<String>,
+    /// Use the tables that are on your servers, and make nothing there
+    #[arg(long)]
+    pub(crate) no_init: bool,
+    /// The folder of A's PostgreSQL programs [default: the newest that is installed]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) a_bin: Option<PathBuf>,
+    /// The same for B
+    #[arg(long, value_name = "DIR")]
+    pub(crate) b_bin: Option<PathBuf>,
+    /// A setting of A alone, on a server of yours one of the clients' sessions; can be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    pub(crate) a_set: Vec<(String, String)>,
+    /// A setting of B alone; can be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    pub(crate) b_set: Vec<(String, String)>,
+    /// A setting of both sides; can be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
+    pub(crate) both_set: Vec<(String, String)>,
+    /// A script that is run once on A after the data are there: an index, an extension
+    #[arg(long, value_name = "FILE")]
+    pub(crate) a_sql: Option<PathBuf>,
+    /// The same for B
+    #[arg(long, value_name = "FILE")]
+    pub(crate) b_sql: Option<PathBuf>,
+    /// Compare A with a copy of itself: what identical servers differ by on this machine
+    #[arg(long = "self")]
+    pub(crate) is_self: bool,
+    /// A script that makes the data of both sides, instead of pgbench's tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: Option<PathBuf>,
+    /// Stop when the interval of the throughput ratio is this narrow on either side
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
+    pub(crate) precision: f64,
+    /// A difference below this counts as none; if given, stop as soon as throughput and p99 are
+    /// decided [default: 3%]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) threshold: Option<f64>,
+    /// Measure for this long at most
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = time)]
+    pub(crate) max_time: Duration,
+    /// Seed of the order of blocks and of the keys [default: a new one each time]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Where the record goes: a new or empty directory [default: runs/DATE-compare-N]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write everything that was found into this file as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) exchange: ExchangeArguments,
+    /// Exit with 4 if B is slower or its p99 is higher, with 5 if the comparison cannot tell
+    #[arg(long)]
+    pub(crate) gate: bool,
+    /// pgbench's options: scripts, clients, protocol, scale
+    #[arg(value_name = "PGBENCH OPTIONS", hide = true, last = true)]
+    pub(crate) workload: Vec<String>,
+}
+
+const COMPARE_HELP: &str = "\
+The workload is given by pgbench's options: -f, -b, -S, -N, -c, -j, -M, -s, -D and others. Both sides hold the same data \
+(pgbench's tables at the scale of -s, or what --data makes) and are loaded in turn, in blocks of 0.2 to 2 seconds.
+
+Example: pgrig compare --b-set jit=on -f report.sql -c 4 -s 50";
+
+/// A setting, as in `work_mem=64MB`; its value may be empty.
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("expected NAME=VALUE, as in work_mem=64MB".to_owned()),
+    }
+}
+
+/// A time, as in `10min`.
+fn time(text: &str) -> Result<Duration, String> {
+    let ms = spec::duration_ms(text).map_err(|why| format!("{why}; expected 90s or 10min"))?;
+    match ms {
+        0 => Err("expected more than 0 s".to_owned()),
+        ms => Ok(Duration::from_millis(ms)),
+    }
+}
+
+/// A share, as in `1%`.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    match number {
+        Ok(number) if number > 0.0 && number < 100.0 => Ok(number / 100.0),
+        _ => Err("expected a percentage between 0 and 100, as in 1%".to_owned()),
+    }
+}

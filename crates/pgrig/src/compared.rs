@@ -1,0 +1,74 @@
+//! A comparison, as it is printed.
+
+use record::Comparison;
+use record::comparison::{Figure, Metric, Ratio, Verdict};
+
+use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
+
+/// The answer, then what it rests on.
+pub(crate) fn print(found: &Comparison) {
+    let style = match found.verdict(Metric::Throughput) {
+        Verdict::Better | Verdict::Equal => GOOD,
+        Verdict::Worse => BAD,
+        Verdict::CannotTell => UNSURE,
+    };
+    terminal::result(styled(style, &found.answer));
+    terminal::result("");
+    let head = format!("  {:<40}{:>10}{:>10}   {}", "", "A", "B", "B ÷ A");
+    terminal::result(styled(STRONG, head.trim_end()));
+    for figure in &found.figures {
+        let [a, b] = [figure.a, figure.b].map(verdict::number);
+        let ratio = figure.b_over_a.as_ref().map_or("too few samples".to_owned(), Ratio::words);
+        let name = format!("{}, {}", figure.metric.words(), figure.unit);
+        let said = said(figure);
+        terminal::result(format_args!("  {name:<40}{a:>10}{b:>10}   {ratio}   {said}"));
+    }
+    waits(found);
+    plans(found);
+    terminal::result("");
+    let (clients, block, rest) = (found.clients, found.block_ms, found.rest_ms);
+    let stop = found.stop.words();
+    let how = format!(
+        "  {clients} clients a side, blocks of {block} ms with {rest} ms of rest, seed {}; ended: {stop}",
+        found.seed
+    );
+    terminal::result(styled(FAINT, how));
+    for doubt in &found.doubts {
+        terminal::result(format_args!("  {} {doubt}", styled(UNSURE, "doubt:")));
+    }
+}
+
+fn said(figure: &Figure) -> String {
+    let word = figure.verdict.words();
+    match figure.verdict {
+        Verdict::Better => styled(GOOD, word),
+        Verdict::Worse => styled(BAD, word),
+        Verdict::Equal => word.to_owned(),
+        Verdict::CannotTell => styled(UNSURE, word),
+    }
+}
+
+/// A wait is told where its share differs by as much as this.
+const WAIT_SHARE_MIN: f64 = 0.02;
+
+fn waits(found: &Comparison) {
+    let told = found.waits.iter().filter(|wait| (wait.b - wait.a).abs() >= WAIT_SHARE_MIN);
+    for wait in told.take(3) {
+        let (a, b) = (wait.a * 100.0, wait.b * 100.0);
+        let name = format!("time in {}, %", wait.event);
+        terminal::result(format_args!("  {name:<40}{a:>10.1}{b:>10.1}"));
+    }
+}
+
+fn plans(found: &Comparison) {
+    for pair in found.plans.iter().filter(|pair| !pair.is_same()).take(3) {
+        let statement = pair.statement.split_whitespace().collect::<Vec<_>>().join(" ");
+        let statement: String = statement.chars().take(80).collect();
+        terminal::result(format_args!("  the plans differ: {statement}"));
+        for (side, plan) in [("A", &pair.a), ("B", &pair.b)] {
+            let steps: Vec<&str> = plan.steps.iter().map(|step| step.trim()).collect();
+            let cost = verdict::number(plan.cost);
+            terminal::result(format_args!("    {side}  cost {cost:>8}  {}", steps.join(" ← ")));
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Files for other programs: JUnit, the summary of a GitHub job, github-action-benchmark, Bencher.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use report::{Measure, Results};
+use serde_json::{Value, json};
+
+use crate::complaint::Complaint;
+
+/// Where results are written for other programs.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "For CI")]
+pub(crate) struct ExchangeArguments {
+    /// Write a JUnit file: a case that cannot be told is skipped
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Add a summary to the GitHub job (the file that $GITHUB_STEP_SUMMARY names)
+    #[arg(long)]
+    pub(crate) github_summary: bool,
+    /// Write files for github-action-benchmark: bigger-is-better.json and smaller-is-better.json
+    #[arg(long, value_name = "DIR")]
+    pub(crate) benchmark_action: Option<PathBuf>,
+    /// Write a file in Bencher's metric format
+    #[arg(long, value_name = "FILE")]
+    pub(crate) bencher: Option<PathBuf>,
+}
+
+impl ExchangeArguments {
+    /// Whether anything is to be written.
+    pub(crate) fn is_asked(&self) -> bool {
+        let Self { junit, github_summary, benchmark_action, bencher } = self;
+        *github_summary || junit.is_some() || benchmark_action.is_some() || bencher.is_some()
+    }
+
+    /// Refuses what cannot work, before anything is measured.
+    pub(crate) fn check(&self) -> Result<(), Complaint> {
+        match self.github_summary {
+            true => summary_file().map(drop),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes what is asked for.
+    pub(crate) fn write(&self, results: &Results) -> Result<(), Complaint> {
+        if let Some(path) = &self.junit {
+            put(path, &results.junit())?;
+        }
+        if self.github_summary {
+            let path = summary_file()?;
+            let file = OpenOptions::new().create(true).append(true).open(&path);
+            file.and_then(|mut file| file.write_all(results.summary().as_bytes()))
+                .map_err(|error| failed(&path, &error))?;
+        }
+        if let Some(directory) = &self.benchmark_action {
+            std::fs::create_dir_all(directory).map_err(|error| failed(directory, &error))?;
+            for (name, more) in [("bigger-is-better.json", true), ("smaller-is-better.json", false)]
+            {
+                put(&directory.join(name), &benchmark_action(&results.figures, more))?;
+            }
+        }
+        if let Some(path) = &self.bencher {
+            put(path, &bencher(&results.figures))?;
+        }
+        Ok(())
+    }
+}
+
+fn summary_file() -> Result<PathBuf, Complaint> {
+    let path = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty());
+    path.map(PathBuf::from).ok_or_else(|| {
+        Complaint::new("--github-summary: $GITHUB_STEP_SUMMARY names no file")
+            .hinted(Some("GitHub sets it inside a job; elsewhere set it yourself"))
+    })
+}
+
+fn put(path: &Path, text: &str) -> Result<(), Complaint> {
+    std::fs::write(path, text).map_err(|error| failed(path, &error))
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Complaint {
+    Complaint::new(format!("writing {}: {error}", path.display()))
+}
+
+/// The figures of one direction, as the tools `customBiggerIsBetter` and `customSmallerIsBetter` of
+/// github-action-benchmark read them.
+fn benchmark_action(figures: &[Measure], more_is_better: bool) -> String {
+    let figures = figures.iter().filter(|figure| figure.more_is_better == more_is_better);
+    let entries = figures.map(|figure| {
+        let mut entry = json!({
+            "name": format!("{}: {}", figure.benchmark, figure.name),
+            "unit": if figure.unit.is_empty() { "ratio" } else { &figure.unit },
+            "value": figure.value,
+        });
+        if let Some([low, high]) = figure.bounds {
+            entry["range"] = json!(format!("{low} to {high}"));
+        }
+        entry
+    });
+    format!("{:#}\n", Value::Array(entries.collect()))
+}
+
+/// Bencher Metric Format: benchmark → measure → value and bounds.
+fn bencher(figures: &[Measure]) -> String {
+    let mut benchmarks: BTreeMap<&str, serde_json::Map<String, Value>> = BTreeMap::new();
+    for figure in figures {
+        let mut value = json!({ "value": figure.value });
+        if let Some([low, high]) = figure.bounds {
+            value["lower_value"] = json!(low);
+            value["upper_value"] = json!(high);
+        }
+        let measure = figure.name.replace('_', "-");
+        benchmarks.entry(&figure.benchmark).or_default().insert(measure, value);
+    }
+    format!("{:#}\n", json!(benchmarks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures() -> Vec<Measure> {
+        let figure = |name: &str, value, bounds, more_is_better| Measure {
+            benchmark: "B ÷ A".to_owned(),
+            name: name.to_owned(),
+            unit: String::new(),
+            value,
+            bounds,
+            more_is_better,
+        };
+        vec![
+            figure("throughput", 0.9, Some([0.88, 0.92]), true),
+            figure("temp_bytes", 1.5, None, false),
+        ]
+    }
+
+    #[test]
+    fn benchmark_action_has_one_direction_a_file() {
+        let read = |more| -> Value {
+            serde_json::from_str(&benchmark_action(&figures(), more)).expect("JSON")
+        };
+        let bigger = json!([{
+            "name": "B ÷ A: throughput", "unit": "ratio", "value": 0.9, "range": "0.88 to 0.92",
+        }]);
+        assert_eq!(read(true), bigger);
+        let smaller = json!([{ "name": "B ÷ A: temp_bytes", "unit": "ratio", "value": 1.5 }]);
+        assert_eq!(read(false), smaller);
+    }
+
+    #[test]
+    fn bencher_has_bounds_where_there_is_an_interval() {
+        let read: Value = serde_json::from_str(&bencher(&figures())).expect("JSON");
+        let expected = json!({ "B ÷ A": {
+            "throughput": { "value": 0.9, "lower_value": 0.88, "upper_value": 0.92 },
+            "temp-bytes": { "value": 1.5 },
+        }});
+        assert_eq!(read, expected);
+    }
+}

@@ -1,0 +1,290 @@
+//! A comparison of two servers, as `pgrig compare` makes it: what was found, and its directory.
+//!
+//! ```text
+//! runs/DATE-compare-N/
+//!   comparison.json   the sides, every figure with its interval, the verdicts, the doubts
+//!   looks.jsonl       the same ratios as they were after each quad of blocks
+//!   report.html       the report
+//! ```
+
+mod files;
+mod metric;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Fact;
+
+pub use files::{COMPARISON, is_comparison};
+pub use metric::Metric;
+
+/// The version of `comparison.json` that this pgrig writes and reads.
+pub const FORMAT: u32 = 2;
+
+/// What a comparison came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Comparison {
+    /// Version of the format, [`FORMAT`].
+    pub format: u32,
+    /// The pgrig that wrote it.
+    pub pgrig: String,
+    /// Wall clock when measuring began, RFC 3339.
+    pub started_at: String,
+    /// The command that was run.
+    pub command: String,
+    /// The commit that was compared, where the environment names one.
+    pub commit: Option<String>,
+    /// The answer, in a sentence or two.
+    pub answer: String,
+    /// Side A.
+    pub a: Side,
+    /// Side B.
+    pub b: Side,
+    /// Whether B is a copy of A on purpose.
+    #[serde(rename = "self")]
+    pub is_self: bool,
+    /// How the data of both came to be the same.
+    pub data: DataOrigin,
+    /// Clients of each side.
+    pub clients: u32,
+    /// Length of a block, rest included, in milliseconds.
+    pub block_ms: u64,
+    /// The rest at its end, in milliseconds.
+    pub rest_ms: u64,
+    /// Pairs of neighbouring blocks that count.
+    pub pairs: usize,
+    /// How long measuring took, pilot included.
+    pub seconds: f64,
+    /// A difference below this share counts as none.
+    pub threshold: f64,
+    /// The deciding figures' intervals hold together at this level, the others each by itself.
+    pub confidence: f64,
+    /// Of the order of blocks and of the keys.
+    pub seed: u64,
+    /// Why it ended.
+    pub stop: Stop,
+    /// What was compared.
+    pub figures: Vec<Figure>,
+    /// What the clients waited for, the largest difference first.
+    pub waits: Vec<Wait>,
+    /// Statements whose plans differ or cost most.
+    pub plans: Vec<PlanPair>,
+    /// What stands against the answer.
+    pub doubts: Vec<String>,
+    /// The machine and its system.
+    pub facts: Vec<Fact>,
+    /// The ratios as they were after each quad; a file of its own.
+    #[serde(skip)]
+    pub looks: Vec<Look>,
+}
+
+/// One side.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Side {
+    /// Its PostgreSQL.
+    pub version: String,
+    /// Where its programs are; none of a server that pgrig did not start.
+    pub bin: Option<String>,
+    /// Where a server is that pgrig did not start, without a password.
+    pub server: Option<String>,
+    /// Settings of its own.
+    pub settings: Vec<(String, String)>,
+    /// The script that was run on it alone.
+    pub sql: Option<String>,
+}
+
+/// How the data of both sides came to be the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DataOrigin {
+    /// File by file.
+    Copied,
+    /// By the same statements, from the same seed.
+    LoadedTwice,
+    /// They were there before; rows were compared.
+    Found,
+}
+
+/// Why a comparison ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// The interval of throughput is as narrow as was asked for.
+    Precision,
+    /// Each deciding figure lies wholly within the threshold or wholly beyond it.
+    Decided,
+    /// The time is over.
+    Time,
+    /// The user interrupted it.
+    Interrupted,
+    /// A side stopped answering.
+    Died,
+}
+
+impl Stop {
+    /// For people.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Stop::Precision => "the precision is reached",
+            Stop::Decided => "the threshold is decided",
+            Stop::Time => "the time is over",
+            Stop::Interrupted => "interrupted",
+            Stop::Died => "a side stopped answering",
+        }
+    }
+}
+
+/// What is said of one figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// B is better by more than chance.
+    Better,
+    /// B is worse by more than chance.
+    Worse,
+    /// The difference is smaller than the threshold: the whole interval lies within it.
+    Equal,
+    /// The interval contains 1 and reaches beyond the threshold.
+    CannotTell,
+}
+
+impl Verdict {
+    /// For people.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Equal => "equal",
+            Verdict::CannotTell => "cannot tell",
+        }
+    }
+}
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    /// What it is.
+    pub metric: Metric,
+    /// The unit of the sides' values.
+    pub unit: String,
+    /// Of side A.
+    pub a: f64,
+    /// Of side B.
+    pub b: f64,
+    /// B ÷ A; none where there is too little to compute an interval from.
+    pub b_over_a: Option<Ratio>,
+    /// What is said of it.
+    pub verdict: Verdict,
+    /// Whether the answer rests on it.
+    pub deciding: bool,
+}
+
+/// A ratio with its interval.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ratio {
+    /// The estimate.
+    pub value: f64,
+    /// The lower bound.
+    pub lower: f64,
+    /// The upper bound.
+    pub upper: f64,
+    /// The coverage that the method promises, 0..1.
+    pub confidence: f64,
+    /// Observations that it rests on.
+    pub n: usize,
+    /// How the bounds were found.
+    pub method: String,
+}
+
+impl Ratio {
+    /// Half the width of the interval, as a share of 1.
+    #[must_use]
+    pub fn half_width(&self) -> f64 {
+        (self.upper / self.lower).ln() / 2.0
+    }
+
+    /// `0.968× [0.957, 0.979]`
+    #[must_use]
+    pub fn words(&self) -> String {
+        format!("{:.3}× [{:.3}, {:.3}]", self.value, self.lower, self.upper)
+    }
+}
+
+/// The share of the clients' time that went to one kind of wait.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wait {
+    /// `IO:DataFileRead`; `CPU` for no wait.
+    pub event: String,
+    /// Share of the samples of active clients on A, 0..1.
+    pub a: f64,
+    /// The same on B.
+    pub b: f64,
+}
+
+/// One statement's plan on both sides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanPair {
+    /// The statement as it was explained, its variables filled in.
+    pub statement: String,
+    /// On A.
+    pub a: Plan,
+    /// On B.
+    pub b: Plan,
+}
+
+impl PlanPair {
+    /// Whether both have the same steps.
+    #[must_use]
+    pub fn is_same(&self) -> bool {
+        self.a.steps == self.b.steps
+    }
+}
+
+/// What the planner says of a statement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// The planner's total cost.
+    pub cost: f64,
+    /// The rows that it expects.
+    pub rows: f64,
+    /// The nodes from the top, each indented below its parent, with what they read.
+    pub steps: Vec<String>,
+}
+
+/// The state of a comparison after a quad of blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Look {
+    /// Pairs until then.
+    pub pairs: usize,
+    /// Since measuring began.
+    pub seconds: f64,
+    /// Throughput of B ÷ A in this quad alone; none where A did nothing.
+    pub quad: Option<f64>,
+    /// Value, lower and upper bound of each ratio that has an interval.
+    pub ratios: BTreeMap<Metric, [f64; 3]>,
+}
+
+impl Comparison {
+    /// A figure.
+    #[must_use]
+    pub fn figure(&self, metric: Metric) -> Option<&Figure> {
+        self.figures.iter().find(|figure| figure.metric == metric)
+    }
+
+    /// What is said of a figure.
+    #[must_use]
+    pub fn verdict(&self, metric: Metric) -> Verdict {
+        self.figure(metric).map_or(Verdict::CannotTell, |figure| figure.verdict)
+    }
+}

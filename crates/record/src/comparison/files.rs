@@ -1,0 +1,152 @@
+//! The directory of a comparison.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Comparison, FORMAT};
+use crate::error::{Error, io as io_error};
+use crate::{files, finished};
+
+/// The file by which a directory is known as a comparison's.
+pub const COMPARISON: &str = "comparison.json";
+
+const LOOKS: &str = "looks.jsonl";
+
+/// Whether a directory holds a comparison.
+#[must_use]
+pub fn is_comparison(directory: &Path) -> bool {
+    directory.join(COMPARISON).is_file()
+}
+
+impl Comparison {
+    /// Writes it into a directory of its own below `runs`, or into `out`, which must be new or
+    /// empty; the directory.
+    ///
+    /// # Errors
+    /// If the directory holds something, or cannot be made or written to.
+    pub fn save(&self, runs: &Path, out: Option<&Path>) -> Result<PathBuf, Error> {
+        let directory = match out {
+            Some(directory) => files::make_empty(directory)?,
+            None => files::make_numbered(runs, &self.started_at, "compare")?,
+        };
+        files::write(&directory.join(LOOKS), |out| finished::lines(out, &self.looks))?;
+        files::write(&directory.join(COMPARISON), |out| files::json(out, self))?;
+        files::sync_directory(&directory)?;
+        Ok(directory)
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// If it is not there, damaged, or of another format.
+    pub fn open(directory: &Path) -> Result<Comparison, Error> {
+        let path = directory.join(COMPARISON);
+        let text = fs::read_to_string(&path).map_err(io_error("reading", &path))?;
+        let damaged = |error: serde_json::Error| Error::Damaged {
+            path: path.clone(),
+            line: error.line(),
+            why: error.to_string(),
+        };
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(damaged)?;
+        let found = value["format"].as_u64().unwrap_or(0) as u32;
+        if found != FORMAT {
+            let writer = value["pgrig"].as_str().unwrap_or("another pgrig").to_owned();
+            return Err(Error::Format { path, found, writer });
+        }
+        let mut comparison: Comparison = serde_json::from_value(value).map_err(damaged)?;
+        comparison.looks = match finished::read_lines(&directory.join(LOOKS)) {
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Vec::new(),
+            looks => looks?,
+        };
+        Ok(comparison)
+    }
+
+    /// `comparison.json`, for programs.
+    ///
+    /// # Panics
+    /// Never: all keys are texts.
+    #[must_use]
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("every key is a text")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crate::comparison::{DataOrigin, Figure, Look, Metric, Ratio, Side, Stop, Verdict};
+
+    use super::*;
+
+    fn comparison() -> Comparison {
+        let ratio = Ratio {
+            value: 0.9,
+            lower: 0.88,
+            upper: 0.92,
+            confidence: 0.975,
+            n: 100,
+            method: "confidence sequence".to_owned(),
+        };
+        let figure = Figure {
+            metric: Metric::Throughput,
+            unit: "1/s".to_owned(),
+            a: 1_000.0,
+            b: 900.0,
+            b_over_a: Some(ratio),
+            verdict: Verdict::Worse,
+            deciding: true,
+        };
+        let ratios = BTreeMap::from([(Metric::Throughput, [0.9, 0.8, 1.0])]);
+        Comparison {
+            format: FORMAT,
+            pgrig: "0.1.0".to_owned(),
+            started_at: "2026-11-23T04:00:00Z".to_owned(),
+            command: "pgrig compare --self -S".to_owned(),
+            commit: None,
+            answer: "B is slower.".to_owned(),
+            a: Side { version: "15.20".to_owned(), ..Side::default() },
+            b: Side::default(),
+            is_self: true,
+            data: DataOrigin::Copied,
+            clients: 1,
+            block_ms: 200,
+            rest_ms: 5,
+            pairs: 200,
+            seconds: 44.0,
+            threshold: 0.03,
+            confidence: 0.95,
+            seed: 1,
+            stop: Stop::Precision,
+            figures: vec![figure],
+            waits: Vec::new(),
+            plans: Vec::new(),
+            doubts: vec!["one".to_owned()],
+            facts: Vec::new(),
+            looks: vec![Look { pairs: 2, seconds: 1.0, quad: Some(0.9), ratios }],
+        }
+    }
+
+    #[test]
+    fn what_is_saved_is_read_again() {
+        let runs = tempfile::tempdir().expect("a directory");
+        let saved = comparison();
+        let directory = saved.save(runs.path(), None).expect("saved");
+        assert_eq!(directory, runs.path().join("2026-11-23-compare-1"));
+        assert_eq!(Comparison::open(&directory).expect("read"), saved);
+        let second = saved.save(runs.path(), None).expect("saved");
+        assert_eq!(second, runs.path().join("2026-11-23-compare-2"));
+        let taken = saved.save(runs.path(), Some(&second));
+        assert!(matches!(taken, Err(Error::Io { .. })), "{taken:?}");
+    }
+
+    #[test]
+    fn another_format_is_refused() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let text = r#"{"format": 1, "answer": ""}"#;
+        fs::write(directory.path().join(COMPARISON), text).expect("written");
+        let read = Comparison::open(directory.path());
+        assert!(matches!(read, Err(Error::Format { found: 1, .. })), "{read:?}");
+    }
+}

@@ -1,0 +1,121 @@
+//! The figures of a comparison.
+
+use serde::{Deserialize, Serialize};
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Transactions a second while a side has its block.
+    Throughput,
+    /// Median latency.
+    P50,
+    /// 95th percentile of latency.
+    P95,
+    /// 99th percentile of latency.
+    P99,
+    /// CPU time of the server's processes for each transaction.
+    Cpu,
+    /// Context switches of the server's processes for each transaction.
+    ContextSwitches,
+    /// WAL written for each transaction.
+    Wal,
+    /// Blocks found in shared buffers for each transaction.
+    BuffersHit,
+    /// Blocks read from the operating system for each transaction.
+    BuffersRead,
+    /// Bytes written to temporary files for each transaction.
+    TempBytes,
+}
+
+impl Metric {
+    /// All, in the order of the report.
+    pub const ALL: [Metric; 10] = [
+        Metric::Throughput,
+        Metric::P50,
+        Metric::P95,
+        Metric::P99,
+        Metric::Cpu,
+        Metric::ContextSwitches,
+        Metric::Wal,
+        Metric::BuffersHit,
+        Metric::BuffersRead,
+        Metric::TempBytes,
+    ];
+
+    /// The figures that the answer rests on. Their intervals hold together (Bonferroni).
+    pub const DECIDING: [Metric; 2] = [Metric::Throughput, Metric::P99];
+
+    /// Its name in files: `throughput`, `p99`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Metric::Throughput => "throughput",
+            Metric::P50 => "p50",
+            Metric::P95 => "p95",
+            Metric::P99 => "p99",
+            Metric::Cpu => "cpu",
+            Metric::ContextSwitches => "context_switches",
+            Metric::Wal => "wal",
+            Metric::BuffersHit => "buffers_hit",
+            Metric::BuffersRead => "buffers_read",
+            Metric::TempBytes => "temp_bytes",
+        }
+    }
+
+    /// A column's head.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Metric::Throughput => "tps",
+            other => other.name(),
+        }
+    }
+
+    /// In a sentence.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Metric::Throughput => "throughput",
+            Metric::P50 => "median latency",
+            Metric::P95 => "95th percentile of latency",
+            Metric::P99 => "99th percentile of latency",
+            Metric::Cpu => "server CPU time per transaction",
+            Metric::ContextSwitches => "context switches per transaction",
+            Metric::Wal => "WAL per transaction",
+            Metric::BuffersHit => "buffers hit per transaction",
+            Metric::BuffersRead => "buffers read per transaction",
+            Metric::TempBytes => "temporary files per transaction",
+        }
+    }
+
+    /// The unit of a side's figure.
+    #[must_use]
+    pub fn unit(self) -> &'static str {
+        match self {
+            Metric::Throughput => "1/s",
+            Metric::P50 | Metric::P95 | Metric::P99 => "ms",
+            Metric::Cpu => "µs",
+            Metric::ContextSwitches => "switches",
+            Metric::Wal | Metric::TempBytes => "bytes",
+            Metric::BuffersHit | Metric::BuffersRead => "blocks",
+        }
+    }
+
+    /// Whether more is better. Of a hit there is no better or worse: what was not hit was read.
+    #[must_use]
+    pub fn higher_is_better(self) -> bool {
+        self == Metric::Throughput
+    }
+
+    /// The share of transactions that are at most as slow, of a latency.
+    #[must_use]
+    pub fn quantile(self) -> Option<f64> {
+        match self {
+            Metric::P50 => Some(0.5),
+            Metric::P95 => Some(0.95),
+            Metric::P99 => Some(0.99),
+            _ => None,
+        }
+    }
+}

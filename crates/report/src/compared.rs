@@ -1,0 +1,211 @@
+//! The page of a comparison, `pgrig compare`.
+
+use askama::Template;
+use record::Comparison;
+use record::comparison::{Figure, Look, Metric, PlanPair, Side, Verdict};
+
+use crate::environment;
+use crate::json::Json;
+use crate::number;
+use crate::page::ComparedPage;
+use crate::view::{Answer, Cell, Outcome, Table};
+
+/// Looks that a chart draws at most: more than a screen has room for.
+const LOOKS_MAX: usize = 600;
+
+/// Metrics that are drawn over time.
+const DRAWN: [Metric; 4] = [Metric::Throughput, Metric::P99, Metric::Cpu, Metric::P50];
+
+/// A comparison as one HTML file that needs nothing beside it.
+#[must_use]
+pub fn compared(found: &Comparison) -> String {
+    let curves = DRAWN.iter().filter_map(|metric| curve(*metric, &found.looks)).collect::<Vec<_>>();
+    let page = ComparedPage {
+        title: found.answer.clone(),
+        started_at: found.started_at.clone(),
+        answer: answer(found),
+        curves: (0..curves.len()).collect(),
+        figures: figures(found),
+        waits: (!found.waits.is_empty()).then(|| waits(found)),
+        plans: found.plans.iter().map(plan).collect(),
+        sides: sides(found),
+        doubts: found.doubts.clone(),
+        command: found.command.clone(),
+        environment: environment::grouped(&found.facts),
+        data: Json::Object(vec![
+            ("trials", Json::List(Vec::new())),
+            ("percentiles", Json::List(Vec::new())),
+            ("curves", Json::List(curves)),
+        ])
+        .to_string(),
+    };
+    page.render().expect("writing into a string cannot fail")
+}
+
+fn answer(found: &Comparison) -> Answer {
+    let mark = outcome(found.verdict(Metric::Throughput));
+    let percent = found.confidence * 100.0;
+    let sure = vec![
+        format!(
+            "{} pairs of blocks of {} ms, {} clients a side; ended: {}.",
+            found.pairs,
+            found.block_ms,
+            found.clients,
+            found.stop.words()
+        ),
+        format!(
+            "The intervals of throughput and of the 99th percentile hold together at {percent} % \
+             at every moment; the others hold at {percent} % each. Differences below {} % count as \
+             none.",
+            found.threshold * 100.0
+        ),
+    ];
+    Answer { mark, sentence: found.answer.clone(), sure }
+}
+
+fn outcome(verdict: Verdict) -> Outcome {
+    match verdict {
+        Verdict::Better | Verdict::Equal => Outcome::Holds,
+        Verdict::Worse => Outcome::Fails,
+        Verdict::CannotTell => Outcome::Unsure,
+    }
+}
+
+/// The ratio with its interval over the pairs, and for throughput each quad by itself.
+fn curve(metric: Metric, looks: &[Look]) -> Option<Json> {
+    let step = looks.len().div_ceil(LOOKS_MAX).max(1);
+    let last = looks.len().checked_sub(1)?;
+    // The last one is what the answer says.
+    let shown: Vec<&Look> = looks
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| index % step == 0 || *index == last)
+        .map(|(_, look)| look)
+        .collect();
+    if !shown.iter().any(|look| look.ratios.contains_key(&metric)) {
+        return None;
+    }
+    let ratio = |index: usize| {
+        Json::series(shown.iter().map(|look| look.ratios.get(&metric).map(|ratio| ratio[index])))
+    };
+    let none = || Json::series(shown.iter().map(|_| None));
+    let no_rounds = || Json::List(shown.iter().map(|_| Json::List(Vec::new())).collect());
+    let line = |label: &str, colour, values: Json, low: Json, high: Json| {
+        Json::Object(vec![
+            ("label", Json::text(label)),
+            ("colour", Json::Exact(colour)),
+            ("dashed", Json::Flag(false)),
+            ("values", values),
+            ("low", low),
+            ("high", high),
+            ("rounds", no_rounds()),
+            ("published", none()),
+        ])
+    };
+    let mut lines = vec![line("so far, with its interval", 0, ratio(0), ratio(1), ratio(2))];
+    if metric == Metric::Throughput {
+        let quads = || Json::series(shown.iter().map(|look| look.quad));
+        lines.push(line("each four blocks", 1, quads(), quads(), quads()));
+    }
+    Some(Json::Object(vec![
+        ("title", Json::text(format!("{}, B ÷ A", metric.words()))),
+        ("unit", Json::text("")),
+        ("axis", Json::text("pairs of blocks")),
+        ("log", Json::Flag(false)),
+        ("x", Json::series(shown.iter().map(|look| Some(look.pairs as f64)))),
+        ("lines", Json::List(lines)),
+    ]))
+}
+
+fn figures(found: &Comparison) -> Table {
+    let columns = ["Figure", "#A", "#B", "#B ÷ A", "#Interval", "Verdict", "#n"];
+    let note = "the first and the 99th percentile decide; the others explain";
+    let mut table = Table::new("Figures", note, &columns);
+    for figure in &found.figures {
+        let Figure { metric, unit, a, b, b_over_a, verdict, .. } = figure;
+        let mark = Some(outcome(*verdict));
+        let (ratio, interval, n) = b_over_a.as_ref().map_or_else(
+            || ("–".to_owned(), "too few samples".to_owned(), String::new()),
+            |ratio| {
+                (
+                    format!("{:.3}", ratio.value),
+                    format!("[{:.3}, {:.3}]", ratio.lower, ratio.upper),
+                    ratio.n.to_string(),
+                )
+            },
+        );
+        let mut row: Vec<Cell> = [
+            format!("{}, {unit}", metric.words()),
+            number::figure(*a),
+            number::figure(*b),
+            ratio,
+            interval,
+        ]
+        .into_iter()
+        .map(Cell::from)
+        .collect();
+        row.push(Cell { text: verdict.words().to_owned(), mark });
+        row.push(Cell::from(n));
+        table.rows.push(row);
+    }
+    table
+}
+
+fn waits(found: &Comparison) -> Table {
+    let note =
+        "shares of the samples of active clients, ten a second; the largest difference first";
+    let mut table =
+        Table::new("What the clients waited for", note, &["Wait", "#A", "#B", "#B − A"]);
+    for wait in &found.waits {
+        let points = (wait.b - wait.a) * 100.0;
+        table.row([
+            wait.event.clone(),
+            number::percent(wait.a),
+            number::percent(wait.b),
+            format!("{points:+.1}"),
+        ]);
+    }
+    table
+}
+
+/// Two plans beside each other, line by line.
+fn plan(pair: &PlanPair) -> Table {
+    let words = if pair.is_same() { "the same steps" } else { "the steps differ" };
+    let one_line = pair.statement.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut table = Table::new(&one_line, words, &["", "A", "B"]);
+    let costs = [&pair.a, &pair.b].map(|plan| number::figure(plan.cost));
+    let rows = [&pair.a, &pair.b].map(|plan| number::figure(plan.rows));
+    let lines = pair.a.steps.len().max(pair.b.steps.len());
+    for line in 0..lines {
+        // Indentation would be lost in a cell.
+        let step = |steps: &[String]| {
+            steps.get(line).map(|step| step.replace("  ", "\u{2003}")).unwrap_or_default()
+        };
+        table.row([format!("node {}", line + 1), step(&pair.a.steps), step(&pair.b.steps)]);
+    }
+    let [a, b] = costs;
+    table.row(["total cost".to_owned(), a, b]);
+    let [a, b] = rows;
+    table.row(["rows".to_owned(), a, b]);
+    table.folded = pair.is_same();
+    table
+}
+
+fn sides(found: &Comparison) -> Table {
+    let mut table = Table::new("The sides", "", &["", "A", "B"]);
+    let mut row = |name: &str, of: &dyn Fn(&Side) -> String| {
+        let (a, b) = (of(&found.a), of(&found.b));
+        if !(a.is_empty() && b.is_empty()) {
+            table.row([name.to_owned(), a, b]);
+        }
+    };
+    row("PostgreSQL", &|side| side.version.clone());
+    row("programs", &|side| side.bin.clone().unwrap_or_default());
+    row("server", &|side| side.server.clone().unwrap_or_default());
+    row("settings", &|side| {
+        let settings = side.settings.iter().map(|(name, value)| format!("{name} = {value}"));
+        settings.collect::<Vec<_>>().join(", ")
+    });
+    row("script", &|side| side.sql.clone().unwrap_or_default());
+    table
+}

@@ -1,0 +1,180 @@
+//! What other programs are told of a record: cases that passed or failed, and figures with their
+//! intervals.
+
+mod junit;
+mod summary;
+
+use record::Comparison;
+use record::comparison::{Metric, Verdict as Compared};
+use spec::{Better, ClaimKind, metric};
+use verdict::{ClaimVerdict, Verdict};
+
+use crate::estimate::estimate;
+use crate::report::Report;
+
+/// Metrics of a study's points that are told.
+const TOLD: [&str; 3] = ["tps", "latency_p99_ms", "server_cpu_us_per_tx"];
+
+/// What a record says, for other programs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Results {
+    /// The study's name, or `compare`.
+    pub name: String,
+    /// Wall clock at the beginning, RFC 3339.
+    pub started_at: String,
+    /// One sentence.
+    pub answer: String,
+    /// What was judged.
+    pub cases: Vec<Case>,
+    /// What was measured.
+    pub figures: Vec<Measure>,
+    /// What stands against the answer.
+    pub doubts: Vec<String>,
+}
+
+/// Something that was judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// The claim, or the figure.
+    pub name: String,
+    /// How it came out.
+    pub outcome: CaseOutcome,
+    /// The figures behind it, for people.
+    pub text: String,
+}
+
+/// How a case came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CaseOutcome {
+    /// It holds; B is not worse.
+    Passed,
+    /// It does not hold; B is worse.
+    Failed,
+    /// Cannot tell; or a published finding does not hold here, which fails no gate.
+    Skipped,
+}
+
+/// A figure with its interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measure {
+    /// Where it was measured: a side of a comparison, a point of a study.
+    pub benchmark: String,
+    /// What it is: `throughput`, `tps`.
+    pub name: String,
+    /// Its unit; empty of a ratio.
+    pub unit: String,
+    /// The value.
+    pub value: f64,
+    /// Lower and upper bound of its interval, where there is one.
+    pub bounds: Option<[f64; 2]>,
+    /// Whether more is better.
+    pub more_is_better: bool,
+}
+
+impl Results {
+    /// Of a comparison: the deciding figures are cases, each ratio B ÷ A is a figure.
+    #[must_use]
+    pub fn of_comparison(found: &Comparison) -> Results {
+        let cases = Metric::DECIDING.map(|metric| {
+            let verdict = found.verdict(metric);
+            let ratio = found.figure(metric).and_then(|figure| figure.b_over_a.as_ref());
+            Case {
+                name: metric.words().to_owned(),
+                outcome: match verdict {
+                    Compared::Better | Compared::Equal => CaseOutcome::Passed,
+                    Compared::Worse => CaseOutcome::Failed,
+                    Compared::CannotTell => CaseOutcome::Skipped,
+                },
+                text: match ratio {
+                    Some(ratio) => format!("B ÷ A: {}, {}", ratio.words(), verdict.words()),
+                    None => "too few samples".to_owned(),
+                },
+            }
+        });
+        let figures = found.figures.iter().filter_map(|figure| {
+            let ratio = figure.b_over_a.as_ref()?;
+            Some(Measure {
+                benchmark: "B ÷ A".to_owned(),
+                name: figure.metric.name().to_owned(),
+                unit: String::new(),
+                value: ratio.value,
+                bounds: Some([ratio.lower, ratio.upper]),
+                more_is_better: figure.metric.higher_is_better(),
+            })
+        });
+        Results {
+            name: "compare".to_owned(),
+            started_at: found.started_at.clone(),
+            answer: found.answer.clone(),
+            cases: cases.to_vec(),
+            figures: figures.collect(),
+            doubts: found.doubts.clone(),
+        }
+    }
+}
+
+impl Report<'_> {
+    /// What other programs are told of it: every claim is a case, the usual metrics of every point
+    /// are figures.
+    #[must_use]
+    pub fn results(&self) -> Results {
+        let lines = self
+            .groups
+            .iter()
+            .flat_map(|group| group.lines.iter().map(move |line| (group.label.as_str(), line)));
+        let figures = lines.flat_map(|(group, line)| {
+            let parts = [group, line.label.as_str()];
+            let parts = parts.iter().filter(|part| !part.is_empty()).copied();
+            let mut benchmark = parts.collect::<Vec<_>>().join(", ");
+            if benchmark.is_empty() {
+                benchmark.clone_from(&line.scenario);
+            }
+            TOLD.iter().filter_map(move |name| {
+                let metric = metric(name)?;
+                let found = estimate(&line.values(&self.trials, name))?;
+                Some(Measure {
+                    benchmark: benchmark.clone(),
+                    name: (*name).to_owned(),
+                    unit: metric.unit.to_owned(),
+                    value: found.point,
+                    bounds: Some([found.low, found.high]),
+                    more_is_better: metric.better == Better::Higher,
+                })
+            })
+        });
+        Results {
+            name: self.header.study.clone(),
+            started_at: self.header.started_at.clone(),
+            answer: self.judgement.answer.clone(),
+            cases: self.judgement.claims.iter().map(case).collect(),
+            figures: figures.collect(),
+            doubts: self.header.notes.clone(),
+        }
+    }
+}
+
+fn case(claim: &ClaimVerdict) -> Case {
+    let (outcome, remark) = match (claim.verdict, claim.kind) {
+        (Verdict::Holds, _) => (CaseOutcome::Passed, ""),
+        (Verdict::DoesNotHold, ClaimKind::Finding) => {
+            (CaseOutcome::Skipped, "a published finding, which does not hold here; ")
+        }
+        (Verdict::DoesNotHold, ClaimKind::Invariant | ClaimKind::Control) => {
+            (CaseOutcome::Failed, "")
+        }
+        (Verdict::CannotTell, _) => (CaseOutcome::Skipped, ""),
+    };
+    let figures = claim.measured.figures();
+    let measured = match (figures.measured, figures.low, figures.high) {
+        (Some(value), Some(low), Some(high)) => {
+            let number = verdict::number;
+            format!("{} [{}, {}]", number(value), number(low), number(high))
+        }
+        (Some(value), ..) => verdict::number(value),
+        _ => "nothing measured".to_owned(),
+    };
+    let why = if claim.why.is_empty() { String::new() } else { format!("; {}", claim.why) };
+    let (expected, verdict) = (&claim.expected, claim.verdict.words());
+    let text = format!("{remark}{verdict}: {measured}, expected {expected}{why}");
+    Case { name: claim.says.clone(), outcome, text }
+}

@@ -1,0 +1,92 @@
+//! Results in the XML that JUnit made common, which every CI service reads.
+
+use std::fmt::Write as _;
+
+use super::{CaseOutcome, Results};
+
+impl Results {
+    /// One suite; a case that cannot be told is skipped.
+    #[must_use]
+    pub fn junit(&self) -> String {
+        let count = |outcome| self.cases.iter().filter(|case| case.outcome == outcome).count();
+        let counts = format!(
+            "tests=\"{}\" failures=\"{}\" skipped=\"{}\" errors=\"0\"",
+            self.cases.len(),
+            count(CaseOutcome::Failed),
+            count(CaseOutcome::Skipped)
+        );
+        let (name, at) = (escaped(&self.name), escaped(&self.started_at));
+        let mut xml = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {counts}>\n  \
+             <testsuite name=\"pgrig {name}\" timestamp=\"{at}\" {counts}>\n"
+        );
+        for case in &self.cases {
+            let (case_name, text) = (escaped(&case.name), escaped(&case.text));
+            let inside = match case.outcome {
+                CaseOutcome::Passed => format!("<system-out>{text}</system-out>"),
+                CaseOutcome::Failed => format!("<failure message=\"{text}\"/>"),
+                CaseOutcome::Skipped => format!("<skipped message=\"{text}\"/>"),
+            };
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                xml,
+                "    <testcase classname=\"pgrig.{name}\" name=\"{case_name}\">{inside}</testcase>"
+            );
+        }
+        xml.push_str("  </testsuite>\n</testsuites>\n");
+        xml
+    }
+}
+
+/// Text for an attribute or an element; characters that XML does not allow become spaces.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Case;
+    use super::*;
+
+    #[test]
+    fn a_suite_has_a_case_for_each_judgement() {
+        let case = |name: &str, outcome, text: &str| Case {
+            name: name.to_owned(),
+            outcome,
+            text: text.to_owned(),
+        };
+        let results = Results {
+            name: "compare".to_owned(),
+            started_at: "2026-11-23T04:00:00Z".to_owned(),
+            answer: String::new(),
+            cases: vec![
+                case("throughput", CaseOutcome::Failed, "0.9 < 1 & \"worse\""),
+                case("p99", CaseOutcome::Skipped, "cannot\ntell"),
+                case("cpu", CaseOutcome::Passed, "equal"),
+            ],
+            figures: Vec::new(),
+            doubts: Vec::new(),
+        };
+        let expected = r#"<?xml version="1.0" encoding="UTF-8"?>
+<testsuites tests="3" failures="1" skipped="1" errors="0">
+  <testsuite name="pgrig compare" timestamp="2026-11-23T04:00:00Z" tests="3" failures="1" skipped="1" errors="0">
+    <testcase classname="pgrig.compare" name="throughput"><failure message="0.9 &lt; 1 &amp; &quot;worse&quot;"/></testcase>
+    <testcase classname="pgrig.compare" name="p99"><skipped message="cannot tell"/></testcase>
+    <testcase classname="pgrig.compare" name="cpu"><system-out>equal</system-out></testcase>
+  </testsuite>
+</testsuites>
+"#;
+        assert_eq!(results.junit(), expected);
+    }
+}
