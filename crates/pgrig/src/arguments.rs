@@ -10,8 +10,10 @@ use crate::exchange::ExchangeArguments;
 use crate::exit::Exit;
 
 mod compare;
+mod history;
 
 pub(crate) use compare::CompareArguments;
+pub(crate) use history::{HistoryArguments, HistoryCommand};
 
 /// A test rig for PostgreSQL: builds what a question is about, loads it, breaks it, and answers
 /// with numbers that can be trusted.
@@ -45,6 +47,8 @@ pub(crate) enum Command {
     Compare(CompareArguments),
     /// Compare two records
     Diff(DiffArguments),
+    /// Keep results over time: list them, draw them, export them
+    History(HistoryArguments),
     /// Keep commits going when synchronous standbys cannot confirm them
     Guard(GuardArguments),
     /// Add and remove nodes of a PL/Proxy cluster while clients use it
@@ -430,6 +434,7 @@ Read
   show     Print the verdicts of a record
   report   Write the report of a record anew
   diff     Compare two records
+  history  Keep results over time: list them, draw them, export them
 
 Operate
   guard    Keep commits going when synchronous standbys cannot confirm them

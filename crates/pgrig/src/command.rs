@@ -7,6 +7,7 @@ pub(crate) mod diff;
 pub(crate) mod disk;
 pub(crate) mod generator;
 pub(crate) mod guard;
+pub(crate) mod history;
 pub(crate) mod link;
 pub(crate) mod new;
 pub(crate) mod report;

@@ -15,7 +15,9 @@ mod bench;
 mod compared;
 mod complaint;
 mod fit;
+mod history;
 mod live;
+mod otava;
 mod progress;
 mod records;
 mod signals;
@@ -64,6 +66,7 @@ fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
         Command::Show(arguments) => command::show::show(arguments),
         Command::Report(arguments) => command::report::report(&arguments.directory),
         Command::Compare(arguments) => command::compare::compare(arguments),
+        Command::History(arguments) => command::history::history(arguments),
         Command::Diff(arguments) => command::diff::diff(arguments),
         Command::Guard(arguments) => command::guard::guard(arguments),
         Command::Shard(arguments) => command::shard::shard(arguments),

@@ -13,6 +13,7 @@ mod compared;
 mod report;
 
 mod grouping;
+mod history;
 
 mod claims;
 mod comparison;
@@ -44,4 +45,5 @@ pub use bench::{Bench, Search};
 pub use compared::compared;
 pub use csv_files::{TRIAL_COLUMNS, VERDICT_COLUMNS};
 pub use exchange::{Case, CaseOutcome, Measure, Results};
+pub use history::{Point, Series, history};
 pub use report::Report;

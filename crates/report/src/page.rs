@@ -147,3 +147,17 @@ pub(crate) struct ComparedPage {
     /// Figures for the charts.
     pub(crate) data: String,
 }
+
+/// The page of a history.
+#[derive(Template)]
+#[template(path = "history.html")]
+pub(crate) struct HistoryPage {
+    /// How many figures and results.
+    pub(crate) title: String,
+    /// Places of the curves.
+    pub(crate) curves: Vec<usize>,
+    /// The same as tables.
+    pub(crate) tables: Vec<Table>,
+    /// Figures for the charts.
+    pub(crate) data: String,
+}

@@ -1,7 +1,9 @@
 //! pgrig as a person or a script uses it: what is printed, how it ends, what is left.
 
+mod action;
 mod bad_input;
 mod compare;
+mod history;
 mod interruption;
 mod power;
 mod shard;

@@ -1,0 +1,91 @@
+//! `pgrig history`: results over time.
+
+use std::path::{Path, PathBuf};
+
+use record::{Comparison, comparison};
+use report::{Results, Series};
+use verdict::number;
+
+use crate::arguments::{HistoryArguments, HistoryCommand};
+use crate::complaint::Complaint;
+use crate::exit::Exit;
+use crate::history::{self, History};
+use crate::terminal::{self, FAINT, STRONG, styled};
+use crate::{otava, records};
+
+/// Adds to a history, or shows it.
+pub(crate) fn history(arguments: &HistoryArguments) -> Result<Exit, Complaint> {
+    let file = &arguments.file;
+    match &arguments.command {
+        HistoryCommand::Add { directory, commit } => add(file, directory, commit.as_deref())?,
+        HistoryCommand::Show { only: None } => list(&History::open(file)?),
+        HistoryCommand::Show { only } => show(&History::open(file)?.series(only.as_deref())?),
+        HistoryCommand::Plot { only, out } => {
+            let series = History::open(file)?.series(only.as_deref())?;
+            put(out, &report::history(&series))?;
+            terminal::result(out.display());
+        }
+        HistoryCommand::Otava { only, directory } => {
+            let series = History::open(file)?.series(only.as_deref())?;
+            std::fs::create_dir_all(directory).map_err(|error| failed(directory, &error))?;
+            for (name, text) in otava::files(&series) {
+                put(&directory.join(name), &text)?;
+            }
+            let place = directory.display();
+            terminal::result(format_args!("{place}/otava.yaml"));
+            let first = otava::tests(&series).first().map(|test| test.name.clone());
+            let test = first.unwrap_or_default();
+            terminal::narrate(format_args!(
+                "  analyse it: cd {place} && otava analyze {test} --config-file otava.yaml"
+            ));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn add(file: &Path, directory: &Path, commit: Option<&str>) -> Result<(), Complaint> {
+    let (results, facts, known) = if comparison::is_comparison(directory) {
+        let found = Comparison::open(directory)?;
+        (Results::of_comparison(&found), found.facts, found.commit)
+    } else {
+        let opened = records::open(directory)?;
+        let facts = opened.reader.header().facts.clone();
+        (records::results(&opened)?, facts, None)
+    };
+    let commit = commit.or(known.as_deref());
+    history::add(file, directory, &results, commit, &history::machine(&facts))?;
+    let (count, place) = (results.figures.len(), file.display());
+    terminal::narrate(format_args!("{count} figures of {} added to {place}", directory.display()));
+    Ok(())
+}
+
+fn list(history: &History) {
+    for line in history.lines() {
+        let commit = if line.commit.is_empty() { "–" } else { &line.commit };
+        let (time, study, answer) = (&line.time, &line.study, &line.answer);
+        terminal::result(format_args!("{time}  {commit:10.10}  {study}: {answer}"));
+        terminal::result(styled(FAINT, format_args!("  {}  {}", line.record, line.machine)));
+    }
+}
+
+fn show(series: &[Series]) {
+    for series in series {
+        terminal::result(styled(STRONG, series.title()));
+        for point in &series.points {
+            let commit = if point.commit.is_empty() { "–" } else { &point.commit };
+            let interval = point.bounds.map_or_else(String::new, |[low, high]| {
+                format!("[{}, {}]", number(low), number(high))
+            });
+            let (time, value) = (&point.time, number(point.value));
+            terminal::result(format_args!("  {time}  {commit:10.10}  {value:>10} {interval}"));
+        }
+    }
+}
+
+fn put(path: &PathBuf, text: &str) -> Result<(), Complaint> {
+    std::fs::write(path, text).map_err(|error| failed(path, &error))
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Complaint {
+    Complaint::new(format!("writing {}: {error}", path.display()))
+}

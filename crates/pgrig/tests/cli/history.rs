@@ -1,0 +1,104 @@
+//! `pgrig history`: results over time, and what Apache Otava finds in them.
+
+use std::process::Command;
+
+use crate::Desk;
+
+/// A record of a comparison with this throughput of B ÷ A.
+fn write_record(desk: &Desk, name: &str, time: &str, ratio: f64) {
+    let figure = |metric: &str, value: f64| {
+        serde_json::json!({
+            "metric": metric, "unit": "1/s", "a": 1000.0, "b": 1000.0 * value,
+            "b_over_a": {
+                "value": value, "lower": value - 0.01, "upper": value + 0.01,
+                "confidence": 0.975, "n": 100, "method": "confidence sequence",
+            },
+            "verdict": "cannot_tell", "deciding": true,
+        })
+    };
+    let side = serde_json::json!({
+        "version": "15.20", "bin": null, "server": null, "settings": [], "sql": null,
+    });
+    let record = serde_json::json!({
+        "format": 2, "pgrig": "0.1.0", "started_at": time, "command": "pgrig compare",
+        "commit": null, "answer": "Cannot tell.", "a": side, "b": side, "self": true,
+        "data": "copied", "clients": 1, "block_ms": 200, "rest_ms": 5, "pairs": 200,
+        "seconds": 40.0, "threshold": 0.03, "confidence": 0.95, "seed": 1, "stop": "time",
+        "figures": [figure("throughput", ratio), figure("p99", 1.0)],
+        "waits": [], "plans": [], "doubts": [],
+        "facts": [{ "group": "machine", "name": "processor", "value": "one" }],
+    });
+    desk.write(&format!("{name}/comparison.json"), &record.to_string());
+}
+
+/// Forty days with little noise, on the last fifteen of which B is 7 % slower.
+fn fill(desk: &Desk) {
+    let first = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(41 * 24);
+    for day in 0..40i32 {
+        let time = first + jiff::SignedDuration::from_hours(i64::from(day) * 24);
+        let time = time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let level = if day < 25 { 1.0 } else { 0.93 };
+        let noise = f64::from((day * 7) % 11 - 5) / 1_000.0;
+        let name = format!("record-{day}");
+        write_record(desk, &name, &time, level + noise);
+        let commit = format!("commit{day}");
+        desk.pgrig(&["history", "add", &name, "--commit", &commit]).ended(0);
+    }
+}
+
+#[test]
+fn a_history_is_shown_drawn_and_exported() {
+    let desk = Desk::new();
+    let said = desk.pgrig(&["history", "show"]).ended(1);
+    assert!(said.err.contains("history add"), "{}", said.err);
+    fill(&desk);
+    let lines = std::fs::read_to_string(desk.path("history.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), 40);
+    let said = desk.pgrig(&["history", "add", "record-3"]).ended(1);
+    assert!(said.err.contains("already"), "{}", said.err);
+
+    let listed = desk.pgrig(&["history", "show"]).ended(0).out;
+    assert_eq!(listed.lines().filter(|line| line.contains("commit")).count(), 40, "{listed}");
+    let shown = desk.pgrig(&["history", "show", "--only", "throughput"]).ended(0).out;
+    assert!(shown.starts_with("compare, B ÷ A: throughput\n"), "{shown}");
+    assert!(!shown.contains("p99"), "{shown}");
+    let said = desk.pgrig(&["history", "show", "--only", "latency"]).ended(1);
+    assert!(said.err.contains("compare, B ÷ A: p99"), "{}", said.err);
+
+    desk.pgrig(&["history", "plot", "--out", "page.html"]).ended(0);
+    let page = std::fs::read_to_string(desk.path("page.html")).unwrap();
+    assert!(page.contains("2 figures of 40 results"));
+
+    desk.pgrig(&["history", "otava", "exported"]).ended(0);
+    let csv = desk.path("exported/compare-b-a-throughput.csv");
+    let csv = std::fs::read_to_string(csv).unwrap();
+    assert_eq!(csv.lines().next(), Some("time,commit,value,lower,upper"));
+    assert_eq!(csv.lines().count(), 41);
+
+    let Some(otava) = otava() else {
+        return testing::skip::because("needs Apache Otava (scripts/setup test)");
+    };
+    let output = Command::new(otava)
+        .args(["analyze", "compare-b-a-throughput", "--config-file", "otava.yaml"])
+        .current_dir(desk.path("exported"))
+        .output()
+        .expect("otava runs");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    // The change lies between the results of commits 24 and 25: the line behind the mark.
+    let lines: Vec<&str> = said.lines().collect();
+    let is_mark = |line: &str| line.trim().starts_with('-') && line.trim().ends_with('%');
+    let mark = lines.iter().position(|line| is_mark(line)).expect(&said);
+    assert!(lines[mark..].iter().any(|line| line.contains("commit25")), "{said}");
+    let before = lines[..mark].iter().rev().find(|line| line.contains("commit"));
+    assert!(before.is_some_and(|line| line.contains("commit24")), "{said}");
+}
+
+/// Otava as `scripts/setup test` installs it, or as it is on the path.
+fn otava() -> Option<std::path::PathBuf> {
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/otava/bin/otava");
+    let candidates = [own.into(), std::path::PathBuf::from("otava")];
+    candidates.into_iter().find(|program| {
+        Command::new(program).arg("--help").output().is_ok_and(|output| output.status.success())
+    })
+}
