@@ -7,7 +7,6 @@ use pgbench::Console;
 use pgbench::options::Invocation;
 use record::comparison::DataOrigin;
 use server::message::with_detail;
-use wire::conninfo::Given;
 
 use crate::design::SIDES;
 use crate::error::Error;
@@ -175,16 +174,11 @@ pub(crate) fn pgbench_tables(
         schema,
     };
     let mut console = Console::new(&mut out, &mut err, false);
-    let code = pgbench::bench(&invocation, control, &mut console);
+    let made = pgbench::initialise(&invocation, control, &mut console);
     if control.urgency() != load::Urgency::None {
         return Err(Error::Interrupted { doing: "loading the data" });
     }
-    if code == 0 {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&err);
-    let errors = said.lines().filter_map(|line| line.strip_prefix("pgbench: error: "));
-    Err(Error::Data { side, why: errors.collect::<Vec<_>>().join("; ") })
+    made.map_err(|complaint| Error::Data { side, why: complaint.to_string() })
 }
 
 /// Runs a script in one go: one transaction, unless it says otherwise. `seed` is that of
@@ -217,8 +211,5 @@ pub(crate) fn set_seed(seed: u64) -> String {
 
 /// The conninfo of one of the lab's servers, as the load engine reads it.
 fn keyword_form(endpoint: &str) -> String {
-    // Without the user's environment, which is about servers of the user's.
-    let given = Given { dbname: Some(endpoint.to_owned()), ..Given::default() };
-    let resolved = server::resolve(&given, &|_| None);
-    resolved.map_or_else(|_| endpoint.to_owned(), |conninfo| conninfo.to_keyword_string())
+    server::keyword_form(endpoint).unwrap_or_else(|_| endpoint.to_owned())
 }

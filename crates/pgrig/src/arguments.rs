@@ -44,7 +44,7 @@ pub(crate) enum Command {
     /// Write the report of a record anew
     Report(RecordArguments),
     /// Compare two servers side by side: is B faster than A?
-    Compare(CompareArguments),
+    Compare(Box<CompareArguments>),
     /// Compare two records
     Diff(DiffArguments),
     /// Keep results over time: list them, draw them, export them
