@@ -119,17 +119,17 @@ fn an_interrupted_comparison_keeps_what_it_has() {
 fn a_side_that_dies_is_named_and_what_was_measured_counts() {
     let desk = Desk::new();
     write_work(&desk);
-    // B's sessions end by themselves half a minute after its function was made.
+    // B's sessions end by themselves a minute after its function was made.
     desk.write(
         "dies.sql",
         "CREATE TABLE born AS SELECT clock_timestamp() AS at;
          CREATE OR REPLACE FUNCTION work() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
              PERFORM pg_terminate_backend(pg_backend_pid()) FROM born
-                 WHERE clock_timestamp() > at + interval '35 seconds';
+                 WHERE clock_timestamp() > at + interval '60 seconds';
              RETURN 1; END $$;\n",
     );
     let mut arguments = vec!["compare", "--b-sql", "dies.sql", "--data", "data.sql"];
-    arguments.extend(["-f", "work.sql", "-c", "2", "--max-time", "50s", "--out", "record"]);
+    arguments.extend(["-f", "work.sql", "-c", "2", "--max-time", "100s", "--out", "record"]);
     arguments.extend(["--precision", "0.01%"]);
     let said = desk.pgrig(&arguments).ended(2);
     assert!(said.out.contains("side B stopped answering after"), "{}", said.out);
@@ -188,9 +188,11 @@ fn servers_of_the_users_are_compared_and_left_as_they_were() {
     let desk = Desk::new();
     let both = ["--a-conninfo", &places[0], "--b-conninfo", &places[1]];
     let run = |more: &[&str]| desk.pgrig(&[&["compare"], &both[..], &SHORT, more].concat());
+    let minute = ["-c", "2", "--max-time", "60s", "--precision", "20%"];
 
     // pgbench's tables in a schema of pgrig's, made twice and compared.
-    let said = run(&["-S", "--json", "found.json", "--out", "one"]).ended(0);
+    let first = ["-S", "--json", "found.json", "--out", "one"];
+    let said = desk.pgrig(&[&["compare"], &both[..], &minute, &first].concat()).ended(0);
     assert!(said.err.contains("made twice from the same seed"), "{}", said.err);
     let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
