@@ -1,0 +1,72 @@
+# Parallel workers take no slot, and a list of pools that is checked again and again
+# leaves no memory behind.
+use strict;
+use warnings FATAL => 'all';
+use FindBin;
+use lib $FindBin::RealBin;
+use GovernorTest;
+use Test::More;
+
+my $node = governed_node('backends', <<'EOC');
+pg_governor.transaction_limit = 2
+pg_governor.query_limit = 1
+pg_governor.gate_autocommit = on
+pg_governor.max_pools = 64
+pg_governor.queue_timeout = 0
+max_worker_processes = 8
+max_parallel_workers = 4
+EOC
+
+# A query with workers holds the only slot for queries; a worker that queued for it would never end.
+$node->safe_psql('postgres', 'CREATE TABLE rows (id int); INSERT INTO rows SELECT generate_series(1, 40000);
+	ALTER TABLE rows SET (parallel_workers = 2); CREATE FUNCTION slow(int) RETURNS int
+	LANGUAGE plpgsql PARALLEL SAFE AS $$BEGIN PERFORM pg_sleep(0.00005); RETURN $1; END$$; ANALYZE rows');
+my $parallel = session($node);
+$parallel->ask("SET $_") for 'parallel_setup_cost = 0', 'parallel_tuple_cost = 0',
+	'min_parallel_table_scan_size = 0', 'max_parallel_workers_per_gather = 2';
+my $query = 'SELECT count(slow(id)) FROM rows';
+like($parallel->ask("EXPLAIN $query"), qr/Workers Planned: 2/, 'the plan has workers');
+$parallel->tell($query);
+{
+	local $ENV{PGOPTIONS} = '-c pg_governor.gate_begin=off -c pg_governor.gate_autocommit=off';
+	my $workers = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker'";
+	$node->poll_query_until('postgres', "SELECT count(*) = 2 FROM ($workers) w") or die 'no workers';
+	is( $node->safe_psql('postgres', "SELECT count(*) FROM pg_governor_sessions WHERE pid IN ($workers)"),
+		'0', 'parallel workers are no sessions of the governor');
+	is($node->safe_psql('postgres', 'SELECT sum(taken) FROM pg_governor_pools'),
+		'1', 'one slot for a query, however many workers it has');
+}
+is($parallel->settle, '40000', 'the query ends');
+{
+	local $ENV{PGOPTIONS} = '-c pg_governor.gate_autocommit=off';
+	nothing_left($node, 'parallel workers');
+}
+
+# ALTER SYSTEM checks a value as often as it is given.
+SKIP:
+{
+	skip 'memory is read from /proc', 2 unless -r "/proc/$$/status";
+	my $memory = sub {
+		my ($pid) = @_;
+		open my $status, '<', "/proc/$pid/status" or die "status of $pid: $!";
+		my ($kb) = join('', <$status>) =~ /VmRSS:\s+(\d+) kB/;
+		return $kb;
+	};
+	my $list = join(', ', map { "pool_$_(transaction=1)" } 1 .. 60);
+	for my $case ([ 'accepted', $list ], [ 'refused', "$list, broken(transaction=x)" ])
+	{
+		my ($name, $value) = @$case;
+		my $session = session($node);
+		# one statement at a time: ALTER SYSTEM runs in no transaction block
+		my $repeat = sub { $session->tell("ALTER SYSTEM SET pg_governor.pools = '$value'") for 1 .. $_[0]; $session->settle };
+		$repeat->(100);
+		my $before = $memory->($session->{pid});
+		$repeat->(1500);
+		my $grown = $memory->($session->{pid}) - $before;
+		cmp_ok($grown, '<', 2048, "a list that is $name 1,500 times leaves no memory behind ($grown kB)");
+		$session->leave;
+	}
+	$node->safe_psql('postgres', 'ALTER SYSTEM RESET pg_governor.pools');
+}
+
+done_testing();
