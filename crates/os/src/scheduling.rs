@@ -16,9 +16,8 @@ pub struct Patience {
 impl Patience {
     /// Makes this thread patient; one with a policy that somebody else chose keeps it.
     pub fn begin() -> Self {
-        // SAFETY: 0 is the calling thread.
-        let is_ordinary = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_OTHER;
-        Self { was_changed: is_ordinary && set(libc::SCHED_BATCH), _of_this_thread: PhantomData }
+        let was_changed = policy() == libc::SCHED_OTHER && set(libc::SCHED_BATCH);
+        Self { was_changed, _of_this_thread: PhantomData }
     }
 }
 
@@ -30,11 +29,21 @@ impl Drop for Patience {
     }
 }
 
+// Both are system calls without the C library: musl's functions of these names only report ENOSYS.
+
+/// The calling thread's policy; negative where the kernel does not tell.
+fn policy() -> libc::c_int {
+    // SAFETY: 0 is the calling thread.
+    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
+    libc::c_int::try_from(policy).unwrap_or(-1)
+}
+
 /// Whether the kernel took it; where it does not, everything works as before.
 fn set(policy: libc::c_int) -> bool {
-    let priority = libc::sched_param { sched_priority: 0 };
-    // SAFETY: 0 is the calling thread, and the parameters outlive the call.
-    unsafe { libc::sched_setscheduler(0, policy, &raw const priority) == 0 }
+    // The kernel's struct sched_param is one int.
+    let priority: libc::c_int = 0;
+    // SAFETY: 0 is the calling thread, and the parameter outlives the call.
+    unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) == 0 }
 }
 
 #[cfg(test)]
@@ -43,8 +52,6 @@ mod tests {
 
     #[test]
     fn a_thread_is_patient_only_as_long_as_it_wants() {
-        // SAFETY: 0 is the calling thread.
-        let policy = || unsafe { libc::sched_getscheduler(0) };
         let before = policy();
         let patience = Patience::begin();
         if before == libc::SCHED_OTHER {
