@@ -2,7 +2,7 @@
 
 PGRIG := target/release/pgrig
 
-.PHONY: demo build setup setup-test setup-bench test check bench extension soak soak-promote soak-guard soak-shard soak-power clean
+.PHONY: demo build setup setup-test setup-bench test check bench extension dist test-dist soak soak-promote soak-guard soak-shard soak-power clean
 
 # Sets up, builds, proves itself on this machine, and runs the main job.
 demo: setup build
@@ -27,6 +27,15 @@ test: setup-test
 extension:
 	@scripts/setup extension
 	@extension/pg_governor/test/run install
+
+# The archive and the packages of a release, into dist/.
+dist:
+	@scripts/setup dist
+	@scripts/dist
+
+# Installs and tries them on a fresh Debian; as root.
+test-dist: dist
+	@scripts/test-dist
 
 # What a change must pass before anything else: formatting and lints.
 check:
@@ -65,3 +74,4 @@ soak-power: setup build
 
 clean:
 	cargo clean
+	rm -rf dist

@@ -20,6 +20,7 @@ use crate::major::Major;
 use crate::run::find::goal::Goal;
 
 pub use help::help;
+pub use table::{OptionName, option_names};
 
 /// What a command line asks for.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use spec::Profile;
 
 use crate::exchange::ExchangeArguments;
@@ -55,6 +55,12 @@ pub(crate) enum Command {
     Shard(ShardArguments),
     /// Remove what a crash of the machine has left
     Clean(CleanArguments),
+    /// Print the completions of a shell
+    #[command(hide = true)]
+    Completions(CompletionsArguments),
+    /// Write the manual pages into a directory
+    #[command(hide = true)]
+    Man(ManArguments),
     /// Become a generator process: reads its orders from stdin
     #[command(hide = true)]
     Generator,
@@ -386,6 +392,22 @@ pub(crate) struct CleanArguments {
     pub(crate) directory: Option<PathBuf>,
 }
 
+/// `pgrig completions`
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// `pgrig man`
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// Where the pages go; the directory is made if it is missing
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+}
+
 /// How big a study runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProfileName {
@@ -405,6 +427,30 @@ impl From<ProfileName> for Profile {
             ProfileName::Full => Profile::Full,
         }
     }
+}
+
+/// Everything that can be typed, the options of `bench` included, which clap does not read.
+pub(crate) fn described() -> clap::Command {
+    Arguments::command().mut_subcommand("bench", |bench| {
+        let options = pgbench::options::option_names(pgbench::Major::default());
+        options
+            .into_iter()
+            .fold(clap::Command::new("bench"), |bench, option| {
+                let argument = clap::Arg::new(option.long).long(option.long).help(option.about);
+                let argument = match option.short {
+                    Some(short) => argument.short(short),
+                    None => argument,
+                };
+                bench.arg(match option.argument {
+                    Some(name) => argument.action(clap::ArgAction::Set).value_name(name),
+                    None => argument.action(clap::ArgAction::SetTrue),
+                })
+            })
+            .about(bench.get_about().cloned().unwrap_or_default())
+            .disable_help_flag(true)
+            .disable_version_flag(true)
+            .arg(clap::Arg::new("DBNAME").help("The database, or a connection string"))
+    })
 }
 
 /// Shows what clap has to say: help and version are answers, everything else is a mistake.
@@ -457,13 +503,33 @@ Exit codes
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn arguments_are_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    /// Completions and manual pages know every option that `pgrig bench` takes, and what it does.
+    #[test]
+    fn bench_is_described_with_its_own_options() {
+        let described = described();
+        described.clone().debug_assert();
+        let bench = described.find_subcommand("bench").expect("bench is a command");
+        for (name, about) in [
+            ("client", "number of concurrent database clients (default: 1)"),
+            ("init-steps", "run these initialization steps, in this order"),
+            ("find-rate", ""),
+        ] {
+            let option = bench.get_arguments().find(|one| one.get_long() == Some(name));
+            let option = option.unwrap_or_else(|| panic!("no option --{name}"));
+            let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+            assert!(!help.is_empty(), "--{name} is not described");
+            assert!(about.is_empty() || help == about, "--{name}: {help}");
+        }
+        let client = bench.get_arguments().find(|one| one.get_long() == Some("client"));
+        let argument = client.and_then(|one| one.get_value_names()).unwrap_or_default();
+        assert_eq!(argument, ["NUM"]);
     }
 
     #[test]

@@ -3,12 +3,14 @@
 pub(crate) mod check;
 pub(crate) mod clean;
 pub(crate) mod compare;
+pub(crate) mod completions;
 pub(crate) mod diff;
 pub(crate) mod disk;
 pub(crate) mod generator;
 pub(crate) mod guard;
 pub(crate) mod history;
 pub(crate) mod link;
+pub(crate) mod man;
 pub(crate) mod new;
 pub(crate) mod report;
 pub(crate) mod run;

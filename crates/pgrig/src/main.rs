@@ -71,6 +71,8 @@ fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
         Command::Guard(arguments) => command::guard::guard(arguments),
         Command::Shard(arguments) => command::shard::shard(arguments),
         Command::Clean(arguments) => command::clean::clean(arguments.directory.as_deref()),
+        Command::Completions(arguments) => command::completions::completions(arguments.shell),
+        Command::Man(arguments) => command::man::man(&arguments.directory),
         Command::Generator => command::generator::generator(),
         Command::Link(arguments) => command::link::link(&arguments.words),
         Command::Disk(arguments) => command::disk::disk(&arguments.words),

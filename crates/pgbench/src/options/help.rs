@@ -14,6 +14,30 @@ pub fn help(command: &str, major: Major) -> String {
     )
 }
 
+/// What `--help` says of the option with this long name: the name of its argument, and the first line
+/// about it. Both are empty if it says nothing.
+pub(super) fn said_of(long: &str) -> (&'static str, &'static str) {
+    let mut lines = OPTIONS.lines();
+    while let Some(line) = lines.next() {
+        let words = || line.split_whitespace().take_while(|word| word.starts_with('-'));
+        let argument = words().find_map(|word| {
+            let (name, argument) = word.split_once('=').unwrap_or((word.trim_end_matches(','), ""));
+            (name.strip_prefix("--")? == long).then_some(argument)
+        });
+        let Some(argument) = argument.filter(|_| line.starts_with("  -")) else { continue };
+        let is_beside = line.as_bytes().get(ABOUT_COLUMN - 1) == Some(&b' ');
+        let about = match line.get(ABOUT_COLUMN..) {
+            Some(about) if is_beside => about.trim(),
+            _ => lines.next().map_or("", str::trim),
+        };
+        return (argument, about);
+    }
+    ("", "")
+}
+
+/// Where `--help` begins to say what an option does.
+const ABOUT_COLUMN: usize = 27;
+
 /// Came with pgbench 19.
 const CONTINUE_ON_ERROR: &str = "  --continue-on-error";
 

@@ -1,5 +1,6 @@
 //! Every option: pgbench's in pgbench's order (getopt lists ambiguous names in it), then ours.
 
+use super::help::said_of;
 use crate::getopt::{Known, Takes};
 use crate::major::Major;
 
@@ -200,6 +201,32 @@ pub(crate) const OURS: &[Known<Id>] = &[
     long("syntax", Takes::Value, Id::Syntax),
     long("warmup", Takes::Value, Id::Warmup),
 ];
+
+/// An option as shells complete it and manual pages list it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionName {
+    /// The one-letter name.
+    pub short: Option<char>,
+    /// The long name.
+    pub long: &'static str,
+    /// What `--help` calls its argument, if it has one.
+    pub argument: Option<&'static str>,
+    /// The first line of what `--help` says of it; empty if it says nothing.
+    pub about: &'static str,
+}
+
+/// Every option of `bench`, pgbench's first.
+#[must_use]
+pub fn option_names(major: Major) -> Vec<OptionName> {
+    let known = pgbench(major).into_iter().chain(OURS.iter().copied());
+    let named = known.filter_map(|option| {
+        let long = option.long?;
+        let (argument, about) = said_of(long);
+        let argument = (option.takes == Takes::Value).then_some(argument);
+        Some(OptionName { short: option.short, long, argument, about })
+    });
+    named.collect()
+}
 
 const fn both(short: char, long: &'static str, takes: Takes, id: Id) -> Known<Id> {
     Known { short: Some(short), long: Some(long), takes, id }

@@ -1,0 +1,25 @@
+//! `pgrig man`: a manual page for each command.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::arguments;
+use crate::complaint::Complaint;
+use crate::exit::Exit;
+use crate::terminal;
+
+/// Writes `pgrig.1`, `pgrig-run.1` and the others into `directory`.
+pub(crate) fn man(directory: &Path) -> Result<Exit, Complaint> {
+    let shown = directory.display();
+    let failed = |error: io::Error| {
+        Complaint::new(format!("writing manual pages into {shown}: {error}"))
+            .hinted(Some("name a directory that you may write to"))
+    };
+    fs::create_dir_all(directory).map_err(failed)?;
+    // Each command's help is a page of its own: `pgrig help` needs none.
+    let command = arguments::described().disable_help_subcommand(true);
+    clap_mangen::generate_to(command, directory).map_err(failed)?;
+    terminal::narrate(format_args!("read one: man {shown}/pgrig.1"));
+    Ok(Exit::Done)
+}
