@@ -18,6 +18,7 @@ use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal};
 
+use crate::namespaces;
 use crate::signals;
 use crate::user::User;
 
@@ -75,6 +76,9 @@ pub enum Group {
     Inherited,
     /// One of its own: Ctrl-C does not reach it, and it is signalled with all its children.
     Own,
+    /// One of its own in a session of its own: it has no terminal that it could ask for a
+    /// password.
+    Session,
 }
 
 impl Command {
@@ -181,6 +185,15 @@ impl Command {
         Ok(Child { inner, group: self.group, reaped: false })
     }
 
+    /// Starts it as process 1 of a new PID namespace: when it ends, however it ends, the kernel
+    /// kills everything that descends from it. It keeps the `/proc` of its parent.
+    ///
+    /// # Errors
+    /// As [`Command::spawn`]; the system's error of `unshare`, which only root may do.
+    pub fn spawn_as_process_one(&self) -> io::Result<Child> {
+        namespaces::with_new_processes(|| self.spawn())
+    }
+
     /// Starts it for a parent that reaps by `waitpid(-1)`: the caller owns the process id.
     pub(crate) fn spawn_detached(&self) -> io::Result<Pid> {
         let child = self.prepare()?.spawn()?;
@@ -208,11 +221,15 @@ impl Command {
             command.process_group(0);
         }
         let death_signal = self.parent_death_signal.and_then(Signal::from_named_raw);
+        let has_session = self.group == Group::Session;
         // SAFETY: the closure makes system calls and allocates nothing. It runs after the change
         // of user, which would reset the parent-death signal.
         unsafe {
             command.pre_exec(move || {
                 signals::unblock_all()?;
+                if has_session {
+                    rustix::process::setsid()?;
+                }
                 if let Some(signal) = death_signal {
                     rustix::process::set_parent_process_death_signal(Some(signal))?;
                 }
@@ -298,7 +315,7 @@ impl Child {
             return Ok(());
         };
         match self.group {
-            Group::Own => rustix::process::kill_process_group(pid, signal)?,
+            Group::Own | Group::Session => rustix::process::kill_process_group(pid, signal)?,
             Group::Inherited => rustix::process::kill_process(pid, signal)?,
         }
         Ok(())
@@ -370,6 +387,43 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         assert!(gone(), "the grandchild outlived the drop");
+    }
+
+    #[test]
+    fn a_session_has_no_terminal_and_ends_as_a_group() {
+        let mut child = sh("ps -o sid=,tty= -p $$ || exit 1; echo $$").env("PATH", "/usr/bin:/bin");
+        child = child.group(Group::Session).stdout(Output::Pipe);
+        let mut child = child.spawn().unwrap();
+        let mut text = String::new();
+        child.stdout().unwrap().read_to_string(&mut text).unwrap();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        assert_eq!(words[..2], [words[2], "?"], "{text}");
+    }
+
+    #[test]
+    fn everything_ends_with_process_one() {
+        if !User::current().is_root() {
+            return testing::skip::no_root();
+        }
+        let script = "setsid sleep 600 & exec sleep 600";
+        let mut child = sh(script).env("PATH", "/usr/bin:/bin").spawn_as_process_one().unwrap();
+        let own = child.id().cast_signed();
+        let mut family = Vec::new();
+        testing::until("two processes", || {
+            family = crate::processes::tree(&crate::processes::all().unwrap(), own);
+            family.len() == 2
+        });
+        rustix::process::kill_process(Pid::from_raw(own).unwrap(), Signal::KILL).unwrap();
+        child.wait().unwrap();
+        testing::until("the end of both", || {
+            family.iter().all(|pid| crate::processes::of(*pid).is_none_or(|one| one.is_zombie()))
+        });
+        // This thread starts its next processes, and threads, where it did before.
+        assert!(
+            std::thread::spawn(|| sh("exit 0").spawn().unwrap().wait().unwrap().success())
+                .join()
+                .unwrap()
+        );
     }
 
     #[test]

@@ -130,6 +130,17 @@ pub(crate) fn within<T>(
     result
 }
 
+/// Starts a process as the first of a new PID namespace. `body` must start exactly one, and no
+/// thread: the kernel refuses threads to a thread whose children are elsewhere.
+pub(crate) fn with_new_processes<T>(body: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let own = fs::File::open("/proc/thread-self/ns/pid")?;
+    // SAFETY: no file table is unshared, which is what the function warns of.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWPID) }?;
+    let result = body();
+    rustix::thread::move_into_link_name_space(own.as_fd(), Some(LinkNameSpaceType::ProcessID))?;
+    result
+}
+
 fn network_of_this_thread() -> io::Result<OwnedFd> {
     Ok(fs::File::open("/proc/thread-self/ns/net")?.into())
 }
