@@ -1,0 +1,68 @@
+//! How a host introduces itself: the first line of `pgrig host`.
+
+use serde::{Deserialize, Serialize};
+
+/// What a host is. The line is `pgrig-host VERSION JSON`: the version is readable by every version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The version of the program there.
+    #[serde(skip)]
+    pub version: String,
+    /// Its host name.
+    pub name: String,
+    /// Cores that its processes may use.
+    pub cores: u32,
+    /// Whether the kernel itself removes everything there when the rig is gone, whatever happens to
+    /// `pgrig host`. Otherwise `pgrig host` does.
+    pub contained: bool,
+    /// Facts about the machine for the report: name and value.
+    pub facts: Vec<(String, String)>,
+}
+
+const WORD: &str = "pgrig-host";
+
+impl Hello {
+    /// The line, without its newline.
+    pub(crate) fn line(&self) -> String {
+        let rest = serde_json::to_string(self).unwrap_or_default();
+        format!("{WORD} {} {rest}", self.version)
+    }
+
+    /// Reads the line. `None` for a line that is no greeting: a banner. A greeting of another
+    /// version may lack everything but the version.
+    pub(crate) fn read(line: &str) -> Option<Result<Hello, String>> {
+        let (version, rest) = line.strip_prefix(WORD)?.strip_prefix(' ')?.split_once(' ')?;
+        let hello = serde_json::from_str::<Hello>(rest);
+        let version = version.to_owned();
+        Some(match hello {
+            Ok(hello) => Ok(Hello { version, ..hello }),
+            Err(_) => Err(version),
+        })
+    }
+}
+
+/// The name of the host that this process runs on.
+#[must_use]
+pub fn own_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_greeting_is_told_from_a_banner_and_from_another_version() {
+        let hello = Hello {
+            version: "1.2.3".to_owned(),
+            name: "db1".to_owned(),
+            cores: 4,
+            contained: true,
+            facts: vec![("kernel".to_owned(), "6.1".to_owned())],
+        };
+        assert_eq!(Hello::read(&hello.line()), Some(Ok(hello)));
+        assert_eq!(Hello::read("Welcome to db1"), None);
+        assert_eq!(Hello::read("pgrig-host"), None);
+        assert_eq!(Hello::read("pgrig-host 9.9.9 {\"new\":1}"), Some(Err("9.9.9".to_owned())));
+    }
+}

@@ -1,0 +1,39 @@
+//! Hosts: where processes of the rig run and clocks tick. This machine is the host without a
+//! launcher.
+//!
+//! A host is reached by a *launcher*, a command that the site already has (`ssh`, `srun`, `kubectl
+//! exec -i`, `mpirun`, `nsenter`): the rig runs `LAUNCHER… pgrig host` and speaks with that process
+//! over its standard input and output. No daemon, no port, no protocol on the network.
+//!
+//! The cut is at the processes of the rig. A host starts a process of this program in a [`Role`],
+//! carries its lines, measures its clock, and removes everything when the pipe ends. What the lines
+//! of a role mean is the business of the room that has the role: a generator is the same process
+//! with the same lines on any host, this machine included ([`Process::here`]).
+//!
+//! Reading order: [`Inventory`] says which hosts there are, [`launch`] reaches them, a [`Host`] is
+//! one that answers, [`clock`] is what is known of its clock; [`serve()`] is the other end.
+//!
+//! Limits: Linux. Knows no load, no server and no study; prints nothing.
+
+mod check;
+pub mod clock;
+mod hello;
+mod inventory;
+mod launcher;
+mod line;
+mod message;
+mod monotonic;
+mod process;
+mod serve;
+mod trouble;
+
+pub use check::{Finding, cross_check, group};
+pub use hello::{Hello, own_name};
+pub use inventory::{Entry, Inventory, InventoryError};
+pub use launcher::{Interrupted, Program, launch};
+pub use line::{Host, Loss, end};
+pub use message::Role;
+pub use monotonic::monotonic_ns;
+pub use process::{Output, Process};
+pub use serve::{Stop, serve};
+pub use trouble::Trouble;

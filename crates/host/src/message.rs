@@ -1,0 +1,129 @@
+//! The lines between the rig and a host.
+//!
+//! Every line begins with a number and a space. 0: the rest is a message, in JSON. Any other
+//! number: the rest is a line to or from the standard streams of the process that the rig gave this
+//! number. The first line that counts is the host's greeting (see [`crate::Hello`]).
+
+use std::io::{self, BufRead, Read};
+
+use serde::{Deserialize, Serialize};
+
+/// What a process of the rig does on a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// It is a generator of a load.
+    Generator,
+}
+
+impl Role {
+    /// The program's argument that makes a process of this role.
+    #[must_use]
+    pub fn argument(self) -> &'static str {
+        match self {
+            Role::Generator => "generator",
+        }
+    }
+}
+
+/// What the rig asks of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Ask {
+    /// Answer with your clock. Also the sign that the rig is there.
+    Ping(u64),
+    /// Start a process with this number.
+    Start { process: u32, role: Role },
+    /// Close the standard input of a process.
+    Close(u32),
+    /// Listen on this address, at a free port, for a few seconds.
+    Listen { ask: u32, address: String },
+    /// Connect to this address.
+    Reach { ask: u32, address: String },
+}
+
+/// What a host tells the rig.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Tell {
+    /// The number of the ping, and the host's monotonic clock when it arrived, in nanoseconds.
+    Pong(u64, u64),
+    /// A process runs; its id on the host.
+    Started { process: u32, pid: u32 },
+    /// A process could not be started.
+    NotStarted { process: u32, why: String },
+    /// A process has ended, and said all that it had to say.
+    Ended { process: u32, how: String },
+    /// The result of [`Ask::Listen`] (the port) or [`Ask::Reach`] (0).
+    Answer { ask: u32, result: Result<u16, String> },
+}
+
+/// A line, without its newline.
+pub(crate) fn line(process: u32, text: &str) -> String {
+    format!("{process} {text}")
+}
+
+/// A message as a line.
+pub(crate) fn message(message: &impl Serialize) -> String {
+    // Messages are plain data: they always have a JSON form.
+    line(0, &serde_json::to_string(message).unwrap_or_default())
+}
+
+/// The number and the rest of a line.
+pub(crate) fn split(line: &str) -> Option<(u32, &str)> {
+    let (process, rest) = line.split_once(' ')?;
+    Some((process.parse().ok()?, rest))
+}
+
+/// The longest line that is read: a report with all its histograms is far below.
+const LINE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// The next line; none at the end. What is not UTF-8 is replaced.
+pub(crate) fn read_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    if input.take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes)? == 0 {
+        return Ok(None);
+    }
+    while matches!(bytes.last(), Some(b'\n' | b'\r')) {
+        bytes.pop();
+    }
+    Ok(Some(
+        String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_read_as_they_were_written() {
+        let check = |ask: Ask| {
+            let line = message(&ask);
+            let (process, rest) = split(&line).unwrap();
+            assert_eq!((process, serde_json::from_str::<Ask>(rest).unwrap()), (0, ask));
+        };
+        check(Ask::Ping(7));
+        check(Ask::Start { process: 1, role: Role::Generator });
+        check(Ask::Reach { ask: 3, address: "[::1]:5432".to_owned() });
+        let mut input: &[u8] = b"a\r\n\xff\n\nlast";
+        let mut lines = Vec::new();
+        while let Some(line) = read_line(&mut input).unwrap() {
+            lines.push(line);
+        }
+        assert_eq!(lines, ["a", "\u{fffd}", "", "last"]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_no_line_of_ours_is_seen(text in "\\PC*") {
+            match split(&text) {
+                Some((process, rest)) => prop_assert!(text.ends_with(rest) && text.contains(&process.to_string())),
+                None => prop_assert!(text.split(' ').next().unwrap().parse::<u32>().is_err() || !text.contains(' ')),
+            }
+        }
+    }
+}

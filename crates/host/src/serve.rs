@@ -1,0 +1,268 @@
+//! The host's end: `pgrig host`, the child of a launcher.
+//!
+//! It greets, answers pings, starts processes of this program and carries their lines. When its
+//! input ends, nothing is heard of the rig for [`SILENCE_MAX`], or a signal asks it to, it kills
+//! everything that descends from it, and ends. A process is the first of a PID namespace where that
+//! is allowed: the kernel then kills what descends from it when it ends; and it is killed when
+//! `pgrig host` itself dies, however that happens.
+
+use std::collections::HashMap;
+use std::io::{self, BufReader, Write, stdin, stdout};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::process::ChildStdin;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use os::command::{Child, Command, Input, Output};
+use os::processes;
+use rustix::process::{Pid, Signal, WaitOptions, getpid};
+
+use crate::hello::Hello;
+use crate::message::{self, Ask, Role, Tell, read_line};
+use crate::monotonic_ns;
+
+/// A rig that pings has been heard more often.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// How long the end of what was killed is waited for.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an address is listened on, and a connection attempted.
+const REACH_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What reaches the main thread.
+enum Event {
+    Line(String),
+    /// Everything that a process had to say has been said.
+    Done(u32),
+    Stop,
+}
+
+/// Ends [`serve`], as a signal does.
+pub struct Stop(Sender<Event>);
+
+impl Stop {
+    /// Asks for the end.
+    pub fn stop(&self) {
+        // It may have ended already.
+        let _ = self.0.send(Event::Stop);
+    }
+}
+
+/// A process of the rig that runs here.
+struct Running {
+    child: Child,
+    stdin: Option<ChildStdin>,
+}
+
+/// Serves the rig at the other end of the standard streams until it is gone. Must be called on the
+/// main thread: what it starts is killed when the calling thread ends. `on_start` gets what ends it
+/// early. The version in `hello`, and whether it is contained, are filled in here.
+///
+/// # Errors
+/// When it cannot take care of what it starts.
+pub fn serve(hello: Hello, on_start: impl FnOnce(Stop)) -> io::Result<()> {
+    // What loses its parent below here becomes a child of this process, and is found at the end.
+    rustix::process::set_child_subreaper(Some(getpid()))?;
+    let contained = is_contained();
+    let (events, heard) = channel();
+    on_start(Stop(events.clone()));
+    let (say, lines) = channel::<String>();
+    let writer = thread::spawn(move || write_lines(&lines));
+    let _ = say.send(Hello { contained, ..hello }.line());
+    let reader = (say.clone(), events.clone());
+    thread::spawn(move || read_lines(&reader.0, &reader.1));
+    let mut server = Server { contained, say, events, running: HashMap::new() };
+    server.run(&heard);
+    kill_descendants();
+    drop(server);
+    // Blocked, it would wait for a rig that is gone.
+    if writer.is_finished() {
+        let _ = writer.join();
+    }
+    Ok(())
+}
+
+/// Whether processes get a PID namespace of their own.
+fn is_contained() -> bool {
+    let mut child = match Command::new("/bin/true").spawn_as_process_one() {
+        Ok(child) => child,
+        Err(_) => return false,
+    };
+    child.wait().is_ok()
+}
+
+fn write_lines(lines: &Receiver<String>) {
+    let mut output = stdout();
+    for line in lines {
+        if writeln!(output, "{line}").and_then(|()| output.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads the rig's lines. Pings are answered here and at once: the main thread may be starting a
+/// process.
+fn read_lines(say: &Sender<String>, events: &Sender<Event>) {
+    let mut input = BufReader::new(stdin());
+    while let Ok(Some(line)) = read_line(&mut input) {
+        let now = monotonic_ns();
+        if let Some((0, rest)) = message::split(&line)
+            && let Ok(Ask::Ping(number)) = serde_json::from_str(rest)
+        {
+            let _ = say.send(message::message(&Tell::Pong(number, now)));
+        }
+        if events.send(Event::Line(line)).is_err() {
+            return;
+        }
+    }
+    let _ = events.send(Event::Stop);
+}
+
+struct Server {
+    contained: bool,
+    say: Sender<String>,
+    events: Sender<Event>,
+    running: HashMap<u32, Running>,
+}
+
+impl Server {
+    fn run(&mut self, heard: &Receiver<Event>) {
+        let mut last = Instant::now();
+        loop {
+            match heard.recv_timeout(SILENCE_MAX.saturating_sub(last.elapsed())) {
+                Ok(Event::Line(line)) => {
+                    last = Instant::now();
+                    self.obey(&line);
+                }
+                Ok(Event::Done(process)) => self.reap(process),
+                Ok(Event::Stop)
+                | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn obey(&mut self, line: &str) {
+        // A rig of the same version says nothing else.
+        let Some((process, rest)) = message::split(line) else { return };
+        if process > 0 {
+            if let Some(stdin) = self.running.get_mut(&process).and_then(|one| one.stdin.as_mut()) {
+                // A process that is gone is noticed by its output's end.
+                let _ = writeln!(stdin, "{rest}").and_then(|()| stdin.flush());
+            }
+            return;
+        }
+        match serde_json::from_str(rest) {
+            Ok(Ask::Start { process, role }) => match self.start(process, role) {
+                Ok(pid) => self.tell(&Tell::Started { process, pid }),
+                Err(error) => {
+                    self.tell(&Tell::NotStarted { process, why: error.to_string() });
+                }
+            },
+            Ok(Ask::Close(process)) => {
+                if let Some(running) = self.running.get_mut(&process) {
+                    running.stdin = None;
+                }
+            }
+            Ok(Ask::Listen { ask, address }) => {
+                let say = self.say.clone();
+                thread::spawn(move || listen(ask, &address, &say));
+            }
+            Ok(Ask::Reach { ask, address }) => {
+                let say = self.say.clone();
+                thread::spawn(move || {
+                    let result = reach(&address).map(|()| 0);
+                    let _ = say.send(message::message(&Tell::Answer { ask, result }));
+                });
+            }
+            Ok(Ask::Ping(_)) | Err(_) => {}
+        }
+    }
+
+    fn tell(&self, tell: &Tell) {
+        // The writer ends only when the rig is gone.
+        let _ = self.say.send(message::message(tell));
+    }
+
+    fn start(&mut self, process: u32, role: Role) -> io::Result<u32> {
+        // By this name it runs although its file may have been removed, and whatever it is called.
+        let command = Command::new("/proc/self/exe")
+            .arg(role.argument())
+            .inherit_env()
+            .stdin(Input::Pipe)
+            .stdout(Output::Pipe)
+            .stderr(Output::Inherited)
+            .parent_death_signal(Signal::KILL);
+        let mut child = match self.contained {
+            true => command.spawn_as_process_one()?,
+            false => command.spawn()?,
+        };
+        let (stdin, output) = (child.stdin(), child.stdout());
+        let pid = child.id();
+        let (say, events) = (self.say.clone(), self.events.clone());
+        thread::spawn(move || {
+            let mut lines = output.map(BufReader::new);
+            while let Some(Ok(Some(line))) = lines.as_mut().map(read_line) {
+                if say.send(message::line(process, &line)).is_err() {
+                    return;
+                }
+            }
+            let _ = events.send(Event::Done(process));
+        });
+        self.running.insert(process, Running { child, stdin });
+        Ok(pid)
+    }
+
+    /// A process has closed its output, so it has ended or will.
+    fn reap(&mut self, process: u32) {
+        let Some(mut running) = self.running.remove(&process) else { return };
+        running.stdin = None;
+        let how = running.child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
+        self.tell(&Tell::Ended { process, how });
+    }
+}
+
+fn listen(ask: u32, address: &str, say: &Sender<String>) {
+    let listener = TcpListener::bind((address, 0));
+    let port = listener.as_ref().map_err(ToString::to_string).and_then(|listener| {
+        listener.local_addr().map(|own| own.port()).map_err(|error| error.to_string())
+    });
+    let is_open = port.is_ok();
+    let _ = say.send(message::message(&Tell::Answer { ask, result: port }));
+    // The kernel completes connections that nobody accepts.
+    if is_open {
+        thread::sleep(2 * REACH_TIMEOUT);
+    }
+}
+
+fn reach(address: &str) -> Result<(), String> {
+    let found = address.to_socket_addrs().map_err(|error| error.to_string())?;
+    let mut why = "the name has no address".to_owned();
+    for address in found {
+        match TcpStream::connect_timeout(&address, REACH_TIMEOUT) {
+            Ok(_) => return Ok(()),
+            Err(error) => why = error.to_string(),
+        }
+    }
+    Err(why)
+}
+
+/// Kills everything below this process and reaps it.
+fn kill_descendants() {
+    let own = getpid().as_raw_nonzero().get();
+    let deadline = Instant::now() + KILL_TIMEOUT;
+    while Instant::now() < deadline {
+        let table = processes::all().unwrap_or_default();
+        let below = processes::tree(&table, own).split_off(1);
+        if below.is_empty() {
+            return;
+        }
+        for pid in below.iter().filter_map(|pid| Pid::from_raw(*pid)) {
+            // One that has ended meanwhile is fine.
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+        while let Ok(Some(_)) = rustix::process::waitpid(None, WaitOptions::NOHANG) {}
+        thread::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,138 @@
+//! Why a host cannot be used.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// Why a host cannot be used. The text is about the launcher and names no host, so that hosts with
+/// the same trouble can share it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Trouble {
+    /// The launcher is no program of this machine.
+    #[error("starting the launcher {program}: {why}")]
+    NoLauncher {
+        /// The first word of `launch`.
+        program: String,
+        /// What the system says.
+        why: String,
+    },
+    /// The launcher reached the host, and its shell knows no pgrig.
+    #[error("there is no {program} on the host{}", quoted(said))]
+    NoProgram {
+        /// How the program was called.
+        program: String,
+        /// The last line on the launcher's standard error.
+        said: String,
+    },
+    /// The launcher ended without a greeting.
+    #[error("the launcher {how} before pgrig answered{}", quoted(said))]
+    Ended {
+        /// How.
+        how: String,
+        /// The last line on its standard error.
+        said: String,
+    },
+    /// Nothing came.
+    #[error("the launcher ran for {} s, and pgrig did not answer{}", waited.as_secs(), quoted(said))]
+    Silent {
+        /// The host's `timeout`.
+        waited: Duration,
+        /// The last that was said, on either stream.
+        said: String,
+    },
+    /// The user has asked for the end before it answered.
+    #[error("interrupted while waiting for an answer")]
+    Interrupted,
+    /// Something else answers, at length.
+    #[error("more than {lines} lines came before pgrig's first, the last{}", quoted(said))]
+    Chatter {
+        /// How many are tolerated.
+        lines: usize,
+        /// The last of them.
+        said: String,
+    },
+    /// Another version answers.
+    #[error("pgrig there is {theirs}, here it is {ours}")]
+    Version {
+        /// The version there.
+        theirs: String,
+        /// The version here.
+        ours: String,
+    },
+    /// `--push` failed.
+    #[error("copying pgrig to {path}: {why}")]
+    Push {
+        /// The file on the host.
+        path: String,
+        /// What the launcher said.
+        why: String,
+    },
+    /// The host was lost while it was asked.
+    #[error("{0}")]
+    Lost(String),
+    /// No process can be started there.
+    #[error("starting a process: {0}")]
+    Process(String),
+    /// Its clock is known too badly.
+    #[error("the clock is known to {bound_ms:.1} ms only; moments on this host may be off by as much", bound_ms = *bound_ns as f64 / 1e6)]
+    Clock {
+        /// Half of the shortest round trip, and what the drift adds.
+        bound_ns: u64,
+    },
+    /// It cannot connect to another host, or to a server.
+    #[error("no connection to {address}: {why}")]
+    Unreachable {
+        /// The address.
+        address: String,
+        /// What the system says.
+        why: String,
+    },
+    /// Its address is not its own.
+    #[error("the host cannot listen on {address}: {why}")]
+    NotItsAddress {
+        /// The address.
+        address: String,
+        /// What the system says.
+        why: String,
+    },
+}
+
+fn quoted(said: &str) -> String {
+    match said.trim() {
+        "" => String::new(),
+        said => format!(": {said}"),
+    }
+}
+
+impl Trouble {
+    /// What to do next.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Trouble::NoLauncher { .. } => {
+                "`launch` begins with a program of this machine, as in launch = \"ssh db1\""
+            }
+            Trouble::NoProgram { .. } => {
+                "copy it there with --push, or name it: program = \"/opt/pgrig\""
+            }
+            Trouble::Ended { .. } => {
+                "the launcher must run a command without asking anything: try it with `true` instead \
+                 of pgrig. It has no terminal, so a password cannot be asked for; ssh needs a key, \
+                 and tells more with -v"
+            }
+            Trouble::Silent { .. } => {
+                "does the launcher ask for something, or wait for an allocation? Raise the host's \
+                 `timeout`, or with ssh add -o BatchMode=yes to see what it would ask"
+            }
+            Trouble::Chatter { .. } => {
+                "the login scripts there print too much: move it behind a test for a terminal"
+            }
+            Trouble::Version { .. } => "use the same pgrig everywhere, or --push",
+            Trouble::Push { .. } => "is /tmp there writable, and may programs run from it?",
+            Trouble::Clock { .. } => "a shorter way to the host bounds its clock better",
+            Trouble::Unreachable { .. } => "a firewall, or an address of another network?",
+            Trouble::NotItsAddress { .. } => "`address` is where other hosts reach this one",
+            Trouble::Interrupted | Trouble::Lost(_) | Trouble::Process(_) => return None,
+        })
+    }
+}
