@@ -19,12 +19,40 @@ use crate::{
 
 /// The lanes of a load, wherever they run.
 pub(crate) trait Fleet {
-    /// Lanes in all.
-    fn lanes(&self) -> usize;
-    /// Generator processes.
-    fn processes(&self) -> u32;
+    /// Lanes of each generator process. Lanes are counted over all processes, in their order.
+    fn lanes(&self) -> &[usize];
     /// Makes every lane see these moments.
     fn publish(&self, grid: &Grid);
+
+    /// How long before the load begins its moment is announced: a lane in another process must
+    /// have heard of it by then.
+    fn lead_ns(&self) -> u64 {
+        2_000_000
+    }
+
+    /// Called often while the load is led.
+    fn tend(&self, _grid: &Grid) {}
+
+    /// What becomes of the load when a process (counted from 0) is lost while it runs.
+    fn on_loss(&self, _process: usize, _at: Moment, _loss: &Loss) -> AfterLoss {
+        AfterLoss::Fail
+    }
+
+    /// The error when a process is lost.
+    fn lost(&self, process: usize, loss: Loss) -> LoadError {
+        LoadError::Generator { number: process as u32 + 1, why: loss.why, hint: loss.hint }
+    }
+}
+
+/// What becomes of a load that has lost a generator process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AfterLoss {
+    /// There is no outcome.
+    Fail,
+    /// It ends now; the others' part is the outcome.
+    Stop,
+    /// The others go on; this is told.
+    GoOn(String),
 }
 
 /// How often the conductor looks whether somebody asked for the end.
@@ -32,10 +60,6 @@ const GLANCE: Duration = Duration::from_millis(50);
 
 /// How long an interrupted load waits for cancelled queries to end.
 const CANCEL_GRACE_NS: u64 = 5_000_000_000;
-
-/// How long before the load begins its moment is announced: a lane in another process must have
-/// heard of it by then.
-const LEAD_NS: u64 = 2_000_000;
 
 /// Leads `fleet` through `plan`.
 pub(crate) fn conduct(
@@ -55,6 +79,7 @@ pub(crate) fn conduct(
             Err(RecvTimeoutError::Disconnected) => break,
         }
         conductor.glance(control);
+        fleet.tend(&conductor.grid);
         if conductor.done.iter().zip(&conductor.lost).all(|(done, lost)| done.is_some() || *lost) {
             break;
         }
@@ -82,7 +107,7 @@ struct Conductor<'a> {
 
 impl<'a> Conductor<'a> {
     fn new(plan: &'a Plan, fleet: &'a dyn Fleet, origin: Instant) -> Self {
-        let lanes = fleet.lanes();
+        let lanes = fleet.lanes().iter().sum();
         let ramp = match plan.limit {
             Limit::Time { warm_up: WarmUp::Auto { min_ms, max_ms }, .. } => {
                 let interval_ns = plan.interval_ms * 1_000_000;
@@ -152,14 +177,7 @@ impl<'a> Conductor<'a> {
                     self.close_now();
                 }
             }
-            Report::Lost(Loss { why, hint }) => {
-                let each = self.fleet.lanes() / self.fleet.processes() as usize;
-                let number = (lane / each) as u32 + 1;
-                self.lost[lane] = self.done[lane].is_none();
-                self.failure.get_or_insert(LoadError::Generator { number, why, hint });
-                self.merge.end(lane);
-                self.abandon();
-            }
+            Report::Lost(loss) => self.lose(lane, loss, observe),
             Report::Done(outcome) => {
                 self.merge.end(lane);
                 self.done[lane] = Some(outcome);
@@ -168,9 +186,56 @@ impl<'a> Conductor<'a> {
         }
     }
 
+    /// A lane is gone, with its whole process.
+    fn lose(&mut self, lane: usize, loss: Loss, observe: &mut dyn FnMut(Event<'_>)) {
+        if self.done[lane].is_some() {
+            return;
+        }
+        self.lost[lane] = true;
+        self.merge.end(lane);
+        let (process, first) = self.process_of(lane);
+        let now = self.now();
+        let has_begun = now >= self.grid.began && self.failure.is_none();
+        let after = match has_begun {
+            true => self.fleet.on_loss(process, Moment(now), &loss),
+            false => AfterLoss::Fail,
+        };
+        match after {
+            AfterLoss::Fail => {
+                self.failure.get_or_insert(self.fleet.lost(process, loss));
+                self.abandon();
+            }
+            AfterLoss::Stop => {
+                if self.end == End::Completed {
+                    self.end = End::HostLost;
+                    self.close_now();
+                }
+                self.deliver(observe);
+            }
+            AfterLoss::GoOn(text) => {
+                if lane == first {
+                    observe(Event::Message(Message { level: Level::Error, text, at: None }));
+                }
+                self.deliver(observe);
+            }
+        }
+    }
+
+    /// The process of a lane, and the first of its lanes.
+    fn process_of(&self, lane: usize) -> (usize, usize) {
+        let mut first = 0;
+        for (process, lanes) in self.fleet.lanes().iter().enumerate() {
+            if lane < first + lanes {
+                return (process, first);
+            }
+            first += lanes;
+        }
+        (0, 0)
+    }
+
     /// The load begins: everybody is connected and prepared.
     fn begin(&mut self) {
-        let began = self.now() + LEAD_NS;
+        let began = self.now() + self.fleet.lead_ns();
         self.grid.began = began;
         self.grid.anchor = began;
         match self.plan.limit {
@@ -217,7 +282,7 @@ impl<'a> Conductor<'a> {
         }
         // The next boundary that no lane has passed yet.
         let length = self.plan.interval_ms * 1_000_000;
-        let behind = self.now() + LEAD_NS - self.grid.anchor;
+        let behind = self.now() + self.fleet.lead_ns() - self.grid.anchor;
         self.open_at(self.grid.anchor + (behind / length + 1) * length, window_ms);
         self.fleet.publish(&self.grid);
         observe(Event::WindowOpens { at: Moment(self.grid.open) });
@@ -269,18 +334,24 @@ impl<'a> Conductor<'a> {
             return Err(failure);
         }
         self.deliver(observe);
-        let lanes: Vec<LaneOutcome> =
-            self.done.drain(..).flatten().map(|outcome| *outcome).collect();
-        if lanes.len() < self.fleet.lanes() {
+        let missing = self.done.iter().zip(&self.lost).any(|(done, lost)| done.is_none() && !lost);
+        let mut done = self.done.drain(..);
+        let own = |lanes: &usize| -> Vec<LaneOutcome> {
+            done.by_ref().take(*lanes).flatten().map(|outcome| *outcome).collect()
+        };
+        let processes: Vec<Vec<LaneOutcome>> = self.fleet.lanes().iter().map(own).collect();
+        drop(done);
+        if missing {
             return Err(LoadError::Generator {
                 number: 1,
                 why: "a lane ended without a report; this is a bug in the rig".to_owned(),
                 hint: None,
             });
         }
-        let drained = lanes.iter().map(|lane| lane.drained).max().unwrap_or(0);
+        let lanes = || processes.iter().flatten();
+        let drained = lanes().map(|lane| lane.drained).max().unwrap_or(0);
         let aborted: u64 =
-            lanes.iter().flat_map(|lane| &lane.workloads).map(|workload| workload.aborted).sum();
+            lanes().flat_map(|lane| &lane.workloads).map(|workload| workload.aborted).sum();
         let all_aborted = aborted > 0 && aborted >= u64::from(self.clients);
         // Where nobody was left to run it, the window ended with the last client.
         let close = if all_aborted { self.grid.close.min(drained) } else { self.grid.close };
@@ -300,13 +371,11 @@ impl<'a> Conductor<'a> {
                 at: None,
             }));
         }
-        let processes = self.fleet.processes();
         let began = self.grid.began;
-        let mut outcome =
-            summary::sum_up(self.plan, lanes, self.intervals, window, began, processes);
+        let mut outcome = summary::sum_up(self.plan, processes, self.intervals, window, began);
         outcome.steady = steady;
         outcome.end = match self.end {
-            end @ End::ExitedOnAbort(_) => end,
+            end @ (End::ExitedOnAbort(_) | End::HostLost) => end,
             _ if all_aborted => End::Aborted,
             end => end,
         };

@@ -92,6 +92,16 @@ pub enum LoadError {
         /// What to do next.
         hint: Option<String>,
     },
+    /// A host was lost before the load began, or said something unexpected.
+    #[error("host {name}: {why}")]
+    Host {
+        /// Its name in the inventory.
+        name: String,
+        /// What happened.
+        why: String,
+        /// What to do next.
+        hint: Option<String>,
+    },
     /// The interruption came before the load began.
     #[error("interrupted while {connected} of {clients} clients were connected")]
     Interrupted {
@@ -107,7 +117,9 @@ impl LoadError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            LoadError::Connect { hint, .. } | LoadError::Generator { hint, .. } => hint.clone(),
+            LoadError::Connect { hint, .. }
+            | LoadError::Generator { hint, .. }
+            | LoadError::Host { hint, .. } => hint.clone(),
             LoadError::OpenFiles { needed, .. } => {
                 Some(format!("raise the hard limit (ulimit -Hn {needed}) or use fewer clients"))
             }

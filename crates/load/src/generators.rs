@@ -1,27 +1,28 @@
 //! One load by several processes: each runs its share of the lanes, one conductor leads them all.
 //!
 //! The protocol is lines of JSON over the process's standard input and output. In: an [`Order`],
-//! then a [`Grid`] whenever the conductor has decided something. Out: a [`Line`] for every report.
-//! Moments cross as they are, since processes of one machine share its monotonic clock.
+//! then a [`Word`] whenever the conductor has decided something. Out: a [`Line`] for every report.
+//! Moments are the conductor's: processes of one machine share its monotonic clock, and those on
+//! other hosts follow a course on it (see [`crate::clock`]).
 
 use std::{
-    io::{BufRead, BufReader, Write},
-    os::unix::process::CommandExt,
+    fs::File,
+    io::{BufRead, BufReader, Seek, SeekFrom, Write},
     path::Path,
-    process::{Child, ChildStdin, Command, Stdio},
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         mpsc::{Sender, channel},
     },
     thread,
     time::{Duration, Instant},
 };
 
-use rustix::time::{ClockId, clock_gettime};
+use host::{Output, Process, Role, monotonic_ns};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     Control, Event, LoadError, Outcome, Plan,
+    clock::{Course, Followed, Time},
     conductor::{self, Fleet},
     grid::{Grid, NEVER},
     lanes::{Lanes, Part},
@@ -31,12 +32,30 @@ use crate::{
 /// The first line that a generator process reads.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Order {
-    plan: Plan,
-    index: u32,
-    of: u32,
-    /// The run's beginning on the machine's monotonic clock, in nanoseconds.
-    origin_ns: u64,
+pub(crate) struct Order {
+    pub(crate) plan: Plan,
+    pub(crate) part: Part,
+    pub(crate) time: OrderedTime,
+}
+
+/// How a process knows the conductor's time.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OrderedTime {
+    /// On the conductor's machine: the run's beginning on its monotonic clock, in nanoseconds.
+    Here(u64),
+    /// On another host: the course of its clock. What it logs is sent to the conductor.
+    There(Course),
+}
+
+/// Every other line that it reads.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Word {
+    /// These are the moments of the load.
+    Grid(Grid),
+    /// Your clock is better known now.
+    Course(Course),
 }
 
 /// A line that a generator process writes.
@@ -45,6 +64,8 @@ struct Order {
 enum Line {
     /// A report of one of its lanes, counted from 0 within the process.
     Report(usize, Report),
+    /// The next piece of what a lane has logged.
+    Log(usize, String),
     /// It cannot begin.
     Failed(Loss),
 }
@@ -62,13 +83,22 @@ pub fn run(
     origin: Instant,
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, LoadError> {
+    let part = Part::equal(0, processes);
     // What is wrong with the plan is found here, once, and not in every process.
-    let each = Lanes::prepare(plan, Part { index: 0, of: processes })?.deals.len();
+    Lanes::prepare(plan, &part)?;
     let (sender, reports) = channel();
-    let fleet = Processes::start(plan, processes, each, program, origin, &sender)?;
+    let origin_ns = monotonic_ns() - origin.elapsed().as_nanos() as u64;
+    let mut crew = Crew::new(part.lanes(plan));
+    for _ in 0..processes {
+        let (process, output) = Process::here(program, Role::Generator).map_err(|source| {
+            LoadError::System { doing: "starting a generator process", source }
+        })?;
+        crew.add(process, output, &sender, None);
+    }
+    crew.order(plan, &part, |_| OrderedTime::Here(origin_ns))?;
     drop(sender);
-    observe(Event::Generators(&fleet.pids()));
-    conductor::conduct(plan, &fleet, &reports, control, origin, observe)
+    observe(Event::Generators(&crew.pids()));
+    conductor::conduct(plan, &crew, &reports, control, origin, observe)
 }
 
 /// What a generator process does: everything, between its standard input and output.
@@ -79,8 +109,23 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
     let mut lines = input.lines();
     let order = lines.next().transpose().map_err(pipe)?.unwrap_or_default();
     let order: Order = serde_json::from_str(&order).map_err(|error| pipe(error.into()))?;
-    let now_ns = monotonic_ns();
-    let origin = Instant::now() - Duration::from_nanos(now_ns.saturating_sub(order.origin_ns));
+    let followed = match order.time {
+        OrderedTime::Here(_) => None,
+        OrderedTime::There(course) => Some(Arc::new(Followed::new(course))),
+    };
+    let time = match (order.time, &followed) {
+        (OrderedTime::There(_), Some(followed)) => {
+            let (zero, zero_ns) = (Instant::now(), monotonic_ns());
+            Time::There { zero, zero_ns, followed: Arc::clone(followed) }
+        }
+        (
+            OrderedTime::Here(origin_ns) | OrderedTime::There(Course { there_ns: origin_ns, .. }),
+            _,
+        ) => {
+            let since = Duration::from_nanos(monotonic_ns().saturating_sub(origin_ns));
+            Time::Here(Instant::now() - since)
+        }
+    };
     let output = Mutex::new(output);
     let say = |line: &Line| {
         let text = serde_json::to_string(line).unwrap_or_default();
@@ -88,8 +133,12 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
         // When nobody reads any more, the end of the input says so too.
         let _ = writeln!(output, "{text}").and_then(|()| output.flush());
     };
-    let part = Part { index: order.index, of: order.of };
-    let lanes = Lanes::prepare(&order.plan, part).and_then(|lanes| lanes.with_logs(&order.plan));
+    let lanes = Lanes::prepare(&order.plan, &order.part).and_then(|lanes| {
+        match (&order.plan.log, &followed) {
+            (Some(_), Some(_)) => lanes.with_unnamed_logs(),
+            _ => lanes.with_logs(&order.plan),
+        }
+    });
     let lanes = match lanes {
         Ok(lanes) => lanes,
         Err(error) => {
@@ -98,12 +147,20 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
         }
     };
     thread::scope(|scope| {
-        let obey = scope.spawn(|| obey(lines, &lanes));
+        let obey = scope.spawn(|| obey(lines, &lanes, followed.as_deref()));
         let threads: Vec<_> = (0..lanes.deals.len())
             .map(|lane| {
-                let (lanes, say, plan) = (&lanes, &say, &order.plan);
+                let (lanes, say, plan, time) = (&lanes, &say, &order.plan, &time);
+                let is_elsewhere = followed.is_some();
                 scope.spawn(move || {
-                    lanes.live(plan, lane, origin, &|report| say(&Line::Report(lane, report)));
+                    lanes.live(plan, lane, time, &|report| {
+                        if let (true, Report::Done(_), Some(log)) =
+                            (is_elsewhere, &report, lanes.log_of(lane))
+                        {
+                            send_log(lane, log, &say);
+                        }
+                        say(&Line::Report(lane, report));
+                    });
                 })
             })
             .collect();
@@ -117,10 +174,19 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
 }
 
 /// Passes the conductor's decisions on until it closes the pipe, or dies.
-fn obey(lines: impl Iterator<Item = std::io::Result<String>>, lanes: &Lanes) {
+fn obey(
+    lines: impl Iterator<Item = std::io::Result<String>>,
+    lanes: &Lanes,
+    followed: Option<&Followed>,
+) {
     for line in lines.map_while(Result::ok) {
-        if let Ok(grid) = serde_json::from_str::<Grid>(&line) {
-            lanes.publish(&grid);
+        match (serde_json::from_str::<Word>(&line), followed) {
+            (Ok(Word::Grid(grid)), _) => lanes.publish(&grid),
+            (Ok(Word::Course(course)), Some(followed)) => {
+                let has_begun = lanes.shared.read().began != NEVER;
+                followed.follow(course, !has_begun, monotonic_ns());
+            }
+            (Ok(Word::Course(_)) | Err(_), _) => {}
         }
     }
     let last = lanes.shared.read();
@@ -128,82 +194,131 @@ fn obey(lines: impl Iterator<Item = std::io::Result<String>>, lanes: &Lanes) {
     lanes.publish(&Grid { began, close: 0, cancel: 0, abandon: 0, ..last });
 }
 
-/// The generator processes of a load.
-struct Processes {
-    lanes: usize,
-    children: Vec<Mutex<(Child, Option<ChildStdin>)>>,
+/// Sends what a lane has logged, in pieces that end with a line.
+fn send_log(lane: usize, mut log: &File, say: &impl Fn(&Line)) {
+    let mut read = |mut piece: String| -> std::io::Result<()> {
+        log.seek(SeekFrom::Start(0))?;
+        let mut lines = BufReader::new(log);
+        while lines.read_line(&mut piece)? > 0 {
+            if piece.len() >= LOG_PIECE_BYTES {
+                say(&Line::Log(lane, std::mem::take(&mut piece)));
+            }
+        }
+        say(&Line::Log(lane, piece));
+        Ok(())
+    };
+    if let Err(error) = read(String::new()) {
+        let text = format!("could not read the transaction log again: {error}");
+        let level = crate::Level::Error;
+        let said = Report::Said(vec![crate::Message { level, text, at: None }]);
+        say(&Line::Report(lane, said));
+    }
 }
 
-impl Processes {
-    fn start(
-        plan: &Plan,
-        processes: u32,
-        each: usize,
-        program: &Path,
-        origin: Instant,
+const LOG_PIECE_BYTES: usize = 1 << 20;
+
+/// The generator processes of a load, wherever they run.
+pub(crate) struct Crew {
+    lanes: Vec<usize>,
+    processes: Vec<Mutex<Process>>,
+}
+
+impl Crew {
+    /// A crew whose processes have so many lanes each; they are added one by one.
+    pub(crate) fn new(lanes: Vec<usize>) -> Crew {
+        Crew { lanes, processes: Vec::new() }
+    }
+
+    /// Adds the next process. What its lanes log goes to files that begin with `log`.
+    pub(crate) fn add(
+        &mut self,
+        process: Process,
+        output: Output,
         reports: &Sender<(usize, Report)>,
-    ) -> Result<Self, LoadError> {
-        let origin_ns = monotonic_ns() - origin.elapsed().as_nanos() as u64;
-        let mut fleet = Processes { lanes: each * processes as usize, children: Vec::new() };
-        for index in 0..processes {
-            let mut child = Command::new(program)
-                // A copy of the program that is called pgbench would take this for a database.
-                .arg0("pgrig")
-                .arg("generator")
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                // The user's interruption is the conductor's to answer.
-                .process_group(0)
-                .spawn()
-                .map_err(|source| LoadError::System {
-                    doing: "starting a generator process",
-                    source,
-                })?;
-            let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-            fleet.children.push(Mutex::new((child, stdin)));
-            let order = Order { plan: plan.clone(), index, of: processes, origin_ns };
-            let order = serde_json::to_string(&order).map_err(|error| pipe(error.into()))?;
-            fleet.write(index as usize, &order);
-            let reports = reports.clone();
-            let first = index as usize * each;
-            thread::spawn(move || {
-                let Some(stdout) = stdout else { return };
-                if let Err(loss) = listen(BufReader::new(stdout), first, each, &reports) {
-                    for lane in first..first + each {
-                        // A conductor that has given up no longer listens.
-                        let _ = reports.send((lane, Report::Lost(loss.clone())));
-                    }
+        log: Option<String>,
+    ) {
+        let index = self.processes.len();
+        self.processes.push(Mutex::new(process));
+        let first: usize = self.lanes[..index].iter().sum();
+        let lanes = self.lanes[index];
+        let reports = reports.clone();
+        thread::spawn(move || {
+            let logs = Logs { prefix: log, open: (0..lanes).map(|_| None).collect() };
+            if let Err(loss) = listen(output, first, lanes, logs, &reports) {
+                for lane in first..first + lanes {
+                    // A conductor that has given up no longer listens.
+                    let _ = reports.send((lane, Report::Lost(loss.clone())));
                 }
-            });
+            }
+        });
+    }
+
+    /// Gives every process its order.
+    pub(crate) fn order(
+        &self,
+        plan: &Plan,
+        part: &Part,
+        time: impl Fn(usize) -> OrderedTime,
+    ) -> Result<(), LoadError> {
+        for index in 0..self.processes.len() {
+            let part = Part { index, weights: part.weights.clone() };
+            let order = Order { plan: plan.clone(), part, time: time(index) };
+            let order = serde_json::to_string(&order).map_err(|error| pipe(error.into()))?;
+            self.process(index).write(&order);
         }
-        Ok(fleet)
+        Ok(())
     }
 
     fn pids(&self) -> Vec<u32> {
-        let pid =
-            |child: &Mutex<(Child, _)>| child.lock().unwrap_or_else(PoisonError::into_inner).0.id();
-        self.children.iter().map(pid).collect()
+        (0..self.processes.len()).map(|index| self.process(index).pid()).collect()
     }
 
-    fn write(&self, index: usize, line: &str) {
-        let mut child = self.children[index].lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(stdin) = &mut child.1 {
-            // A process that is gone is noticed by its silence on the other pipe.
-            let _ = writeln!(stdin, "{line}").and_then(|()| stdin.flush());
-        }
+    fn process(&self, index: usize) -> MutexGuard<'_, Process> {
+        self.processes[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says something to one process.
+    pub(crate) fn say(&self, index: usize, word: &Word) {
+        let line = serde_json::to_string(word).unwrap_or_default();
+        self.process(index).write(&line);
+    }
+}
+
+/// The files that what a process's lanes log goes to.
+struct Logs {
+    prefix: Option<String>,
+    open: Vec<Option<File>>,
+}
+
+impl Logs {
+    fn append(&mut self, lane: usize, piece: &str) -> Result<(), Loss> {
+        let Some(prefix) = &self.prefix else { return Ok(()) };
+        let path = match lane {
+            0 => prefix.clone(),
+            _ => format!("{prefix}.{lane}"),
+        };
+        let mut write = || {
+            let file = match &mut self.open[lane] {
+                Some(file) => file,
+                none => none.insert(File::create(&path)?),
+            };
+            file.write_all(piece.as_bytes())
+        };
+        write().map_err(|error| format!("writing its log to {path}: {error}").into())
     }
 }
 
 /// Hears one process out.
 fn listen(
-    output: impl BufRead,
+    output: Output,
     first: usize,
     lanes: usize,
+    mut logs: Logs,
     reports: &Sender<(usize, Report)>,
 ) -> Result<(), Loss> {
     let mut done = 0;
-    for line in output.lines() {
-        let line = line.map_err(|error| error.to_string())?;
+    for line in output {
+        let line = line.map_err(|loss| loss.why)?;
         let told = serde_json::from_str(&line);
         match told.map_err(|error| format!("said \"{line}\": {error}"))? {
             Line::Report(lane, report) => {
@@ -212,58 +327,34 @@ fn listen(
                     return Ok(());
                 }
             }
+            Line::Log(lane, piece) => logs.append(lane, &piece)?,
             Line::Failed(loss) => return Err(loss),
         }
     }
     if done == lanes { Ok(()) } else { Err("ended before its load did".to_owned().into()) }
 }
 
-impl Fleet for Processes {
-    fn lanes(&self) -> usize {
-        self.lanes
-    }
-
-    fn processes(&self) -> u32 {
-        self.children.len() as u32
+impl Fleet for Crew {
+    fn lanes(&self) -> &[usize] {
+        &self.lanes
     }
 
     fn publish(&self, grid: &Grid) {
-        let line = serde_json::to_string(grid).unwrap_or_default();
-        for index in 0..self.children.len() {
-            self.write(index, &line);
+        for index in 0..self.processes.len() {
+            self.say(index, &Word::Grid(*grid));
         }
     }
 }
 
-impl Drop for Processes {
-    /// Closes the pipes, which ends processes that still run, and reaps them.
+impl Drop for Crew {
+    /// Closes the pipes of all before one is waited for.
     fn drop(&mut self) {
-        for child in &self.children {
-            let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
-            child.1 = None;
-        }
-        let began = Instant::now();
-        for child in &self.children {
-            let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
-            while matches!(child.0.try_wait(), Ok(None)) && began.elapsed() < LEAVING {
-                thread::sleep(Duration::from_millis(5));
-            }
-            // A process that has ended is not hurt, and one that hangs has had its time.
-            let _ = child.0.kill();
-            let _ = child.0.wait();
+        for index in 0..self.processes.len() {
+            self.process(index).close();
         }
     }
 }
-
-/// How long processes are given to end after their load has.
-const LEAVING: Duration = Duration::from_secs(10);
 
 fn pipe(source: std::io::Error) -> LoadError {
     LoadError::System { doing: "talking to the conductor of the load", source }
-}
-
-/// The machine's monotonic clock.
-fn monotonic_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -21,7 +21,6 @@ use std::{
     ops::Range,
     os::fd::OwnedFd,
     sync::Arc,
-    time::Instant,
 };
 
 use rustix::event::epoll::{self, EventFlags};
@@ -35,6 +34,7 @@ pub(crate) use traffic::LIVE;
 
 use crate::{
     Level, Message, Plan,
+    clock::Clock,
     connecting::Connecting,
     grid::{Grid, NEVER, SharedGrid},
     ledger::LaneLedger,
@@ -62,7 +62,7 @@ pub(crate) struct Lane<'p> {
     pub(crate) wake: Arc<OwnedFd>,
     pub(crate) shared: &'p SharedGrid,
     pub(crate) grid: Grid,
-    pub(crate) origin: Instant,
+    pub(crate) clock: Clock,
     pub(crate) report: &'p (dyn Fn(Report) + Sync),
     pub(crate) tally: Tally,
     pub(crate) log: Option<LaneLog>,
@@ -98,7 +98,7 @@ pub(crate) struct Parts<'p> {
     pub(crate) programs: &'p [Program],
     pub(crate) routes: &'p [Route],
     pub(crate) shared: &'p SharedGrid,
-    pub(crate) origin: Instant,
+    pub(crate) clock: Clock,
     pub(crate) report: &'p (dyn Fn(Report) + Sync),
     pub(crate) wake: Arc<OwnedFd>,
     pub(crate) sessions: Vec<Session>,
@@ -121,7 +121,7 @@ impl<'p> Lane<'p> {
             wake: parts.wake,
             shared: parts.shared,
             grid: Grid::UNDECIDED,
-            origin: parts.origin,
+            clock: parts.clock,
             report: parts.report,
             idle: vec![VecDeque::new(); parts.programs.len()],
             tally: parts.tally,
@@ -147,7 +147,7 @@ impl<'p> Lane<'p> {
     }
 
     pub(crate) fn now(&self) -> u64 {
-        self.origin.elapsed().as_nanos() as u64
+        self.clock.now()
     }
 
     /// The load itself, from its beginning until every client is done.
@@ -233,8 +233,8 @@ impl<'p> Lane<'p> {
         now: u64,
         step: impl FnOnce(&mut Session, &mut Surroundings<'_>) -> Wait,
     ) {
-        let origin = self.origin;
-        let clock = move || origin.elapsed().as_nanos() as u64;
+        let own = &self.clock;
+        let clock = move || own.now();
         let start = self.out.len();
         let slot = &mut self.slots[index];
         let mut surroundings = Surroundings {

@@ -5,17 +5,18 @@ use std::{
     os::fd::OwnedFd,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
-    time::Instant,
 };
 
 use os::limits::OpenFiles;
 use rustix::event::{EventfdFlags, eventfd};
 use script::{Prng, Seeds};
+use serde::{Deserialize, Serialize};
 use stats::Latency;
 use wire::conninfo::Conninfo;
 
 use crate::{
     Limit, LoadError, OnLoss, Plan, ScriptOutcome,
+    clock::Time,
     connecting::Connecting,
     grid::{Grid, SharedGrid},
     lane::{Lane, Parts},
@@ -30,11 +31,39 @@ use crate::{
     tally::{Open, Statement, Tally, Totals},
 };
 
-/// Which part of a plan this process does: lanes `index × lanes` up to the next process's.
-#[derive(Clone, Copy, Debug)]
+/// Which part of a plan this process does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Part {
-    pub(crate) index: u32,
-    pub(crate) of: u32,
+    /// Its place among the processes.
+    pub(crate) index: usize,
+    /// For each process, its share of the clients relative to the others'.
+    pub(crate) weights: Vec<u32>,
+}
+
+impl Part {
+    /// One of so many equal parts.
+    pub(crate) fn equal(index: usize, of: u32) -> Part {
+        Part { index, weights: vec![1; of as usize] }
+    }
+
+    /// Lanes of each process: as many as its weight asks for, and not more than it has clients,
+    /// as a lane without a client would only wake up.
+    pub(crate) fn lanes(&self, plan: &Plan) -> Vec<usize> {
+        let clients: u64 = plan.workloads.iter().map(|workload| u64::from(workload.clients)).sum();
+        let sum: u64 = self.weights.iter().map(|weight| u64::from(*weight)).sum();
+        let lanes = u64::from(plan.lanes) * self.weights.len() as u64;
+        let share = |all: u64, weight: u32| (all * u64::from(weight)).div_ceil(sum.max(1));
+        let of = |weight: &u32| share(lanes, *weight).min(share(clients, *weight)).max(1) as usize;
+        self.weights.iter().map(of).collect()
+    }
+
+    /// Clients of each process.
+    pub(crate) fn clients(&self, plan: &Plan) -> Vec<u32> {
+        let lanes = self.lanes(plan);
+        let mut dealt = deal_all(plan, self).into_iter().map(|deal| deal.clients.len() as u32);
+        lanes.iter().map(|lanes| dealt.by_ref().take(*lanes).sum()).collect()
+    }
 }
 
 /// A plan made ready: parsed, resolved, dealt out.
@@ -63,9 +92,9 @@ pub(crate) struct Deal {
 }
 
 impl Lanes {
-    pub(crate) fn prepare(plan: &Plan, part: Part) -> Result<Self, LoadError> {
+    pub(crate) fn prepare(plan: &Plan, part: &Part) -> Result<Self, LoadError> {
         let deals = deal(plan, part);
-        let default_seed = seeds(plan, lanes_all(plan, part)).default_seed;
+        let default_seed = seeds(plan, part.lanes(plan).iter().sum()).default_seed;
         let automatic = Automatic {
             random_seed: plan.seed as i64,
             default_seed,
@@ -110,6 +139,18 @@ impl Lanes {
         Ok(self)
     }
 
+    /// Makes files without names for what this process logs: it is read again from there.
+    pub(crate) fn with_unnamed_logs(mut self) -> Result<Self, LoadError> {
+        let files = (0..self.deals.len()).map(|_| log::unnamed().map(Arc::new));
+        self.logs = files.collect::<Result<_, _>>()?;
+        Ok(self)
+    }
+
+    /// What a lane has logged, if it logs.
+    pub(crate) fn log_of(&self, lane: usize) -> Option<&File> {
+        self.logs.get(lane).map(|file| &**file)
+    }
+
     /// Makes every lane see these moments now.
     pub(crate) fn publish(&self, grid: &Grid) {
         self.shared.write(grid);
@@ -124,13 +165,13 @@ impl Lanes {
         &self,
         plan: &Plan,
         lane: usize,
-        origin: Instant,
+        time: &Time,
         report: &(dyn Fn(Report) + Sync),
     ) {
         // Without it the kernel may be 50 µs late for every timer.
         let slack = std::num::NonZeroU64::new(1);
         let _ = rustix::thread::set_current_timer_slack(slack);
-        let life = AssertUnwindSafe(|| self.whole_life(plan, lane, origin, report));
+        let life = AssertUnwindSafe(|| self.whole_life(plan, lane, time, report));
         if catch_unwind(life).is_err() {
             // The story is on stderr. Without this word the others would wait for ever.
             let why = "a lane panicked; this is a bug in the rig".to_owned();
@@ -138,14 +179,8 @@ impl Lanes {
         }
     }
 
-    fn whole_life(
-        &self,
-        plan: &Plan,
-        lane: usize,
-        origin: Instant,
-        report: &(dyn Fn(Report) + Sync),
-    ) {
-        match self.lane(plan, lane, origin, report) {
+    fn whole_life(&self, plan: &Plan, lane: usize, time: &Time, report: &(dyn Fn(Report) + Sync)) {
+        match self.lane(plan, lane, time, report) {
             Ok(mut lane_at_work) => {
                 let drained = self.work(plan, lane, &mut lane_at_work);
                 let outcome = outcome(lane_at_work, drained);
@@ -193,7 +228,7 @@ impl Lanes {
         &'a self,
         plan: &'a Plan,
         lane: usize,
-        origin: Instant,
+        time: &Time,
         report: &'a (dyn Fn(Report) + Sync),
     ) -> rustix::io::Result<Lane<'a>> {
         let deal = &self.deals[lane];
@@ -232,7 +267,7 @@ impl Lanes {
             programs: &self.programs,
             routes: &self.routes,
             shared: &self.shared,
-            origin,
+            clock: time.clock(),
             report,
             wake: Arc::clone(&self.wakes[lane]),
             sessions: sessions.collect(),
@@ -261,16 +296,6 @@ impl Lanes {
 /// Descriptors beside the clients' sockets: epolls, event descriptors, logs, pipes.
 const OTHER_FILES: u64 = 64;
 
-fn lanes_all(plan: &Plan, part: Part) -> usize {
-    lanes_each(plan, part) * part.of as usize
-}
-
-/// Lanes of each process: a lane without a client would only wake up.
-fn lanes_each(plan: &Plan, part: Part) -> usize {
-    let clients: u32 = plan.workloads.iter().map(|workload| workload.clients).sum();
-    plan.lanes.min(clients.div_ceil(part.of)).max(1) as usize
-}
-
 /// pgbench's order: clients first, then `default_seed`, then threads.
 fn seeds(plan: &Plan, lanes: usize) -> Seeds {
     let clients = plan.workloads.iter().map(|workload| workload.clients as usize).sum();
@@ -283,12 +308,19 @@ fn seeds(plan: &Plan, lanes: usize) -> Seeds {
     Seeds::new(plan.seed, clients, lanes, given)
 }
 
-/// Deals clients out to lanes as pgbench deals them to threads: in runs, as even as can be.
-fn deal(plan: &Plan, part: Part) -> Vec<Deal> {
-    let lanes = lanes_all(plan, part);
+/// What the lanes of one process get.
+fn deal(plan: &Plan, part: &Part) -> Vec<Deal> {
+    let lanes = part.lanes(plan);
+    let first: usize = lanes[..part.index].iter().sum();
+    deal_all(plan, part).drain(first..first + lanes[part.index]).collect()
+}
+
+/// Deals clients out to the lanes of all processes as pgbench deals them to threads: in runs, as
+/// even as can be, or as the weights of the processes say.
+fn deal_all(plan: &Plan, part: &Part) -> Vec<Deal> {
+    let each = part.lanes(plan);
+    let lanes = each.iter().sum();
     let Seeds { clients: mut prngs, threads, .. } = seeds(plan, lanes);
-    let each = lanes_each(plan, part);
-    let mine = part.index as usize * each..(part.index as usize + 1) * each;
     let mut deals: Vec<Deal> = threads
         .into_iter()
         .enumerate()
@@ -305,16 +337,14 @@ fn deal(plan: &Plan, part: Part) -> Vec<Deal> {
     let mut id = 0;
     let mut first = 0;
     for (index, workload) in plan.workloads.iter().enumerate() {
-        let mut left = workload.clients as usize;
+        let left = workload.clients as usize;
         if let Some(twins) = &twins {
             prngs.splice(..left.min(prngs.len()), twins[..left].iter().cloned());
         }
-        for lane in 0..lanes {
-            let n = (left + lanes - lane - 1) / (lanes - lane);
-            left -= n;
+        for (lane, n) in split(left, &each, &part.weights, first) {
             // A workload begins where the one before has ended, or many small ones would all
             // fall to the first lanes.
-            let deal = &mut deals[(first + lane) % lanes];
+            let deal = &mut deals[lane];
             deal.shares.push(n as f64 / f64::from(workload.clients.max(1)));
             for prng in prngs.drain(..n) {
                 deal.clients.push((index, id, prng));
@@ -323,7 +353,41 @@ fn deal(plan: &Plan, part: Part) -> Vec<Deal> {
         }
         first = (first + workload.clients as usize) % lanes;
     }
-    deals.drain(mine).collect()
+    deals
+}
+
+/// How many of a workload's clients each lane gets, beginning with lane `first`. Where all processes
+/// weigh the same, lanes get equal numbers as in pgbench; otherwise processes get their shares, and
+/// their lanes equal parts of those.
+fn split(clients: usize, each: &[usize], weights: &[u32], first: usize) -> Vec<(usize, usize)> {
+    let lanes: usize = each.iter().sum();
+    if weights.windows(2).all(|pair| pair[0] == pair[1]) {
+        return even(clients, lanes).map(|(lane, n)| ((first + lane) % lanes, n)).collect();
+    }
+    let (mut split, mut left, mut begin) = (Vec::new(), clients, 0);
+    let mut weight_left: usize = weights.iter().map(|weight| *weight as usize).sum();
+    for (index, (lanes, weight)) in each.iter().zip(weights).enumerate() {
+        let weight = *weight as usize;
+        let others = weights.len() - index - 1;
+        let nearest = (2 * left * weight + weight_left) / (2 * weight_left);
+        // Nobody goes without where there is one for each.
+        let n = nearest.min(left.saturating_sub(others)).max(usize::from(left > others));
+        let n = if others == 0 { left } else { n };
+        split.extend(even(n, *lanes).map(|(lane, n)| (begin + (first + lane) % lanes, n)));
+        left -= n;
+        weight_left -= weight;
+        begin += lanes;
+    }
+    split
+}
+
+/// pgbench's way to deal clients to lanes: in runs as even as can be, the longer ones first.
+fn even(mut left: usize, lanes: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..lanes).map(move |lane| {
+        let n = left.div_ceil(lanes - lane);
+        left -= n;
+        (lane, n)
+    })
 }
 
 fn statements(program: &Program) -> Vec<Vec<Statement>> {
@@ -454,10 +518,10 @@ mod tests {
 
     #[test]
     fn clients_are_dealt_in_runs_as_even_as_can_be() {
-        let check = |clients: &[u32], lanes, processes, expected: &[&[u32]]| {
+        let check = |clients: &[u32], lanes, processes: u32, expected: &[&[u32]]| {
             let plan = plan(clients, lanes);
-            let dealt: Vec<Vec<u32>> = (0..processes)
-                .flat_map(|index| deal(&plan, Part { index, of: processes }))
+            let dealt: Vec<Vec<u32>> = (0..processes as usize)
+                .flat_map(|index| deal(&plan, &Part::equal(index, processes)))
                 .map(|deal| deal.clients.iter().map(|(_, id, _)| *id).collect())
                 .collect();
             assert_eq!(dealt, expected, "{clients:?} on {processes} times {lanes} lanes");
@@ -472,11 +536,59 @@ mod tests {
     }
 
     #[test]
+    fn clients_are_shared_by_weight() {
+        let check = |clients: &[u32], lanes, weights: &[u32], expected: &[u32]| {
+            let plan = plan(clients, lanes);
+            let part = Part { index: 0, weights: weights.to_vec() };
+            let what = format!("{clients:?} by {weights:?}, {lanes} lanes each");
+            assert_eq!(part.clients(&plan), expected, "{what}");
+            let mut ids: Vec<u32> = (0..weights.len())
+                .flat_map(|index| deal(&plan, &Part { index, weights: weights.to_vec() }))
+                .flat_map(|deal| deal.clients.into_iter().map(|(_, id, _)| id))
+                .collect();
+            ids.sort_unstable();
+            let all: Vec<u32> = (0..clients.iter().sum()).collect();
+            assert_eq!(ids, all, "every client once: {what}");
+        };
+        check(&[100], 1, &[1, 3], &[25, 75]);
+        check(&[100], 2, &[1, 3], &[25, 75]);
+        check(&[4_000], 4, &[1, 1, 1, 1], &[1_000; 4]);
+        check(&[10], 1, &[1, 1, 1], &[4, 3, 3]);
+        check(&[10], 3, &[7, 1], &[9, 1]);
+        check(&[6, 6], 2, &[2, 1], &[8, 4]);
+    }
+
+    /// What a client draws depends on its number and the seed only, and which script it runs on its
+    /// lane's.
+    #[test]
+    fn clients_draw_the_same_numbers_however_many_processes_there_are() {
+        let plan_of = |lanes| plan(&[12], lanes);
+        let draws = |lanes, weights: &[u32]| {
+            let deals = (0..weights.len()).flat_map(|index| {
+                deal(&plan_of(lanes), &Part { index, weights: weights.to_vec() })
+            });
+            let clients = deals.flat_map(|deal| {
+                let mut choose = deal.states.choose.clone();
+                let chosen = choose.double();
+                deal.clients.into_iter().map(move |(_, id, mut prng)| (id, prng.double(), chosen))
+            });
+            clients.collect::<Vec<_>>()
+        };
+        let one = draws(4, &[1]);
+        assert_eq!(draws(1, &[1; 4]), one);
+        assert_eq!(draws(2, &[1; 2]), one);
+        let numbers = |of: Vec<(u32, f64, f64)>| -> Vec<_> {
+            of.into_iter().map(|(id, number, _)| (id, number)).collect()
+        };
+        assert_eq!(numbers(draws(1, &[5, 1])), numbers(one));
+    }
+
+    #[test]
     fn shares_of_the_pace_add_up_whatever_the_processes() {
         let plan = plan(&[7, 2], 2);
         let mut sums = [0.0; 2];
         for index in 0..3 {
-            for deal in deal(&plan, Part { index, of: 3 }) {
+            for deal in deal(&plan, &Part { index, weights: vec![1, 5, 2] }) {
                 sums.iter_mut().zip(&deal.shares).for_each(|(sum, share)| *sum += share);
             }
         }

@@ -9,6 +9,7 @@
 
 mod blocks;
 mod cancel;
+mod clock;
 mod conductor;
 mod connecting;
 mod control;
@@ -17,6 +18,7 @@ mod endpoint;
 mod error;
 pub mod generators;
 mod grid;
+pub mod hosts;
 mod lane;
 mod lanes;
 mod ledger;
@@ -42,7 +44,8 @@ pub use blocks::Blocks;
 pub use control::{Control, Urgency};
 pub use error::LoadError;
 pub use outcome::{
-    CommandPlace, End, Event, GeneratorOutcome, Level, Message, Outcome, ScriptOutcome,
+    CommandPlace, End, Event, GeneratorOutcome, HostClock, HostOutcome, Level, Message, Outcome,
+    ScriptOutcome,
 };
 pub use plan::{
     Connecting, LedgerPlan, Limit, LogPlan, OnError, OnLoss, Pace, Plan, ScriptText, WarmUp,

@@ -31,6 +31,8 @@ pub struct Outcome {
     pub generator: Generator,
     /// One entry a generator process, in their order.
     pub generators: Vec<GeneratorOutcome>,
+    /// One entry a host, in the order of `generators`; empty where all ran on this machine.
+    pub hosts: Vec<HostOutcome>,
     /// Every interval since the load began, warm-up included, in order of time, then workload.
     pub intervals: Vec<Interval>,
     /// How it ended.
@@ -59,6 +61,39 @@ pub struct GeneratorOutcome {
     pub published_way: PublishedWay,
     /// CPU inside the window, user + system, in nanoseconds.
     pub cpu_ns: u64,
+    /// Share of the window that the busiest of its threads was on the CPU.
+    pub busy_share_max: f64,
+    /// How late its loops woke, in nanoseconds.
+    pub lag_p99_ns: u64,
+}
+
+/// A host of a load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostOutcome {
+    /// Its name in the inventory.
+    pub name: String,
+    /// Clients that were dealt to it, over all workloads.
+    pub clients: u32,
+    /// What it said about its machine: name and value.
+    pub facts: Vec<(String, String)>,
+    /// Its clock.
+    pub clock: HostClock,
+    /// When it was lost, and why.
+    pub lost: Option<(Moment, String)>,
+}
+
+/// A host's clock while a load ran, as the conductor measured it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HostClock {
+    /// Its monotonic clock less the conductor's, in nanoseconds.
+    pub offset_ns: i64,
+    /// What it gains, in parts of 10⁹.
+    pub drift_ppb: f64,
+    /// The shortest round trip, in nanoseconds.
+    pub round_trip_ns: u64,
+    /// How far a moment of this host in the window, its edges included, may be from the
+    /// conductor's, in nanoseconds; none where nothing was heard in it.
+    pub bound_ns: Option<u64>,
 }
 
 /// How a load ended.
@@ -70,6 +105,8 @@ pub enum End {
     Interrupted,
     /// Every client aborted.
     Aborted,
+    /// A host was lost; what the others measured until then is there.
+    HostLost,
     /// With `exit_on_abort`, a client of this lane aborted. Lanes are counted from 0 over all
     /// generator processes, as pgbench counts its threads.
     ExitedOnAbort(usize),

@@ -4,6 +4,7 @@ use std::{sync::mpsc::channel, thread, time::Instant};
 
 use crate::{
     Control, Event, LoadError, Outcome, Plan,
+    clock::Time,
     conductor::{self, Fleet},
     grid::Grid,
     lanes::{Lanes, Part},
@@ -22,7 +23,7 @@ pub fn run(
     origin: Instant,
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, LoadError> {
-    let lanes = Lanes::prepare(plan, Part { index: 0, of: 1 })?.with_logs(plan)?;
+    let lanes = Lanes::prepare(plan, &Part::equal(0, 1))?.with_logs(plan)?;
     let (sender, reports) = channel();
     thread::scope(|scope| {
         for lane in 0..lanes.deals.len() {
@@ -35,7 +36,7 @@ pub fn run(
                         // The conductor has gone only if this thread is not waited for any more.
                         let _ = sender.send((lane, report));
                     };
-                    lanes.live(plan, lane, origin, &report);
+                    lanes.live(plan, lane, &Time::Here(origin), &report);
                 },
             );
             if let Err(source) = spawned {
@@ -44,20 +45,23 @@ pub fn run(
             }
         }
         drop(sender);
-        conductor::conduct(plan, &lanes, &reports, control, origin, observe)
+        let here = Here { each: [lanes.deals.len()], lanes: &lanes };
+        conductor::conduct(plan, &here, &reports, control, origin, observe)
     })
 }
 
-impl Fleet for Lanes {
-    fn lanes(&self) -> usize {
-        self.deals.len()
-    }
+/// The lanes of this process.
+struct Here<'a> {
+    each: [usize; 1],
+    lanes: &'a Lanes,
+}
 
-    fn processes(&self) -> u32 {
-        1
+impl Fleet for Here<'_> {
+    fn lanes(&self) -> &[usize] {
+        &self.each
     }
 
     fn publish(&self, grid: &Grid) {
-        Lanes::publish(self, grid);
+        self.lanes.publish(grid);
     }
 }

@@ -15,21 +15,20 @@ use crate::{
     tally::Open,
 };
 
-/// Sums up what the lanes of so many generator processes did since `began`.
+/// Sums up what the lanes of each generator process did since `began`; of one that was lost there
+/// are none.
 pub(crate) fn sum_up(
     plan: &Plan,
-    lanes: Vec<LaneOutcome>,
+    processes: Vec<Vec<LaneOutcome>>,
     intervals: Vec<Interval>,
     window: Option<Window>,
     began: u64,
-    processes: u32,
 ) -> Outcome {
-    let generators: Vec<_> = lanes
-        .chunks((lanes.len() / processes.max(1) as usize).max(1))
-        .map(|own| generator_outcome(own, began))
-        .collect();
+    let generators: Vec<_> = processes.iter().map(|own| generator_outcome(own, began)).collect();
+    let count = processes.len() as u32;
+    let lanes: Vec<LaneOutcome> = processes.into_iter().flatten().collect();
     let lasted_ns = lasted_ns(&lanes, began);
-    let generator = generator(&lanes, processes);
+    let generator = generator(&lanes, count);
     let connecting = phase(lanes.iter().map(|lane| (&lane.connecting, lane.connect_span)));
     let disconnecting = phase(lanes.iter().map(|lane| (&lane.disconnecting, lane.disconnect_span)));
     let messages_dropped = lanes.iter().map(|lane| lane.messages_dropped).sum();
@@ -75,6 +74,7 @@ pub(crate) fn sum_up(
         standstills,
         generator,
         generators,
+        hosts: Vec::new(),
         intervals,
         end: End::Completed,
         messages_dropped,
@@ -89,12 +89,16 @@ fn lasted_ns(lanes: &[LaneOutcome], began: u64) -> u64 {
 /// What the lanes of one process did.
 fn generator_outcome(lanes: &[LaneOutcome], began: u64) -> GeneratorOutcome {
     let workloads = lanes.iter().flat_map(|lane| &lane.workloads);
+    let mut lag = Latency::new();
+    lanes.iter().for_each(|lane| lag.merge(&lane.lag));
     GeneratorOutcome {
         published_way: PublishedWay {
             transactions: workloads.map(|workload| workload.transactions).sum(),
             seconds: lasted_ns(lanes, began) as f64 / 1e9,
         },
         cpu_ns: lanes.iter().map(|lane| lane.cpu_ns).sum(),
+        busy_share_max: lanes.iter().map(|lane| lane.busy_share).fold(0.0, f64::max),
+        lag_p99_ns: lag.quantile_ns(0.99).unwrap_or(0),
     }
 }
 

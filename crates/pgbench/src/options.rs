@@ -12,7 +12,7 @@ mod values;
 
 use std::path::Path;
 
-use load::{OnError, OnLoss, Pace, Protocol, Syntax, WarmUp};
+use load::{OnError, OnLoss, Pace, Protocol, Syntax, WarmUp, hosts::OnHostLoss};
 use script::{Builtin, RandomSeed};
 
 use crate::complaint::Complaint;
@@ -286,6 +286,19 @@ pub struct OurOptions {
     pub metrics: Option<String>,
     /// `--influx`
     pub influx: Option<String>,
+    /// `--hosts`
+    pub hosts: Option<HostOptions>,
+}
+
+/// `--hosts` and what belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostOptions {
+    /// The inventory.
+    pub file: String,
+    /// `--on-host-loss`
+    pub on_loss: OnHostLoss,
+    /// `--push`
+    pub push: bool,
 }
 
 /// A search for the highest load at which a goal holds.

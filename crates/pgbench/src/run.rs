@@ -3,6 +3,7 @@
 mod baseline;
 mod files;
 pub(crate) mod find;
+mod hosts;
 mod influx;
 mod json;
 mod metrics;
@@ -15,6 +16,7 @@ mod vacuum;
 
 use std::time::Instant;
 
+use load::hosts::OnHostLoss;
 use load::{Control, End, Event, Level, LoadError, Message, Outcome};
 use wire::conninfo::{Address, Conninfo};
 
@@ -65,14 +67,21 @@ pub(crate) fn run(
     let files = Files::create(&options.ours)?;
     let clock = plan::Clock::start();
     let mut metrics = options.ours.metrics.as_deref().map(Metrics::open).transpose()?;
+    let hosts = match &options.ours.hosts {
+        Some(asked) => Some(hosts::reach(asked, options, invocation, control)?),
+        None => None,
+    };
     let mut one = |options: &RunOptions, console: &mut Console<'_>| {
-        let plan = plan::plan(options, &conninfo, &tables, seed, clock);
+        let count = hosts.as_ref().map_or(options.ours.generators, |hosts| hosts.len() as u32);
+        let plan = plan::plan(options, &conninfo, &tables, seed, clock, count);
         let metrics = metrics.as_mut();
-        drive(options, invocation, &plan, control, clock.origin, metrics, console)
+        let on = On { invocation, hosts: hosts.as_deref() };
+        drive(options, &on, &plan, control, clock.origin, metrics, console)
     };
     let baseline = match options.ours.baseline {
         true => {
-            let plan = plan::plan(options, &conninfo, &tables, seed, clock);
+            let generators = options.ours.generators;
+            let plan = plan::plan(options, &conninfo, &tables, seed, clock, generators);
             Some(baseline::measure(&plan, control)?)
         }
         false => None,
@@ -88,6 +97,7 @@ pub(crate) fn run(
             (&found.options, &found.outcome, Some(&found))
         }
     };
+    hosts.into_iter().for_each(host::end);
     let results =
         Results { options, tables: &tables, outcome, search, baseline: baseline.as_ref() };
     let words = results.words().block() + &ours::lines(&results);
@@ -184,9 +194,15 @@ fn look_at_tables(
     Ok(tables)
 }
 
+/// What generators run on.
+struct On<'a> {
+    invocation: &'a Invocation<'a>,
+    hosts: Option<&'a [host::Host]>,
+}
+
 fn drive(
     options: &RunOptions,
-    invocation: &Invocation<'_>,
+    on: &On<'_>,
     plan: &load::Plan,
     control: &Control,
     origin: Instant,
@@ -203,9 +219,17 @@ fn drive(
             progress.observe(&event, console);
         }
     };
-    let outcome = match options.ours.generators {
-        1 => load::run(plan, control, origin, &mut observe),
-        n => load::generators::run(plan, n, invocation.generator, control, origin, &mut observe),
+    let outcome = match (on.hosts, options.ours.generators) {
+        (Some(hosts), _) => {
+            let asked = options.ours.hosts.as_ref();
+            let on_loss = asked.map_or(OnHostLoss::Stop, |asked| asked.on_loss);
+            load::hosts::run(plan, hosts, on_loss, control, origin, &mut observe)
+        }
+        (None, 1) => load::run(plan, control, origin, &mut observe),
+        (None, n) => {
+            let program = on.invocation.generator;
+            load::generators::run(plan, n, program, control, origin, &mut observe)
+        }
     };
     progress.end(console);
     outcome.map_err(|error| could_not_begin(&error))
@@ -246,6 +270,16 @@ fn end(outcome: &Outcome, console: &mut Console<'_>) -> u8 {
     }
     if let End::ExitedOnAbort(lane) = outcome.end {
         console.error(format_args!("Run was aborted due to an error in thread {lane}"));
+        return INCOMPLETE;
+    }
+    let lost: Vec<_> = outcome.hosts.iter().filter(|host| host.lost.is_some()).collect();
+    if let Some(first) = lost.first() {
+        let names: Vec<&str> = lost.iter().map(|host| host.name.as_str()).collect();
+        let plural = if names.len() == 1 { "host" } else { "hosts" };
+        let why = first.lost.as_ref().map_or("", |(_, why)| why);
+        let names = names.join(", ");
+        console.error(format_args!("{plural} {names} lost: {why}"));
+        console.error("Run was aborted; the above results are incomplete.");
         return INCOMPLETE;
     }
     let aborted = outcome.workloads.iter().any(|one| one.counts_total.aborted_clients > 0);

@@ -64,12 +64,23 @@ pub(crate) enum Command {
     /// Become a generator process: reads its orders from stdin
     #[command(hide = true)]
     Generator,
+    /// Become a host: started by a launcher, speaks with the rig over stdin and stdout
+    #[command(hide = true)]
+    Host(HostArguments),
     /// Become a process of a link
     #[command(hide = true)]
     Link(LinkArguments),
     /// Become a disk whose power can be cut
     #[command(hide = true)]
     Disk(DiskArguments),
+}
+
+/// `pgrig host`
+#[derive(Debug, Args)]
+pub(crate) struct HostArguments {
+    /// Remove the file of this program, which was copied here for this run
+    #[arg(long)]
+    pub(crate) remove_program: bool,
 }
 
 /// What the process of a link does, in the words of the rig that starts it.
@@ -162,6 +173,15 @@ pub(crate) struct CheckArguments {
     /// As JSON
     #[arg(long, requires = "study")]
     pub(crate) json: bool,
+    /// Reach every host of this inventory, and say what each has and lacks
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["study", "pg_bin"])]
+    pub(crate) hosts: Option<PathBuf>,
+    /// With --hosts: copy this program to the hosts first
+    #[arg(long, requires = "hosts")]
+    pub(crate) push: bool,
+    /// With --hosts: a server that every host must be able to connect to; can be repeated
+    #[arg(long, value_name = "HOST:PORT", requires = "hosts")]
+    pub(crate) reach: Vec<String>,
 }
 
 /// `pgrig studies`

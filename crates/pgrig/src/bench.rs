@@ -74,6 +74,17 @@ fn page(page: &Page<'_>) -> String {
     if let Ok(cores) = std::thread::available_parallelism() {
         facts.push(fact("rig", "cores", cores.to_string()));
     }
+    for host in &outcome.hosts {
+        let machine: Vec<&str> = host.facts.iter().map(|(_, value)| value.as_str()).collect();
+        let bound = host
+            .clock
+            .bound_ns
+            .map_or("unknown".to_owned(), |ns| format!("± {:.2} ms", ns as f64 / 1e6));
+        let lost = host.lost.as_ref().map_or(String::new(), |(_, why)| format!("; lost: {why}"));
+        let value =
+            format!("{} clients, clock {bound}; {}{lost}", host.clients, machine.join(", "));
+        facts.push(fact("hosts", &host.name, value));
+    }
     let began = jiff::Timestamp::try_from(page.began);
     report::Bench {
         command: page.command.clone(),

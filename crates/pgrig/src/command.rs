@@ -9,6 +9,8 @@ pub(crate) mod disk;
 pub(crate) mod generator;
 pub(crate) mod guard;
 pub(crate) mod history;
+pub(crate) mod host;
+pub(crate) mod hosts;
 pub(crate) mod link;
 pub(crate) mod man;
 pub(crate) mod new;

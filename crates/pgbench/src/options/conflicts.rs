@@ -1,12 +1,13 @@
 //! Which options go together, checked in pgbench's order, and the defaults of the others.
 
-use load::{OnError, OnLoss, Pace, Protocol, Syntax};
+use load::{OnError, OnLoss, Pace, Protocol, Syntax, hosts::OnHostLoss};
 use script::{Builtin, Names};
 
 use super::given::{Arrivals, Given};
 use super::{
-    FindOptions, InitialiseOptions, Length, LoadProgress, LogOptions, Origin, OurOptions,
-    PartitionMethod, Partitions, Persistence, Range, Request, RunOptions, Script, Vacuum,
+    FindOptions, HostOptions, InitialiseOptions, Length, LoadProgress, LogOptions, Origin,
+    OurOptions, PartitionMethod, Partitions, Persistence, Range, Request, RunOptions, Script,
+    Vacuum,
 };
 use crate::complaint::Complaint;
 
@@ -245,6 +246,26 @@ fn find(given: &Given, length: Length) -> Result<Option<FindOptions>, Complaint>
     }))
 }
 
+/// What has no meaning with hosts is refused, and the other way round.
+fn hosts(given: &Given) -> Result<Option<HostOptions>, Complaint> {
+    let Some(file) = &given.hosts else {
+        if given.on_host_loss.is_some() || given.push {
+            return refuse("--on-host-loss and --push are allowed only with --hosts");
+        }
+        return Ok(None);
+    };
+    if given.generators.is_some() {
+        return refuse("--hosts runs one generator on each host: leave out --generators");
+    }
+    if given.baseline {
+        return refuse(
+            "--baseline measures the rig on this machine, not on the hosts: leave it out with --hosts",
+        );
+    }
+    let on_loss = given.on_host_loss.unwrap_or(OnHostLoss::Stop);
+    Ok(Some(HostOptions { file: file.clone(), on_loss, push: given.push }))
+}
+
 fn ours(given: &Given, length: Length) -> Result<OurOptions, Complaint> {
     if given.warm_up.is_some() && matches!(length, Length::Transactions(_)) {
         return refuse("--warmup can only be used with a duration (-T)");
@@ -255,6 +276,7 @@ fn ours(given: &Given, length: Length) -> Result<OurOptions, Complaint> {
     }
     let find = find(given, length)?;
     Ok(OurOptions {
+        hosts: hosts(given)?,
         find,
         baseline: given.baseline,
         on_loss: if given.reconnect { OnLoss::Reconnect } else { OnLoss::Abort },

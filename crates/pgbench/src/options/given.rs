@@ -1,12 +1,13 @@
 //! The options in the order in which they stand, each checked by itself.
 
-use load::{Protocol, Syntax, WarmUp};
+use load::{Protocol, Syntax, WarmUp, hosts::OnHostLoss};
 use script::{Builtin, RandomSeed, Weighted};
 
 use super::table::{Id, Mode, OURS, pgbench};
 use super::values::{
-    above_zero, arrivals, builtin, definition, goal, latency_limit_us, max_tries, partition_method,
-    positive, protocol, sampling_rate, script_text, seed_option, steps, syntax, warm_up, weighted,
+    above_zero, arrivals, builtin, definition, goal, latency_limit_us, max_tries, on_host_loss,
+    partition_method, positive, protocol, sampling_rate, script_text, seed_option, steps, syntax,
+    warm_up, weighted,
 };
 use super::{
     Invocation, LoadProgress, Origin, PartitionMethod, Persistence, Range, Request, Script,
@@ -93,6 +94,9 @@ pub(super) struct Given {
     pub(super) reconnect: bool,
     pub(super) metrics: Option<String>,
     pub(super) influx: Option<String>,
+    pub(super) hosts: Option<String>,
+    pub(super) on_host_loss: Option<OnHostLoss>,
+    pub(super) push: bool,
 }
 
 /// `--arrivals`
@@ -260,6 +264,9 @@ impl Given {
             Id::NoDescribe => self.no_describe = true,
             Id::Syntax => self.syntax = Some(syntax(value)?),
             Id::Warmup => self.warm_up = Some(warm_up(value)?),
+            Id::Hosts => self.hosts = Some(value.to_owned()),
+            Id::OnHostLoss => self.on_host_loss = Some(on_host_loss(value)?),
+            Id::Push => self.push = true,
             Id::Hdr => self.hdr = Some(value.to_owned()),
             Id::Json => self.json = Some(value.to_owned()),
             Id::FindRate => self.find = Some((Range::Rate, goal(value)?)),

@@ -118,12 +118,17 @@ Options that pgbench does not have:
   --find-seconds=NUM       length of the other windows of a search (default: -T / 5)
   --generators=NUM         drive the load from NUM processes (default: 1)
   --hdr=FILE               write an HDR histogram log (V2), one line each interval
+  --hosts=FILE             drive the load from the hosts of an inventory; -c and -j are for all
+                           of them together (docs/many-hosts.md)
   --html=FILE              write a report that a browser shows
   --influx=FILE            write Influx line protocol, one line each interval
   --interval=MS            length of an interval in these files (default: 1000)
   --json=FILE              write everything that was measured
   --metrics=FILE|IP:PORT   write OpenMetrics text, or serve it while the run lasts
   --no-describe            do not ask for the description of results (libpq always does)
+  --on-host-loss=stop|go-on
+                           what to do when a host is lost (default: stop)
+  --push                   copy this program to the hosts first
   --reconnect              connect again where a connection is lost, and go on
   --resume                 with -i: keep what an earlier -i has loaded, and do the rest
   --syntax=9.x             read scripts as pgbench before 9.6 did: SQL ends at the newline

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use load::{Protocol, Syntax, WarmUp};
+use load::{Protocol, Syntax, WarmUp, hosts::OnHostLoss};
 use script::{Builtin, Define, RandomSeed, RandomSeedError, Weighted};
 
 use super::PartitionMethod;
@@ -142,6 +142,16 @@ pub(super) fn arrivals(value: &str) -> Result<Arrivals, Complaint> {
 
 pub(super) fn goal(value: &str) -> Result<Goal, Complaint> {
     Goal::parse(value).map_err(Complaint::error)
+}
+
+pub(super) fn on_host_loss(value: &str) -> Result<OnHostLoss, Complaint> {
+    match value {
+        "stop" => Ok(OnHostLoss::Stop),
+        "go-on" => Ok(OnHostLoss::GoOn),
+        _ => Err(Complaint::error(format_args!(
+            "invalid --on-host-loss, expecting stop or go-on, got: \"{value}\""
+        ))),
+    }
 }
 
 pub(super) fn syntax(value: &str) -> Result<Syntax, Complaint> {

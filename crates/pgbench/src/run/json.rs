@@ -11,7 +11,7 @@
 //! | `began_unix_us` | moment 0 on the wall clock, microseconds since 1970 |
 //! | `options` | what was asked for |
 //! | `scale`, `partitions` | pgbench's tables |
-//! | `end` | `completed`, `interrupted` or `aborted` |
+//! | `end` | `completed`, `interrupted`, `aborted` or `host lost` |
 //! | `pgbench_way` | pgbench's counting: `transactions`, `seconds`, `tps`, `counts` |
 //! | `window` | the clean window: moments, `seconds`, `transactions_per_second`, `counts` |
 //! | `steady` | whether throughput was steady in it, from when on, and how much it was |
@@ -23,9 +23,10 @@
 //! | `statements` | with `-r`, per command: script, line, text, failures, latency |
 //! | `connecting`, `disconnecting` | count, failures, length, latency |
 //! | `generator` | what the rig cost, and `limit`: why it may have been the limit, or null |
+//! | `hosts` | with `--hosts`: for each host its share, its clock, its machine, and when it was lost |
 //! | `intervals` | every interval, warm-up included |
 
-use load::{End, OnLoss, Pace};
+use load::{End, GeneratorOutcome, HostOutcome, OnLoss, Pace};
 use record::{Counts, Interval, Phase};
 use serde_json::{Value, json};
 use stats::{Latency, SteadyState, Unsteady};
@@ -59,6 +60,7 @@ pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> Str
             End::Completed => "completed",
             End::Interrupted => "interrupted",
             End::Aborted | End::ExitedOnAbort(_) => "aborted",
+            End::HostLost => "host lost",
         },
         "pgbench_way": {
             "transactions": workload.published_way.transactions,
@@ -108,6 +110,7 @@ pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> Str
             "run_delay_share": outcome.generator.run_delay_share,
             "limit": limit(&outcome.generator),
         },
+        "hosts": outcome.hosts.iter().zip(&outcome.generators).map(host).collect::<Value>(),
         "intervals": outcome.intervals.iter().map(interval).collect::<Value>(),
     });
     format!("{document:#}\n")
@@ -127,7 +130,7 @@ fn options(results: &Results<'_>) -> Value {
     json!({
         "clients": options.clients,
         "jobs": options.lanes,
-        "generators": options.ours.generators,
+        "generators": results.outcome.generators.len(),
         "protocol": protocol_name(options.protocol),
         "transactions": transactions,
         "seconds": seconds,
@@ -239,6 +242,28 @@ fn interval(interval: &Interval) -> Value {
         "service": latency(&interval.service),
         "lag": latency(&interval.lag),
         "backlog": interval.backlog,
+    })
+}
+
+fn host((host, generator): (&HostOutcome, &GeneratorOutcome)) -> Value {
+    let published = generator.published_way;
+    let facts = host.facts.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
+    json!({
+        "name": host.name,
+        "clients": host.clients,
+        "transactions": published.transactions,
+        "seconds": published.seconds,
+        "cpu_ns": generator.cpu_ns,
+        "busy_share_max": generator.busy_share_max,
+        "lag_p99_ns": generator.lag_p99_ns,
+        "clock": {
+            "offset_ns": host.clock.offset_ns,
+            "drift_ppb": host.clock.drift_ppb,
+            "round_trip_ns": host.clock.round_trip_ns,
+            "bound_ns": host.clock.bound_ns,
+        },
+        "lost": host.lost.as_ref().map(|(at, why)| json!({"at_ns": at.0, "why": why})),
+        "facts": facts.collect::<serde_json::Map<_, _>>(),
     })
 }
 

@@ -8,6 +8,7 @@ use record::{Counts, Generator, WorkloadResult};
 use stats::{Latency, SteadyState, Unsteady, censored};
 
 use super::baseline::Baseline;
+use super::hosts;
 use super::plan::is_open;
 use super::settle::Results;
 
@@ -53,6 +54,7 @@ pub(super) fn lines(results: &Results<'_>) -> String {
     if some && results.outcome.window.is_some() {
         line("generator", generator(results));
     }
+    hosts::lines(results.outcome, &mut line);
     if !results.options.ours.describe {
         line("not like for like", "results are not described (--no-describe)".to_owned());
     }

@@ -57,15 +57,15 @@ fn strong_seed() -> Result<u64, Complaint> {
     })
 }
 
-/// What to load.
+/// What to load, by so many generator processes.
 pub(super) fn plan(
     options: &RunOptions,
     conninfo: &Conninfo,
     tables: &Tables,
     seed: u64,
     clock: Clock,
+    generators: u32,
 ) -> Plan {
-    let generators = options.ours.generators;
     Plan {
         workloads: vec![workload(options, conninfo.to_keyword_string(), tables.scale)],
         lanes: options.lanes.div_ceil(generators),

@@ -8,14 +8,18 @@ use study::{Has, Preflight};
 use words::{duration, grouped, size};
 
 use crate::arguments::CheckArguments;
+use crate::command::hosts;
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::fit;
 use crate::studies;
 use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, styled};
 
-/// Prints the plan; or, without a study, the machine.
+/// Prints the plan; without a study, the machine or the hosts of an inventory.
 pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
+    if let Some(inventory) = &arguments.hosts {
+        return hosts::check(inventory, arguments);
+    }
     let Some(name) = &arguments.study else { return machine(arguments) };
     let found = studies::find(name)?;
     // Whatever is wrong in any profile is wrong now.

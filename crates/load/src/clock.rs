@@ -1,0 +1,214 @@
+//! The clock of a lane: nanoseconds since the run began.
+//!
+//! On the machine of the conductor that is the time since a common origin. A lane on another host
+//! has another clock, with an offset and a drift: it follows a [`Course`] that the conductor has
+//! measured, so that every moment that it notes or waits for is the conductor's. While the load
+//! runs a new course is approached over [`BEND_NS`] and never jumped to, so that no latency is
+//! measured across a jump.
+
+use std::{
+    cell::Cell,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
+
+use serde::{Deserialize, Serialize};
+
+/// Where a host's clock is on the conductor's: when the host's monotonic clock shows `there_ns`, it
+/// is `moment_ns`, and its second lasts 1 + `rate_ppb` / 10⁹ of the conductor's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Course {
+    pub(crate) there_ns: u64,
+    pub(crate) moment_ns: i64,
+    pub(crate) rate_ppb: f64,
+}
+
+impl Course {
+    fn moment(&self, there_ns: u64) -> i64 {
+        let since = (there_ns as i64).wrapping_sub(self.there_ns as i64);
+        self.moment_ns + since + (since as f64 * self.rate_ppb * 1e-9) as i64
+    }
+}
+
+/// How long the way to a new course takes: what is to be made up for is microseconds, so no clock
+/// runs faster or slower than real ones do.
+const BEND_NS: u64 = 1_000_000_000;
+
+/// The way from one course to the next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Way {
+    /// Until its end, along this.
+    bend: Course,
+    end_ns: u64,
+    /// After it, along this.
+    course: Course,
+}
+
+impl Way {
+    fn moment(&self, there_ns: u64) -> i64 {
+        if there_ns < self.end_ns {
+            self.bend.moment(there_ns)
+        } else {
+            self.course.moment(there_ns)
+        }
+    }
+
+    fn straight(course: Course) -> Way {
+        Way { bend: course, end_ns: 0, course }
+    }
+
+    /// From where the clock is at `now_ns` to `course`.
+    fn bent(&self, course: Course, now_ns: u64) -> Way {
+        let from = self.moment(now_ns);
+        let end_ns = now_ns + BEND_NS;
+        let gained = course.moment(end_ns) - from - BEND_NS as i64;
+        let rate_ppb = gained as f64 / BEND_NS as f64 * 1e9;
+        Way { bend: Course { there_ns: now_ns, moment_ns: from, rate_ppb }, end_ns, course }
+    }
+}
+
+/// The course that all lanes of a process follow.
+#[derive(Debug)]
+pub(crate) struct Followed {
+    version: AtomicU64,
+    way: Mutex<Way>,
+}
+
+impl Followed {
+    pub(crate) fn new(course: Course) -> Self {
+        Followed { version: AtomicU64::new(0), way: Mutex::new(Way::straight(course)) }
+    }
+
+    /// Follows another course from now on; `jump` at once, while nothing is measured yet.
+    pub(crate) fn follow(&self, course: Course, jump: bool, now_ns: u64) {
+        let mut way = self.way.lock().unwrap_or_else(PoisonError::into_inner);
+        *way = if jump { Way::straight(course) } else { way.bent(course, now_ns) };
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    fn way(&self) -> Way {
+        *self.way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the clocks of a process's lanes have in common.
+#[derive(Clone, Debug)]
+pub(crate) enum Time {
+    /// The conductor's own machine.
+    Here(Instant),
+    /// Another host: what its monotonic clock showed at a moment of this process's, and the course.
+    There { zero: Instant, zero_ns: u64, followed: Arc<Followed> },
+}
+
+impl Time {
+    /// A clock for one lane.
+    pub(crate) fn clock(&self) -> Clock {
+        match self {
+            Time::Here(origin) => Clock { origin: *origin, there: None },
+            Time::There { zero, zero_ns, followed } => {
+                let version = followed.version.load(Ordering::Acquire);
+                let there = There {
+                    zero_ns: *zero_ns,
+                    followed: Arc::clone(followed),
+                    version: Cell::new(version),
+                    way: Cell::new(followed.way()),
+                    last: Cell::new(0),
+                };
+                Clock { origin: *zero, there: Some(there) }
+            }
+        }
+    }
+}
+
+/// One lane's clock. It never goes back.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    origin: Instant,
+    there: Option<There>,
+}
+
+#[derive(Debug)]
+struct There {
+    zero_ns: u64,
+    followed: Arc<Followed>,
+    version: Cell<u64>,
+    way: Cell<Way>,
+    last: Cell<u64>,
+}
+
+impl Clock {
+    /// Nanoseconds since the run began.
+    pub(crate) fn now(&self) -> u64 {
+        let elapsed = self.origin.elapsed().as_nanos() as u64;
+        match &self.there {
+            None => elapsed,
+            Some(there) => there.moment(elapsed),
+        }
+    }
+}
+
+impl There {
+    fn moment(&self, elapsed: u64) -> u64 {
+        let version = self.followed.version.load(Ordering::Acquire);
+        if version != self.version.get() {
+            self.version.set(version);
+            self.way.set(self.followed.way());
+        }
+        let moment = self.way.get().moment(self.zero_ns + elapsed).max(0) as u64;
+        let moment = moment.max(self.last.get());
+        self.last.set(moment);
+        moment
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_course_maps_a_clock_that_is_hours_off_and_drifts() {
+        let course = Course { there_ns: 20_000 * S, moment_ns: 5 * S as i64, rate_ppb: -100_000.0 };
+        assert_eq!(course.moment(20_000 * S), 5 * S as i64);
+        assert_eq!(course.moment(20_100 * S), 105 * S as i64 - 10_000_000);
+        assert_eq!(course.moment(19_999 * S), 4 * S as i64 + 100_000);
+    }
+
+    #[test]
+    fn another_course_is_approached_without_a_jump() {
+        let first = Course { there_ns: 0, moment_ns: 0, rate_ppb: 0.0 };
+        let second = Course { there_ns: 0, moment_ns: 400_000, rate_ppb: 50_000.0 };
+        let way = Way::straight(first).bent(second, 10 * S);
+        assert_eq!(way.moment(10 * S), 10 * S as i64, "where it was");
+        let at_end = way.moment(11 * S);
+        assert!((at_end - second.moment(11 * S)).abs() < 2, "{at_end}");
+        assert_eq!(way.moment(20 * S), second.moment(20 * S));
+        let mut last = 0;
+        for step in 0..30 {
+            let moment = way.moment(10 * S + step * S / 10);
+            let gained = moment - last - if step == 0 { last } else { S as i64 / 10 };
+            assert!(step == 0 || gained.abs() < 200_000, "{gained} ns at step {step}");
+            last = moment;
+        }
+    }
+
+    #[test]
+    fn lanes_see_a_new_course_and_never_go_back() {
+        let course = Course { there_ns: 100 * S, moment_ns: 7 * S as i64, rate_ppb: 0.0 };
+        let followed = Arc::new(Followed::new(course));
+        let time =
+            Time::There { zero: Instant::now(), zero_ns: 100 * S, followed: Arc::clone(&followed) };
+        let clock = time.clock();
+        let before = clock.now();
+        assert!((7 * S..8 * S).contains(&before), "{before}");
+        followed.follow(Course { moment_ns: 2 * S as i64, ..course }, true, 0);
+        assert_eq!(clock.now(), before, "not back");
+        followed.follow(Course { moment_ns: 50 * S as i64, ..course }, true, 0);
+        assert!(clock.now() >= 50 * S);
+    }
+}

@@ -1,0 +1,255 @@
+//! A load by generators on several hosts, each with a clock of its own.
+//!
+//! The lanes, their protocol and their conductor are those of [`crate::generators`]; here is what
+//! only hosts have: clocks that are followed, and losses that a load may outlive.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError, mpsc::channel},
+    thread,
+    time::Instant,
+};
+
+use host::{Host, Output, Process, Role, clock, monotonic_ns};
+use record::Moment;
+
+use crate::{
+    Control, Event, HostClock, HostOutcome, LoadError, Outcome, Plan,
+    clock::Course,
+    conductor::{self, AfterLoss, Fleet},
+    generators::{Crew, OrderedTime, Word},
+    grid::{Grid, NEVER},
+    lanes::{Lanes, Part},
+    report::Loss,
+};
+
+/// What becomes of a load when a host is lost while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnHostLoss {
+    /// It ends; what the others measured until then is the outcome.
+    Stop,
+    /// The others go on.
+    GoOn,
+}
+
+/// Runs `plan` on hosts; each gets clients by its weight. Otherwise as [`crate::run`]. A log of
+/// transactions (see [`crate::LogPlan`]) is gathered into files here: `PREFIX.HOST` for the first
+/// lane of a host, and `PREFIX.HOST.N` for its lane N.
+///
+/// # Errors
+/// As [`crate::run`], and [`LoadError::Host`] when a host is lost before the load begins.
+pub fn run(
+    plan: &Plan,
+    hosts: &[Host],
+    on_loss: OnHostLoss,
+    control: &Control,
+    origin: Instant,
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<Outcome, LoadError> {
+    let weights = hosts.iter().map(|host| host.entry().weight).collect();
+    let part = Part { index: 0, weights };
+    // What is wrong with the plan is found here, once, and not on every host.
+    Lanes::prepare(plan, &part)?;
+    let (sender, reports) = channel();
+    let mut crew = Crew::new(part.lanes(plan));
+    for (host, started) in hosts.iter().zip(start(hosts)) {
+        let (process, output) = started.map_err(|loss| lost(host, loss.why))?;
+        let name = &host.entry().name;
+        let log = plan.log.as_ref().map(|log| format!("{}.{name}", log.prefix));
+        crew.add(process, output, &sender, log);
+    }
+    drop(sender);
+    let origin_ns = monotonic_ns() - origin.elapsed().as_nanos() as u64;
+    let follows = hosts.iter().map(|host| Mutex::new(Follow::new(host))).collect();
+    let losses = Mutex::new(vec![None; hosts.len()]);
+    let fleet = OnHosts { crew, hosts, origin_ns, follows, losses, on_loss };
+    fleet.crew.order(plan, &part, |index| {
+        OrderedTime::There(course(&fleet.follow(index).now, origin_ns))
+    })?;
+    let mut outcome = conductor::conduct(plan, &fleet, &reports, control, origin, observe)?;
+    outcome.hosts = fleet.outcomes(&part.clients(plan), &outcome);
+    Ok(outcome)
+}
+
+/// Starts a generator on every host whose clock is known, at the same time.
+fn start(hosts: &[Host]) -> Vec<Result<(Process, Output), host::Loss>> {
+    let one = |host: &Host| {
+        host.await_clock()?;
+        host.start(Role::Generator)
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = hosts.iter().map(|host| scope.spawn(move || one(host))).collect();
+        let panicked = |_| Err(host::Loss { why: "starting a generator panicked".to_owned() });
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
+    })
+}
+
+fn lost(host: &Host, why: String) -> LoadError {
+    LoadError::Host { name: host.entry().name.clone(), why, hint: None }
+}
+
+/// The course of a host's clock as a generator there follows it.
+fn course(measured: &clock::Course, origin_ns: u64) -> Course {
+    let there = i128::from(measured.at_ns) + i128::from(measured.offset_ns);
+    let drift = measured.drift_ppb * 1e-9;
+    Course {
+        there_ns: u64::try_from(there).unwrap_or(0),
+        moment_ns: (i128::from(measured.at_ns) - i128::from(origin_ns)) as i64,
+        rate_ppb: -drift / (1.0 + drift) * 1e9,
+    }
+}
+
+struct OnHosts<'a> {
+    crew: Crew,
+    hosts: &'a [Host],
+    origin_ns: u64,
+    follows: Vec<Mutex<Follow>>,
+    losses: Mutex<Vec<Option<(Moment, String)>>>,
+    on_loss: OnHostLoss,
+}
+
+/// What one host was told of its clock, and how good that has proved.
+struct Follow {
+    now: clock::Course,
+    /// What it was told before, which it leaves gradually.
+    before: clock::Course,
+    /// When it was told last, and until when the pings have been looked at; on this machine's
+    /// monotonic clock.
+    told_ns: u64,
+    seen_ns: u64,
+    /// The largest bound so far in the window.
+    bound_ns: Option<u64>,
+}
+
+/// How often pings are looked at: once for each that is kept.
+const LOOK_NS: u64 = 1_000_000_000;
+/// A course that differs by less is not worth a message.
+const WORTH_TELLING_NS: u64 = 5_000;
+
+impl Follow {
+    fn new(host: &Host) -> Follow {
+        let clock = host.clock();
+        let now = clock.course().unwrap_or_default();
+        Follow { now, before: now, told_ns: 0, seen_ns: monotonic_ns(), bound_ns: None }
+    }
+
+    /// Holds the courses that the host has followed against the pings since the last look.
+    fn look(&mut self, clock: &clock::Clock, until_ns: u64, is_in_window: bool) {
+        // What was told is followed a moment later, so for a while both are.
+        let is_between = until_ns.saturating_sub(self.told_ns) < 2 * LOOK_NS;
+        let courses = [Some(&self.now), is_between.then_some(&self.before)];
+        let bounds = courses
+            .into_iter()
+            .flatten()
+            .filter_map(|course| clock.bound_ns(course, self.seen_ns, until_ns));
+        if let Some(bound) = bounds.max().filter(|_| is_in_window) {
+            self.bound_ns = Some(self.bound_ns.map_or(bound, |before| before.max(bound)));
+        }
+        self.seen_ns = until_ns;
+    }
+
+    fn tell(&mut self, course: clock::Course, now_ns: u64) {
+        self.before = self.now;
+        self.now = course;
+        self.told_ns = now_ns;
+    }
+}
+
+impl OnHosts<'_> {
+    fn follow(&self, index: usize) -> MutexGuard<'_, Follow> {
+        self.follows[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn say(&self, index: usize, measured: &clock::Course) {
+        self.crew.say(index, &Word::Course(course(measured, self.origin_ns)));
+    }
+
+    fn losses(&self) -> MutexGuard<'_, Vec<Option<(Moment, String)>>> {
+        self.losses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What became of each host, as far as the load's outcome does not say it.
+    fn outcomes(&self, clients: &[u32], outcome: &Outcome) -> Vec<HostOutcome> {
+        let losses = self.losses();
+        let hosts = self.hosts.iter().enumerate().map(|(index, host)| {
+            let clock = host.clock();
+            let mut follow = self.follow(index);
+            follow.look(&clock, monotonic_ns(), outcome.window.is_some());
+            HostOutcome {
+                name: host.entry().name.clone(),
+                clients: clients[index],
+                facts: host.hello().facts.clone(),
+                clock: HostClock {
+                    offset_ns: follow.now.offset_ns,
+                    drift_ppb: clock.course().unwrap_or(follow.now).drift_ppb,
+                    round_trip_ns: clock.round_trip_ns().unwrap_or(0),
+                    bound_ns: follow.bound_ns,
+                },
+                lost: losses[index].clone(),
+            }
+        });
+        hosts.collect()
+    }
+}
+
+impl Fleet for OnHosts<'_> {
+    fn lanes(&self) -> &[usize] {
+        self.crew.lanes()
+    }
+
+    fn publish(&self, grid: &Grid) {
+        if grid.began != NEVER && grid.began > monotonic_ns().saturating_sub(self.origin_ns) {
+            // The last word on the clocks before the beginning, which is still a jump.
+            for (index, host) in self.hosts.iter().enumerate() {
+                if let Some(course) = host.clock().course() {
+                    self.follow(index).now = course;
+                    self.say(index, &course);
+                }
+            }
+        }
+        self.crew.publish(grid);
+    }
+
+    /// Twice the longest of the shortest ways, and some for a busy host.
+    fn lead_ns(&self) -> u64 {
+        let trips = self.hosts.iter().filter_map(|host| host.clock().round_trip_ns());
+        20_000_000 + 2 * trips.max().unwrap_or(0)
+    }
+
+    fn tend(&self, grid: &Grid) {
+        let now_ns = monotonic_ns();
+        let moment = now_ns.saturating_sub(self.origin_ns);
+        for (index, host) in self.hosts.iter().enumerate() {
+            let mut follow = self.follow(index);
+            if now_ns.saturating_sub(follow.seen_ns) < LOOK_NS {
+                continue;
+            }
+            let clock = host.clock();
+            // The seconds of both edges belong to the window.
+            let opened = moment.saturating_add(LOOK_NS) >= grid.open;
+            let is_in_window = opened && moment <= grid.close.saturating_add(2 * LOOK_NS);
+            follow.look(&clock, now_ns, is_in_window);
+            let Some(course) = clock.course() else { continue };
+            let difference = course.offset_at(now_ns).abs_diff(follow.now.offset_at(now_ns));
+            if difference >= WORTH_TELLING_NS {
+                follow.tell(course, now_ns);
+                self.say(index, &course);
+            }
+        }
+    }
+
+    fn on_loss(&self, process: usize, at: Moment, loss: &Loss) -> AfterLoss {
+        self.losses()[process].get_or_insert((at, loss.why.clone()));
+        match self.on_loss {
+            OnHostLoss::Stop => AfterLoss::Stop,
+            OnHostLoss::GoOn => {
+                let name = &self.hosts[process].entry().name;
+                AfterLoss::GoOn(format!("host {name} is lost, the others go on: {}", loss.why))
+            }
+        }
+    }
+
+    fn lost(&self, process: usize, loss: Loss) -> LoadError {
+        let name = self.hosts[process].entry().name.clone();
+        LoadError::Host { name, why: loss.why, hint: loss.hint }
+    }
+}

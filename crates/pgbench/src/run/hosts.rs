@@ -1,0 +1,111 @@
+//! `--hosts`: reaching the hosts of an inventory, and what is told about them.
+
+use std::path::Path;
+
+use host::{Host, Inventory, Program};
+use load::{Control, HostOutcome, Outcome, Urgency};
+use record::Generator;
+
+use crate::complaint::Complaint;
+use crate::options::{HostOptions, Invocation, RunOptions};
+
+use super::ours::{grouped, short_ms};
+
+/// Reaches the hosts that an inventory places generators on.
+///
+/// # Errors
+/// What is in the way, once for all hosts that have it; fewer clients than hosts.
+pub(super) fn reach(
+    asked: &HostOptions,
+    options: &RunOptions,
+    invocation: &Invocation<'_>,
+    control: &Control,
+) -> Result<Vec<Host>, Complaint> {
+    let inventory = Inventory::read(Path::new(&asked.file)).map_err(Complaint::error)?;
+    let entries = inventory.generators();
+    if (options.clients as usize) < entries.len() {
+        return Err(Complaint::error(format_args!(
+            "{} clients (-c) are fewer than the {} hosts of {}",
+            options.clients,
+            entries.len(),
+            asked.file
+        )));
+    }
+    let program = Program {
+        path: invocation.generator.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        push: asked.push,
+    };
+    let (mut hosts, mut troubles) = (Vec::new(), Vec::new());
+    let is_interrupted = || control.urgency() != Urgency::None;
+    let launched = host::launch(&entries, &program, &is_interrupted);
+    for (entry, reached) in entries.iter().zip(launched) {
+        match reached {
+            Ok(host) => hosts.push(host),
+            Err(trouble) => troubles.push((entry.name.clone(), entry.launch.clone(), trouble)),
+        }
+    }
+    let findings = host::group(troubles);
+    let told = |finding: &host::Finding| format!("{}: {}", finding.who(), finding.trouble);
+    let Some((first, others)) = findings.split_first() else { return Ok(hosts) };
+    let complaint = others
+        .iter()
+        .fold(Complaint::error(told(first)), |complaint, one| complaint.with_error(told(one)));
+    let mut hints: Vec<&str> = findings.iter().filter_map(|one| one.trouble.hint()).collect();
+    hints.dedup();
+    Err(hints.into_iter().fold(complaint, Complaint::with_our_hint))
+}
+
+/// A bound beyond which the window's edges are no longer one moment for all hosts.
+const BOUND_MAX_NS: u64 = 5_000_000;
+
+/// Lines about hosts that are told; the rest are in the file of `--json`.
+const LINES_MAX: usize = 32;
+
+/// For each host, what it did and how well its clock was known.
+pub(super) fn lines(outcome: &Outcome, line: &mut impl FnMut(&str, String)) {
+    let window_s = outcome.window.map_or(0.0, |window| window.seconds());
+    for (host, generator) in outcome.hosts.iter().zip(&outcome.generators).take(LINES_MAX) {
+        let name = format!("host {}", host.name);
+        if let Some((at, why)) = &host.lost {
+            line(&name, format!("lost {:.1} s after the run began: {why}", at.0 as f64 / 1e9));
+            continue;
+        }
+        let published = generator.published_way;
+        let rate = published.transactions as f64 / published.seconds.max(f64::MIN_POSITIVE);
+        let cores = generator.cpu_ns as f64 / 1e9 / window_s.max(f64::MIN_POSITIVE);
+        let mut text = format!(
+            "{} clients, {} a second, {cores:.2} cores, loop lag p99 {} ms, {}",
+            host.clients,
+            grouped(rate),
+            short_ms(generator.lag_p99_ns),
+            clock(host)
+        );
+        if generator.busy_share_max > Generator::BUSY_SHARE_MAX {
+            let percent = generator.busy_share_max * 100.0;
+            text += &format!(": the limit, its busiest thread worked {percent:.0} % of the time");
+        }
+        line(&name, text);
+    }
+    if outcome.hosts.len() > LINES_MAX {
+        let more = outcome.hosts.len() - LINES_MAX;
+        line("hosts", format!("{more} more: --json lists all of them"));
+    }
+    let is_doubtful = |host: &&HostOutcome| {
+        host.lost.is_none() && host.clock.bound_ns.is_none_or(|bound| bound > BOUND_MAX_NS)
+    };
+    let doubtful = outcome.hosts.iter().filter(is_doubtful);
+    let doubtful: Vec<&str> = doubtful.map(|host| host.name.as_str()).collect();
+    if !doubtful.is_empty() && outcome.window.is_some() {
+        let names = doubtful.join(", ");
+        let text = format!(
+            "known to no better than 5 ms on {names}; the window's edges there differ by as much"
+        );
+        line("clocks", text);
+    }
+}
+
+fn clock(host: &HostOutcome) -> String {
+    let bound = host.clock.bound_ns;
+    bound.map_or("clock unknown".to_owned(), |bound| format!("clock ± {} ms", short_ms(bound)))
+}

@@ -1,0 +1,102 @@
+//! `pgrig check --hosts`: reaches every host of an inventory and says what it has and lacks.
+
+use std::path::Path;
+
+use host::{Host, Inventory, Program, Trouble};
+
+use crate::arguments::CheckArguments;
+use crate::complaint::Complaint;
+use crate::exit::Exit;
+use crate::terminal::{self, BAD, FAINT, STRONG, styled};
+
+/// Moments that are known to no better are said to be.
+const CLOCK_BOUND_MAX_NS: u64 = 5_000_000;
+
+/// Prints a line for each host, then what is in the way, once for all hosts that have it.
+pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Exit, Complaint> {
+    let inventory = Inventory::read(path).map_err(Complaint::new)?;
+    let program = Program {
+        path: std::env::current_exe()
+            .map_err(|error| Complaint::new(format!("finding this program's own file: {error}")))?,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        push: arguments.push,
+    };
+    let (mut hosts, mut troubles) = (Vec::new(), Vec::new());
+    let reached = host::launch(&inventory.hosts, &program, &|| false);
+    let width = inventory.hosts.iter().map(|host| host.name.len()).max().unwrap_or(0);
+    for (entry, reached) in inventory.hosts.iter().zip(reached) {
+        let reached = reached.and_then(|host| {
+            host.await_clock().map_err(|loss| Trouble::Lost(loss.why))?;
+            Ok(host)
+        });
+        match reached {
+            Ok(host) => {
+                terminal::result(format_args!("  {:width$}  {}", entry.name, line(&host)));
+                for said in host.banner() {
+                    let said =
+                        styled(FAINT, format_args!("printed before pgrig's first line: {said}"));
+                    terminal::result(format_args!("  {:width$}  {said}", ""));
+                }
+                hosts.push(host);
+            }
+            Err(trouble) => {
+                let why = styled(BAD, "not reached");
+                terminal::result(format_args!("  {:width$}  {why}", entry.name));
+                troubles.push((entry.name.clone(), entry.launch.clone(), trouble));
+            }
+        }
+    }
+    for host in &hosts {
+        if let Some(bound_ns) = bound_ns(host).filter(|bound| *bound > CLOCK_BOUND_MAX_NS) {
+            troubles.push((host.entry().name.clone(), Vec::new(), Trouble::Clock { bound_ns }));
+        }
+    }
+    let outside: Vec<&str> = arguments.reach.iter().map(String::as_str).collect();
+    for (name, trouble) in host::cross_check(&hosts, &outside) {
+        troubles.push((name, Vec::new(), trouble));
+    }
+    let count = hosts.len();
+    host::end(hosts);
+    let findings = host::group(troubles);
+    terminal::result("");
+    for finding in &findings {
+        let who = styled(STRONG, finding.who());
+        terminal::result(format_args!("{who}: {}", finding.trouble));
+        if let Some(hint) = finding.trouble.hint() {
+            terminal::result(format_args!("  {}   {hint}", styled(STRONG, "hint:")));
+        }
+    }
+    if findings.is_empty() {
+        let plural = if count == 1 { "" } else { "s" };
+        terminal::result(format_args!("{count} host{plural} can be used"));
+        return Ok(Exit::Done);
+    }
+    Ok(Exit::DoesNotFit)
+}
+
+/// What a host is, in a line.
+fn line(host: &Host) -> String {
+    let hello = host.hello();
+    let fact = |name: &str| hello.facts.iter().find(|(known, _)| known == name);
+    let facts = ["processor", "memory", "kernel"].iter().filter_map(|name| fact(name));
+    let facts: Vec<&str> = facts.map(|(_, value)| value.as_str()).collect();
+    let clock = host.clock();
+    let round_trip = clock.round_trip_ns().map_or(0.0, |ns| ns as f64 / 1e6);
+    let bound = bound_ns(host).map_or(0.0, |ns| ns as f64 / 1e6);
+    let contained = match hello.contained {
+        true => "PID namespaces",
+        false => "a watching process",
+    };
+    format!(
+        "{}, {} cores, {}; round trip {round_trip:.2} ms, clock ± {bound:.2} ms; kept in {contained}",
+        hello.name,
+        hello.cores,
+        facts.join(", ")
+    )
+}
+
+/// How far this host's clock may be off.
+fn bound_ns(host: &Host) -> Option<u64> {
+    let clock = host.clock();
+    clock.bound_ns(&clock.course()?, 0, u64::MAX)
+}

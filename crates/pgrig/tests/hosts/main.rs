@@ -1,0 +1,54 @@
+//! `pgrig bench --hosts` and `pgrig check --hosts` as a user runs them: on hosts that are launched by
+//! plain commands, and, as root, on hosts that are network, mount, PID, UTS and time namespaces with
+//! addresses of their own, reached by nsenter, sshd, mpirun and Slurm.
+
+mod bad_hosts;
+mod desk;
+mod faults;
+mod launchers;
+mod load;
+mod network;
+
+use std::process::{Command, ExitCode};
+
+use bad_hosts::{
+    a_banner_is_no_trouble, a_program_can_be_pushed,
+    each_cause_is_told_once_for_all_hosts_that_have_it,
+};
+use faults::{a_host_that_is_killed_or_hangs_is_noticed, nothing_is_left_when_the_rig_is_killed};
+use launchers::{mpirun, nsenter_and_clocks_that_are_hours_apart, slurm, sshd_on_every_host};
+use load::{
+    hosts_do_what_one_process_does, logs_of_hosts_come_home,
+    options_that_have_no_meaning_on_hosts_are_refused,
+};
+
+/// Says that the namespaces are made.
+const INSIDE: &str = "PGRIG_TEST_INSIDE";
+
+fn main() -> ExitCode {
+    // What the tests make on the network must neither meet the machine's nor outlive them.
+    if testing::skip::is_root() && std::env::var_os(INSIDE).is_none() {
+        let status = Command::new("unshare")
+            .args(["--net", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"])
+            .arg(std::env::current_exe().expect("this program's own path"))
+            .args(std::env::args_os().skip(1))
+            .env(INSIDE, "1")
+            .status()
+            .expect("unshare is installed");
+        return status.code().map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8));
+    }
+    testing::run![
+        hosts_do_what_one_process_does,
+        logs_of_hosts_come_home,
+        options_that_have_no_meaning_on_hosts_are_refused,
+        each_cause_is_told_once_for_all_hosts_that_have_it,
+        a_banner_is_no_trouble,
+        a_program_can_be_pushed,
+        a_host_that_is_killed_or_hangs_is_noticed,
+        nothing_is_left_when_the_rig_is_killed,
+        nsenter_and_clocks_that_are_hours_apart,
+        sshd_on_every_host,
+        mpirun,
+        slurm,
+    ]
+}
