@@ -1,5 +1,6 @@
 //! A comparison, from two servers to an answer.
 
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use lab::machine::{CpuTime, Machine};
@@ -53,10 +54,12 @@ pub enum Event<'a> {
 /// All figures hold together at this level.
 const CONFIDENCE: f64 = 0.95;
 
-/// How long the pilot loads side A.
-const PILOT_MS: u64 = 12_000;
+/// How long the pilot loads each side: this share of the time that a comparison may take, within
+/// bounds. Below the lower one it could not judge any length of a block.
+const PILOT_SHARE: f64 = 0.1;
+const PILOT_MS: RangeInclusive<u64> = 4_000..=12_000;
 
-/// At the start of the pilot, and of each segment: caches fill, connections warm up.
+/// At the start of each pilot, and of each segment: caches fill, connections warm up.
 const WARM_MS: u64 = 2_000;
 
 /// Between two checkpoints, which both servers make at the same time while nothing is measured.
@@ -87,7 +90,7 @@ pub fn compare(
     });
     let (began, cpu) = (Instant::now(), CpuTime::now());
     observe(Event::Pilot);
-    let shape = find_shape(request, &sides[0], scale, control)?;
+    let shape = find_shape(request, &sides, scale, control)?;
     let mut run = Run::new(request, &sides, shape, scale, began, control);
     let stop = run.segments(observe)?;
     let seconds = began.elapsed().as_secs_f64();
@@ -162,30 +165,47 @@ fn scale(request: &Request, side: &Side) -> i64 {
     }
 }
 
-/// Loads side A alone, and chooses the length of a block from what it shows.
+/// Loads each side alone, and chooses a length of a block that fits both. Both are loaded for the
+/// same time, so that neither begins with warmer caches.
 fn find_shape(
     request: &Request,
-    side: &Side,
+    sides: &[Side; 2],
     scale: i64,
     control: &Control,
 ) -> Result<Shape, Error> {
-    let mut plan = plan(request, vec![workload(request, side, scale)], SLICE_MS);
-    plan.limit = Limit::Time { warm_up: WarmUp::Fixed(WARM_MS), window_ms: PILOT_MS };
+    let a = shape_for(request, sides, 0, scale, control)?;
+    let b = shape_for(request, sides, 1, scale, control)?;
+    Ok(Shape { length_ms: a.length_ms.max(b.length_ms), rest_ms: a.rest_ms.max(b.rest_ms) })
+}
+
+/// The length of a block that fits one side.
+fn shape_for(
+    request: &Request,
+    sides: &[Side; 2],
+    index: usize,
+    scale: i64,
+    control: &Control,
+) -> Result<Shape, Error> {
+    let name = SIDES[index];
+    let share_ms = (request.max_time.as_secs_f64() * 1e3 * PILOT_SHARE) as u64;
+    let window_ms = share_ms.clamp(*PILOT_MS.start(), *PILOT_MS.end());
+    let mut plan = plan(request, vec![workload(request, &sides[index], scale)], SLICE_MS);
+    plan.limit = Limit::Time { warm_up: WarmUp::Fixed(WARM_MS), window_ms };
     let mut first = None;
     let outcome = load::run(&plan, control, Instant::now(), &mut |event| {
         if let load::Event::Message(message) = event {
             first.get_or_insert(message.text);
         }
     });
-    let outcome = outcome
-        .map_err(|source| Error::Load { side: SIDES[0].to_owned(), source: Box::new(source) })?;
+    let outcome =
+        outcome.map_err(|source| Error::Load { side: name.to_owned(), source: Box::new(source) })?;
     if control.urgency() != Urgency::None {
         return Err(Error::Interrupted { doing: "looking for the length of a block" });
     }
     let result = &outcome.workloads[0];
     let Some(mean_ns) = result.latency.mean_ns() else {
-        let why = first.unwrap_or_else(|| "it gave no answer in twelve seconds".to_owned());
-        return Err(Error::Failing { side: SIDES[0], why });
+        let why = first.unwrap_or_else(|| format!("it gave no answer in {} s", window_ms / 1_000));
+        return Err(Error::Failing { side: name, why });
     };
     let open = outcome.window.map_or(0, |window| window.open.0);
     let slices = outcome.intervals.iter().filter(|slice| slice.start.0 >= open);
