@@ -12,15 +12,18 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     io,
+    time::Instant,
 };
 
 use record::Moment;
 
 use crate::{
+    clock::Clock,
     metric,
     pace::Pace,
     process::{self, Io, Stat, Switches},
     reading::Reading,
+    shown::Shown,
 };
 
 /// How often a reading is repeated when a child ended in the middle of it.
@@ -36,8 +39,8 @@ const ATTEMPTS: usize = 4;
 /// The system's error when there is no such process or no `/proc`.
 pub fn cpu_time_ns(root_pid: u32) -> io::Result<u64> {
     Stat::read(root_pid)?;
-    let usages = usages(&[(root_pid, Extent::Tree)])?;
-    let usage = usages.get(&root_pid).ok_or(io::ErrorKind::NotFound)?;
+    let scan = scan(&[(root_pid, Extent::Tree)], Clock::from(Instant::now()))?;
+    let usage = scan.usages.get(&root_pid).ok_or(io::ErrorKind::NotFound)?;
     Ok(usage.totals.cpu_ns)
 }
 
@@ -96,6 +99,9 @@ pub(crate) struct Groups {
     memory: Pace,
     usage: Pace,
     memory_denied: bool,
+    /// Scans that were not whole.
+    incomplete: u64,
+    cores: Option<f64>,
 }
 
 impl Groups {
@@ -107,34 +113,70 @@ impl Groups {
         group.totals.retain(|root, _| roots.contains(root));
     }
 
-    /// What every group has used by now, group by group, as far as it is due.
-    pub(crate) fn read(&mut self, now: Moment) -> io::Result<Vec<(String, Vec<Reading>)>> {
-        let groups = &mut self.groups;
-        let used = self.usage.when_due(now, || used(groups)).transpose()?;
+    /// What every group has used by now, as far as it is due. Each reading has the moment at
+    /// which it was made: memory takes long to read, and says nothing about when CPU was used.
+    pub(crate) fn read(&mut self, clock: Clock) -> io::Result<Vec<Taken>> {
+        let mut taken = Vec::new();
+        let (groups, cores) = (&mut self.groups, *self.cores.get_or_insert_with(cores));
+        let scan = self.usage.when_due(clock.now(), || used(groups, clock, cores)).transpose()?;
+        match scan {
+            Some(Some(used)) => taken.push(used),
+            Some(None) => self.incomplete += 1,
+            None => {}
+        }
         let groups = &self.groups;
-        let mut readings = used.unwrap_or_default();
-        match self.memory.when_due(now, || memory(groups)) {
-            Some(Ok(memory)) => readings.extend(memory),
+        match self.memory.when_due(clock.now(), || memory(groups)) {
+            Some(Ok(readings)) => taken.push(Taken { at: clock.now(), readings }),
             Some(Err(_)) => self.memory_denied = true,
             None => {}
         }
-        Ok(readings)
+        Ok(taken)
     }
 
     /// What could not be read, for a reader of the results.
-    pub(crate) fn note(&self) -> Option<String> {
-        self.memory_denied.then(|| {
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let denied = self.memory_denied.then(|| {
             "memory of process groups unknown: /proc/PID/smaps_rollup may not be read here"
                 .to_owned()
-        })
+        });
+        let incomplete = (self.incomplete > 0).then(|| {
+            format!(
+                "CPU of process groups: {} readings were left out, because processes ended while \
+                 they were made; the next ones count what they used",
+                self.incomplete
+            )
+        });
+        denied.into_iter().chain(incomplete).collect()
     }
 }
 
-fn used(groups: &mut BTreeMap<String, Group>) -> io::Result<Vec<(String, Vec<Reading>)>> {
+/// Readings that were made at one moment, by group.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) at: Moment,
+    pub(crate) readings: Vec<(String, Vec<Reading>)>,
+}
+
+/// Cores that processes can run on.
+fn cores() -> f64 {
+    std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64)
+}
+
+/// None when processes ended during every attempt to read them all.
+fn used(
+    groups: &mut BTreeMap<String, Group>,
+    clock: Clock,
+    cores: f64,
+) -> io::Result<Option<Taken>> {
     let roots: Vec<_> = groups.values().flat_map(|group| group.roots.clone()).collect();
-    let usages = usages(&roots)?;
-    let of = |(name, group): (&String, &mut Group)| (name.clone(), group.readings(&usages));
-    Ok(groups.iter_mut().map(of).collect())
+    let scan = scan(&roots, clock)?;
+    if !scan.is_whole {
+        return Ok(None);
+    }
+    let of = |(name, group): (&String, &mut Group)| {
+        (name.clone(), group.readings(&scan.usages, scan.at, cores))
+    };
+    Ok(Some(Taken { at: scan.at, readings: groups.iter_mut().map(of).collect() }))
 }
 
 fn memory(groups: &BTreeMap<String, Group>) -> io::Result<Vec<(String, Vec<Reading>)>> {
@@ -153,7 +195,7 @@ struct Group {
     /// Per root, what was accounted already.
     totals: HashMap<u32, Totals>,
     began: bool,
-    cpu_s: [f64; 2],
+    cpu: Shown,
     switches: Switches,
     io: Option<Io>,
     members: HashMap<(u32, u64), Seen>,
@@ -177,7 +219,7 @@ struct Totals {
 }
 
 impl Group {
-    fn readings(&mut self, usages: &HashMap<u32, Usage>) -> Vec<Reading> {
+    fn readings(&mut self, usages: &HashMap<u32, Usage>, at: Moment, cores: f64) -> Vec<Reading> {
         let mut before = std::mem::take(&mut self.members);
         for (root, _) in self.roots.clone() {
             let Some(usage) = usages.get(&root) else { continue };
@@ -191,10 +233,11 @@ impl Group {
             self.account(root, totals);
         }
         self.began = true;
+        let [user_s, system_s] = self.cpu.at(at, cores);
         let mut readings = vec![
             Reading::new(metric::GROUP_PROCESSES, "", self.members.len() as f64),
-            Reading::new(metric::GROUP_CPU_USER, "", self.cpu_s[0]),
-            Reading::new(metric::GROUP_CPU_SYSTEM, "", self.cpu_s[1]),
+            Reading::new(metric::GROUP_CPU_USER, "", user_s),
+            Reading::new(metric::GROUP_CPU_SYSTEM, "", system_s),
             Reading::new(metric::GROUP_CONTEXT_SWITCHES, "", self.switches.voluntary as f64),
             Reading::new(metric::GROUP_PREEMPTIONS, "", self.switches.involuntary as f64),
         ];
@@ -234,8 +277,7 @@ impl Group {
         let all_ticks = ticks[0] + ticks[1];
         let user_share = if all_ticks > 0.0 { ticks[0] / all_ticks } else { 1.0 };
         let cpu_s = now.cpu_ns.saturating_sub(before.cpu_ns) as f64 / 1e9;
-        self.cpu_s[0] += cpu_s * user_share;
-        self.cpu_s[1] += cpu_s * (1.0 - user_share);
+        self.cpu.count([cpu_s * user_share, cpu_s * (1.0 - user_share)]);
         if let Some(now) = now.io {
             let before = before.io.unwrap_or_default();
             let io = self.io.get_or_insert_default();
@@ -277,16 +319,27 @@ struct Usage {
     members: Vec<(Stat, u64)>,
 }
 
+/// What was read of all roots.
+#[derive(Debug)]
+struct Scan {
+    /// Its middle.
+    at: Moment,
+    /// No child of a root ended meanwhile.
+    is_whole: bool,
+    usages: HashMap<u32, Usage>,
+}
+
 /// What each of `roots` has used. A root that is not there is left out.
 ///
 /// A child that ends after its parent was read and before itself is read would be missed. The
 /// parent's account tells, and the reading is repeated; under a storm of ending children the last
-/// attempt stands.
-fn usages(roots: &[(u32, Extent)]) -> io::Result<HashMap<u32, Usage>> {
+/// attempt stands, and is not whole.
+fn scan(roots: &[(u32, Extent)], clock: Clock) -> io::Result<Scan> {
     let ns_per_tick = 1_000_000_000 / rustix::param::clock_ticks_per_second();
     let mut attempt = 1;
     loop {
         let before: Vec<_> = roots.iter().map(|(root, _)| reaped(*root)).collect();
+        let began = clock.now();
         let table = process::all()?;
         let by_pid: HashMap<u32, Stat> = table.iter().map(|stat| (stat.pid, *stat)).collect();
         let usages: HashMap<u32, Usage> = roots
@@ -299,9 +352,11 @@ fn usages(roots: &[(u32, Extent)]) -> io::Result<HashMap<u32, Usage>> {
                 Some((*root, usage(members, *extent, ns_per_tick)))
             })
             .collect();
+        let at = Moment(began.0.midpoint(clock.now().0));
         let after: Vec<_> = roots.iter().map(|(root, _)| reaped(*root)).collect();
-        if before == after || attempt == ATTEMPTS {
-            return Ok(usages);
+        let is_whole = before == after;
+        if is_whole || attempt == ATTEMPTS {
+            return Ok(Scan { at, is_whole, usages });
         }
         attempt += 1;
     }
@@ -385,11 +440,17 @@ mod tests {
 
     #[test]
     fn a_group_counts_increases_and_goes_on_with_a_new_root() {
-        let mut groups = Groups::default();
+        let (mut groups, origin) = (Groups::default(), Instant::now());
         let script = format!("read line; {BURN}; echo x; read line");
         let [mut first, mut second] = [shell(&script), shell(&script)];
         let cpu = |groups: &mut Groups| -> f64 {
-            let (_, readings) = used(&mut groups.groups).unwrap().remove(0);
+            let taken = loop {
+                let clock = Clock::from(origin);
+                if let Some(taken) = used(&mut groups.groups, clock, f64::INFINITY).unwrap() {
+                    break taken;
+                }
+            };
+            let (_, readings) = &taken.readings[0];
             let wanted = [metric::GROUP_CPU_USER, metric::GROUP_CPU_SYSTEM];
             readings.iter().filter(|r| wanted.contains(&r.metric)).map(|r| r.value).sum()
         };

@@ -7,12 +7,13 @@
 //! [`residency`] of relations in memory.
 //!
 //! Reading order: `probes` is the sampler and its thread, `node` one server in it, `session` the
-//! connection and its limits, `versions` what each PostgreSQL is asked; `pooler` one PgBouncer,
+//! connection and its limits, `versions` what each PostgreSQL is asked,
+//! `looks` how often its sessions are looked at; `pooler` one PgBouncer,
 //! `link` one link; `machine`, `group` and
 //! `process` read `/proc`; `log` reads the server's log.
 //!
 //! Limits: Linux; PostgreSQL 13 and later. What can not be read becomes a note and fails nothing.
-//! A backend that lives shorter than a second shows in CPU and counters, not among the sessions.
+//! A backend that lives shorter than a second shows in CPU and counters, hardly among the sessions.
 
 mod book;
 mod clock;
@@ -20,6 +21,7 @@ mod error;
 mod group;
 mod link;
 mod log;
+mod looks;
 mod machine;
 mod metric;
 mod node;
@@ -30,6 +32,7 @@ mod process;
 mod reading;
 mod residency;
 mod session;
+mod shown;
 mod snapshot;
 mod standbys;
 mod versions;

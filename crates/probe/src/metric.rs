@@ -49,6 +49,7 @@ metrics! {
     // pg_stat_activity.
     SESSIONS = "sessions" Gauge;
     WAITING_SESSIONS = "waiting_sessions" Gauge;
+    WAIT_SAMPLES = "wait_samples" Gauge;
 
     // pg_stat_bgwriter, pg_stat_checkpointer.
     BUFFERS_CHECKPOINT = "bgwriter_buffers_checkpoint" Counter;

@@ -2,7 +2,7 @@
 
 use std::{
     cell::RefCell,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     rc::Rc,
     time::{Duration, Instant},
@@ -17,6 +17,7 @@ use crate::{
     clock::{Clock, ServerClock, Ticks},
     error::ProbeError,
     log::{Chronicle, Follower, Takeover, WallClock},
+    looks::Looks,
     metric::{self, SESSIONS, WAITING_SESSIONS},
     reading::{Rates, Reading},
     session::Session,
@@ -79,9 +80,16 @@ pub(crate) async fn watch(
     ready();
     let mut ticks = Ticks::from_now();
     loop {
+        let next = ticks.next().min(node.looks.next().into());
         // Told to stop, or the one who could tell is gone.
-        if time::timeout_at(ticks.next(), stop.changed()).await.is_ok() {
+        if time::timeout_at(next, stop.changed()).await.is_ok() {
             break;
+        }
+        if Instant::now() >= node.looks.next() {
+            node.look().await;
+        }
+        if time::Instant::now() < ticks.next() {
+            continue;
         }
         node.tick().await;
         let late = ticks.advance(time::Instant::now());
@@ -99,8 +107,10 @@ struct Node {
     own_transactions: u64,
     server_clock: ServerClock,
     rates: Rates,
-    /// Labels that a gauge by label had before: a state in which nobody is any more is 0.
-    labels: BTreeMap<(&'static str, String), ()>,
+    looks: Looks,
+    /// States and wait events that were seen before: one in which no session is now is 0.
+    states: BTreeSet<String>,
+    events: BTreeSet<String>,
     follower: Option<Follower>,
     chronicle: Chronicle,
     standbys: Standbys,
@@ -125,7 +135,9 @@ impl Node {
             own_transactions: 0,
             server_clock: ServerClock::default(),
             rates: Rates::default(),
-            labels: BTreeMap::new(),
+            looks: Looks::from(Instant::now()),
+            states: BTreeSet::new(),
+            events: BTreeSet::new(),
             follower: None,
             standbys: Standbys::default(),
             marks: Vec::new(),
@@ -160,6 +172,22 @@ impl Node {
         self.follow_log();
     }
 
+    /// Looks at what sessions wait for. Where there is no session, the next look comes in time.
+    async fn look(&mut self) {
+        let (asked, began) = (self.clock.now(), Instant::now());
+        let Some(session) = &mut self.session else {
+            self.looks.put_off(began, began);
+            return;
+        };
+        match session.look().await {
+            Ok(seen) => self.looks.take(began, Instant::now(), seen),
+            Err(error) => {
+                self.looks.put_off(began, Instant::now());
+                self.lose(asked, &error);
+            }
+        }
+    }
+
     async fn sample(&mut self) {
         let Some(session) = &mut self.session else { return };
         let asked = self.clock.now();
@@ -168,7 +196,8 @@ impl Node {
         match answer {
             Ok(rows) => {
                 let at = Moment(asked.0.midpoint(answered.0));
-                let readings = self.readings(&rows, asked, answered);
+                let mut readings = self.readings(&rows, asked, answered);
+                readings.extend(self.waits());
                 let samples = self.rates.samples(&self.server.node, at, readings);
                 self.book.borrow_mut().add(samples);
             }
@@ -178,7 +207,7 @@ impl Node {
 
     /// The rows as readings. The server's clock among them is taken notice of.
     fn readings(&mut self, rows: &[Row], asked: Moment, answered: Moment) -> Vec<Reading> {
-        let mut unseen = self.labels.clone();
+        let mut unseen = self.states.clone();
         let mut readings = Vec::with_capacity(rows.len() + 8);
         let mut standbys = BTreeMap::new();
         for row in rows {
@@ -190,10 +219,9 @@ impl Node {
                 self.server_clock.read(WallClock(value as i64), asked, answered);
             }
             let Some(metric) = metric::named(name) else { continue };
-            if [SESSIONS, WAITING_SESSIONS].contains(&metric) {
-                let key = (metric.name, label.to_owned());
-                unseen.remove(&key);
-                self.labels.insert(key, ());
+            if metric == SESSIONS {
+                unseen.remove(label);
+                self.states.insert(label.to_owned());
             }
             readings.push(Reading::new(metric, label, value));
         }
@@ -204,10 +232,23 @@ impl Node {
             node: self.server.node.clone(),
             text,
         }));
-        let zeros = unseen
-            .into_keys()
-            .filter_map(|(name, label)| Some(Reading::new(metric::named(name)?, label, 0.0)));
-        readings.extend(zeros);
+        readings.extend(unseen.into_iter().map(|state| Reading::new(SESSIONS, state, 0.0)));
+        readings
+    }
+
+    /// What the looks since the last sample saw: 0 of a wait event that was seen earlier only.
+    fn waits(&mut self) -> Vec<Reading> {
+        let mut readings = self.looks.drain(Instant::now());
+        if readings.is_empty() {
+            return readings;
+        }
+        let mut unseen = self.events.clone();
+        for reading in readings.iter().filter(|reading| reading.metric == WAITING_SESSIONS) {
+            unseen.remove(&reading.label);
+            self.events.insert(reading.label.clone());
+        }
+        let zero = |event| Reading::new(WAITING_SESSIONS, event, 0.0);
+        readings.extend(unseen.into_iter().map(zero));
         readings
     }
 

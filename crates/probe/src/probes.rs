@@ -245,15 +245,19 @@ impl Host {
     }
 
     fn sample(&mut self, clock: Clock, book: &RefCell<Book>, cpu_before: u64) {
-        let mut readings = vec![(MACHINE.to_owned(), self.machine.read())];
+        // Each reading has its own moment: on a busy machine there is a while between two.
+        let at = clock.now();
+        let machine = vec![(MACHINE.to_owned(), self.machine.read())];
+        self.add(book, at, machine);
         let own_cpu_s = this_thread_cpu_ns().saturating_sub(cpu_before) as f64 / 1e9;
         let own = Reading::new(metric::PROBE_CPU, "", own_cpu_s);
-        readings.push((GENERATOR.to_owned(), vec![own]));
-        readings.extend(self.links.iter_mut().map(|(name, link)| (name.clone(), link.read())));
+        self.add(book, clock.now(), vec![(GENERATOR.to_owned(), vec![own])]);
         let at = clock.now();
-        self.add(book, at, readings);
-        match self.groups.read(at) {
-            Ok(groups) => self.add(book, clock.now(), groups),
+        let links = self.links.iter_mut().map(|(name, link)| (name.clone(), link.read()));
+        let links = links.collect();
+        self.add(book, at, links);
+        match self.groups.read(clock) {
+            Ok(all) => all.into_iter().for_each(|taken| self.add(book, taken.at, taken.readings)),
             Err(error) => self.failure = Some(error),
         }
     }
@@ -268,7 +272,7 @@ impl Host {
     fn notes(&self) -> Vec<String> {
         let failure = self.failure.as_ref();
         let processes = failure.map(|error| format!("process groups unknown: /proc: {error}"));
-        self.machine.notes().into_iter().chain(self.groups.note()).chain(processes).collect()
+        self.machine.notes().into_iter().chain(self.groups.notes()).chain(processes).collect()
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) struct Session {
     connection: Connection,
     major: u32,
     statement: Statement,
+    waits: Statement,
     database: String,
     /// Transactions of this session in the watched database; none when it is in another one.
     own_transactions: u64,
@@ -75,19 +76,24 @@ impl Session {
         }
         let (statement, attempts, hidden) = prepare(&client, versions::parts(major)).await?;
         notes.extend(hidden);
+        let waits_sql = versions::waits();
+        let waits = client.prepare(&waits_sql);
+        let waits = answer("prepare the query of wait events", waits).await?;
         let is_in_watched: bool = about.get("is_in_watched");
         let mut session = Session {
             client,
             connection,
             major,
             statement,
+            waits,
             database: database.to_owned(),
             own_transactions: 0,
             is_in_watched,
             began: about.get("began"),
         };
-        // The server's own while connecting, the settings, the question about itself.
-        session.count(3 + attempts);
+        // The server's own while connecting, the settings, the question about itself,
+        // the wait events.
+        session.count(4 + attempts);
         Ok((session, notes))
     }
 
@@ -98,6 +104,16 @@ impl Session {
         let values = [database];
         let asked = self.client.query(&self.statement, &values);
         answer("read the server's statistics", asked).await
+    }
+
+    /// Active sessions by what they wait for, now.
+    pub(crate) async fn look(&mut self) -> Result<Vec<(String, f64)>, ProbeError> {
+        self.count(1);
+        let database: &(dyn ToSql + Sync) = &self.database;
+        let values = [database];
+        let asked = self.client.query(&self.waits, &values);
+        let rows = answer("read what sessions wait for", asked).await?;
+        Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
     }
 
     /// Everything counted so far, this session's own transactions told first.
@@ -203,6 +219,7 @@ pub fn statements(major: u32) -> Vec<String> {
     if major >= 15 {
         statements.push(FLUSH.to_owned());
     }
+    statements.push(versions::waits());
     statements.push(versions::statement(&versions::parts(major)));
     statements
 }

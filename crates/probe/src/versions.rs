@@ -85,21 +85,30 @@ fn identity() -> Part {
     Part { view: "pg_stat_bgwriter", sql: rows }
 }
 
-/// Sessions of the watched database by state; active ones by what they wait for, too.
+/// Sessions of the watched database by state.
 fn activity() -> Part {
-    let [sessions, waiting] =
-        [metric::SESSIONS, metric::WAITING_SESSIONS].map(|metric| metric.name);
+    let sessions = metric::SESSIONS.name;
     let sql = format!(
-        "SELECT x.m, x.l, count(*)::float8 FROM pg_stat_activity s CROSS JOIN LATERAL (VALUES \
-         ('{sessions}', coalesce(s.state, 'unknown')), \
-         ('{waiting}', CASE WHEN s.state = 'active' \
-            THEN coalesce(s.wait_event_type || ':' || s.wait_event, 'CPU') END)) x(m, l) \
-         WHERE s.datname = $1 AND s.backend_type = 'client backend' \
-         AND s.application_name <> '{APPLICATION}' AND s.pid <> pg_backend_pid() \
-         AND x.l IS NOT NULL GROUP BY 1, 2"
+        "SELECT '{sessions}', coalesce(s.state, 'unknown'), count(*)::float8 \
+         FROM pg_stat_activity s WHERE {CLIENTS} GROUP BY 1, 2"
     );
     Part { view: "pg_stat_activity", sql }
 }
+
+/// Active sessions of the watched database by what they wait for. One that waits for its client's
+/// next message works on nothing, whatever its state says.
+pub(crate) fn waits() -> String {
+    format!(
+        "SELECT /* {APPLICATION} */ coalesce(s.wait_event_type || ':' || s.wait_event, 'CPU'), \
+         count(*)::float8 FROM pg_stat_activity s WHERE {CLIENTS} AND s.state = 'active' \
+         AND s.wait_event IS DISTINCT FROM 'ClientRead' GROUP BY 1"
+    )
+}
+
+/// Which rows of `pg_stat_activity` are clients: sessions of the database `$1`, the probes' left
+/// out.
+const CLIENTS: &str = "s.datname = $1 AND s.backend_type = 'client backend' \
+    AND s.application_name <> 'pgrig probe' AND s.pid <> pg_backend_pid()";
 
 /// PostgreSQL 17 gave the checkpointer a view of its own, and left what sessions write themselves
 /// to `pg_stat_io`.

@@ -99,7 +99,10 @@ metrics! {
     SESSIONS = labelled("state", row("sessions", "", Neither, Node, Gauge, ACTIVITY,
         "client sessions in one state: active, idle, idle in transaction")),
     WAITING_SESSIONS = labelled("wait event", row("waiting_sessions", "", Lower, Node, Gauge, ACTIVITY,
-        "active client sessions in one wait event, written Type:Event; CPU for none")),
+        "active client sessions in one wait event, written Type:Event; CPU for none; \
+         without those that wait for their client's next message")),
+    WAIT_SAMPLES = row("wait_samples", "1/s", Neither, Node, Gauge, ACTIVITY,
+        "how often active sessions were looked at; one is seen as often as it is active"),
 
     BGWRITER_BUFFERS_CHECKPOINT = row("bgwriter_buffers_checkpoint", "1/s", Neither, Node, Rate, BGWRITER,
         "buffers written by checkpoints"),
