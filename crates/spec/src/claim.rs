@@ -79,7 +79,7 @@ pub enum ClaimKind {
 
 /// The answer in one sentence, chosen by the first claim's verdict. `{value}`, `{low}`, `{high}`,
 /// `{interval}`, `{published}` and `{n}` are filled in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// If the first claim holds.
     pub holds: String,
@@ -87,6 +87,17 @@ pub struct Answer {
     pub fails: String,
     /// If nobody can tell.
     pub unsure: String,
+    /// What is added to it, whatever the verdict.
+    pub adds: Vec<Added>,
+}
+
+/// A sentence that is added to the answer where its value was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Added {
+    /// The sentence; `{value}`, `{low}`, `{high}`, `{interval}` and `{n}` are filled in.
+    pub says: String,
+    /// The value.
+    pub value: Expression,
 }
 
 impl ClaimKind {
@@ -134,29 +145,64 @@ impl Answer {
     /// What may stand in braces.
     const NAMES: [&str; 6] = ["value", "low", "high", "interval", "published", "n"];
 
-    pub(crate) fn parse(value: &Value, problems: &Problems) -> Option<Answer> {
+    pub(crate) fn parse(
+        value: &Value,
+        text: &str,
+        profile: Profile,
+        targets: &Arc<[Target]>,
+        problems: &Problems,
+    ) -> Option<Answer> {
         let fields = Fields::of("answer", value, problems)?;
-        let sentence = |key: &'static str| {
-            fields.required(key);
-            let sentence = fields.text(key).unwrap_or_default();
-            for name in names_in(sentence).filter(|name| !Answer::NAMES.contains(name)) {
-                let span = fields.value(key).map_or(fields.span(), |value| &value.span);
-                let message = format!("an answer has no {{{name}}}");
-                match nearest(name, &Answer::NAMES) {
-                    Some(hint) => problems.hinted(span, message, hint),
-                    None => problems.add(span, message),
-                }
-            }
-            sentence.to_owned()
-        };
+        let sentence = |key| sentence(&fields, key);
+        let adds = fields.list("adds").iter();
+        let adds = adds.filter_map(|one| Added::parse(one, text, profile, targets, problems));
         let answer = Answer {
             holds: sentence("holds"),
             fails: sentence("fails"),
             unsure: sentence("unsure"),
+            adds: adds.collect(),
         };
         fields.finish();
         Some(answer)
     }
+}
+
+impl Added {
+    /// Reads one; `None` if it is not made in this profile, or is wrong.
+    fn parse(
+        value: &Value,
+        text: &str,
+        profile: Profile,
+        targets: &Arc<[Target]>,
+        problems: &Problems,
+    ) -> Option<Added> {
+        let fields = Fields::of("what an answer adds", value, problems)?;
+        let made = made_in(&fields, profile);
+        let says = sentence(&fields, "says");
+        fields.required("value");
+        let written = fields.value("value");
+        let source = written.and_then(|value| crate::fields::text("value", value, problems));
+        fields.finish();
+        let (written, source) = written.zip(source).filter(|_| made)?;
+        let expression = Expression::parse(source, targets);
+        let value = expression.map_err(|f| report(f, source, written, text, problems)).ok()?;
+        Some(Added { says, value })
+    }
+}
+
+/// A sentence of an answer, whose names in braces exist.
+fn sentence(fields: &Fields<'_>, key: &'static str) -> String {
+    fields.required(key);
+    let sentence = fields.text(key).unwrap_or_default();
+    for name in names_in(sentence).filter(|name| !Answer::NAMES.contains(name)) {
+        let span = fields.value(key).map_or(fields.span(), |value| &value.span);
+        let message = format!("an answer has no {{{name}}}");
+        match nearest(name, &Answer::NAMES) {
+            Some(hint) => fields.problems.hinted(span, message, hint),
+            None => fields.problems.add(span, message),
+        }
+    }
+    sentence.to_owned()
 }
 
 /// What stands in braces in a sentence.

@@ -58,7 +58,7 @@ pub use action::{Action, Direction, StopMode};
 pub use catalogue::{
     Better, By, Kind, Metric, Scope, Source, catalogue, metric, metrics, statement_label,
 };
-pub use claim::{About, Answer, Claim, ClaimKind, Quantifier};
+pub use claim::{About, Added, Answer, Claim, ClaimKind, Quantifier};
 pub use data::{Buckets, Data, PgbenchTables, Reset, ScriptText, Warm, Warmer};
 pub use disk::Disk;
 pub use duration::parse_ms as duration_ms;

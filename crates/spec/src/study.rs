@@ -161,11 +161,11 @@ fn read(
         true => claims(fields, text, profile, points),
         false => skip(fields),
     };
-    let (mut claims, mut tables) = read(&points);
+    let Said { mut claims, mut tables, mut answer } = read(&points);
     let twin = twin::add(&mut points, &mut variants, &claims, profile);
     if twin.is_some() {
         // What is said of every trial is said of the twin's, too.
-        (claims, tables) = read(&points);
+        Said { claims, tables, answer } = read(&points);
     }
     let names = |named: &'_ [Named]| named.iter().map(|n| n.name.clone()).collect::<Vec<_>>();
     let (variant_names, scenario_names) = (names(&declared), names(&scenarios));
@@ -182,7 +182,7 @@ fn read(
         flush_test_s: fields.duration_ms("flush_test").unwrap_or(0).div_ceil(1000),
         points,
         twin,
-        answer: fields.value("answer").and_then(|value| Answer::parse(value, problems)),
+        answer,
         claims,
         tables,
         published: published::parse(folder, &variant_names, &scenario_names, published_problems),
@@ -191,26 +191,34 @@ fn read(
     }
 }
 
-/// What is said of points: claims, and tables.
-fn claims(
-    fields: &Fields<'_>,
-    text: &str,
-    profile: Profile,
-    points: &[Point],
-) -> (Vec<Claim>, Vec<Table>) {
+/// What is said of points.
+#[derive(Default)]
+struct Said {
+    claims: Vec<Claim>,
+    tables: Vec<Table>,
+    answer: Option<Answer>,
+}
+
+fn claims(fields: &Fields<'_>, text: &str, profile: Profile, points: &[Point]) -> Said {
     let (targets, problems): (Arc<[Target]>, _) =
         (points.iter().map(target).collect(), fields.problems);
     let claims = fields.list("claims").iter();
     let claims = claims.filter_map(|one| Claim::parse(one, text, profile, &targets, problems));
     let tables = fields.list("tables").iter();
     let tables = tables.filter_map(|one| Table::parse(one, text, profile, &targets, problems));
-    (claims.collect(), tables.collect())
+    let answer = fields.value("answer");
+    Said {
+        claims: claims.collect(),
+        tables: tables.collect(),
+        answer: answer.and_then(|one| Answer::parse(one, text, profile, &targets, problems)),
+    }
 }
 
-fn skip(fields: &Fields<'_>) -> (Vec<Claim>, Vec<Table>) {
-    fields.entry("claims");
-    fields.entry("tables");
-    (Vec::new(), Vec::new())
+fn skip(fields: &Fields<'_>) -> Said {
+    for key in ["claims", "tables", "answer"] {
+        fields.entry(key);
+    }
+    Said::default()
 }
 
 fn target(point: &Point) -> Target {

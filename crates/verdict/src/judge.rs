@@ -161,7 +161,7 @@ pub fn judge(study: &Study, plan: &[PlannedTrial], trials: &[Trial]) -> Judgemen
     family::correct(&mut claims, &p_values);
     control::doubt(study, &mut claims);
     Judgement {
-        answer: answer::answer(study, claims.first()),
+        answer: answer::answer(study, claims.first(), trials),
         claims,
         noise: noise::noise(study, trials),
         discarded: trials.iter().filter_map(discarded).collect(),

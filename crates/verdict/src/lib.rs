@@ -20,6 +20,7 @@ mod rounds;
 
 mod answer;
 mod noise;
+mod rate;
 mod table;
 
 mod conditions;
@@ -35,5 +36,6 @@ pub use judge::{
 };
 pub use noise::{Noise, Source};
 pub use number::number;
+pub use rate::{MissedRate, missed_rates};
 pub use rounds::{Rounds, value_of};
 pub use table::{Cell, Listed, Tabled, tables};

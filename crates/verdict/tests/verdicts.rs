@@ -141,6 +141,27 @@ fn the_interval_of_a_ratio_is_that_of_its_rounds_whatever_the_weather() {
 }
 
 #[test]
+fn an_answer_adds_what_was_measured_and_leaves_out_what_was_not_published() {
+    let adds = r#"unsure = "Maybe: {value}×."
+adds = [
+  { says = "It takes {value} µs {interval}.", value = "server_cpu_us_per_tx('a/s')" },
+  { says = "It loses {value}.", value = "ledger_lost('b/s')" },
+]"#;
+    let added = STUDY.replacen("unsure = \"Maybe: {value}×.\"", adds, 1);
+    let mut trials = rounds(6, 1000.0, 1300.0);
+    for trial in &mut trials {
+        trial.metrics.insert("server_cpu_us_per_tx".to_owned(), [(String::new(), 250.0)].into());
+    }
+    let answer = judge(&parse(&added), &[], &trials).answer;
+    assert!(answer.ends_with("published 1.144. It takes 250 µs [250, 250]."), "{answer}");
+    let unpublished = added
+        .replace("published = 1.144\n", "")
+        .replace(", n {n}, published {published}.", ". Published: {published}×.");
+    let answer = judge(&parse(&unpublished), &[], &trials).answer;
+    assert!(answer.starts_with("Yes: ") && !answer.contains("ublished"), "{answer}");
+}
+
+#[test]
 fn a_claim_holds_does_not_hold_or_cannot_be_told() {
     let check = |trials: &[Trial], verdict, why: &str| {
         let claim = first(trials);

@@ -13,6 +13,23 @@ fn an_answer_has_only_the_names_that_are_filled_in() {
 }
 
 #[test]
+fn what_an_answer_adds_is_a_sentence_and_a_value() {
+    let check = |adds: &str, expected: &str| {
+        let answer = "[answer]\nholds = \"yes\"\nfails = \"no\"\nunsure = \"?\"\n";
+        let answer = format!("{answer}adds = [{adds}]\n");
+        let study = OWN.replacen("[[claims]]", &format!("{answer}[[claims]]"), 1);
+        assert_eq!(problems(&study).trim_end(), expected, "{adds}");
+    };
+    check(r#"{ says = "and {value}", value = "tps('fast/load', 'clients=8')" }"#, "");
+    check(
+        r#"{ says = "and {vlaue}", value = "tps('fast/load', 'clients=8')" }"#,
+        r#"`"and {vlaue}"` an answer has no {vlaue} (did you mean "value"?)"#,
+    );
+    // Of another profile, it may speak of points that this one does not have.
+    check(r#"{ says = "x", value = "tps('none/load')", profiles = ["smoke"] }"#, "");
+}
+
+#[test]
 fn a_claim_is_wrong_at_the_place_where_it_is_wrong() {
     let claim = "tps('fast/load/orders', 'clients=8') / tps('safe/load/orders', 'clients=8')";
     let check = |to: &str, expected: &str| {

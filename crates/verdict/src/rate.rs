@@ -1,0 +1,60 @@
+//! Rates that were asked for and not reached.
+
+use record::{Ending, Trial};
+use spec::{Pace, Study};
+
+use crate::judge::trial_name;
+
+/// A rate of which so much was done is reached.
+const REACHED: f64 = 0.98;
+
+/// As many seconds' transactions are due at any moment, even where a rate is reached.
+const DUE_S: f64 = 0.1;
+
+/// A workload in an open loop that fell behind its rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MissedRate {
+    /// The trial's number.
+    pub number: usize,
+    /// What it ran: `variant/scenario axis=value`.
+    pub name: String,
+    /// The workload.
+    pub workload: String,
+    /// Transactions a second that were asked for.
+    pub asked: f64,
+    /// Transactions a second that succeeded inside the window.
+    pub reached: f64,
+    /// Transactions that were due at the close and never started.
+    pub backlog: u64,
+}
+
+/// Every workload that fell behind the rate that was asked of it, in the order of the trials that
+/// count.
+#[must_use]
+pub fn missed_rates(study: &Study, trials: &[Trial]) -> Vec<MissedRate> {
+    trials.iter().filter(|trial| trial.ending == Ending::Done).flat_map(|t| of(study, t)).collect()
+}
+
+fn of(study: &Study, trial: &Trial) -> Vec<MissedRate> {
+    let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
+    let Some((point, window)) = point.zip(trial.window) else { return Vec::new() };
+    let workloads = study.points[point].workloads.iter().zip(&trial.workloads);
+    let missed = workloads.filter_map(|(workload, result)| {
+        let asked = match workload.pace {
+            Pace::Closed => return None,
+            Pace::Poisson(rate) | Pace::Constant(rate) => rate,
+        };
+        let reached = result.counts.transactions as f64 / window.seconds();
+        let backlog = result.never_started;
+        let is_missed = reached < asked * REACHED && backlog as f64 > asked * DUE_S;
+        is_missed.then(|| MissedRate {
+            number: trial.number,
+            name: trial_name(trial),
+            workload: workload.name.clone(),
+            asked,
+            reached,
+            backlog,
+        })
+    });
+    missed.collect()
+}
