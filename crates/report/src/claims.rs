@@ -39,11 +39,10 @@ pub(crate) fn answer(judgement: &Judgement) -> Answer {
         }
         _ => {}
     }
-    sure.extend(noise(judgement));
     let why = headline.map(|claim| claim.why.as_str()).filter(|why| !why.is_empty());
     sure.extend(why.map(|why| format!("But: {why}.")));
     let mark = headline.map_or(Outcome::Unsure, |claim| outcome(claim.verdict));
-    Answer { mark, sentence: judgement.answer.clone(), sure }
+    Answer { mark, sentence: judgement.answer.clone(), sure, noise: noise(judgement) }
 }
 
 /// By how much the same throughput differs from itself, and what that means for a reader.
@@ -57,8 +56,8 @@ pub(crate) fn noise(judgement: &Judgement) -> Option<String> {
         }
     };
     Some(format!(
-        "Noise of this machine: one measurement of the same throughput differs from another by \
-         ± {one}, two means of {} by ± {means} ({basis}). Smaller differences cannot be seen here.",
+        "Differences below {means} cannot be seen here: so much do two means of {} of the same \
+         throughput differ on this machine, single measurements by {one} ({basis}).",
         plural(noise.rounds, "round"),
     ))
 }
@@ -130,10 +129,11 @@ fn row(claim: &Claim, judged: &ClaimVerdict) -> ClaimRow {
             format!("{trials}{of}: {}", condition.source())
         }
     };
-    let [here, interval, n, basis] = measured(&judged.measured);
-    // One that shows it is enough: the others are no failures, and bound nothing.
-    let one_is_enough = matches!(&claim.about, About::Every { quantifier: Quantifier::Some, .. });
-    let basis = if one_is_enough { String::new() } else { basis };
+    let quantifier = match &claim.about {
+        About::Every { quantifier, .. } => *quantifier,
+        About::Value { .. } => Quantifier::Every,
+    };
+    let [here, interval, n, basis] = measured(&judged.measured, quantifier);
     let published = judged.published.map_or("–".to_owned(), number::as_written);
     ClaimRow {
         mark: outcome(judged.verdict),
@@ -151,27 +151,43 @@ fn row(claim: &Claim, judged: &ClaimVerdict) -> ClaimRow {
     }
 }
 
-/// What was measured: the figure, its interval, on how much both rest, and what that means.
-fn measured(measured: &Measured) -> [String; 4] {
+/// What was measured: the figure, its interval, on how much both rest, and what that means. Of a
+/// claim about some trial one that shows it is enough: the others are no failures, and bound nothing.
+fn measured(measured: &Measured, quantifier: Quantifier) -> [String; 4] {
     let (figure, range, n, basis) = match measured {
         Measured::Nothing => ("–".to_owned(), String::new(), "–".to_owned(), String::new()),
+        Measured::Value { interval, .. } if interval.n == 1 => {
+            let basis = "one round, no interval".to_owned();
+            (number::figure(interval.point), String::new(), "1".to_owned(), basis)
+        }
         Measured::Value { interval, .. } => {
             let (middle, range) =
                 number::with_interval(interval.point, interval.low, interval.high);
             let basis = format!("n {}, {}", interval.n, interval.method.name());
             (middle, range, interval.n.to_string(), basis)
         }
+        Measured::Count { trials, failures, .. } if quantifier == Quantifier::Some => {
+            let (here, basis) = match trials - failures {
+                0 => (format!("seen in none of {trials}"), String::new()),
+                seen => (format!("seen in {seen} of {trials}"), "one is enough".to_owned()),
+            };
+            (here, String::new(), trials.to_string(), basis)
+        }
         Measured::Count { trials, failures: 0, rate_max } => {
             let basis = match bound(*rate_max) {
                 Some(rate) => format!("more than {rate} failing is ruled out"),
                 None => TOO_FEW.to_owned(),
             };
-            (format!("{trials} of {trials}"), String::new(), trials.to_string(), basis)
+            let all = if *trials == 1 {
+                "in the one trial".to_owned()
+            } else {
+                format!("in all {trials} trials")
+            };
+            (all, String::new(), trials.to_string(), basis)
         }
         Measured::Count { trials, failures, .. } => {
-            let basis = plural(*failures as usize, "failure");
-            let held = format!("{} of {trials}", trials - failures);
-            (held, String::new(), trials.to_string(), basis)
+            let basis = format!("expected in all {trials}");
+            (format!("not in {failures} of {trials}"), String::new(), trials.to_string(), basis)
         }
     };
     [figure, range, n, basis]

@@ -11,6 +11,7 @@ use crate::json::Json;
 use crate::number;
 use crate::plot::{self, Scale};
 use crate::view::{Comparison, CurveSet, DotFigure, DotRow, Table};
+use crate::why::why;
 
 /// Metrics worth a figure when claims ask for nothing else.
 const USUAL: [&str; 3] = ["tps", "latency_p99_ms", "server_cpu_us_per_tx"];
@@ -42,32 +43,72 @@ pub(crate) fn comparisons(study: &Study, trials: &[Trial], groups: &[Group]) -> 
     for scenario in &study.scenarios {
         let lines = groups.iter().flat_map(|group| &group.lines);
         let lines: Vec<&Line> = lines.filter(|line| line.scenario == scenario.name).collect();
+        let of_scenario = groups
+            .iter()
+            .filter(|group| group.lines.iter().any(|line| line.scenario == scenario.name));
         let Some(axis) = numeric_axis(&lines) else {
             continue;
         };
         in_curves.insert(&scenario.name);
         let first = made.data.len();
-        let drawn = metrics.iter().filter_map(|metric| curve(study, trials, &lines, &axis, metric));
+        let drawn = metrics.iter().filter(|metric| is_compared(study, &scenario.name, metric));
+        let drawn = drawn.filter_map(|metric| curve(study, trials, &lines, &axis, metric));
         made.data.extend(drawn);
         let ids = (first..made.data.len()).collect();
         made.curves.push(CurveSet {
             heading: format!("{} over {axis}", label(&study.scenarios, &scenario.name)),
             ids,
+            why: of_scenario.filter_map(|group| why(group, trials)).map(folded).collect(),
         });
     }
     for group in groups {
         let rows = |line: &&Line| !in_curves.contains(line.scenario.as_str());
         let lines: Vec<&Line> = group.lines.iter().filter(rows).collect();
-        let figures = metrics.iter().filter_map(|metric| figure(study, trials, &lines, metric));
+        let figures = metrics.iter().filter_map(|metric| {
+            let compared = |line: &&&Line| is_compared(study, &line.scenario, metric);
+            let lines: Vec<&Line> = lines.iter().filter(compared).copied().collect();
+            figure(study, trials, &lines, metric)
+        });
         let mut figures: Vec<DotFigure> = figures.collect();
         // One column for all, so that the plots of a comparison stand below each other.
         let has_published = figures.iter().any(|figure| figure.has_published);
         figures.iter_mut().for_each(|figure| figure.has_published = has_published);
         if !figures.is_empty() {
-            made.dots.push(Comparison { heading: group.label.clone(), figures });
+            let why = why(group, trials).map(Table::without_empty_columns);
+            made.dots.push(Comparison { heading: group.label.clone(), figures, why });
         }
     }
     made
+}
+
+/// Whether a scenario's values of a metric are to be compared. Where something is done to the
+/// servers in the middle of the load, only those that a claim or a publication speaks of are: the
+/// others depend on when it was done.
+fn is_compared(study: &Study, scenario: &str, metric: &Metric) -> bool {
+    let points = || study.points.iter().filter(|point| point.name.scenario == scenario);
+    if points().all(|point| point.timeline.is_empty()) {
+        return true;
+    }
+    let claimed = study.claims.iter().any(|claim| match &claim.about {
+        About::Value { value, .. } => value.references().iter().any(|reference| {
+            reference.metric == metric && study.points[reference.point].name.scenario == scenario
+        }),
+        About::Every { .. } => false,
+    });
+    let mut published = study.published.iter();
+    claimed || published.any(|one| one.scenario == scenario && one.metric == metric.name)
+}
+
+/// A table without empty columns that stands folded behind its title.
+fn folded(table: Table) -> Table {
+    Table { folded: true, ..table.without_empty_columns() }
+}
+
+/// What was published of a line. Throughput is published as pgbench counts it, which differs only
+/// by how the last transactions are counted.
+fn published_of(line: &Line, study: &Study, metric: &Metric) -> Option<f64> {
+    let as_pgbench = || (metric.name == "tps").then(|| line.published(study, "tps_published"));
+    line.published(study, metric.name).or_else(|| as_pgbench().flatten())
 }
 
 /// Every published figure beside ours. None where nothing was published.
@@ -78,7 +119,7 @@ pub(crate) fn published_table(study: &Study, trials: &[Trial], groups: &[Group])
     let columns =
         ["Figure", "Of", "#Published", "#Here", "#Interval", "#Here ÷ published", "Source"];
     let mut table = Table::new(
-        "Published and measured",
+        "Every published figure, and what was measured",
         "Other hardware, other years: the ratio says how far this machine is from that one, \
          not which of the two is right.",
         &columns,
@@ -114,7 +155,7 @@ pub(crate) fn published_table(study: &Study, trials: &[Trial], groups: &[Group])
             note,
         ]);
     }
-    Some(table)
+    Some(folded(table))
 }
 
 /// An estimate as text: the figure, and its interval.
@@ -132,7 +173,7 @@ pub(crate) fn title(metric: &Metric) -> String {
     let name = capitalised(&name.replace('_', " ").replace("cpu", "CPU").replace("wal", "WAL"));
     match (metric.name, metric.unit) {
         ("tps", _) => "Transactions a second".to_owned(),
-        ("tps_published", _) => "TPS as pgbench counts".to_owned(),
+        ("tps_published", _) => "Transactions a second, as pgbench counts".to_owned(),
         ("tps_cv", _) => "Unsteadiness of TPS".to_owned(),
         ("tps_second_min", _) => "TPS in the worst second".to_owned(),
         ("full_page_share", _) => "Full-page images, share of the WAL".to_owned(),
@@ -169,11 +210,6 @@ fn measured(published: &spec::Published, trials: &[Trial], groups: &[Group]) -> 
 /// What claims speak of, then the usual; only what was measured.
 fn metrics_of_interest(study: &Study, trials: &[Trial]) -> Vec<&'static Metric> {
     let mut names: Vec<&str> = vec![USUAL[0]];
-    // Throughput is published the way pgbench counts it, so that way stands beside it.
-    let published_way = "tps_published";
-    if study.published.iter().any(|published| published.metric == published_way) {
-        names.push(published_way);
-    }
     for claim in &study.claims {
         if let About::Value { value, .. } = &claim.about {
             names.extend(value.references().iter().map(|reference| reference.metric.name));
@@ -182,6 +218,10 @@ fn metrics_of_interest(study: &Study, trials: &[Trial]) -> Vec<&'static Metric> 
     names.extend(USUAL);
     let mut chosen: Vec<&'static Metric> = Vec::new();
     for metric in names.into_iter().filter_map(metric) {
+        // The same throughput, counted another way, is no figure of its own.
+        if metric.name == "tps_published" {
+            continue;
+        }
         let known = |trial: &Trial| trial.metrics.contains_key(metric.name);
         if !chosen.contains(&metric) && trials.iter().any(known) {
             chosen.push(metric);
@@ -197,7 +237,7 @@ fn figure(study: &Study, trials: &[Trial], lines: &[&Line], metric: &Metric) -> 
         .filter_map(|&line| {
             let rounds = line.values(trials, metric.name);
             let estimate = estimate(&rounds)?;
-            Some((line, rounds, estimate, line.published(study, metric.name)))
+            Some((line, rounds, estimate, published_of(line, study, metric)))
         })
         .collect();
     if measured.is_empty() {
@@ -271,7 +311,7 @@ fn curve(
             continue;
         };
         let position = at(line).and_then(|at| x.iter().position(|&known| known == at))?;
-        let published = line.published(study, metric.name);
+        let published = published_of(line, study, metric);
         let label = curve_label(study, line, axis);
         let new = || (label.clone(), vec![None; x.len()]);
         let (_, points) = entry(&mut curves, |(known, _)| *known == label, new);

@@ -47,10 +47,11 @@ fn panel(panel: &Panel) -> Json {
         Style::Lines => "linear",
         Style::LogLines => "log",
         Style::Stack => "stack",
+        Style::Bars => "bars",
     };
     Json::Object(vec![
         ("title", Json::text(&panel.title)),
-        ("unit", Json::text(panel.unit)),
+        ("unit", Json::text(&panel.unit)),
         ("style", Json::text(style)),
         ("series", Json::list(&panel.series, series)),
     ])

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use record::{Fact, Header, State};
-use spec::{Pace, ScriptSource, Study, Workload};
+use spec::{Pace, Point, Reset, ScriptSource, Study, Workload};
 
+use crate::grouping::{label, point_label};
 use crate::number;
-use crate::view::{FactGroup, Table};
+use crate::view::{FactGroup, Log, Table};
 
 /// A group of facts longer than this is folded away.
 const FACTS_SHOWN_MAX: usize = 12;
@@ -68,7 +69,7 @@ pub(crate) fn grouped(facts: &[Fact]) -> Vec<FactGroup> {
 ///
 /// The study's settings are those of servers that the rig has built; a target's are facts.
 pub(crate) fn tables(study: &Study, header: &Header) -> Vec<Table> {
-    let mut tables = vec![workloads(study)];
+    let mut tables = vec![workloads(study), data(study)];
     let is_target = header.facts.iter().any(|fact| fact.name == "target");
     tables.extend(settings(study).filter(|_| !is_target));
     tables
@@ -91,7 +92,7 @@ fn workloads(study: &Study) -> Table {
         for workload in &point.workloads {
             let row = vec![
                 workload.name.clone(),
-                point.name.to_string(),
+                place(study, point),
                 workload.clients.to_string(),
                 workload.protocol.name().to_owned(),
                 pace(workload.pace),
@@ -104,6 +105,70 @@ fn workloads(study: &Study) -> Table {
         }
     }
     table
+}
+
+/// A point in the study's words.
+fn place(study: &Study, point: &Point) -> String {
+    let mut words = label(&study.scenarios, &point.name.scenario).to_owned();
+    if study.variants.len() > 1 {
+        words = format!("{} / {words}", label(&study.variants, &point.name.variant));
+    }
+    let axes = point_label(&point.name.axes.iter().cloned().collect());
+    if !axes.is_empty() {
+        words.push_str(" · ");
+        words.push_str(&axes);
+    }
+    words
+}
+
+/// How much data each point has: pgbench's scale and rows, and what the study's script is given.
+fn data(study: &Study) -> Table {
+    let columns = ["In", "#Scale", "#pgbench_accounts", "Script", "With", "Between trials"];
+    let mut table = Table::new("The data", "", &columns);
+    let mut seen: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
+    for point in &study.points {
+        let data = &point.data;
+        let scale = data.pgbench.as_ref().map(|tables| tables.scale);
+        let rows = scale.map(|scale| format!("{} rows", number::count(u64::from(scale) * 100_000)));
+        let given = data.variables.iter().map(|(name, value)| format!("{name} = {value}"));
+        let cells = vec![
+            scale.map_or("–".to_owned(), |scale| scale.to_string()),
+            rows.unwrap_or_else(|| "–".to_owned()),
+            data.script.as_ref().map_or("–".to_owned(), |script| script.name.clone()),
+            given.collect::<Vec<String>>().join(", "),
+            match data.reset {
+                Reset::Clone => "a fresh copy".to_owned(),
+                Reset::Keep => "kept".to_owned(),
+            },
+        ];
+        let places = seen.entry(cells).or_default();
+        let name = label(&study.scenarios, &point.name.scenario).to_owned();
+        if !places.contains(&name) {
+            places.push(name);
+        }
+    }
+    for (cells, places) in seen {
+        table.row([places.join("; ")].into_iter().chain(cells));
+    }
+    table
+}
+
+/// The text of every script that a point runs: of its workloads, and of its data.
+pub(crate) fn script_texts(study: &Study) -> Vec<Log> {
+    let mut texts: BTreeMap<&str, &str> = BTreeMap::new();
+    for point in &study.points {
+        let scripts = point.workloads.iter().flat_map(|workload| &workload.scripts);
+        let files = scripts.filter_map(|script| match &script.source {
+            ScriptSource::File(file) => Some(file),
+            ScriptSource::Builtin(_) => None,
+        });
+        for file in files.chain(&point.data.script) {
+            texts.insert(&file.name, &file.text);
+        }
+    }
+    let log =
+        |(name, text): (&str, &str)| Log { title: format!("Script {name}"), text: text.to_owned() };
+    texts.into_iter().map(log).collect()
 }
 
 fn pace(pace: Pace) -> String {
@@ -143,7 +208,7 @@ fn settings(study: &Study) -> Option<Table> {
         return None;
     }
     let mut columns = vec!["Setting", "Node"];
-    columns.extend(study.variants.iter().map(|variant| variant.name.as_str()));
+    columns.extend(study.variants.iter().map(|variant| variant.label()));
     let note = "as the study sets them; everything else has PostgreSQL's default";
     let mut table = Table::new("Settings", note, &columns);
     for ((name, node), row) in values {

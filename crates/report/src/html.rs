@@ -6,6 +6,7 @@ use crate::grouping::label;
 use crate::json::Json;
 use crate::page::StudyPage;
 use crate::report::Report;
+use crate::view::Table;
 use crate::{claims, comparison, data, environment, glance, latency_tables, proof, tables, trust};
 
 /// Anchor and title of each section, in the order of the page.
@@ -33,6 +34,9 @@ impl Report<'_> {
         let (mut trust_words, trust) = trust::trust(study, trials, &self.noise, &self.judgement);
         trust_words.extend(header.lacks().map(str::to_owned));
         trust_words.extend(header.notes.iter().cloned());
+        let tidy = |tables: Vec<Table>| -> Vec<Table> {
+            tables.into_iter().map(Table::without_empty_columns).collect()
+        };
         let (charts, positions) = self.charts();
         latency_tables.iter_mut().skip(LATENCY_TABLES_MAX).for_each(|table| table.folded = true);
         let has_percentiles = !percentiles.is_empty();
@@ -48,24 +52,26 @@ impl Report<'_> {
             answer: claims::answer(&self.judgement),
             tallies: claims::tallies(&self.judgement),
             sections: SECTIONS.to_vec(),
+            has_published: self.judgement.claims.iter().any(|claim| claim.published.is_some()),
             claims: claims::rows(study, &self.judgement),
             notes: study.notes.clone(),
-            tables: tables::tables(&verdict::tables(study, &header.facts, trials), header),
+            tables: tidy(tables::tables(&verdict::tables(study, &header.facts, trials), header)),
             comparisons: comparisons.dots,
             curves: comparisons.curves,
             published: comparison::published_table(study, trials, &self.groups),
             rounds: glance::rounds(trials),
             glance: glance::glance(study, trials, &self.timelines, &positions),
             has_percentiles,
-            latency_tables,
+            latency_tables: tidy(latency_tables),
             proof_words,
-            proof,
+            proof: tidy(proof),
             trust_words,
-            trust,
+            trust: tidy(trust),
             logs: self.logs.clone(),
             command: header.again.clone(),
             environment: environment::facts(header),
-            settings: environment::tables(study, header),
+            settings: tidy(environment::tables(study, header)),
+            scripts: environment::script_texts(study),
             colophon: colophon(header),
             data: data.to_string(),
         };

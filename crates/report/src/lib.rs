@@ -1,7 +1,7 @@
 //! A record and its verdicts as HTML, Markdown and CSV.
 //!
 //! Reading order: [`Report`] takes up a record, [`Bench`] a single load; `grouping` decides what
-//! stands side by side; `claims`, `comparison`, `timeline`, `percentiles`, `proof`, `trust` and
+//! stands side by side; `claims`, `comparison`, `why`, `timeline`, `percentiles`, `proof`, `trust` and
 //! `environment` are the sections; `view` is what a template sees; `page` and `plot` are what it
 //! looks like, with `templates/`, `assets/` and the chart library in `vendor/`.
 //!
@@ -28,6 +28,7 @@ mod proof;
 mod tables;
 mod timeline;
 mod trust;
+mod why;
 
 mod csv_files;
 mod exchange;

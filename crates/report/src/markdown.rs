@@ -16,7 +16,7 @@ impl Report<'_> {
         let mut out = String::new();
         let _ = writeln!(out, "### {}\n", escaped(&study.question));
         let _ = writeln!(out, "**{} {}**\n", answer.mark.symbol(), escaped(&answer.sentence));
-        for line in &answer.sure {
+        for line in answer.sure.iter().chain(&answer.noise) {
             let _ = writeln!(out, "- {}", escaped(line));
         }
         let rows = claims::rows(study, judgement);

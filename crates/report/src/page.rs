@@ -46,9 +46,11 @@ pub(crate) struct StudyPage {
     pub(crate) tallies: Vec<Tally>,
     /// Anchor and title of each section.
     pub(crate) sections: Vec<(&'static str, &'static str)>,
+    /// Whether anything was published of a claim.
+    pub(crate) has_published: bool,
     /// The claims.
     pub(crate) claims: Vec<ClaimRow>,
-    /// What a reader should know before the figures.
+    /// What a reader should know of the figures.
     pub(crate) notes: Vec<String>,
     /// The study's own tables.
     pub(crate) tables: Vec<Table>,
@@ -82,6 +84,8 @@ pub(crate) struct StudyPage {
     pub(crate) environment: Vec<FactGroup>,
     /// Settings and installation, folded away.
     pub(crate) settings: Vec<Table>,
+    /// The text of every script.
+    pub(crate) scripts: Vec<Log>,
     /// The last line.
     pub(crate) colophon: String,
     /// Figures for the charts.

@@ -40,7 +40,7 @@ pub(crate) struct Panel {
     /// Its name, which also aligns panels between trials.
     pub(crate) title: String,
     /// Unit of the y axis.
-    pub(crate) unit: &'static str,
+    pub(crate) unit: String,
     /// How series stand to each other.
     pub(crate) style: Style,
     /// The lines.
@@ -56,6 +56,8 @@ pub(crate) enum Style {
     LogLines,
     /// Areas on top of each other.
     Stack,
+    /// Bars on top of each other: each is a mean of its own, and nothing is known between two.
+    Bars,
 }
 
 /// One line of a panel.

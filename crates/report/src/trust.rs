@@ -41,6 +41,18 @@ pub(crate) fn trust(
         let plural = if unseen == 1 { "trial" } else { "trials" };
         words.push(format!("How long the rig waited for a CPU is not known of {unseen} {plural}."));
     }
+    words.extend(verdict::missed_rates(study, trials).into_iter().map(|one| {
+        format!(
+            "Rate not reached: {} of {} a second by {} in trial {} ({}); {} transactions were due \
+             and never started.",
+            number::figure(one.reached),
+            number::figure(one.asked),
+            one.workload,
+            one.number,
+            one.name,
+            number::count(one.backlog)
+        )
+    }));
     let mut tables = Vec::new();
     tables.extend(attempts(study, trials));
     tables.push(generator);

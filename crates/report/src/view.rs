@@ -54,6 +54,8 @@ pub(crate) struct Answer {
     pub(crate) sentence: String,
     /// How sure, a line each.
     pub(crate) sure: Vec<String>,
+    /// Which differences cannot be seen on this machine.
+    pub(crate) noise: Option<String>,
 }
 
 /// How many claims came out one way.
@@ -103,6 +105,8 @@ pub(crate) struct Comparison {
     pub(crate) heading: String,
     /// One figure a metric.
     pub(crate) figures: Vec<DotFigure>,
+    /// What lies behind their differences.
+    pub(crate) why: Option<Table>,
 }
 
 /// One metric of a comparison.
@@ -138,12 +142,14 @@ pub(crate) struct DotRow {
 }
 
 /// Curves of one scenario over one axis.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CurveSet {
     /// What they have in common.
     pub(crate) heading: String,
     /// Positions in the page's list of curves.
     pub(crate) ids: Vec<usize>,
+    /// What lies behind their differences, a table a point.
+    pub(crate) why: Vec<Table>,
 }
 
 /// A row of trials at a glance.
@@ -226,6 +232,21 @@ impl Table {
         Table { title, note, head: head.collect(), rows: Vec::new(), folded: false }
     }
 
+    /// Without the columns in which no row says anything; the first one names the rows.
+    pub(crate) fn without_empty_columns(mut self) -> Table {
+        let says = |cell: &Cell| !["", "–"].contains(&cell.text.as_str());
+        let keep: Vec<bool> = (0..self.head.len())
+            .map(|column| column == 0 || self.rows.iter().any(|row| says(&row[column])))
+            .collect();
+        let mut kept = keep.iter();
+        self.head.retain(|_| kept.next().copied().unwrap_or(true));
+        for row in &mut self.rows {
+            let mut kept = keep.iter();
+            row.retain(|_| kept.next().copied().unwrap_or(true));
+        }
+        self
+    }
+
     /// Adds a row of plain texts.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().map(Cell::from).collect());
@@ -275,4 +296,19 @@ pub(crate) struct Log {
     pub(crate) title: String,
     /// Its last lines.
     pub(crate) text: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_that_says_nothing_is_left_out() {
+        let mut table = Table::new("t", "", &["", "#a", "b", "c"]);
+        table.row(["", "–", "x", ""].map(str::to_owned));
+        table.row(["y", "", "", "–"].map(str::to_owned));
+        let tidy = table.without_empty_columns();
+        assert_eq!(tidy.head.iter().map(|head| head.text.as_str()).collect::<Vec<_>>(), ["", "b"]);
+        assert_eq!(tidy.rows[0].iter().map(|c| c.text.as_str()).collect::<Vec<_>>(), ["", "x"]);
+    }
 }

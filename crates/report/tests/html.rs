@@ -33,6 +33,29 @@ fn a_report_answers_in_the_order_in_which_people_ask() {
 }
 
 #[test]
+fn each_difference_has_its_reasons_beside_it() {
+    let html = example::report(|report| report.html());
+    let why = html.find("<strong>Why: read-write</strong>").expect("a table of reasons");
+    let why = &html[why..];
+    let end = why.find("</table>").expect("its end");
+    for words in
+        ["19 % Lock:transactionid", "46 % no wait", "UPDATE pgbench_accounts 100 %", "100 %"]
+    {
+        assert!(why[..end].contains(words), "{words} is missing in {}", &why[..end]);
+    }
+}
+
+#[test]
+fn evidence_stands_before_what_is_to_know_of_it() {
+    let html = example::report(|report| report.html());
+    let place = |words: &str| html.find(words).unwrap_or_else(|| panic!("{words} is missing"));
+    assert!(place("<table class=\"claims\">") < place("What to know of them"));
+    assert!(html.contains("in all 18 trials") && !html.contains("18 of 18<"));
+    assert!(html.contains("<details><summary>Every published figure"), "folded");
+    assert!(!html.contains("as pgbench counts</strong>"), "the same throughput drawn twice");
+}
+
+#[test]
 fn a_run_that_was_stopped_at_once_has_a_page_too() {
     let html = example::nothing(|report| report.html());
     for words in ["4 cannot be told", "incomplete", "No trial has a course", "interrupted"] {

@@ -4,7 +4,7 @@
 //   title, unit      what it shows
 //   x                shared values along x, in ascending order
 //   xKind            "time" (seconds), "percentile" (1 ÷ (1 − q)) or "points" (an axis of a study)
-//   yKind            "linear", "log" or "stack"
+//   yKind            "linear", "log", "stack" (areas) or "bars" (a stack of bars)
 //   series           [{label, colour, dashed, values, low?, high?, rounds?, published?}]
 //   range            [from, to] of x when nothing is zoomed
 //   group            charts with one zoom and one cursor (a Set), if any
@@ -29,6 +29,7 @@ const Y_AXIS_WIDTH = 62;
 const TIME_STEPS = [
   0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200,
 ];
+const isStacked = (yKind) => yKind === "stack" || yKind === "bars";
 const PAPER_WIDTH = 660;
 const allCharts = new Set();
 
@@ -78,7 +79,7 @@ function chartFrame(chart) {
   const at = element("span", { class: "at" });
   const legend = element("ul", { class: "legend" });
   const outputs = series.map((each, index) => {
-    const marker = yKind === "stack" ? "area" : each.dashed ? "dashed" : "";
+    const marker = isStacked(yKind) ? "area" : each.dashed ? "dashed" : "";
     const output = element("output");
     const button = element(
       "button",
@@ -132,12 +133,12 @@ function columnsOf({ series, yKind }) {
     columns.push({ index, values: each.values, edge: false });
   });
   // The tallest sum of a stack is painted first, and the others over it.
-  return yKind === "stack" ? columns.reverse() : columns;
+  return isStacked(yKind) ? columns.reverse() : columns;
 }
 
 function dataOf(chart) {
   const { x, yKind } = chart.description;
-  if (yKind !== "stack") return [x, ...chart.columns.map((column) => column.values)];
+  if (!isStacked(yKind)) return [x, ...chart.columns.map((column) => column.values)];
   const sums = new Array(x.length).fill(0);
   const stacked = new Map();
   for (const column of [...chart.columns].reverse()) {
@@ -160,7 +161,7 @@ function toggleSeries(chart, index, button) {
     chart.columns.forEach((column, position) => {
       if (column.index === index) chart.plot.setSeries(position + 1, { show: chart.shown[index] });
     });
-    if (chart.description.yKind === "stack") {
+    if (isStacked(chart.description.yKind)) {
       const { min, max } = chart.plot.scales.x;
       chart.plot.setData(dataOf(chart), false);
       chart.plot.setScale("x", { min, max });
@@ -322,7 +323,11 @@ function seriesOf(chart, { index, edge }) {
     points: { show: xKind === "points", size: 6, fill: () => cssColour("paper") },
   };
   if (dashed) options.dash = [6, 4];
-  if (yKind === "stack") {
+  if (yKind === "bars") {
+    options.paths = uPlot.paths.bars({ size: [0.85, 60], align: 0 });
+    options.points = { show: false };
+  }
+  if (isStacked(yKind)) {
     options.width = 0.5;
     options.fill = () => mixed(seriesColour(colour), cssColour("paper"), 0.72);
   }

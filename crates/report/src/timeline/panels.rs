@@ -97,8 +97,8 @@ fn titled(what: &str, of: &str) -> String {
     if of.is_empty() { what.to_owned() } else { format!("{what}, {of}") }
 }
 
-fn panel(title: impl Into<String>, unit: &'static str, style: Style) -> Panel {
-    Panel { title: title.into(), unit, style, series: Vec::new() }
+fn panel(title: impl Into<String>, unit: &str, style: Style) -> Panel {
+    Panel { title: title.into(), unit: unit.to_owned(), style, series: Vec::new() }
 }
 
 fn throughput(intervals: &[Interval], lane: &[(usize, &str)], of: &str, grid: &Grid) -> Panel {
@@ -213,12 +213,23 @@ fn waits(samples: &[Sample], grid: &Grid) -> Vec<Panel> {
     let mut nodes: BTreeMap<&str, Panel> = BTreeMap::new();
     for key in readings.keys() {
         let (node, event) = (key.0.as_str(), key.1.clone());
-        let new = || panel(format!("{WAITS}, {node}"), "active sessions", Style::Stack);
+        let unit = looks(samples, node);
+        let new = || panel(format!("{WAITS}, {node}"), &unit, Style::Bars);
         let values = readings.series(key, grid.cells);
         let series = Series { label: event, colour: GREY, dashed: false, values };
         nodes.entry(node).or_insert_with(new).series.push(series);
     }
     nodes.into_values().collect()
+}
+
+/// What is drawn of wait events, and from how many looks a second. A record made before looks were
+/// counted has one.
+fn looks(samples: &[Sample], node: &str) -> String {
+    let rates = samples.iter().filter(|s| s.metric == "wait_samples" && s.node == node);
+    let rates: Vec<f64> = rates.map(|sample| sample.value).collect();
+    let rate = stats::sample::median(&rates).map_or(1.0, f64::round);
+    let times = if rate == 1.0 { "once".to_owned() } else { format!("{rate} times") };
+    format!("active sessions, looked at {times} a second")
 }
 
 /// How far standbys are behind their primaries; the marks tell when their state changes.
@@ -256,14 +267,17 @@ fn poolers(samples: &[Sample], grid: &Grid) -> Panel {
 
 fn group_cpu(samples: &[Sample], grid: &Grid) -> Panel {
     let mut panel = panel("CPU of servers and generator", "cores", Style::Lines);
+    let mut generators = 0;
     let user = grid.readings(samples, "group_cpu_user_cores");
     let system = grid.readings(samples, "group_cpu_system_cores");
     for (position, key) in user.keys().enumerate() {
         let parts = [user.series(key, grid.cells), system.series(key, grid.cells)];
         let generator = key.0.starts_with("generator");
+        generators += usize::from(generator);
         panel.series.push(Series {
             label: key.0.clone(),
-            colour: if generator { 1 } else { (position * 2) % GREY },
+            // Odd colours and dashes are the generators', even ones the servers'.
+            colour: if generator { (generators * 2 - 1) % GREY } else { (position * 2) % GREY },
             dashed: generator,
             values: sum(parts.into_iter()).unwrap_or_default(),
         });

@@ -19,6 +19,7 @@ pub(crate) const ROUNDS: usize = 6;
 
 const STUDY: &str = r#"
 question = "Does a function on the server beat the same work sent statement by statement?"
+notes = ["Published in 2011, on other hardware."]
 seed = 7141
 rounds = 6
 
@@ -474,6 +475,10 @@ fn metrics(
         ("hit_ratio".to_owned(), BTreeMap::from([("primary".to_owned(), 0.9987)])),
         ("residency".to_owned(), BTreeMap::from([("primary".to_owned(), 1.0)])),
     ]);
+    let active = shape.waits.iter().filter(|(event, _)| *event != "Client:ClientRead");
+    let all: f64 = active.clone().map(|(_, sessions)| sessions).sum();
+    let share = active.map(|(event, sessions)| ((*event).to_owned(), sessions / all));
+    metrics.insert("wait_share".to_owned(), share.collect());
     if shape.scenario == "read-write" {
         let scope = "UPDATE pgbench_accounts".to_owned();
         metrics.insert("server_statement_s".to_owned(), BTreeMap::from([(scope, 31.4 * factor)]));

@@ -1,0 +1,122 @@
+//! What lies behind a difference: where the servers' time went, what they wrote, which statements
+//! took it.
+//!
+//! Everything is the middle of the rounds of one line. It describes and proves nothing: two figures
+//! that differ together need not be cause and effect.
+
+use std::collections::BTreeSet;
+
+use record::Trial;
+use stats::sample;
+
+use crate::grouping::{Group, Line};
+use crate::number;
+use crate::view::Table;
+
+/// Wait events and statements that are named.
+const NAMED_MAX: usize = 3;
+
+/// What takes less than this share is no reason.
+const SHARE_MIN: f64 = 0.02;
+
+/// What a group's lines waited for, wrote and ran; none where no server told.
+pub(crate) fn why(group: &Group, trials: &[Trial]) -> Option<Table> {
+    let columns = [
+        "",
+        "Active sessions spent their time in",
+        "#WAL a transaction",
+        "#Full-page images",
+        "#Checkpoints",
+        "#Found in shared_buffers",
+        "Statements by the server's time",
+    ];
+    let note = "as pg_stat_activity, the WAL position, the log, pg_stat_database and \
+                pg_stat_statements have it, the middle of all rounds";
+    let title = match group.label.as_str() {
+        "" => "Why".to_owned(),
+        label => format!("Why: {label}"),
+    };
+    let mut table = Table::new(&title, note, &columns);
+    // Several workloads of a trial share its servers, whose figures stand once.
+    let mut seen: BTreeSet<&[usize]> = BTreeSet::new();
+    for line in group.lines.iter().filter(|line| seen.insert(&line.trials)) {
+        let of = |metric| middle(line, trials, metric);
+        let cells = [
+            waits(line, trials),
+            of("wal_bytes_per_tx").map(|bytes| number::with_unit(bytes, "B")),
+            of("full_page_share").map(|share| format!("{} of the WAL", number::percent(share))),
+            of("checkpoints").map(number::figure),
+            of("hit_ratio").map(number::percent),
+            statements(line, trials),
+        ];
+        if cells.iter().all(Option::is_none) {
+            continue;
+        }
+        let name = match &line.workload {
+            Some((_, workload)) => line.label.trim_end_matches(&format!(" · {workload}")),
+            None => line.label.as_str(),
+        };
+        let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "–".to_owned()));
+        table.row([name.to_owned()].into_iter().chain(cells));
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// `54 % Lock:transactionid, 20 % CPU`.
+fn waits(line: &Line, trials: &[Trial]) -> Option<String> {
+    let shares = shares(line, trials, "wait_share");
+    let named = shares.iter().filter(|(_, share)| *share >= SHARE_MIN).take(NAMED_MAX);
+    let words: Vec<String> = named
+        .map(|(event, share)| match event.as_str() {
+            "CPU" => format!("{} no wait: on the CPU, or waiting for one", number::percent(*share)),
+            event => format!("{} {event}", number::percent(*share)),
+        })
+        .collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// `UPDATE pgbench_branches 81 %, 0.392 ms each`.
+fn statements(line: &Line, trials: &[Trial]) -> Option<String> {
+    let times = shares(line, trials, "server_statement_s");
+    let all: f64 = times.iter().map(|(_, seconds)| seconds).sum();
+    let named = times.iter().filter(|(_, seconds)| seconds / all >= SHARE_MIN).take(NAMED_MAX);
+    let words: Vec<String> = named
+        .map(|(statement, seconds)| {
+            let each = middle_of(line, trials, "server_statement_mean_ms", statement);
+            let each = each.map(|ms| format!(", {} ms each", number::figure(ms)));
+            let each = each.unwrap_or_default();
+            format!("{statement} {}{each}", number::percent(seconds / all))
+        })
+        .collect();
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+/// The middle of every scope of a metric, the largest first; a trial without a scope has 0 of it.
+fn shares(line: &Line, trials: &[Trial], metric: &str) -> Vec<(String, f64)> {
+    let told: Vec<&std::collections::BTreeMap<String, f64>> =
+        line.trials.iter().filter_map(|&index| trials[index].metrics.get(metric)).collect();
+    let scopes: BTreeSet<&String> = told.iter().flat_map(|scopes| scopes.keys()).collect();
+    let middle = |scope: &String| {
+        let values = told.iter().map(|scopes| scopes.get(scope).copied().unwrap_or(0.0));
+        sample::mean(&values.collect::<Vec<f64>>()).unwrap_or(0.0)
+    };
+    let mut all: Vec<(String, f64)> =
+        scopes.into_iter().map(|scope| (scope.clone(), middle(scope))).collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    all
+}
+
+fn middle(line: &Line, trials: &[Trial], metric: &str) -> Option<f64> {
+    middle_of(line, trials, metric, "")
+}
+
+fn middle_of(line: &Line, trials: &[Trial], metric: &str, scope: &str) -> Option<f64> {
+    let value = |&index: &usize| {
+        let scopes = trials[index].metrics.get(metric)?;
+        // What is measured of one node only stands under its name.
+        let only = scopes.values().next().filter(|_| scope.is_empty() && scopes.len() == 1);
+        scopes.get(scope).or(only).copied()
+    };
+    let values = line.trials.iter().filter_map(value).filter(|value| value.is_finite());
+    sample::median(&values.collect::<Vec<f64>>())
+}
