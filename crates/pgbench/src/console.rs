@@ -13,16 +13,29 @@ pub struct Console<'a> {
     /// Whether stderr is a terminal: progress then stays on one line.
     pub err_is_terminal: bool,
     debug: bool,
+    /// Columns of that terminal.
+    pub columns: usize,
     /// What stands on the current line of a terminal and has to be wiped before other output.
     live_columns: usize,
     /// Told how much of an initialisation is done, 0 to 1.
     share: Option<&'a mut dyn FnMut(f64)>,
 }
 
+/// Columns of a terminal that does not say.
+const COLUMNS: usize = 80;
+
 impl<'a> Console<'a> {
     /// Results go to `out`, narration to `err`.
     pub fn new(out: &'a mut dyn Write, err: &'a mut dyn Write, err_is_terminal: bool) -> Self {
-        Console { out, err, err_is_terminal, debug: false, live_columns: 0, share: None }
+        Console {
+            out,
+            err,
+            err_is_terminal,
+            columns: COLUMNS,
+            debug: false,
+            live_columns: 0,
+            share: None,
+        }
     }
 
     /// Tells `share` how much of an initialisation is done, 0 to 1.
@@ -112,6 +125,9 @@ impl<'a> Console<'a> {
         if !self.err_is_terminal {
             return;
         }
+        // A line that breaks cannot be replaced. The last column stays free: some terminals break
+        // the line there.
+        let text: String = text.chars().take(self.columns.saturating_sub(1)).collect();
         let columns = text.chars().count();
         let blank = self.live_columns.saturating_sub(columns);
         let _ = write!(self.err, "\r{text}{:blank$}", "");

@@ -231,7 +231,7 @@ fn drive(
             load::generators::run(plan, n, program, control, origin, &mut observe)
         }
     };
-    progress.end(console);
+    progress.end(outcome.as_ref().ok(), console);
     outcome.map_err(|error| could_not_begin(&error))
 }
 

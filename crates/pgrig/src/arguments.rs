@@ -7,7 +7,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use spec::Profile;
 
 use crate::exchange::ExchangeArguments;
-use crate::exit::Exit;
+use crate::exit::{Exit, MEANINGS};
 
 mod compare;
 mod history;
@@ -18,7 +18,7 @@ pub(crate) use history::{HistoryArguments, HistoryCommand};
 /// A test rig for PostgreSQL: builds what a question is about, loads it, breaks it, and answers
 /// with numbers that can be trusted.
 #[derive(Debug, Parser)]
-#[command(name = "pgrig", version, help_template = HELP, subcommand_required = true)]
+#[command(name = "pgrig", version, help_template = help(), subcommand_required = true)]
 #[command(max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -510,16 +510,15 @@ Operate
 {options}
 
 `pgrig COMMAND --help`, or `pgrig help COMMAND`, says more about each.
-
-Exit codes
-  0    done
-  1    could not start
-  2    ran, but something is missing
-  3    does not fit this machine or target, or a part is not installed
-  4    --gate: an invariant does not hold; with --strict, a finding does not
-  5    --gate: cannot tell
-  130  interrupted; what was measured is kept
 ";
+
+/// The help, and how pgrig ends.
+fn help() -> String {
+    let code = |(exit, meaning): (Exit, &str)| {
+        format!("  {:<3}  {}\n", exit.number(), meaning.replace('`', ""))
+    };
+    format!("{HELP}\nExit codes\n{}", MEANINGS.map(code).concat())
+}
 
 #[cfg(test)]
 mod tests {

@@ -29,6 +29,7 @@ pub(crate) fn run(program: &str, command: &str, arguments: &[String]) -> ExitCod
     let (mut out, mut err) = (stdout(), stderr());
     let err_is_terminal = err.is_terminal();
     let mut console = Console::new(&mut out, &mut err, err_is_terminal);
+    console.columns = crate::terminal::columns();
     ExitCode::from(bench_with_page(&invocation, &control, &mut console, Some(&page)))
 }
 

@@ -57,14 +57,14 @@ impl Complaint {
         let colour = terminal::is_watched();
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         for problem in problems {
-            terminal::narrate(render(Level::WARNING, folder, place, problem, &renderer));
+            terminal::quote(render(Level::WARNING, folder, place, problem, &renderer));
             terminal::narrate("");
         }
     }
 
     /// Tells it, and how the program ends.
     pub(crate) fn show(&self) -> Exit {
-        terminal::narrate(&self.text);
+        terminal::quote(&self.text);
         if let Some(hint) = &self.hint {
             terminal::narrate(format_args!("  {}   {hint}", styled(STRONG, "hint:")));
         }

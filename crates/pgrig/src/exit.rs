@@ -21,12 +21,26 @@ pub(crate) enum Exit {
     Interrupted,
 }
 
+/// Every way to end, in the words of the help and of README.md.
+pub(crate) const MEANINGS: [(Exit, &str); 7] = [
+    (Exit::Done, "done"),
+    (Exit::CouldNotStart, "could not start"),
+    (Exit::Incomplete, "ran, but something is missing"),
+    (Exit::DoesNotFit, "does not fit this machine or target, or a part is not installed"),
+    (
+        Exit::DoesNotHold,
+        "`--gate`: an invariant does not hold; with `--strict`, a finding does not",
+    ),
+    (Exit::CannotTell, "`--gate`: cannot tell"),
+    (Exit::Interrupted, "interrupted; what was measured is kept"),
+];
+
 impl Exit {
     pub(crate) fn code(self) -> ExitCode {
         ExitCode::from(self.number())
     }
 
-    fn number(self) -> u8 {
+    pub(crate) fn number(self) -> u8 {
         match self {
             Exit::Done => 0,
             Exit::CouldNotStart => 1,
@@ -54,5 +68,12 @@ mod tests {
         check(Exit::DoesNotHold, 4);
         check(Exit::CannotTell, 5);
         check(Exit::Interrupted, 130);
+    }
+
+    #[test]
+    fn the_readme_has_the_same_table() {
+        let rows = MEANINGS.map(|(exit, meaning)| format!("| {} | {meaning} |\n", exit.number()));
+        let readme = include_str!("../../../README.md");
+        assert!(readme.contains(&rows.concat()), "README.md lacks\n{}", rows.concat());
     }
 }

@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::{Ending, Trial};
-use spec::{Named, PointName, Study};
+use spec::{Named, Pace, Point, PointName, Study};
 use study::{Event, Stage};
 use verdict::Measured;
 use words::{duration, size};
@@ -17,6 +17,8 @@ pub(crate) struct Progress<'a> {
     /// The trial under way, in words.
     trial: String,
     rounds: u32,
+    /// Transactions a second that it asks for; 0 in a closed loop.
+    rate: f64,
 }
 
 impl<'a> Progress<'a> {
@@ -29,7 +31,7 @@ impl<'a> Progress<'a> {
             bar
         });
         let rounds = study.points.iter().map(|point| point.rounds).max().unwrap_or(0);
-        Progress { study, live, trial: String::new(), rounds }
+        Progress { study, live, trial: String::new(), rounds, rate: 0.0 }
     }
 
     /// Takes the live line away.
@@ -65,12 +67,13 @@ impl<'a> Progress<'a> {
                 self.say(&format!("  preparing       {what}  {}", duration(*seconds)));
             }
             Event::TrialBegins { planned, point, left_s, .. } => {
+                self.rate = rate(&self.study.points[planned.point]);
                 self.trial = format!(
                     "  round {:<9} {}",
                     format!("{}/{}", planned.round, self.rounds),
                     short(self.study, point)
                 );
-                self.live(&format!("{}  starting  {}", self.trial, to_go(*left_s)));
+                self.live(&self.line("", "starting", *left_s));
             }
             Event::Load { stage, left_s } => self.stage(stage, *left_s),
             Event::TrialEnded { trial, .. } => self.trial_ended(trial),
@@ -80,17 +83,30 @@ impl<'a> Progress<'a> {
     }
 
     fn stage(&self, stage: &Stage, left_s: f64) {
-        let words = match stage {
-            Stage::Connecting { done, of } => format!("connecting {done} of {of}"),
-            Stage::WarmingUp { seconds } => format!("warming up {seconds:.0} s"),
-            Stage::Measuring { seconds, of_s, tps, p99_ms } => {
+        let (bar, words) = match stage {
+            Stage::Connecting { done, of } => (String::new(), format!("connecting {done} of {of}")),
+            Stage::WarmingUp { seconds } => (String::new(), format!("warming up {seconds:.0} s")),
+            Stage::Measuring { seconds, of_s, tps, p99_ms, backlog } => {
                 let (bar, tps) = (bar(seconds / of_s), verdict::number(*tps));
                 let p99 = p99_ms.map(|ms| format!("  p99 {} ms", verdict::number(ms)));
                 let p99 = p99.unwrap_or_default();
-                format!("{bar}  {seconds:.0} s/{of_s:.0} s  {tps} tps{p99}")
+                // A rate that is reached leaves a few transactions waiting, too.
+                let behind = match *backlog as f64 {
+                    backlog if backlog > self.rate * 0.1 && self.rate > 0.0 => {
+                        let asked = verdict::number(self.rate);
+                        format!(" of {asked}, {} behind", verdict::number(backlog))
+                    }
+                    _ => String::new(),
+                };
+                (bar, format!("{seconds:.0} s/{of_s:.0} s  {tps} tps{behind}{p99}"))
             }
         };
-        self.live(&format!("{}  {words}  {}", self.trial, to_go(left_s)));
+        self.live(&self.line(&bar, &words, left_s));
+    }
+
+    /// The live line of the trial under way.
+    fn line(&self, bar: &str, words: &str, left_s: f64) -> String {
+        line_of(&self.trial, bar, words, &to_go(left_s), terminal::columns())
     }
 
     fn trial_ended(&self, trial: &Trial) {
@@ -100,7 +116,12 @@ impl<'a> Progress<'a> {
             // The live line is replaced by the trial's totals.
             Ending::Done => {
                 let words = tps.map(|tps| format!("{} tps", verdict::number(tps)));
-                let words = words.unwrap_or_default();
+                let mut words = words.unwrap_or_default();
+                for one in verdict::missed_rates(self.study, std::slice::from_ref(trial)) {
+                    let (asked, backlog) = (one.asked, one.backlog as f64);
+                    let (asked, backlog) = (verdict::number(asked), verdict::number(backlog));
+                    words.push_str(&format!(" of {asked} asked, {backlog} never started"));
+                }
                 self.say(&format!("{}  {words}", self.trial));
             }
             Ending::Void(why) => {
@@ -147,6 +168,36 @@ impl<'a> Progress<'a> {
     }
 }
 
+/// Transactions a second that a point asks for, all workloads together.
+fn rate(point: &Point) -> f64 {
+    let of = |pace: Pace| match pace {
+        Pace::Closed => 0.0,
+        Pace::Poisson(rate) | Pace::Constant(rate) => rate,
+    };
+    point.workloads.iter().map(|workload| of(workload.pace)).sum()
+}
+
+/// A trial, how far it has come, and how long the run takes, in so many columns. What is measured
+/// stands there in any case; first the bar gives way, then the time to go, then part of the name.
+fn line_of(trial: &str, bar: &str, words: &str, to_go: &str, columns: usize) -> String {
+    let joined = |parts: &[&str]| {
+        let parts = parts.iter().copied().filter(|part| !part.is_empty());
+        parts.collect::<Vec<&str>>().join("  ")
+    };
+    let fits = |line: &String| line.chars().count() < columns;
+    let lines = [
+        joined(&[trial, bar, words, to_go]),
+        joined(&[trial, words, to_go]),
+        joined(&[trial, words]),
+    ];
+    lines.into_iter().find(fits).unwrap_or_else(|| {
+        let room = columns.saturating_sub(words.chars().count() + 4);
+        let name: String = trial.chars().take(room).collect();
+        let line = format!("{}…  {words}", name.trim_end());
+        line.chars().take(columns - 1).collect()
+    })
+}
+
 /// The parts of a point's name that differ within its study; the scenario in the study's words.
 fn short(study: &Study, point: &PointName) -> String {
     let scenario = study.scenarios.iter().find(|scenario| scenario.name == point.scenario);
@@ -188,5 +239,25 @@ mod tests {
             assert_eq!(bar(share).chars().count(), BAR_COLUMNS, "{share}");
         }
         assert_eq!(bar(0.45), "━━━━━━━━━╸──────────");
+    }
+
+    #[test]
+    fn the_live_line_of_every_shipped_study_fits_and_keeps_its_figures() {
+        let words = "120 s/120 s  1,234,567 tps  p99 12,346 ms";
+        for folder in crate::studies::shipped() {
+            let place = folder.name.clone();
+            let found = crate::studies::Found { folder, place };
+            let Ok(study) = crate::studies::parse(&found, spec::Profile::Full) else {
+                panic!("{}", found.place);
+            };
+            for point in &study.points {
+                let trial = format!("  round {:<9} {}", "6/6", short(&study, &point.name));
+                for columns in [60, 80, 100] {
+                    let line = line_of(&trial, &bar(0.5), words, "1 h 23 min to go", columns);
+                    assert!(line.chars().count() < columns, "{columns}: {line}");
+                    assert!(line.contains(words), "{columns}: {line}");
+                }
+            }
+        }
     }
 }

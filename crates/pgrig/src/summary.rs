@@ -1,8 +1,10 @@
-//! The answer and its claims, in a hundred columns.
+//! The answer and its claims, as wide as the terminal.
 
 use std::path::Path;
 
-use spec::ClaimKind;
+use anstyle::Style;
+use record::Trial;
+use spec::{ClaimKind, Study};
 use verdict::{ClaimVerdict, Judgement, Measured, Verdict, number};
 
 use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
@@ -31,10 +33,26 @@ pub(crate) fn print(judgement: &Judgement) {
             "trial {} {} is {}: {}",
             discarded.number, discarded.name, discarded.status, discarded.why
         );
-        for (line, text) in wrapped(&words, COLUMNS - 6).into_iter().enumerate() {
+        for (line, text) in wrapped(&words, columns() - 6).into_iter().enumerate() {
             let indent = if line == 0 { 2 } else { 6 };
             terminal::result(styled(FAINT, format_args!("{:indent$}{text}", "")));
         }
+    }
+}
+
+/// Says which rates were asked for and not reached, where any were.
+pub(crate) fn print_missed_rates(study: &Study, trials: &[Trial]) {
+    for one in verdict::missed_rates(study, trials) {
+        let (reached, asked) = (number(one.reached), number(one.asked));
+        let backlog = number(one.backlog as f64);
+        terminal::result(styled(
+            UNSURE,
+            format_args!(
+                "  rate not reached: {reached} of {asked} a second by {} in trial {} ({}); \
+                 {backlog} transactions were due and never started",
+                one.workload, one.number, one.name
+            ),
+        ));
     }
 }
 
@@ -43,9 +61,10 @@ pub(crate) fn print_ways_on(report: &Path, again: &str) {
     terminal::result("");
     let report = report.display();
     let one_line = format!("  report   {report}        again   {again}");
-    match one_line.chars().count() <= COLUMNS {
-        true => terminal::result(one_line),
-        false => terminal::result(format_args!("  report   {report}\n  again    {again}")),
+    // Both are there to be copied.
+    match one_line.chars().count() <= columns() {
+        true => terminal::verbatim(one_line),
+        false => terminal::verbatim(format_args!("  report   {report}\n  again    {again}")),
     }
 }
 
@@ -91,17 +110,16 @@ fn table(rows: &[[String; 4]], claims: &[ClaimVerdict]) {
     };
     let (published, here) = (width(1, "published"), width(2, "here"));
     let verdict = width(3, "verdict");
-    let rest = COLUMNS.saturating_sub(published + here + verdict + 11);
+    let rest = columns().saturating_sub(published + here + verdict + 11);
+    if rest < CLAIM_COLUMNS_MIN {
+        return list(rows, claims);
+    }
     let claim = width(0, "claim").min(rest.max(CLAIM_COLUMNS_MIN));
     let head =
         format!("  {:claim$}   {:>published$}   {:here$}   verdict", "claim", "published", "here");
     terminal::result(styled(FAINT, head));
     for (row, judged) in rows.iter().zip(claims) {
-        let style = match judged.verdict {
-            Verdict::Holds => GOOD,
-            Verdict::DoesNotHold => BAD,
-            Verdict::CannotTell => UNSURE,
-        };
+        let style = style(judged);
         let lines = wrapped(&row[0], claim);
         let (first, more) = lines.split_first().map_or(("", &[][..]), |(f, m)| (f, m));
         terminal::result(format_args!(
@@ -114,10 +132,36 @@ fn table(rows: &[[String; 4]], claims: &[ClaimVerdict]) {
             terminal::result(format_args!("  {line}"));
         }
         if !judged.why.is_empty() {
-            for line in wrapped(&judged.why, COLUMNS - 6) {
+            for line in wrapped(&judged.why, columns() - 6) {
                 terminal::result(styled(FAINT, format_args!("      {line}")));
             }
         }
+    }
+}
+
+/// The same where a table has no room: a claim, and below it what stands beside it elsewhere.
+fn list(rows: &[[String; 4]], claims: &[ClaimVerdict]) {
+    for ([says, published, here, verdict], judged) in rows.iter().zip(claims) {
+        terminal::result(format_args!("  {says}"));
+        let published = match judged.published {
+            Some(_) => format!("  published {published}"),
+            None => String::new(),
+        };
+        terminal::result(format_args!(
+            "      {}  {here}{published}",
+            styled(style(judged), verdict)
+        ));
+        if !judged.why.is_empty() {
+            terminal::result(styled(FAINT, format_args!("      {}", judged.why)));
+        }
+    }
+}
+
+fn style(judged: &ClaimVerdict) -> Style {
+    match judged.verdict {
+        Verdict::Holds => GOOD,
+        Verdict::DoesNotHold => BAD,
+        Verdict::CannotTell => UNSURE,
     }
 }
 
@@ -135,8 +179,11 @@ fn wrapped(text: &str, columns: usize) -> Vec<&str> {
     lines
 }
 
-/// What a terminal, a mail and a log have room for.
-const COLUMNS: usize = 100;
+/// What the terminal, or a mail and a log, have room for.
+fn columns() -> usize {
+    terminal::result_columns()
+}
+
 /// A narrower claim is not read but guessed.
 const CLAIM_COLUMNS_MIN: usize = 24;
 

@@ -3,11 +3,20 @@
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 
 use anstyle::{AnsiColor, Style};
 
-/// A line of results.
+/// A line of results; on a terminal that is too narrow for it, several.
 pub(crate) fn result(text: impl Display) {
+    match std::io::stdout().is_terminal() {
+        true => verbatim(fitted(&text.to_string(), result_columns())),
+        false => verbatim(text),
+    }
+}
+
+/// Results whose lines are not to be broken: what programs read, and commands.
+pub(crate) fn verbatim(text: impl Display) {
     let mut out = anstream::stdout().lock();
     let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) else { return };
     if error.kind() != std::io::ErrorKind::BrokenPipe {
@@ -16,8 +25,16 @@ pub(crate) fn result(text: impl Display) {
     }
 }
 
-/// A line of narration.
+/// A line of narration; on a terminal that is too narrow for it, several.
 pub(crate) fn narrate(text: impl Display) {
+    match is_watched() {
+        true => quote(fitted(&text.to_string(), columns())),
+        false => quote(text),
+    }
+}
+
+/// Narration whose lines are not to be broken: quoted text with a caret below it.
+pub(crate) fn quote(text: impl Display) {
     // There is nobody left to tell.
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
@@ -26,6 +43,66 @@ pub(crate) fn narrate(text: impl Display) {
 pub(crate) fn is_watched() -> bool {
     std::io::stderr().is_terminal()
 }
+
+/// Columns of the terminal that shows the narration; what a log and a mail have room for where it is
+/// none, or does not say.
+pub(crate) fn columns() -> usize {
+    columns_of(std::io::stderr())
+}
+
+/// Columns of the terminal that shows the results, likewise.
+pub(crate) fn result_columns() -> usize {
+    columns_of(std::io::stdout())
+}
+
+fn columns_of(stream: impl AsFd) -> usize {
+    let size = rustix::termios::tcgetwinsize(stream);
+    let columns = size.map_or(0, |size| usize::from(size.ws_col));
+    if columns == 0 { COLUMNS_MAX } else { columns.clamp(COLUMNS_MIN, COLUMNS_MAX) }
+}
+
+/// Text whose lines are broken at spaces where they have more columns. What follows stands two
+/// columns further in. A word without spaces (a path, a command's argument) is never broken.
+pub(crate) fn fitted(text: &str, columns: usize) -> String {
+    let lines: Vec<String> = text.split('\n').map(|line| fitted_line(line, columns)).collect();
+    lines.join("\n")
+}
+
+fn fitted_line(line: &str, columns: usize) -> String {
+    if width(line) <= columns {
+        return line.to_owned();
+    }
+    let margin = line.chars().take_while(|c| *c == ' ').count();
+    let indent = " ".repeat((margin + 2).min(columns / 2));
+    let (mut out, mut used) = (String::new(), 0);
+    let mut rest = line;
+    while !rest.is_empty() {
+        let word_at = rest.len() - rest.trim_start_matches(' ').len();
+        let word_len = rest[word_at..].find(' ').unwrap_or(rest.len() - word_at);
+        let (part, more) = rest.split_at(word_at + word_len);
+        if used > margin && used + width(part) > columns {
+            out.push('\n');
+            out.push_str(&indent);
+            out.push_str(&part[word_at..]);
+            used = indent.len() + width(&part[word_at..]);
+        } else {
+            out.push_str(part);
+            used += width(part);
+        }
+        rest = more;
+    }
+    out
+}
+
+/// Columns that a text takes: its colours take none.
+pub(crate) fn width(text: &str) -> usize {
+    anstream::adapter::strip_str(text).to_string().chars().count()
+}
+
+/// A wider line is hard to read.
+pub(crate) const COLUMNS_MAX: usize = 100;
+/// In fewer columns a figure does not fit beside a word.
+const COLUMNS_MIN: usize = 40;
 
 /// Text in a style; without colour it is the same text.
 pub(crate) fn styled(style: Style, text: impl Display) -> String {
@@ -42,3 +119,25 @@ pub(crate) const UNSURE: Style = AnsiColor::Yellow.on_default();
 pub(crate) const STRONG: Style = Style::new().bold();
 /// What matters less.
 pub(crate) const FAINT: Style = Style::new().dimmed();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_broken_at_spaces_and_colours_take_no_room() {
+        let check = |text: &str, columns, expected: &str| {
+            assert_eq!(fitted(text, columns), expected, "{text} in {columns}");
+        };
+        check("as it is", 8, "as it is");
+        check("  point     before  after", 19, "  point     before\n    after");
+        check(
+            "  a /very/long/path/without/spaces b",
+            12,
+            "  a\n    /very/long/path/without/spaces\n    b",
+        );
+        let red = styled(BAD, "red and");
+        check(&format!("{red} plain"), 13, &format!("{red} plain"));
+        check("one two\nthree four", 7, "one two\nthree\n  four");
+    }
+}

@@ -97,5 +97,7 @@ pub enum Stage {
         tps: f64,
         /// 99th percentile of the latency in the last second.
         p99_ms: Option<f64>,
+        /// Transactions that are due and not started; 0 where there is no rate.
+        backlog: u64,
     },
 }

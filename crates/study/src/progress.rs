@@ -52,6 +52,7 @@ impl Progress {
                     of_s: self.window_ns as f64 / 1e9,
                     tps: transactions as f64 / (length_ns as f64 / 1e9),
                     p99_ms: latency.quantile_ns(0.99).map(|ns| ns as f64 / 1e6),
+                    backlog: cells.iter().map(|cell| cell.backlog).sum(),
                 })
             }
             _ => Some(Stage::WarmingUp { seconds: end.since(self.began?) as f64 / 1e9 }),

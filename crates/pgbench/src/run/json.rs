@@ -15,6 +15,7 @@
 //! | `pgbench_way` | pgbench's counting: `transactions`, `seconds`, `tps`, `counts` |
 //! | `window` | the clean window: moments, `seconds`, `transactions_per_second`, `counts` |
 //! | `steady` | whether throughput was steady in it, from when on, and how much it was |
+//! | `rate_not_reached` | of a rate that the clients fell behind: `asked`, `reached`, `backlog`; else null |
 //! | `baseline` | with `--baseline`, the same load on a server that does nothing |
 //! | `standstills` | with `--reconnect`, when no transaction succeeded |
 //! | `search` | of `--find-rate` and `--find-clients`: what was found, and every window |
@@ -35,7 +36,7 @@ use crate::options::Length;
 use crate::words::{ScriptWords, protocol_name};
 
 use super::find::curve::{Curve, Tried};
-use super::ours::limit;
+use super::ours::{limit, missed_rate};
 use super::plan::Clock;
 use super::settle::Results;
 
@@ -77,6 +78,11 @@ pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> Str
             "counts": counts(&workload.counts),
         })),
         "steady": steady(results),
+        "rate_not_reached": missed_rate(results).map(|missed| json!({
+            "asked": missed.asked,
+            "reached": missed.reached,
+            "backlog": missed.backlog,
+        })),
         "search": results.search.map(|search| search_of(&search.curve)),
         "baseline": results.baseline.map(|baseline| json!({
             "transactions_per_second": baseline.rate,

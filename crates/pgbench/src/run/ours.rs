@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use load::{OnLoss, WarmUp};
+use load::{OnLoss, Pace, WarmUp};
 use record::{Counts, Generator, WorkloadResult};
 use stats::{Latency, SteadyState, Unsteady, censored};
 
@@ -35,6 +35,9 @@ pub(super) fn lines(results: &Results<'_>) -> String {
     if some && is_open(results.options) {
         line("from the send ms", percentiles(&workload.service, &Latency::new()));
         line("backlog", backlog(results));
+        if let Some(missed) = missed_rate(results) {
+            line("rate not reached", missed.words());
+        }
     }
     if some && results.outcome.window.is_some() {
         throughput(results, &mut line);
@@ -209,6 +212,41 @@ fn unsteady(reason: Unsteady) -> String {
         Unsteady::NotARate => "throughput cannot be told".to_owned(),
     }
 }
+
+/// A rate that was asked for and not reached.
+pub(super) struct MissedRate {
+    pub(super) asked: f64,
+    pub(super) reached: f64,
+    /// Transactions that were due and not started at the end.
+    pub(super) backlog: u64,
+}
+
+impl MissedRate {
+    fn words(&self) -> String {
+        format!(
+            "{} of {} a second; {} due but not started at the end, and more with every second",
+            grouped(self.reached),
+            grouped(self.asked),
+            grouped(self.backlog as f64)
+        )
+    }
+}
+
+/// Whether the clients fell behind the rate that they were asked for: they ended with more than a
+/// second's tenth of it to do, and did less of it than chance explains.
+pub(super) fn missed_rate(results: &Results<'_>) -> Option<MissedRate> {
+    let asked = match results.options.pace {
+        Pace::Closed => return None,
+        Pace::Poisson(rate) | Pace::Constant(rate) => rate,
+    };
+    let (reached, _) = results.rate_after(0.0);
+    let backlog = results.window_intervals().last().map_or(0, |interval| interval.backlog);
+    let is_missed = backlog as f64 > asked / 10.0 && reached < asked * RATE_REACHED;
+    is_missed.then_some(MissedRate { asked, reached, backlog })
+}
+
+/// A rate of which so much is done is reached.
+const RATE_REACHED: f64 = 0.98;
 
 fn backlog(results: &Results<'_>) -> String {
     let backlogs = || results.window_intervals().map(|interval| interval.backlog);

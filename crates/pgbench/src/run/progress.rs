@@ -2,7 +2,7 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use load::{Event, WarmUp};
+use load::{Event, Outcome, Pace, WarmUp};
 use record::{Counts, Interval, Moment};
 use stats::Latency;
 
@@ -13,6 +13,18 @@ use super::ours::{grouped, short_ms};
 use super::plan::is_open;
 
 const BAR_CELLS: u64 = 20;
+
+/// The first parts of a line that fit into a terminal; the first one always.
+fn fitting(parts: &[String], columns: usize) -> String {
+    let mut line = String::new();
+    for part in parts {
+        if !line.is_empty() && line.chars().count() + part.chars().count() >= columns {
+            break;
+        }
+        line.push_str(part);
+    }
+    line
+}
 
 /// Tells of intervals as they come.
 pub(super) struct Progress<'a> {
@@ -79,9 +91,32 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Leaves the last live line where it stands.
-    pub(super) fn end(&mut self, console: &mut Console<'_>) {
+    /// Leaves a last line: the totals where there are any, the same as in the results.
+    pub(super) fn end(&mut self, outcome: Option<&Outcome>, console: &mut Console<'_>) {
+        if let Some(totals) = outcome.and_then(|outcome| self.totals(outcome, console.columns)) {
+            self.live(console, totals);
+        }
         self.keep(console);
+    }
+
+    /// `  measured        20 s   28,055 tps   p50 0.8 ms  p99 2.1 ms`
+    fn totals(&self, outcome: &Outcome, columns: usize) -> Option<String> {
+        let workload = outcome.workloads.first()?;
+        let published = workload.published_way;
+        if published.transactions == 0 || published.seconds <= 0.0 {
+            return None;
+        }
+        let tps = published.transactions as f64 / published.seconds;
+        let quantile = |q| workload.latency.quantile_ns(q).map_or("–".to_owned(), short_ms);
+        let parts = [
+            format!("  measured        {:.0} s   {} tps", published.seconds, grouped(tps)),
+            format!("   p50 {} ms  p99 {} ms", quantile(0.5), quantile(0.99)),
+            match workload.counts.failed() {
+                0 => String::new(),
+                failed => format!("  {} failed", grouped(failed as f64)),
+            },
+        ];
+        Some(fitting(&parts, columns))
     }
 
     fn interval(&mut self, interval: &Interval, console: &mut Console<'_>) {
@@ -100,7 +135,10 @@ impl<'a> Progress<'a> {
                 console.narrate(self.line(end.since(began), length_ns));
             }
             Style::Lines(_) => return,
-            Style::Live => self.live(console, self.live_line(end.since(began), length_ns)),
+            Style::Live => {
+                let line = self.live_line(end.since(began), length_ns, interval, console.columns);
+                self.live(console, line);
+            }
         }
         self.since = Sum::default();
         self.reported = end;
@@ -141,7 +179,13 @@ impl<'a> Progress<'a> {
         format!("  connecting      {} of {}   {seconds:.2} s", done, of)
     }
 
-    fn live_line(&self, elapsed_ns: u64, length_ns: u64) -> String {
+    fn live_line(
+        &self,
+        elapsed_ns: u64,
+        length_ns: u64,
+        last: &Interval,
+        columns: usize,
+    ) -> String {
         let Sum { counts, latency, .. } = &self.since;
         let tps = counts.transactions as f64 * 1e9 / length_ns.max(1) as f64;
         let quantile = |q: f64| latency.quantile_ns(q).map_or("–".to_owned(), short_ms);
@@ -159,10 +203,23 @@ impl<'a> Progress<'a> {
             failed => format!("  {} failed", grouped(failed as f64)),
         };
         let (p50, p99) = (quantile(0.5), quantile(0.99));
-        format!(
-            "  measuring       {bar}{time}   {} tps   p50 {p50} ms  p99 {p99} ms{failed}",
-            grouped(tps)
-        )
+        let behind = match self.options.pace {
+            // A rate that is reached leaves a few transactions waiting, too.
+            Pace::Poisson(rate) | Pace::Constant(rate) if last.backlog as f64 > rate / 10.0 => {
+                let backlog = grouped(last.backlog as f64);
+                format!("   of {} asked, {backlog} behind", grouped(rate))
+            }
+            _ => String::new(),
+        };
+        let rest = [
+            format!("{time}   {} tps{behind}{failed}", grouped(tps)),
+            format!("   p50 {p50} ms  p99 {p99} ms"),
+        ];
+        let head = "  measuring       ";
+        match head.chars().count() + bar.chars().count() + rest[0].chars().count() < columns {
+            true => fitting(&[format!("{head}{bar}{}", rest[0]), rest[1].clone()], columns),
+            false => fitting(&[format!("{head}{}", rest[0]), rest[1].clone()], columns),
+        }
     }
 
     /// How far the run has come, and as a share of the whole where that is known.

@@ -39,7 +39,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     let has = Has::here(installation, &std::env::temp_dir())?;
     let preflight = Preflight::of(&study, &study.trials(None), &has);
     match arguments.json {
-        true => terminal::result(format_args!("{:#}", json(&study, &preflight))),
+        true => terminal::verbatim(format_args!("{:#}", json(&study, &preflight))),
         false => plan(&study, &preflight),
     }
     if preflight.refused {

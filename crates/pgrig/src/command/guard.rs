@@ -78,7 +78,7 @@ fn status(arguments: &GuardStatusArguments) -> Result<Exit, Complaint> {
     let status = guard::status(&server, arguments.state.as_deref())
         .map_err(|error| Complaint::new(&error).hinted(error.hint()))?;
     if arguments.json {
-        terminal::result(format_args!("{:#}", json!(status)));
+        terminal::verbatim(format_args!("{:#}", json!(status)));
         return Ok(Exit::Done);
     }
     print(&status, arguments.state.is_some());

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
-use record::{Ending, State};
-use spec::{ClaimKind, Folder, Planned, Profile};
+use record::{Ending, State, Trial};
+use spec::{About, ClaimKind, Folder, Planned, Profile, Study};
 use study::{Ended, Has, Place, Preflight, Request, Servers};
 use verdict::{Judgement, Verdict};
 use words::grouped;
@@ -22,7 +22,7 @@ use crate::{fit, records, signals, studies, summary};
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     let request = request(arguments)?;
     if arguments.dry_run {
-        terminal::result(study::dry_run(&request)?.trim_end());
+        terminal::verbatim(study::dry_run(&request)?.trim_end());
         return Ok(Exit::Done);
     }
     let control = signals::control();
@@ -45,6 +45,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     }
     let page = records::write_report(&opened)?;
     summary::print(&judgement);
+    summary::print_missed_rates(&opened.study, opened.reader.trials());
     summary::print_ways_on(&page, &opened.reader.header().again);
     if ended.state == State::Interrupted {
         let directory = ended.directory.display();
@@ -53,8 +54,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     if let State::Broken(why) = &ended.state {
         terminal::narrate(format_args!("stopped: {why}"));
     }
-    let has_valid = opened.reader.trials().iter().any(|trial| trial.ending == Ending::Done);
-    Ok(exit(&ended, &judgement, gate(arguments), has_valid))
+    let is_hollow = is_hollow(&opened.study, opened.reader.trials());
+    Ok(exit(&ended, &judgement, gate(arguments), is_hollow))
 }
 
 /// What the exit code depends on besides the run itself.
@@ -76,9 +77,32 @@ fn gate(arguments: &RunArguments) -> Gate {
     }
 }
 
-/// How the program ends after a run. What is missing is said before what was found. Without a trial
-/// that counts (`has_valid`), no gate is passed.
-fn exit(ended: &Ended, judgement: &Judgement, gate: Gate, has_valid: bool) -> Exit {
+/// Whether there is nothing behind the verdicts: no trial counts, or none of those that a claim
+/// speaks of, although some of them were run. What was left out as unfit is said elsewhere.
+fn is_hollow(study: &Study, trials: &[Trial]) -> bool {
+    if !trials.iter().any(|trial| trial.ending == Ending::Done) {
+        return true;
+    }
+    let point = |trial: &Trial| study.point(&trial.variant, &trial.scenario, &trial.axes);
+    let in_vain = |points: &[usize], counts: fn(&Ending) -> bool| {
+        let mut ran = trials.iter().filter(|trial| {
+            !matches!(trial.ending, Ending::Skipped(_))
+                && point(trial).is_some_and(|point| points.contains(&point))
+        });
+        ran.clone().next().is_some() && !ran.any(|trial| counts(&trial.ending))
+    };
+    study.claims.iter().any(|claim| match &claim.about {
+        About::Value { value, .. } => value
+            .references()
+            .iter()
+            .any(|reference| in_vain(&[reference.point], |ending| *ending == Ending::Done)),
+        About::Every { points, .. } => in_vain(points, Ending::is_complete),
+    })
+}
+
+/// How the program ends after a run. What is missing is said before what was found. Where there is
+/// nothing behind a verdict (`is_hollow`), no gate is passed.
+fn exit(ended: &Ended, judgement: &Judgement, gate: Gate, is_hollow: bool) -> Exit {
     match &ended.state {
         State::Interrupted => return Exit::Interrupted,
         State::Running | State::Broken(_) => return Exit::Incomplete,
@@ -94,7 +118,7 @@ fn exit(ended: &Ended, judgement: &Judgement, gate: Gate, has_valid: bool) -> Ex
     if gated().any(|claim| claim.verdict == Verdict::DoesNotHold) {
         Exit::DoesNotHold
     } else if gated().any(|claim| claim.verdict == Verdict::CannotTell)
-        || (gate != Gate::Open && !has_valid)
+        || (gate != Gate::Open && is_hollow)
     {
         Exit::CannotTell
     } else {
@@ -272,11 +296,11 @@ mod tests {
             let (directory, skipped, overhead) = Default::default();
             let ended = Ended { directory, state, failed, skipped, overhead };
             assert_eq!(
-                exit(&ended, &judgement(claims), gate, true),
+                exit(&ended, &judgement(claims), gate, false),
                 expected,
                 "{gate:?} {claims:?}"
             );
-            let without = exit(&ended, &judgement(claims), gate, false);
+            let without = exit(&ended, &judgement(claims), gate, true);
             assert!(gate == Gate::Open || without != Exit::Done, "{gate:?} {claims:?}");
         };
         let done = || State::Done;

@@ -10,6 +10,7 @@ use verdict::{ClaimVerdict, Figures, Judgement, Noise, Source};
 use crate::arguments::ShowArguments;
 use crate::complaint::Complaint;
 use crate::exit::Exit;
+use crate::records::Opened;
 use crate::{compared, records, summary, terminal};
 
 /// Prints every claim with what became of it.
@@ -32,11 +33,11 @@ pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
     let judgement =
         verdict::judge(&opened.study, &opened.reader.header().plan, opened.reader.trials());
     if arguments.json {
-        let header = opened.reader.header();
-        let value = json(&header.study, &header.profile, &judgement);
-        terminal::result(format_args!("{value:#}"));
+        let value = json(&opened, &judgement);
+        terminal::verbatim(format_args!("{value:#}"));
     } else {
         summary::print(&judgement);
+        summary::print_missed_rates(&opened.study, opened.reader.trials());
     }
     if arguments.exchange.is_asked() {
         arguments.exchange.write(&records::results(&opened)?)?;
@@ -82,7 +83,19 @@ fn list(directory: &Path) -> Result<Exit, Complaint> {
     Ok(Exit::Done)
 }
 
-fn json(study: &str, profile: &str, judgement: &Judgement) -> Value {
+fn json(opened: &Opened, judgement: &Judgement) -> Value {
+    let header = opened.reader.header();
+    let missed = verdict::missed_rates(&opened.study, opened.reader.trials());
+    let missed = missed.iter().map(|one| {
+        json!({
+            "trial": one.number,
+            "name": one.name,
+            "workload": one.workload,
+            "asked": one.asked,
+            "reached": one.reached,
+            "backlog": one.backlog,
+        })
+    });
     let claims: Vec<Value> = judgement.claims.iter().map(claim).collect();
     let discarded = judgement.discarded.iter().map(|trial| {
         json!({
@@ -93,11 +106,12 @@ fn json(study: &str, profile: &str, judgement: &Judgement) -> Value {
         })
     });
     json!({
-        "study": study,
-        "profile": profile,
+        "study": header.study,
+        "profile": header.profile,
         "answer": judgement.answer,
         "noise": judgement.noise.iter().map(noise).collect::<Vec<_>>(),
         "claims": claims,
+        "rates_not_reached": missed.collect::<Vec<_>>(),
         "discarded": discarded.collect::<Vec<_>>(),
     })
 }

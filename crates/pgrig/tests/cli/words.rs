@@ -1,5 +1,7 @@
 //! Help, lists, and a study to start from.
 
+use std::process::{Command, Stdio};
+
 use lab::{Lab, LabConfig, NodeConfig, Settings};
 
 use crate::Desk;
@@ -34,6 +36,36 @@ fn studies_are_listed_with_their_questions() {
         "{}",
         said.out
     );
+}
+
+/// What `pgrig` prints on a terminal of so many columns.
+fn on_a_terminal(desk: &Desk, columns: u16, arguments: &str) -> Vec<String> {
+    let pgrig = env!("CARGO_BIN_EXE_pgrig");
+    let script = format!("stty cols {columns} && exec {pgrig} {arguments}");
+    let output = Command::new("script")
+        .args(["--quiet", "--return", "--command", &script, "/dev/null"])
+        .current_dir(desk.path(""))
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+        .output()
+        .expect("script of util-linux");
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| line.trim_end_matches('\r').to_owned()).collect()
+}
+
+#[test]
+fn on_a_narrow_terminal_lines_are_broken_where_words_are() {
+    let desk = Desk::new();
+    let wide = on_a_terminal(&desk, 200, "studies");
+    let narrow = on_a_terminal(&desk, 60, "studies");
+    for line in &narrow {
+        assert!(line.chars().count() <= 60, "{line}");
+    }
+    assert!(narrow.len() > wide.len(), "{narrow:?}");
+    let words = |lines: &[String]| -> Vec<String> {
+        lines.iter().flat_map(|line| line.split_whitespace().map(str::to_owned)).collect()
+    };
+    assert_eq!(words(&narrow), words(&wide), "no word is lost or broken");
 }
 
 #[test]
