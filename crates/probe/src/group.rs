@@ -74,8 +74,9 @@ impl ServerUse {
     /// The system's error when there is no such process or no `/proc`.
     pub fn read(&mut self) -> io::Result<Used> {
         Stat::read(self.root_pid)?;
-        let usages = usages(&self.group.roots)?;
-        self.group.readings(&usages);
+        let Scan { at, usages, .. } = scan(&self.group.roots, Clock::from(Instant::now()))?;
+        // Everything that was counted, whatever of it a second would show.
+        self.group.readings(&usages, at, f64::INFINITY);
         let cpu_ns = usages.get(&self.root_pid).ok_or(io::ErrorKind::NotFound)?.totals.cpu_ns;
         let Switches { voluntary, involuntary } = self.group.switches;
         Ok(Used { cpu_ns, switches: voluntary + involuntary })

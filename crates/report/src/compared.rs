@@ -60,7 +60,7 @@ fn answer(found: &Comparison) -> Answer {
             found.threshold * 100.0
         ),
     ];
-    Answer { mark, sentence: found.answer.clone(), sure }
+    Answer { mark, sentence: found.answer.clone(), sure, noise: None }
 }
 
 fn outcome(verdict: Verdict) -> Outcome {
