@@ -29,7 +29,8 @@ pub(crate) const MEANINGS: [(Exit, &str); 7] = [
     (Exit::DoesNotFit, "does not fit this machine or target, or a part is not installed"),
     (
         Exit::DoesNotHold,
-        "`--gate`: an invariant does not hold; with `--strict`, a finding does not",
+        "`--gate`: an invariant does not hold; with `--strict`, a finding does not; \
+         `compare`: B is worse",
     ),
     (Exit::CannotTell, "`--gate`: cannot tell"),
     (Exit::Interrupted, "interrupted; what was measured is kept"),

@@ -40,7 +40,7 @@ fn a_slower_side_is_found_and_fails_the_gate() {
         "--threshold",
         "20%",
         "--max-time",
-        "60s",
+        "180s",
         "--json",
         "found.json",
         "--gate",
