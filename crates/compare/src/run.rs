@@ -197,8 +197,8 @@ fn shape_for(
             first.get_or_insert(message.text);
         }
     });
-    let outcome =
-        outcome.map_err(|source| Error::Load { side: name.to_owned(), source: Box::new(source) })?;
+    let outcome = outcome
+        .map_err(|source| Error::Load { side: name.to_owned(), source: Box::new(source) })?;
     if control.urgency() != Urgency::None {
         return Err(Error::Interrupted { doing: "looking for the length of a block" });
     }

@@ -1,5 +1,6 @@
 //! The answer and its claims, as wide as the terminal.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anstyle::Style;
@@ -40,19 +41,32 @@ pub(crate) fn print(judgement: &Judgement) {
     }
 }
 
-/// Says which rates were asked for and not reached, where any were.
+/// Says which rates were asked for and not reached, a line for each workload and the trial that
+/// came shortest of it.
 pub(crate) fn print_missed_rates(study: &Study, trials: &[Trial]) {
-    for one in verdict::missed_rates(study, trials) {
-        let (reached, asked) = (number(one.reached), number(one.asked));
-        let backlog = number(one.backlog as f64);
-        terminal::result(styled(
-            UNSURE,
-            format_args!(
-                "  rate not reached: {reached} of {asked} a second by {} in trial {} ({}); \
-                 {backlog} transactions were due and never started",
-                one.workload, one.number, one.name
-            ),
-        ));
+    let missed = verdict::missed_rates(study, trials);
+    let workloads: BTreeSet<&str> = missed.iter().map(|one| one.workload.as_str()).collect();
+    for workload in workloads {
+        let of_it = || missed.iter().filter(|one| one.workload == workload);
+        let share = |one: &verdict::MissedRate| one.reached / one.asked;
+        let Some(least) = of_it().min_by(|one, other| share(one).total_cmp(&share(other))) else {
+            continue;
+        };
+        let trials = of_it().map(|one| one.number).collect::<BTreeSet<_>>().len();
+        let words = format!(
+            "rate not reached by {workload} in {trials} {}; least {} of {} a second in trial {} \
+             ({}), {} transactions due and never started",
+            if trials == 1 { "trial" } else { "trials" },
+            number(least.reached),
+            number(least.asked),
+            least.number,
+            least.name,
+            least.backlog,
+        );
+        for (line, text) in wrapped(&words, columns() - 6).into_iter().enumerate() {
+            let indent = if line == 0 { 2 } else { 6 };
+            terminal::result(styled(UNSURE, format_args!("{:indent$}{text}", "")));
+        }
     }
 }
 
