@@ -93,6 +93,13 @@ pub(crate) fn axes_agree(written: &str, axes: &BTreeMap<String, String>) -> bool
 /// All groups of a record, in the study's order.
 pub(crate) fn groups(study: &Study, trials: &[Trial]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
+    // The copy of a point is a variant by name only: a study with one variant still compares points.
+    let copy = study.twin.map(|twin| study.points[twin.point].name.variant.as_str());
+    let varied = study.variants.iter().filter(|one| Some(one.name.as_str()) != copy).count() > 1;
+    let again = |is_copy: bool, line: &str| match is_copy {
+        true => format!("{line}, again"),
+        false => line.to_owned(),
+    };
     for index in in_study_order(study, trials) {
         let trial = &trials[index];
         if trial.ending != Ending::Done {
@@ -101,11 +108,14 @@ pub(crate) fn groups(study: &Study, trials: &[Trial]) -> Vec<Group> {
         let point = point_label(&trial.axes);
         let variant = label(&study.variants, &trial.variant).to_owned();
         let scenario = words(&study.scenarios, &trial.scenario).to_owned();
-        let (group, line) = match (study.variants.len() > 1, point.is_empty()) {
+        let is_copy = copy == Some(trial.variant.as_str());
+        let (group, line) = match (varied, point.is_empty()) {
             (true, true) => (scenario, variant),
             (true, false) => (format!("{scenario} · {point}"), variant),
-            (false, true) => (String::new(), label(&study.scenarios, &trial.scenario).to_owned()),
-            (false, false) => (scenario, point),
+            (false, true) => {
+                (String::new(), again(is_copy, label(&study.scenarios, &trial.scenario)))
+            }
+            (false, false) => (scenario, again(is_copy, &point)),
         };
         let group = entry(
             &mut groups,
