@@ -49,6 +49,33 @@ pub fn log_ratios(numerators: &[f64], denominators: &[f64]) -> Result<Vec<f64>, 
     numerators.iter().zip(denominators).map(|(b, a)| Ok(log(*b)? - log(*a)?)).collect()
 }
 
+/// bᵢ/(aᵢ+bᵢ) for every pair: it rises with the ratio, from 0 to 1, and exists where one side is
+/// zero, as when a server completed nothing in a whole round.
+///
+/// # Errors
+/// When the sides differ in length, a value is negative or not finite, or both sides of a pair are
+/// zero.
+pub fn shares(numerators: &[f64], denominators: &[f64]) -> Result<Vec<f64>, NoInterval> {
+    let (left, right) = (numerators.len(), denominators.len());
+    if left != right {
+        return Err(NoInterval::Unpaired { left, right });
+    }
+    let share = |(b, a): (&f64, &f64)| match (*b, *a) {
+        (b, a) if !b.is_finite() || !a.is_finite() => Err(NoInterval::NotFinite),
+        (b, a) if b < 0.0 || a < 0.0 || b + a == 0.0 => Err(NoInterval::NotPositive),
+        (b, a) => Ok(b / (a + b)),
+    };
+    numerators.iter().zip(denominators).map(share).collect()
+}
+
+/// The ratio that a share of [`shares`] stands for; 0 and infinity at its ends and beyond.
+pub fn of_share(share: f64) -> f64 {
+    match share {
+        share if share >= 1.0 => f64::INFINITY,
+        share => share.max(0.0) / (1.0 - share),
+    }
+}
+
 /// The logarithms of values that have one.
 ///
 /// # Errors
@@ -91,6 +118,18 @@ mod tests {
             assert!((up.point * down.point - 1.0).abs() < 1e-12);
             assert!((up.low * down.high - 1.0).abs() < 1e-12);
         }
+    }
+
+    #[test]
+    fn a_side_of_zero_has_a_share() {
+        let shares = shares(&[0.0, 3.0, 5.0], &[2.0, 1.0, 0.0]).expect("one side of each");
+        assert_eq!(shares, [0.0, 0.75, 1.0]);
+        assert_eq!([0.0, 0.75, 1.0].map(of_share), [0.0, 3.0, f64::INFINITY]);
+        assert_eq!([-0.5, 1.5].map(of_share), [0.0, f64::INFINITY]);
+        let check = |b: f64, a: f64, expected| assert_eq!(super::shares(&[b], &[a]), Err(expected));
+        check(0.0, 0.0, NoInterval::NotPositive);
+        check(-1.0, 2.0, NoInterval::NotPositive);
+        check(f64::NAN, 2.0, NoInterval::NotFinite);
     }
 
     #[test]

@@ -66,6 +66,7 @@ pub(crate) fn judge(
         why.extend(first_few(refuted));
     }
     why.extend(first_few(open));
+    why.extend(left_out(study, &asked, plan));
     if shown.is_empty() && why.is_empty() {
         why.push("no such trial was run".to_owned());
     } else if seen == 0 && why.is_empty() {
@@ -103,6 +104,25 @@ fn never_run(
             first.number
         ),
     })
+}
+
+/// Points that the claim speaks of and the run left out, as with `--only`. The verdict is about the
+/// rest, and says so. The second copy of a point adds none.
+fn left_out(study: &Study, asked: &[usize], plan: &[PlannedTrial]) -> Option<String> {
+    let planned: BTreeSet<usize> = plan
+        .iter()
+        .filter_map(|trial| study.point(&trial.variant, &trial.scenario, &trial.axes))
+        .collect();
+    let copy = study.twin.map(|twin| twin.point);
+    let asked: Vec<usize> = asked.iter().copied().filter(|point| Some(*point) != copy).collect();
+    let left: Vec<&usize> = asked.iter().filter(|point| !planned.contains(point)).collect();
+    let first = **left.first().filter(|_| !plan.is_empty())?;
+    Some(format!(
+        "this run left out {} of the {} points that the claim is about (the first: {})",
+        left.len(),
+        asked.len(),
+        study.points[first].name
+    ))
 }
 
 /// The points whose trials can have the figures; all, where none can: then each trial says so.

@@ -3,8 +3,11 @@
 /// Three significant digits, thousands in groups: `1.31`, `0.740`, `5,873`, `0.00210`.
 #[must_use]
 pub fn number(value: f64) -> String {
-    if !value.is_finite() {
+    if value.is_nan() {
         return "–".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "∞" } else { "-∞" }.to_owned();
     }
     let magnitude = value.abs();
     if magnitude >= 1000.0 {
@@ -49,5 +52,7 @@ mod tests {
         check(1_234_567.0, "1,234,567");
         check(-1234.0, "-1,234");
         check(f64::NAN, "–");
+        check(f64::INFINITY, "∞");
+        check(f64::NEG_INFINITY, "-∞");
     }
 }

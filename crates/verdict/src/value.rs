@@ -3,7 +3,9 @@
 //! Rounds are the unit: all trials of a round were run near each other, so what a whole round has
 //! in common cancels in the round's own value. A ratio of two figures has Student's interval on
 //! the logarithms of the rounds' ratios, or the signed-rank interval where a round stands apart
-//! ([`stats::centre`]). Any other expression has the median of the rounds' values with the interval
+//! ([`stats::centre`]). Where one side of a round is zero, which has no logarithm, the ratio is the
+//! median of the rounds' ratios with the interval of the exact sign test, so that a round in which
+//! a server completed nothing counts as what it is. Any other expression has the median of the rounds' values with the interval
 //! of the exact sign test: its noise is one-sided as a rule (stalls only slow), and of the six to
 //! twenty rounds of a study no method finds the mean then, while the median's interval covers
 //! whatever the distribution is. (Percentiles of a bootstrap over rounds, tried before, covered
@@ -169,9 +171,61 @@ struct Estimate {
     interval: Interval,
     /// Dependence between rounds, for which the interval has been widened.
     drift: Option<Drift>,
-    /// Of a ratio the logarithms of the rounds' ratios, else the rounds' values.
+    /// The rounds' values on the scale.
     values: Vec<f64>,
-    is_ratio: bool,
+    scale: Scale,
+}
+
+/// What an interval is computed of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    /// The values themselves.
+    Value,
+    /// The logarithms of ratios.
+    Log,
+    /// The shares of ratios of which one side may be zero; see [`ratio::shares`].
+    Share,
+}
+
+impl Scale {
+    /// The rounds' values on the scale that an expression has.
+    fn of(
+        expression: &Expression,
+        rounds: &Rounds,
+        per_round: &[f64],
+    ) -> Result<(Scale, Vec<f64>), NoInterval> {
+        let Some((numerator, denominator)) = expression.ratio() else {
+            return Ok((Scale::Value, per_round.to_vec()));
+        };
+        let column =
+            |index: usize| -> Vec<f64> { rounds.rows.iter().map(|row| row[index]).collect() };
+        let (above, below) = (column(numerator), column(denominator));
+        match ratio::log_ratios(&above, &below) {
+            Err(NoInterval::NotPositive) => Ok((Scale::Share, ratio::shares(&above, &below)?)),
+            logs => Ok((Scale::Log, logs?)),
+        }
+    }
+
+    /// A value on this scale; of a ratio not above zero, its lowest end.
+    fn scaled(self, value: f64) -> f64 {
+        match self {
+            Scale::Value => value,
+            Scale::Log if value <= 0.0 => f64::NEG_INFINITY,
+            Scale::Log => value.ln(),
+            Scale::Share if value <= 0.0 => 0.0,
+            Scale::Share if value.is_infinite() => 1.0,
+            Scale::Share => value / (1.0 + value),
+        }
+    }
+
+    /// The value of what is on this scale.
+    fn value(self, scaled: f64) -> f64 {
+        match self {
+            Scale::Value => scaled,
+            Scale::Log => scaled.exp(),
+            Scale::Share => ratio::of_share(scaled),
+        }
+    }
 }
 
 impl Estimate {
@@ -180,49 +234,41 @@ impl Estimate {
         rounds: &Rounds,
         per_round: &[f64],
     ) -> Result<Estimate, NoInterval> {
-        let quotient = expression.ratio();
-        let values = match quotient {
-            Some((numerator, denominator)) => {
-                let column = |index: usize| -> Vec<f64> {
-                    rounds.rows.iter().map(|row| row[index]).collect()
-                };
-                ratio::log_ratios(&column(numerator), &column(denominator))?
-            }
-            None => per_round.to_vec(),
-        };
-        let is_ratio = quotient.is_some();
+        let (scale, values) = Scale::of(expression, rounds, per_round)?;
         let (interval, drift) = match values.len() < HEADLINE_ROUNDS_MIN {
             true => {
-                let middle = if is_ratio { sample::mean } else { sample::median };
+                let middle = if scale == Scale::Log { sample::mean } else { sample::median };
                 let range = middle(&values).and_then(|point| Interval::range(point, &values));
                 (range.ok_or(NoInterval::NotFinite)?, None)
             }
             false => {
-                let of_rounds =
-                    if is_ratio { centre::interval } else { sign_test::median_interval };
+                let of_rounds = match scale {
+                    Scale::Log => centre::interval,
+                    Scale::Value | Scale::Share => sign_test::median_interval,
+                };
                 let interval = of_rounds(&values, CONFIDENCE)?;
                 let drift = serial::drift(&values);
                 (drift.map_or(interval, |drift| interval.widened(drift.widening)), drift)
             }
         };
-        let interval = if is_ratio { interval.map(f64::exp) } else { interval };
-        Ok(Estimate { interval, drift, values, is_ratio })
+        let interval = interval.map(|bound| scale.value(bound));
+        Ok(Estimate { interval, drift, values, scale })
     }
 
     /// How much would have to be wrong for the verdict to be; see [`Expectation::p_value`].
     fn p_value(&self, expect: Expectation) -> f64 {
         let widening = self.drift.map_or(1.0, |drift| drift.widening);
-        let scale = |value: f64| if self.is_ratio { value.ln() } else { value };
-        let point = scale(self.interval.point);
+        let point = self.scale.scaled(self.interval.point);
         expect.p_value(self.interval.point, |bound| {
-            if self.is_ratio && bound <= 0.0 {
+            let bound = self.scale.scaled(bound);
+            if bound.is_infinite() {
                 return 0.0;
             }
             // A wider interval excludes a bound where the narrow one excludes a nearer one.
-            let nearer = point + (scale(bound) - point) / widening;
-            match self.is_ratio {
-                true => centre::p_value(&self.values, nearer),
-                false => sign_test::median_p(&self.values, nearer),
+            let nearer = point + (bound - point) / widening;
+            match self.scale {
+                Scale::Log => centre::p_value(&self.values, nearer),
+                Scale::Value | Scale::Share => sign_test::median_p(&self.values, nearer),
             }
         })
     }

@@ -196,6 +196,21 @@ fn a_trial_that_was_planned_and_not_run_keeps_claims_about_trials_open() {
     check(&[], 10, [(CannotTell, none), (CannotTell, none)]);
 }
 
+/// What `--only` left out changes no verdict, and is named.
+#[test]
+fn points_that_a_run_left_out_are_named() {
+    let only_a = |number| {
+        let trial = attempt(number, 1, Ending::Done, CLEAN);
+        let (round, variant, scenario) = (trial.round, trial.variant.clone(), "s".to_owned());
+        let planned = PlannedTrial { number, round, variant, scenario, axes: BTreeMap::new() };
+        (planned, trial)
+    };
+    let (plan, trials): (Vec<_>, Vec<_>) = [1, 3, 5].map(only_a).into_iter().unzip();
+    let claim = &judged(STUDY, &plan, &trials)[0];
+    let why = "this run left out 1 of the 2 points that the claim is about (the first: b/s)";
+    assert_eq!((claim.verdict, claim.why.as_str()), (Verdict::Holds, why));
+}
+
 /// A trial whose scenario never makes the check is not asked, and where none makes it, each is.
 #[test]
 fn a_claim_asks_the_trials_that_can_have_the_figure() {

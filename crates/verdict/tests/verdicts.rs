@@ -186,6 +186,27 @@ fn a_claim_holds_does_not_hold_or_cannot_be_told() {
     check(&idle, Verdict::CannotTell, why);
 }
 
+/// Where one side completed nothing in a round, its ratio is 0 or infinite, and still a result.
+#[test]
+fn a_round_in_which_one_side_stood_still_counts() {
+    let check = |still: &str, rounds_still: usize, verdict, bounds: (f64, f64)| {
+        let mut trials = rounds(6, 1000.0, 1300.0);
+        let side = trials.iter_mut().filter(|trial| trial.variant == still).take(rounds_still);
+        side.for_each(|trial| {
+            trial.metrics.get_mut("tps").unwrap().insert(String::new(), 0.0);
+        });
+        let claim = first(&trials);
+        let Measured::Value { interval, .. } = &claim.measured else { panic!("{claim:?}") };
+        let near = |value: f64, bound: f64| value == bound || (value - bound).abs() < 0.05;
+        assert_eq!(claim.verdict, verdict);
+        assert!(near(interval.low, bounds.0) && near(interval.high, bounds.1), "{interval:?}");
+    };
+    check("a", 1, Verdict::Holds, (1.3, f64::INFINITY));
+    check("a", 6, Verdict::Holds, (f64::INFINITY, f64::INFINITY));
+    check("b", 1, Verdict::CannotTell, (0.0, 1.32));
+    check("b", 6, Verdict::DoesNotHold, (0.0, 0.0));
+}
+
 #[test]
 fn trials_that_do_not_count_take_their_round_with_them() {
     let mut trials = rounds(7, 1000.0, 1300.0);

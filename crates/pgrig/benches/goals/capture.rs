@@ -3,10 +3,11 @@
 //!
 //! tcpdump stamps every packet in the kernel, and knows nothing of the rig. A request begins with the
 //! packet that has its Bind message, and ends with the packet that has its ReadyForQuery. What the
-//! rig reports on top of that is the client's: its system calls, and the time until it is awake. That
-//! is some microseconds on a machine with an idle core, and as long as the scheduler pleases where
-//! client and server compete for cores, so that a statement of about a millisecond is sent by two
-//! clients only.
+//! rig reports on top of that is the client's: its system calls, and the time until it is awake. It
+//! is about 30 µs on a virtual machine, whatever the statement takes, so that the statement is one
+//! of some milliseconds. It is as long as the scheduler pleases where client and server compete for
+//! cores, so that there is one client. It is 150 µs and more where a virtual CPU was halted
+//! meanwhile, which is the hypervisor's time, so that the cores are kept from halting ([`Awake`]).
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -30,11 +31,11 @@ pub(crate) enum Loop {
 }
 
 /// Requests a second of the open loop.
-const RATE: &str = "300";
+const RATE: &str = "100";
 
-/// About a millisecond on the server.
-const SCRIPT: &str = "\\set aid random(1, 90000)\n\
-    SELECT sum(abalance) FROM pgbench_accounts WHERE aid BETWEEN :aid AND :aid + 5000;\n";
+/// About five milliseconds on the server.
+const SCRIPT: &str = "\\set aid random(1, 50000)\n\
+    SELECT sum(abalance) FROM pgbench_accounts WHERE aid BETWEEN :aid AND :aid + 40000;\n";
 
 /// How far the rig's latency is from the capture's at a quantile, as a share of the latter.
 pub(crate) fn deviation(
@@ -71,10 +72,11 @@ fn both(
     quantile: f64,
 ) -> Result<(f64, f64, Vec<u64>), String> {
     // Connecting and disconnecting are seen as well; they have no Bind message.
+    let _awake = Awake::keep()?;
     let (tcpdump, packets) = listen(&server.port, size.seconds + 4)?;
     let script = server.script("sum", SCRIPT)?;
     let mut options =
-        vec!["-n", "-f", &script, "-M", "prepared", "-c", "2", "-j", "1", "-U", SCRAM_USER];
+        vec!["-n", "-f", &script, "-M", "prepared", "-c", "1", "-j", "1", "-U", SCRAM_USER];
     if paced == Loop::Open {
         options.extend(["-R", RATE]);
     }
@@ -94,6 +96,34 @@ fn both(
     }
     let delay = told.pointer("/generator/run_delay_share").and_then(serde_json::Value::as_f64);
     Ok((reported, delay.unwrap_or(f64::NAN), captured))
+}
+
+/// A busy loop for each core, which runs only where nothing else wants to (SCHED_IDLE) and ends when
+/// this is dropped: no core is halted meanwhile, and none is taken from anybody.
+struct Awake(Vec<Child>);
+
+impl Awake {
+    fn keep() -> Result<Awake, String> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut awake = Awake(Vec::new());
+        for _ in 0..cores {
+            let started = Command::new("chrt")
+                .args(["--idle", "0", "sh", "-c", "while :; do :; done"])
+                .stdin(Stdio::null())
+                .spawn();
+            awake.0.push(started.map_err(|error| format!("starting chrt (util-linux): {error}"))?);
+        }
+        Ok(awake)
+    }
+}
+
+impl Drop for Awake {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // One that has ended needs no end.
+            let _ = child.kill().and_then(|()| child.wait());
+        }
+    }
 }
 
 /// Starts a capture of the loopback that ends by itself after some seconds.
