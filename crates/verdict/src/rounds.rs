@@ -12,7 +12,7 @@ use crate::attempts::{self, Chosen};
 pub struct Rounds {
     /// One row a round, in their order; one value for each reference, in theirs.
     pub rows: Vec<Vec<f64>>,
-    /// Rounds in which some, but not all, was measured.
+    /// Rounds in which some, but not all, was measured although all of it was planned.
     pub incomplete: usize,
     /// Trials with a value that is only a lower bound, and which.
     pub at_least: Vec<String>,
@@ -49,10 +49,19 @@ impl Rounds {
                 row[index] = figure.map(|figure| figure.value);
             }
         }
-        let seen = by_round.len();
-        let rows: Vec<Vec<f64>> =
-            by_round.into_values().filter_map(|row| row.into_iter().collect()).collect();
-        Rounds { incomplete: seen - rows.len(), rows, at_least }
+        // A point with more rounds than another is alone in the last of them by plan.
+        let planned = references.iter().map(|one| study.points[one.point].rounds as usize);
+        let alone = planned.clone().min().unwrap_or(0)..planned.max().unwrap_or(0);
+        let mut incomplete = 0;
+        let mut rows = Vec::new();
+        for (round, row) in by_round {
+            match row.into_iter().collect::<Option<Vec<f64>>>() {
+                Some(row) => rows.push(row),
+                None if alone.contains(&(round - 1)) => {}
+                None => incomplete += 1,
+            }
+        }
+        Rounds { rows, incomplete, at_least }
     }
 }
 

@@ -207,6 +207,26 @@ fn a_round_in_which_one_side_stood_still_counts() {
     check("b", 6, Verdict::DoesNotHold, (0.0, 0.0));
 }
 
+/// A side with more rounds than the other is alone in the last of them by plan.
+#[test]
+fn a_round_that_was_planned_for_one_side_is_not_incomplete() {
+    let apart = |rounds_of_a: u32| {
+        let other = "[scenarios.t]\nrun = [\"w\"]\nover = { clients = [8] }\n[answer]";
+        let own = format!("[scenarios.s]\nrounds = {rounds_of_a}\n");
+        let text = STUDY.replacen("[answer]", other, 1).replacen("[scenarios.s]\n", &own, 1);
+        parse(&text.replace("'b/s'", "'b/t'"))
+    };
+    let mut trials = rounds(7, 1000.0, 1300.0);
+    trials.retain(|trial| trial.variant == "a" || trial.round < 7);
+    trials.iter_mut().filter(|trial| trial.variant == "b").for_each(|trial| {
+        trial.scenario = "t".to_owned();
+    });
+    for (rounds_of_a, why) in [(7, ""), (6, "1 round is incomplete")] {
+        let claim = &judge(&apart(rounds_of_a), &[], &trials).claims[0];
+        assert_eq!((claim.verdict, claim.why.as_str()), (Verdict::Holds, why));
+    }
+}
+
 #[test]
 fn trials_that_do_not_count_take_their_round_with_them() {
     let mut trials = rounds(7, 1000.0, 1300.0);
