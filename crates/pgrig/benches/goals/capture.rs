@@ -4,14 +4,14 @@
 //! tcpdump stamps every packet in the kernel, and knows nothing of the rig. A request begins with the
 //! packet that has its Bind message, and ends with the packet that has its ReadyForQuery. What the
 //! rig reports on top of that is the client's: its system calls, and the time until it is awake. It
-//! is about 30 µs on a virtual machine, whatever the statement takes, so that the statement is one
+//! is about 50 µs on a virtual machine, whatever the statement takes, so that the statement is one
 //! of some milliseconds. It is as long as the scheduler pleases where client and server compete for
 //! cores, so that there is one client. It is 150 µs and more where a virtual CPU was halted
-//! meanwhile, which is the hypervisor's time, so that the cores are kept from halting ([`Awake`]).
+//! meanwhile, which is the hypervisor's time, so that the cores are kept from halting ([`awake`]).
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 
 use etherparse::{SlicedPacket, TransportSlice};
@@ -72,7 +72,7 @@ fn both(
     quantile: f64,
 ) -> Result<(f64, f64, Vec<u64>), String> {
     // Connecting and disconnecting are seen as well; they have no Bind message.
-    let _awake = Awake::keep()?;
+    let _awake = awake();
     let (tcpdump, packets) = listen(&server.port, size.seconds + 4)?;
     let script = server.script("sum", SCRIPT)?;
     let mut options =
@@ -98,32 +98,12 @@ fn both(
     Ok((reported, delay.unwrap_or(f64::NAN), captured))
 }
 
-/// A busy loop for each core, which runs only where nothing else wants to (SCHED_IDLE) and ends when
-/// this is dropped: no core is halted meanwhile, and none is taken from anybody.
-struct Awake(Vec<Child>);
-
-impl Awake {
-    fn keep() -> Result<Awake, String> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut awake = Awake(Vec::new());
-        for _ in 0..cores {
-            let started = Command::new("chrt")
-                .args(["--idle", "0", "sh", "-c", "while :; do :; done"])
-                .stdin(Stdio::null())
-                .spawn();
-            awake.0.push(started.map_err(|error| format!("starting chrt (util-linux): {error}"))?);
-        }
-        Ok(awake)
-    }
-}
-
-impl Drop for Awake {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            // One that has ended needs no end.
-            let _ = child.kill().and_then(|()| child.wait());
-        }
-    }
+/// Keeps the cores from halting while it is open: the kernel's request for a latency of 0 µs
+/// (Documentation/power/pm_qos_interface.rst). None where that is not permitted.
+fn awake() -> Option<File> {
+    let mut request = File::options().write(true).open("/dev/cpu_dma_latency").ok()?;
+    request.write_all(&0i32.to_ne_bytes()).ok()?;
+    Some(request)
 }
 
 /// Starts a capture of the loopback that ends by itself after some seconds.
