@@ -2,15 +2,16 @@
  * check.c
  *		Compares every counter of slots with the sessions' words, and repairs it.
  *
- * A difference is an error only if no change is being made: no word at that gate
- * says ENTERING or LEAVING, and neither the words nor the counter have changed
- * between two readings.  Changes by other processes that those do not show are
- * made under the gate's lock, which is held here; changes by the monitor are not
- * made while it checks.
+ * The words are read twice, and the counter is read in between.  If both readings
+ * of the words are equal (a word's generation changes with it), all words had these
+ * values at the moment when the counter was read.  If none of them said ENTERING or
+ * LEAVING, no other session was changing the counter either, and a difference is an
+ * error.  The monitor itself makes no changes while it checks.
  */
 #include "compat.h"
 
 #include "check.h"
+#include "delay.h"
 #include "gate.h"
 #include "word.h"
 
@@ -27,10 +28,10 @@ typedef struct Tally
 	uint64		mark;			/* differs if any word has changed */
 } Tally;
 
-static bool gate_differs(Tally *tally, uint64 occupancy);
+static bool gate_differs(const Tally *tally, uint64 occupancy);
 static bool repair_gate(int gate);
 static bool repair_counter(pg_atomic_uint32 *counter, bool total, const char *name);
-static bool tally_stays(int gate, Tally *tally);
+static bool tally_stays(int gate, const Tally *tally);
 static Tally tally_words(int gate);
 
 /* Returns how many counters were wrong.  Called by the monitor. */
@@ -54,7 +55,7 @@ governor_check_and_repair(void)
 }
 
 static bool
-gate_differs(Tally *tally, uint64 occupancy)
+gate_differs(const Tally *tally, uint64 occupancy)
 {
 	return occupancy != ((uint64) tally->queued << 32 | tally->taken);
 }
@@ -68,8 +69,11 @@ repair_gate(int gate_index)
 	bool		repaired = false;
 
 	LWLockAcquire(governor_gate_lock(gate_index), LW_EXCLUSIVE);
+	tally = tally_words(gate_index);
+	GOVERNOR_DELAY();
 	seen = pg_atomic_read_u64(&gate->occupancy);
-	if (tally_stays(gate_index, &tally) && gate_differs(&tally, seen))
+	GOVERNOR_DELAY();
+	if (gate_differs(&tally, seen) && tally_stays(gate_index, &tally))
 		repaired = pg_atomic_compare_exchange_u64(&gate->occupancy, &seen,
 												  (uint64) tally.queued << 32 | tally.taken);
 	LWLockRelease(governor_gate_lock(gate_index));
@@ -88,14 +92,15 @@ repair_gate(int gate_index)
 static bool
 repair_counter(pg_atomic_uint32 *counter, bool total, const char *name)
 {
-	uint32		seen = pg_atomic_read_u32(counter);
-	Tally		tally;
-	uint32		right;
+	Tally		tally = tally_words(ALL_GATES);
+	uint32		right = total ? tally.counted : tally.reserved;
+	uint32		seen;
 
-	if (!tally_stays(ALL_GATES, &tally))
-		return false;
-	right = total ? tally.counted : tally.reserved;
-	if (seen == right || !pg_atomic_compare_exchange_u32(counter, &seen, right))
+	GOVERNOR_DELAY();
+	seen = pg_atomic_read_u32(counter);
+	GOVERNOR_DELAY();
+	if (seen == right || !tally_stays(ALL_GATES, &tally) ||
+		!pg_atomic_compare_exchange_u32(counter, &seen, right))
 		return false;
 	ereport(LOG,
 			(errmsg("pg_governor: repaired the number of %s: %d instead of %d", name,
@@ -104,15 +109,15 @@ repair_counter(pg_atomic_uint32 *counter, bool total, const char *name)
 	return true;
 }
 
-/* Whether two readings agree, and no change is being made. */
+/* Whether no change was being made, and the words are still the same. */
 static bool
-tally_stays(int gate, Tally *tally)
+tally_stays(int gate, const Tally *tally)
 {
 	Tally		again;
 
-	*tally = tally_words(gate);
 	pg_memory_barrier();
 	again = tally_words(gate);
+	GOVERNOR_DELAY();
 	return !tally->in_change && tally->mark == again.mark;
 }
 
@@ -150,5 +155,7 @@ tally_words(int gate)
 				break;
 		}
 	}
+	/* What is read next is read later. */
+	pg_memory_barrier();
 	return tally;
 }

@@ -41,6 +41,8 @@ static void unlink_session(GovernorGate *gate, int session, int role);
 static void find_oldest(GovernorGate *gate);
 static int	next_waiter(GovernorGate *gate);
 static int	admit_next(int gate, GovernorReason reason, int64 now);
+static void admit_anyway(int gate, int session, GovernorReason reason);
+static int	set_waiter_state(int session, GovernorSessionState state);
 static void admit(int gate, int session, GovernorReason reason, uint64 flags, int64 now);
 static bool is_beyond(GovernorGate *gate, GovernorReason reason);
 static void count_wait(GovernorGateStats *stats, uint64 wait_us);
@@ -233,8 +235,7 @@ governor_gate_run_anyway(int session, GovernorReason reason)
 		governor_word_gate(seen) == gate_index &&
 		!is_beyond(governor_gate_at(gate_index), reason);
 	if (admitted)
-		admit(gate_index, session, reason,
-			  governor_share_force(gate_index, governor_word_role(seen)), governor_now_us());
+		admit_anyway(gate_index, session, reason);
 	LWLockRelease(governor_gate_lock(gate_index));
 	if (admitted)
 		wake(session);
@@ -276,10 +277,7 @@ governor_gate_admit_head(int gate_index, GovernorReason reason)
 	if (!is_beyond(gate, reason))
 		next = next_waiter(gate);
 	if (next != GOVERNOR_NOBODY)
-		admit(gate_index, next, reason,
-			  governor_share_force(gate_index,
-								   governor_word_role(pg_atomic_read_u64(governor_word_at(next)))),
-			  governor_now_us());
+		admit_anyway(gate_index, next, reason);
 	LWLockRelease(governor_gate_lock(gate_index));
 	wake(next);
 	return next != GOVERNOR_NOBODY;
@@ -439,33 +437,62 @@ admit_next(int gate_index, GovernorReason reason, int64 now)
 	int			next = next_waiter(gate);
 	bool		open = pg_atomic_read_u32(&gate->capacity) == 0;
 	uint64		flags = 0;
+	int			role;
 
 	if (next == GOVERNOR_NOBODY || !has_room(gate, governor_gate_occupancy(gate).taken))
 		return GOVERNOR_NOBODY;
-	if (!open &&
-		!governor_share_take(gate_index,
-							 governor_word_role(pg_atomic_read_u64(governor_word_at(next))), &flags))
+	role = set_waiter_state(next, GOVERNOR_ENTERING);
+	if (!open && !governor_share_take(gate_index, role, &flags))
+	{
+		set_waiter_state(next, GOVERNOR_QUEUED);
 		return GOVERNOR_NOBODY;
+	}
 	admit(gate_index, next, open ? GOVERNOR_OPENED : reason, flags, now);
 	return next;
 }
 
-/* From the queue into a slot.  The caller wakes the session. */
+/* Lets a waiter in beyond all bounds but the caller's. */
+static void
+admit_anyway(int gate_index, int session, GovernorReason reason)
+{
+	int			role = set_waiter_state(session, GOVERNOR_ENTERING);
+
+	admit(gate_index, session, reason, governor_share_force(gate_index, role), governor_now_us());
+}
+
+/*
+ * Before the first counter is changed for a waiter its word says ENTERING.  Returns
+ * the waiter's role.
+ */
+static int
+set_waiter_state(int session, GovernorSessionState state)
+{
+	pg_atomic_uint64 *word = governor_word_at(session);
+	uint64		seen = pg_atomic_read_u64(word);
+
+	pg_memory_barrier();
+	pg_atomic_write_u64(word, governor_word_into(seen, state));
+	pg_memory_barrier();
+	GOVERNOR_DELAY();
+	return governor_word_role(seen);
+}
+
+/*
+ * From the queue into a slot.  The session's word says ENTERING.  The caller wakes
+ * the session.
+ */
 static void
 admit(int gate_index, int session, GovernorReason reason, uint64 flags, int64 now)
 {
 	GovernorGate *gate = governor_gate_at(gate_index);
 	GovernorSession *waiter = governor_session_at(session);
 	pg_atomic_uint64 *word = governor_word_at(session);
-	uint64		queued = pg_atomic_read_u64(word);
-	int			role = governor_word_role(queued);
+	uint64		entering = pg_atomic_read_u64(word);
+	int			role = governor_word_role(entering);
 	uint64		wait_us = (uint64) now > waiter->queued_since ? now - waiter->queued_since : 0;
 
-	Assert(governor_word_state(queued) == GOVERNOR_QUEUED);
+	Assert(governor_word_state(entering) == GOVERNOR_ENTERING);
 	unlink_session(gate, session, role);
-	pg_atomic_write_u64(word, governor_word_into(queued, GOVERNOR_ENTERING));
-	pg_memory_barrier();
-	GOVERNOR_DELAY();
 	pg_atomic_fetch_add_u64(&gate->occupancy, ONE_TAKEN - ONE_QUEUED);
 	GOVERNOR_DELAY();
 	gate->stats.admits[reason]++;
@@ -476,9 +503,8 @@ admit(int gate_index, int session, GovernorReason reason, uint64 flags, int64 no
 		pg_atomic_write_u64(&waiter->wait_us_max, wait_us);
 	waiter->since = now;
 	pg_write_barrier();
-	queued = pg_atomic_read_u64(word);
-	pg_atomic_write_u64(word, governor_word_next(queued, GOVERNOR_RUNNING, gate_index, role,
-												 flags | (queued & GOVERNOR_OBSERVED)));
+	pg_atomic_write_u64(word, governor_word_next(entering, GOVERNOR_RUNNING, gate_index, role,
+												 flags | (entering & GOVERNOR_OBSERVED)));
 }
 
 /* Whether this reason admits nobody now, because of a hard maximum. */

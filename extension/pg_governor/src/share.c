@@ -48,6 +48,7 @@ governor_share_take(int gate_index, int role, uint64 *flags)
 		}
 		*flags |= GOVERNOR_COUNTED;
 	}
+	GOVERNOR_DELAY();
 	return true;
 }
 
@@ -68,6 +69,7 @@ governor_share_force(int gate_index, int role)
 		pg_atomic_fetch_add_u32(&governor->total_taken, 1);
 		flags |= GOVERNOR_COUNTED;
 	}
+	GOVERNOR_DELAY();
 	return flags;
 }
 
