@@ -54,6 +54,16 @@ governor_gate_occupancy(GovernorGate *gate)
 	return unpack(pg_atomic_read_u64(&gate->occupancy));
 }
 
+/* At any gate. */
+bool
+governor_gate_anyone_queued(void)
+{
+	for (int gate = 0; gate < governor_gate_count(); gate++)
+		if (governor_gate_occupancy(governor_gate_at(gate)).queued > 0)
+			return true;
+	return false;
+}
+
 /*
  * Takes a slot without a lock, if one is free and nobody queues.  The caller's
  * word says ENTERING.

@@ -29,6 +29,7 @@ typedef enum GovernorLeave
 } GovernorLeave;
 
 extern GovernorOccupancy governor_gate_occupancy(GovernorGate *gate);
+extern bool governor_gate_anyone_queued(void);
 
 /* Slots without the queue. */
 extern bool governor_gate_take(int gate, int role, uint64 *flags);

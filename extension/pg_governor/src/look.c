@@ -107,7 +107,7 @@ governor_look(int what)
 
 	for (int gate = 0; gate < gates; gate++)
 		credit = credit || watches[gate].stall_credit > 0;
-	if (governor_look_anyone_queued())
+	if (governor_gate_anyone_queued())
 		again = GOVERNOR_LOOK_SOON;
 	else if (credit)
 		again = GOVERNOR_LOOK_SLOWLY;
@@ -122,15 +122,6 @@ governor_look(int what)
 	for (int gate = 0; gate < gates; gate++)
 		settle_gate(gate, now);
 	return again;
-}
-
-bool
-governor_look_anyone_queued(void)
-{
-	for (int gate = 0; gate < governor_gate_count(); gate++)
-		if (governor_gate_occupancy(governor_gate_at(gate)).queued > 0)
-			return true;
-	return false;
 }
 
 static void

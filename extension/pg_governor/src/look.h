@@ -20,6 +20,5 @@ typedef enum GovernorLookAgain
 
 extern void governor_look_start(void);
 extern GovernorLookAgain governor_look(int what);
-extern bool governor_look_anyone_queued(void);
 
 #endif							/* GOVERNOR_LOOK_H */

@@ -18,6 +18,7 @@
 
 #include "check.h"
 #include "clock.h"
+#include "doze.h"
 #include "gate.h"
 #include "look.h"
 #include "monitor.h"
@@ -82,16 +83,6 @@ is_registered(void)
 	return false;
 }
 
-/* Called by a session that has begun to queue. */
-void
-governor_monitor_wake(void)
-{
-	int			monitor = governor->monitor;
-
-	if (monitor != GOVERNOR_NOBODY && pg_atomic_read_u32(&governor->monitor_asleep) != 0)
-		SetLatch(&ProcGlobal->allProcs[monitor].procLatch);
-}
-
 void
 governor_monitor_main(Datum arg pg_attribute_unused())
 {
@@ -108,17 +99,12 @@ governor_monitor_main(Datum arg pg_attribute_unused())
 		long		sleep_ms;
 
 		CHECK_FOR_INTERRUPTS();
-		pg_atomic_write_u32(&governor->monitor_asleep, 0);
-		if (ConfigReloadPending || pg_atomic_exchange_u32(&governor->limits_stale, 0) != 0)
+		governor_doze_end();
+		if (governor_doze_take_stale() || ConfigReloadPending)
 			reload();
 		sleep_ms = look();
-		if (sleep_ms > LOOK_MS)
-		{
-			/* Who queues or adds a pool from here on sees that we sleep, or is seen. */
-			pg_atomic_exchange_u32(&governor->monitor_asleep, 1);
-			if (governor_look_anyone_queued() || pg_atomic_read_u32(&governor->limits_stale) != 0)
-				continue;
-		}
+		if (sleep_ms > LOOK_MS && !governor_doze_begin())
+			continue;
 		(void) WaitLatch(MyLatch,
 						 (sleep_ms > LOOK_MS ? WL_LATCH_SET : 0) | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 sleep_ms, PG_WAIT_EXTENSION);
@@ -174,7 +160,7 @@ look(void)
 	pg_atomic_write_u64(&governor->monitor_beat, now);
 	if (round++ % LOOKS_PER_LOCK_LOOK == 0)
 		what |= GOVERNOR_LOOK_AT_LOCKS;
-	if (now - sampled_at >= SLOW_LOOK_MS * US_PER_MS && (observing || governor_look_anyone_queued()))
+	if (now - sampled_at >= SLOW_LOOK_MS * US_PER_MS && (observing || governor_gate_anyone_queued()))
 	{
 		what |= GOVERNOR_LOOK_SAMPLE;
 		sampled_at = now;

@@ -6,6 +6,5 @@
 #define GOVERNOR_MONITOR_H
 
 extern void governor_monitor_register(void);
-extern void governor_monitor_wake(void);
 
 #endif							/* GOVERNOR_MONITOR_H */

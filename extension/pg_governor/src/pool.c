@@ -10,8 +10,8 @@
 
 #include <math.h>
 
+#include "doze.h"
 #include "list.h"
-#include "monitor.h"
 #include "pool.h"
 #include "settings.h"
 #include "state.h"
@@ -39,6 +39,7 @@ int
 governor_pool_find_or_add(const char *name)
 {
 	int			found = GOVERNOR_NO_POOL;
+	bool		added = false;
 	bool		tell = false;
 
 	LWLockAcquire(governor->registry_lock, LW_EXCLUSIVE);
@@ -49,15 +50,14 @@ governor_pool_find_or_add(const char *name)
 	{
 		/* Its limits come from this session's reading: the monitor's counts. */
 		found = pool_add(name);
-		/* A barrier: the monitor that sleeps has seen this, or is seen asleep. */
-		pg_atomic_exchange_u32(&governor->limits_stale, 1);
+		added = true;
 	}
 	if (found == GOVERNOR_NO_POOL && !governor->registry_full_told)
 		tell = governor->registry_full_told = true;
 	LWLockRelease(governor->registry_lock);
 
-	if (pg_atomic_read_u32(&governor->limits_stale) != 0)
-		governor_monitor_wake();
+	if (added)
+		governor_doze_stale();
 	if (tell)
 		ereport(LOG,
 				(errmsg("pg_governor: no room for pool \"%s\", its sessions are not limited", name),

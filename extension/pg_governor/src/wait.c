@@ -7,8 +7,8 @@
 #include "utils/timestamp.h"
 
 #include "clock.h"
+#include "doze.h"
 #include "gate.h"
-#include "monitor.h"
 #include "news.h"
 #include "session.h"
 #include "settings.h"
@@ -65,7 +65,7 @@ governor_wait_for_slot(int gate, int role)
 		case GOVERNOR_JOINED:
 			break;
 	}
-	governor_monitor_wake();
+	governor_doze_wake();
 	if (observed)
 		return false;
 	queued_at = governor_my_session->queued_since;

@@ -1,7 +1,7 @@
 /*
  * server.c
  *		Stands in for the server: shared memory by mmap, LWLocks by mutexes that
- *		processes share.  Latches do nothing, since here waiters poll.
+ *		processes share.  Latches are flags, since here waiters poll.
  */
 #include "server.h"
 
@@ -48,7 +48,7 @@ server_start(int pools, int sessions)
 	for (int i = 0; i < locks; i++)
 		pthread_mutex_init((pthread_mutex_t *) &lock[i], &shared);
 	ProcGlobal = calloc(1, sizeof(PROC_HDR));
-	ProcGlobal->allProcs = calloc(sessions, sizeof(PGPROC));
+	ProcGlobal->allProcs = server_memory((sessions + 1) * sizeof(PGPROC));
 	governor = server_memory(governor_shared_size(pools, sessions));
 	governor_shared_init(pools, sessions);
 	governor->registry_lock = &lock[0].lock;
@@ -101,6 +101,8 @@ LWLockRelease(LWLock *lock)
 void
 SetLatch(Latch *latch)
 {
+	pg_memory_barrier();
+	latch->is_set = true;
 }
 
 Size

@@ -1,0 +1,136 @@
+/*
+ * doze.c
+ *		The monitor falls asleep while sessions queue and add pools, with delays
+ *		between the steps of both: it never sleeps through one of them.
+ *
+ *	doze [ROUNDS]		20,000 for each of three sessions without an argument
+ *
+ * Here the monitor's sleep has no timeout.  So a session that it does not see is
+ * never served, and the test fails after the time in which nothing happened.
+ */
+#include "server.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../src/clock.h"
+#include "../../src/doze.h"
+#include "../../src/gate.h"
+#include "../../src/slot.h"
+#include "../../src/word.h"
+
+#define SESSIONS 3
+#define MONITOR SESSIONS
+#define NEVER_US INT64CONST(20000000)
+
+static pg_atomic_uint32 *sleeps;
+
+static void monitor(void);
+static bool session(int me, int rounds);
+static bool queue_once(int me);
+static bool stale_once(void);
+
+int
+main(int argc, char **argv)
+{
+	int			rounds = argc > 1 ? atoi(argv[1]) : 20000;
+	pid_t		monitor_pid;
+	int			failed = 0;
+
+	server_start(1, SESSIONS);
+	sleeps = server_memory(sizeof(*sleeps));
+	governor->monitor = MONITOR;
+	/* The one slot is taken for ever, so that only the monitor lets anybody in. */
+	pg_atomic_write_u32(&governor_gate_at(GOVERNOR_TRANSACTION)->capacity, 1);
+	governor_gate_take_beyond(GOVERNOR_TRANSACTION);
+	monitor_pid = fork();
+	if (monitor_pid == 0)
+		monitor();
+	for (int i = 0; i < SESSIONS; i++)
+		if (fork() == 0)
+			_exit(session(i, rounds) ? 0 : 1);
+	for (int i = 0; i < SESSIONS; i++)
+	{
+		int			status;
+
+		wait(&status);
+		failed += status != 0;
+	}
+	kill(monitor_pid, SIGKILL);
+	wait(NULL);
+	printf("%d sessions, %d rounds each: the monitor slept %u times, %d sessions were not seen\n",
+		   SESSIONS, rounds, pg_atomic_read_u32(sleeps), failed);
+	return failed == 0 && pg_atomic_read_u32(sleeps) > 0 ? 0 : 1;
+}
+
+/* The loop of monitor.c, without its timeouts. */
+static void
+monitor(void)
+{
+	Latch	   *latch = &ProcGlobal->allProcs[MONITOR].procLatch;
+
+	server_seed(MONITOR);
+	for (;;)
+	{
+		governor_doze_end();
+		governor_doze_take_stale();
+		for (int i = 0; i < SESSIONS; i++)
+			governor_gate_run_anyway(i, GOVERNOR_BY_BLOCKING);
+		if (!governor_doze_begin())
+			continue;
+		pg_atomic_fetch_add_u32(sleeps, 1);
+		while (!*(volatile sig_atomic_t *) &latch->is_set)
+			sched_yield();
+		latch->is_set = false;
+		pg_memory_barrier();
+	}
+}
+
+static bool
+session(int me, int rounds)
+{
+	server_seed(me);
+	while (rounds-- > 0)
+		if (!(server_random(2) == 0 ? queue_once(me) : stale_once()))
+			return false;
+	return true;
+}
+
+static bool
+queue_once(int me)
+{
+	int64		began = governor_now_us();
+
+	if (governor_slot_take(me, GOVERNOR_TRANSACTION, GOVERNOR_ROLE_ANY) == GOVERNOR_FULL &&
+		governor_gate_join(GOVERNOR_TRANSACTION, me, GOVERNOR_ROLE_ANY, false) == GOVERNOR_JOINED)
+	{
+		governor_doze_wake();
+		while (governor_state_of(me) != GOVERNOR_RUNNING)
+		{
+			if (governor_now_us() - began > NEVER_US)
+				return false;
+			sched_yield();
+		}
+	}
+	governor_slot_release(me);
+	return true;
+}
+
+static bool
+stale_once(void)
+{
+	int64		began = governor_now_us();
+
+	governor_doze_stale();
+	while (pg_atomic_read_u32(&governor->limits_stale) != 0)
+	{
+		if (governor_now_us() - began > NEVER_US)
+			return false;
+		sched_yield();
+	}
+	return true;
+}
