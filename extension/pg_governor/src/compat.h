@@ -109,6 +109,15 @@
 											 offsetof(PROCLOCK, procLink)))
 #endif
 
+/* The words that say which locks of relations this process has by the fast path. */
+#if PG_VERSION_NUM >= 180000
+#define governor_fast_path_words() (FastPathLockGroupsPerBackend)
+#define governor_fast_path_word(i) (MyProc->fpLockBits[i])
+#else
+#define governor_fast_path_words() (1)
+#define governor_fast_path_word(i) (MyProc->fpLockBits)
+#endif
+
 /* Before a declaration; 18 has another name for it. */
 #if PG_VERSION_NUM >= 180000
 #define governor_noreturn pg_noreturn

@@ -142,10 +142,11 @@ hand_to_waiter(int gate_index, uint64 flags)
 
 /*
  * Queues, unless a slot is free after all.  The session's word says IDLE before,
- * and QUEUED or RUNNING after; it is unchanged if the queue is too long.
+ * and QUEUED or RUNNING after; it is unchanged if the queue is too long.  "how" are
+ * the flags of a session that queues.
  */
 GovernorJoin
-governor_gate_join(int gate_index, int session, int role, bool observed)
+governor_gate_join(int gate_index, int session, int role, uint64 how)
 {
 	GovernorGate *gate = governor_gate_at(gate_index);
 	pg_atomic_uint64 *word = governor_word_at(session);
@@ -180,8 +181,7 @@ governor_gate_join(int gate_index, int session, int role, bool observed)
 	GOVERNOR_DELAY();
 	link_at_tail(gate, session, role);
 	before = pg_atomic_read_u64(word);
-	pg_atomic_write_u64(word, governor_word_next(before, GOVERNOR_QUEUED, gate_index, role,
-												 observed ? GOVERNOR_OBSERVED : 0));
+	pg_atomic_write_u64(word, governor_word_next(before, GOVERNOR_QUEUED, gate_index, role, how));
 	LWLockRelease(governor_gate_lock(gate_index));
 
 	/* A slot over all pools, released before this queue was seen, is seen now. */

@@ -37,7 +37,7 @@ extern bool governor_gate_take_beyond(int gate);
 extern void governor_gate_release(int gate, int role, uint64 flags);
 
 /* The queue: what a session does. */
-extern GovernorJoin governor_gate_join(int gate, int session, int role, bool observed);
+extern GovernorJoin governor_gate_join(int gate, int session, int role, uint64 flags);
 extern bool governor_gate_leave(int session, GovernorLeave how);
 extern bool governor_gate_run_anyway(int session, GovernorReason reason);
 

@@ -31,6 +31,7 @@
 #include "utils/memutils.h"
 
 #include "clock.h"
+#include "delay.h"
 #include "gate.h"
 #include "look.h"
 #include "news.h"
@@ -75,6 +76,7 @@ static GateWatch *watches;
 static uint32 total_discounted;
 static uint64 sampled_since_reset;
 
+static GateLook *look_of(int gate);
 static void look_at_sessions(int64 now, int what);
 static void look_at_runner(int index, uint64 word, int64 now);
 static void take_back_if_cold(int index, uint64 word, int64 now);
@@ -124,6 +126,13 @@ governor_look(int what)
 	return again;
 }
 
+static GateLook *
+look_of(int gate)
+{
+	Assert(gate >= 0 && gate < governor->pool_max * GOVERNOR_CLASSES);
+	return &looks[gate];
+}
+
 static void
 look_at_sessions(int64 now, int what)
 {
@@ -134,6 +143,9 @@ look_at_sessions(int64 now, int what)
 		uint64		word = pg_atomic_read_u64(governor_word_at(i));
 		int			gate = governor_word_gate(word);
 
+		/* What the session wrote before its word is read after it. */
+		pg_read_barrier();
+		GOVERNOR_DELAY();
 		if (gate < 0 || gate >= gates)
 			continue;
 		switch (governor_word_state(word))
@@ -159,7 +171,7 @@ look_at_runner(int index, uint64 word, int64 now)
 	GovernorSession *session = governor_session_at(index);
 	Sighting   *last = &sightings[index];
 	int			gate = governor_word_gate(word);
-	GateLook   *seen = &looks[gate];
+	GateLook   *seen = look_of(gate);
 	uint32		wait = *(volatile uint32 *) &ProcGlobal->allProcs[index].wait_event_info;
 	uint32		statements = session->statements;
 	int64		runs_us = now - (int64) session->since;
@@ -213,7 +225,7 @@ look_at_waiter(int index, uint64 word, int what)
 	{
 		uint32		wait = *(volatile uint32 *) &ProcGlobal->allProcs[index].wait_event_info;
 
-		looks[gate].kinds[governor_wait_kind(wait)]++;
+		look_of(gate)->kinds[governor_wait_kind(wait)]++;
 		return;
 	}
 	/* It began to wait before the mode was changed. */
@@ -222,7 +234,8 @@ look_at_waiter(int index, uint64 word, int what)
 		governor_gate_run_anyway(index, GOVERNOR_OPENED);
 		return;
 	}
-	if (!(what & GOVERNOR_LOOK_AT_LOCKS))
+	/* Thousands wait at BEGIN with no lock at all: only their words are read. */
+	if (!(what & GOVERNOR_LOOK_AT_LOCKS) || !(word & GOVERNOR_HOLDING))
 		return;
 	blocks = blocks_somebody(&ProcGlobal->allProcs[index]);
 	if (session->blocks_others != blocks)
@@ -271,7 +284,7 @@ settle_gate(int gate_index, int64 now)
 {
 	GovernorGate *gate = governor_gate_at(gate_index);
 	GateWatch  *watch = &watches[gate_index];
-	GateLook   *seen = &looks[gate_index];
+	GateLook   *seen = look_of(gate_index);
 	uint32		limit = pg_atomic_read_u32(&gate->limit);
 	uint32		hard_max = pg_atomic_read_u32(&gate->hard_max);
 	GovernorOccupancy occupancy = governor_gate_occupancy(gate);
@@ -372,7 +385,7 @@ sample(void)
 	for (int i = 0; i < governor_gate_count(); i++)
 	{
 		GovernorSample *into = &governor_gate_at(i)->sample;
-		const uint32 *kinds = looks[i].kinds;
+		const uint32 *kinds = look_of(i)->kinds;
 		uint32		sessions = 0;
 
 		if (reset != sampled_since_reset)

@@ -17,7 +17,7 @@ governor_news_due(GovernorNews kind, uint64 *held_back)
 	uint64		now = governor_now_us();
 	uint64		last = pg_atomic_read_u64(&governor->news_at[kind]);
 
-	if ((last != 0 && now - last < NEWS_EVERY_US) ||
+	if ((last != 0 && now < last + NEWS_EVERY_US) ||
 		!pg_atomic_compare_exchange_u64(&governor->news_at[kind], &last, now))
 	{
 		pg_atomic_fetch_add_u64(&governor->news_held_back[kind], 1);

@@ -126,7 +126,7 @@ governor_session_admit(GovernorClass class)
 	role = role_for(gate);
 	if (enter_at_once(gate, role))
 		return;
-	if (governor_wait_for_slot(gate, role))
+	if (governor_wait_for_slot(gate, role, class == GOVERNOR_TRANSACTION))
 		count(&governor_my_session->admits_free[governor_class_of_gate(gate)]);
 	governor_warm_turn_begins(gate);
 }

@@ -15,6 +15,7 @@
 #include "list.h"
 #include "pool.h"
 #include "settings.h"
+#include "word.h"
 
 bool		governor_enabled = true;
 int			governor_mode = GOVERNOR_ENFORCE;
@@ -64,6 +65,9 @@ static const struct config_enum_entry on_timeouts[] = {
 	{NULL, 0, false}
 };
 
+static void define_limit(const char *name, const char *meaning, const char *more, int *variable, int least);
+static void define_time(const char *name, const char *meaning, const char *more, int *variable,
+						int initial_ms, int least_ms, GucContext context);
 static void define_limits(void);
 static void define_bounds(void);
 static void define_pools(void);
@@ -84,6 +88,23 @@ governor_settings_define(void)
 	governor_reserve_setting_prefix("pg_governor");
 }
 
+/* Slots, of the whole server.  The least value is the default, and means no limit or "by rule". */
+static void
+define_limit(const char *name, const char *meaning, const char *more, int *variable, int least)
+{
+	DefineCustomIntVariable(name, meaning, more, variable, least, least, GOVERNOR_LIMIT_MAX,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+}
+
+/* Milliseconds; in microseconds they fit into the sums of clock.h. */
+static void
+define_time(const char *name, const char *meaning, const char *more, int *variable,
+			int initial_ms, int least_ms, GucContext context)
+{
+	DefineCustomIntVariable(name, meaning, more, variable, initial_ms, least_ms, INT_MAX / 1000,
+							context, GUC_UNIT_MS, NULL, NULL, NULL);
+}
+
 static void
 define_limits(void)
 {
@@ -96,27 +117,23 @@ define_limits(void)
 							 "With \"observe\" nobody waits; the views count who would have to.",
 							 &governor_mode, GOVERNOR_ENFORCE, modes,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_governor.transaction_limit",
-							"Transaction blocks of a pool that may run at the same time.",
-							"0 means no limit.",
-							&governor_limits[GOVERNOR_TRANSACTION], 0, 0, GOVERNOR_LIMIT_MAX,
-							PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_governor.query_limit",
-							"Queries outside transaction blocks of a pool that may run at the same time.",
-							"0 means no limit. Applies where pg_governor.gate_autocommit is on.",
-							&governor_limits[GOVERNOR_QUERY], 0, 0, GOVERNOR_LIMIT_MAX,
-							PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_governor.big_query_limit",
-							"Big queries outside transaction blocks of a pool that may run at the same time.",
-							"0 means no limit. A query is big by the hint /*+ big_query */ or by "
-							"pg_governor.big_query_cost.",
-							&governor_limits[GOVERNOR_BIG_QUERY], 0, 0, GOVERNOR_LIMIT_MAX,
-							PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_governor.autocommit_limit",
-							"Data changes outside transaction blocks of a pool that may run at the same time.",
-							"0 means no limit. Applies where pg_governor.gate_autocommit is on.",
-							&governor_limits[GOVERNOR_AUTOCOMMIT], 0, 0, GOVERNOR_LIMIT_MAX,
-							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	define_limit("pg_governor.transaction_limit",
+				 "Transaction blocks of a pool that may run at the same time.",
+				 "0 means no limit.",
+				 &governor_limits[GOVERNOR_TRANSACTION], 0);
+	define_limit("pg_governor.query_limit",
+				 "Queries outside transaction blocks of a pool that may run at the same time.",
+				 "0 means no limit. Applies where pg_governor.gate_autocommit is on.",
+				 &governor_limits[GOVERNOR_QUERY], 0);
+	define_limit("pg_governor.big_query_limit",
+				 "Big queries outside transaction blocks of a pool that may run at the same time.",
+				 "0 means no limit. A query is big by the hint /*+ big_query */ or by "
+				 "pg_governor.big_query_cost.",
+				 &governor_limits[GOVERNOR_BIG_QUERY], 0);
+	define_limit("pg_governor.autocommit_limit",
+				 "Data changes outside transaction blocks of a pool that may run at the same time.",
+				 "0 means no limit. Applies where pg_governor.gate_autocommit is on.",
+				 &governor_limits[GOVERNOR_AUTOCOMMIT], 0);
 	define_bounds();
 }
 
@@ -124,26 +141,23 @@ define_limits(void)
 static void
 define_bounds(void)
 {
-	DefineCustomIntVariable("pg_governor.long_limit",
-							"Long transactions of a pool that are let in at the same time.",
-							"0 means no limit, -1 a quarter of the pool's largest other limit.",
-							&governor_limits[GOVERNOR_LONG], -1, -1, GOVERNOR_LIMIT_MAX,
-							PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_governor.long_time",
-							"Time after which a transaction that still works is counted in class \"long\".",
-							"0 turns the rule off.",
-							&governor_long_time_ms, 500, 0, INT_MAX / 1000,
-							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	define_limit("pg_governor.long_limit",
+				 "Long transactions of a pool that are let in at the same time.",
+				 "0 means no limit, -1 a quarter of the pool's largest other limit.",
+				 &governor_limits[GOVERNOR_LONG], -1);
+	define_time("pg_governor.long_time",
+				"Time after which a transaction that still works is counted in class \"long\".",
+				"0 turns the rule off.",
+				&governor_long_time_ms, 500, 0, PGC_SIGHUP);
 	DefineCustomRealVariable("pg_governor.hard_max_factor",
 							 "Multiple of each limit that is never exceeded by discounts, stalls and timeouts.",
 							 "Only a waiter that blocks others with its locks is let in beyond it.",
 							 &governor_hard_max_factor, 3, 1, 100,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_governor.total_limit",
-							"Slots of all pools and classes together, without class \"long\".",
-							"0 means no limit.",
-							&governor_total_limit, 0, 0, GOVERNOR_LIMIT_MAX,
-							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	define_limit("pg_governor.total_limit",
+				 "Slots of all pools and classes together, without class \"long\".",
+				 "0 means no limit.",
+				 &governor_total_limit, 0);
 	DefineCustomIntVariable("pg_governor.role_share",
 							"Percentage of a class's slots and queue that one role may have.",
 							"100 means that roles are not told apart.",
@@ -157,7 +171,7 @@ define_pools(void)
 	DefineCustomIntVariable("pg_governor.max_pools",
 							"Number of pools that there is room for in shared memory.",
 							NULL,
-							&governor_max_pools, 16, 1, 1000,
+							&governor_max_pools, 16, 1, GOVERNOR_MAX_POOLS,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 	DefineCustomStringVariable("pg_governor.pools",
 							   "Limits of single pools, such as "
@@ -213,41 +227,35 @@ define_scheduling(void)
 							NULL,
 							&governor_warm_time_ms, 50, 0, 10000,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_governor.pass_over_max",
-							"Time from which on a waiter is no longer passed over by a warm session.",
-							NULL,
-							&governor_pass_over_max_ms, 4000, 0, INT_MAX / 1000,
-							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_governor.stall_time",
-							"Time without a slot given back after which one more waiter is let in.",
-							"0 turns the rule off.",
-							&governor_stall_time_ms, 500, 0, INT_MAX / 1000,
-							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_governor.discount_time",
-							"Time after which a session that works without the CPU no longer counts against the limit.",
-							"0 turns the rule off.",
-							&governor_discount_time_ms, 100, 0, INT_MAX / 1000,
-							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	define_time("pg_governor.pass_over_max",
+				"Time from which on a waiter is no longer passed over by a warm session.",
+				NULL,
+				&governor_pass_over_max_ms, 4000, 0, PGC_SIGHUP);
+	define_time("pg_governor.stall_time",
+				"Time without a slot given back after which one more waiter is let in.",
+				"0 turns the rule off.",
+				&governor_stall_time_ms, 500, 0, PGC_SIGHUP);
+	define_time("pg_governor.discount_time",
+				"Time after which a session that works without the CPU no longer counts against the limit.",
+				"0 turns the rule off.",
+				&governor_discount_time_ms, 100, 0, PGC_SIGHUP);
 }
 
 static void
 define_waiting(void)
 {
-	DefineCustomIntVariable("pg_governor.queue_timeout",
-							"Time to queue after which pg_governor.on_timeout decides.",
-							"0 means no timeout.",
-							&governor_queue_timeout_ms, 10000, 0, INT_MAX / 1000,
-							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_governor.user_queue_timeout",
-							"Time to queue after which this session's transaction fails with an error.",
-							"For every user; it can only be shorter than what pg_governor.queue_timeout allows. 0 means none.",
-							&governor_user_queue_timeout_ms, 0, 0, INT_MAX / 1000,
-							PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_governor.log_queue_waits",
-							"Time to queue from which on a wait is logged.",
-							"-1 logs none.",
-							&governor_log_queue_waits_ms, -1, -1, INT_MAX / 1000,
-							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
+	define_time("pg_governor.queue_timeout",
+				"Time to queue after which pg_governor.on_timeout decides.",
+				"0 means no timeout.",
+				&governor_queue_timeout_ms, 10000, 0, PGC_SUSET);
+	define_time("pg_governor.user_queue_timeout",
+				"Time to queue after which this session's transaction fails with an error.",
+				"For every user; it can only be shorter than what pg_governor.queue_timeout allows. 0 means none.",
+				&governor_user_queue_timeout_ms, 0, 0, PGC_USERSET);
+	define_time("pg_governor.log_queue_waits",
+				"Time to queue from which on a wait is logged.",
+				"-1 logs none.",
+				&governor_log_queue_waits_ms, -1, -1, PGC_SUSET);
 	DefineCustomEnumVariable("pg_governor.on_timeout",
 							 "What a session does after pg_governor.queue_timeout: \"run\", \"error\" or \"wait\".",
 							 NULL,

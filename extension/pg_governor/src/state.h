@@ -68,6 +68,13 @@ typedef enum GovernorReason
 /* Two cache lines, which many processors fetch together. */
 #define GOVERNOR_PAD 128
 
+/* Before a member: it, and so the structure around it, begins on cache lines of its own. */
+#ifdef pg_attribute_aligned
+#define GOVERNOR_ALIGNED pg_attribute_aligned(GOVERNOR_PAD)
+#else
+#define GOVERNOR_ALIGNED
+#endif
+
 /* Waits by powers of two of a millisecond: < 1, < 2, < 4 … < 16384, longer. */
 #define GOVERNOR_WAIT_BUCKETS 16
 
@@ -110,7 +117,7 @@ typedef struct GovernorGate
 	union
 	{
 		/* high half: sessions queued; low half: slots taken */
-		pg_atomic_uint64 occupancy;
+		GOVERNOR_ALIGNED pg_atomic_uint64 occupancy;
 		char		occupancy_pad[GOVERNOR_PAD];
 	};
 
@@ -149,6 +156,14 @@ typedef struct GovernorPool
 	Oid			roles[GOVERNOR_ROLES];
 	GovernorGate gates[GOVERNOR_CLASSES];
 } GovernorPool;
+
+#ifdef pg_attribute_aligned
+StaticAssertDecl(sizeof(GovernorGate) % GOVERNOR_PAD == 0 && sizeof(GovernorPool) % GOVERNOR_PAD == 0,
+				 "no gate begins on the cache lines of another one");
+#endif
+StaticAssertDecl(offsetof(GovernorGate, capacity) == GOVERNOR_PAD &&
+				 offsetof(GovernorGate, head_since) == 2 * GOVERNOR_PAD,
+				 "what a pass writes, what it reads and the queue are on different cache lines");
 
 /* One for every process slot; its word is in GovernorShared.words. */
 typedef struct GovernorSession
@@ -189,6 +204,9 @@ typedef struct GovernorSession
 		char		work_pad[GOVERNOR_PAD];
 	};
 } GovernorSession;
+
+StaticAssertDecl(sizeof(GovernorSession) == 2 * GOVERNOR_PAD,
+				 "a session's parts fit into two cache lines each");
 
 /* What is told in the log at most once in some seconds each. */
 typedef enum GovernorNews
@@ -250,24 +268,28 @@ extern void governor_shared_startup(void);
 static inline GovernorSession *
 governor_session_at(int index)
 {
+	Assert(index >= 0 && index < governor->session_count);
 	return &governor->sessions[index];
 }
 
 static inline GovernorGate *
 governor_gate_at(int gate)
 {
+	Assert(gate >= 0 && gate < governor->pool_max * GOVERNOR_CLASSES);
 	return &governor->pools[gate / GOVERNOR_CLASSES].gates[gate % GOVERNOR_CLASSES];
 }
 
 static inline GovernorClass
 governor_class_of_gate(int gate)
 {
+	Assert(gate >= 0);
 	return (GovernorClass) (gate % GOVERNOR_CLASSES);
 }
 
 static inline GovernorPool *
 governor_pool_of_gate(int gate)
 {
+	Assert(gate >= 0 && gate < governor->pool_max * GOVERNOR_CLASSES);
 	return &governor->pools[gate / GOVERNOR_CLASSES];
 }
 
@@ -280,6 +302,7 @@ governor_gate_count(void)
 static inline LWLock *
 governor_gate_lock(int gate)
 {
+	Assert(gate >= 0 && gate < governor->pool_max * GOVERNOR_CLASSES);
 	return &governor->gate_locks[gate].lock;
 }
 

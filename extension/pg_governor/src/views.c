@@ -13,6 +13,7 @@
 #include "gate.h"
 #include "rows.h"
 #include "state.h"
+#include "tally.h"
 #include "word.h"
 
 PG_FUNCTION_INFO_V1(pg_governor_pools_0_2);
@@ -20,26 +21,21 @@ PG_FUNCTION_INFO_V1(pg_governor_queue_0_2);
 PG_FUNCTION_INFO_V1(pg_governor_sessions_0_2);
 PG_FUNCTION_INFO_V1(pg_governor_reset_0_2);
 
-/* What has to be counted over all sessions for a gate. */
-typedef struct GateTally
+/* A session that queues, and its place among those of its role. */
+typedef struct Waiter
 {
-	int			running;
-	int			warm;
-	int			reserved;
-	int			discounted;
-	uint64		admits_free;
-	uint64		admits_again;
-} GateTally;
+	int			session;
+	int			place;
+} Waiter;
 
 #define POOLS_COLUMNS 29
 #define QUEUE_COLUMNS 8
 #define SESSIONS_COLUMNS 11
 
-static GateTally *tally_sessions(int gates);
-static void put_gate(ReturnSetInfo *result, int gate, GateTally *tally);
+static void put_gate(ReturnSetInfo *result, int gate, GovernorTally *tally);
 static Datum wait_buckets(GovernorGateStats *stats);
-static int	list_waiters(int gate, int *waiters);
-static void put_waiter(ReturnSetInfo *result, int gate, int place, int waiter);
+static int	list_waiters(int gate, Waiter *waiters);
+static void put_waiter(ReturnSetInfo *result, int gate, Waiter waiter);
 static void put_session(ReturnSetInfo *result, int index, int pool);
 static const char *state_name(GovernorSessionState state);
 static uint64 sum(pg_atomic_uint64 *counters);
@@ -49,8 +45,9 @@ pg_governor_pools_0_2(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = governor_rows_begin(fcinfo, POOLS_COLUMNS);
 	int			gates = governor_gate_count();
-	GateTally  *tallies = tally_sessions(gates);
+	GovernorTally *tallies = palloc0(gates * sizeof(GovernorTally));
 
+	governor_tally_sessions(tallies, gates);
 	for (int gate = 0; gate < gates; gate++)
 		put_gate(result, gate, &tallies[gate]);
 	return (Datum) 0;
@@ -61,14 +58,14 @@ Datum
 pg_governor_queue_0_2(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = governor_rows_begin(fcinfo, QUEUE_COLUMNS);
-	int		   *waiters = palloc(governor->session_count * sizeof(int));
+	Waiter	   *waiters = palloc(governor->session_count * sizeof(Waiter));
 
 	for (int gate = 0; gate < governor_gate_count(); gate++)
 	{
 		int			count = list_waiters(gate, waiters);
 
 		for (int i = 0; i < count; i++)
-			put_waiter(result, gate, i + 1, waiters[i]);
+			put_waiter(result, gate, waiters[i]);
 	}
 	return (Datum) 0;
 }
@@ -122,51 +119,8 @@ pg_governor_reset_0_2(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* One pass over all sessions, for all gates. */
-static GateTally *
-tally_sessions(int gates)
-{
-	GateTally  *tallies = palloc0(gates * sizeof(GateTally));
-
-	for (int i = 0; i < governor->session_count; i++)
-	{
-		GovernorSession *session = governor_session_at(i);
-		uint64		word = pg_atomic_read_u64(governor_word_at(i));
-		int			gate = governor_word_gate(word);
-		int			pool = *(volatile int *) &session->pool;
-
-		for (int class = 0; class < GOVERNOR_CLASSES; class++)
-		{
-			int			own = pool * GOVERNOR_CLASSES + class;
-
-			if (own < 0 || own >= gates)
-				continue;
-			tallies[own].admits_free += pg_atomic_read_u64(&session->admits_free[class]);
-			tallies[own].admits_again += pg_atomic_read_u64(&session->admits_again[class]);
-		}
-		if (gate < 0 || gate >= gates)
-			continue;
-		switch (governor_word_state(word))
-		{
-			case GOVERNOR_RUNNING:
-				tallies[gate].running++;
-				tallies[gate].discounted += session->discounted;
-				break;
-			case GOVERNOR_WARM:
-				tallies[gate].warm++;
-				break;
-			case GOVERNOR_RESERVED:
-				tallies[gate].reserved++;
-				break;
-			default:
-				break;
-		}
-	}
-	return tallies;
-}
-
 static void
-put_gate(ReturnSetInfo *result, int gate_index, GateTally *tally)
+put_gate(ReturnSetInfo *result, int gate_index, GovernorTally *tally)
 {
 	GovernorGate *gate = governor_gate_at(gate_index);
 	GovernorOccupancy occupancy = governor_gate_occupancy(gate);
@@ -220,7 +174,7 @@ wait_buckets(GovernorGateStats *stats)
 
 /* Memory is allocated after the lock is released. */
 static int
-list_waiters(int gate_index, int *waiters)
+list_waiters(int gate_index, Waiter *waiters)
 {
 	GovernorGate *gate = governor_gate_at(gate_index);
 	int			count = 0;
@@ -229,19 +183,26 @@ list_waiters(int gate_index, int *waiters)
 		return 0;
 	LWLockAcquire(governor_gate_lock(gate_index), LW_SHARED);
 	for (int role = 0; role < GOVERNOR_ROLES; role++)
+	{
+		int			place = 1;
+
 		for (int i = gate->heads[role]; i != GOVERNOR_NOBODY; i = governor_session_at(i)->next)
-			waiters[count++] = i;
+			waiters[count++] = (Waiter)
+			{
+				.session = i, .place = place++
+			};
+	}
 	LWLockRelease(governor_gate_lock(gate_index));
 	return count;
 }
 
 static void
-put_waiter(ReturnSetInfo *result, int gate, int place, int waiter)
+put_waiter(ReturnSetInfo *result, int gate, Waiter waiter)
 {
-	GovernorSession *session = governor_session_at(waiter);
+	GovernorSession *session = governor_session_at(waiter.session);
 	uint64		since = session->queued_since;
 	uint64		now = governor_now_us();
-	uint64		word = pg_atomic_read_u64(governor_word_at(waiter));
+	uint64		word = pg_atomic_read_u64(governor_word_at(waiter.session));
 	Datum		values[QUEUE_COLUMNS];
 	bool		nulls[QUEUE_COLUMNS] = {false};
 	int			column = 0;
@@ -249,7 +210,7 @@ put_waiter(ReturnSetInfo *result, int gate, int place, int waiter)
 	values[column++] = Int32GetDatum(session->pid);
 	values[column++] = CStringGetTextDatum(governor_pool_of_gate(gate)->name);
 	values[column++] = CStringGetTextDatum(governor_class_names[governor_class_of_gate(gate)]);
-	values[column++] = Int32GetDatum(place);
+	values[column++] = Int32GetDatum(waiter.place);
 	values[column++] = TimestampTzGetDatum(governor_rows_timestamp(since));
 	values[column++] = Float8GetDatum(governor_rows_ms(now > since ? now - since : 0));
 	values[column++] = BoolGetDatum(session->blocks_others);
@@ -270,6 +231,8 @@ put_session(ReturnSetInfo *result, int index, int pool)
 	bool		nulls[SESSIONS_COLUMNS] = {false};
 	int			column = 0;
 
+	/* What the session wrote before its word is read after it. */
+	pg_read_barrier();
 	values[column++] = Int32GetDatum(session->pid);
 	values[column++] = CStringGetTextDatum(governor->pools[pool].name);
 	values[column++] = CStringGetTextDatum(state_name(state));

@@ -28,6 +28,7 @@
 static uint32 wait_event = 0;
 
 static void wait_in_queue(int gate, int64 queued_at);
+static bool holds_locks(void);
 static bool is_waiting(void);
 static long wait_slice_ms(int64 now, int64 deadline);
 static void sleep_until_woken(long timeout_ms);
@@ -48,12 +49,15 @@ governor_wait_start(void)
  * mode "observe" it only queues, and returns at once.
  */
 bool
-governor_wait_for_slot(int gate, int role)
+governor_wait_for_slot(int gate, int role, bool at_begin)
 {
 	bool		observed = pg_atomic_read_u32(&governor->observing) != 0;
+	uint64		how = observed ? GOVERNOR_OBSERVED : 0;
 	int64		queued_at;
 
-	switch (governor_gate_join(gate, governor_my_index, role, observed))
+	if (!at_begin || holds_locks())
+		how |= GOVERNOR_HOLDING;
+	switch (governor_gate_join(gate, governor_my_index, role, how))
 	{
 		case GOVERNOR_JOIN_ENTERED:
 			governor_my_session->since = governor_now_us();
@@ -118,6 +122,24 @@ wait_in_queue(int gate, int64 queued_at)
 		CHECK_FOR_INTERRUPTS();
 	}
 	pg_read_barrier();
+}
+
+/*
+ * Whether this process has locks for which others can wait: advisory locks of the
+ * session, or locks of what was parsed or explained before BEGIN in the same message.
+ * The lock of its virtual transaction does not count: without a snapshot nobody waits
+ * for that.
+ */
+static bool
+holds_locks(void)
+{
+	for (int i = 0; i < NUM_LOCK_PARTITIONS; i++)
+		if (!governor_proc_locks_empty(MyProc, i))
+			return true;
+	for (int i = 0; i < governor_fast_path_words(); i++)
+		if (governor_fast_path_word(i) != 0)
+			return true;
+	return false;
 }
 
 static bool

@@ -8,6 +8,6 @@
 #include "state.h"
 
 extern void governor_wait_start(void);
-extern bool governor_wait_for_slot(int gate, int role);
+extern bool governor_wait_for_slot(int gate, int role, bool at_begin);
 
 #endif							/* GOVERNOR_WAIT_H */

@@ -3,7 +3,7 @@
  *		A session's state in one atomic word: what it does, at which gate, in
  *		which counters it is counted, and how often the word has changed.
  *
- * Bits: 0–2 state, 3–5 flags, 8–15 role, 16–31 gate + 1, 32–63 generation.
+ * Bits: 0–2 state, 3–6 flags, 8–15 role, 16–31 gate + 1, 32–63 generation.
  */
 #ifndef GOVERNOR_WORD_H
 #define GOVERNOR_WORD_H
@@ -21,13 +21,21 @@ typedef enum GovernorSessionState
 	GOVERNOR_LEAVING,			/* a counter is being lowered for it */
 } GovernorSessionState;
 
+/* Bounds of what has to fit. */
+#define GOVERNOR_MAX_POOLS 1000
+
+StaticAssertDecl(GOVERNOR_MAX_POOLS * GOVERNOR_CLASSES < 0xFFFF, "a gate fits into a word");
+StaticAssertDecl(GOVERNOR_ROLES <= 32, "the roles of a gate fit into a bit map");
+
 /* counted in GovernorShared.total_taken */
 #define GOVERNOR_COUNTED UINT64CONST(0x08)
 /* counted in GovernorGate.role_taken */
 #define GOVERNOR_ROLED UINT64CONST(0x10)
 /* does not sleep in the queue: it runs, and only would have to wait */
 #define GOVERNOR_OBSERVED UINT64CONST(0x20)
-#define GOVERNOR_FLAGS (GOVERNOR_COUNTED | GOVERNOR_ROLED | GOVERNOR_OBSERVED)
+/* may hold locks while it queues, for which others may wait */
+#define GOVERNOR_HOLDING UINT64CONST(0x40)
+#define GOVERNOR_FLAGS (GOVERNOR_COUNTED | GOVERNOR_ROLED | GOVERNOR_OBSERVED | GOVERNOR_HOLDING)
 
 static inline pg_atomic_uint64 *
 governor_word_at(int session)

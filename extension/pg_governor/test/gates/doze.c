@@ -106,7 +106,7 @@ queue_once(int me)
 	int64		began = governor_now_us();
 
 	if (governor_slot_take(me, GOVERNOR_TRANSACTION, GOVERNOR_ROLE_ANY) == GOVERNOR_FULL &&
-		governor_gate_join(GOVERNOR_TRANSACTION, me, GOVERNOR_ROLE_ANY, false) == GOVERNOR_JOINED)
+		governor_gate_join(GOVERNOR_TRANSACTION, me, GOVERNOR_ROLE_ANY, 0) == GOVERNOR_JOINED)
 	{
 		governor_doze_wake();
 		while (governor_state_of(me) != GOVERNOR_RUNNING)

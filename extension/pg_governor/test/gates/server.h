@@ -21,6 +21,9 @@ extern void *server_memory(Size size);
 /* The governor's state, with so many pools and process slots. */
 extern void server_start(int pools, int sessions);
 
+/* What look.c needs beside; in procs.c. */
+extern void server_procs_start(void);
+
 /* A number below this one, of a sequence that each process has for itself. */
 extern uint32 server_random(uint32 below);
 extern void server_seed(uint32 seed);

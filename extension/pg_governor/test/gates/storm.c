@@ -6,9 +6,11 @@
  *	storm [TRANSACTIONS] [SEED]		200,000 transactions without an argument
  *
  * Sessions change their pool, class and role, keep slots warm, give up waiting,
- * end, and begin again in another process slot.  A monitor takes slots back, moves
- * sessions to class long, lets waiters in, and changes limits.  Meanwhile not one
- * check may find a difference, and in the end no slot may be taken.
+ * end, and begin again in another process slot.  A monitor applies its rules, and at
+ * random it takes slots back, moves sessions to class long, lets waiters in, and
+ * changes limits.  A viewer counts sessions as the views do.  Meanwhile not one check
+ * may find a difference, no index may be that of no gate or pool, and in the end no
+ * slot may be taken.
  */
 #include "server.h"
 
@@ -21,7 +23,9 @@
 
 #include "../../src/check.h"
 #include "../../src/gate.h"
+#include "../../src/look.h"
 #include "../../src/slot.h"
+#include "../../src/tally.h"
 #include "../../src/word.h"
 
 #define POOLS 3
@@ -48,7 +52,10 @@ static void transaction(int me);
 static void wait_or_give_up(int me);
 static void end_transaction(int me);
 static int	find_slot(void);
+static void become(int me);
+static void end(int me);
 static void monitor(uint32 seed);
+static void viewer(uint32 seed);
 static void handle(int index);
 static void set_limits(bool wide);
 static void settle_limits(void);
@@ -60,35 +67,38 @@ main(int argc, char **argv)
 {
 	uint64		transactions = argc > 1 ? strtoull(argv[1], NULL, 10) : 200000;
 	uint32		seed = argc > 2 ? strtoul(argv[2], NULL, 10) : (uint32) getpid();
-	pid_t		processes[PROCESSES + 1];
+	pid_t		processes[PROCESSES + 2];
 	int			failed = 0;
 
 	server_start(POOLS, SLOTS);
+	server_procs_start();
 	storm = server_memory(sizeof(Storm));
 	pg_atomic_init_u64(&storm->left, transactions);
 	set_limits(false);
 	printf("seed %u\n", seed);
 	fflush(stdout);
-	for (int i = 0; i <= PROCESSES; i++)
+	for (int i = 0; i <= PROCESSES + 1; i++)
 	{
 		processes[i] = fork();
 		if (processes[i] == 0)
 		{
-			if (i == PROCESSES)
+			if (i == PROCESSES + 1)
+				viewer(seed + i);
+			else if (i == PROCESSES)
 				monitor(seed + i);
 			else
 				session(seed + i);
 			_exit(0);
 		}
 	}
-	for (int i = 0; i <= PROCESSES; i++)
+	for (int i = 0; i <= PROCESSES + 1; i++)
 	{
 		int			status;
 
 		wait(&status);
 		if (status != 0 && failed++ == 0)
 			/* the others may wait for it for ever; those that are gone do not matter */
-			for (int j = 0; j <= PROCESSES; j++)
+			for (int j = 0; j <= PROCESSES + 1; j++)
 				kill(processes[j], SIGKILL);
 	}
 	if (failed > 0)
@@ -116,6 +126,7 @@ session(uint32 seed)
 
 	server_seed(seed);
 	me = find_slot();
+	become(me);
 	for (;;)
 	{
 		uint64		left = pg_atomic_read_u64(&storm->left);
@@ -128,19 +139,44 @@ session(uint32 seed)
 		if (server_random(200) == 0)
 		{
 			/* the session ends, and another process slot is used next */
-			governor_slot_release(me);
-			pg_atomic_write_u32(&storm->used[me], 0);
+			end(me);
 			me = find_slot();
+			become(me);
 		}
 	}
+	end(me);
+}
+
+static void
+become(int me)
+{
+	GovernorSession *session = governor_session_at(me);
+
+	session->discounted = false;
+	session->pool = server_random(POOLS);
+	session->pid = getpid();
+}
+
+static void
+end(int me)
+{
 	governor_slot_release(me);
+	governor_session_at(me)->pool = GOVERNOR_NOBODY;
+	governor_session_at(me)->pid = 0;
+	pg_memory_barrier();
+	pg_atomic_write_u32(&storm->used[me], 0);
 }
 
 static void
 transaction(int me)
 {
 	int			gate = server_random(POOLS) * GOVERNOR_CLASSES + server_random(GOVERNOR_CLASSES);
-	int			role = governor_class_of_gate(gate) == GOVERNOR_LONG ? GOVERNOR_ROLE_ANY :
+	int			role;
+
+	governor_session_at(me)->pool = gate / GOVERNOR_CLASSES;
+	governor_session_at(me)->statements++;
+	pg_atomic_write_u64(&governor_session_at(me)->admits_free[server_random(GOVERNOR_CLASSES)], 1);
+	role = governor_class_of_gate(gate) == GOVERNOR_LONG ? GOVERNOR_ROLE_ANY :
 		server_random(4);
 
 	if (governor_slot_resume(me))
@@ -161,7 +197,8 @@ transaction(int me)
 		case GOVERNOR_FULL:
 			if (server_random(16) == 0 && governor_slot_take_reserved(me, gate, RESERVED))
 				break;
-			if (governor_gate_join(gate, me, role, server_random(8) == 0) == GOVERNOR_JOINED)
+			if (governor_gate_join(gate, me, role, (server_random(8) == 0 ? GOVERNOR_OBSERVED : 0) |
+								   (server_random(8) == 0 ? GOVERNOR_HOLDING : 0)) == GOVERNOR_JOINED)
 				wait_or_give_up(me);
 			break;
 	}
@@ -224,8 +261,11 @@ static void
 monitor(uint32 seed)
 {
 	server_seed(seed);
+	governor_look_start();
 	while (pg_atomic_read_u64(&storm->left) > 0)
 	{
+		if (server_random(4) == 0)
+			governor_look(GOVERNOR_LOOK_AT_LOCKS | GOVERNOR_LOOK_SAMPLE);
 		for (int i = 0; i < SLOTS; i++)
 			handle(i);
 		if (server_random(50) == 0)
@@ -244,6 +284,29 @@ monitor(uint32 seed)
 		for (int gate = 0; gate < governor_gate_count(); gate++)
 			governor_gate_admit_free(gate);
 		usleep(500);
+	}
+}
+
+/* Whatever it counts belongs to a gate that there is: nothing beside the tallies changes. */
+static void
+viewer(uint32 seed)
+{
+	server_seed(seed);
+	while (pg_atomic_read_u64(&storm->left) > 0)
+	{
+		static const GovernorTally nothing[GOVERNOR_CLASSES];
+		struct
+		{
+			GovernorTally before[GOVERNOR_CLASSES];
+			GovernorTally gates[POOLS * GOVERNOR_CLASSES];
+			GovernorTally after[GOVERNOR_CLASSES];
+		}			tallies = {0};
+
+		governor_tally_sessions(tallies.gates, POOLS * GOVERNOR_CLASSES);
+		if (memcmp(tallies.before, nothing, sizeof(nothing)) != 0 ||
+			memcmp(tallies.after, nothing, sizeof(nothing)) != 0)
+			pg_atomic_fetch_add_u64(&storm->failures, 1);
+		usleep(50);
 	}
 }
 

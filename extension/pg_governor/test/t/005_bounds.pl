@@ -160,6 +160,9 @@ $_->ask('BEGIN') for @modest[0 .. 1];
 is(gates('transaction', 'taken, queued'), '4|2', 'another role passes its queue');
 $modest[2]->tell('BEGIN');
 wait_for_queue($node, 3);
+is($node->safe_psql('postgres', "SELECT string_agg(place::text, ',' ORDER BY array_position(
+		ARRAY[$greedy[2]{pid}, $greedy[3]{pid}, $modest[2]{pid}], pid)) FROM pg_governor_queue"),
+	'1,2,1', 'a place in the queue is one of its role');
 $greedy[0]->ask('COMMIT');
 $greedy[2]->settle;
 pass('its own slot goes to its own waiter');
