@@ -97,7 +97,7 @@ fn published(claim: &ClaimVerdict) -> String {
     claim.published.map_or_else(|| "–".to_owned(), number)
 }
 
-/// `1.31 [1.27, 1.35]  n 6`, `18 of 18`.
+/// `1.31 [1.27, 1.35]  n 6`, `in all 18 trials`.
 pub(crate) fn here(claim: &ClaimVerdict) -> String {
     match &claim.measured {
         Measured::Nothing => "–".to_owned(),
@@ -111,9 +111,7 @@ pub(crate) fn here(claim: &ClaimVerdict) -> String {
             number(interval.high),
             interval.n
         ),
-        Measured::Count { trials, failures, .. } => {
-            format!("in {} of {trials}", trials - failures)
-        }
+        counted @ Measured::Count { .. } => counted.counted().unwrap_or_default(),
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn answer(judgement: &Judgement) -> Answer {
             });
             sure.extend(each_round(per_round));
         }
-        Some((Measured::Count { trials, failures, rate_max }, _)) => {
+        Some((Measured::Count { trials, failures, rate_max, .. }, _)) => {
             sure.push(match bound(*rate_max) {
                 Some(rate) => format!(
                     "{failures} failures in {trials} trials; a rate above {rate} is ruled out at \
@@ -129,11 +129,7 @@ fn row(claim: &Claim, judged: &ClaimVerdict) -> ClaimRow {
             format!("{trials}{of}: {}", condition.source())
         }
     };
-    let quantifier = match &claim.about {
-        About::Every { quantifier, .. } => *quantifier,
-        About::Value { .. } => Quantifier::Every,
-    };
-    let [here, interval, n, basis] = measured(&judged.measured, quantifier);
+    let [here, interval, n, basis] = measured(&judged.measured);
     let published = judged.published.map_or("–".to_owned(), number::as_written);
     ClaimRow {
         mark: outcome(judged.verdict),
@@ -153,7 +149,7 @@ fn row(claim: &Claim, judged: &ClaimVerdict) -> ClaimRow {
 
 /// What was measured: the figure, its interval, on how much both rest, and what that means. Of a
 /// claim about some trial one that shows it is enough: the others are no failures, and bound nothing.
-fn measured(measured: &Measured, quantifier: Quantifier) -> [String; 4] {
+fn measured(measured: &Measured) -> [String; 4] {
     let (figure, range, n, basis) = match measured {
         Measured::Nothing => ("–".to_owned(), String::new(), "–".to_owned(), String::new()),
         Measured::Value { interval, .. } if interval.n == 1 => {
@@ -166,28 +162,18 @@ fn measured(measured: &Measured, quantifier: Quantifier) -> [String; 4] {
             let basis = format!("n {}, {}", interval.n, interval.method.name());
             (middle, range, interval.n.to_string(), basis)
         }
-        Measured::Count { trials, failures, .. } if quantifier == Quantifier::Some => {
-            let (here, basis) = match trials - failures {
-                0 => (format!("seen in none of {trials}"), String::new()),
-                seen => (format!("seen in {seen} of {trials}"), "one is enough".to_owned()),
+        Measured::Count { quantifier, trials, failures, rate_max } => {
+            let basis = match (quantifier, failures) {
+                (Quantifier::Some, not_seen) if not_seen == trials => String::new(),
+                (Quantifier::Some, _) => "one is enough".to_owned(),
+                (Quantifier::Every, 0) => match bound(*rate_max) {
+                    Some(rate) => format!("more than {rate} failing is ruled out"),
+                    None => TOO_FEW.to_owned(),
+                },
+                (Quantifier::Every, _) => format!("expected in all {trials}"),
             };
-            (here, String::new(), trials.to_string(), basis)
-        }
-        Measured::Count { trials, failures: 0, rate_max } => {
-            let basis = match bound(*rate_max) {
-                Some(rate) => format!("more than {rate} failing is ruled out"),
-                None => TOO_FEW.to_owned(),
-            };
-            let all = if *trials == 1 {
-                "in the one trial".to_owned()
-            } else {
-                format!("in all {trials} trials")
-            };
-            (all, String::new(), trials.to_string(), basis)
-        }
-        Measured::Count { trials, failures, .. } => {
-            let basis = format!("expected in all {trials}");
-            (format!("not in {failures} of {trials}"), String::new(), trials.to_string(), basis)
+            let figure = measured.counted().unwrap_or_default();
+            (figure, String::new(), trials.to_string(), basis)
         }
     };
     [figure, range, n, basis]

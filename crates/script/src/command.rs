@@ -96,6 +96,24 @@ pub enum CommandKind {
 }
 
 impl CommandKind {
+    /// The variables that the command reads; of SQL each as often as it stands there.
+    pub fn reads(&self) -> Vec<Slot> {
+        match self {
+            CommandKind::Sql { template, .. } => template.slots().to_vec(),
+            CommandKind::Set { expr, .. } => expr.variables().collect(),
+            CommandKind::If { condition, .. } | CommandKind::Elif { condition, .. } => {
+                condition.variables().collect()
+            }
+            CommandKind::SetShell { command, .. } | CommandKind::Shell(command) => {
+                command.variables().collect()
+            }
+            CommandKind::Sleep(Sleep::Variable { slot, .. }) => vec![*slot],
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl CommandKind {
     /// The word for it in pgbench's messages: `SQL`, `set`, `sleep`, ….
     pub fn word(&self) -> &'static str {
         match self {

@@ -82,6 +82,14 @@ impl ShellCommand {
         ShellCommand { words: words.collect(), program: program.unwrap_or_default() }
     }
 
+    /// The variables among its words.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = Slot> {
+        self.words.iter().filter_map(|word| match word {
+            Word::Variable(slot, _) => Some(*slot),
+            Word::Text(_) => None,
+        })
+    }
+
     /// The line to give to `sh -c`: the words with one space between.
     ///
     /// # Errors

@@ -90,11 +90,11 @@ fn in_script(text: &ScriptText, syntax: Syntax, variables: &[&Settings]) -> Vec<
     let mut prefixes: Vec<String> = Vec::new();
     let mut used: BTreeMap<Slot, u32> = BTreeMap::new();
     for command in &script.commands {
+        for slot in command.kind.reads() {
+            used.entry(slot).or_insert(command.line);
+        }
         match &command.kind {
-            CommandKind::Sql { template, capture } => {
-                for slot in template.slots() {
-                    used.entry(*slot).or_insert(command.line);
-                }
+            CommandKind::Sql { capture, .. } => {
                 prefixes.extend(capture.iter().map(|capture| capture.prefix().to_owned()));
             }
             kind => set.extend(target(kind).map(|slot| names.name(slot).into_owned())),
@@ -148,6 +148,16 @@ mod tests {
         check("SELECT :rows, :client_id, a::int, '12:30';", &[]);
         check("\\set x 1\nSELECT :x;", &[]);
         check("SELECT 1 AS a \\gset p_\nSELECT :p_a;", &[]);
+        check("\\set x :rows + 1\n\\if :x > 1\n\\sleep :x ms\n\\endif\nSELECT 1;", &[]);
+        let nope = "a.sql:1: nothing sets the variable :nope";
+        check("\\set x :nope + 1\nSELECT :x;", &[nope]);
+        check("\\if :nope\nSELECT 1;\n\\endif", &[nope]);
+        check("\\sleep :nope ms\nSELECT 1;", &[nope]);
+        check("\\shell true :nope\nSELECT 1;", &[nope]);
+        check(
+            "\\if 0\nSELECT 1;\n\\elif :nope\nSELECT 2;\n\\endif",
+            &[&nope.replace(":1:", ":3:")],
+        );
         check("SELECT 1;\nSELECT :nope;", &["a.sql:2: nothing sets the variable :nope"]);
         assert_eq!(
             in_script(

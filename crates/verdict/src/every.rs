@@ -74,7 +74,10 @@ pub(crate) fn judge(
     }
     let measured = match seen {
         0 => Measured::Nothing,
-        trials => Measured::Count { trials, failures, rate_max: rate_max(failures, trials) },
+        trials => {
+            let rate_max = rate_max(failures, trials);
+            Measured::Count { quantifier, trials, failures, rate_max }
+        }
     };
     Found { measured, verdict, why: why.join("; "), p: None }
 }

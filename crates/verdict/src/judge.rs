@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use record::{Ending, Fault, PlannedTrial, Trial};
-use spec::{About, Claim, ClaimKind, Study};
+use spec::{About, Claim, ClaimKind, Quantifier, Study};
 
 use crate::every::Question;
 use crate::noise::{self, Noise};
@@ -61,6 +61,8 @@ pub enum Measured {
     },
     /// Trials counted.
     Count {
+        /// Whether every trial must show it, or one is enough.
+        quantifier: Quantifier,
         /// Trials in which it could be seen.
         trials: u64,
         /// Those in which it was not so.
@@ -88,6 +90,20 @@ pub struct Figures {
 }
 
 impl Measured {
+    /// Of counted trials: in how many it was so. What every trial must show and what one trial is
+    /// enough for read differently.
+    #[must_use]
+    pub fn counted(&self) -> Option<String> {
+        let Measured::Count { quantifier, trials, failures, .. } = *self else { return None };
+        Some(match (quantifier, trials - failures) {
+            (Quantifier::Some, 0) => format!("seen in none of {trials}"),
+            (Quantifier::Some, seen) => format!("seen in {seen} of {trials}"),
+            (Quantifier::Every, 1) if trials == 1 => "in the one trial".to_owned(),
+            (Quantifier::Every, so) if so == trials => format!("in all {trials} trials"),
+            (Quantifier::Every, _) => format!("not in {failures} of {trials}"),
+        })
+    }
+
     /// In numbers; those that do not exist, infinite ones included, are none.
     #[must_use]
     pub fn figures(&self) -> Figures {
@@ -102,7 +118,7 @@ impl Measured {
                 method: interval.method.name(),
                 n: Some(interval.n as u64),
             },
-            Measured::Count { trials, failures, rate_max } => Figures {
+            Measured::Count { trials, failures, rate_max, .. } => Figures {
                 measured: finite(1.0 - *failures as f64 / *trials as f64),
                 low: finite(1.0 - rate_max),
                 high: None,

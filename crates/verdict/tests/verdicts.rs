@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use record::{Ending, Fact, Generator, Header, Moment, Phase, State, Trial, VoidKind};
-use spec::{Folder, Profile, Study};
+use spec::{Folder, Profile, Quantifier, Study};
 use stats::{Latency, Method};
 use verdict::{Change, ClaimVerdict, Diff, Measured, Side, Source, Verdict, diff, judge};
 
@@ -186,6 +186,21 @@ fn a_claim_holds_does_not_hold_or_cannot_be_told() {
     check(&idle, Verdict::CannotTell, why);
 }
 
+#[test]
+fn counted_trials_in_words() {
+    let check = |quantifier, trials: u64, failures: u64, expected: &str| {
+        let count = Measured::Count { quantifier, trials, failures, rate_max: 1.0 };
+        assert_eq!(count.counted().as_deref(), Some(expected));
+    };
+    check(Quantifier::Every, 20, 0, "in all 20 trials");
+    check(Quantifier::Every, 1, 0, "in the one trial");
+    check(Quantifier::Every, 20, 3, "not in 3 of 20");
+    check(Quantifier::Every, 1, 1, "not in 1 of 1");
+    check(Quantifier::Some, 20, 17, "seen in 3 of 20");
+    check(Quantifier::Some, 20, 20, "seen in none of 20");
+    assert_eq!(Measured::Nothing.counted(), None);
+}
+
 /// Where one side completed nothing in a round, its ratio is 0 or infinite, and still a result.
 #[test]
 fn a_round_in_which_one_side_stood_still_counts() {
@@ -356,7 +371,12 @@ fn an_invariant_is_counted_in_every_trial() {
     let mut trials = rounds(6, 1000.0, 1300.0);
     let claim = |trials: &[Trial]| judge(&study(), &[], trials).claims.remove(2);
     let found = claim(&trials);
-    assert_eq!(found.measured, Measured::Count { trials: 12, failures: 0, rate_max: 0.25 });
+    let quantifier = Quantifier::Every;
+    let all = Measured::Count { quantifier, trials: 12, failures: 0, rate_max: 0.25 };
+    assert_eq!(
+        (&found.measured, found.measured.counted().as_deref()),
+        (&all, Some("in all 12 trials"))
+    );
     assert_eq!(found.verdict, Verdict::Holds);
 
     trials[3].metrics.get_mut("count_difference").unwrap().insert(String::new(), 2.0);

@@ -33,7 +33,7 @@ fn once_ends_cleanly_and_resume_goes_on() {
     // An unsteady trial is run again, and every attempt stays.
     let trials = attempts.iter().filter(|name| !name.contains("-attempt-"));
     assert_eq!(trials.count(), 4, "{attempts:?}");
-    assert!(said.out.contains("in 4 of 4"), "{}", said.out);
+    assert!(said.out.contains("in all 4 trials"), "{}", said.out);
 }
 
 /// The failed attempt stays in the record beside the one that makes up for it.
@@ -56,7 +56,7 @@ fn a_statement_that_fails_ends_the_run_and_resume_adds_an_attempt() {
     let second = attempts().iter().filter(|name| name.ends_with("-attempt-2")).count();
     assert_eq!((attempts().len(), second), (3, 1), "{:?}", attempts());
     let said = desk.pgrig(&["show", "record"]).ended(0);
-    assert!(said.out.contains("in 2 of 2"), "{}", said.out);
+    assert!(said.out.contains("in all 2 trials"), "{}", said.out);
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn a_new_study_runs_as_it_is() {
     desk.pgrig(&["new", "orders"]).ended(0);
     let run = ["run", "orders", "--profile", "smoke", "--out", "record", "--gate"];
     let said = desk.pgrig(&run).ended(0);
-    assert!(said.out.contains("in 4 of 4"), "{}", said.out);
+    assert!(said.out.contains("in all 4 trials"), "{}", said.out);
     reads(&desk, "record", &said);
 }
 
