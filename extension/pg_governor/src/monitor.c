@@ -63,7 +63,8 @@ governor_monitor_register(void)
 	worker.bgw_start_time = BgWorkerStart_ConsistentState;
 	worker.bgw_restart_time = 1;
 	RegisterBackgroundWorker(&worker);
-	if (!is_registered())
+	/* Where processes are not forked each one comes here, and only the first registers. */
+	if (!IsUnderPostmaster && !is_registered())
 		ereport(WARNING,
 				(errmsg("pg_governor: no background worker is free for the monitor, so every gate stays open"),
 				 errhint("Increase max_worker_processes.")));

@@ -215,10 +215,9 @@ typedef enum GovernorNews
 	GOVERNOR_NEWS_STALL,
 	GOVERNOR_NEWS_BLOCKING,
 	GOVERNOR_NEWS_HARD_MAX,
-	GOVERNOR_NEWS_NO_MONITOR,
 } GovernorNews;
 
-#define GOVERNOR_NEWS_KINDS 5
+#define GOVERNOR_NEWS_KINDS 4
 
 typedef struct GovernorShared
 {
