@@ -68,6 +68,44 @@ fn nodes_are_added_and_removed_and_every_step_says_what_it_does() {
     assert_eq!(nodes[0].value(all).unwrap().as_deref(), Some("100"));
 }
 
+/// What a user has in the databases of a cluster stays as it is while nodes come and go.
+#[test]
+fn tables_that_are_no_part_of_a_cluster_stay_as_they_are() {
+    let (_lab, nodes) = servers();
+    let look_alikes = "CREATE SCHEMA app;
+        CREATE TABLE app.item (id int PRIMARY KEY, mine text);
+        CREATE TABLE public.item (id int PRIMARY KEY, mine text);
+        CREATE TABLE public.bucket (bucket int PRIMARY KEY, node int);
+        INSERT INTO app.item VALUES (1, 'app'); INSERT INTO public.item VALUES (1, 'public');
+        INSERT INTO public.bucket VALUES (0, 7);";
+    for node in &nodes {
+        node.connect().unwrap().batch_execute(look_alikes).unwrap();
+    }
+    let theirs = || -> Vec<String> {
+        let all = "SELECT string_agg(line, chr(10) ORDER BY line) FROM (
+            SELECT 'app.item' || i::text AS line FROM app.item i
+            UNION ALL SELECT 'item' || i::text FROM public.item i
+            UNION ALL SELECT 'bucket' || b::text FROM public.bucket b
+            UNION ALL SELECT attrelid::regclass::text || attname || atttypid FROM pg_attribute
+            WHERE attrelid IN ('app.item'::regclass, 'public.item'::regclass,
+                               'public.bucket'::regclass)) AS lines";
+        nodes.iter().map(|node| node.value(all).unwrap().unwrap_or_default()).collect()
+    };
+    let before = theirs();
+    let desk = Desk::new();
+    desk.write("bucket.sql", TEMPLATE);
+    let place: Vec<String> = nodes.iter().map(|node| node.endpoint().to_string()).collect();
+    let shard = |arguments: &[&str]| {
+        let command = [&["shard"], arguments, &["--proxy", &place[0]]].concat();
+        desk.pgrig(&command).ended(0)
+    };
+    let create = ["create", "--node", &place[1], "--node", &place[2], "--template", "bucket.sql"];
+    shard(&[&create[..], &["--buckets", "4"]].concat());
+    shard(&["add", &place[3], "--grace", "0"]);
+    shard(&["remove", "0", "--grace", "0"]);
+    assert_eq!(theirs(), before);
+}
+
 #[test]
 fn what_cannot_be_is_one_clear_message() {
     let (_lab, mut nodes) = servers();

@@ -98,7 +98,12 @@ const LOOK_ALIKES: &str = r#"
 
 /// What a database holds, as SQL; the keys that pg_dump makes up each time are left out.
 pub(crate) fn dump(node: &Node) -> String {
-    let endpoint = node.endpoint();
+    dump_database(node, "postgres")
+}
+
+/// The same of another database.
+fn dump_database(node: &Node, database: &str) -> String {
+    let endpoint = node.endpoint().with_database(database);
     let output = std::process::Command::new(node.installation().program("pg_dump"))
         .args(["--create", "--dbname", &endpoint.to_string()])
         .output()
@@ -111,9 +116,14 @@ pub(crate) fn dump(node: &Node) -> String {
 
 /// A server with nothing but its defaults.
 fn plain() -> (Node, Lab) {
+    with(Settings::new())
+}
+
+/// A server with these settings.
+fn with(settings: Settings) -> (Node, Lab) {
     let installation = lab::find::find(None).expect("PostgreSQL is installed");
     let lab = Lab::open(LabConfig::new(installation)).expect("a lab opens");
-    let mut node = lab.node("server", NodeConfig::new(Settings::new())).expect("a node is made");
+    let mut node = lab.node("server", NodeConfig::new(settings)).expect("a node is made");
     node.init().expect("initdb works");
     node.start().expect("the server starts");
     (node, lab)
@@ -156,6 +166,36 @@ fn nothing_on_a_target_is_touched_that_pgrig_has_not_made() {
     let said = run().ended(1);
     assert!(said.err.contains("that pgrig did not make"), "{}", said.err);
     assert!(dump(&node) == theirs, "a schema without the mark was touched");
+}
+
+/// `--node` takes a database that is otherwise empty, and leaves it so. One that has anything is
+/// refused, whatever its tables are called.
+#[test]
+fn nothing_on_a_node_is_touched_that_pgrig_has_not_made() {
+    // Buckets move by logical replication.
+    let (node, _lab) = with([("wal_level", "logical")].into_iter().collect());
+    let place = |database: &str| node.endpoint().with_database(database).to_string();
+    for database in ["one", "two", "theirs"] {
+        node.value(&format!("CREATE DATABASE {database}")).expect("a database is made");
+    }
+    let mut theirs = node.connect_to("theirs").expect("a connection");
+    theirs
+        .batch_execute("CREATE SCHEMA app; CREATE TABLE app.userinfo (id int); INSERT INTO app.userinfo VALUES (1)")
+        .expect("a table is made");
+    let desk = Desk::new();
+    let run = |first: &str, second: &str, out: &str| {
+        let [first, second] = [first, second].map(place);
+        let [first, second] = [format!("shard1={first}"), format!("shard2={second}")];
+        let only = ["run", "sharding", "--profile", "smoke", "--only", "p2/query_pk"];
+        desk.pgrig(&[&only[..], &["--node", &first, "--node", &second, "--out", out]].concat())
+    };
+    let dumps = || ["one", "two", "theirs"].map(|database| dump_database(&node, database));
+    let before = dumps();
+    run("one", "two", "made").ended(0);
+    assert!(dumps() == before, "a run left something, or took it");
+    let said = run("one", "theirs", "refused").ended(1);
+    assert!(said.err.contains("there is schema app"), "{}", said.err);
+    assert!(dumps() == before, "a run that was refused changed something");
 }
 
 #[test]
