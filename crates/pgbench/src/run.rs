@@ -14,10 +14,11 @@ mod settle;
 mod tables;
 mod vacuum;
 
+use std::cell::OnceCell;
 use std::time::Instant;
 
 use load::hosts::OnHostLoss;
-use load::{Control, End, Event, Level, LoadError, Message, Outcome};
+use load::{CommandPlace, Control, End, Event, Level, LoadError, Message, Outcome};
 use wire::conninfo::{Address, Conninfo};
 
 use crate::complaint::Complaint;
@@ -71,11 +72,12 @@ pub(crate) fn run(
         Some(asked) => Some(hosts::reach(asked, options, invocation, control)?),
         None => None,
     };
+    let failed_at = OnceCell::new();
     let mut one = |options: &RunOptions, console: &mut Console<'_>| {
         let count = hosts.as_ref().map_or(options.ours.generators, |hosts| hosts.len() as u32);
         let plan = plan::plan(options, &conninfo, &tables, seed, clock, count);
         let metrics = metrics.as_mut();
-        let on = On { invocation, hosts: hosts.as_deref() };
+        let on = On { invocation, hosts: hosts.as_deref(), failed_at: &failed_at };
         drive(options, &on, &plan, control, clock.origin, metrics, console)
     };
     let baseline = match options.ours.baseline {
@@ -98,8 +100,14 @@ pub(crate) fn run(
         }
     };
     hosts.into_iter().for_each(host::end);
-    let results =
-        Results { options, tables: &tables, outcome, search, baseline: baseline.as_ref() };
+    let results = Results {
+        options,
+        tables: &tables,
+        outcome,
+        search,
+        baseline: baseline.as_ref(),
+        failed_at: failed_at.get(),
+    };
     let words = results.words().block() + &ours::lines(&results);
     // pgbench leaves at once then and says nothing of what it has counted.
     if !matches!(outcome.end, End::ExitedOnAbort(_)) {
@@ -198,6 +206,8 @@ fn look_at_tables(
 struct On<'a> {
     invocation: &'a Invocation<'a>,
     hosts: Option<&'a [host::Host]>,
+    /// Is given the command that ended the first client.
+    failed_at: &'a OnceCell<CommandPlace>,
 }
 
 fn drive(
@@ -211,7 +221,13 @@ fn drive(
 ) -> Result<Outcome, Complaint> {
     let mut progress = Progress::new(options);
     let mut observe = |event: Event<'_>| match event {
-        Event::Message(message) => tell(&message, console),
+        Event::Message(message) => {
+            tell(&message, console);
+            if let (Level::Error, Some(place)) = (message.level, message.at) {
+                // Later ones are left out.
+                let _ = on.failed_at.set(place);
+            }
+        }
         event => {
             if let Some(metrics) = &mut metrics {
                 metrics.observe(&event);

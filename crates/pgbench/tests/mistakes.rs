@@ -131,6 +131,8 @@ fn scripts_that_fail() {
     assert_eq!(ours.code, theirs.code);
     assert_eq!(ours.err, theirs.err);
     assert_says(&ours, 2, &["ERROR:  division by zero", "Run was aborted; the above results are"]);
+    let place = format!("pgrig: errors             22012 × 1; first at {failing}:2\n");
+    assert!(ours.out.contains(&place), "{}", ours.out);
     let goes_on = server
         .ours("postgres", &format!("-n -f {failing} -t 7 --continue-on-error --failures-detailed"));
     assert_says(&goes_on, 0, &[]);

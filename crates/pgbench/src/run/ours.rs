@@ -49,7 +49,8 @@ pub(super) fn lines(results: &Results<'_>) -> String {
         line("connecting", connecting(results));
     }
     if let Some(errors) = errors(&workload.counts_total) {
-        line("errors", errors);
+        let place = results.failed_at.map(|at| format!("; first at {}:{}", at.script, at.line));
+        line("errors", errors + &place.unwrap_or_default());
     }
     if results.options.ours.on_loss == OnLoss::Reconnect {
         line("without service", without_service(results));

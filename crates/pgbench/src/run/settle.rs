@@ -1,6 +1,6 @@
 //! What a run came to, seen the way pgbench counts and in its clean window.
 
-use load::Outcome;
+use load::{CommandPlace, Outcome};
 use record::{Counts, Interval, StatementResult, WorkloadResult};
 use stats::{SteadyState, steady_state};
 
@@ -20,6 +20,8 @@ pub(super) struct Results<'a> {
     pub(super) baseline: Option<&'a Baseline>,
     /// The search that this is the last run of.
     pub(super) search: Option<&'a Found>,
+    /// The command that ended the first client.
+    pub(super) failed_at: Option<&'a CommandPlace>,
 }
 
 impl Results<'_> {
