@@ -13,7 +13,8 @@ pub(crate) enum Exit {
     Incomplete,
     /// The machine is too small for it, or a part is not installed.
     DoesNotFit,
-    /// `--gate`: an invariant does not hold; with `--strict`, a finding does not.
+    /// `--gate`: an invariant does not hold; with `--strict`, a finding does not. `compare`: B is
+    /// worse.
     DoesNotHold,
     /// `--gate`: nobody can tell.
     CannotTell,

@@ -162,7 +162,9 @@ fn show(event: &Event<'_>, live: &Live, next_line_s: &mut f64) {
                 "  built           A PostgreSQL {a}, B PostgreSQL {b}, {data}  {took}"
             ));
         }
-        Event::Pilot => live.say("  pilot           loading A to find the length of a block"),
+        Event::Pilot => {
+            live.say("  pilot           loading both sides to find the length of a block")
+        }
         Event::Progress { pairs, figures, seconds } => {
             let mut line = format!("  comparing       {pairs} pairs   B ÷ A ");
             for metric in [Metric::Throughput, Metric::P99, Metric::Cpu] {

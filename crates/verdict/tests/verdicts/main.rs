@@ -1,5 +1,8 @@
 //! What is said about claims, given trials whose figures are made up.
 
+mod diffs;
+mod values;
+
 use std::collections::BTreeMap;
 
 use record::{Ending, Fact, Generator, Header, Moment, Phase, State, Trial, VoidKind};
@@ -117,30 +120,6 @@ fn interval(claim: &ClaimVerdict) -> (f64, f64, f64) {
 }
 
 #[test]
-fn the_interval_of_a_ratio_is_that_of_its_rounds_whatever_the_weather() {
-    let judged = judge(&study(), &[], &rounds(6, 1000.0, 1300.0));
-    let claim = &judged.claims[0];
-    let (low, point, high) = interval(claim);
-    assert!((point - 1.3).abs() < 0.02, "{point}");
-    // Rounds differ by half from each other, but the ratio within a round by 1 %.
-    assert!(high - low < 0.08, "{low} {high}");
-    assert!(low < point && point < high);
-    assert_eq!((claim.verdict, claim.why.as_str()), (Verdict::Holds, ""));
-    assert_eq!(claim.published, Some(1.144));
-    let Measured::Value { per_round, .. } = &claim.measured else { panic!() };
-    assert_eq!(per_round.len(), 6);
-    assert!((per_round[0] - 1.3 * 0.98).abs() < 1e-9);
-    let answer = format!(
-        "Yes: {}× [{}, {}], n 6, published 1.144.",
-        verdict::number(point),
-        verdict::number(low),
-        verdict::number(high)
-    );
-    assert_eq!(judged.answer, answer);
-    assert_eq!(judge(&study(), &[], &rounds(6, 1000.0, 1300.0)), judged);
-}
-
-#[test]
 fn an_answer_adds_what_was_measured_and_leaves_out_what_was_not_published() {
     let adds = r#"unsure = "Maybe: {value}×."
 adds = [
@@ -199,47 +178,6 @@ fn counted_trials_in_words() {
     check(Quantifier::Some, 20, 17, "seen in 3 of 20");
     check(Quantifier::Some, 20, 20, "seen in none of 20");
     assert_eq!(Measured::Nothing.counted(), None);
-}
-
-/// Where one side completed nothing in a round, its ratio is 0 or infinite, and still a result.
-#[test]
-fn a_round_in_which_one_side_stood_still_counts() {
-    let check = |still: &str, rounds_still: usize, verdict, bounds: (f64, f64)| {
-        let mut trials = rounds(6, 1000.0, 1300.0);
-        let side = trials.iter_mut().filter(|trial| trial.variant == still).take(rounds_still);
-        side.for_each(|trial| {
-            trial.metrics.get_mut("tps").unwrap().insert(String::new(), 0.0);
-        });
-        let claim = first(&trials);
-        let Measured::Value { interval, .. } = &claim.measured else { panic!("{claim:?}") };
-        let near = |value: f64, bound: f64| value == bound || (value - bound).abs() < 0.05;
-        assert_eq!(claim.verdict, verdict);
-        assert!(near(interval.low, bounds.0) && near(interval.high, bounds.1), "{interval:?}");
-    };
-    check("a", 1, Verdict::Holds, (1.3, f64::INFINITY));
-    check("a", 6, Verdict::Holds, (f64::INFINITY, f64::INFINITY));
-    check("b", 1, Verdict::CannotTell, (0.0, 1.32));
-    check("b", 6, Verdict::DoesNotHold, (0.0, 0.0));
-}
-
-/// A side with more rounds than the other is alone in the last of them by plan.
-#[test]
-fn a_round_that_was_planned_for_one_side_is_not_incomplete() {
-    let apart = |rounds_of_a: u32| {
-        let other = "[scenarios.t]\nrun = [\"w\"]\nover = { clients = [8] }\n[answer]";
-        let own = format!("[scenarios.s]\nrounds = {rounds_of_a}\n");
-        let text = STUDY.replacen("[answer]", other, 1).replacen("[scenarios.s]\n", &own, 1);
-        parse(&text.replace("'b/s'", "'b/t'"))
-    };
-    let mut trials = rounds(7, 1000.0, 1300.0);
-    trials.retain(|trial| trial.variant == "a" || trial.round < 7);
-    trials.iter_mut().filter(|trial| trial.variant == "b").for_each(|trial| {
-        trial.scenario = "t".to_owned();
-    });
-    for (rounds_of_a, why) in [(7, ""), (6, "1 round is incomplete")] {
-        let claim = &judge(&apart(rounds_of_a), &[], &trials).claims[0];
-        assert_eq!((claim.verdict, claim.why.as_str()), (Verdict::Holds, why));
-    }
 }
 
 #[test]
@@ -423,47 +361,6 @@ fn a_verdict_that_stands_by_itself_only_is_taken_back_and_shown() {
 }
 
 #[test]
-fn each_kind_of_value_has_its_interval() {
-    let check = |value: &str, b: [f64; 6], method: Method, expected: (f64, f64)| {
-        let study = STUDY.replacen("tps('b/s') / tps('a/s', 'clients=8')", value, 1);
-        let mut trials = rounds(6, 1000.0, 1000.0);
-        for trial in &mut trials {
-            let tps = if trial.variant == "b" { b[trial.round - 1] } else { 1000.0 };
-            trial.metrics.get_mut("tps").unwrap().insert(String::new(), tps);
-        }
-        let claim = judge(&parse(&study), &[], &trials).claims.remove(0);
-        let (low, _, high) = interval(&claim);
-        let Measured::Value { interval, .. } = &claim.measured else { panic!() };
-        assert_eq!(interval.method, method, "{value}");
-        assert!(
-            (low - expected.0).abs() < 2e-3 && (high - expected.1).abs() < 2e-3,
-            "{low} {high}"
-        );
-    };
-    let even = [1000.0, 1020.0, 980.0, 1010.0, 990.0, 1000.0];
-    let outlying = [1000.0, 1020.0, 980.0, 1010.0, 990.0, 500.0];
-    check("tps('b/s') / tps('a/s')", even, Method::Student, (0.985, 1.015));
-    check("tps('b/s') / tps('a/s')", outlying, Method::SignedRank, (0.5, 1.02));
-    check("(tps('b/s') - tps('a/s')) / 1000", even, Method::SignTest, (-0.02, 0.02));
-}
-
-#[test]
-fn rounds_that_resemble_their_neighbours_widen_the_interval() {
-    let mut drifting = rounds(6, 1000.0, 1000.0);
-    for trial in &mut drifting {
-        let gain = if trial.variant == "b" { 0.97 + 0.01 * trial.round as f64 } else { 1.0 };
-        trial.metrics.get_mut("tps").unwrap().insert(String::new(), 1000.0 * gain);
-    }
-    let claim = first(&drifting);
-    let (low, point, high) = interval(&claim);
-    assert!(low < 0.93 && high > 1.08 && (point - 1.005).abs() < 1e-3, "{low} {point} {high}");
-    let why = "the interval reaches across the bound; rounds resemble their neighbours (lag-1 \
-               autocorrelation 0.50): the interval is 4.4 times as wide as it would be for \
-               independent rounds";
-    assert_eq!(claim.why, why);
-}
-
-#[test]
 fn the_noise_of_each_metric_is_that_of_the_same_thing_twice() {
     let noise = judge(&study(), &[], &rounds(6, 1000.0, 1000.0)).noise;
     let names: Vec<&str> = noise.iter().map(|noise| noise.metric.name).collect();
@@ -490,111 +387,4 @@ fn the_noise_of_each_metric_is_that_of_the_same_thing_twice() {
     assert_eq!(noise[0].source, Source::Twin { point: twin.of });
     assert!((noise[0].one_percent - 4.96).abs() < 0.05, "{noise:?}");
     assert!((noise[0].means_percent - 2.0).abs() < 0.05, "{noise:?}");
-}
-
-/// A header of a run on some PostgreSQL.
-fn header(version: &str) -> Header {
-    let fact = Fact {
-        group: "PostgreSQL".to_owned(),
-        name: "version".to_owned(),
-        value: version.to_owned(),
-    };
-    Header {
-        format: record::FORMAT,
-        pgrig: "0.1.0".to_owned(),
-        study: "mine".to_owned(),
-        profile: "quick".to_owned(),
-        seed: 1,
-        rounds: None,
-        only: None,
-        again: String::new(),
-        started_at: String::new(),
-        ended_at: None,
-        state: State::Done,
-        plan: Vec::new(),
-        facts: vec![fact],
-        notes: Vec::new(),
-    }
-}
-
-/// Six rounds of variant a whose figures spread by 0.2 %.
-fn steady(tps: f64, p99_ms: f64) -> Vec<Trial> {
-    let values = (0..6).map(|round| {
-        let jitter = 1.0 + 0.002 * [0.3, -1.0, 1.2, -0.6, 0.9, -0.8][round];
-        trial(round + 1, "a", &[("tps", tps * jitter), ("latency_p99_ms", p99_ms * jitter)])
-    });
-    values.collect()
-}
-
-fn compared(before: &[Trial], after: &[Trial]) -> Diff {
-    let (study, header) = (study(), header("15.18"));
-    let side = |trials| Side { header: &header, study: &study, trials };
-    diff(side(before), side(after))
-}
-
-#[test]
-fn two_records_differ_by_more_than_the_spread_of_their_rounds_or_nobody_can_tell() {
-    use Change::{Better, CannotTell, Same, Worse};
-    let check = |before: &[Trial], after: &[Trial], expected: [Change; 2]| {
-        let found = compared(before, after).differences;
-        assert_eq!(found.iter().map(|d| d.change).collect::<Vec<_>>(), expected);
-    };
-    check(&steady(1000.0, 5.0), &steady(1300.0, 4.0), [Better; 2]);
-    check(&steady(1300.0, 4.0), &steady(1000.0, 5.0), [Worse; 2]);
-    check(&steady(1000.0, 5.0), &steady(1002.0, 5.01), [Same; 2]);
-    check(&steady(1000.0, 5.0), &steady(1020.0, 5.1), [CannotTell; 2]);
-    check(&steady(1000.0, 5.0), &steady(1300.0, 4.0)[..3], [CannotTell; 2]);
-    let found = compared(&steady(1000.0, 5.0), &steady(1300.0, 4.0)[..2]).differences;
-    let ratio = found[0].ratio.unwrap();
-    assert!(ratio.low < 1.3 && 1.3 < ratio.high * 1.01, "{ratio:?}");
-    assert_eq!(found[0].point, "a/s clients=8");
-    assert!((found[0].before - 1000.0).abs() < 0.1);
-}
-
-#[test]
-fn a_figure_that_is_a_lower_bound_in_any_round_has_not_changed_as_far_as_is_known() {
-    let (before, mut after) = (steady(1000.0, 5.0), steady(1300.0, 4.0));
-    let scopes = [String::new()].into_iter().collect();
-    after[2].at_least.insert("latency_p99_ms".to_owned(), scopes);
-    let found = compared(&before, &after).differences;
-    let shown: Vec<_> = found.iter().map(|one| (one.is_at_least, one.alone, one.change)).collect();
-    let unknown = ([false, true], Change::CannotTell, Change::CannotTell);
-    assert_eq!(shown, [([false, false], Change::Better, Change::Better), unknown]);
-}
-
-#[test]
-fn each_metric_is_judged_by_its_own_noise() {
-    // Throughput that spreads by half hides nothing of a latency that is steady.
-    let noisy = |p99_ms: f64| -> Vec<Trial> {
-        let mut trials = steady(1000.0, p99_ms);
-        for trial in &mut trials {
-            let tps = [600.0, 1400.0, 900.0, 1500.0, 700.0, 1100.0][trial.round - 1];
-            trial.metrics.get_mut("tps").unwrap().insert(String::new(), tps);
-        }
-        trials
-    };
-    let diff = compared(&noisy(5.0), &noisy(5.5));
-    let found: Vec<Change> = diff.differences.iter().map(|one| one.change).collect();
-    assert_eq!(found, [Change::CannotTell, Change::Worse]);
-    let summary = "Of 2 figures, 0 better, 1 worse, 0 the same, 1 cannot be told.";
-    assert_eq!(diff.summary(), summary);
-}
-
-#[test]
-fn what_two_runs_differ_in_is_said() {
-    let with_settings = STUDY.replace("[answer]", "[settings]\nwork_mem = \"8MB\"\n[answer]");
-    let (before, after) = (study(), parse(&with_settings));
-    let (first, second) = (header("15.18"), header("18.1"));
-    let trials = steady(1000.0, 5.0);
-    let diff = diff(
-        Side { header: &first, study: &before, trials: &trials },
-        Side { header: &second, study: &after, trials: &trials },
-    );
-    let said: Vec<String> = diff
-        .conditions
-        .iter()
-        .map(|one| format!("{}: {} → {} ({})", one.what, one.before, one.after, one.points.len()))
-        .collect();
-    assert_eq!(said, ["PostgreSQL version: 15.18 → 18.1 (0)", "work_mem of primary: – → 8MB (3)"]);
-    assert!(diff.summary().ends_with("; the runs differ in more than time, see above."));
 }
