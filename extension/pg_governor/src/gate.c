@@ -169,6 +169,8 @@ governor_gate_join(int gate_index, int session, int role, uint64 how)
 		if (governor_share_take(gate_index, role, &flags))
 		{
 			result = GOVERNOR_JOIN_ENTERED;
+			governor_session_at(session)->since = governor_now_us();
+			pg_write_barrier();
 			before = pg_atomic_read_u64(word);
 			pg_atomic_write_u64(word, governor_word_next(before, GOVERNOR_RUNNING, gate_index,
 														 role, flags));

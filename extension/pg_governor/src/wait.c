@@ -60,7 +60,6 @@ governor_wait_for_slot(int gate, int role, bool at_begin)
 	switch (governor_gate_join(gate, governor_my_index, role, how))
 	{
 		case GOVERNOR_JOIN_ENTERED:
-			governor_my_session->since = governor_now_us();
 			return true;
 		case GOVERNOR_JOIN_REFUSED:
 			if (!observed)

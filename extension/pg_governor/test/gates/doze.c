@@ -29,6 +29,7 @@
 
 static pg_atomic_uint32 *sleeps;
 
+static bool slot_found_when_about_to_queue(void);
 static void monitor(void);
 static bool session(int me, int rounds);
 static bool queue_once(int me);
@@ -42,6 +43,8 @@ main(int argc, char **argv)
 	int			failed = 0;
 
 	server_start(1, SESSIONS);
+	if (!slot_found_when_about_to_queue())
+		return 1;
 	sleeps = server_memory(sizeof(*sleeps));
 	governor->monitor = MONITOR;
 	/* The one slot is taken for ever, so that only the monitor lets anybody in. */
@@ -65,6 +68,21 @@ main(int argc, char **argv)
 	printf("%d sessions, %d rounds each: the monitor slept %u times, %d sessions were not seen\n",
 		   SESSIONS, rounds, pg_atomic_read_u32(sleeps), failed);
 	return failed == 0 && pg_atomic_read_u32(sleeps) > 0 ? 0 : 1;
+}
+
+/* With an old time the monitor would take the new transaction for a long one. */
+static bool
+slot_found_when_about_to_queue(void)
+{
+	bool		timed;
+
+	governor_session_at(0)->since = 0;
+	timed = governor_gate_join(GOVERNOR_TRANSACTION, 0, GOVERNOR_ROLE_ANY, 0) == GOVERNOR_JOIN_ENTERED &&
+		governor_session_at(0)->since != 0;
+	governor_slot_release(0);
+	if (!timed)
+		printf("a session that finds a slot when it is about to queue has not the time since when\n");
+	return timed;
 }
 
 /* The loop of monitor.c, without its timeouts. */
