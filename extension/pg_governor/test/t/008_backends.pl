@@ -1,4 +1,4 @@
-# Parallel workers take no slot, and a list of pools that is checked again and again
+# Parallel workers take no slot, sessions without a pool or a gate are no index, and a list of pools that is checked again and again
 # leaves no memory behind.
 use strict;
 use warnings FATAL => 'all';
@@ -67,6 +67,23 @@ SKIP:
 		$session->leave;
 	}
 	$node->safe_psql('postgres', 'ALTER SYSTEM RESET pg_governor.pools');
+}
+
+# A session that found no room for its pool, and one that is at no gate.
+$node->append_conf('postgresql.conf', 'pg_governor.max_pools = 1');
+$node->restart;
+{
+	my $nowhere = session($node);
+	$nowhere->ask("SET pg_governor.pool = 'elsewhere'");
+	is($nowhere->ask('BEGIN; SELECT 1'), '1', 'a session whose pool has no room runs');
+	my $idle = session($node);
+	$idle->ask('BEGIN; COMMIT');
+	is( $node->safe_psql('postgres',
+			"SELECT pid = $idle->{pid}, pool, state, class IS NULL, since IS NULL FROM pg_governor_sessions WHERE pid IN ($nowhere->{pid}, $idle->{pid})"),
+		't|default|idle|t|t', 'it is in no row; who is at no gate has no class');
+	is($node->safe_psql('postgres', 'SELECT DISTINCT pool FROM pg_governor_pools'),
+		'default', 'and it is counted in no pool');
+	$_->leave for $nowhere, $idle;
 }
 
 done_testing();
