@@ -155,7 +155,9 @@ fn a_server_that_dies_in_mid_run() {
     let began = std::time::Instant::now();
     let ended = std::thread::scope(|scope| {
         let run = scope.spawn(|| common::ours_until(&environment, &arguments, &Control::new()));
-        let there = "select count(*) >= 4 from pg_stat_activity where application_name = 'pgbench'";
+        // A session is listed before its client hears that it is connected.
+        let there = "select count(*) >= 4 from pg_stat_activity
+            where application_name = 'pgbench' and query ilike 'select abalance%'";
         let soon = std::time::Duration::from_secs(20);
         server.node.poll_query_until(there, "t", soon).expect("clients connect");
         server.node.kill9().expect("killed");

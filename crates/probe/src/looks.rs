@@ -13,8 +13,9 @@ use crate::{
     reading::Reading,
 };
 
-/// Time between two looks at a server that answers quickly.
-const PERIOD: Duration = Duration::from_millis(100);
+/// Time between two looks at a server that answers quickly: ten a second and one to spare, since a
+/// look can be late.
+const PERIOD: Duration = Duration::from_millis(90);
 
 /// A look may keep its server busy for one part in so many: a server with thousands of sessions,
 /// which takes 10 ms to list them, is looked at twice a second.

@@ -209,7 +209,8 @@ fn settings(study: &Study) -> Option<Table> {
     }
     let mut columns = vec!["Setting", "Node"];
     columns.extend(study.variants.iter().map(|variant| variant.label()));
-    let note = "as the study sets them; everything else has PostgreSQL's default";
+    let note = "as the study sets them. pgrig sets each server's addresses, port, time zone, log, archive \
+                and replication; everything else has PostgreSQL's default";
     let mut table = Table::new("Settings", note, &columns);
     for ((name, node), row) in values {
         let mut cells = vec![name, node];

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use lab::machine::{Disk, Machine};
-use lab::{Installation, Isolation, Lab, Target};
+use lab::{Installation, Isolation, Lab, Server, Target};
 use record::Fact;
+use site::{Site, SiteNode};
 use words::{grouped, size};
 
 use crate::has::Outside;
@@ -53,6 +54,20 @@ pub(crate) fn built(installation: &Installation, isolation: &Isolation) -> Vec<F
         fact(group, "isolation", isolation.to_string()),
     ]
 }
+
+/// How large the data of each server is that the rig has built; `what` says what they are made of.
+pub(crate) fn data(site: &Site, what: &str) -> Vec<Fact> {
+    let of = |node: &SiteNode| match &node.server {
+        Server::Node(server) => {
+            let bytes = server.data_bytes().ok()?;
+            Some(fact(DATA, &format!("{} ({what})", node.name), size(bytes)))
+        }
+        Server::Target(_) => None,
+    };
+    site.nodes.iter().filter_map(of).collect()
+}
+
+const DATA: &str = "data directories, without the WAL";
 
 /// What one flush of the lab's disk costs with each wal_sync_method.
 ///

@@ -250,6 +250,13 @@ impl Run<'_> {
                     outside::site(target, plan, study, control, &mut tell)?
                 }
             };
+            let sizes = facts::data(&site, &what);
+            self.writer.change_header(|header| {
+                header.facts.retain(|fact| {
+                    !sizes.iter().any(|size| (&size.group, &size.name) == (&fact.group, &fact.name))
+                });
+                header.facts.extend(sizes);
+            })?;
             self.sites.push(site);
             let seconds = began.elapsed().as_secs_f64();
             observe(Event::Prepared { what: &what, seconds });

@@ -1,6 +1,7 @@
 //! A node's disk of its own, whose power can be cut.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use fault::disk::{self, Cut, Disk};
 use os::init::Init;
@@ -68,6 +69,16 @@ impl Node {
         }
     }
 
+    /// Bytes in the files of its data directory, without the WAL.
+    ///
+    /// # Errors
+    /// [`Error::File`] where the directory cannot be read.
+    pub fn data_bytes(&self) -> Result<u64, Error> {
+        let data = self.data_here()?;
+        let unread = |source| Error::File { doing: "measuring", path: data.clone(), source };
+        bytes_below(&data).map_err(unread)
+    }
+
     /// Gives its disk an empty file system.
     pub(super) fn format_disk(&mut self) -> Result<(), Error> {
         let directory = self.program.file(DISK);
@@ -91,4 +102,19 @@ impl Node {
 
 fn of_node(node: &str, source: disk::Error) -> Error {
     Error::Disk { node: node.to_owned(), source }
+}
+
+/// Bytes in files, without the WAL. A file that a running server removes meanwhile has none.
+fn bytes_below(directory: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let Ok(about) = entry.metadata() else { continue };
+        if !about.is_dir() {
+            bytes += about.len();
+        } else if entry.file_name() != "pg_wal" {
+            bytes += bytes_below(&entry.path())?;
+        }
+    }
+    Ok(bytes)
 }

@@ -1,5 +1,6 @@
 //! The shipped studies, each in its smallest profile, from the command to the report.
 
+use std::fs;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -55,6 +56,8 @@ fn a_new_study_runs_as_it_is() {
     let run = ["run", "orders", "--profile", "smoke", "--out", "record", "--gate"];
     let said = desk.pgrig(&run).ended(0);
     assert!(said.out.contains("in all 4 trials"), "{}", said.out);
+    let record = fs::read_to_string(desk.path("record/record.json")).unwrap();
+    assert!(record.contains("data directories, without the WAL"), "{record}");
     reads(&desk, "record", &said);
 }
 
