@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lab::wait_until;
+use lab::{Node, wait_until};
 use server::message::with_detail as server_words;
 use site::{Moved, Part, PowerError, Site, SiteLink, SiteNode, Taken};
 use spec::Action;
@@ -15,6 +15,8 @@ pub(crate) enum Proof {
     Moved(Moved),
     /// What a power cut took.
     Cut(Taken),
+    /// How long a server took to recover from the death of one of its processes.
+    Recovered(Duration),
 }
 
 impl Proof {
@@ -24,6 +26,9 @@ impl Proof {
             Proof::Seen(words) => words.clone(),
             Proof::Moved(moved) => moved.words(),
             Proof::Cut(taken) => taken.words(),
+            Proof::Recovered(took) => {
+                format!("it accepted connections again after {:.1} s", took.as_secs_f64())
+            }
         }
     }
 }
@@ -46,9 +51,12 @@ pub(crate) enum ActError {
     /// The server is somebody else's.
     #[error("the server is not ours")]
     NotOurs,
-    /// Only a server of the rig's can be promoted.
+    /// It is done to servers of the rig's only.
     #[error("{0} is no server that pgrig started")]
     NoServer(String),
+    /// Nothing limits the server's I/O.
+    #[error("its I/O is not limited")]
+    NotLimited,
     /// The topology has no such link.
     #[error("the topology has no link {0}")]
     NoLink(String),
@@ -78,13 +86,17 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
         Action::Sql(step) => sql(site, name, &step.sql),
         Action::Checkpoint { .. } => sql(site, name, "CHECKPOINT"),
         Action::Stop { mode, .. } => {
-            let mode = match mode {
-                spec::StopMode::Fast => lab::StopMode::Fast,
-                spec::StopMode::Immediate => lab::StopMode::Immediate,
-            };
-            let exit = part(site, name)?.stop(mode)?;
+            let exit = part(site, name)?.stop(*mode)?;
             Ok(format!("it {exit}"))
         }
+        Action::KillBackend { .. } => {
+            let recovered = server(site, name)?.kill_backend(RECOVERY_TIMEOUT)?;
+            return Ok(Proof::Recovered(recovered));
+        }
+        Action::Unthrottle { .. } => match site.throttles.lift(name) {
+            true => Ok("its I/O is not limited any more".to_owned()),
+            false => Err(ActError::NotLimited),
+        },
         Action::Kill { .. } => some_processes(part(site, name)?.kill9()?, "killed"),
         Action::Pause { .. } => some_processes(part(site, name)?.pause()?, "paused"),
         Action::Continue { .. } => {
@@ -96,10 +108,7 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
             site.node(name).map_or(Ok(()), answers).map(|()| "it runs".to_owned())
         }
         Action::Promote { .. } => {
-            let Part::Node(node) = part(site, name)? else {
-                return Err(ActError::NoServer(name.to_owned()));
-            };
-            node.promote()?;
+            server(site, name)?.promote()?;
             Ok("it takes writes".to_owned())
         }
         Action::Cut { direction, .. } => Ok(link(site, name)?.cut(*direction)?),
@@ -114,6 +123,13 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
 
 fn part<'s>(site: &'s mut Site, name: &str) -> Result<Part<'s>, ActError> {
     site.part(name).ok_or(ActError::NotOurs)
+}
+
+fn server<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut Node, ActError> {
+    match part(site, name)? {
+        Part::Node(node) => Ok(node),
+        _ => Err(ActError::NoServer(name.to_owned())),
+    }
 }
 
 fn link<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut SiteLink, ActError> {
@@ -145,3 +161,5 @@ fn answers(node: &SiteNode) -> Result<(), ActError> {
 
 /// A server that goes on answers in milliseconds, unless the machine is very busy.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// With its I/O limited, a recovery may take as long as the window, after which no limit is left.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(3600);

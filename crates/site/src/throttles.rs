@@ -1,0 +1,32 @@
+//! The limits on the I/O of a site's servers in the trial under way.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lab::Throttle;
+
+/// The limits on the I/O of servers, by their names. Clones are the same limits.
+#[derive(Clone, Debug, Default)]
+pub struct Throttles(Arc<Mutex<BTreeMap<String, Throttle>>>);
+
+impl Throttles {
+    /// Puts these limits in place of all others.
+    pub(crate) fn set(&self, limits: BTreeMap<String, Throttle>) {
+        *self.all() = limits;
+    }
+
+    /// Lifts the limit of a server, and says whether it had one.
+    #[must_use]
+    pub fn lift(&self, node: &str) -> bool {
+        self.all().remove(node).is_some()
+    }
+
+    /// Lifts all limits.
+    pub fn lift_all(&self) {
+        self.all().clear();
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Throttle>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
