@@ -21,9 +21,10 @@ use std::io::Write;
 use std::time::Duration;
 
 pub use address::Address;
-pub use control::{Control, Counters, Direction, Sockets};
+pub use control::{Control, Counters, Sockets};
 pub use echo::RoundTrips;
 pub use flow::{HELD_BYTES_MAX, Shape};
+pub use terms::Direction;
 
 /// Does what the arguments after the subcommand say: `relay LISTEN TO SOCKETS`, `echo LISTEN`, or
 /// `ping TO COUNT TIMEOUT_MS`, which writes [`RoundTrips`] to `output`. The first two serve until

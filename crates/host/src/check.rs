@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::line::Host;
+use crate::host::Host;
 use crate::trouble::Trouble;
 
 /// One trouble and the hosts that have it.

@@ -9,8 +9,8 @@ use os::command::{Child, Command, Group, Input, Output};
 use os::limits::OpenFiles;
 use rustix::process::Signal;
 
+use crate::host::Host;
 use crate::inventory::Entry;
-use crate::line::Host;
 use crate::trouble::Trouble;
 
 /// This program, for the hosts that it is started on.

@@ -18,6 +18,7 @@
 mod check;
 pub mod clock;
 mod hello;
+mod host;
 mod inventory;
 mod launcher;
 mod line;
@@ -29,9 +30,10 @@ mod trouble;
 
 pub use check::{Finding, cross_check, group};
 pub use hello::{Hello, own_name};
+pub use host::{Host, end};
 pub use inventory::{Entry, Inventory, InventoryError};
 pub use launcher::{Interrupted, Program, launch};
-pub use line::{Host, Loss, end};
+pub use line::Loss;
 pub use message::Role;
 pub use monotonic::monotonic_ns;
 pub use process::{Output, Process};

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use os::init::Exit;
 use postgres::error::SqlState;
+use terms::StopMode;
 
 use crate::advice;
-use crate::stop_mode::StopMode;
 use crate::target_name::TARGET;
 use crate::version::{MAJOR_MIN, Version};
 

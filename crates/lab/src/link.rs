@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fault::link::{Counters, Direction, RoundTrips, Shape};
+use fault::link::{Counters, RoundTrips, Shape};
+use terms::Direction;
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;

@@ -1,6 +1,7 @@
 //! One PostgreSQL server of a lab, with the verbs of PostgreSQL's own test framework.
 
 mod archive;
+mod backend;
 mod base_backup;
 mod checksums;
 mod config;
@@ -20,6 +21,7 @@ use os::command::Output;
 use os::init::Exit;
 use os::throttle::{Limits, Throttle};
 use rustix::process::Signal;
+use terms::StopMode;
 
 use crate::copy::failed;
 use crate::endpoint::{Endpoint, Host};
@@ -33,7 +35,6 @@ use crate::port::Port;
 use crate::program::Program;
 use crate::settings::{self, Settings};
 use crate::shared::Shared;
-use crate::stop_mode::StopMode;
 use crate::wait::wait_until;
 
 pub use checksums::Checksums;

@@ -10,7 +10,6 @@
 //! its client.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +19,7 @@ use os::command::Output;
 use os::init::Exit;
 use postgres::{Client, SimpleQueryMessage};
 use rustix::process::Signal;
+use terms::{PoolMode, StopMode};
 
 use crate::copy::{failed, make_directory, write_file};
 use crate::endpoint::{Endpoint, Host};
@@ -31,7 +31,6 @@ use crate::port::Port;
 use crate::program::Program;
 use crate::settings::Settings;
 use crate::shared::Shared;
-use crate::stop_mode::StopMode;
 use crate::wait::wait_until;
 
 /// What a pooler is made from.
@@ -71,27 +70,6 @@ impl PoolerConfig {
             listen: Listen::Unix,
             timeout: Duration::from_secs(60),
         }
-    }
-}
-
-/// When a server connection goes back to the pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PoolMode {
-    /// When the client leaves.
-    Session,
-    /// After each transaction.
-    Transaction,
-    /// After each statement; transactions of several are refused.
-    Statement,
-}
-
-impl fmt::Display for PoolMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Session => "session",
-            Self::Transaction => "transaction",
-            Self::Statement => "statement",
-        })
     }
 }
 
@@ -291,7 +269,7 @@ impl Pooler {
             Listen::Unix => ("", "trust"),
             Listen::Loopback => ("127.0.0.1", "scram-sha-256"),
         };
-        let mode = config.mode.to_string();
+        let mode = config.mode.name().to_owned();
         let (sockets, users) = (sockets.to_string_lossy(), users.to_string_lossy());
         let mut lines = vec![
             ("pool_mode", &*mode),

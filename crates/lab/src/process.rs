@@ -7,13 +7,13 @@ use std::time::Duration;
 use os::command::{Command, Output};
 use os::init::Exit;
 use rustix::process::Signal;
+use terms::StopMode;
 
 use crate::copy::make_directory;
 use crate::error::Error;
 use crate::log;
 use crate::program::Program;
 use crate::shared::Shared;
-use crate::stop_mode::StopMode;
 
 /// A program with a directory and a log of its own. It is killed when it is dropped.
 #[derive(Debug)]

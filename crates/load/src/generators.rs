@@ -25,7 +25,8 @@ use crate::{
     clock::{Course, Followed, Time},
     conductor::{self, Fleet},
     grid::{Grid, NEVER},
-    lanes::{Lanes, Part},
+    lanes::Lanes,
+    partition::Part,
     report::{Loss, Report},
 };
 
@@ -148,7 +149,7 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
     };
     thread::scope(|scope| {
         let obey = scope.spawn(|| obey(lines, &lanes, followed.as_deref()));
-        let threads: Vec<_> = (0..lanes.deals.len())
+        let threads: Vec<_> = (0..lanes.shares.len())
             .map(|lane| {
                 let (lanes, say, plan, time) = (&lanes, &say, &order.plan, &time);
                 let is_elsewhere = followed.is_some();

@@ -18,7 +18,8 @@ use crate::{
     conductor::{self, AfterLoss, Fleet},
     generators::{Crew, OrderedTime, Word},
     grid::{Grid, NEVER},
-    lanes::{Lanes, Part},
+    lanes::Lanes,
+    partition::Part,
     report::Loss,
 };
 

@@ -25,6 +25,7 @@ mod ledger;
 mod ledger_slots;
 mod log;
 mod outcome;
+mod partition;
 mod peer;
 mod plan;
 mod program;
@@ -47,10 +48,8 @@ pub use outcome::{
     CommandPlace, End, Event, GeneratorOutcome, HostClock, HostOutcome, Level, Message, Outcome,
     ScriptOutcome,
 };
-pub use plan::{
-    Connecting, LedgerPlan, Limit, LogPlan, OnError, OnLoss, Pace, Plan, ScriptText, WarmUp,
-    Workload,
-};
+pub use plan::{Connecting, LedgerPlan, Limit, LogPlan, OnError, Plan, ScriptText, Workload};
 pub use run::run;
 pub use script::{Protocol, Syntax};
 pub use standstill::Standstill;
+pub use terms::{OnLoss, Pace, WarmUp};

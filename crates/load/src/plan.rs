@@ -5,6 +5,7 @@
 
 use script::{Protocol, Syntax};
 use serde::{Deserialize, Serialize};
+use terms::{OnLoss, Pace, WarmUp};
 
 use crate::Blocks;
 
@@ -111,18 +112,6 @@ enum ProtocolText {
     Prepared,
 }
 
-/// When a transaction starts.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pace {
-    /// As soon as the one before has ended.
-    Closed,
-    /// Open loop, exponential gaps, transactions a second over all clients.
-    Poisson(f64),
-    /// Open loop, equal gaps, transactions a second over all clients.
-    Constant(f64),
-}
-
 /// What happens to a failed transaction. pgbench's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -132,16 +121,6 @@ pub struct OnError {
     /// After any other SQL error: go on with the next transaction instead of aborting the client
     /// (pgbench 19's `--continue-on-error`).
     pub go_on: bool,
-}
-
-/// What happens when a connection is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnLoss {
-    /// The client aborts, as in pgbench.
-    Abort,
-    /// The client connects again, with back-off, and goes on with its next transaction.
-    Reconnect,
 }
 
 /// How connections are made.
@@ -174,22 +153,6 @@ pub enum Limit {
         warm_up: WarmUp,
         /// The part that counts, in milliseconds.
         window_ms: u64,
-    },
-}
-
-/// The part of a load that does not count.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WarmUp {
-    /// Exactly so long, in milliseconds.
-    Fixed(u64),
-    /// Until throughput is steady, between these bounds in milliseconds; not steady at the upper
-    /// bound is said in the outcome.
-    Auto {
-        /// At least so long.
-        min_ms: u64,
-        /// At most so long.
-        max_ms: u64,
     },
 }
 

@@ -7,7 +7,8 @@ use crate::{
     clock::Time,
     conductor::{self, Fleet},
     grid::Grid,
-    lanes::{Lanes, Part},
+    lanes::Lanes,
+    partition::Part,
     report::Report,
 };
 
@@ -26,7 +27,7 @@ pub fn run(
     let lanes = Lanes::prepare(plan, &Part::equal(0, 1))?.with_logs(plan)?;
     let (sender, reports) = channel();
     thread::scope(|scope| {
-        for lane in 0..lanes.deals.len() {
+        for lane in 0..lanes.shares.len() {
             let sender = sender.clone();
             let lanes = &lanes;
             let spawned = thread::Builder::new().name(format!("lane {lane}")).spawn_scoped(
@@ -45,7 +46,7 @@ pub fn run(
             }
         }
         drop(sender);
-        let here = Here { each: [lanes.deals.len()], lanes: &lanes };
+        let here = Here { each: [lanes.shares.len()], lanes: &lanes };
         conductor::conduct(plan, &here, &reports, control, origin, observe)
     })
 }

@@ -1,7 +1,6 @@
-//! What can be typed.
+//! The arguments of `pgrig`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use spec::Profile;
@@ -10,10 +9,14 @@ use crate::exchange::ExchangeArguments;
 use crate::exit::{Exit, MEANINGS};
 
 mod compare;
+mod guard;
 mod history;
+mod shard;
 
 pub(crate) use compare::CompareArguments;
+pub(crate) use guard::{GuardArguments, GuardCommand, GuardRunArguments, GuardStatusArguments};
 pub(crate) use history::{HistoryArguments, HistoryCommand};
+pub(crate) use shard::{MoveArguments, ShardArguments, ShardCommand};
 
 /// A test rig for PostgreSQL: builds what a question is about, loads it, breaks it, and answers
 /// with numbers that can be trusted.
@@ -25,35 +28,35 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// What can be done.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Benchmark a server as pgbench does: its options, its words, more figures
+    /// Benchmark a server with the options and the output of pgbench, and more figures
     #[command(disable_help_flag = true)]
     Bench(BenchArguments),
-    /// Run a study: a shipped one, or a folder of your own
+    /// Run a study, one of pgrig's or your own
     Run(RunArguments),
-    /// Say what a study needs and whether it fits here; bare, what this machine can do
+    /// Show what a study needs and whether it fits; without a study, what this machine can do
     Check(CheckArguments),
-    /// List the studies that pgrig brings along
+    /// List the studies that come with pgrig
     Studies(StudiesArguments),
-    /// Write a small, commented study to start from
+    /// Create a small, commented study to start from
     New(NewArguments),
     /// Print the verdicts of a record
     Show(ShowArguments),
-    /// Write the report of a record anew
+    /// Write the report of a record again
     Report(RecordArguments),
-    /// Compare two servers side by side: is B faster than A?
+    /// Compare two servers that are loaded in turn: is B faster than A?
     Compare(Box<CompareArguments>),
     /// Compare two records
     Diff(DiffArguments),
-    /// Keep results over time: list them, draw them, export them
+    /// Keep results over time: list, draw and export them
     History(HistoryArguments),
-    /// Keep commits going when synchronous standbys cannot confirm them
+    /// Keep commits going while synchronous standbys cannot confirm them
     Guard(GuardArguments),
     /// Add and remove nodes of a PL/Proxy cluster while clients use it
     Shard(ShardArguments),
-    /// Remove what a crash of the machine has left
+    /// Remove what a crash of the machine left
     Clean(CleanArguments),
     /// Print the completions of a shell
     #[command(hide = true)]
@@ -113,47 +116,47 @@ pub(crate) struct RunArguments {
     /// A shipped study's name (see `pgrig studies`), or a folder with a study.toml
     #[arg(value_name = "STUDY", required_unless_present = "resume")]
     pub(crate) study: Option<String>,
-    /// How big it runs: smoke takes seconds and proves that it works, quick takes minutes on two
-    /// cores, full is the published size
+    /// The size of the study: smoke takes seconds and proves that it works, quick takes minutes on
+    /// two cores, full is the published size
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<ProfileName>,
-    /// Where the record goes: a new or empty directory [default: runs/DATE-STUDY-N]
+    /// Directory for the record, new or empty [default: runs/DATE-STUDY-N]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// How often each trial is run, instead of what the study says
+    /// Number of rounds, instead of the study's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) rounds: Option<u32>,
-    /// Seed of everything random [default: the study's; without one, a fresh one for every run]
+    /// Seed of the random numbers [default: the study's; if it has none, a new one for every run]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Only trials whose name (`variant/scenario axis=value`) contains this, or fits it with `*`;
-    /// several patterns with `|` between them
+    /// Run only trials whose name (`variant/scenario axis=value`) contains PATTERN; `*` matches any
+    /// text, `|` separates several patterns
     #[arg(long, value_name = "PATTERN")]
     pub(crate) only: Option<String>,
-    /// Only the trial of this number, as a record of the same plan has it: the same seeds again
+    /// Run only the trial with this number in a record of the same plan, with the same seeds
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(crate) trial: Option<usize>,
-    /// Go on with a record that was interrupted; profile, seed, rounds and pattern are its own
+    /// Continue an interrupted record with its own profile, seed, rounds and pattern
     #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "profile", "out", "rounds", "seed", "only"])]
     pub(crate) resume: Option<PathBuf>,
-    /// Exit with 4 if an invariant does not hold, with 5 if nobody can tell
+    /// Exit with 4 if an invariant does not hold, and with 5 if that cannot be told
     #[arg(long)]
     pub(crate) gate: bool,
-    /// With --gate: findings count as invariants do
+    /// With --gate: treat findings like invariants
     #[arg(long, requires = "gate")]
     pub(crate) strict: bool,
-    /// The folder of the PostgreSQL programs to use
+    /// Directory of the PostgreSQL programs to use
     #[arg(long, value_name = "DIR")]
     pub(crate) pg_bin: Option<PathBuf>,
-    /// Run on this server instead of building one; it gets a schema "pgrig" until the run ends, no
-    /// setting is changed
+    /// Run on this server instead of building one. pgrig creates a schema "pgrig", removes it at the
+    /// end, and changes no setting
     #[arg(long, value_name = "URI", conflicts_with = "pg_bin")]
     pub(crate) target: Option<String>,
     /// With --target: print every statement that would be sent, and change nothing
     #[arg(long, requires = "target")]
     pub(crate) dry_run: bool,
-    /// Use an empty database on a host of yours as the study's shard NAME (shard1=host=db1 …); it
-    /// gets schemas, functions and rows for the while, no setting is changed
+    /// Use an empty database on your own server as the study's shard NAME (shard1=host=db1 …). pgrig
+    /// creates schemas, functions and rows there, removes them at the end, and changes no setting
     #[arg(long, value_name = "NAME=CONNINFO", conflicts_with = "target", value_parser = named)]
     pub(crate) node: Vec<(String, String)>,
 }
@@ -167,13 +170,13 @@ pub(crate) struct CheckArguments {
     /// The profile to plan
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<ProfileName>,
-    /// The folder of the PostgreSQL programs to use
+    /// Directory of the PostgreSQL programs to use
     #[arg(long, value_name = "DIR")]
     pub(crate) pg_bin: Option<PathBuf>,
-    /// As JSON
+    /// Print JSON
     #[arg(long, requires = "study")]
     pub(crate) json: bool,
-    /// Reach every host of this inventory, and say what each has and lacks
+    /// Connect to every host of this inventory, and show what each has and lacks
     #[arg(long, value_name = "FILE", conflicts_with_all = ["study", "pg_bin"])]
     pub(crate) hosts: Option<PathBuf>,
     /// With --hosts: copy this program to the hosts first
@@ -187,7 +190,7 @@ pub(crate) struct CheckArguments {
 /// `pgrig studies`
 #[derive(Debug, Args)]
 pub(crate) struct StudiesArguments {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -195,7 +198,7 @@ pub(crate) struct StudiesArguments {
 /// `pgrig new`
 #[derive(Debug, Args)]
 pub(crate) struct NewArguments {
-    /// The study's folder, which must not exist or be empty
+    /// Directory of the study; it must not exist, or be empty
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 }
@@ -206,7 +209,7 @@ pub(crate) struct ShowArguments {
     /// The record
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -230,161 +233,9 @@ pub(crate) struct DiffArguments {
     /// The record that is compared
     #[arg(value_name = "DIR2")]
     pub(crate) after: PathBuf,
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// `pgrig guard`
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
-#[command(after_help = GUARD_HELP)]
-pub(crate) struct GuardArguments {
-    #[command(subcommand)]
-    pub(crate) status: Option<GuardCommand>,
-    #[command(flatten)]
-    pub(crate) run: GuardRunArguments,
-}
-
-/// What can be done besides guarding.
-#[derive(Debug, Subcommand)]
-pub(crate) enum GuardCommand {
-    /// Say whether a guard runs, what is in force, and what was exposed
-    Status(GuardStatusArguments),
-}
-
-/// `pgrig guard`
-#[derive(Debug, Args)]
-pub(crate) struct GuardRunArguments {
-    /// The primary, as libpq has it; what is not said comes from PGHOST, PGPORT and so on
-    #[arg(value_name = "CONNINFO", default_value = "", hide_default_value = true)]
-    pub(crate) conninfo: String,
-    /// Where state and the record of exposure are kept: a directory for this server only
-    #[arg(long, value_name = "DIR", required_unless_present = "dry_run")]
-    pub(crate) state: Option<PathBuf>,
-    /// How long commits may wait for a standby
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = grace)]
-    pub(crate) grace: Duration,
-    /// Confirm that no tool promotes a standby of this server automatically
-    #[arg(long)]
-    pub(crate) no_automatic_failover: bool,
-    /// Say what would be done, and change nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Tell what happens as JSON lines on stdout as well
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `pgrig guard status`
-#[derive(Debug, Args)]
-pub(crate) struct GuardStatusArguments {
-    /// The primary
-    #[arg(value_name = "CONNINFO", default_value = "", hide_default_value = true)]
-    pub(crate) conninfo: String,
-    /// The guard's state directory; without it, only what the server shows
-    #[arg(long, value_name = "DIR")]
-    pub(crate) state: Option<PathBuf>,
-    /// As JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-fn grace(text: &str) -> Result<Duration, String> {
-    let ms = spec::duration_ms(text).map_err(|why| format!("{why}; say it as in 10s or 500ms"))?;
-    let grace = Duration::from_millis(ms);
-    let least = guard::Policy::GRACE_MIN;
-    match grace >= least {
-        true => Ok(grace),
-        false => Err(format!("the least is {} s", least.as_secs())),
-    }
-}
-
-const GUARD_HELP: &str = "\
-While sync mode is lowered or off, a commit that the primary acknowledges may be lost with the primary. \
-docs/guard.md says what that means, what the guard needs, and how to run it as a service.";
-
-/// `pgrig shard`
-#[derive(Debug, Args)]
-pub(crate) struct ShardArguments {
-    #[command(subcommand)]
-    pub(crate) command: ShardCommand,
-}
-
-/// What can be done with a cluster.
-#[derive(Debug, Subcommand)]
-pub(crate) enum ShardCommand {
-    /// Make a cluster of servers that you have: schemas and functions, no rows
-    Create {
-        /// The proxy's database
-        #[arg(long, value_name = "CONNINFO")]
-        proxy: String,
-        /// A data node's database; one for each node
-        #[arg(long = "node", value_name = "CONNINFO", required = true)]
-        nodes: Vec<String>,
-        /// How the proxy reaches the node of the same position, where a pooler is in between
-        #[arg(long = "route", value_name = "CONNINFO")]
-        routes: Vec<String>,
-        /// The SQL of one bucket: its tables and functions, with {bucket} for its schema
-        #[arg(long, value_name = "FILE")]
-        template: PathBuf,
-        /// Virtual buckets, a power of two: what nodes are given and moves consist of
-        #[arg(long, value_name = "N", default_value_t = 128)]
-        buckets: i32,
-    },
-    /// Take a node in, and give it its share of the buckets
-    Add {
-        /// The new data node's database
-        #[arg(value_name = "CONNINFO")]
-        node: String,
-        /// How the proxy reaches it, where a pooler is in between
-        #[arg(long, value_name = "CONNINFO")]
-        route: Option<String>,
-        #[command(flatten)]
-        moves: MoveArguments,
-    },
-    /// Give a node's buckets to the others, and let it go
-    Remove {
-        /// The node's number, as `pgrig shard status` shows it
-        #[arg(value_name = "NODE")]
-        number: i32,
-        #[command(flatten)]
-        moves: MoveArguments,
-    },
-    /// Go on with what was interrupted, then move as few buckets as give every node its share
-    Rebalance {
-        #[command(flatten)]
-        moves: MoveArguments,
-    },
-    /// Show nodes, their buckets and what is under way
-    Status {
-        /// The proxy's database
-        #[arg(long, value_name = "CONNINFO")]
-        proxy: String,
-    },
-}
-
-/// How buckets are moved.
-#[derive(Debug, Args)]
-pub(crate) struct MoveArguments {
-    /// The proxy's database
-    #[arg(long, value_name = "CONNINFO")]
-    pub(crate) proxy: String,
-    /// Print the plan and change nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Buckets that move together; fewer make shorter fences
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = at_least_one)]
-    pub(crate) batch: usize,
-    /// Seconds that a source keeps rows after they have moved
-    #[arg(long, value_name = "S", default_value_t = 10)]
-    pub(crate) grace: u64,
-    /// Longest time to block writes to moving buckets; if exceeded, the move is cancelled
-    #[arg(long, value_name = "S", default_value_t = 10)]
-    pub(crate) fence_max: u64,
-    /// Megabytes that stay free on the disk of a node that gets buckets, else nothing moves
-    #[arg(long, value_name = "MB", default_value_t = 256)]
-    pub(crate) keep_free: u32,
 }
 
 /// `NAME=CONNINFO`
@@ -397,17 +248,10 @@ fn named(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) | Err(_) => Err("a whole number of at least 1 is needed".to_owned()),
-        Ok(count) => Ok(count),
-    }
-}
-
 /// `pgrig clean`
 #[derive(Debug, Args)]
 pub(crate) struct CleanArguments {
-    /// Where to look [default: the system's directory for temporary files]
+    /// Directory to look in [default: the system's directory for temporary files]
     #[arg(value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
 }
@@ -423,7 +267,7 @@ pub(crate) struct CompletionsArguments {
 /// `pgrig man`
 #[derive(Debug, Args)]
 pub(crate) struct ManArguments {
-    /// Where the pages go; the directory is made if it is missing
+    /// Directory for the pages; it is created if it does not exist
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 }
@@ -489,27 +333,27 @@ const HELP: &str = "\
 {usage-heading} {usage}
 
 Measure
-  bench    Benchmark a server as pgbench does: its options, its words, more figures
-  run      Run a study: a shipped one, or a folder of your own
-  compare  Compare two servers side by side: is B faster than A?
-  check    Say what a study needs and whether it fits here; bare, what this machine can do
-  studies  List the studies that pgrig brings along
-  new      Write a small, commented study to start from
+  bench    Benchmark a server with the options and the output of pgbench, and more figures
+  run      Run a study, one of pgrig's or your own
+  compare  Compare two servers that are loaded in turn: is B faster than A?
+  check    Show what a study needs and whether it fits; without a study, what this machine can do
+  studies  List the studies that come with pgrig
+  new      Create a small, commented study to start from
 
 Read
   show     Print the verdicts of a record
-  report   Write the report of a record anew
+  report   Write the report of a record again
   diff     Compare two records
-  history  Keep results over time: list them, draw them, export them
+  history  Keep results over time: list, draw and export them
 
 Operate
-  guard    Keep commits going when synchronous standbys cannot confirm them
+  guard    Keep commits going while synchronous standbys cannot confirm them
   shard    Add and remove nodes of a PL/Proxy cluster while clients use it
-  clean    Remove what a crash of the machine has left
+  clean    Remove what a crash of the machine left
 
 {options}
 
-`pgrig COMMAND --help`, or `pgrig help COMMAND`, says more about each.
+`pgrig COMMAND --help` or `pgrig help COMMAND` describes a command.
 ";
 
 /// The help, and how pgrig ends.

@@ -70,10 +70,19 @@ impl Site {
         });
         let nodes = nodes.collect::<Result<Vec<_>, Error>>()?;
         let connections = plan.connections(study);
-        let (fronts, links, snapshots, rows_built) = Default::default();
+        let (fronts, links, throttles, snapshots, rows_built) = Default::default();
         let state = State::AsBuilt;
-        let mut site =
-            Site { plan, nodes, fronts, links, connections, snapshots, state, rows_built };
+        let mut site = Site {
+            plan,
+            nodes,
+            fronts,
+            links,
+            throttles,
+            connections,
+            snapshots,
+            state,
+            rows_built,
+        };
         let has_data = |other: &&Site| other.plan.has_data_of(&site.plan) && other.is_as_built();
         // The addresses of its nodes are part of a cluster's data.
         let donor = others.iter().filter(|_| !site.is_sharded()).find(has_data);

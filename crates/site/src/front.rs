@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lab::{Endpoint, Lab, PoolerConfig, Process};
 use os::command::Command;
-use spec::{Guard, Node, Pgbouncer, PoolMode};
+use spec::{Guard, Node, Pgbouncer};
 
 use crate::error::Error;
 use crate::node::lab_settings;
@@ -58,11 +58,7 @@ impl Front {
         if node.by_tcp {
             config.listen = lab::Listen::Loopback;
         }
-        config.mode = match pooler.mode {
-            PoolMode::Session => lab::PoolMode::Session,
-            PoolMode::Transaction => lab::PoolMode::Transaction,
-            PoolMode::Statement => lab::PoolMode::Statement,
-        };
+        config.mode = pooler.mode;
         let made = lab.pooler(&node.name, config)?;
         let conninfo = server::keyword_form(&made.endpoint().to_string())?;
         let program = Program::Pooler(Box::new(made));

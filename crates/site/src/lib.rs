@@ -24,6 +24,7 @@ mod part;
 
 mod hosts;
 mod site;
+mod throttles;
 
 mod build;
 mod cluster;
@@ -48,3 +49,4 @@ pub use plan::{SitePlan, proxy};
 pub use power::{NotStarted, PowerError, Recovered, Taken, cut, disk, recover, settle};
 pub use prepare::Alone;
 pub use site::Site;
+pub use throttles::Throttles;

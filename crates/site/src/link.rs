@@ -87,11 +87,7 @@ impl SiteLink {
     /// # Errors
     /// The link's.
     pub fn cut(&mut self, direction: Direction) -> Result<String, lab::Error> {
-        self.link.cut(match (direction, self.is_server_first) {
-            (Direction::Both, _) => lab::Direction::Both,
-            (Direction::To, true) | (Direction::From, false) => lab::Direction::From,
-            (Direction::To, false) | (Direction::From, true) => lab::Direction::To,
-        })
+        self.link.cut(if self.is_server_first { direction.reversed() } else { direction })
     }
 
     /// Ends a cut, and gives it the study's delay again. Returns what proves it.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use lab::{Lab, Limits, StopMode, Throttle};
+use lab::{Lab, Limits, StopMode};
 use spec::{NodeKind, Point, Reset};
 
 use crate::connections::{SPARE_CONNECTIONS, connections};
@@ -13,6 +13,7 @@ use crate::link::SiteLink;
 use crate::node::lab_settings;
 use crate::site::{Site, State};
 use crate::streaming;
+use crate::throttles::Throttles;
 
 /// Whether a site takes turns with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,20 +93,22 @@ impl Site {
         Ok(())
     }
 
-    /// Limits the I/O of the servers whose I/O the point limits, until what is given is dropped.
+    /// Limits the I/O of the servers whose I/O the point limits, until what is returned lifts it.
     ///
     /// # Errors
-    /// What the kernel said.
-    pub fn limit_io(&self, point: &Point) -> Result<Vec<Throttle>, lab::Error> {
+    /// What the kernel said; nothing is limited then.
+    pub fn limit_io(&self, point: &Point) -> Result<Throttles, lab::Error> {
         let limited = self.nodes.iter().enumerate().filter_map(|(index, node)| {
             let throttle = point.topology.node(&node.name)?.throttle?;
-            Some((self.server(index)?, throttle))
+            Some((node.name.clone(), self.server(index)?, throttle))
         });
-        let limited = limited.map(|(server, throttle)| {
+        let limited = limited.map(|(name, server, throttle)| {
             let spec::Throttle { read_iops, write_iops, read_bytes, write_bytes } = throttle;
-            server.limit_io(&Limits { read_iops, write_iops, read_bytes, write_bytes })
+            let limits = Limits { read_iops, write_iops, read_bytes, write_bytes };
+            Ok((name, server.limit_io(&limits)?))
         });
-        limited.collect()
+        self.throttles.set(limited.collect::<Result<_, lab::Error>>()?);
+        Ok(self.throttles.clone())
     }
 
     /// Makes the point's links in place of what another point had. `rig` is the rig's own program,

@@ -12,6 +12,7 @@ use crate::link::SiteLink;
 use crate::node::SiteNode;
 use crate::part::Part;
 use crate::plan::SitePlan;
+use crate::throttles::Throttles;
 
 /// One set of servers with one set of data.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub struct Site {
     pub fronts: Vec<Front>,
     /// The links between them in the trial under way.
     pub links: Vec<SiteLink>,
+    /// The limits on the I/O of its servers in the trial under way.
+    pub throttles: Throttles,
     /// Connections for which every server of it must have room at some point.
     pub(crate) connections: u32,
     /// Copies of each node's data as they were built, where trials begin with them.
@@ -43,9 +46,9 @@ pub(crate) enum State {
 impl Site {
     /// The one server of a target.
     pub(crate) fn outside(plan: SitePlan, node: SiteNode) -> Site {
-        let (fronts, links, snapshots, rows_built) = Default::default();
+        let (fronts, links, throttles, snapshots, rows_built) = Default::default();
         let (nodes, connections, state) = (vec![node], 0, State::Used);
-        Site { plan, nodes, fronts, links, connections, snapshots, state, rows_built }
+        Site { plan, nodes, fronts, links, throttles, connections, snapshots, state, rows_built }
     }
 
     /// Whether every server of the lab's still runs that nobody has stopped.

@@ -1,5 +1,7 @@
 //! What is done at a moment of the timeline, and what must have happened before it can be.
 
+use terms::{Direction, StopMode};
+
 use crate::fields::Fields;
 use crate::folder::Folder;
 use crate::link::{self, Link};
@@ -28,6 +30,16 @@ pub enum Action {
     /// Kills all processes of a node with SIGKILL.
     Kill {
         /// The node.
+        node: String,
+    },
+    /// Kills the server process whose client's statement has run longest with SIGKILL.
+    KillBackend {
+        /// The server.
+        node: String,
+    },
+    /// Ends the limit on a server's I/O.
+    Unthrottle {
+        /// The server.
         node: String,
     },
     /// Stops all processes of a node with SIGSTOP: its connections stay open, nothing answers.
@@ -88,26 +100,6 @@ pub enum Action {
     },
 }
 
-/// pg_ctl's shutdown modes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopMode {
-    /// Disconnects clients, writes a checkpoint.
-    Fast,
-    /// Quits without a checkpoint; the next start recovers.
-    Immediate,
-}
-
-/// In which direction a link is cut, seen from its first end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Neither end hears the other.
-    Both,
-    /// The second end hears nothing any more.
-    To,
-    /// The first end hears nothing any more.
-    From,
-}
-
 impl Action {
     /// The node or the link that it touches.
     #[must_use]
@@ -117,6 +109,8 @@ impl Action {
             Action::Checkpoint { node }
             | Action::Stop { node, .. }
             | Action::Kill { node }
+            | Action::KillBackend { node }
+            | Action::Unthrottle { node }
             | Action::Pause { node }
             | Action::Continue { node }
             | Action::Start { node }
@@ -138,6 +132,8 @@ impl Action {
             Action::Checkpoint { .. } => "checkpoint",
             Action::Stop { .. } => "stop",
             Action::Kill { .. } => "kill",
+            Action::KillBackend { .. } => "kill_backend",
+            Action::Unthrottle { .. } => "unthrottle",
             Action::Pause { .. } => "pause",
             Action::Continue { .. } => "continue",
             Action::Start { .. } => "start",
@@ -212,8 +208,12 @@ impl Entry<'_> {
     }
 
     fn checkpoint(&self) -> Option<Action> {
-        let node = server(self.fields, self.verb, self.topology)?;
-        Some(Action::Checkpoint { node: node.name.clone() })
+        Some(Action::Checkpoint { node: self.server()? })
+    }
+
+    /// The server behind the verb.
+    fn server(&self) -> Option<String> {
+        Some(server(self.fields, self.verb, self.topology)?.name.clone())
     }
 
     fn stop(&self) -> Option<Action> {
@@ -237,11 +237,13 @@ impl Entry<'_> {
 type Parse = fn(&Entry<'_>) -> Option<Action>;
 
 /// Every verb with what reads its action.
-const VERBS: [(&str, Parse); 14] = [
+const VERBS: [(&str, Parse); 16] = [
     ("sql", |entry| entry.sql()),
     ("checkpoint", |entry| entry.checkpoint()),
     ("stop", |entry| entry.stop()),
     ("kill", |entry| Some(Action::Kill { node: entry.node()? })),
+    ("kill_backend", |entry| Some(Action::KillBackend { node: entry.server()? })),
+    ("unthrottle", |entry| Some(Action::Unthrottle { node: entry.server()? })),
     ("pause", |entry| Some(Action::Pause { node: entry.node()? })),
     ("continue", |entry| Some(Action::Continue { node: entry.node()? })),
     ("start", |entry| Some(Action::Start { node: entry.node()? })),
@@ -321,7 +323,11 @@ impl Course {
                 return Err(format!("nothing was done to {name} before"));
             }
             Action::Heal { .. } => self.faulty.retain(|known| *known != name),
-            Action::Sql(_) | Action::Checkpoint { .. } | Action::Rebalance { .. } => {}
+            Action::Sql(_)
+            | Action::Checkpoint { .. }
+            | Action::KillBackend { .. }
+            | Action::Unthrottle { .. }
+            | Action::Rebalance { .. } => {}
         }
         match (action, topology.node(&name)) {
             (Action::Promote { .. }, Some(node)) if node.follows().is_none() => {
@@ -330,8 +336,13 @@ impl Course {
             (Action::PowerCut { .. }, Some(node)) if !node.disk.can_be_cut() => {
                 Err(format!("the disk of {name} cannot be cut: give it disk = {{ cut = … }}"))
             }
-            (Action::Sql(_) | Action::Checkpoint { .. }, Some(_)) if self.down.contains(&name) => {
+            (Action::Sql(_) | Action::Checkpoint { .. } | Action::KillBackend { .. }, Some(_))
+                if self.down.contains(&name) =>
+            {
                 Err(format!("{name} is down by then"))
+            }
+            (Action::Unthrottle { .. }, Some(node)) if node.throttle.is_none() => {
+                Err(format!("the I/O of {name} is not limited: give it throttle = {{ … }}"))
             }
             _ => Ok(()),
         }

@@ -1,8 +1,9 @@
 //! What a study, its scenarios and their points need not say: rounds, window, warm-up.
 
+use terms::WarmUp;
+
 use crate::claim::made_in;
 use crate::fields::{self, Fields};
-use crate::point::Warmup;
 use crate::profile::Profile;
 use crate::value::{Is, Value};
 
@@ -14,25 +15,23 @@ pub(crate) type Axes<'t> = [(&'t str, &'t [Value])];
 pub(crate) struct Defaults {
     pub(crate) rounds: u32,
     pub(crate) window_ms: u64,
-    pub(crate) warmup: Warmup,
+    pub(crate) warmup: WarmUp,
 }
 
 impl Defaults {
     pub(crate) fn of(profile: Profile) -> Defaults {
         match profile {
-            Profile::Smoke => {
-                Defaults { rounds: 1, window_ms: 1_000, warmup: Warmup::Fixed { ms: 500 } }
-            }
+            Profile::Smoke => Defaults { rounds: 1, window_ms: 1_000, warmup: WarmUp::Fixed(500) },
             // Six rounds are the fewest from which a 95 % interval exists.
             Profile::Quick => Defaults {
                 rounds: 6,
                 window_ms: 10_000,
-                warmup: Warmup::Auto { min_ms: 2_000, max_ms: 10_000 },
+                warmup: WarmUp::Auto { min_ms: 2_000, max_ms: 10_000 },
             },
             Profile::Full => Defaults {
                 rounds: 10,
                 window_ms: 60_000,
-                warmup: Warmup::Auto { min_ms: 10_000, max_ms: 120_000 },
+                warmup: WarmUp::Auto { min_ms: 10_000, max_ms: 120_000 },
             },
         }
     }
@@ -44,15 +43,15 @@ impl Defaults {
         let warmup = match fields.value("warmup") {
             None => self.warmup,
             Some(Value { is: Is::Text(text), .. }) if text == "auto" => match self.warmup {
-                auto @ Warmup::Auto { .. } => auto,
-                Warmup::Fixed { ms } => Warmup::Auto { min_ms: ms, max_ms: ms * 5 },
+                auto @ WarmUp::Auto { .. } => auto,
+                WarmUp::Fixed(ms) => WarmUp::Auto { min_ms: ms, max_ms: ms * 5 },
             },
             Some(value) => fields::duration_ms("warmup", value, fields.problems)
-                .map_or(self.warmup, |ms| Warmup::Fixed { ms }),
+                .map_or(self.warmup, WarmUp::Fixed),
         };
         let warmup = match (warmup, max_ms) {
-            (Warmup::Auto { min_ms, .. }, Some(max_ms)) => {
-                Warmup::Auto { min_ms: min_ms.min(max_ms), max_ms }
+            (WarmUp::Auto { min_ms, .. }, Some(max_ms)) => {
+                WarmUp::Auto { min_ms: min_ms.min(max_ms), max_ms }
             }
             (warmup, _) => warmup,
         };

@@ -2,13 +2,15 @@
 
 use std::ops::Range;
 
+use terms::OnLoss;
+
 use crate::built::Built;
 use crate::cast;
 use crate::claim::made_in;
 use crate::fields::{self, Fields};
 use crate::named::Named;
 use crate::node::{Node, NodeKind};
-use crate::point::{OnLoss, Point, PointName, Requirement, Unfit};
+use crate::point::{Point, PointName, Requirement, Unfit};
 use crate::problem::Problems;
 use crate::tables::Tables;
 use crate::timeline::{self, Check};

@@ -54,7 +54,7 @@ mod duration;
 mod fields;
 mod value;
 
-pub use action::{Action, Direction, StopMode};
+pub use action::Action;
 pub use catalogue::{
     Better, By, Kind, Metric, Scope, Source, catalogue, metric, metrics, statement_label,
 };
@@ -68,9 +68,9 @@ pub use folder::Folder;
 pub use judgeable::never_judged;
 pub use link::{Link, LinkKind};
 pub use named::Named;
-pub use node::{Guard, Node, NodeKind, Pgbouncer, Plproxy, PoolMode, Quorum, QuorumWay, Role};
+pub use node::{Guard, Node, NodeKind, Pgbouncer, Plproxy, Quorum, QuorumWay, Role};
 pub use plan::Planned;
-pub use point::{OnLoss, Point, PointName, Requirement, Unfit, Warmup};
+pub use point::{Point, PointName, Requirement, Unfit};
 pub use problem::Problem;
 pub use profile::Profile;
 pub use published::Published;
@@ -78,8 +78,9 @@ pub use script::{Protocol, Syntax};
 pub use study::Study;
 pub use table::{Column, Figure, Row, Table};
 pub use template::template;
+pub use terms::{Direction, OnLoss, Pace, PoolMode, StopMode, WarmUp};
 pub use throttle::Throttle;
 pub use timeline::{Check, Explain, LooksAt, Step, Timed};
 pub use topology::Topology;
 pub use twin::Twin;
-pub use workload::{Builtin, Ledger, Pace, Script, ScriptSource, Workload};
+pub use workload::{Builtin, Ledger, Script, ScriptSource, Workload};

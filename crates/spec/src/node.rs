@@ -1,5 +1,7 @@
 //! One node of a topology: what it is, whom it follows or serves, how it is set.
 
+use terms::PoolMode;
+
 use crate::disk::Disk;
 use crate::fields::{Fields, Settings, choice};
 use crate::problem::Problems;
@@ -96,17 +98,6 @@ pub struct Pgbouncer {
     pub version: Option<String>,
 }
 
-/// When a server connection goes back to PgBouncer's pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PoolMode {
-    /// When the client disconnects.
-    Session,
-    /// When the transaction ends.
-    Transaction,
-    /// When the statement ends.
-    Statement,
-}
-
 /// A guard.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Guard {
@@ -142,18 +133,6 @@ impl Plproxy {
     pub fn partitions_on(&self, server: &str) -> u32 {
         let servers = self.to.iter().cycle().take(self.partitions() as usize);
         u32::try_from(servers.filter(|name| *name == server).count()).unwrap_or(u32::MAX)
-    }
-}
-
-impl PoolMode {
-    /// Its name, as PgBouncer's `pool_mode` has it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            PoolMode::Session => "session",
-            PoolMode::Transaction => "transaction",
-            PoolMode::Statement => "statement",
-        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use terms::{OnLoss, WarmUp};
+
 use crate::catalogue::Metric;
 use crate::data::Data;
 use crate::link::LinkKind;
@@ -32,7 +34,7 @@ pub struct Point {
     /// What is done before the clients come.
     pub before: Vec<Step>,
     /// The part that does not count.
-    pub warmup: Warmup,
+    pub warmup: WarmUp,
     /// The part that counts, in milliseconds.
     pub window_ms: u64,
     /// Actions inside the window.
@@ -147,37 +149,11 @@ impl Point {
     #[must_use]
     pub fn load_ms_max(&self) -> u64 {
         let warmup_ms = match self.warmup {
-            Warmup::Fixed { ms } => ms,
-            Warmup::Auto { max_ms, .. } => max_ms,
+            WarmUp::Fixed(ms) => ms,
+            WarmUp::Auto { max_ms, .. } => max_ms,
         };
         warmup_ms + self.window_ms
     }
-}
-
-/// The part of a trial that does not count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Warmup {
-    /// So long.
-    Fixed {
-        /// Milliseconds.
-        ms: u64,
-    },
-    /// Until throughput is steady; a trial that is not by then is void.
-    Auto {
-        /// At least so long, in milliseconds.
-        min_ms: u64,
-        /// At most so long, in milliseconds.
-        max_ms: u64,
-    },
-}
-
-/// What happens to a client whose connection is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnLoss {
-    /// It gives up, and the trial has failed clients.
-    Abort,
-    /// It connects again, with back-off: for trials in which servers go away.
-    Reconnect,
 }
 
 /// What a machine must allow.

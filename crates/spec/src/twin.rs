@@ -6,12 +6,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use terms::Pace;
+
 use crate::claim::{About, Claim};
 use crate::named::Named;
 use crate::point::Point;
 use crate::profile::Profile;
 use crate::timeline::Check;
-use crate::workload::Pace;
 
 /// A point and its second copy, as indices of the study's points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! What clients do: scripts, how many clients, how they talk, at what pace, to which node.
 
 use script::{Protocol, Syntax};
+use terms::Pace;
 
 use crate::data::{ScriptText, script_file};
 use crate::fields::{Fields, Settings};
@@ -79,17 +80,6 @@ pub enum Builtin {
     SimpleUpdate,
     /// One account by its key.
     SelectOnly,
-}
-
-/// When a transaction starts.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pace {
-    /// As soon as the one before has ended.
-    Closed,
-    /// Open loop, exponential gaps; transactions a second over all clients.
-    Poisson(f64),
-    /// Open loop, equal gaps; transactions a second over all clients.
-    Constant(f64),
 }
 
 impl Builtin {

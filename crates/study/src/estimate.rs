@@ -2,7 +2,7 @@
 //! tell a person whether to wait or to have lunch.
 
 use site::{SitePlan, connections};
-use spec::{Check, Data, Planned, Point, Reset, Study, Topology, Warmup};
+use spec::{Check, Data, Planned, Point, Reset, Study, Topology, WarmUp};
 
 /// What a plan costs, about.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -48,9 +48,9 @@ impl Estimate {
 /// How long one trial takes, from its preparation to the record.
 pub(crate) fn trial_s(point: &Point) -> f64 {
     let warmup_ms = match point.warmup {
-        Warmup::Fixed { ms } => ms,
+        WarmUp::Fixed(ms) => ms,
         // Most throughput is steady soon after the least time that is given to it.
-        Warmup::Auto { min_ms, max_ms } => min_ms + (max_ms - min_ms) / 3,
+        WarmUp::Auto { min_ms, max_ms } => min_ms + (max_ms - min_ms) / 3,
     };
     let reset_s = match point.data.reset {
         Reset::Clone => SERVER_S + copy_s(data_bytes(&point.data)),

@@ -19,7 +19,7 @@ use clients::{clients, whole};
 use phases::{generators, phases};
 use servers::{cpu, samples, server, warmth};
 use statements::statements;
-use topology::{handovers, sharding};
+use topology::{crashes, handovers, sharding};
 
 pub(crate) use evidence::{Evidence, Figures};
 
@@ -43,6 +43,7 @@ pub(crate) fn all(evidence: &Evidence<'_>) -> Figures {
     server(evidence, total, &mut figures);
     warmth(evidence, &mut figures);
     handovers(evidence, &mut figures);
+    crashes(evidence, &mut figures);
     sharding(evidence, &mut figures);
     figures
 }

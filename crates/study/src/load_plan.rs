@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use load::{Connecting, Limit, OnError, Plan, WarmUp};
+use load::{Connecting, Limit, OnError, OnLoss, Plan};
 use server::quote::identifier;
-use spec::{Planned, Point, Warmup};
+use spec::{Planned, Point};
 use wire::conninfo::{Conninfo, TargetSessionAttrs};
 
 /// What the engine shall do at this point. `conninfos` says where each node is reached;
@@ -28,7 +28,7 @@ pub(crate) fn plan(
         lanes: lanes(point),
         seed: planned.seed,
         connecting: Connecting { at_once, rate: point.connect_rate },
-        limit: Limit::Time { warm_up: warm_up(point.warmup), window_ms: point.window_ms },
+        limit: Limit::Time { warm_up: point.warmup, window_ms: point.window_ms },
         drain_ms: Some(DRAIN_MS),
         interval_ms: interval_ms(point),
         blocks: None,
@@ -88,41 +88,25 @@ fn workload(
         scripts: workload.scripts.iter().map(script).collect(),
         clients: workload.clients,
         protocol: workload.protocol,
-        pace: match workload.pace {
-            spec::Pace::Closed => load::Pace::Closed,
-            spec::Pace::Poisson(rate) => load::Pace::Poisson(rate),
-            spec::Pace::Constant(rate) => load::Pace::Constant(rate),
-        },
+        pace: workload.pace,
         latency_limit_us: workload.latency_limit_ms.map(|ms| (ms * 1e3) as u64),
         variables: variables.into_iter().collect(),
         session: session.into_iter().collect(),
         on_error: OnError { tries_max: workload.tries_max, go_on: may_fail(point, workload) },
         connect_each: false,
-        on_loss: match point.on_loss {
-            spec::OnLoss::Abort => load::OnLoss::Abort,
-            spec::OnLoss::Reconnect => load::OnLoss::Reconnect,
-        },
+        on_loss: point.on_loss,
         describe: true,
     }
 }
 
 /// Whether statements may fail: where the study says so, and where it breaks or moves something.
 fn may_fail(point: &Point, workload: &spec::Workload) -> bool {
-    workload.expects_failures
-        || !point.timeline.is_empty()
-        || point.on_loss == spec::OnLoss::Reconnect
+    workload.expects_failures || !point.timeline.is_empty() || point.on_loss == OnLoss::Reconnect
 }
 
 fn script(script: &spec::Script) -> load::ScriptText {
     let spec::ScriptText { name, text } = script.text();
     load::ScriptText { name, text, weight: script.weight, syntax: script.syntax }
-}
-
-fn warm_up(warmup: Warmup) -> WarmUp {
-    match warmup {
-        Warmup::Fixed { ms } => WarmUp::Fixed(ms),
-        Warmup::Auto { min_ms, max_ms } => WarmUp::Auto { min_ms, max_ms },
-    }
 }
 
 /// One lane serves thousands of connections; more than one helps where cores are idle.

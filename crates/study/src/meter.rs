@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use probe::Running;
 use record::{Mark, MarkKind, Moment};
@@ -42,6 +42,8 @@ pub(crate) struct Metered {
     pub(crate) failures: Vec<String>,
     /// The servers that have lost their power, and what that cost.
     pub(crate) cuts: Vec<Taken>,
+    /// Servers of which a process was killed, and their recoveries.
+    pub(crate) crashes: Vec<Crash>,
     /// The nodes that were stopped, killed or cut off from power.
     pub(crate) deaths: Vec<Death>,
     /// Nodes that stand still since an action has paused them.
@@ -53,6 +55,16 @@ impl Metered {
     pub(crate) fn faults(&self) -> impl Iterator<Item = Moment> {
         self.deaths.iter().filter(|death| death.is_sudden).map(|death| death.from)
     }
+}
+
+/// A server's recovery from the death of one of its processes.
+#[derive(Debug)]
+pub(crate) struct Crash {
+    pub(crate) node: String,
+    /// From the death until it accepted connections.
+    pub(crate) recovery: Duration,
+    /// When it accepted connections.
+    pub(crate) until: Moment,
 }
 
 /// CPU time of a group of processes over a stretch of time.
@@ -144,6 +156,10 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
             Proof::Seen(_) => {}
             Proof::Moved(moved) => metered.moved = Some(moved),
             Proof::Cut(taken) => metered.cuts.push(taken),
+            Proof::Recovered(recovery) => {
+                let (node, until) = (name.clone(), clock::now(agenda.origin));
+                metered.crashes.push(Crash { node, recovery, until });
+            }
         }
         words
     });
@@ -167,6 +183,12 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
             let is_sudden = !matches!(action, Action::Stop { .. });
             let (from, until) = (began, ended);
             metered.deaths.push(Death { node, is_sudden, from, until, restarted: None });
+        }
+        // All its processes but the first have ended, and begun anew.
+        Action::KillBackend { .. } if done.is_ok() => {
+            let (node, from, until) = (name.clone(), began, began);
+            let restarted = Some(began);
+            metered.deaths.push(Death { node, is_sudden: true, from, until, restarted });
         }
         Action::Start { .. } => {
             let is_mine = |death: &&mut Death| death.node == name && death.restarted.is_none();

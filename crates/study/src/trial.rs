@@ -269,7 +269,7 @@ fn load(
             run_plan(&plan, point.generators, order, &mut hear)
         };
         // Whatever an action is still at need not be slow any more.
-        drop(throttles);
+        throttles.lift_all();
         drop(opens);
         (outcome, meter.join().unwrap_or_default())
     });

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use terms::Direction;
+
 use crate::link::address::Address;
 use crate::link::flow::Shape;
 
@@ -36,29 +38,6 @@ impl Sockets {
         path.push(".");
         path.push(suffix);
         path.into()
-    }
-}
-
-/// A direction of a link, seen from who connects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// Both.
-    Both,
-    /// Towards the server that the link leads to.
-    To,
-    /// From that server.
-    From,
-}
-
-impl Direction {
-    /// Whether it is, or contains, the way to the server.
-    pub fn has_to(self) -> bool {
-        self != Self::From
-    }
-
-    /// Whether it is, or contains, the way from the server.
-    pub fn has_from(self) -> bool {
-        self != Self::To
     }
 }
 

@@ -10,7 +10,9 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
 use crate::link::address::{Address, Listener, Stream};
-use crate::link::control::{Counters, Direction, Order, Sockets};
+use terms::Direction;
+
+use crate::link::control::{Counters, Order, Sockets};
 use crate::link::echo;
 use crate::link::flow::{Flow, Line, Shape};
 

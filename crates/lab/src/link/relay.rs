@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fault::link::{Address, Control, Counters, Direction, RoundTrips, Shape, Sockets};
+use fault::link::{Address, Control, Counters, RoundTrips, Shape, Sockets};
 use os::command::{Command, Output};
 use rustix::process::Signal;
+use terms::Direction;
 
 use crate::copy::make_directory;
 use crate::endpoint::{Endpoint, Host};

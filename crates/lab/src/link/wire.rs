@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fault::link::{Counters, Direction, RoundTrips, Shape};
+use fault::link::{Counters, RoundTrips, Shape};
 use os::command::{Command, Output};
 use rustix::process::Signal;
+use terms::Direction;
 
 use crate::copy::{make_directory, write_file};
 use crate::endpoint::{Endpoint, Host};

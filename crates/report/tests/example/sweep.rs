@@ -7,7 +7,8 @@ use record::{Counts, Ending, Finished, Interval, Mark, MarkKind, Moment, Sample,
 use spec::{Folder, Profile, Study};
 use stats::{Latency, Prng};
 
-use super::{header, latency, normal, phase, taken_up};
+use super::trials::{latency, normal, phase};
+use super::{header, taken_up};
 
 const STUDY: &str = r#"
 question = "Where does throughput collapse, and what do clients see when a server dies?"

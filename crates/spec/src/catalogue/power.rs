@@ -1,4 +1,4 @@
-//! What power cuts cost, and how servers came back from them.
+//! What power cuts and crashes cost, and how servers came back from them.
 
 use super::Better::{Higher, Lower, Neither};
 use super::Kind::Total;
@@ -22,6 +22,8 @@ metrics! {
          checkpoint record, 0 if not"),
     RECOVERY_S = row("recovery_s", "s", Lower, Node, Total, START,
         "from the start after the power cut until the server accepted connections"),
+    CRASH_RECOVERY_S = row("crash_recovery_s", "s", Lower, Node, Total, by(By::Check, "connections to the server"),
+        "from the death of a server process (kill_backend) until the server accepted connections"),
     RESETWAL_STARTED = row("resetwal_started", "", Higher, Node, Total, START,
         "of a server that did not start: 1 if it did after pg_resetwal"),
     RESETWAL_LOST = row("resetwal_lost", "", Lower, Node, Total, by(By::LedgerAndRows, "ledger against rows"),

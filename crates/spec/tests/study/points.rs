@@ -135,13 +135,13 @@ fn a_quotient_of_two_figures_is_a_ratio_and_nothing_else_is() {
 
 #[test]
 fn some_points_differ_from_the_rest_of_their_scenario() {
-    let check = |points: &str, profile, expected: [(u32, Warmup); 2]| {
+    let check = |points: &str, profile, expected: [(u32, WarmUp); 2]| {
         let own = OWN.replace("over = {", &format!("points = [{points}]\nover = {{"));
         let seen = parse_in(&own, profile).points.into_iter().map(|p| (p.rounds, p.warmup));
         assert_eq!(seen.take(2).collect::<Vec<_>>(), expected, "{points}");
     };
-    let rest = (1, Warmup::Fixed { ms: 500 });
-    let more = (3, Warmup::Fixed { ms: 5_000 });
+    let rest = (1, WarmUp::Fixed(500));
+    let more = (3, WarmUp::Fixed(5_000));
     let point = "{ at = { clients = 64 }, rounds = 3, warmup = \"5s\" }";
     check("", Profile::Smoke, [rest, rest]);
     check(point, Profile::Smoke, [rest, more]);
@@ -158,7 +158,7 @@ fn some_points_differ_from_the_rest_of_their_scenario() {
 #[test]
 fn every_profile_has_its_own_size() {
     assert_eq!(parse_in(OWN, Profile::Smoke).points[0].rounds, 1);
-    assert_eq!(parse_in(OWN, Profile::Smoke).points[0].warmup, Warmup::Fixed { ms: 500 });
+    assert_eq!(parse_in(OWN, Profile::Smoke).points[0].warmup, WarmUp::Fixed(500));
     assert_eq!(parse_in(OWN, Profile::Full).points[0].data.variables["rows"], "50000000");
 }
 
@@ -228,7 +228,7 @@ fn the_shapes_of_the_later_studies_are_read() {
     let point = &study.points[2];
     assert_eq!(point.name.to_string(), "both/composite level=replica,clients=4");
     assert_eq!(point.rounds, 3);
-    assert_eq!(point.warmup, Warmup::Auto { min_ms: 2_000, max_ms: 6_000 });
+    assert_eq!(point.warmup, WarmUp::Auto { min_ms: 2_000, max_ms: 6_000 });
     let names: Vec<&str> = point.workloads.iter().map(|w| w.name.as_str()).collect();
     assert_eq!(names, ["login-on", "login-local-50"]);
     assert_eq!(point.workloads[0].session["synchronous_commit"], "on");

@@ -22,6 +22,16 @@ pub(super) fn handovers(evidence: &Evidence<'_>, figures: &mut Figures) {
     }
 }
 
+/// How long servers took to recover from the death of one of their processes. Where a limit on
+/// their I/O ended with the window before that, it is a lower bound.
+pub(super) fn crashes(evidence: &Evidence<'_>, figures: &mut Figures) {
+    for crash in &evidence.metered.crashes {
+        let is_at_least = crash.until > evidence.window.close;
+        let seconds = crash.recovery.as_secs_f64();
+        figures.set_bounded(&metrics::CRASH_RECOVERY_S, &crash.node, seconds, is_at_least);
+    }
+}
+
 /// What moved between the nodes of a cluster, and where its rows are.
 pub(super) fn sharding(evidence: &Evidence<'_>, figures: &mut Figures) {
     if let Some(moved) = &evidence.metered.moved {

@@ -1,87 +1,20 @@
 //! The sampler against a real PostgreSQL: what it sees of a load, of the log, and of a server's
 //! death.
 
+mod bench;
+mod topology;
+
 use std::{
     path::PathBuf,
     process::Command,
-    sync::{
-        LazyLock,
-        atomic::{AtomicU32, Ordering},
-    },
     thread,
     time::{Duration, Instant},
 };
 
-use lab::{Lab, LabConfig, Node, NodeConfig};
 use probe::{Config, Probes, Readings, Server, Snapshot};
 use record::{Mark, MarkKind, Sample};
 
-/// One lab for all tests, so that initdb runs once. Its init ends it with this process.
-static LAB: LazyLock<Lab> = LazyLock::new(|| {
-    let installation = lab::find::find(None).expect("PostgreSQL is needed for this test");
-    Lab::open(LabConfig::new(installation)).expect("a lab")
-});
-
-/// A server of its own for one test, ready for pgbench; it ends with the test.
-struct Bench {
-    node: Node,
-}
-
-impl Bench {
-    fn start(settings: &[(&str, &str)]) -> Bench {
-        static NODES: AtomicU32 = AtomicU32::new(0);
-        let name = format!("node{}", NODES.fetch_add(1, Ordering::Relaxed));
-        let shared = [
-            ("autovacuum", "off"),
-            ("fsync", "off"),
-            ("shared_preload_libraries", "pg_stat_statements"),
-        ];
-        let settings = shared
-            .iter()
-            .chain(settings)
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
-        let mut node = LAB.node(&name, NodeConfig::new(settings)).expect("a node");
-        node.init().expect("initdb");
-        node.start().expect("a server");
-        let mut client = node.connect().expect("a connection");
-        client.batch_execute("CREATE EXTENSION pg_stat_statements").expect("pg_stat_statements");
-        let bench = Bench { node };
-        bench.pgbench(&["-i", "-q", "-s", "1"]);
-        bench
-    }
-
-    fn command(&self, options: &[&str]) -> Command {
-        let mut command = Command::new(LAB.installation().program("pgbench"));
-        command.args(options).arg(self.node.endpoint().to_string());
-        command
-    }
-
-    fn pgbench(&self, options: &[&str]) -> String {
-        let output = self.command(options).output().expect("pgbench");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    fn server(&self) -> Server {
-        Server {
-            node: "primary".to_owned(),
-            conninfo: self.node.endpoint().to_string(),
-            tls: None,
-            database: "postgres".to_owned(),
-            log: Some(self.node.structured_log().1),
-            root_pid: self.node.host_pid().map(|pid| pid as u32),
-        }
-    }
-
-    fn config(&self) -> Config {
-        Config {
-            servers: vec![self.server()],
-            generator_pids: vec![std::process::id()],
-            ..Config::default()
-        }
-    }
-}
+use bench::{Bench, LAB};
 
 fn of<'a>(readings: &'a Readings, node: &str, metric: &str) -> Vec<&'a Sample> {
     let wanted = |s: &&Sample| s.node == node && s.metric == metric;
@@ -479,93 +412,4 @@ fn residency_is_told_as_far_as_the_extensions_are_there() {
         }
         assert_eq!((found.notes.len(), found.unseen.len()), (1, 0), "{found:?}");
     }
-}
-
-#[test]
-fn standbys_poolers_and_links_are_followed() {
-    let bench = Bench::start(&[]);
-    let mut standby = LAB.node("standby1", NodeConfig::new(Default::default())).unwrap();
-    standby.init_from_backup(&bench.node, None).unwrap();
-    standby.start().unwrap();
-    bench.node.wait_for_standby(&standby, Some("async"), Duration::from_secs(60)).unwrap();
-    let pgbouncer = lab::find::pgbouncer(None).expect("PgBouncer is needed for this test");
-    let config = lab::PoolerConfig::new(pgbouncer, bench.node.endpoint());
-    let mut front = LAB.pooler("front", lab::PoolerConfig { pool: 1, ..config }).unwrap();
-    front.start().unwrap();
-    let home = tempfile::tempdir().unwrap();
-    let by_relay = relay(home.path(), &front.endpoint());
-
-    let pid = front.host_pid().map(|pid| pid as u32);
-    let running = Probes::start(
-        Config {
-            processes: pid.map(|pid| ("front".to_owned(), pid)).into_iter().collect(),
-            poolers: vec![probe::Pooler {
-                node: "front".to_owned(),
-                console: front.console().to_string(),
-            }],
-            links: vec![("wan".to_owned(), probe::Tap::Relay(home.path().join("wan")))],
-            ..bench.config()
-        },
-        Instant::now(),
-    )
-    .unwrap();
-    // One connection to the server, which is always in use: three of four clients wait.
-    let script = home.path().join("sleep.sql");
-    std::fs::write(&script, "SELECT pg_sleep(0.02);\n").unwrap();
-    let load = {
-        let mut command = Command::new(LAB.installation().program("pgbench"));
-        command.args(["-n", "-c", "4", "-T", "5", "-f"]).arg(&script).arg(by_relay.to_string());
-        command.output()
-    };
-    let said = String::from_utf8_lossy(&load.as_ref().unwrap().stdout).into_owned();
-    assert!(load.unwrap().status.success());
-    standby.kill9().unwrap();
-    thread::sleep(Duration::from_millis(2200));
-    standby.start().unwrap();
-    bench.node.wait_for_standby(&standby, None, Duration::from_secs(60)).unwrap();
-    thread::sleep(Duration::from_millis(1500));
-    let readings = running.stop();
-
-    let passed = sum(&of(&readings, "front", "pool_transactions"));
-    let processed = processed(&said) as f64;
-    assert!(passed > 0.5 * processed && passed < 1.5 * processed, "{passed} of {processed}");
-    let most =
-        |metric: &str| of(&readings, "front", metric).iter().map(|s| s.value).fold(0.0, f64::max);
-    assert!(most("pool_clients_active") >= 1.0 && most("pool_clients_active") <= 4.0);
-    assert!(most("pool_clients_waiting") >= 2.0 && most("pool_clients_waiting") <= 4.0);
-    assert_eq!(most("pool_servers_active"), 1.0);
-    assert!(most("pool_wait_ms") > 0.0);
-    assert!(!of(&readings, "front", "group_cpu_user_cores").is_empty());
-    assert!(sum(&of(&readings, "wan", "link_to_bytes")) > 0.0);
-    assert!(sum(&of(&readings, "wan", "link_from_packets")) > 0.0);
-
-    let lag = of(&readings, "primary", "replication_write_lag_bytes");
-    assert!(lag.iter().all(|sample| sample.label == "standby1") && !lag.is_empty());
-    let replication = |mark: &&Mark| mark.kind == MarkKind::Replication;
-    let told: Vec<&str> =
-        readings.marks.iter().filter(replication).map(|mark| mark.text.as_str()).collect();
-    assert_eq!(told.first(), Some(&"standby1 is gone, was streaming, async"), "{told:?}");
-    let back = told.get(1).expect("the standby comes back");
-    assert!(back.starts_with("standby1 is there: "), "{told:?}");
-}
-
-/// A relay in a thread of this process, which ends with it; returns where it listens.
-fn relay(home: &std::path::Path, to: &lab::Endpoint) -> lab::Endpoint {
-    let lab::Host::Unix(sockets) = &to.host else { panic!("a Unix socket") };
-    let at = |directory: &std::path::Path, port| {
-        format!("unix:{}", directory.join(format!(".s.PGSQL.{port}")).display())
-    };
-    let arguments = [
-        "relay".to_owned(),
-        at(home, 7000),
-        at(sockets, to.port),
-        home.join("wan").display().to_string(),
-    ];
-    thread::spawn(move || fault::link::serve(&arguments, &mut std::io::sink()));
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while fault::link::Control::connect(&fault::link::Sockets(home.join("wan"))).is_err() {
-        assert!(Instant::now() < deadline, "the relay does not answer");
-        thread::sleep(Duration::from_millis(5));
-    }
-    lab::Endpoint { host: lab::Host::Unix(home.to_owned()), port: 7000, ..to.clone() }
 }

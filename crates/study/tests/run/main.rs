@@ -1,5 +1,7 @@
 //! Whole studies on real servers: small ones, made here.
 
+mod actions;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -189,60 +191,6 @@ fn a_trial_begins_with_the_data_as_they_were_built() {
         .collect();
     assert_eq!(broken, [2, 2]);
     assert_eq!(ended.failed, 2);
-}
-
-#[test]
-fn actions_happen_in_the_window_and_prove_their_effect() {
-    let place = tempfile::tempdir().unwrap();
-    let study = COUNTERS
-        .replace("rounds = 2", "rounds = 1")
-        .replace("window = \"600ms\"", "window = \"6s\"")
-        .replace("[variants.fast]\nsettings = { synchronous_commit = \"off\" }\n", "")
-        .replace(
-            "checks = [\"counts\"]",
-            "on_loss = \"reconnect\"\ntimeline = [\n\
-             { at = \"300ms\", checkpoint = \"primary\" },\n\
-             { at = \"700ms\", kill = \"primary\" },\n\
-             { at = \"1s\", start = \"primary\" },\n\
-             { at = \"2s\", pause = \"primary\" },\n\
-             { at = \"2200ms\", continue = \"primary\" },\n]",
-        )
-        .replace("every = \"count_difference == 0\"", "every = \"tps > 0\"");
-    let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
-    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
-
-    let trials = finished(&ended.directory);
-    assert_eq!(trials[0].trial.ending, Ending::Done, "{:?}", trials[0].trial.notes);
-    let actions: Vec<&record::Mark> =
-        trials[0].marks.iter().filter(|mark| mark.kind == MarkKind::Action).collect();
-    let texts: Vec<&str> = actions.iter().map(|mark| mark.text.as_str()).collect();
-    let verbs = ["checkpoint", "kill", "start", "pause", "continue"];
-    for (text, verb) in texts.iter().zip(verbs) {
-        assert!(text.starts_with(&format!("{verb} primary: ")), "{texts:?}");
-    }
-    assert_eq!(texts.len(), verbs.len(), "{texts:?}");
-    let window = trials[0].trial.window.unwrap();
-    assert!(actions[1].at >= window.open.plus_ns(700_000_000));
-    assert!(actions[1].at < window.open.plus_ns(3_000_000_000));
-    assert!(figure(&trials[0], "reconnects", "") >= 1.0);
-    let workload = &trials[0].trial.workloads[0];
-    assert!(workload.counts.aborted_clients == 0, "clients came back");
-}
-
-#[test]
-fn an_action_without_effect_voids_the_trial() {
-    let place = tempfile::tempdir().unwrap();
-    let study = COUNTERS
-        .replace("rounds = 2", "rounds = 1")
-        .replace("checks = [\"counts\"]", "timeline = [{ at = \"100ms\", sql = \"SELECT 1 / 0\" }]")
-        .replace("every = \"count_difference == 0\"", "every = \"tps > 0\"");
-    let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
-    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
-    let trials = finished(&ended.directory);
-    let Ending::Void(why) = &trials[0].trial.ending else {
-        panic!("{:?}", trials[0].trial.ending);
-    };
-    assert!(why.text.contains("division by zero"), "{why:?}");
 }
 
 /// A primary, a standby that commits wait for, and one that could take its place.
@@ -474,40 +422,4 @@ fn an_outside_server_is_used_and_left_as_it_was() {
         "{error}"
     );
     assert_eq!(node.value(count).unwrap().as_deref(), Some("1"));
-}
-
-/// A disk whose power is cut while its clients only read.
-const IDLE: &str = r#"
-question = "Is there anything to lose?"
-window = "1500ms"
-warmup = "200ms"
-rounds = 1
-[topologies.cut.nodes.primary]
-disk = { cut = "filesystem", size = "256MB" }
-settings = { shared_buffers = "16MB" }
-[workloads.read]
-script = "read.sql"
-[scenarios.cut]
-run = ["read"]
-on_loss = "reconnect"
-timeline = [{ at = "800ms", power_cut = "primary" }]
-[[claims]]
-every = "cut_started == 1"
-kind = "invariant"
-"#;
-
-#[test]
-fn a_cut_without_writes_does_not_count() {
-    let place = tempfile::tempdir().unwrap();
-    let files = [("study.toml", IDLE), ("read.sql", "SELECT 1;\n")];
-    let request = request(folder(&files), Place::Directory(place.path().join("record")));
-    let ended = match (run(&request), lab::machine::is_root()) {
-        (Ok(ended), true) => ended,
-        (Err(Error::DoesNotFit(_)), false) => return testing::skip::no_root(),
-        (other, is_root) => panic!("root {is_root}: {other:?}"),
-    };
-    let trials = finished(&ended.directory);
-    let why = "power_cut primary: nothing was unflushed: the cut had nothing to lose";
-    assert_eq!(trials[0].trial.ending, Ending::void(record::VoidKind::Action, why));
-    assert!(!trials[0].trial.metrics.contains_key("cut_started"));
 }

@@ -1,0 +1,225 @@
+//! A host that has answered, and what can be asked of it.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use os::command::Child;
+
+use crate::Role;
+use crate::clock::Clock;
+use crate::hello::Hello;
+use crate::inventory::Entry;
+use crate::launcher::{Interrupted, Program};
+use crate::line::{
+    BANNER_LINES_MAX, FIRST_PINGS, Greeting, LEAVING, Loss, Shared, keep_what_it_says, write_lines,
+};
+use crate::message::{self, Ask};
+use crate::process::{Output, Process};
+use crate::trouble::Trouble;
+
+/// How often it is looked whether the user has asked for the end.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// A host that has answered. Dropping it ends everything that the rig started there.
+#[derive(Debug)]
+pub struct Host {
+    hello: Hello,
+    banner: Vec<String>,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Host {
+    /// Hears a host's greeting.
+    pub(crate) fn greet(
+        entry: Arc<Entry>,
+        mut child: Child,
+        program: &Program,
+        called: &str,
+        is_interrupted: Interrupted<'_>,
+    ) -> Result<Host, Trouble> {
+        let waited = entry.timeout;
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin(), child.stdout(), child.stderr())
+        else {
+            return Err(Trouble::Process("the launcher has no pipes; this is a bug".to_owned()));
+        };
+        let (shared, lines) = Shared::new(entry, child);
+        let mut threads = vec![keep_what_it_says(&shared, stderr), write_lines(stdin, lines)];
+        let (told, greeting) = channel();
+        let reader = Arc::clone(&shared);
+        threads.push(thread::spawn(move || reader.read(stdout, &told)));
+        let mut banner = Vec::new();
+        let deadline = Instant::now() + waited;
+        let heard = loop {
+            match greeting.recv_timeout(GLANCE) {
+                Err(RecvTimeoutError::Timeout) if is_interrupted() => break Ok(None),
+                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
+                Err(error) => break Err(error),
+                Ok(greeting) => break Ok(Some(greeting)),
+            }
+        };
+        let hello = match heard {
+            Ok(None) => Err(Trouble::Interrupted),
+            Ok(Some(Greeting { hello: Some(Ok(hello)), banner: before }))
+                if hello.version == program.version =>
+            {
+                banner = before;
+                Ok(hello)
+            }
+            Ok(Some(Greeting { hello: Some(told), .. })) => {
+                let theirs = told.map_or_else(|version| version, |hello| hello.version);
+                Err(Trouble::Version { theirs, ours: program.version.clone() })
+            }
+            Ok(Some(Greeting { hello: None, banner })) if banner.len() > BANNER_LINES_MAX => {
+                let said = banner.last().cloned().unwrap_or_default();
+                Err(Trouble::Chatter { lines: BANNER_LINES_MAX, said })
+            }
+            Ok(Some(Greeting { hello: None, banner })) => {
+                Err(shared.ended_early(&banner, called, &threads[0]))
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                let said = shared.lock().said.back().cloned().unwrap_or_default();
+                Err(Trouble::Silent { waited, said })
+            }
+        };
+        let hello = match hello {
+            Ok(hello) => hello,
+            Err(trouble) => {
+                shared.lose("the host was not used");
+                threads.into_iter().for_each(|thread| drop(thread.join()));
+                return Err(trouble);
+            }
+        };
+        let beats = Arc::clone(&shared);
+        threads.push(thread::spawn(move || beats.beat()));
+        Ok(Host { hello, banner, shared, threads })
+    }
+
+    /// Its entry in the inventory.
+    #[must_use]
+    pub fn entry(&self) -> &Entry {
+        &self.shared.entry
+    }
+
+    /// What it said about itself.
+    #[must_use]
+    pub fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    /// What came before its greeting: a banner.
+    #[must_use]
+    pub fn banner(&self) -> &[String] {
+        &self.banner
+    }
+
+    /// Why it is lost, if it is.
+    #[must_use]
+    pub fn lost(&self) -> Option<Loss> {
+        self.shared.lock().lost.clone()
+    }
+
+    /// What is known of its clock now.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.shared.lock().clock.clone()
+    }
+
+    /// Waits until its clock is known for a start.
+    ///
+    /// # Errors
+    /// When the host is lost.
+    pub fn await_clock(&self) -> Result<(), Loss> {
+        self.shared.wait(|state| (state.clock.pings() >= FIRST_PINGS).then_some(()))
+    }
+
+    /// Starts a process of the rig there.
+    ///
+    /// # Errors
+    /// When it cannot be started or the host is lost.
+    pub fn start(&self, role: Role) -> Result<(Process, Output), Loss> {
+        let (lines, output) = channel();
+        let number = {
+            let mut state = self.shared.lock();
+            let number = state.next;
+            state.next += 1;
+            state.outputs.insert(number, lines);
+            number
+        };
+        self.shared.send(message::message(&Ask::Start { process: number, role }));
+        let started = self.shared.wait(|state| state.started.remove(&number));
+        match started {
+            Ok(Ok(pid)) => {
+                let process = Process::there(Arc::clone(&self.shared), number, pid);
+                Ok((process, Box::new(output.into_iter())))
+            }
+            Ok(Err(why)) => Err(Loss { why }),
+            Err(loss) => Err(loss),
+        }
+    }
+
+    /// Has it listen at a free port of an address of its own for a few seconds: the port.
+    ///
+    /// # Errors
+    /// What the host's system says.
+    pub fn listen(&self, address: &str) -> Result<u16, String> {
+        self.ask(|ask| Ask::Listen { ask, address: address.to_owned() })
+    }
+
+    /// Has it connect to an address (`host:port`).
+    ///
+    /// # Errors
+    /// What the host's system says.
+    pub fn reach(&self, address: &str) -> Result<(), String> {
+        self.ask(|ask| Ask::Reach { ask, address: address.to_owned() }).map(drop)
+    }
+
+    fn ask(&self, make: impl FnOnce(u32) -> Ask) -> Result<u16, String> {
+        let number = {
+            let mut state = self.shared.lock();
+            state.next += 1;
+            state.next
+        };
+        self.shared.send(message::message(&make(number)));
+        self.shared.wait(|state| state.answers.remove(&number)).map_err(|loss| loss.why)?
+    }
+}
+
+/// Ends hosts at the same time, instead of one after the other.
+pub fn end(hosts: Vec<Host>) {
+    hosts.iter().for_each(Host::close);
+}
+
+impl Host {
+    /// The end of its input ends the host, which removes what it made.
+    fn close(&self) {
+        self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.close();
+        let began = Instant::now();
+        let mut ended = false;
+        while !ended && began.elapsed() < LEAVING {
+            let is_lost = {
+                let mut state = self.shared.lock();
+                ended = !matches!(state.child.try_wait(), Ok(None));
+                state.lost.is_some()
+            };
+            if is_lost {
+                break;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.shared.lose("the rig has ended");
+        for thread in self.threads.drain(..) {
+            // They end with the pipes.
+            let _ = thread.join();
+        }
+    }
+}

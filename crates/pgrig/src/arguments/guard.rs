@@ -1,0 +1,75 @@
+//! The arguments of `pgrig guard`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+/// `pgrig guard`
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+#[command(after_help = GUARD_HELP)]
+pub(crate) struct GuardArguments {
+    #[command(subcommand)]
+    pub(crate) status: Option<GuardCommand>,
+    #[command(flatten)]
+    pub(crate) run: GuardRunArguments,
+}
+
+/// The subcommands of `pgrig guard`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GuardCommand {
+    /// Show whether a guard runs, which setting is in force, and which commits were exposed
+    Status(GuardStatusArguments),
+}
+
+/// `pgrig guard`
+#[derive(Debug, Args)]
+pub(crate) struct GuardRunArguments {
+    /// Connection string of the primary; defaults come from PGHOST, PGPORT and so on
+    #[arg(value_name = "CONNINFO", default_value = "", hide_default_value = true)]
+    pub(crate) conninfo: String,
+    /// Directory for the state and the record of exposure, for this server only
+    #[arg(long, value_name = "DIR", required_unless_present = "dry_run")]
+    pub(crate) state: Option<PathBuf>,
+    /// Longest time that commits may wait for a standby
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = grace)]
+    pub(crate) grace: Duration,
+    /// Confirm that no tool promotes a standby of this server automatically
+    #[arg(long)]
+    pub(crate) no_automatic_failover: bool,
+    /// Print what would be done, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print events as JSON lines on stdout as well
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `pgrig guard status`
+#[derive(Debug, Args)]
+pub(crate) struct GuardStatusArguments {
+    /// Connection string of the primary
+    #[arg(value_name = "CONNINFO", default_value = "", hide_default_value = true)]
+    pub(crate) conninfo: String,
+    /// The guard's state directory; without it, only the state of the server is shown
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn grace(text: &str) -> Result<Duration, String> {
+    let ms = spec::duration_ms(text).map_err(|why| format!("{why}; say it as in 10s or 500ms"))?;
+    let grace = Duration::from_millis(ms);
+    let least = guard::Policy::GRACE_MIN;
+    match grace >= least {
+        true => Ok(grace),
+        false => Err(format!("the least is {} s", least.as_secs())),
+    }
+}
+
+const GUARD_HELP: &str = "\
+While sync mode is lowered or off, a commit that the primary acknowledges may be lost with the primary. \
+docs/guard.md explains this, lists what the guard needs, and shows how to run it as a service.";

@@ -1,0 +1,96 @@
+//! The arguments of `pgrig shard`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// `pgrig shard`
+#[derive(Debug, Args)]
+pub(crate) struct ShardArguments {
+    #[command(subcommand)]
+    pub(crate) command: ShardCommand,
+}
+
+/// The commands of `pgrig shard`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ShardCommand {
+    /// Create a cluster from existing servers: schemas and functions, no rows
+    Create {
+        /// Connection string of the proxy's database
+        #[arg(long, value_name = "CONNINFO")]
+        proxy: String,
+        /// Connection string of a data node's database; repeat it for each node
+        #[arg(long = "node", value_name = "CONNINFO", required = true)]
+        nodes: Vec<String>,
+        /// Connection string that the proxy uses for the node at the same position, if a pooler is in
+        /// between
+        #[arg(long = "route", value_name = "CONNINFO")]
+        routes: Vec<String>,
+        /// The SQL of one bucket: its tables and functions, with {bucket} for its schema
+        #[arg(long, value_name = "FILE")]
+        template: PathBuf,
+        /// Number of virtual buckets, a power of two. Nodes hold buckets, and buckets move
+        #[arg(long, value_name = "N", default_value_t = 128)]
+        buckets: i32,
+    },
+    /// Add a node, and move its share of the buckets to it
+    Add {
+        /// Connection string of the new data node's database
+        #[arg(value_name = "CONNINFO")]
+        node: String,
+        /// Connection string that the proxy uses for it, if a pooler is in between
+        #[arg(long, value_name = "CONNINFO")]
+        route: Option<String>,
+        #[command(flatten)]
+        moves: MoveArguments,
+    },
+    /// Move a node's buckets to the other nodes, and remove it
+    Remove {
+        /// The node's number, as `pgrig shard status` shows it
+        #[arg(value_name = "NODE")]
+        number: i32,
+        #[command(flatten)]
+        moves: MoveArguments,
+    },
+    /// Continue an interrupted move, then move the fewest buckets that give every node its share
+    Rebalance {
+        #[command(flatten)]
+        moves: MoveArguments,
+    },
+    /// Show the nodes, their buckets and moves in progress
+    Status {
+        /// Connection string of the proxy's database
+        #[arg(long, value_name = "CONNINFO")]
+        proxy: String,
+    },
+}
+
+/// How buckets are moved.
+#[derive(Debug, Args)]
+pub(crate) struct MoveArguments {
+    /// Connection string of the proxy's database
+    #[arg(long, value_name = "CONNINFO")]
+    pub(crate) proxy: String,
+    /// Print the plan and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Number of buckets that move together; fewer make shorter fences
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = at_least_one)]
+    pub(crate) batch: usize,
+    /// Seconds for which a source keeps rows after they have moved
+    #[arg(long, value_name = "S", default_value_t = 10)]
+    pub(crate) grace: u64,
+    /// Longest time to block writes to moving buckets; if exceeded, the move is cancelled
+    #[arg(long, value_name = "S", default_value_t = 10)]
+    pub(crate) fence_max: u64,
+    /// Megabytes that must stay free on the disk of a node that receives buckets
+    #[arg(long, value_name = "MB", default_value_t = 256)]
+    pub(crate) keep_free: u32,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("a whole number of at least 1 is needed".to_owned()),
+        Ok(count) => Ok(count),
+    }
+}

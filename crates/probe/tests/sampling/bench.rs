@@ -1,0 +1,75 @@
+//! A server of its own for each test.
+
+use std::process::Command;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use lab::{Lab, LabConfig, Node, NodeConfig};
+use probe::{Config, Server};
+
+/// One lab for all tests, so that initdb runs once. Its init ends it with this process.
+pub(crate) static LAB: LazyLock<Lab> = LazyLock::new(|| {
+    let installation = lab::find::find(None).expect("PostgreSQL is needed for this test");
+    Lab::open(LabConfig::new(installation)).expect("a lab")
+});
+
+/// A server of its own for one test, ready for pgbench; it ends with the test.
+pub(crate) struct Bench {
+    pub(crate) node: Node,
+}
+
+impl Bench {
+    pub(crate) fn start(settings: &[(&str, &str)]) -> Bench {
+        static NODES: AtomicU32 = AtomicU32::new(0);
+        let name = format!("node{}", NODES.fetch_add(1, Ordering::Relaxed));
+        let shared = [
+            ("autovacuum", "off"),
+            ("fsync", "off"),
+            ("shared_preload_libraries", "pg_stat_statements"),
+        ];
+        let settings = shared
+            .iter()
+            .chain(settings)
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let mut node = LAB.node(&name, NodeConfig::new(settings)).expect("a node");
+        node.init().expect("initdb");
+        node.start().expect("a server");
+        let mut client = node.connect().expect("a connection");
+        client.batch_execute("CREATE EXTENSION pg_stat_statements").expect("pg_stat_statements");
+        let bench = Bench { node };
+        bench.pgbench(&["-i", "-q", "-s", "1"]);
+        bench
+    }
+
+    pub(crate) fn command(&self, options: &[&str]) -> Command {
+        let mut command = Command::new(LAB.installation().program("pgbench"));
+        command.args(options).arg(self.node.endpoint().to_string());
+        command
+    }
+
+    pub(crate) fn pgbench(&self, options: &[&str]) -> String {
+        let output = self.command(options).output().expect("pgbench");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    pub(crate) fn server(&self) -> Server {
+        Server {
+            node: "primary".to_owned(),
+            conninfo: self.node.endpoint().to_string(),
+            tls: None,
+            database: "postgres".to_owned(),
+            log: Some(self.node.structured_log().1),
+            root_pid: self.node.host_pid().map(|pid| pid as u32),
+        }
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        Config {
+            servers: vec![self.server()],
+            generator_pids: vec![std::process::id()],
+            ..Config::default()
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Actions of a timeline: what they do, and what becomes of one that does nothing.
+
+use record::{Ending, MarkKind};
+use study::{Error, Place};
+
+use super::{BUMP, COUNTERS, INIT, figure, finished, folder, request, run};
+
+#[test]
+fn actions_happen_in_the_window_and_prove_their_effect() {
+    let place = tempfile::tempdir().unwrap();
+    let study = COUNTERS
+        .replace("rounds = 2", "rounds = 1")
+        .replace("window = \"600ms\"", "window = \"6s\"")
+        .replace("[variants.fast]\nsettings = { synchronous_commit = \"off\" }\n", "")
+        .replace(
+            "checks = [\"counts\"]",
+            "on_loss = \"reconnect\"\ntimeline = [\n\
+             { at = \"300ms\", checkpoint = \"primary\" },\n\
+             { at = \"700ms\", kill = \"primary\" },\n\
+             { at = \"1s\", start = \"primary\" },\n\
+             { at = \"2s\", pause = \"primary\" },\n\
+             { at = \"2200ms\", continue = \"primary\" },\n]",
+        )
+        .replace("every = \"count_difference == 0\"", "every = \"tps > 0\"");
+    let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
+    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+
+    let trials = finished(&ended.directory);
+    assert_eq!(trials[0].trial.ending, Ending::Done, "{:?}", trials[0].trial.notes);
+    let actions: Vec<&record::Mark> =
+        trials[0].marks.iter().filter(|mark| mark.kind == MarkKind::Action).collect();
+    let texts: Vec<&str> = actions.iter().map(|mark| mark.text.as_str()).collect();
+    let verbs = ["checkpoint", "kill", "start", "pause", "continue"];
+    for (text, verb) in texts.iter().zip(verbs) {
+        assert!(text.starts_with(&format!("{verb} primary: ")), "{texts:?}");
+    }
+    assert_eq!(texts.len(), verbs.len(), "{texts:?}");
+    let window = trials[0].trial.window.unwrap();
+    assert!(actions[1].at >= window.open.plus_ns(700_000_000));
+    assert!(actions[1].at < window.open.plus_ns(3_000_000_000));
+    assert!(figure(&trials[0], "reconnects", "") >= 1.0);
+    let workload = &trials[0].trial.workloads[0];
+    assert!(workload.counts.aborted_clients == 0, "clients came back");
+}
+
+#[test]
+fn an_action_without_effect_voids_the_trial() {
+    let place = tempfile::tempdir().unwrap();
+    let study = COUNTERS
+        .replace("rounds = 2", "rounds = 1")
+        .replace("checks = [\"counts\"]", "timeline = [{ at = \"100ms\", sql = \"SELECT 1 / 0\" }]")
+        .replace("every = \"count_difference == 0\"", "every = \"tps > 0\"");
+    let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
+    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    let trials = finished(&ended.directory);
+    let Ending::Void(why) = &trials[0].trial.ending else {
+        panic!("{:?}", trials[0].trial.ending);
+    };
+    assert!(why.text.contains("division by zero"), "{why:?}");
+}
+
+/// COUNTERS with one trial of six seconds and this timeline.
+fn timeline(actions: &str) -> String {
+    COUNTERS
+        .replace("rounds = 2", "rounds = 1")
+        .replace("window = \"600ms\"", "window = \"6s\"")
+        .replace("[variants.fast]\nsettings = { synchronous_commit = \"off\" }\n", "")
+        .replace(
+            "checks = [\"counts\"]",
+            &format!("on_loss = \"reconnect\"\ntimeline = [{actions}]"),
+        )
+        .replace("every = \"count_difference == 0\"", "every = \"tps > 0\"")
+}
+
+#[test]
+fn a_killed_backend_makes_the_server_recover() {
+    let place = tempfile::tempdir().unwrap();
+    let study = timeline("{ at = \"500ms\", kill_backend = \"primary\" }");
+    let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
+    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    let trial = &finished(&ended.directory)[0];
+    assert_eq!(trial.trial.ending, Ending::Done, "{:?}", trial.trial.notes);
+    let action = trial.marks.iter().find(|mark| mark.kind == MarkKind::Action).unwrap();
+    let expected = "kill_backend primary: it accepted connections again after ";
+    assert!(action.text.starts_with(expected), "{}", action.text);
+    let recovery = figure(trial, "crash_recovery_s", "primary");
+    assert!(recovery > 0.0 && recovery * 1e9 <= action.length_ns as f64, "{recovery} s");
+    let said = |mark: &record::Mark| mark.text.contains("was terminated by signal 9");
+    assert!(trial.marks.iter().any(said), "{:?}", trial.marks);
+    assert!(figure(trial, "reconnects", "") >= 1.0);
+}
+
+#[test]
+fn a_limit_on_io_can_be_lifted_once() {
+    let place = tempfile::tempdir().unwrap();
+    let study = timeline(
+        "{ at = \"300ms\", unthrottle = \"primary\" }, { at = \"600ms\", unthrottle = \"primary\" }",
+    );
+    let study =
+        format!("{study}\n[topologies.one.nodes.primary]\nthrottle = {{ write_iops = 100 }}\n");
+    let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
+    let request = request(folder(&files), Place::Below(place.path().to_owned()));
+    let ended = match (run(&request), lab::machine::is_root()) {
+        (Ok(ended), true) => ended,
+        (Err(Error::DoesNotFit(_)), false) => return testing::skip::no_root(),
+        (other, is_root) => panic!("root {is_root}: {other:?}"),
+    };
+    let trial = &finished(&ended.directory)[0];
+    let why = "unthrottle primary: its I/O is not limited";
+    assert_eq!(trial.trial.ending, Ending::void(record::VoidKind::Action, why));
+    let actions = trial.marks.iter().filter(|mark| mark.kind == MarkKind::Action);
+    let texts: Vec<&str> = actions.map(|mark| mark.text.as_str()).collect();
+    assert_eq!(texts, ["unthrottle primary: its I/O is not limited any more", why]);
+}
+
+/// A disk whose power is cut while its clients only read.
+const IDLE: &str = r#"
+question = "Is there anything to lose?"
+window = "1500ms"
+warmup = "200ms"
+rounds = 1
+[topologies.cut.nodes.primary]
+disk = { cut = "filesystem", size = "256MB" }
+settings = { shared_buffers = "16MB" }
+[workloads.read]
+script = "read.sql"
+[scenarios.cut]
+run = ["read"]
+on_loss = "reconnect"
+timeline = [{ at = "800ms", power_cut = "primary" }]
+[[claims]]
+every = "cut_started == 1"
+kind = "invariant"
+"#;
+
+#[test]
+fn a_cut_without_writes_does_not_count() {
+    let place = tempfile::tempdir().unwrap();
+    let files = [("study.toml", IDLE), ("read.sql", "SELECT 1;\n")];
+    let request = request(folder(&files), Place::Directory(place.path().join("record")));
+    let ended = match (run(&request), lab::machine::is_root()) {
+        (Ok(ended), true) => ended,
+        (Err(Error::DoesNotFit(_)), false) => return testing::skip::no_root(),
+        (other, is_root) => panic!("root {is_root}: {other:?}"),
+    };
+    let trials = finished(&ended.directory);
+    let why = "power_cut primary: nothing was unflushed: the cut had nothing to lose";
+    assert_eq!(trials[0].trial.ending, Ending::void(record::VoidKind::Action, why));
+    assert!(!trials[0].trial.metrics.contains_key("cut_started"));
+}

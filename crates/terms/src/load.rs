@@ -1,0 +1,40 @@
+//! Terms of clients.
+
+use serde::{Deserialize, Serialize};
+
+/// When a transaction starts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pace {
+    /// As soon as the one before has ended.
+    Closed,
+    /// Open loop, exponential gaps, transactions a second over all clients.
+    Poisson(f64),
+    /// Open loop, equal gaps, transactions a second over all clients.
+    Constant(f64),
+}
+
+/// What a client does when its connection is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLoss {
+    /// It aborts, as in pgbench.
+    Abort,
+    /// It connects again, with back-off, and goes on with its next transaction.
+    Reconnect,
+}
+
+/// The part of a load that does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WarmUp {
+    /// Exactly so long, in milliseconds.
+    Fixed(u64),
+    /// Until throughput is steady, between these bounds in milliseconds.
+    Auto {
+        /// At least so long.
+        min_ms: u64,
+        /// At most so long.
+        max_ms: u64,
+    },
+}

@@ -1,0 +1,83 @@
+//! Terms of servers, poolers and links.
+
+use std::fmt;
+
+/// pg_ctl's shutdown modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopMode {
+    /// When the last client has left.
+    Smart,
+    /// After disconnecting all clients and a checkpoint.
+    Fast,
+    /// At once, so that the next start recovers from the WAL.
+    Immediate,
+}
+
+impl fmt::Display for StopMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Smart => "smart",
+            Self::Fast => "fast",
+            Self::Immediate => "immediate",
+        })
+    }
+}
+
+/// When a server connection goes back to PgBouncer's pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PoolMode {
+    /// When the client leaves.
+    Session,
+    /// After each transaction.
+    Transaction,
+    /// After each statement; transactions of several are refused.
+    Statement,
+}
+
+impl PoolMode {
+    /// PgBouncer's name of it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Transaction => "transaction",
+            Self::Statement => "statement",
+        }
+    }
+}
+
+/// A direction of a link, seen from one of its ends: in a study from the first, in a lab from the
+/// one that connects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Both.
+    Both,
+    /// To the other end.
+    To,
+    /// From the other end.
+    From,
+}
+
+impl Direction {
+    /// The same direction, seen from the other end.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        match self {
+            Self::Both => Self::Both,
+            Self::To => Self::From,
+            Self::From => Self::To,
+        }
+    }
+
+    /// Whether it is, or contains, the way to the other end.
+    #[must_use]
+    pub fn has_to(self) -> bool {
+        self != Self::From
+    }
+
+    /// Whether it is, or contains, the way from the other end.
+    #[must_use]
+    pub fn has_from(self) -> bool {
+        self != Self::To
+    }
+}
