@@ -24,7 +24,7 @@ pub enum Error {
         /// Why.
         source: postgres::Error,
     },
-    /// A program would change or stop a server that somebody else runs.
+    /// A program would change or stop a server of the user's.
     #[error("{program} on {node}: it would {would} a server that is not ours")]
     NotOurs {
         /// The program.

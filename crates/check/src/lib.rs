@@ -16,9 +16,9 @@ mod counts;
 mod explain;
 mod ledger;
 mod placement;
+mod repair;
 mod restore;
 mod rows;
-mod settle;
 pub mod statements;
 
 use site::Site;
@@ -41,7 +41,7 @@ const CHECKS: [Check; 5] =
 /// # Errors
 /// When a server cannot be made ready, or a check cannot be made.
 pub fn all(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
-    settle::settle(site, before)?;
+    repair::repair(site, before)?;
     let mut all = Outcome::default();
     for check in CHECKS {
         all.add(check(site, before)?);

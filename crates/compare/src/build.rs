@@ -11,7 +11,7 @@ use server::message::with_detail;
 use crate::design::SIDES;
 use crate::error::Error;
 use crate::request::Request;
-use crate::side::{Data, Ground, Side, read};
+use crate::side::{Data, Side, SideKind, read};
 use crate::{room, same};
 
 /// Connections beside the clients': administration.
@@ -98,7 +98,7 @@ impl Draft {
             conninfo: keyword_form(&conninfo),
             server: Server::Node(Box::new(self.node)),
             session: Vec::new(),
-            ground: Ground::Lab { _lab: self.lab },
+            kind: SideKind::Lab { _lab: self.lab },
         }
     }
 }

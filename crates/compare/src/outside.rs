@@ -14,7 +14,7 @@ use crate::design::SIDES;
 use crate::error::Error;
 use crate::request::Request;
 use crate::same;
-use crate::side::{Data, Ground, Side, read};
+use crate::side::{Data, Side, SideKind, read};
 
 /// Connects to both servers, and makes the same data on both unless the data are there.
 pub(crate) fn open(
@@ -72,7 +72,7 @@ fn connect(request: &Request, index: usize) -> Result<Side, Error> {
         server: Server::Target(Box::new(target)),
         conninfo,
         session: options.settings.clone(),
-        ground: Ground::Guest,
+        kind: SideKind::Guest,
     })
 }
 
@@ -93,7 +93,7 @@ fn make(side: &mut Side, request: &Request, control: &load::Control) -> Result<(
     let run = format!("compare-{}", std::process::id());
     let schema = OwnSchema::make(target, &run)
         .map_err(|source| Error::Server { side: side.name, source })?;
-    side.ground = Ground::Schema { _own: Mutex::new(Box::new(schema)) };
+    side.kind = SideKind::Schema { _own: Mutex::new(Box::new(schema)) };
     side.session.retain(|(name, _)| !name.eq_ignore_ascii_case("search_path"));
     side.session.push(("search_path".to_owned(), TARGET_SCHEMA.to_owned()));
     match &request.data {

@@ -453,7 +453,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Does for both servers, at the same time, what would otherwise happen in somebody's block.
+/// Does for both servers, at the same time, what would otherwise happen inside a block.
 fn tidy(sides: &[Side; 2]) -> Result<(), Error> {
     std::thread::scope(|scope| {
         let tidied = sides.iter().map(|side| scope.spawn(move || side.tidy()));

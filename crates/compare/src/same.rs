@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::Error;
-use crate::side::{Ground, Side};
+use crate::side::{Side, SideKind};
 
 /// Of a larger table, rows are counted and their contents are not compared.
 const CONTENTS_BYTES_MAX: i64 = 4 << 30;
@@ -40,9 +40,9 @@ fn difference(a: &Tables, b: &Tables) -> Option<String> {
 
 fn tables(side: &Side) -> Result<Tables, Error> {
     let mut client = side.connect()?;
-    let schemas = match side.ground {
-        Ground::Schema { .. } => "= 'pgrig'",
-        Ground::Lab { .. } | Ground::Guest => {
+    let schemas = match side.kind {
+        SideKind::Schema { .. } => "= 'pgrig'",
+        SideKind::Lab { .. } | SideKind::Guest => {
             "NOT IN ('pg_catalog', 'information_schema', 'pgrig')"
         }
     };

@@ -47,11 +47,11 @@ pub(crate) struct Side {
     /// Settings of the clients' sessions.
     pub(crate) session: Vec<(String, String)>,
     /// Ends with it: the lab's directory and processes, or pgrig's schema on a server of the user's.
-    pub(crate) ground: Ground,
+    pub(crate) kind: SideKind,
 }
 
 /// What a side stands on.
-pub(crate) enum Ground {
+pub(crate) enum SideKind {
     /// A server that pgrig has made.
     Lab { _lab: Lab },
     /// A schema of pgrig's on a server of the user's. The lock lets threads share a side.
@@ -65,7 +65,7 @@ impl Side {
     pub(crate) fn connect(&self) -> Result<Client, Error> {
         let failed = |source| Error::Server { side: self.name, source };
         let mut client = self.server.connect().map_err(failed)?;
-        if let Ground::Schema { .. } = self.ground {
+        if let SideKind::Schema { .. } = self.kind {
             self.run(&mut client, &guest::set_path(TARGET_SCHEMA))?;
         }
         Ok(client)
@@ -106,17 +106,17 @@ impl Side {
         }
     }
 
-    /// Does what would otherwise happen in somebody's block. Of a server of the user's, only
+    /// Does what would otherwise happen inside a block. Of a server of the user's, only
     /// pgrig's own tables are touched.
     pub(crate) fn tidy(&self) -> Result<(), Error> {
-        match self.ground {
-            Ground::Guest => Ok(()),
-            Ground::Lab { .. } => {
+        match self.kind {
+            SideKind::Guest => Ok(()),
+            SideKind::Lab { .. } => {
                 let mut client = self.connect()?;
                 self.run(&mut client, "VACUUM")?;
                 self.run(&mut client, "CHECKPOINT")
             }
-            Ground::Schema { .. } => {
+            SideKind::Schema { .. } => {
                 let mut client = self.connect()?;
                 ["VACUUM", "CHECKPOINT"].iter().try_for_each(|statement| {
                     guest::send(statement, &mut guest::Outlet::Server(&mut client))

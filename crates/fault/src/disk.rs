@@ -91,7 +91,7 @@ pub struct Cut {
     pub torn_blocks: u64,
 }
 
-/// A disk. Whoever drops it leaves its mounts to the init.
+/// A disk. Dropping it leaves its mounts to the init.
 #[derive(Debug)]
 pub struct Disk {
     config: DiskConfig,
@@ -168,13 +168,13 @@ impl Disk {
     ///
     /// # Errors
     /// The system's.
-    pub fn settle(&self, init: &Init) -> Result<(), Error> {
+    pub fn sync(&self, init: &Init) -> Result<(), Error> {
         let path = self.outside(init)?;
         let sync = || Ok(rustix::fs::syncfs(File::open(&path)?)?);
         sync().map_err(step("syncing", &path))?;
         match self.config.method {
             Method::FileSystem => Ok(()),
-            Method::Block { .. } => self.tell(Order::Settle).map(drop),
+            Method::Block { .. } => self.tell(Order::Sync).map(drop),
         }
     }
 
@@ -207,7 +207,7 @@ impl Disk {
     /// before, unless the power was cut.
     ///
     /// # Errors
-    /// The system's; `ResourceBusy` if somebody still uses it.
+    /// The system's; `ResourceBusy` if a process still uses it.
     pub fn power_off(&mut self, init: &Init) -> Result<(), Error> {
         let mount_point = self.mount_point();
         if self.is_mounted {

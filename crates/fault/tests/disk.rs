@@ -229,7 +229,7 @@ fn what_is_missing_is_named() {
     let init = init();
     let error = disk.format(&init).unwrap_err();
     assert!(matches!(error, Error::NoSpace { .. }), "{error}");
-    assert!(error.to_string().starts_with("the image of a disk of 1099511627776 MB does not fit"));
+    assert!(error.to_string().starts_with("the image of a disk of 1099511627776 MiB does not fit"));
     let keeper = Init::start(Isolation::Keeper, WhenOrphaned::Keep, &[]).unwrap();
     assert!(matches!(disk.format(&keeper), Err(Error::NoNamespace)));
     let disk = Disk::new(
@@ -262,7 +262,7 @@ impl Rig<'_> {
             let _ = fs::remove_file(self.place.join(left));
         }
         self.try_step(Write("old", b'a')).unwrap();
-        self.disk.settle(self.init).unwrap();
+        self.disk.sync(self.init).unwrap();
         for step in steps {
             self.try_step(*step).unwrap();
         }

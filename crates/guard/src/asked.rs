@@ -27,7 +27,7 @@ pub(crate) enum Origin {
 }
 
 impl Asked {
-    /// What is asked for now, by somebody.
+    /// What is asked for now.
     pub(crate) fn now(text: &str, setting: Setting, file: Option<&str>) -> Asked {
         let is_auto = file.is_some_and(|file| file.ends_with("/postgresql.auto.conf"));
         let origin = if is_auto { Origin::AutoConf } else { Origin::Below };

@@ -12,7 +12,7 @@ use serde::Serialize;
 pub enum Event {
     /// It has begun to guard a primary.
     Guarding { place: String, version: String, asked: String, in_force: String, dry_run: bool },
-    /// There is nothing to guard: commits are asked to wait for nobody.
+    /// There is nothing to guard: commits are asked to wait for no standby.
     NothingAsked,
     /// Commits do not wait, whatever the setting says.
     CommitsDoNotWait { synchronous_commit: String },
@@ -36,7 +36,7 @@ pub enum Event {
     NotInForce { setting: String, waiting: usize },
     /// Without `--dry-run` the setting would be changed.
     WouldChange { from: String, to: String, why: String },
-    /// Somebody else has changed the setting.
+    /// Another session has changed the setting.
     Adopted { setting: String },
     /// An exposure window is over.
     Closed { window: u64, why: String, confirmed_lsn: Option<String> },
@@ -61,9 +61,9 @@ impl fmt::Display for Event {
                     false => write!(f, ", {} is in force", called(in_force)),
                 }
             }
-            Event::NothingAsked => f.write_str(
-                "synchronous_standby_names is empty: nothing to guard until somebody sets it",
-            ),
+            Event::NothingAsked => {
+                f.write_str("synchronous_standby_names is empty: nothing to guard until it is set")
+            }
             Event::Standby => {
                 f.write_str("the server is a standby: doing nothing until it is promoted")
             }
@@ -113,7 +113,7 @@ impl fmt::Display for Event {
                 write!(f, "would put {} instead of {}, because {why}", called(to), called(from))
             }
             Event::Adopted { setting } => {
-                write!(f, "somebody else has changed the setting: guarding {}", called(setting))
+                write!(f, "another session has changed the setting: guarding {}", called(setting))
             }
             Event::Closed { window, why, .. } => write!(f, "exposure window {window} ends: {why}"),
             Event::NoRecord { why } => {

@@ -32,6 +32,6 @@ pub use event::Event;
 pub use look::{Look, Lsn, Standby, confirmed, is_served};
 pub use policy::Policy;
 pub use run::{Options, run};
-pub use state::{State, load as load_state};
+pub use state::{GuardState, load as load_state};
 pub use status::{Seen, Status, status};
 pub use watch::{Change, Decision, Watch, Why};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::look::{Lsn, Standby};
 
-/// Time that has been observed, since the first look. Time in which nobody looked does not count: a
+/// Time that has been observed, since the first look. Time without a look does not count: a
 /// guard that was suspended with its server must not take the pause for a standby's silence.
 pub(crate) type Clock = Duration;
 

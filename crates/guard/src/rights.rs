@@ -40,7 +40,7 @@ impl Rights {
                 15.. => format!(
                     "GRANT ALTER SYSTEM ON PARAMETER synchronous_standby_names, {MARK} TO {role};"
                 ),
-                // Before, nobody else can be given the right to ALTER SYSTEM.
+                // Before, no other role can be given the right to ALTER SYSTEM.
                 _ => format!("ALTER ROLE {role} SUPERUSER;"),
             };
             missing.push(("change synchronous_standby_names", grant));

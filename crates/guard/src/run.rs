@@ -18,8 +18,8 @@ use crate::event::Event;
 use crate::look::Look;
 use crate::manager;
 use crate::policy::Policy;
-use crate::session::{Facts, Session, Sight, names};
-use crate::state::{self, Directory, State};
+use crate::session::{Facts, Observation, Session, names};
+use crate::state::{self, Directory, GuardState};
 use crate::watch::{Decision, Watch};
 use change::words;
 
@@ -59,22 +59,22 @@ pub fn run(
 struct Guard<'a> {
     options: &'a Options,
     tell: &'a mut dyn FnMut(&Event),
-    keeps: Option<Keeps>,
+    keeps: Option<Persisted>,
     began: Instant,
-    charge: Option<Charge>,
+    charge: Option<GuardedPrimary>,
     /// What was told last about a trouble that goes on.
     trouble: Option<Event>,
 }
 
 /// What it keeps on the disk; nothing in a dry run.
-struct Keeps {
+struct Persisted {
     directory: Directory,
     books: Books,
     saved_at: Option<Instant>,
 }
 
 /// A primary that it is in charge of.
-struct Charge {
+struct GuardedPrimary {
     watch: Watch,
     asked: Asked,
     /// Whether the server carries the mark.
@@ -92,7 +92,7 @@ impl<'a> Guard<'a> {
             Some(path) if !options.dry_run => {
                 let directory = Directory::open(path)?;
                 let books = Books::open(path)?;
-                Some(Keeps { directory, books, saved_at: None })
+                Some(Persisted { directory, books, saved_at: None })
             }
             _ => None,
         };
@@ -155,7 +155,7 @@ impl<'a> Guard<'a> {
         let Some(keeps) = &self.keeps else { return Ok(()) };
         let (path, ours) = (&keeps.directory.path, &facts.system_identifier);
         match state::load(path)? {
-            Some(State { system_identifier: theirs, .. }) if theirs != *ours => {
+            Some(GuardState { system_identifier: theirs, .. }) if theirs != *ours => {
                 let (path, ours) = (path.clone(), ours.clone());
                 Err(Error::OtherCluster { path, theirs, ours })
             }
@@ -184,8 +184,8 @@ impl<'a> Guard<'a> {
     /// One look, and what follows from it. Returns how long to pause.
     async fn turn(&mut self, session: &Session) -> Result<Duration, Error> {
         let look = match session.look().await? {
-            Sight::Primary(look) => look,
-            Sight::Standby => {
+            Observation::Primary(look) => look,
+            Observation::Standby => {
                 self.charge = None;
                 self.trouble(Event::Standby);
                 return Ok(STANDBY_POLL);
@@ -210,7 +210,7 @@ impl<'a> Guard<'a> {
     async fn act(
         &mut self,
         session: &Session,
-        charge: &mut Charge,
+        charge: &mut GuardedPrimary,
         look: Look,
     ) -> Result<(), Error> {
         self.tell_of_standbys(charge, &look);
@@ -241,7 +241,7 @@ impl<'a> Guard<'a> {
     async fn mind_waiting(
         &mut self,
         session: &Session,
-        charge: &mut Charge,
+        charge: &mut GuardedPrimary,
         look: &Look,
     ) -> Result<(), Error> {
         let (commits, oldest) = charge.watch.waiting();
@@ -262,7 +262,7 @@ impl<'a> Guard<'a> {
         }
     }
 
-    fn tell_of_standbys(&mut self, charge: &Charge, look: &Look) {
+    fn tell_of_standbys(&mut self, charge: &GuardedPrimary, look: &Look) {
         let now = names(&look.standbys);
         let before = match &charge.seen {
             Some(before) => names(&before.standbys),

@@ -53,7 +53,7 @@ pub(crate) struct Facts {
 
 /// One look at a server.
 #[derive(Debug)]
-pub(crate) enum Sight {
+pub(crate) enum Observation {
     /// It is a standby.
     Standby,
     Primary(Look),
@@ -109,13 +109,13 @@ impl Session {
         serde_json::from_str(&text).map_err(|why| nonsense(doing, &why))
     }
 
-    pub(crate) async fn look(&self) -> Result<Sight, Error> {
+    pub(crate) async fn look(&self) -> Result<Observation, Error> {
         let doing = "looking at the standbys";
         let text = self.value(doing, LOOK).await?;
         let row: Row = serde_json::from_str(&text).map_err(|why| nonsense(doing, &why))?;
         let lsn = |text: Option<String>| text.and_then(|text| text.parse::<Lsn>().ok());
         let Some(wal) = lsn(row.wal).filter(|_| !row.in_recovery) else {
-            return Ok(Sight::Standby);
+            return Ok(Observation::Standby);
         };
         let setting = row.setting.parse().map_err(|why| nonsense(doing, &why))?;
         let standbys = row.standbys.into_iter().map(|one| Standby {
@@ -131,7 +131,7 @@ impl Session {
             Some("CheckpointerMain" | "CheckpointWriteDelay")
         );
         let (standbys, waiting) = (standbys.collect(), row.waiting);
-        Ok(Sight::Primary(Look { setting, wal, standbys, waiting, settings_are_read }))
+        Ok(Observation::Primary(Look { setting, wal, standbys, waiting, settings_are_read }))
     }
 
     /// Takes the server for this guard; else who has it.
@@ -337,7 +337,7 @@ fn holder_sql() -> String {
     )
 }
 
-/// Names of standbys that are connected, for whoever tells of them.
+/// Names of standbys that are connected, for messages.
 pub(crate) fn names(standbys: &[Standby]) -> BTreeSet<&str> {
     standbys.iter().map(|one| one.name.as_str()).collect()
 }

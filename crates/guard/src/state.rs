@@ -1,4 +1,4 @@
-//! What a guard leaves for the next one, and for whoever asks: one small file, replaced whole.
+//! What a guard leaves for the next one, and for those who ask: one small file, replaced whole.
 //!
 //! What was asked for is not kept here but in the server, beside the setting that it explains: the
 //! two cannot part, whatever is restored from a backup or started elsewhere.
@@ -13,7 +13,7 @@ use crate::error::{Error, file};
 
 /// What a guard leaves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct State {
+pub struct GuardState {
     /// The cluster's, from `pg_control_system()`.
     pub system_identifier: String,
     /// The guard's process.
@@ -32,7 +32,7 @@ pub struct State {
     pub last: String,
 }
 
-/// A state directory that nobody else uses.
+/// A state directory that no other process uses.
 #[derive(Debug)]
 pub(crate) struct Directory {
     pub(crate) path: PathBuf,
@@ -57,7 +57,7 @@ impl Directory {
         }
     }
 
-    pub(crate) fn save(&self, state: &State) -> Result<(), Error> {
+    pub(crate) fn save(&self, state: &GuardState) -> Result<(), Error> {
         let (new, path) = (self.path.join("state.json.new"), self.path.join(STATE));
         let write = || {
             let mut file = File::create(&new)?;
@@ -74,7 +74,7 @@ impl Directory {
 ///
 /// # Errors
 /// The file system's; a file that is not one of these.
-pub fn load(directory: &Path) -> Result<Option<State>, Error> {
+pub fn load(directory: &Path) -> Result<Option<GuardState>, Error> {
     let path = directory.join(STATE);
     match fs::read_to_string(&path) {
         Ok(text) => serde_json::from_str(&text)

@@ -1,4 +1,4 @@
-//! What a guard and its server are up to, for whoever asks.
+//! What a guard and its server are doing, for those who ask.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use serde::Serialize;
 use crate::asked::Asked;
 use crate::books::{self, Window};
 use crate::error::Error;
-use crate::session::{Session, Sight};
-use crate::state::{self, State};
+use crate::session::{Observation, Session};
+use crate::state::{self, GuardState};
 
 /// What a guard and its server are up to.
 #[derive(Debug, Serialize)]
 pub struct Status {
     /// What the guard left last; none where there has been none.
-    pub state: Option<State>,
+    pub state: Option<GuardState>,
     /// Every exposure that is recorded.
     pub windows: Vec<Window>,
     /// What the server shows, or why it shows nothing.
@@ -86,7 +86,7 @@ async fn look(server: &server::Address) -> Result<Seen, Error> {
         standbys: Vec::new(),
         waiting: 0,
     };
-    if let Sight::Primary(look) = session.look().await? {
+    if let Observation::Primary(look) = session.look().await? {
         seen.waiting = look.waiting.len();
         let standbys = look.standbys.into_iter().map(|one| SeenStandby {
             application_name: one.name,

@@ -46,10 +46,10 @@ pub enum Decision {
     Nothing,
     /// Put another setting in force. A window must be open before.
     Change(Change),
-    /// Somebody else has changed the setting: this is what is asked for from now on.
+    /// Another session has changed the setting: this is what is asked for from now on.
     Adopt(Setting),
     /// What was asked for is in force again, and whatever was acknowledged in the window has been
-    /// confirmed as asked. Without a position: by nobody, sync mode was taken off by somebody else.
+    /// confirmed as asked. Without a position: by nobody, another session switched sync mode off.
     Close(Option<Lsn>),
 }
 
@@ -111,7 +111,7 @@ impl Watch {
 
     /// Goes on where an earlier guard left off.
     pub fn resume(&mut self, ours: Option<Setting>, confirmed: Option<Lsn>, flaps: u32) {
-        // What is none of the levels was put there by somebody else.
+        // What is none of the levels was set by another session.
         self.ours = [ours.filter(|ours| self.asked.levels().contains(ours)), None];
         self.confirmed = confirmed;
         self.flaps = flaps;

@@ -35,10 +35,13 @@ impl Ping {
     }
 }
 
+/// A bound beyond which moments on several hosts no longer count as one.
+pub const BOUND_MAX_NS: u64 = 5_000_000;
+
 /// A line through the offsets: the other clock is `at_ns + offset_ns` when this one is `at_ns`, and
 /// gains `drift_ppb` nanoseconds each second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Course {
+pub struct ClockModel {
     /// This machine's clock.
     pub at_ns: u64,
     /// The other clock less this one, then.
@@ -47,7 +50,7 @@ pub struct Course {
     pub drift_ppb: f64,
 }
 
-impl Course {
+impl ClockModel {
     /// The offset at another moment of this machine's clock.
     #[must_use]
     pub fn offset_at(&self, at_ns: u64) -> i64 {
@@ -105,7 +108,7 @@ impl Clock {
 
     /// The best line through what is known, at the last ping; none before the first.
     #[must_use]
-    pub fn course(&self) -> Option<Course> {
+    pub fn course(&self) -> Option<ClockModel> {
         let last = self.best.back()?;
         let at_ns = last.at();
         let first = self.best.front()?;
@@ -127,10 +130,10 @@ impl Clock {
         if !knows_drift {
             // The shortest of all, as if there were no drift.
             let best = self.best.iter().min_by_key(|ping| ping.bound())?;
-            return Some(Course { at_ns, offset_ns: clamp(best.offset()), drift_ppb: 0.0 });
+            return Some(ClockModel { at_ns, offset_ns: clamp(best.offset()), drift_ppb: 0.0 });
         }
         let at_last = y_mean - drift_ppb * 1e-9 * x_mean;
-        Some(Course { at_ns, offset_ns: clamp(last.offset() + at_last as i128), drift_ppb })
+        Some(ClockModel { at_ns, offset_ns: clamp(last.offset() + at_last as i128), drift_ppb })
     }
 
     /// How far `course` may be from the truth between two moments of this machine's clock, in
@@ -138,7 +141,7 @@ impl Clock {
     /// own bound, and what the clocks may have drifted apart since, beyond the course. None before
     /// the first ping.
     #[must_use]
-    pub fn bound_ns(&self, course: &Course, from_ns: u64, to_ns: u64) -> Option<u64> {
+    pub fn bound_ns(&self, course: &ClockModel, from_ns: u64, to_ns: u64) -> Option<u64> {
         let bounds: Vec<(u64, u64)> =
             self.best.iter().map(|ping| (ping.at(), bound_by(course, ping))).collect();
         let at = |moment: u64| {
@@ -157,7 +160,7 @@ impl Clock {
 const UNKNOWN_DRIFT: f64 = 200e-6;
 
 /// How far a course may be from the truth, by one ping, when it was sent.
-fn bound_by(course: &Course, ping: &Ping) -> u64 {
+fn bound_by(course: &ClockModel, ping: &Ping) -> u64 {
     let distance = ping.offset() - i128::from(course.offset_at(ping.at()));
     u64::try_from(distance.unsigned_abs()).unwrap_or(u64::MAX).saturating_add(ping.bound())
 }
@@ -250,7 +253,8 @@ mod tests {
     #[test]
     fn a_wrong_course_is_bounded_by_what_the_pings_say() {
         let ping = Ping { sent: 10 * S, there: 15 * S, received: 10 * S + 100_000 };
-        let course = Course { at_ns: 10 * S, offset_ns: (5 * S + 7 * MS) as i64, drift_ppb: 0.0 };
+        let course =
+            ClockModel { at_ns: 10 * S, offset_ns: (5 * S + 7 * MS) as i64, drift_ppb: 0.0 };
         assert_eq!(bound_by(&course, &ping), 7 * MS + 50_000 + 50_000);
     }
 }

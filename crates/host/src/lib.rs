@@ -24,6 +24,7 @@ mod launcher;
 mod line;
 mod message;
 mod monotonic;
+mod outbox;
 mod process;
 mod serve;
 mod trouble;

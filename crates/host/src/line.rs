@@ -52,12 +52,12 @@ impl Loss {
 pub(crate) struct Shared {
     pub(crate) entry: Arc<Entry>,
     pub(crate) writer: Mutex<Option<Sender<String>>>,
-    state: Mutex<State>,
+    state: Mutex<LineState>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct LineState {
     pub(crate) child: Child,
     heard: Instant,
     pub(crate) lost: Option<Loss>,
@@ -81,7 +81,7 @@ impl Shared {
     /// The line to the host of that launcher, and what is to be written to it.
     pub(crate) fn new(entry: Arc<Entry>, child: Child) -> (Arc<Shared>, Receiver<String>) {
         let (lines, outgoing) = channel();
-        let state = State {
+        let state = LineState {
             child,
             heard: Instant::now(),
             lost: None,
@@ -97,7 +97,7 @@ impl Shared {
         (Arc::new(Shared { entry, writer, state, changed: Condvar::new() }), outgoing)
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, LineState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -109,7 +109,10 @@ impl Shared {
     }
 
     /// Waits for something of the host's, or for its loss.
-    pub(crate) fn wait<T>(&self, mut look: impl FnMut(&mut State) -> Option<T>) -> Result<T, Loss> {
+    pub(crate) fn wait<T>(
+        &self,
+        mut look: impl FnMut(&mut LineState) -> Option<T>,
+    ) -> Result<T, Loss> {
         let mut state = self.lock();
         loop {
             if let Some(found) = look(&mut state) {
@@ -293,7 +296,7 @@ fn ended(status: std::process::ExitStatus) -> String {
     }
 }
 
-/// Writes what is sent, so that a launcher that does not read holds nobody up.
+/// Writes what is sent, so that a launcher that does not read holds no other up.
 pub(crate) fn write_lines(mut stdin: ChildStdin, lines: Receiver<String>) -> JoinHandle<()> {
     thread::spawn(move || {
         for line in lines {

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::io::{self, BufReader, Write, stdin, stdout};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::process::ChildStdin;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,6 +22,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid};
 use crate::hello::Hello;
 use crate::message::{self, Ask, Role, Tell, read_line};
 use crate::monotonic_ns;
+use crate::outbox::Outbox;
 
 /// A rig that pings has been heard more often.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
@@ -66,15 +68,16 @@ pub fn serve(hello: Hello, on_start: impl FnOnce(Stop)) -> io::Result<()> {
     let contained = is_contained();
     let (events, heard) = channel();
     on_start(Stop(events.clone()));
-    let (say, lines) = channel::<String>();
-    let writer = thread::spawn(move || write_lines(&lines));
-    let _ = say.send(Hello { contained, ..hello }.line());
-    let reader = (say.clone(), events.clone());
+    let outbox = Arc::new(Outbox::default());
+    let outgoing = Arc::clone(&outbox);
+    let writer = thread::spawn(move || write_lines(&outgoing));
+    outbox.say(Hello { contained, ..hello }.line());
+    let reader = (Arc::clone(&outbox), events.clone());
     thread::spawn(move || read_lines(&reader.0, &reader.1));
-    let mut server = Server { contained, say, events, running: HashMap::new() };
+    let mut server = Server { contained, outbox, events, running: HashMap::new() };
     server.run(&heard);
     kill_descendants();
-    drop(server);
+    server.outbox.close();
     // Blocked, it would wait for a rig that is gone.
     if writer.is_finished() {
         let _ = writer.join();
@@ -91,25 +94,25 @@ fn is_contained() -> bool {
     child.wait().is_ok()
 }
 
-fn write_lines(lines: &Receiver<String>) {
+fn write_lines(outbox: &Outbox) {
     let mut output = stdout();
-    for line in lines {
+    while let Some(line) = outbox.next() {
         if writeln!(output, "{line}").and_then(|()| output.flush()).is_err() {
-            return;
+            return outbox.close();
         }
     }
 }
 
 /// Reads the rig's lines. Pings are answered here and at once: the main thread may be starting a
 /// process.
-fn read_lines(say: &Sender<String>, events: &Sender<Event>) {
+fn read_lines(outbox: &Outbox, events: &Sender<Event>) {
     let mut input = BufReader::new(stdin());
     while let Ok(Some(line)) = read_line(&mut input) {
         let now = monotonic_ns();
         if let Some((0, rest)) = message::split(&line)
             && let Ok(Ask::Ping(number)) = serde_json::from_str(rest)
         {
-            let _ = say.send(message::message(&Tell::Pong(number, now)));
+            outbox.pong(message::message(&Tell::Pong(number, now)));
         }
         if events.send(Event::Line(line)).is_err() {
             return;
@@ -120,7 +123,7 @@ fn read_lines(say: &Sender<String>, events: &Sender<Event>) {
 
 struct Server {
     contained: bool,
-    say: Sender<String>,
+    outbox: Arc<Outbox>,
     events: Sender<Event>,
     running: HashMap<u32, Running>,
 }
@@ -166,14 +169,14 @@ impl Server {
                 }
             }
             Ok(Ask::Listen { ask, address }) => {
-                let say = self.say.clone();
-                thread::spawn(move || listen(ask, &address, &say));
+                let outbox = Arc::clone(&self.outbox);
+                thread::spawn(move || listen(ask, &address, &outbox));
             }
             Ok(Ask::Reach { ask, address }) => {
-                let say = self.say.clone();
+                let outbox = Arc::clone(&self.outbox);
                 thread::spawn(move || {
                     let result = reach(&address).map(|()| 0);
-                    let _ = say.send(message::message(&Tell::Answer { ask, result }));
+                    outbox.say(message::message(&Tell::Answer { ask, result }));
                 });
             }
             Ok(Ask::Ping(_)) | Err(_) => {}
@@ -181,8 +184,7 @@ impl Server {
     }
 
     fn tell(&self, tell: &Tell) {
-        // The writer ends only when the rig is gone.
-        let _ = self.say.send(message::message(tell));
+        self.outbox.say(message::message(tell));
     }
 
     fn start(&mut self, process: u32, role: Role) -> io::Result<u32> {
@@ -200,11 +202,11 @@ impl Server {
         };
         let (stdin, output) = (child.stdin(), child.stdout());
         let pid = child.id();
-        let (say, events) = (self.say.clone(), self.events.clone());
+        let (outbox, events) = (Arc::clone(&self.outbox), self.events.clone());
         thread::spawn(move || {
             let mut lines = output.map(BufReader::new);
             while let Some(Ok(Some(line))) = lines.as_mut().map(read_line) {
-                if say.send(message::line(process, &line)).is_err() {
+                if !outbox.carry(message::line(process, &line)) {
                     return;
                 }
             }
@@ -223,13 +225,13 @@ impl Server {
     }
 }
 
-fn listen(ask: u32, address: &str, say: &Sender<String>) {
+fn listen(ask: u32, address: &str, outbox: &Outbox) {
     let listener = TcpListener::bind((address, 0));
     let port = listener.as_ref().map_err(ToString::to_string).and_then(|listener| {
         listener.local_addr().map(|own| own.port()).map_err(|error| error.to_string())
     });
     let is_open = port.is_ok();
-    let _ = say.send(message::message(&Tell::Answer { ask, result: port }));
+    outbox.say(message::message(&Tell::Answer { ask, result: port }));
     // The kernel completes connections that nobody accepts.
     if is_open {
         thread::sleep(2 * REACH_TIMEOUT);

@@ -104,7 +104,7 @@ pub enum Error {
         /// Its path's length in bytes.
         length: usize,
     },
-    /// PostgreSQL refuses root, and there is nobody else.
+    /// PostgreSQL refuses root, and there is no other user.
     #[error("PostgreSQL refuses to run as root, and neither user postgres nor nobody exists")]
     NoServerUser,
     /// Not even a keeper could be started, or the isolation asked for is not allowed here.
@@ -166,7 +166,9 @@ pub enum Error {
         node: String,
     },
     /// Loopback is another one in each network.
-    #[error("node {node} cannot listen on loopback in a network of its own: nobody would reach it")]
+    #[error(
+        "node {node} cannot listen on loopback in a network of its own: no client could reach it"
+    )]
     NetworkAndLoopback {
         /// The node.
         node: String,
@@ -331,7 +333,7 @@ pub enum Error {
         /// Why.
         source: postgres::Error,
     },
-    /// A run cannot begin on a server that somebody else runs.
+    /// A run cannot begin on a server of the user's.
     #[error(transparent)]
     Guest(GuestError),
 }

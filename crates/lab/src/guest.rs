@@ -1,4 +1,4 @@
-//! The rig as a guest on a server that somebody else runs: a schema of its own, which SQL keeps to
+//! The rig as a guest on a server of the user's: a schema of its own, which SQL keeps to
 //! it, and where statements go: to the server, or into a list of what would be sent.
 
 mod outlet;
@@ -21,7 +21,7 @@ pub fn set_path(schema: &str) -> String {
     format!("SET search_path TO {}", identifier(schema))
 }
 
-/// Sends a command of the user's to somebody else's server, as far as it keeps to the rig's schema.
+/// Sends a command of the user's to the user's server, as far as it keeps to the rig's schema.
 ///
 /// # Errors
 /// Why it is refused; the server's words.

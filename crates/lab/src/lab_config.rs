@@ -32,7 +32,7 @@ impl LabConfig {
 pub enum AtEnd {
     /// It is removed, even if the rig is killed.
     Remove,
-    /// It stays, for somebody to look at, until clean() is told to remove it.
+    /// It stays, to be looked at, until clean() is told to remove it.
     Keep,
 }
 

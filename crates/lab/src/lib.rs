@@ -5,7 +5,7 @@
 //! clean up when they are dropped, and the init does when the rig is killed. A [`Pooler`] is a
 //! PgBouncer, a [`Process`] any other program, with the same verbs. A [`Link`] is a way to any of
 //! them that can be slow, and be cut. A [`Target`] is a
-//! server that somebody else runs. [`find`] looks for the installed PostgreSQL, [`machine`] tells
+//! server of the user's. [`find`] looks for the installed PostgreSQL, [`machine`] tells
 //! what the machine is made of.
 //!
 //! Limits: the lab knows nothing of studies, and it does not measure.

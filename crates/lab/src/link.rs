@@ -58,7 +58,7 @@ pub struct LinkCost {
     pub with: RoundTrips,
 }
 
-/// Where somebody else can read a link's counters.
+/// Where another process can read a link's counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkTap {
     /// From its relay: what the paths of [`fault::link::Sockets`] begin with.

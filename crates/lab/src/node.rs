@@ -117,7 +117,7 @@ impl Node {
         }
         self.remove_leftovers()?;
         self.write_settings()?;
-        self.settle()?;
+        self.sync()?;
         self.log_bytes = self.log().metadata().map_or(0, |log| log.len());
         let log = self.start_log();
         let command = self

@@ -42,7 +42,7 @@ impl Drop for Port {
     }
 }
 
-/// A TCP port of the loopback address that nobody else gets while this lives.
+/// A TCP port of the loopback address that no other process gets while this lives.
 ///
 /// It is held by a socket that is bound and does not listen. Linux lets a second socket listen
 /// there if both say SO_REUSEADDR, as PostgreSQL's do, and gives such a port to no connection of

@@ -109,7 +109,7 @@ impl Program {
 
     /// Waits until its last process has ended, which may outlive the first, at most for `timeout`.
     pub(crate) fn wait_for_last(&self, timeout: Duration) -> Result<(), Error> {
-        // Nobody minds this signal: those whom it reaches are only counted.
+        // No process reacts to this signal: those that it reaches are only counted.
         let count = || self.signal_all("looking for what is left", Signal::WINCH);
         wait_until(timeout, || Ok((count()? == 0).then_some(()))).map(drop)
     }

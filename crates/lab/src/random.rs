@@ -1,4 +1,4 @@
-//! Names and passwords that nobody can guess.
+//! Names and passwords that cannot be guessed.
 
 use std::fs;
 use std::io::Read;

@@ -6,12 +6,12 @@ use crate::error::Error;
 use crate::node::Node;
 use crate::target::Target;
 
-/// A server, whoever runs it.
+/// A server, pgrig's or the user's.
 #[derive(Debug)]
 pub enum Server {
     /// One that the lab runs.
     Node(Box<Node>),
-    /// One that somebody else runs.
+    /// One of the user's.
     Target(Box<Target>),
 }
 

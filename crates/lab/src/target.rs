@@ -1,4 +1,4 @@
-//! A server that somebody else runs. The rig builds nothing there and changes no setting; what it
+//! A server of the user's. The rig builds nothing there and changes no setting; what it
 //! writes, it writes into a schema of its own.
 
 use std::fmt;

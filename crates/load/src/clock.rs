@@ -1,7 +1,7 @@
 //! The clock of a lane: nanoseconds since the run began.
 //!
 //! On the machine of the conductor that is the time since a common origin. A lane on another host
-//! has another clock, with an offset and a drift: it follows a [`Course`] that the conductor has
+//! has another clock, with an offset and a drift: it follows a [`ClockModel`] that the conductor has
 //! measured, so that every moment that it notes or waits for is the conductor's. While the load
 //! runs a new course is approached over [`BEND_NS`] and never jumped to, so that no latency is
 //! measured across a jump.
@@ -21,13 +21,13 @@ use serde::{Deserialize, Serialize};
 /// is `moment_ns`, and its second lasts 1 + `rate_ppb` / 10⁹ of the conductor's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Course {
+pub(crate) struct ClockModel {
     pub(crate) there_ns: u64,
     pub(crate) moment_ns: i64,
     pub(crate) rate_ppb: f64,
 }
 
-impl Course {
+impl ClockModel {
     fn moment(&self, there_ns: u64) -> i64 {
         let since = (there_ns as i64).wrapping_sub(self.there_ns as i64);
         self.moment_ns + since + (since as f64 * self.rate_ppb * 1e-9) as i64
@@ -42,10 +42,10 @@ const BEND_NS: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Way {
     /// Until its end, along this.
-    bend: Course,
+    bend: ClockModel,
     end_ns: u64,
     /// After it, along this.
-    course: Course,
+    course: ClockModel,
 }
 
 impl Way {
@@ -57,17 +57,17 @@ impl Way {
         }
     }
 
-    fn straight(course: Course) -> Way {
+    fn straight(course: ClockModel) -> Way {
         Way { bend: course, end_ns: 0, course }
     }
 
     /// From where the clock is at `now_ns` to `course`.
-    fn bent(&self, course: Course, now_ns: u64) -> Way {
+    fn bent(&self, course: ClockModel, now_ns: u64) -> Way {
         let from = self.moment(now_ns);
         let end_ns = now_ns + BEND_NS;
         let gained = course.moment(end_ns) - from - BEND_NS as i64;
         let rate_ppb = gained as f64 / BEND_NS as f64 * 1e9;
-        Way { bend: Course { there_ns: now_ns, moment_ns: from, rate_ppb }, end_ns, course }
+        Way { bend: ClockModel { there_ns: now_ns, moment_ns: from, rate_ppb }, end_ns, course }
     }
 }
 
@@ -79,12 +79,12 @@ pub(crate) struct Followed {
 }
 
 impl Followed {
-    pub(crate) fn new(course: Course) -> Self {
+    pub(crate) fn new(course: ClockModel) -> Self {
         Followed { version: AtomicU64::new(0), way: Mutex::new(Way::straight(course)) }
     }
 
     /// Follows another course from now on; `jump` at once, while nothing is measured yet.
-    pub(crate) fn follow(&self, course: Course, jump: bool, now_ns: u64) {
+    pub(crate) fn follow(&self, course: ClockModel, jump: bool, now_ns: u64) {
         let mut way = self.way.lock().unwrap_or_else(PoisonError::into_inner);
         *way = if jump { Way::straight(course) } else { way.bent(course, now_ns) };
         self.version.fetch_add(1, Ordering::Release);
@@ -173,7 +173,8 @@ mod tests {
 
     #[test]
     fn a_course_maps_a_clock_that_is_hours_off_and_drifts() {
-        let course = Course { there_ns: 20_000 * S, moment_ns: 5 * S as i64, rate_ppb: -100_000.0 };
+        let course =
+            ClockModel { there_ns: 20_000 * S, moment_ns: 5 * S as i64, rate_ppb: -100_000.0 };
         assert_eq!(course.moment(20_000 * S), 5 * S as i64);
         assert_eq!(course.moment(20_100 * S), 105 * S as i64 - 10_000_000);
         assert_eq!(course.moment(19_999 * S), 4 * S as i64 + 100_000);
@@ -181,8 +182,8 @@ mod tests {
 
     #[test]
     fn another_course_is_approached_without_a_jump() {
-        let first = Course { there_ns: 0, moment_ns: 0, rate_ppb: 0.0 };
-        let second = Course { there_ns: 0, moment_ns: 400_000, rate_ppb: 50_000.0 };
+        let first = ClockModel { there_ns: 0, moment_ns: 0, rate_ppb: 0.0 };
+        let second = ClockModel { there_ns: 0, moment_ns: 400_000, rate_ppb: 50_000.0 };
         let way = Way::straight(first).bent(second, 10 * S);
         assert_eq!(way.moment(10 * S), 10 * S as i64, "where it was");
         let at_end = way.moment(11 * S);
@@ -199,16 +200,16 @@ mod tests {
 
     #[test]
     fn lanes_see_a_new_course_and_never_go_back() {
-        let course = Course { there_ns: 100 * S, moment_ns: 7 * S as i64, rate_ppb: 0.0 };
+        let course = ClockModel { there_ns: 100 * S, moment_ns: 7 * S as i64, rate_ppb: 0.0 };
         let followed = Arc::new(Followed::new(course));
         let time =
             Time::There { zero: Instant::now(), zero_ns: 100 * S, followed: Arc::clone(&followed) };
         let clock = time.clock();
         let before = clock.now();
         assert!((7 * S..8 * S).contains(&before), "{before}");
-        followed.follow(Course { moment_ns: 2 * S as i64, ..course }, true, 0);
+        followed.follow(ClockModel { moment_ns: 2 * S as i64, ..course }, true, 0);
         assert_eq!(clock.now(), before, "not back");
-        followed.follow(Course { moment_ns: 50 * S as i64, ..course }, true, 0);
+        followed.follow(ClockModel { moment_ns: 50 * S as i64, ..course }, true, 0);
         assert!(clock.now() >= 50 * S);
     }
 }

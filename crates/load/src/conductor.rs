@@ -55,7 +55,7 @@ pub(crate) enum AfterLoss {
     GoOn(String),
 }
 
-/// How often the conductor looks whether somebody asked for the end.
+/// How often the conductor checks whether the end was asked for.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// How long an interrupted load waits for cancelled queries to end.
@@ -288,7 +288,7 @@ impl<'a> Conductor<'a> {
         observe(Event::WindowOpens { at: Moment(self.grid.open) });
     }
 
-    /// Looks whether somebody asked for the end.
+    /// Checks whether the end was asked for.
     fn glance(&mut self, control: &Control) {
         let urgency = control.urgency();
         if urgency <= self.urgency {
@@ -353,7 +353,7 @@ impl<'a> Conductor<'a> {
         let aborted: u64 =
             lanes().flat_map(|lane| &lane.workloads).map(|workload| workload.aborted).sum();
         let all_aborted = aborted > 0 && aborted >= u64::from(self.clients);
-        // Where nobody was left to run it, the window ended with the last client.
+        // Where no session was left to run it, the window ended with the last client.
         let close = if all_aborted { self.grid.close.min(drained) } else { self.grid.close };
         let close = if close == NEVER { drained } else { close };
         // A load that was interrupted while it warmed up never had one.
@@ -457,7 +457,7 @@ mod tests {
             (5, 11, 5)
         );
         assert!(merge.next().is_none());
-        // A lane that has ended holds nobody up.
+        // A lane that has ended holds no other up.
         merge.end(1);
         assert_eq!(merge.next().unwrap()[0].counts.transactions, 2);
         assert!(merge.next().is_none());

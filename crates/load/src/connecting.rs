@@ -13,11 +13,11 @@ use wire::{auth::Nonce, startup::Session as Started};
 
 use crate::{
     cancel,
-    dial::{Dial, Progress},
+    dial::{Dial, DialStep},
     grid::NEVER,
     lane::{LIVE, Lane, Link, thread_cpu_ns},
     report::{ConnectFailure, Report},
-    session::State,
+    session::SessionState,
     socket::{Received, Socket},
 };
 
@@ -79,7 +79,7 @@ impl Connecting {
         }
     }
 
-    /// When the next attempt may begin; never while nobody waits or the budget is used up.
+    /// When the next attempt may begin; never while no session waits or the budget is used up.
     fn next_attempt(&self) -> u64 {
         if self.waiting.is_empty() || self.dialing >= self.at_once { NEVER } else { self.next_ns }
     }
@@ -102,11 +102,11 @@ fn empty_phase() -> Phase {
 }
 
 impl Lane<'_> {
-    /// Connects every session; false when one could not be, or nobody waits any longer.
+    /// Connects every session; false when one could not be, or no session waits any longer.
     pub(crate) fn connect_all(&mut self) -> bool {
         let cpu = thread_cpu_ns();
         // Nothing is timed yet but connecting itself, which is the servers' work: to take a core from
-        // a backend only to hear of another one costs CPU and lets nobody in sooner.
+        // a backend only to hear of another one costs CPU and lets no session in sooner.
         let _patience = Patience::begin();
         // With a connection for each transaction there is nothing to do beforehand.
         let slots = self.slots.iter().enumerate();
@@ -181,7 +181,7 @@ impl Lane<'_> {
     fn dial(
         &mut self,
         index: usize,
-        step: impl FnOnce(&mut Dial, &crate::route::Route) -> Progress,
+        step: impl FnOnce(&mut Dial, &crate::route::Route) -> DialStep,
     ) {
         let route = &self.routes[self.slots[index].session.workload];
         let Link::Dialing(dial, _) = &mut self.slots[index].link else { return };
@@ -189,18 +189,18 @@ impl Lane<'_> {
         self.progress(index, progress);
     }
 
-    fn progress(&mut self, index: usize, progress: Progress) {
+    fn progress(&mut self, index: usize, progress: DialStep) {
         match progress {
-            Progress::Pending => {}
-            Progress::Registered(socket) => self.register(index, socket),
-            Progress::Later => {
+            DialStep::Pending => {}
+            DialStep::Registered(socket) => self.register(index, socket),
+            DialStep::Later => {
                 self.connecting.dialing -= 1;
                 self.connecting.next_ns = self.now() + BACKLOG_PAUSE_NS;
                 self.connecting.waiting.push_front(index);
             }
-            Progress::NextStep => self.next_step(index),
-            Progress::Done(started) => self.started(index, *started),
-            Progress::Failed(failure) => self.dial_failed(index, failure),
+            DialStep::NextStep => self.next_step(index),
+            DialStep::Done(started) => self.started(index, *started),
+            DialStep::Failed(failure) => self.dial_failed(index, failure),
         }
     }
 
@@ -391,7 +391,7 @@ impl Lane<'_> {
             if slot.session.is_in_transaction() {
                 self.tally.totals[slot.session.workload].open.gave_up = true;
             }
-            if slot.session.state == State::Sleeping {
+            if slot.session.state == SessionState::Sleeping {
                 self.finish(index);
             } else if let (true, Some(key)) = (slot.session.is_busy(), &slot.key) {
                 requests.push((route.steps[step].endpoint.clone(), key.clone()));
@@ -449,7 +449,7 @@ impl Lane<'_> {
 
     /// A session that was connected while the load runs goes on with its transactions.
     fn go_on(&mut self, index: usize) {
-        if self.slots[index].session.state == State::Due {
+        if self.slots[index].session.state == SessionState::Due {
             // The slot of the schedule that it has taken.
             let at = self.slots[index].session.scheduled;
             self.set_timer(index, at);

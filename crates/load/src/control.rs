@@ -1,4 +1,4 @@
-//! The handle by which somebody outside ends a load.
+//! The handle by which the caller ends a load.
 
 use std::sync::{
     Arc,
@@ -9,10 +9,10 @@ use std::sync::{
 #[derive(Clone, Debug, Default)]
 pub struct Control(Arc<AtomicU8>);
 
-/// How urgently somebody asked for the end.
+/// How urgently the end was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
-    /// Nobody asked.
+    /// Not at all.
     None,
     /// End the window now, cancel what runs, and report.
     Clean,
@@ -21,7 +21,7 @@ pub enum Urgency {
 }
 
 impl Control {
-    /// A handle that nobody has used yet.
+    /// A handle that was not used yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

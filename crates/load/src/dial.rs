@@ -57,7 +57,7 @@ enum Stage {
 }
 
 /// What an attempt needs next.
-pub(crate) enum Progress {
+pub(crate) enum DialStep {
     /// A socket was made: it must be registered for events.
     Registered(Socket),
     /// More events.
@@ -93,16 +93,16 @@ impl Dial {
     }
 
     /// Opens a socket for the current step.
-    pub(crate) fn start(&mut self, route: &Route) -> Progress {
+    pub(crate) fn start(&mut self, route: &Route) -> DialStep {
         self.arrived.clear();
         self.unsent = None;
         self.witness = None;
         match self.current(route).endpoint.open() {
             Ok(Opening::Open(fd)) => {
                 self.stage = Stage::Opening;
-                Progress::Registered(Socket::new(fd))
+                DialStep::Registered(Socket::new(fd))
             }
-            Ok(Opening::BacklogFull) => Progress::Later,
+            Ok(Opening::BacklogFull) => DialStep::Later,
             Err(error) => self.unreachable(route, &error.to_string()),
         }
     }
@@ -115,11 +115,11 @@ impl Dial {
         keys: &mut KeyCache,
         nonce: impl FnOnce() -> Nonce,
         scratch: &mut Vec<u8>,
-    ) -> Progress {
+    ) -> DialStep {
         let mut nonce = Some(nonce);
         loop {
             let stepped = match &mut self.stage {
-                Stage::Idle => return Progress::Pending,
+                Stage::Idle => return DialStep::Pending,
                 Stage::Opening => self.opened(route, socket, &mut nonce),
                 Stage::Asking | Stage::Handshaking | Stage::StartingUp(_) | Stage::Judging(_) => {
                     scratch.clear();
@@ -130,7 +130,7 @@ impl Dial {
                             return self.broken_off(route, &error);
                         }
                         Ok(Received::Nothing) if !matches!(self.stage, Stage::Handshaking) => {
-                            return Progress::Pending;
+                            return DialStep::Pending;
                         }
                         Ok(Received::Nothing) => {}
                         Ok(Received::Closed) => return self.refused(route, &StartupError::Closed),
@@ -144,7 +144,7 @@ impl Dial {
                 // Another stage was reached, and its first answer may be here already only where
                 // TLS has read ahead.
                 None if socket.tls().is_some() || self.unsent.is_some() => {}
-                None => return Progress::Pending,
+                None => return DialStep::Pending,
             }
         }
     }
@@ -154,10 +154,10 @@ impl Dial {
         route: &Route,
         socket: &mut Socket,
         nonce: &mut Option<impl FnOnce() -> Nonce>,
-    ) -> Option<Progress> {
+    ) -> Option<DialStep> {
         if !socket.is_connected() {
             return Some(match socket.connect_result() {
-                Ok(()) => Progress::Pending,
+                Ok(()) => DialStep::Pending,
                 Err(error) => self.unreachable(route, &error.to_string()),
             });
         }
@@ -186,11 +186,11 @@ impl Dial {
         socket: &mut Socket,
         keys: &mut KeyCache,
         nonce: &mut Option<impl FnOnce() -> Nonce>,
-    ) -> Option<Progress> {
+    ) -> Option<DialStep> {
         match &mut self.stage {
             Stage::Idle | Stage::Opening => None,
             Stage::Asking => match tls::answer(self.current(route).attempt, &self.arrived) {
-                Ok(None) => Some(Progress::Pending),
+                Ok(None) => Some(DialStep::Pending),
                 Ok(Some(Answer::Plain)) => {
                     self.arrived.clear();
                     self.start_up(route, socket, Channel::Plain, nonce)
@@ -201,7 +201,7 @@ impl Dial {
                 }
                 Err(error) => Some(self.broken(route, &error.to_string(), Lead::End)),
             },
-            Stage::Handshaking if socket.is_handshaking() => Some(Progress::Pending),
+            Stage::Handshaking if socket.is_handshaking() => Some(DialStep::Pending),
             Stage::Handshaking => {
                 let server_end_point = socket.tls().and_then(server::tls::server_end_point);
                 self.start_up(route, socket, Channel::Tls { server_end_point }, nonce)
@@ -217,7 +217,7 @@ impl Dial {
                                 Some(why) => Some(self.broken(route, why, Lead::End)),
                                 None => self.judge(route, socket, session),
                             },
-                            None => self.send(socket, &answer).or(Some(Progress::Pending)),
+                            None => self.send(socket, &answer).or(Some(DialStep::Pending)),
                         }
                     }
                 }
@@ -226,7 +226,7 @@ impl Dial {
         }
     }
 
-    fn shake_hands(&mut self, route: &Route, socket: &mut Socket) -> Option<Progress> {
+    fn shake_hands(&mut self, route: &Route, socket: &mut Socket) -> Option<DialStep> {
         let step = self.current(route);
         let client = match (&route.tls, &step.server_name) {
             (Some(config), Some(name)) => {
@@ -256,8 +256,8 @@ impl Dial {
         socket: &mut Socket,
         channel: Channel,
         nonce: &mut Option<impl FnOnce() -> Nonce>,
-    ) -> Option<Progress> {
-        let Some(nonce) = nonce.take() else { return Some(Progress::Pending) };
+    ) -> Option<DialStep> {
+        let Some(nonce) = nonce.take() else { return Some(DialStep::Pending) };
         let mut hello = Vec::with_capacity(128);
         let login = self.current(route).login.clone();
         match Startup::begin(login, channel, nonce(), &mut hello) {
@@ -270,7 +270,7 @@ impl Dial {
     }
 
     /// What little a start-up sends goes out at once, or the socket is broken.
-    fn send(&mut self, socket: &mut Socket, bytes: &[u8]) -> Option<Progress> {
+    fn send(&mut self, socket: &mut Socket, bytes: &[u8]) -> Option<DialStep> {
         self.unsent = socket.send(bytes).err();
         None
     }
@@ -281,9 +281,9 @@ impl Dial {
     }
 
     /// Whether this server is what the conninfo asks for.
-    fn judge(&mut self, route: &Route, socket: &mut Socket, session: Session) -> Option<Progress> {
+    fn judge(&mut self, route: &Route, socket: &mut Socket, session: Session) -> Option<DialStep> {
         match self.current(route).wanted.judge(&session.parameters) {
-            Judgement::Accept => Some(Progress::Done(Box::new(session))),
+            Judgement::Accept => Some(DialStep::Done(Box::new(session))),
             Judgement::Reject(why) => Some(self.broken(route, why, Lead::Host)),
             Judgement::Ask(query) => {
                 let mut out = Vec::new();
@@ -296,13 +296,13 @@ impl Dial {
         }
     }
 
-    fn judge_answer(&mut self, route: &Route) -> Progress {
+    fn judge_answer(&mut self, route: &Route) -> DialStep {
         let mut rest = &self.arrived[..];
         let mut value = None;
         loop {
             let frame = match frame::next(rest) {
                 Ok(Some(frame)) => frame,
-                Ok(None) => return Progress::Pending,
+                Ok(None) => return DialStep::Pending,
                 Err(error) => return self.broken(route, &error.to_string(), Lead::End),
             };
             rest = &rest[frame.total_bytes()..];
@@ -321,14 +321,14 @@ impl Dial {
         }
         let judgement = self.current(route).wanted.judge_answer(&value.unwrap_or_default());
         match (judgement, std::mem::replace(&mut self.stage, Stage::Idle)) {
-            (Judgement::Accept, Stage::Judging(session)) => Progress::Done(session),
+            (Judgement::Accept, Stage::Judging(session)) => DialStep::Done(session),
             (Judgement::Reject(why), _) => self.broken(route, why, Lead::Host),
-            _ => Progress::Pending,
+            _ => DialStep::Pending,
         }
     }
 
-    /// Nobody listens there: other ways to the same address are not worth trying.
-    fn unreachable(&mut self, route: &Route, why: &str) -> Progress {
+    /// No process listens there: other ways to the same address are not worth trying.
+    fn unreachable(&mut self, route: &Route, why: &str) -> DialStep {
         let step = self.current(route);
         let message = format!(
             "{}: {}\n\t{}",
@@ -343,7 +343,7 @@ impl Dial {
     }
 
     /// The host has had its time.
-    pub(crate) fn timed_out(&mut self, route: &Route) -> Progress {
+    pub(crate) fn timed_out(&mut self, route: &Route) -> DialStep {
         self.broken(route, "timeout expired", Lead::Address)
     }
 
@@ -352,14 +352,14 @@ impl Dial {
         route.step_number(self.first, self.tried)
     }
 
-    fn broken(&mut self, route: &Route, why: &str, lead: Lead) -> Progress {
+    fn broken(&mut self, route: &Route, why: &str, lead: Lead) -> DialStep {
         let begun = self.current(route).endpoint.connection_failed();
         let message = format!("{begun}: {}", without_errno(why));
         self.failed(route, ConnectFailure { message, sqlstate: None, hint: None }, lead)
     }
 
     /// The socket, or TLS on top of it, has failed.
-    fn broken_off(&mut self, route: &Route, error: &std::io::Error) -> Progress {
+    fn broken_off(&mut self, route: &Route, error: &std::io::Error) -> DialStep {
         let begun = self.current(route).endpoint.connection_failed();
         let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         let (message, hint) = match tls {
@@ -376,7 +376,7 @@ impl Dial {
         if matches!(self.stage, Stage::Handshaking) { Lead::Attempt } else { Lead::End }
     }
 
-    fn refused(&mut self, route: &Route, error: &StartupError) -> Progress {
+    fn refused(&mut self, route: &Route, error: &StartupError) -> DialStep {
         let message = format!("{}: {error}", self.current(route).endpoint.connection_failed());
         let sqlstate = error.sql_state().map(|state| state.as_str().to_owned());
         let hint = error.hint().map(str::to_owned);
@@ -388,7 +388,7 @@ impl Dial {
         self.failed(route, ConnectFailure { message, sqlstate, hint }, lead)
     }
 
-    fn failed(&mut self, route: &Route, failure: ConnectFailure, lead: Lead) -> Progress {
+    fn failed(&mut self, route: &Route, failure: ConnectFailure, lead: Lead) -> DialStep {
         self.stage = Stage::Idle;
         let next = route.after(self.first, self.tried, lead);
         // libpq tells the story of every host; the last failure decides what is counted.
@@ -399,10 +399,10 @@ impl Dial {
             _ => failure.message,
         };
         let failure = ConnectFailure { message: told, ..failure };
-        let Some(next) = next else { return Progress::Failed(failure) };
+        let Some(next) = next else { return DialStep::Failed(failure) };
         self.tried = next;
         self.failure = Some(failure);
-        Progress::NextStep
+        DialStep::NextStep
     }
 }
 

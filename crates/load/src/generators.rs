@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Control, Event, LoadError, Outcome, Plan,
-    clock::{Course, Followed, Time},
+    clock::{ClockModel, Followed, Time},
     conductor::{self, Fleet},
     grid::{Grid, NEVER},
     lanes::Lanes,
@@ -46,7 +46,7 @@ pub(crate) enum OrderedTime {
     /// On the conductor's machine: the run's beginning on its monotonic clock, in nanoseconds.
     Here(u64),
     /// On another host: the course of its clock. What it logs is sent to the conductor.
-    There(Course),
+    There(ClockModel),
 }
 
 /// Every other line that it reads.
@@ -56,7 +56,7 @@ pub(crate) enum Word {
     /// These are the moments of the load.
     Grid(Grid),
     /// Your clock is better known now.
-    Course(Course),
+    ClockModel(ClockModel),
 }
 
 /// A line that a generator process writes.
@@ -120,7 +120,8 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
             Time::There { zero, zero_ns, followed: Arc::clone(followed) }
         }
         (
-            OrderedTime::Here(origin_ns) | OrderedTime::There(Course { there_ns: origin_ns, .. }),
+            OrderedTime::Here(origin_ns)
+            | OrderedTime::There(ClockModel { there_ns: origin_ns, .. }),
             _,
         ) => {
             let since = Duration::from_nanos(monotonic_ns().saturating_sub(origin_ns));
@@ -183,11 +184,11 @@ fn obey(
     for line in lines.map_while(Result::ok) {
         match (serde_json::from_str::<Word>(&line), followed) {
             (Ok(Word::Grid(grid)), _) => lanes.publish(&grid),
-            (Ok(Word::Course(course)), Some(followed)) => {
+            (Ok(Word::ClockModel(course)), Some(followed)) => {
                 let has_begun = lanes.shared.read().began != NEVER;
                 followed.follow(course, !has_begun, monotonic_ns());
             }
-            (Ok(Word::Course(_)) | Err(_), _) => {}
+            (Ok(Word::ClockModel(_)) | Err(_), _) => {}
         }
     }
     let last = lanes.shared.read();

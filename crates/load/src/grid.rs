@@ -23,7 +23,7 @@ pub(crate) struct Grid {
     pub(crate) close: u64,
     /// Queries that still run are cancelled.
     pub(crate) cancel: u64,
-    /// Nobody waits for an answer any more.
+    /// No session waits for an answer any more.
     pub(crate) abandon: u64,
 }
 

@@ -14,7 +14,7 @@ use record::Moment;
 
 use crate::{
     Control, Event, HostClock, HostOutcome, LoadError, Outcome, Plan,
-    clock::Course,
+    clock::ClockModel,
     conductor::{self, AfterLoss, Fleet},
     generators::{Crew, OrderedTime, Word},
     grid::{Grid, NEVER},
@@ -89,10 +89,10 @@ fn lost(host: &Host, why: String) -> LoadError {
 }
 
 /// The course of a host's clock as a generator there follows it.
-fn course(measured: &clock::Course, origin_ns: u64) -> Course {
+fn course(measured: &clock::ClockModel, origin_ns: u64) -> ClockModel {
     let there = i128::from(measured.at_ns) + i128::from(measured.offset_ns);
     let drift = measured.drift_ppb * 1e-9;
-    Course {
+    ClockModel {
         there_ns: u64::try_from(there).unwrap_or(0),
         moment_ns: (i128::from(measured.at_ns) - i128::from(origin_ns)) as i64,
         rate_ppb: -drift / (1.0 + drift) * 1e9,
@@ -110,9 +110,9 @@ struct OnHosts<'a> {
 
 /// What one host was told of its clock, and how good that has proved.
 struct Follow {
-    now: clock::Course,
+    now: clock::ClockModel,
     /// What it was told before, which it leaves gradually.
-    before: clock::Course,
+    before: clock::ClockModel,
     /// When it was told last, and until when the pings have been looked at; on this machine's
     /// monotonic clock.
     told_ns: u64,
@@ -148,7 +148,7 @@ impl Follow {
         self.seen_ns = until_ns;
     }
 
-    fn tell(&mut self, course: clock::Course, now_ns: u64) {
+    fn tell(&mut self, course: clock::ClockModel, now_ns: u64) {
         self.before = self.now;
         self.now = course;
         self.told_ns = now_ns;
@@ -160,8 +160,8 @@ impl OnHosts<'_> {
         self.follows[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn say(&self, index: usize, measured: &clock::Course) {
-        self.crew.say(index, &Word::Course(course(measured, self.origin_ns)));
+    fn say(&self, index: usize, measured: &clock::ClockModel) {
+        self.crew.say(index, &Word::ClockModel(course(measured, self.origin_ns)));
     }
 
     fn losses(&self) -> MutexGuard<'_, Vec<Option<(Moment, String)>>> {

@@ -43,7 +43,7 @@ use crate::{
     report::Report,
     route::Route,
     schedule::Schedule,
-    session::{Session, Surroundings, Wait},
+    session::{LaneContext, Session, Wait},
     tally::Tally,
 };
 use cpu::Cpu;
@@ -231,13 +231,13 @@ impl<'p> Lane<'p> {
         &mut self,
         index: usize,
         now: u64,
-        step: impl FnOnce(&mut Session, &mut Surroundings<'_>) -> Wait,
+        step: impl FnOnce(&mut Session, &mut LaneContext<'_>) -> Wait,
     ) {
         let own = &self.clock;
         let clock = move || own.now();
         let start = self.out.len();
         let slot = &mut self.slots[index];
-        let mut surroundings = Surroundings {
+        let mut surroundings = LaneContext {
             program: &self.programs[slot.session.workload],
             tally: &mut self.tally,
             log: self.log.as_mut(),

@@ -22,7 +22,7 @@ use crate::{
     ledger::LaneLedger,
     log::{self, Columns, LaneLog},
     partition::{self, LaneShare, Part},
-    program::{Automatic, Program},
+    program::{CommonSettings, Program},
     report::{ConnectFailure, LaneOutcome, LaneStatement, LaneWorkload, Report},
     route::Route,
     schedule::Schedule,
@@ -46,7 +46,7 @@ impl Lanes {
     pub(crate) fn prepare(plan: &Plan, part: &Part) -> Result<Self, LoadError> {
         let shares = partition::shares(plan, part);
         let default_seed = partition::seeds(plan, part.lanes(plan).iter().sum()).default_seed;
-        let automatic = Automatic {
+        let common = CommonSettings {
             random_seed: plan.seed as i64,
             default_seed,
             statements: plan.statements,
@@ -60,7 +60,7 @@ impl Lanes {
         let mut programs = Vec::new();
         let mut routes = Vec::new();
         for workload in &plan.workloads {
-            programs.push(Program::new(workload, &automatic)?);
+            programs.push(Program::new(workload, &common)?);
             let conninfo = Conninfo::from_keyword_string(&workload.conninfo).map_err(|error| {
                 LoadError::Conninfo { workload: workload.name.clone(), why: error.to_string() }
             })?;

@@ -14,7 +14,7 @@ use crate::Standstill;
 pub struct Outcome {
     /// The window; none when it never opened.
     pub window: Option<Window>,
-    /// Whether warm-up found steady throughput; `None` where nobody asked for it.
+    /// Whether warm-up found steady throughput; `None` where it was not asked for.
     pub steady: Option<bool>,
     /// Connecting.
     pub connecting: Phase,
@@ -101,7 +101,7 @@ pub struct HostClock {
 pub enum End {
     /// As planned.
     Completed,
-    /// Somebody interrupted it; what was measured until then is there.
+    /// It was interrupted; what was measured until then is there.
     Interrupted,
     /// Every client aborted.
     Aborted,

@@ -128,7 +128,7 @@ fn split(clients: usize, each: &[usize], weights: &[u32], first: usize) -> Vec<(
         let weight = *weight as usize;
         let others = weights.len() - index - 1;
         let nearest = (2 * left * weight + weight_left) / (2 * weight_left);
-        // Nobody goes without where there is one for each.
+        // Each process gets a client where there is one for each.
         let n = nearest.min(left.saturating_sub(others)).max(usize::from(left > others));
         let n = if others == 0 { left } else { n };
         split.extend(even(n, *lanes).map(|(lane, n)| (begin + (first + lane) % lanes, n)));

@@ -54,7 +54,7 @@ pub(crate) struct Statement {
 }
 
 impl Program {
-    pub(crate) fn new(workload: &Workload, automatic: &Automatic) -> Result<Self, LoadError> {
+    pub(crate) fn new(workload: &Workload, common: &CommonSettings) -> Result<Self, LoadError> {
         let mut names = Names::new();
         let mut scripts = Vec::new();
         let mut statements = Vec::new();
@@ -73,7 +73,7 @@ impl Program {
         for script in &mut scripts {
             script.is_numbered = ledger.is_some_and(|slots| writes(&script.script, slots.seq));
         }
-        let variables = initial(workload, &mut names, automatic)?;
+        let variables = initial(workload, &mut names, common)?;
         Ok(Program {
             weight: scripts.iter().map(|script| script.weight).sum(),
             scripts,
@@ -89,16 +89,16 @@ impl Program {
             connect_each: workload.connect_each,
             latency_limit_ns: workload.latency_limit_us.map(|us| us * 1_000),
             open_loop: workload.pace != crate::Pace::Closed,
-            time_each_command: automatic.statements,
-            verbose_errors: automatic.verbose_errors,
-            debug: automatic.debug,
-            transactions: automatic.transactions,
+            time_each_command: common.statements,
+            verbose_errors: common.verbose_errors,
+            debug: common.debug,
+            transactions: common.transactions,
         })
     }
 }
 
 /// What the plan says of every workload alike.
-pub(crate) struct Automatic {
+pub(crate) struct CommonSettings {
     pub(crate) random_seed: i64,
     pub(crate) default_seed: i64,
     pub(crate) statements: bool,
@@ -169,15 +169,15 @@ fn is_given(workload: &Workload, name: &str) -> bool {
 fn initial(
     workload: &Workload,
     names: &mut Names,
-    automatic: &Automatic,
+    common: &CommonSettings,
 ) -> Result<Variables, LoadError> {
     // Every name has its slot before the first session copies the variables.
     for (name, _) in &workload.variables {
         names.intern(name);
     }
     let mut variables = Variables::new(names);
-    variables.set(Slot::RANDOM_SEED, Value::Int(automatic.random_seed));
-    variables.set(Slot::DEFAULT_SEED, Value::Int(automatic.default_seed));
+    variables.set(Slot::RANDOM_SEED, Value::Int(common.random_seed));
+    variables.set(Slot::DEFAULT_SEED, Value::Int(common.default_seed));
     for (name, value) in &workload.variables {
         variables.set_text(names.intern(name), value);
     }

@@ -34,9 +34,9 @@ pub(crate) struct Session {
     pub(crate) id: u32,
     /// Index of its workload.
     pub(crate) workload: usize,
-    pub(crate) state: State,
+    pub(crate) state: SessionState,
     pub(crate) variables: Variables,
-    /// State of its random functions.
+    /// SessionState of its random functions.
     pub(crate) prng: Prng,
     /// The same at the beginning of the transaction: a retry draws the same numbers.
     pub(crate) prng_at_start: Prng,
@@ -68,7 +68,7 @@ pub(crate) struct Session {
 
 /// What a session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum SessionState {
     /// Its statements are being prepared, before the load begins.
     Preparing,
     /// Between transactions.
@@ -109,7 +109,7 @@ pub(crate) enum Wait {
 }
 
 /// What a session needs of its lane for one step.
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct LaneContext<'a> {
     pub(crate) program: &'a Program,
     pub(crate) tally: &'a mut Tally,
     pub(crate) log: Option<&'a mut LaneLog>,
@@ -124,7 +124,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) clock: &'a dyn Fn() -> u64,
 }
 
-impl Surroundings<'_> {
+impl LaneContext<'_> {
     pub(crate) fn say(&mut self, level: Level, text: String) {
         self.narration.push(Message { level, text, at: None });
     }
@@ -139,7 +139,7 @@ impl Session {
         Session {
             id,
             workload,
-            state: State::Idle,
+            state: SessionState::Idle,
             variables,
             prng_at_start: prng.clone(),
             prng,
@@ -170,8 +170,8 @@ impl Session {
         self.reply = Reply::default();
         self.carry = Vec::new();
         // A slot of the schedule that it has taken stays taken.
-        if self.state != State::Due {
-            self.state = State::Idle;
+        if self.state != SessionState::Due {
+            self.state = SessionState::Idle;
         }
     }
 
@@ -200,7 +200,7 @@ impl Session {
         if self.reply.awaiting == 0 {
             return Wait::Next;
         }
-        self.state = State::Preparing;
+        self.state = SessionState::Preparing;
         Wait::Server
     }
 
@@ -220,19 +220,22 @@ impl Session {
     pub(crate) fn wait_for_slot(&mut self, scheduled: u64) -> Wait {
         self.tries = 0;
         self.scheduled = scheduled;
-        self.state = State::Due;
+        self.state = SessionState::Due;
         Wait::Until(scheduled)
     }
 
     /// Whether a transaction is under way.
     pub(crate) fn is_in_transaction(&self) -> bool {
-        use State::{Awaiting, Parsing, RollingBack, Sleeping};
+        use SessionState::{Awaiting, Parsing, RollingBack, Sleeping};
         matches!(self.state, Parsing | Awaiting | Sleeping | RollingBack)
     }
 
     /// Whether a query may be running on the server: what a cancel request is for.
     pub(crate) fn is_busy(&self) -> bool {
-        matches!(self.state, State::Parsing | State::Awaiting | State::RollingBack)
+        matches!(
+            self.state,
+            SessionState::Parsing | SessionState::Awaiting | SessionState::RollingBack
+        )
     }
 }
 

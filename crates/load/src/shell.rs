@@ -28,7 +28,7 @@ impl Shell {
     pub(crate) fn start(line: Vec<u8>) -> Self {
         let (done, result) = channel();
         thread::spawn(move || {
-            // A session that has given up no longer listens; then nobody wants to know.
+            // A session that has given up no longer listens; its answer is not needed then.
             let _ = done.send(run(&line));
         });
         Shell(result)

@@ -9,7 +9,7 @@ use script::{Names, Script};
 use stats::Latency;
 
 use crate::{
-    End, GeneratorOutcome, Outcome, Pace, Plan, ScriptOutcome, Workload,
+    End, GeneratorOutcome, Outcome, Plan, ScriptOutcome, Workload,
     report::{LaneOutcome, LaneWorkload},
     standstill,
     tally::Open,
@@ -51,10 +51,11 @@ pub(crate) fn sum_up(
         workloads.push(result);
         scripts.push(outcomes);
     }
-    let waited_ns = plan.workloads.iter().zip(&workloads).map(|(plan, result)| match plan.pace {
-        Pace::Closed => result.latency.sum_ns(),
-        Pace::Poisson(_) | Pace::Constant(_) => result.service.sum_ns(),
-    });
+    let waited_ns =
+        plan.workloads.iter().zip(&workloads).map(|(plan, result)| match plan.pace.rate() {
+            None => result.latency.sum_ns(),
+            Some(_) => result.service.sum_ns(),
+        });
     let waited_ns = waited_ns.sum::<u128>();
     let (generator, lag_ns, run_delay_ns) = generator;
     // Where no transaction ended, nothing was waited for that a lag could be part of.

@@ -41,17 +41,17 @@ pub(crate) struct Totals {
     pub(crate) open_loop: bool,
     /// Successful transactions in the intervals handed over.
     pub(crate) transactions: u64,
-    /// Transactions whose outcome nobody knows.
+    /// Transactions with an unknown outcome.
     pub(crate) unknown: u64,
     /// Clients that aborted.
     pub(crate) aborted: u64,
-    /// When nothing succeeded; none where nobody asked.
+    /// When nothing succeeded; none where it was not asked for.
     pub(crate) standstills: Option<Standstills>,
     /// Longest latency inside the window, in nanoseconds.
     pub(crate) longest_ns: u64,
     /// What had not ended at the close.
     pub(crate) open: Open,
-    /// Per script, per command, inside the window; empty where nobody asked.
+    /// Per script, per command, inside the window; empty where it was not asked for.
     pub(crate) statements: Vec<Vec<Statement>>,
     /// Per script, from the window's opening until the end.
     pub(crate) scripts: Vec<ScriptOutcome>,

@@ -1,4 +1,4 @@
-//! Automatic warm-up: when throughput has become steady.
+//! CommonSettings warm-up: when throughput has become steady.
 
 /// Throughput since the load began, and whether it still climbs.
 ///

@@ -325,7 +325,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if !self.reaped {
-            // Nobody is left to hear of an error here: a process that is gone already is fine.
+            // An error has no reader here: a process that is gone already is fine.
             let _ = self.signal(Signal::KILL);
             let _ = self.inner.wait();
         }

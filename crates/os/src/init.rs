@@ -266,8 +266,8 @@ impl Init {
         self.line().ask(&Request::Mount { device, directory, kind, options }).map(drop)
     }
 
-    /// Unmounts what was mounted on `directory`; with `detach` it goes away now, even if somebody
-    /// uses it, and ends when nobody does any more.
+    /// Unmounts what was mounted on `directory`; with `detach` it goes away now, even if a process
+    /// uses it, and ends when none does any more.
     ///
     /// # Errors
     /// The system's error of `umount`, with `ResourceBusy` among them.

@@ -1,7 +1,7 @@
 //! Loop devices: a file as a block device (loop(4)).
 //!
 //! A device is attached with autoclear: the kernel detaches it when nothing has it open or mounted
-//! any more, however that came about. Nobody has to remember to detach it.
+//! any more, however that came about. It need not be detached by hand.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -36,7 +36,7 @@ impl LoopDevice {
                 return Ok(Self { _device: device, path });
             }
             let error = io::Error::last_os_error();
-            // Somebody else was faster to take the same one.
+            // Another process was faster to take the same one.
             if error.raw_os_error() != Some(libc::EBUSY) {
                 return Err(error);
             }
@@ -50,7 +50,7 @@ impl LoopDevice {
     }
 }
 
-/// Whether a device is free now; somebody may take it a moment later.
+/// Whether a device is free now; another process may take it a moment later.
 ///
 /// # Errors
 /// As [`LoopDevice::attach`].
@@ -68,7 +68,7 @@ fn open_free() -> io::Result<(File, PathBuf)> {
     let path = Path::new("/dev").join(format!("loop{number}"));
     let device = OpenOptions::new().read(true).write(true).open(&path);
     let device = device.map_err(|error| match error.kind() {
-        // The kernel would have one, but nobody has made its node: a container.
+        // The kernel would have one, but its node does not exist: a container.
         io::ErrorKind::NotFound => {
             io::Error::new(io::ErrorKind::ResourceBusy, format!("{} is not there", path.display()))
         }

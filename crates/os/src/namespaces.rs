@@ -108,7 +108,7 @@ pub(crate) fn unmount(directory: &Path, detach: bool) -> io::Result<i32> {
     Ok(0)
 }
 
-/// Makes a network namespace that nobody is in, and that lasts as long as the descriptor.
+/// Makes a network namespace without processes, and that lasts as long as the descriptor.
 pub(crate) fn make_network() -> io::Result<OwnedFd> {
     let own = network_of_this_thread()?;
     // SAFETY: no file table is unshared, which is what the function warns of.

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-/// While this lives, the thread takes a core from nobody when it is woken: it goes on at the next
+/// While this lives, the thread takes no core from another when it is woken: it goes on at the next
 /// tick (`SCHED_BATCH`, sched(7)). Dropping it makes the thread an ordinary one again.
 ///
 /// For work whose moments do not matter, beside processes whose time does.
@@ -14,7 +14,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Makes this thread patient; one with a policy that somebody else chose keeps it.
+    /// Makes this thread patient; one with a policy of its own keeps it.
     pub fn begin() -> Self {
         let was_changed = policy() == libc::SCHED_OTHER && set(libc::SCHED_BATCH);
         Self { was_changed, _of_this_thread: PhantomData }

@@ -1,7 +1,7 @@
 //! Where output goes: two writers and the prefixes of pgbench's messages.
 //!
 //! The crate prints nothing itself, so that its words can be tested and its caller owns the
-//! streams. A write that fails (a closed pipe) is ignored, as in pgbench: there is nobody to tell.
+//! streams. A write that fails (a closed pipe) is ignored, as in pgbench: the reader is gone.
 
 use std::fmt::Display;
 use std::io::Write;

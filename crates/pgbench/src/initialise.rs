@@ -23,7 +23,7 @@ pub(crate) use outlet::Outlet;
 /// Runs all steps and says what each took. `others` are further connections for the accounts.
 ///
 /// # Errors
-/// In pgbench's words when a statement fails, and when somebody interrupts.
+/// In pgbench's words when a statement fails, and when interrupted.
 pub(crate) fn initialise(
     options: &InitialiseOptions,
     names: &Names,

@@ -18,6 +18,7 @@ mod number;
 pub mod options;
 mod page;
 mod run;
+mod search;
 mod server;
 pub mod words;
 
@@ -26,5 +27,5 @@ pub use complaint::Complaint;
 pub use console::Console;
 pub use major::Major;
 pub use page::{MakePage, Page};
-pub use run::find::curve::{Curve, Tried};
 pub use run::workload;
+pub use search::curve::{Curve, Tried};

@@ -17,7 +17,7 @@ use script::{Builtin, RandomSeed};
 
 use crate::complaint::Complaint;
 use crate::major::Major;
-use crate::run::find::goal::Goal;
+use crate::search::goal::Goal;
 
 pub use help::help;
 pub use table::{OptionName, option_names};
@@ -54,7 +54,7 @@ pub struct Invocation<'a> {
     /// The schema that `-i` makes pgbench's tables in, each statement naming it; none for what the
     /// search path says, as pgbench has it.
     pub schema: Option<&'a str>,
-    /// Asks the user for a password with this prompt; none where there is nobody to ask.
+    /// Asks the user for a password with this prompt; none where there is no terminal.
     pub ask_password: &'a dyn Fn(&str) -> Option<String>,
 }
 
@@ -332,7 +332,7 @@ impl Request {
     pub fn read(invocation: &Invocation<'_>) -> Result<Request, Complaint> {
         match given::read(invocation)? {
             given::Asked::AtOnce(request) => Ok(request),
-            given::Asked::Later(given) => conflicts::settle(*given),
+            given::Asked::Later(given) => conflicts::resolve(*given),
         }
     }
 }

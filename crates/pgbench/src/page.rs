@@ -4,9 +4,9 @@ use std::time::SystemTime;
 
 use load::Outcome;
 
-use crate::run::find::curve::Curve;
+use crate::search::curve::Curve;
 
-/// A finished run, for whoever makes a page of it.
+/// A finished run, for the maker of a page.
 #[derive(Debug)]
 pub struct Page<'a> {
     /// The command line, without secrets.

@@ -1,8 +1,9 @@
 //! Benchmarking mode, from the first connection to the last line.
 
 mod baseline;
+mod figure;
 mod files;
-pub(crate) mod find;
+mod find;
 mod hosts;
 mod influx;
 mod json;
@@ -10,7 +11,7 @@ mod metrics;
 mod ours;
 mod plan;
 mod progress;
-mod settle;
+mod results;
 mod tables;
 mod vacuum;
 
@@ -31,7 +32,7 @@ use crate::server::Server;
 use files::Files;
 use metrics::Metrics;
 use progress::Progress;
-use settle::Results;
+use results::Results;
 use tables::Tables;
 
 pub use plan::workload;

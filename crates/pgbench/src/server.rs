@@ -44,7 +44,7 @@ impl Server {
     /// none. The conninfo that did it comes back: clients connect by it too.
     ///
     /// # Errors
-    /// In libpq's words when no server will do; when somebody interrupts; and when it is older
+    /// In libpq's words when no server will do; when interrupted; and when it is older
     /// than PostgreSQL 13.
     pub(crate) fn open(
         options: &ServerOptions,

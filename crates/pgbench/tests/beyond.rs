@@ -5,6 +5,7 @@ mod common;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,7 @@ fn the_highest_rate_that_keeps_a_goal_is_found() {
         arguments.push(goal.to_owned());
         ours_until(&server.environment("postgres"), &arguments, &Control::new())
     };
-    let found = find(&format!("-T 2 --curve={}", curve.display()), "--find-rate=p50 < 20ms");
+    let found = find(&format!("-T 2 --curve={}", curve.display()), "--find-rate=p50 < 12ms");
     assert_eq!(found.code, 0, "{found:?}");
     let line = found.out.lines().find(|line| line.starts_with("pgrig: found")).expect("an answer");
     let rate: f64 = line["pgrig: found".len()..].trim().split(' ').next().unwrap().parse().unwrap();
@@ -84,6 +85,47 @@ fn a_lost_connection_is_made_again() {
     assert_eq!(ended.code, 0, "{ended:?}");
     let line = ended.out.lines().find(|line| line.starts_with("pgrig: without service"));
     assert!(line.is_some_and(|line| line.contains("connected again × 4")), "{ended:?}");
+}
+
+/// Two servers stand for a primary and its standby: the second takes writes only after the first is
+/// gone.
+#[test]
+fn a_load_follows_a_failover() {
+    let mut first = Server::start(&[]);
+    let second = Server::start(&[("default_transaction_read_only", "on")]);
+    assert_eq!(first.ours("postgres", "-i -q").code, 0);
+    let mut environment = second.environment("postgres");
+    environment.push(("PGOPTIONS".to_owned(), "-c default_transaction_read_only=off".to_owned()));
+    assert_eq!(ours(&environment, "-i -q").code, 0);
+
+    let of = |server: &Server, name: &str| {
+        let all = server.environment("postgres");
+        all.into_iter().find(|(known, _)| known == name).expect(name).1
+    };
+    let both = |name: &str| format!("{},{}", of(&first, name), of(&second, name));
+    let mut environment = first.environment("postgres");
+    for name in ["PGHOST", "PGPORT"] {
+        let value = both(name);
+        environment.retain(|(known, _)| known != name);
+        environment.push((name.to_owned(), value));
+    }
+    environment.push(("PGTARGETSESSIONATTRS".to_owned(), "read-write".to_owned()));
+    let run = thread::spawn(move || ours(&environment, "-n -c 2 -T 6 --reconnect"));
+    let count = "select count(*) from pgbench_history";
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while first.value("postgres", count) == "0" {
+        assert!(Instant::now() < deadline, "the first server got no transaction");
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(second.value("postgres", count), "0", "the second is read-only");
+    first.node.kill9().expect("it dies");
+    second.value("postgres", "alter system set default_transaction_read_only = off");
+    second.value("postgres", "select pg_reload_conf()");
+    let ended = run.join().expect("it ends");
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let line = ended.out.lines().find(|line| line.starts_with("pgrig: without service"));
+    assert!(line.is_some_and(|line| line.contains("connected again × ")), "{ended:?}");
+    assert_ne!(second.value("postgres", count), "0", "the load goes on: {ended:?}");
 }
 
 /// The rig itself, against a server that does nothing, can do more than against PostgreSQL.
@@ -152,9 +194,63 @@ fn metrics_are_written_and_served() {
     assert_eq!(run.join().expect("it ends").code, 130);
 }
 
+/// The distribution's Prometheus takes what is served, in the format that it asks for.
+#[test]
+fn prometheus_scrapes_the_metrics() {
+    if Command::new("prometheus").arg("--version").output().is_err() {
+        return testing::skip::because("there is no prometheus");
+    }
+    let server = Server::start(&[]);
+    assert_eq!(server.ours("postgres", "-i -q").code, 0);
+    let folder = tempfile::tempdir().expect("a folder");
+    let free = || TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr());
+    let (metrics, console) = (free().expect("a port"), free().expect("another port"));
+    let config = folder.path().join("prometheus.yml");
+    let text = format!(
+        "scrape_configs:\n- job_name: pgrig\n  scrape_interval: 200ms\n  scrape_timeout: 200ms\n  \
+         static_configs:\n  - targets: ['{metrics}']\n"
+    );
+    fs::write(&config, text).expect("its configuration");
+    let environment = server.environment("postgres");
+    let control = Control::new();
+    let handle = control.clone();
+    let run = thread::spawn(move || {
+        let line = format!("-S -n -c 2 -T 60 --interval=100 --metrics={metrics}");
+        let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        ours_until(&environment, &arguments, &handle)
+    });
+    let log = fs::File::create(folder.path().join("log")).expect("its log");
+    let mut prometheus = Command::new("prometheus")
+        .arg(format!("--config.file={}", config.display()))
+        .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
+        .arg(format!("--web.listen-address={console}"))
+        .stderr(log)
+        .spawn()
+        .expect("it starts");
+    let query = "/api/v1/query?query=pgrig_transactions_total";
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut answer = String::new();
+    // An answer's value is a pair of a time and a text.
+    let is_scraped = |answer: &str| {
+        let value = answer.split("\"value\":[").nth(1).and_then(|rest| rest.split('"').nth(1));
+        value.and_then(|count| count.parse::<f64>().ok()).is_some_and(|count| count > 0.0)
+    };
+    while !is_scraped(&answer) && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(50));
+        answer = fetch(console, query).unwrap_or_default();
+    }
+    prometheus.kill().expect("it ends");
+    prometheus.wait().expect("it has ended");
+    control.interrupt();
+    assert_eq!(run.join().expect("it ends").code, 130);
+    let log = fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+    assert!(is_scraped(&answer), "{answer}\n{log}");
+}
+
 fn fetch(address: std::net::SocketAddr, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: here\r\n\r\n")?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     Ok(answer)

@@ -7,6 +7,8 @@
 //!
 //! `cargo bench --bench goals -- [PATTERN]`; GOALS_SECONDS and GOALS_PAIRS change the size.
 
+#[path = "goals/bare.rs"]
+mod bare;
 #[path = "goals/capture.rs"]
 mod capture;
 #[path = "goals/measure.rs"]
@@ -53,6 +55,12 @@ const GOALS: &[Goal] = &[
         goal: 0.7,
         better: Better::Lower,
         measure: cpu_per_transaction,
+    },
+    Goal {
+        name: "generator CPU a transaction, select-only prepared, 8 clients, one core, ÷ a bare epoll loop's",
+        goal: 1.08,
+        better: Better::Lower,
+        measure: bare::against_bare_loop,
     },
     Goal {
         name: "transactions a second, select-only prepared, 8 clients, ÷ pgbench's",
@@ -129,7 +137,17 @@ const GOALS: &[Goal] = &[
 ];
 
 fn main() {
-    let pattern = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((bare::ARGUMENT, rest)) =
+        arguments.split_first().map(|(first, rest)| (first.as_str(), rest))
+    {
+        if let Err(error) = bare::serve(rest) {
+            eprintln!("error: the bare loop: {error}");
+            std::process::exit(1);
+        }
+        return;
+    }
+    let pattern = arguments.into_iter().find(|word| !word.starts_with('-')).unwrap_or_default();
     let number = |name: &str, default: usize| {
         std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
     };

@@ -319,7 +319,7 @@ pub(crate) fn described() -> clap::Command {
 
 /// Shows what clap has to say: help and version are answers, everything else is a mistake.
 pub(crate) fn answer(asked: &clap::Error) -> Exit {
-    // Whoever closed the pipe does not want to read it.
+    // The reader has closed the pipe.
     let _ = asked.print();
     match asked.exit_code() {
         0 => Exit::Done,

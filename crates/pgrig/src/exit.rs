@@ -16,7 +16,7 @@ pub(crate) enum Exit {
     /// `--gate`: an invariant does not hold; with `--strict`, a finding does not. `compare`: B is
     /// worse.
     DoesNotHold,
-    /// `--gate`: nobody can tell.
+    /// `--gate`: it cannot be told.
     CannotTell,
     /// Interrupted; what was measured is kept.
     Interrupted,

@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::{Ending, Trial};
-use spec::{Named, Pace, Point, PointName, Study};
+use spec::{Named, Point, PointName, Study};
 use study::{Event, Stage};
 use verdict::Measured;
 use words::{duration, size};
@@ -111,7 +111,7 @@ impl<'a> Progress<'a> {
 
     fn trial_ended(&self, trial: &Trial) {
         let name = format!("{}/{}", trial.variant, trial.scenario);
-        let tps = verdict::value_of(trial, "tps", "");
+        let tps = verdict::value_of(trial, &spec::metrics::TPS, "");
         match &trial.ending {
             // The live line is replaced by the trial's totals.
             Ending::Done => {
@@ -170,11 +170,7 @@ impl<'a> Progress<'a> {
 
 /// Transactions a second that a point asks for, all workloads together.
 fn rate(point: &Point) -> f64 {
-    let of = |pace: Pace| match pace {
-        Pace::Closed => 0.0,
-        Pace::Poisson(rate) | Pace::Constant(rate) => rate,
-    };
-    point.workloads.iter().map(|workload| of(workload.pace)).sum()
+    point.workloads.iter().filter_map(|workload| workload.pace.rate()).sum()
 }
 
 /// A trial, how far it has come, and how long the run takes, in so many columns. What is measured

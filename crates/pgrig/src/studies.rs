@@ -24,7 +24,7 @@ pub(crate) fn shipped() -> Vec<Folder> {
     folders.collect()
 }
 
-/// The study that somebody names: a folder where there is one with a study.toml, else a shipped
+/// The study of that name: a folder where there is one with a study.toml, else a shipped
 /// study.
 pub(crate) fn find(name: &str) -> Result<Found, Complaint> {
     // The file stands for its folder.

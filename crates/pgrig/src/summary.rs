@@ -19,7 +19,7 @@ pub(crate) fn print(judgement: &Judgement) {
         let rows: Vec<[String; 4]> = judgement.claims.iter().map(cells).collect();
         table(&rows, &judgement.claims);
     }
-    for noise in judgement.noise.iter().filter(|noise| noise.metric.name == "tps") {
+    for noise in judgement.noise.iter().filter(|noise| noise.metric == &spec::metrics::TPS) {
         let (one, means) = (noise.one_percent.max(1.0), noise.means_percent.max(1.0));
         terminal::result(styled(
             FAINT,

@@ -35,11 +35,11 @@ pub(crate) fn narrate(text: impl Display) {
 
 /// Narration whose lines are not to be broken: quoted text with a caret below it.
 pub(crate) fn quote(text: impl Display) {
-    // There is nobody left to tell.
+    // The reader is gone.
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
-/// Whether somebody watches the narration.
+/// Whether the narration goes to a terminal.
 pub(crate) fn is_watched() -> bool {
     std::io::stderr().is_terminal()
 }
@@ -113,7 +113,7 @@ pub(crate) fn styled(style: Style, text: impl Display) -> String {
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 /// What went well.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// What nobody can tell.
+/// What cannot be told.
 pub(crate) const UNSURE: Style = AnsiColor::Yellow.on_default();
 /// What matters.
 pub(crate) const STRONG: Style = Style::new().bold();

@@ -177,7 +177,7 @@ fn check(proxy: &str, noted: &[Arc<AtomicI64>]) {
         let acknowledged = ids.iter().take_while(|id| **id < noted).count() as i64;
         assert_eq!(acknowledged, noted, "acknowledged rows are missing");
         // Of the last statement the outcome may be unknown; nothing else was ever intended.
-        assert!(ids.last().is_none_or(|last| *last < noted + AT_ONCE), "rows that nobody noted");
+        assert!(ids.last().is_none_or(|last| *last < noted + AT_ONCE), "rows that were not noted");
     }
 }
 

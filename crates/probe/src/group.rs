@@ -16,10 +16,10 @@ use std::{
 };
 
 use record::Moment;
+use spec::metrics;
 
 use crate::{
     clock::Clock,
-    metric,
     pace::Pace,
     process::{self, Io, Stat, Switches},
     reading::Reading,
@@ -182,7 +182,7 @@ fn used(
 
 fn memory(groups: &BTreeMap<String, Group>) -> io::Result<Vec<(String, Vec<Reading>)>> {
     let of = |(name, group): (&String, &Group)| {
-        let reading = Reading::new(metric::GROUP_MEMORY, "", group.memory_mib()?);
+        let reading = Reading::new(&metrics::GROUP_MEMORY_MB, "", group.memory_mib()?);
         Ok((name.clone(), vec![reading]))
     };
     groups.iter().map(of).collect()
@@ -236,16 +236,16 @@ impl Group {
         self.began = true;
         let [user_s, system_s] = self.cpu.at(at, cores);
         let mut readings = vec![
-            Reading::new(metric::GROUP_PROCESSES, "", self.members.len() as f64),
-            Reading::new(metric::GROUP_CPU_USER, "", user_s),
-            Reading::new(metric::GROUP_CPU_SYSTEM, "", system_s),
-            Reading::new(metric::GROUP_CONTEXT_SWITCHES, "", self.switches.voluntary as f64),
-            Reading::new(metric::GROUP_PREEMPTIONS, "", self.switches.involuntary as f64),
+            Reading::new(&metrics::GROUP_PROCESSES, "", self.members.len() as f64),
+            Reading::new(&metrics::GROUP_CPU_USER_CORES, "", user_s),
+            Reading::new(&metrics::GROUP_CPU_SYSTEM_CORES, "", system_s),
+            Reading::new(&metrics::GROUP_CONTEXT_SWITCHES, "", self.switches.voluntary as f64),
+            Reading::new(&metrics::GROUP_PREEMPTIONS, "", self.switches.involuntary as f64),
         ];
         // Without the right to look, silence; not the claim that nothing was read.
         if let Some(io) = self.io {
-            readings.push(Reading::new(metric::GROUP_READ_BYTES, "", io.read_bytes as f64));
-            readings.push(Reading::new(metric::GROUP_WRITE_BYTES, "", io.write_bytes as f64));
+            readings.push(Reading::new(&metrics::GROUP_READ_BYTES, "", io.read_bytes as f64));
+            readings.push(Reading::new(&metrics::GROUP_WRITE_BYTES, "", io.write_bytes as f64));
         }
         readings
     }
@@ -452,7 +452,7 @@ mod tests {
                 }
             };
             let (_, readings) = &taken.readings[0];
-            let wanted = [metric::GROUP_CPU_USER, metric::GROUP_CPU_SYSTEM];
+            let wanted = [&metrics::GROUP_CPU_USER_CORES, &metrics::GROUP_CPU_SYSTEM_CORES];
             readings.iter().filter(|r| wanted.contains(&r.metric)).map(|r| r.value).sum()
         };
         let run = |child: &mut Child| {

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use fault::link::{Control, Counters, Sockets};
+use spec::metrics;
 
-use crate::metric;
 use crate::reading::Reading;
 
 /// Where a link's counters are read.
@@ -34,7 +34,7 @@ impl Link {
         Link { tap, control: None }
     }
 
-    /// What has passed so far; nothing while nobody can tell.
+    /// What has passed so far; nothing while it is unknown.
     pub(crate) fn read(&mut self) -> Vec<Reading> {
         let counters = match &self.tap {
             Tap::Relay(sockets) => {
@@ -58,11 +58,11 @@ impl Link {
 
 fn readings(counters: &Counters) -> Vec<Reading> {
     let rows = [
-        (metric::LINK_TO_BYTES, counters.to_bytes as f64),
-        (metric::LINK_FROM_BYTES, counters.from_bytes as f64),
-        (metric::LINK_TO_PACKETS, counters.to_packets as f64),
-        (metric::LINK_FROM_PACKETS, counters.from_packets as f64),
-        (metric::LINK_LATE, counters.late_ns as f64 / 1e6),
+        (&metrics::LINK_TO_BYTES, counters.to_bytes as f64),
+        (&metrics::LINK_FROM_BYTES, counters.from_bytes as f64),
+        (&metrics::LINK_TO_PACKETS, counters.to_packets as f64),
+        (&metrics::LINK_FROM_PACKETS, counters.from_packets as f64),
+        (&metrics::LINK_LATE_MS, counters.late_ns as f64 / 1e6),
     ];
     rows.into_iter().map(|(metric, value)| Reading::new(metric, "", value)).collect()
 }

@@ -8,10 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{
-    metric::{WAIT_SAMPLES, WAITING_SESSIONS},
-    reading::Reading,
-};
+use spec::metrics;
+
+use crate::reading::Reading;
 
 /// Time between two looks at a server that answers quickly: ten a second and one to spare, since a
 /// look can be late.
@@ -70,9 +69,9 @@ impl Looks {
             return Vec::new();
         }
         let mean = |(event, sum): (String, f64)| {
-            Reading::new(WAITING_SESSIONS, event, sum / f64::from(taken))
+            Reading::new(&metrics::WAITING_SESSIONS, event, sum / f64::from(taken))
         };
-        let rate = Reading::new(WAIT_SAMPLES, "", f64::from(taken) / seconds);
+        let rate = Reading::new(&metrics::WAIT_SAMPLES, "", f64::from(taken) / seconds);
         sums.into_iter().map(mean).chain([rate]).collect()
     }
 }

@@ -77,12 +77,12 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metric;
+    use spec::metrics;
 
     #[test]
     fn this_host_tells_its_cpu_memory_and_network() {
         let readings = Machine::of_this_host().read();
-        for metric in [metric::CPU_USER, metric::MEMORY_DIRTY, metric::LOAD_AVERAGE] {
+        for metric in [&metrics::CPU_USER_PCT, &metrics::MEMORY_DIRTY_MB, &metrics::LOAD_AVERAGE] {
             assert!(readings.iter().any(|reading| reading.metric == metric), "{metric:?}");
         }
         let lo = readings.iter().find(|reading| reading.label == "lo");

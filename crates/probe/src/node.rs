@@ -9,6 +9,7 @@ use std::{
 };
 
 use record::{Mark, MarkKind, Moment};
+use spec::metrics;
 use tokio::{sync::watch, time};
 use tokio_postgres::{Config, Row};
 
@@ -18,7 +19,6 @@ use crate::{
     error::ProbeError,
     log::{Chronicle, Follower, Takeover, WallClock},
     looks::Looks,
-    metric::{self, SESSIONS, WAITING_SESSIONS},
     reading::{Rates, Reading},
     session::Session,
     snapshot::{Delta, Snapshot, fact},
@@ -218,8 +218,8 @@ impl Node {
             if name == CLOCK {
                 self.server_clock.read(WallClock(value as i64), asked, answered);
             }
-            let Some(metric) = metric::named(name) else { continue };
-            if metric == SESSIONS {
+            let Some(metric) = spec::metric(name) else { continue };
+            if metric == &metrics::SESSIONS {
                 unseen.remove(label);
                 self.states.insert(label.to_owned());
             }
@@ -232,7 +232,8 @@ impl Node {
             node: self.server.node.clone(),
             text,
         }));
-        readings.extend(unseen.into_iter().map(|state| Reading::new(SESSIONS, state, 0.0)));
+        readings
+            .extend(unseen.into_iter().map(|state| Reading::new(&metrics::SESSIONS, state, 0.0)));
         readings
     }
 
@@ -243,11 +244,13 @@ impl Node {
             return readings;
         }
         let mut unseen = self.events.clone();
-        for reading in readings.iter().filter(|reading| reading.metric == WAITING_SESSIONS) {
+        for reading in
+            readings.iter().filter(|reading| reading.metric == &metrics::WAITING_SESSIONS)
+        {
             unseen.remove(&reading.label);
             self.events.insert(reading.label.clone());
         }
-        let zero = |event| Reading::new(WAITING_SESSIONS, event, 0.0);
+        let zero = |event| Reading::new(&metrics::WAITING_SESSIONS, event, 0.0);
         readings.extend(unseen.into_iter().map(zero));
         readings
     }
@@ -331,7 +334,7 @@ impl Node {
         }
         if let (Some(session), Some(began)) = (&mut self.session, began) {
             // When this fails the snapshot fails too, and says so.
-            if let Ok(Some(note)) = session.settle(began).await {
+            if let Ok(Some(note)) = session.await_sessions_end(began).await {
                 self.note(&note);
             }
         }

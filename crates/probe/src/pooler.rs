@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
+use spec::{Metric, metrics};
 use tokio::{sync::watch, task::JoinHandle, time};
 use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage, SimpleQueryRow};
 
 use crate::book::Book;
 use crate::clock::{Clock, Ticks};
-use crate::metric::{self, Metric};
 use crate::reading::{Rates, Reading};
 use crate::versions::APPLICATION;
 
@@ -125,27 +125,27 @@ fn pools(rows: &[Row]) -> Vec<Reading> {
             s.unwrap_or(0.0) * 1e3 + us.unwrap_or(0.0) / 1e3
         });
         readings.extend([
-            Reading::new(metric::POOL_CLIENTS_ACTIVE, database, sum("cl_active")),
-            Reading::new(metric::POOL_CLIENTS_WAITING, database, sum("cl_waiting")),
-            Reading::new(metric::POOL_SERVERS_ACTIVE, database, sum("sv_active")),
-            Reading::new(metric::POOL_SERVERS_IDLE, database, sum("sv_idle")),
-            Reading::new(metric::POOL_LONGEST_WAIT, database, longest.fold(0.0, f64::max)),
+            Reading::new(&metrics::POOL_CLIENTS_ACTIVE, database, sum("cl_active")),
+            Reading::new(&metrics::POOL_CLIENTS_WAITING, database, sum("cl_waiting")),
+            Reading::new(&metrics::POOL_SERVERS_ACTIVE, database, sum("sv_active")),
+            Reading::new(&metrics::POOL_SERVERS_IDLE, database, sum("sv_idle")),
+            Reading::new(&metrics::POOL_LONGEST_WAIT_MS, database, longest.fold(0.0, f64::max)),
         ]);
     }
     readings
 }
 
 fn stats(rows: &[Row]) -> Vec<Reading> {
-    const COLUMNS: [(Metric, &str, f64); 3] = [
-        (metric::POOL_TRANSACTIONS, "total_xact_count", 1.0),
-        (metric::POOL_QUERIES, "total_query_count", 1.0),
+    const COLUMNS: [(&Metric, &str, f64); 3] = [
+        (&metrics::POOL_TRANSACTIONS, "total_xact_count", 1.0),
+        (&metrics::POOL_QUERIES, "total_query_count", 1.0),
         // In microseconds.
-        (metric::POOL_WAIT, "total_wait_time", 1e-3),
+        (&metrics::POOL_WAIT_MS, "total_wait_time", 1e-3),
     ];
     let of = |row: &Row| {
         let database = row["database"].clone();
         let readings = COLUMNS.iter().filter_map(|(metric, column, factor)| {
-            Some(Reading::new(*metric, database.clone(), number(row, column)? * factor))
+            Some(Reading::new(metric, database.clone(), number(row, column)? * factor))
         });
         readings.collect::<Vec<_>>()
     };
@@ -171,14 +171,14 @@ mod tests {
         let other = row(&[("database", "d"), ("cl_active", "1"), ("maxwait", "0")]);
         let readings = pools(&[row(&one), other]);
         let value = |metric| readings.iter().find(|r| r.metric == metric).unwrap().value;
-        assert_eq!(value(metric::POOL_CLIENTS_ACTIVE), 3.0);
-        assert_eq!(value(metric::POOL_CLIENTS_WAITING), 3.0);
-        assert_eq!(value(metric::POOL_LONGEST_WAIT), 1500.0);
+        assert_eq!(value(&metrics::POOL_CLIENTS_ACTIVE), 3.0);
+        assert_eq!(value(&metrics::POOL_CLIENTS_WAITING), 3.0);
+        assert_eq!(value(&metrics::POOL_LONGEST_WAIT_MS), 1500.0);
     }
 
     #[test]
     fn what_a_version_does_not_tell_is_left_out() {
         let readings = stats(&[row(&[("database", "d"), ("total_wait_time", "2000")])]);
-        assert_eq!(readings, [Reading::new(metric::POOL_WAIT, "d", 2.0)]);
+        assert_eq!(readings, [Reading::new(&metrics::POOL_WAIT_MS, "d", 2.0)]);
     }
 }

@@ -11,6 +11,7 @@ use std::{
 };
 
 use record::{Mark, Moment, Sample};
+use spec::metrics;
 use tokio::{sync::watch, task::LocalSet, time};
 
 use crate::{
@@ -21,7 +22,6 @@ use crate::{
     link::{Link, Tap},
     log::Takeover,
     machine::Machine,
-    metric,
     node::{self, Server, Story},
     pooler::{self, Pooler},
     process::this_thread_cpu_ns,
@@ -250,7 +250,7 @@ impl Host {
         let machine = vec![(MACHINE.to_owned(), self.machine.read())];
         self.add(book, at, machine);
         let own_cpu_s = this_thread_cpu_ns().saturating_sub(cpu_before) as f64 / 1e9;
-        let own = Reading::new(metric::PROBE_CPU, "", own_cpu_s);
+        let own = Reading::new(&metrics::PROBE_CPU_CORES, "", own_cpu_s);
         self.add(book, clock.now(), vec![(GENERATOR.to_owned(), vec![own])]);
         let at = clock.now();
         let links = self.links.iter_mut().map(|(name, link)| (name.clone(), link.read()));

@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 
 use record::{Moment, Sample};
-
-use crate::metric::{Kind, Metric};
+use spec::{Kind, Metric};
 
 /// One number as some probe read it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Reading {
-    pub(crate) metric: Metric,
+    pub(crate) metric: &'static Metric,
     pub(crate) label: String,
     pub(crate) value: f64,
 }
 
 impl Reading {
-    pub(crate) fn new(metric: Metric, label: impl Into<String>, value: f64) -> Reading {
+    pub(crate) fn new(metric: &'static Metric, label: impl Into<String>, value: f64) -> Reading {
         Reading { metric, label: label.into(), value }
     }
 }
@@ -41,8 +40,8 @@ impl Rates {
             .into_iter()
             .filter_map(|reading| {
                 let value = match reading.metric.kind {
-                    Kind::Gauge => reading.value,
-                    Kind::Counter => self.rate(at, &reading)?,
+                    Kind::Gauge | Kind::Total => reading.value,
+                    Kind::Rate => self.rate(at, &reading)?,
                 };
                 value.is_finite().then(|| Sample {
                     at,
@@ -67,7 +66,7 @@ impl Rates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metric::{DB_COMMITS, SESSIONS};
+    use spec::metrics::{DB_COMMITS, SESSIONS};
 
     fn second(n: u64) -> Moment {
         Moment(n * 1_000_000_000)
@@ -80,7 +79,7 @@ mod tests {
     #[test]
     fn a_counter_becomes_its_increase_per_second() {
         let mut rates = Rates::default();
-        let commits = |n: f64| vec![Reading::new(DB_COMMITS, "", n)];
+        let commits = |n: f64| vec![Reading::new(&DB_COMMITS, "", n)];
         assert_eq!(values(&mut rates, second(1), commits(100.0)), Vec::<f64>::new());
         assert_eq!(values(&mut rates, second(3), commits(300.0)), [100.0]);
         assert_eq!(values(&mut rates, second(4), commits(300.0)), [0.0]);
@@ -89,7 +88,7 @@ mod tests {
     #[test]
     fn a_counter_that_went_backwards_gives_nothing_and_starts_again() {
         let mut rates = Rates::default();
-        let commits = |n: f64| vec![Reading::new(DB_COMMITS, "", n)];
+        let commits = |n: f64| vec![Reading::new(&DB_COMMITS, "", n)];
         values(&mut rates, second(1), commits(100.0));
         assert_eq!(values(&mut rates, second(2), commits(5.0)), Vec::<f64>::new());
         assert_eq!(values(&mut rates, second(3), commits(25.0)), [20.0]);
@@ -99,7 +98,7 @@ mod tests {
     fn gauges_and_labels_are_kept_apart() {
         let mut rates = Rates::default();
         let readings =
-            vec![Reading::new(SESSIONS, "active", 3.0), Reading::new(SESSIONS, "idle", 4.0)];
+            vec![Reading::new(&SESSIONS, "active", 3.0), Reading::new(&SESSIONS, "idle", 4.0)];
         assert_eq!(values(&mut rates, second(1), readings), [3.0, 4.0]);
     }
 }

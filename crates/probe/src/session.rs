@@ -145,7 +145,10 @@ impl Session {
 
     /// Waits until the clients' sessions that began after `began` have ended, and says when some
     /// have not.
-    pub(crate) async fn settle(&mut self, began: f64) -> Result<Option<String>, ProbeError> {
+    pub(crate) async fn await_sessions_end(
+        &mut self,
+        began: f64,
+    ) -> Result<Option<String>, ProbeError> {
         let deadline = time::Instant::now() + SETTLE_MAX;
         loop {
             self.count(1);

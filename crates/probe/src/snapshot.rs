@@ -7,10 +7,10 @@ use std::{
 };
 
 use postgres::{Client, Row};
+use spec::{Kind, Metric, metrics};
 
 use crate::{
     error::ProbeError,
-    metric::{self, Kind},
     versions::{self, POSTMASTER_START, STATISTICS_RESET},
 };
 
@@ -70,7 +70,7 @@ impl Snapshot {
     /// Asks the server now, for `database`.
     ///
     /// Sessions tell what they did when they end, or after a second or more of idleness: let the
-    /// clients leave first, and wait for it with [`settle`]. What `client`'s own session did is
+    /// clients leave first, and wait for it with [`await_sessions_end`]. What `client`'s own session did is
     /// not all told either; a [`Running`](crate::Running) sampler's deltas know their own share.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl Snapshot {
             let (name, label, Some(value)) = fact(row) else { continue };
             if [POSTMASTER_START, STATISTICS_RESET].contains(&name) {
                 self.identity.insert(name.to_owned(), value);
-            } else if metric::named(name).is_some_and(|metric| metric.kind == Kind::Counter) {
+            } else if spec::metric(name).is_some_and(|metric| metric.kind == Kind::Rate) {
                 self.counters.insert((name.to_owned(), label.to_owned()), value);
             }
         }
@@ -171,8 +171,8 @@ impl Statement {
 impl Delta {
     /// Increase of the counter `metric`, all labels together; none when the server does not tell.
     #[must_use]
-    pub fn counter(&self, metric: &str) -> Option<f64> {
-        Some(self.counters.get(metric)?.values().sum())
+    pub fn counter(&self, metric: &Metric) -> Option<f64> {
+        Some(self.counters.get(metric.name)?.values().sum())
     }
 
     /// Transactions that the server committed in the watched database, the probe's own left out.
@@ -180,7 +180,7 @@ impl Delta {
     /// statements.
     #[must_use]
     pub fn transactions(&self) -> Option<u64> {
-        let committed = self.counter(metric::DB_COMMITS.name)? as u64;
+        let committed = self.counter(&metrics::DB_COMMITS)? as u64;
         Some(committed.saturating_sub(self.own_transactions))
     }
 
@@ -188,8 +188,8 @@ impl Delta {
     /// there were none.
     #[must_use]
     pub fn hit_ratio(&self) -> Option<f64> {
-        let hit = self.counter(metric::DB_BLOCKS_HIT.name)?;
-        ratio(hit, self.counter(metric::DB_BLOCKS_READ.name)?)
+        let hit = self.counter(&metrics::DB_BLOCKS_HIT)?;
+        ratio(hit, self.counter(&metrics::DB_BLOCKS_READ)?)
     }
 
     /// Calls of the statements that clients sent and that `is_counted` accepts by their text, such
@@ -208,7 +208,11 @@ impl Delta {
 ///
 /// # Errors
 /// When the server does not answer.
-pub fn settle(client: &mut Client, database: &str, timeout: Duration) -> Result<bool, ProbeError> {
+pub fn await_sessions_end(
+    client: &mut Client,
+    database: &str,
+    timeout: Duration,
+) -> Result<bool, ProbeError> {
     let during = |source| ProbeError::Query { what: "wait for the clients' sessions", source };
     let began: f64 = client.query_one(SESSION_BEGAN, &[]).map_err(during)?.get(0);
     let deadline = Instant::now() + timeout;
@@ -325,8 +329,8 @@ mod tests {
         let after = snapshot(&counters(90.0), 1.0, &[(1, 5), (2, 17), (3, 4), (9, 99)]);
         let mut delta = Snapshot::delta(&before, &after);
         assert!(delta.is_continuous);
-        assert_eq!(delta.counter("db_commits"), Some(60.0));
-        assert_eq!(delta.counter("no such"), None);
+        assert_eq!(delta.counter(&metrics::DB_COMMITS), Some(60.0));
+        assert_eq!(delta.counter(&metrics::WAL_FPI), None);
         assert_eq!(delta.hit_ratio(), Some(0.75));
         assert_eq!(delta.calls(|_| true), Some(14), "what functions sent is not counted");
         assert_eq!(delta.calls(|query| query == "SELECT 2"), Some(10));
@@ -343,7 +347,7 @@ mod tests {
         let check = |after: Snapshot, commits: f64, calls: u64| {
             let delta = Snapshot::delta(&before, &after);
             assert!(!delta.is_continuous);
-            assert_eq!(delta.counter("db_commits"), Some(commits));
+            assert_eq!(delta.counter(&metrics::DB_COMMITS), Some(commits));
             assert_eq!(delta.calls(|_| true), Some(calls));
         };
         check(snapshot(&[("db_commits", 40.0)], 2.0, &[(1, 6)]), 10.0, 1);

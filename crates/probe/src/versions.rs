@@ -4,7 +4,7 @@
 //! together from one part for each view. Rates come from counters on our side, so that the
 //! statement has no state. The comment inside names it in the server's own views.
 
-use crate::metric::{self, Metric};
+use spec::{Metric, metrics};
 
 /// How the probe's own sessions are called in `pg_stat_activity` and in the log.
 pub(crate) const APPLICATION: &str = "pgrig probe";
@@ -49,22 +49,22 @@ pub(crate) const SESSION: &str = "\
                  ('log_min_duration_statement', '-1'), ('log_duration', 'off')) s(n, v) \
     WHERE current_setting('is_superuser') = 'on'";
 
-const DATABASE: [(Metric, &str); 15] = [
-    (metric::DB_COMMITS, "xact_commit"),
-    (metric::DB_ROLLBACKS, "xact_rollback"),
-    (metric::DB_BLOCKS_HIT, "blks_hit"),
-    (metric::DB_BLOCKS_READ, "blks_read"),
-    (metric::DB_TUPLES_RETURNED, "tup_returned"),
-    (metric::DB_TUPLES_FETCHED, "tup_fetched"),
-    (metric::DB_TUPLES_INSERTED, "tup_inserted"),
-    (metric::DB_TUPLES_UPDATED, "tup_updated"),
-    (metric::DB_TUPLES_DELETED, "tup_deleted"),
-    (metric::DB_TEMP_BYTES, "temp_bytes"),
-    (metric::DB_DEADLOCKS, "deadlocks"),
-    (metric::DB_CONFLICTS, "conflicts"),
-    (metric::DB_READ_MS, "blk_read_time"),
-    (metric::DB_WRITE_MS, "blk_write_time"),
-    (metric::DB_BACKENDS, "numbackends"),
+const DATABASE: [(&Metric, &str); 15] = [
+    (&metrics::DB_COMMITS, "xact_commit"),
+    (&metrics::DB_ROLLBACKS, "xact_rollback"),
+    (&metrics::DB_BLOCKS_HIT, "blks_hit"),
+    (&metrics::DB_BLOCKS_READ, "blks_read"),
+    (&metrics::DB_TUPLES_RETURNED, "tup_returned"),
+    (&metrics::DB_TUPLES_FETCHED, "tup_fetched"),
+    (&metrics::DB_TUPLES_INSERTED, "tup_inserted"),
+    (&metrics::DB_TUPLES_UPDATED, "tup_updated"),
+    (&metrics::DB_TUPLES_DELETED, "tup_deleted"),
+    (&metrics::DB_TEMP_BYTES, "temp_bytes"),
+    (&metrics::DB_DEADLOCKS, "deadlocks"),
+    (&metrics::DB_CONFLICTS, "conflicts"),
+    (&metrics::DB_READ_MS, "blk_read_time"),
+    (&metrics::DB_WRITE_MS, "blk_write_time"),
+    (&metrics::DB_BACKENDS, "numbackends"),
 ];
 
 fn database() -> Part {
@@ -87,7 +87,7 @@ fn identity() -> Part {
 
 /// Sessions of the watched database by state.
 fn activity() -> Part {
-    let sessions = metric::SESSIONS.name;
+    let sessions = metrics::SESSIONS.name;
     let sql = format!(
         "SELECT '{sessions}', coalesce(s.state, 'unknown'), count(*)::float8 \
          FROM pg_stat_activity s WHERE {CLIENTS} GROUP BY 1, 2"
@@ -113,22 +113,24 @@ const CLIENTS: &str = "s.datname = $1 AND s.backend_type = 'client backend' \
 /// PostgreSQL 17 gave the checkpointer a view of its own, and left what sessions write themselves
 /// to `pg_stat_io`.
 fn checkpoints(major: u32) -> Vec<Part> {
-    let shared =
-        [(metric::BUFFERS_CLEAN, "buffers_clean"), (metric::BUFFERS_ALLOC, "buffers_alloc")];
+    let shared = [
+        (&metrics::BGWRITER_BUFFERS_CLEAN, "buffers_clean"),
+        (&metrics::BGWRITER_BUFFERS_ALLOC, "buffers_alloc"),
+    ];
     let before_17 = [
-        (metric::CHECKPOINTS_TIMED, "checkpoints_timed"),
-        (metric::CHECKPOINTS_REQUESTED, "checkpoints_req"),
-        (metric::CHECKPOINT_WRITE_MS, "checkpoint_write_time"),
-        (metric::CHECKPOINT_SYNC_MS, "checkpoint_sync_time"),
-        (metric::BUFFERS_CHECKPOINT, "buffers_checkpoint"),
-        (metric::BUFFERS_BACKEND, "buffers_backend"),
+        (&metrics::CHECKPOINTS_TIMED, "checkpoints_timed"),
+        (&metrics::CHECKPOINTS_REQUESTED, "checkpoints_req"),
+        (&metrics::CHECKPOINT_WRITE_MS, "checkpoint_write_time"),
+        (&metrics::CHECKPOINT_SYNC_MS, "checkpoint_sync_time"),
+        (&metrics::BGWRITER_BUFFERS_CHECKPOINT, "buffers_checkpoint"),
+        (&metrics::BGWRITER_BUFFERS_BACKEND, "buffers_backend"),
     ];
     let since_17 = [
-        (metric::CHECKPOINTS_TIMED, "num_timed"),
-        (metric::CHECKPOINTS_REQUESTED, "num_requested"),
-        (metric::CHECKPOINT_WRITE_MS, "write_time"),
-        (metric::CHECKPOINT_SYNC_MS, "sync_time"),
-        (metric::BUFFERS_CHECKPOINT, "buffers_written"),
+        (&metrics::CHECKPOINTS_TIMED, "num_timed"),
+        (&metrics::CHECKPOINTS_REQUESTED, "num_requested"),
+        (&metrics::CHECKPOINT_WRITE_MS, "write_time"),
+        (&metrics::CHECKPOINT_SYNC_MS, "sync_time"),
+        (&metrics::BGWRITER_BUFFERS_CHECKPOINT, "buffers_written"),
     ];
     if major < 17 {
         let all: Vec<_> = shared.into_iter().chain(before_17).collect();
@@ -137,7 +139,7 @@ fn checkpoints(major: u32) -> Vec<Part> {
     let by_sessions = format!(
         "SELECT '{}', '', sum(coalesce(writes, 0) + coalesce(extends, 0))::float8 FROM pg_stat_io \
          WHERE object = 'relation' AND backend_type NOT IN ('checkpointer', 'background writer')",
-        metric::BUFFERS_BACKEND.name
+        metrics::BGWRITER_BUFFERS_BACKEND.name
     );
     vec![
         columns("pg_stat_bgwriter", &shared, "true"),
@@ -151,25 +153,25 @@ fn checkpoints(major: u32) -> Vec<Part> {
 fn wal(major: u32) -> Vec<Part> {
     let position = format!(
         "SELECT '{}', '', pg_wal_lsn_diff({WAL_END}, '0/0')::float8",
-        metric::WAL_BYTES.name
+        metrics::WAL_BYTES.name
     );
     let mut parts = vec![Part { view: "the end of the WAL", sql: position }];
     let shared = [
-        (metric::WAL_RECORDS, "wal_records"),
-        (metric::WAL_FPI, "wal_fpi"),
-        (metric::WAL_BUFFERS_FULL, "wal_buffers_full"),
+        (&metrics::WAL_RECORDS, "wal_records"),
+        (&metrics::WAL_FPI, "wal_fpi"),
+        (&metrics::WAL_BUFFERS_FULL, "wal_buffers_full"),
     ];
     let until_17 = [
-        (metric::WAL_WRITES, "wal_write"),
-        (metric::WAL_SYNCS, "wal_sync"),
-        (metric::WAL_WRITE_MS, "wal_write_time"),
-        (metric::WAL_SYNC_MS, "wal_sync_time"),
+        (&metrics::WAL_WRITES, "wal_write"),
+        (&metrics::WAL_SYNCS, "wal_sync"),
+        (&metrics::WAL_WRITE_MS, "wal_write_time"),
+        (&metrics::WAL_SYNC_MS, "wal_sync_time"),
     ];
     let since_18 = [
-        (metric::WAL_WRITES, "sum(writes)"),
-        (metric::WAL_SYNCS, "sum(fsyncs)"),
-        (metric::WAL_WRITE_MS, "sum(write_time)"),
-        (metric::WAL_SYNC_MS, "sum(fsync_time)"),
+        (&metrics::WAL_WRITES, "sum(writes)"),
+        (&metrics::WAL_SYNCS, "sum(fsyncs)"),
+        (&metrics::WAL_WRITE_MS, "sum(write_time)"),
+        (&metrics::WAL_SYNC_MS, "sum(fsync_time)"),
     ];
     match major {
         ..14 => {}
@@ -198,11 +200,11 @@ const WAL_END: &str = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn
 /// From 16 on: who reads and writes what, as `client backend:relation:normal`.
 fn io() -> Part {
     let values = [
-        (metric::IO_READS, "reads"),
-        (metric::IO_WRITES, "writes"),
-        (metric::IO_EXTENDS, "extends"),
-        (metric::IO_EVICTIONS, "evictions"),
-        (metric::IO_FSYNCS, "fsyncs"),
+        (&metrics::IO_READS, "reads"),
+        (&metrics::IO_WRITES, "writes"),
+        (&metrics::IO_EXTENDS, "extends"),
+        (&metrics::IO_EVICTIONS, "evictions"),
+        (&metrics::IO_FSYNCS, "fsyncs"),
     ]
     .map(|(metric, column)| format!("('{}', s.{column}::float8)", metric.name));
     let sql = format!(
@@ -216,13 +218,13 @@ fn io() -> Part {
 /// How far each standby is behind, in bytes of WAL and in time, whether commits wait for it, and
 /// its state: the position of `state` and of `sync_state` in [`STATES`] and [`SYNC_STATES`].
 fn replication() -> Part {
-    let ms = |metric: Metric, column: &str| {
+    let ms = |metric: &Metric, column: &str| {
         format!("('{}', extract(epoch FROM s.{column})::float8 * 1000)", metric.name)
     };
     let position = |states: &[&str], column: &str| {
         format!("coalesce(array_position(ARRAY['{}'], s.{column}), 0)", states.join("', '"))
     };
-    let lag = |metric: Metric, column: &str| {
+    let lag = |metric: &Metric, column: &str| {
         format!("('{}', pg_wal_lsn_diff(e.lsn, s.{column})::float8)", metric.name)
     };
     let sql = format!(
@@ -232,14 +234,14 @@ fn replication() -> Part {
          ('{}', (s.sync_state IN ('sync', 'quorum'))::int::float8), \
          ('{REPLICATION_STATE}', ({} + 10 * {})::float8)) x(m, v) \
          WHERE x.v IS NOT NULL GROUP BY 1, 2",
-        lag(metric::REPLICATION_SEND_LAG, "sent_lsn"),
-        lag(metric::REPLICATION_WRITE_LAG, "write_lsn"),
-        lag(metric::REPLICATION_FLUSH_LAG, "flush_lsn"),
-        lag(metric::REPLICATION_REPLAY_LAG, "replay_lsn"),
-        ms(metric::REPLICATION_WRITE_MS, "write_lag"),
-        ms(metric::REPLICATION_FLUSH_MS, "flush_lag"),
-        ms(metric::REPLICATION_REPLAY_MS, "replay_lag"),
-        metric::REPLICATION_SYNC.name,
+        lag(&metrics::REPLICATION_SEND_LAG_BYTES, "sent_lsn"),
+        lag(&metrics::REPLICATION_WRITE_LAG_BYTES, "write_lsn"),
+        lag(&metrics::REPLICATION_FLUSH_LAG_BYTES, "flush_lsn"),
+        lag(&metrics::REPLICATION_REPLAY_LAG_BYTES, "replay_lsn"),
+        ms(&metrics::REPLICATION_WRITE_LAG_MS, "write_lag"),
+        ms(&metrics::REPLICATION_FLUSH_LAG_MS, "flush_lag"),
+        ms(&metrics::REPLICATION_REPLAY_LAG_MS, "replay_lag"),
+        metrics::REPLICATION_SYNC.name,
         position(&STATES, "state"),
         position(&SYNC_STATES, "sync_state"),
     );
@@ -265,7 +267,7 @@ pub(crate) fn replication_state(position: f64) -> String {
 }
 
 /// One row for each of a view's columns.
-fn columns(view: &'static str, columns: &[(Metric, &str)], condition: &str) -> Part {
+fn columns(view: &'static str, columns: &[(&Metric, &str)], condition: &str) -> Part {
     let values: Vec<String> = columns
         .iter()
         .map(|(metric, column)| format!("('{}', s.{column}::float8)", metric.name))

@@ -1,4 +1,4 @@
-//! Writing so that whoever reads sees all of a file or none of it.
+//! Writing so that a reader sees all of a file or none of it.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -54,7 +54,7 @@ pub(crate) fn replace(
     let temporary = Path::new(&temporary);
     let written = write(temporary, content);
     if written.is_err() {
-        // Half a file helps nobody, and its blocks may be what the disk lacks. The first error is
+        // Half a file is no help, and its blocks may be what the disk lacks. The first error is
         // the one to report.
         let _ = fs::remove_file(temporary);
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The version of the record's format that this pgrig writes.
 ///
-/// Whoever changes what a file of a record contains counts it up. A field that is added carries
+/// A change of what a file of a record contains increases it. A field that is added carries
 /// `#[serde(default)]`, and [`FORMAT_OLDEST`] stays; a field that is changed or removed makes
 /// older records unreadable, and [`FORMAT_OLDEST`] follows. Newer records are never read:
 /// unknown fields are refused rather than dropped.
@@ -42,7 +42,7 @@ pub struct Header {
     /// Wall clock at its end, RFC 3339; none while it runs.
     pub ended_at: Option<String>,
     /// How it ended.
-    pub state: State,
+    pub state: RunState,
     /// The trials that it is made of, in the order of execution.
     pub plan: Vec<PlannedTrial>,
     /// The machine, the system and what was installed, in the order in which to show them.
@@ -65,12 +65,12 @@ impl Header {
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is", content = "why")]
-pub enum State {
+pub enum RunState {
     /// It runs, or its end was not recorded: a crash.
     Running,
     /// Every trial of the plan was run.
     Done,
-    /// Somebody stopped it; what was measured is here.
+    /// It was stopped; what was measured is here.
     Interrupted,
     /// It could not go on.
     Broken(String),

@@ -11,7 +11,7 @@
 //!
 //! Limits: a transaction is what stands between the intent and the outcome; a script that commits
 //! in the middle of it cannot be held to all or nothing. The chain finds what was changed by
-//! accident, not by somebody who can compute it too.
+//! accident, not from a writer who can compute it, too.
 
 mod chain;
 mod check;

@@ -53,7 +53,7 @@ pub use ending::{Ending, Fault, Note, NoteKind, Reason, SkipKind, VoidKind};
 pub use error::Error;
 pub use finished::Finished;
 pub use folder::read_folder;
-pub use header::{FORMAT, FORMAT_OLDEST, Fact, Header, PlannedTrial, State};
+pub use header::{FORMAT, FORMAT_OLDEST, Fact, Header, PlannedTrial, RunState};
 pub use interval::Interval;
 pub use mark::{Mark, MarkKind};
 pub use moment::Moment;

@@ -1,6 +1,7 @@
 //! One reading of a probe.
 
 use serde::{Deserialize, Serialize};
+use spec::Metric;
 
 use crate::Moment;
 
@@ -20,4 +21,12 @@ pub struct Sample {
     pub label: String,
     /// The value, in the catalogue's unit.
     pub value: f64,
+}
+
+impl Sample {
+    /// Whether it is a reading of that metric.
+    #[must_use]
+    pub fn is_of(&self, metric: &Metric) -> bool {
+        self.metric == metric.name
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use spec::Metric;
 use stats::Latency;
 
 use crate::{Counts, Ending, Moment, Note, NoteKind};
@@ -68,11 +69,18 @@ pub struct Figure {
 }
 
 impl Trial {
+    /// The values of a metric in all its scopes.
+    #[must_use]
+    pub fn scopes(&self, metric: &Metric) -> Option<&BTreeMap<String, f64>> {
+        self.metrics.get(metric.name)
+    }
+
     /// The value of a metric in a scope.
     #[must_use]
-    pub fn figure(&self, metric: &str, scope: &str) -> Option<Figure> {
-        let value = *self.metrics.get(metric)?.get(scope)?;
-        let is_at_least = self.at_least.get(metric).is_some_and(|scopes| scopes.contains(scope));
+    pub fn figure(&self, metric: &Metric, scope: &str) -> Option<Figure> {
+        let value = *self.scopes(metric)?.get(scope)?;
+        let at_least = self.at_least.get(metric.name);
+        let is_at_least = at_least.is_some_and(|scopes| scopes.contains(scope));
         Some(Figure { value, is_at_least })
     }
 
@@ -139,7 +147,7 @@ pub struct WorkloadResult {
     /// The same over the whole life of the clients, from all-connected until drained: what the
     /// server's own counters are compared with.
     pub counts_total: Counts,
-    /// Transactions whose outcome nobody knows: connection lost while committing.
+    /// Transactions with an unknown outcome: the connection was lost while committing.
     pub unknown: u64,
     /// Latency of the successful transactions of the window: in an open loop from the moment at
     /// which they were due, in a closed loop from the first send.

@@ -10,7 +10,7 @@ use crate::error::{Error, io as io_error};
 use crate::finished::{self, Finished};
 use crate::folder::write_folder;
 use crate::reader::{Reader, STUDY, TRIALS, trial_directory};
-use crate::{Header, State, Trial, files};
+use crate::{Header, RunState, Trial, files};
 
 /// A record being written.
 ///
@@ -63,7 +63,7 @@ impl Writer {
             writer.header.format = crate::FORMAT;
         }
         writer.header.ended_at = None;
-        writer.header.state = State::Running;
+        writer.header.state = RunState::Running;
         writer.save_header()?;
         Ok(writer)
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use record::{
     Counts, Ending, FORMAT, Fact, Fault, Finished, Generator, Header, Interval, Mark, MarkKind,
-    Moment, Note, NoteKind, Phase, PlannedTrial, PublishedWay, Reader, Sample, SkipKind, State,
+    Moment, Note, NoteKind, Phase, PlannedTrial, PublishedWay, Reader, RunState, Sample, SkipKind,
     Trial, VoidKind, Window, WorkloadResult, Writer,
 };
 use spec::Folder;
@@ -37,7 +37,7 @@ fn header() -> Header {
         again: "pgrig run mine --seed 42".to_owned(),
         started_at: "2026-11-21T10:00:00Z".to_owned(),
         ended_at: None,
-        state: State::Running,
+        state: RunState::Running,
         plan: vec![plan],
         facts: vec![fact("machine", "cores", "2"), fact("PostgreSQL", "version", "15.14")],
         notes: Vec::new(),
@@ -183,7 +183,7 @@ fn an_interrupted_run_keeps_what_it_has_and_goes_on() {
     let mut writer = Writer::create(&directory, header(), &folder()).unwrap();
     writer.add(&finished(1, Ending::Done)).unwrap();
     writer.add(&finished(2, Ending::failed(Fault::Server, "server gone"))).unwrap();
-    writer.change_header(|header| header.state = State::Interrupted).unwrap();
+    writer.change_header(|header| header.state = RunState::Interrupted).unwrap();
     // What a crash in the middle of a trial leaves behind.
     let half = directory.join("trials/0003-plain-read.tmp");
     fs::create_dir(&half).unwrap();
@@ -193,7 +193,7 @@ fn an_interrupted_run_keeps_what_it_has_and_goes_on() {
     assert_eq!(reader.trials().len(), 2);
     let writer = Writer::resume(&directory).unwrap();
     assert!(!half.exists());
-    assert_eq!(writer.header().state, State::Running);
+    assert_eq!(writer.header().state, RunState::Running);
     // A further attempt stands beside the one that broke, and no attempt is written twice.
     let error = writer.add(&finished(2, Ending::Done)).unwrap_err().to_string();
     assert!(error.ends_with("an attempt is never replaced"), "{error}");
@@ -344,13 +344,13 @@ fn a_full_disk_is_said_and_costs_nothing_that_was_written() {
     writer.add(&finished(1, Ending::Done)).unwrap();
     // Whatever is written through this name meets a full disk.
     std::os::unix::fs::symlink("/dev/full", directory.join("record.json.tmp")).unwrap();
-    let error = writer.change_header(|header| header.state = State::Done).unwrap_err();
+    let error = writer.change_header(|header| header.state = RunState::Done).unwrap_err();
     assert!(error.is_storage_full(), "{error}");
     assert!(error.to_string().contains("No space left on device"), "{error}");
     assert!(error.hint().unwrap().contains("--resume"));
-    assert_eq!(writer.header().state, State::Running);
+    assert_eq!(writer.header().state, RunState::Running);
     let reader = Reader::open(&directory).unwrap();
-    assert_eq!(reader.header().state, State::Running);
+    assert_eq!(reader.header().state, RunState::Running);
     assert_eq!(reader.trials().len(), 1);
 }
 

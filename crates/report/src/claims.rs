@@ -1,6 +1,6 @@
 //! The answer, and every claim with its verdict.
 
-use spec::{About, Claim, Quantifier, Study};
+use spec::{About, Claim, Quantifier, Study, metrics};
 use stats::Method;
 use verdict::{ClaimVerdict, Judgement, Measured, Source, Verdict};
 
@@ -47,7 +47,7 @@ pub(crate) fn answer(judgement: &Judgement) -> Answer {
 
 /// By how much the same throughput differs from itself, and what that means for a reader.
 pub(crate) fn noise(judgement: &Judgement) -> Option<String> {
-    let noise = judgement.noise.iter().find(|noise| noise.metric.name == "tps")?;
+    let noise = judgement.noise.iter().find(|noise| noise.metric == &metrics::TPS)?;
     let [one, means] = [noise.one_percent, noise.means_percent].map(|p| number::percent(p / 100.0));
     let basis = match noise.source {
         Source::Twin { .. } => "one point was measured twice in every round".to_owned(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use record::Trial;
-use spec::{About, Better, Metric, Study, metric};
+use spec::{About, Better, Metric, Study, metrics};
 
 use crate::estimate::{Estimate, estimate};
 use crate::grouping::{Group, Line, axis_number, entry, label};
@@ -14,7 +14,8 @@ use crate::view::{Comparison, CurveSet, DotFigure, DotRow, Table};
 use crate::why::why;
 
 /// Metrics worth a figure when claims ask for nothing else.
-const USUAL: [&str; 3] = ["tps", "latency_p99_ms", "server_cpu_us_per_tx"];
+const USUAL: [&Metric; 3] =
+    [&metrics::TPS, &metrics::LATENCY_P99_MS, &metrics::SERVER_CPU_US_PER_TX];
 
 /// More figures than these of one comparison are a table, not a picture.
 const FIGURES_MAX: usize = 4;
@@ -107,8 +108,9 @@ fn folded(table: Table) -> Table {
 /// What was published of a line. Throughput is published as pgbench counts it, which differs only
 /// by how the last transactions are counted.
 fn published_of(line: &Line, study: &Study, metric: &Metric) -> Option<f64> {
-    let as_pgbench = || (metric.name == "tps").then(|| line.published(study, "tps_published"));
-    line.published(study, metric.name).or_else(|| as_pgbench().flatten())
+    let is_tps = metric == &metrics::TPS;
+    let as_pgbench = || is_tps.then(|| line.published(study, &metrics::TPS_PUBLISHED));
+    line.published(study, metric).or_else(|| as_pgbench().flatten())
 }
 
 /// Every published figure beside ours. None where nothing was published.
@@ -125,7 +127,7 @@ pub(crate) fn published_table(study: &Study, trials: &[Trial], groups: &[Group])
         &columns,
     );
     for published in &study.published {
-        let Some(metric) = metric(&published.metric) else {
+        let Some(metric) = spec::metric(&published.metric) else {
             continue;
         };
         let ours = measured(published, trials, groups);
@@ -209,17 +211,17 @@ fn measured(published: &spec::Published, trials: &[Trial], groups: &[Group]) -> 
 
 /// What claims speak of, then the usual; only what was measured.
 fn metrics_of_interest(study: &Study, trials: &[Trial]) -> Vec<&'static Metric> {
-    let mut names: Vec<&str> = vec![USUAL[0]];
+    let mut wanted: Vec<&'static Metric> = vec![USUAL[0]];
     for claim in &study.claims {
         if let About::Value { value, .. } = &claim.about {
-            names.extend(value.references().iter().map(|reference| reference.metric.name));
+            wanted.extend(value.references().iter().map(|reference| reference.metric));
         }
     }
-    names.extend(USUAL);
+    wanted.extend(USUAL);
     let mut chosen: Vec<&'static Metric> = Vec::new();
-    for metric in names.into_iter().filter_map(metric) {
+    for metric in wanted {
         // The same throughput, counted another way, is no figure of its own.
-        if metric.name == "tps_published" {
+        if metric == &metrics::TPS_PUBLISHED {
             continue;
         }
         let known = |trial: &Trial| trial.metrics.contains_key(metric.name);
@@ -235,7 +237,7 @@ fn figure(study: &Study, trials: &[Trial], lines: &[&Line], metric: &Metric) -> 
     let measured: Vec<(&Line, Vec<f64>, Estimate, Option<f64>)> = lines
         .iter()
         .filter_map(|&line| {
-            let rounds = line.values(trials, metric.name);
+            let rounds = line.values(trials, metric);
             let estimate = estimate(&rounds)?;
             Some((line, rounds, estimate, published_of(line, study, metric)))
         })
@@ -306,7 +308,7 @@ fn curve(
     x.dedup();
     let mut curves: Vec<(String, Vec<Option<CurvePoint>>)> = Vec::new();
     for line in lines {
-        let rounds = line.values(trials, metric.name);
+        let rounds = line.values(trials, metric);
         let Some(estimate) = estimate(&rounds) else {
             continue;
         };

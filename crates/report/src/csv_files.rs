@@ -1,4 +1,4 @@
-//! The figures of a record as CSV, for whoever wants to calculate with them.
+//! The figures of a record as CSV, for further calculation.
 //!
 //! Numbers keep all their digits. An empty field is a value that does not exist.
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Fact, Header, State};
+use record::{Fact, Header, RunState};
 use spec::{Pace, Point, Reset, ScriptSource, Study, Workload};
 
 use crate::grouping::{label, point_label};
@@ -23,7 +23,7 @@ pub(crate) fn subtitle(header: &Header) -> String {
             _ => fact.value.clone(),
         }));
     }
-    if header.state != State::Done {
+    if header.state != RunState::Done {
         parts.push("incomplete".to_owned());
     }
     parts.retain(|part| !part.is_empty());
@@ -75,12 +75,12 @@ pub(crate) fn tables(study: &Study, header: &Header) -> Vec<Table> {
     tables
 }
 
-fn ending(state: &State) -> String {
+fn ending(state: &RunState) -> String {
     match state {
-        State::Running => "unknown: its end was not recorded".to_owned(),
-        State::Done => "every trial was run".to_owned(),
-        State::Interrupted => "interrupted; what was measured until then is here".to_owned(),
-        State::Broken(why) => format!("broke off: {why}"),
+        RunState::Running => "unknown: its end was not recorded".to_owned(),
+        RunState::Done => "every trial was run".to_owned(),
+        RunState::Interrupted => "interrupted; what was measured until then is here".to_owned(),
+        RunState::Broken(why) => format!("broke off: {why}"),
     }
 }
 
@@ -172,11 +172,10 @@ pub(crate) fn script_texts(study: &Study) -> Vec<Log> {
 }
 
 fn pace(pace: Pace) -> String {
-    match pace {
-        Pace::Closed => "closed loop".to_owned(),
-        Pace::Poisson(rate) => format!("open loop, Poisson, {}", number::with_unit(rate, "1/s")),
-        Pace::Constant(rate) => format!("open loop, constant, {}", number::with_unit(rate, "1/s")),
-    }
+    let Some((rate, arrivals)) = pace.rate().zip(pace.arrivals()) else {
+        return "closed loop".to_owned();
+    };
+    format!("open loop, {arrivals}, {}", number::with_unit(rate, "1/s"))
 }
 
 fn scripts(workload: &Workload) -> String {

@@ -5,15 +5,16 @@ mod junit;
 mod summary;
 
 use record::Comparison;
-use record::comparison::{Metric, Verdict as Compared};
-use spec::{Better, ClaimKind, metric};
+use record::comparison::{Metric as ComparedMetric, Verdict as Compared};
+use spec::{Better, ClaimKind, Metric, metrics};
 use verdict::{ClaimVerdict, Verdict};
 
 use crate::estimate::estimate;
 use crate::report::Report;
 
 /// Metrics of a study's points that are told.
-const TOLD: [&str; 3] = ["tps", "latency_p99_ms", "server_cpu_us_per_tx"];
+const TOLD: [&Metric; 3] =
+    [&metrics::TPS, &metrics::LATENCY_P99_MS, &metrics::SERVER_CPU_US_PER_TX];
 
 /// What a record says, for other programs.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +76,7 @@ impl Results {
     /// Of a comparison: the deciding figures are cases, each ratio B ÷ A is a figure.
     #[must_use]
     pub fn of_comparison(found: &Comparison) -> Results {
-        let cases = Metric::DECIDING.map(|metric| {
+        let cases = ComparedMetric::DECIDING.map(|metric| {
             let verdict = found.verdict(metric);
             let ratio = found.figure(metric).and_then(|figure| figure.b_over_a.as_ref());
             Case {
@@ -129,12 +130,11 @@ impl Report<'_> {
             if benchmark.is_empty() {
                 benchmark.clone_from(&line.scenario);
             }
-            TOLD.iter().filter_map(move |name| {
-                let metric = metric(name)?;
-                let found = estimate(&line.values(&self.trials, name))?;
+            TOLD.iter().filter_map(move |metric| {
+                let found = estimate(&line.values(&self.trials, metric))?;
                 Some(Measure {
                     benchmark: benchmark.clone(),
-                    name: (*name).to_owned(),
+                    name: metric.name.to_owned(),
                     unit: metric.unit.to_owned(),
                     value: found.point,
                     bounds: Some([found.low, found.high]),

@@ -1,7 +1,7 @@
 //! Every trial at a glance: a row a point, a column a round, a sparkline each.
 
 use record::{Ending, Trial};
-use spec::Study;
+use spec::{Study, metrics};
 
 use crate::grouping::{entry, in_study_order, label, point_label};
 use crate::number;
@@ -100,7 +100,7 @@ fn cell(
 }
 
 fn throughput_words(trial: &Trial) -> String {
-    let tps = trial.metrics.get("tps").and_then(|scopes| scopes.get(""));
+    let tps = trial.scopes(&metrics::TPS).and_then(|scopes| scopes.get(""));
     tps.map_or_else(String::new, |&tps| number::with_unit(tps, "1/s"))
 }
 

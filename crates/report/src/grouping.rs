@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use record::{Ending, Trial};
-use spec::{Named, Study};
+use spec::{Metric, Named, Study};
 
 /// Longer words than this belong into a text, not beside a line.
 const LABEL_CHARS_MAX: usize = 36;
@@ -54,18 +54,18 @@ impl Line {
     }
 
     /// One value a round; rounds without a value are left out.
-    pub(crate) fn values(&self, trials: &[Trial], metric: &str) -> Vec<f64> {
+    pub(crate) fn values(&self, trials: &[Trial], metric: &Metric) -> Vec<f64> {
         let value = |&index: &usize| {
-            let scopes = trials[index].metrics.get(metric)?;
+            let scopes = trials[index].scopes(metric)?;
             scopes.get(self.scope()).copied()
         };
         self.trials.iter().filter_map(value).collect()
     }
 
     /// What was published of it.
-    pub(crate) fn published(&self, study: &Study, metric: &str) -> Option<f64> {
+    pub(crate) fn published(&self, study: &Study, metric: &Metric) -> Option<f64> {
         let published = study.published.iter().find(|published| {
-            published.metric == metric
+            published.metric == metric.name
                 && published.variant == self.variant
                 && published.scenario == self.scenario
                 && published.scope == self.scope()

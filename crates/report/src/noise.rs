@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use record::{Finished, Sample};
+use spec::{Metric, metrics};
 
 /// Readings of a window.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,23 +23,23 @@ pub(crate) fn noise(data: &Finished) -> Noise {
     };
     let inside: Vec<&Sample> =
         data.samples.iter().filter(|s| s.at >= window.open && s.at <= window.close).collect();
-    let of = |metric: &str, label: &str| -> Vec<f64> {
-        let readings = inside.iter().filter(|s| s.metric == metric && s.label == label);
+    let of = |metric: &Metric, label: &str| -> Vec<f64> {
+        let readings = inside.iter().filter(|s| s.is_of(metric) && s.label == label);
         readings.map(|sample| sample.value).collect()
     };
     let largest = |values: &[f64]| values.iter().copied().reduce(f64::max);
-    let steal = of("cpu_steal_pct", "");
-    let resources = inside.iter().filter(|sample| sample.metric == "pressure_pct");
+    let steal = of(&metrics::CPU_STEAL_PCT, "");
+    let resources = inside.iter().filter(|sample| sample.is_of(&metrics::PRESSURE_PCT));
     let resources: Vec<&str> = resources.map(|sample| sample.label.as_str()).collect();
     let mut pressure_pct = BTreeMap::new();
     for resource in resources {
-        if let Some(mean) = stats::sample::mean(&of("pressure_pct", resource)) {
+        if let Some(mean) = stats::sample::mean(&of(&metrics::PRESSURE_PCT, resource)) {
             pressure_pct.insert(resource.to_owned(), mean);
         }
     }
     Noise {
         steal_pct: stats::sample::mean(&steal).zip(largest(&steal)),
         pressure_pct,
-        running_max: largest(&of("processes_running", "")),
+        running_max: largest(&of(&metrics::PROCESSES_RUNNING, "")),
     }
 }

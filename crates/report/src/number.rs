@@ -59,13 +59,8 @@ pub(crate) fn as_written(value: f64) -> String {
 
 fn bytes(value: f64, unit: &str) -> String {
     let per = if unit.ends_with("/s") { "/s" } else { "" };
-    let (scaled, prefix) = match value.abs() {
-        v if v < 1e3 => (value, "B"),
-        v if v < 1e6 => (value / 1e3, "kB"),
-        v if v < 1e9 => (value / 1e6, "MB"),
-        _ => (value / 1e9, "GB"),
-    };
-    format!("{} {prefix}{per}", figure(scaled))
+    let (scaled, unit) = words::scaled(value);
+    format!("{} {unit}{per}", figure(scaled))
 }
 
 /// Decimals that show `digits` significant digits of a value.
@@ -99,13 +94,7 @@ fn group(whole: &str) -> String {
         Some(digits) => ("−", digits),
         None => ("", whole),
     };
-    let mut grouped = String::with_capacity(whole.len() + whole.len() / 3);
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
+    let grouped = digits.parse().map_or_else(|_| digits.to_owned(), words::grouped);
     format!("{sign}{grouped}")
 }
 
@@ -143,7 +132,7 @@ mod tests {
     fn units_stand_beside_the_figure() {
         assert_eq!(with_unit(5873.0, "1/s"), "5,873/s");
         assert_eq!(with_unit(3.21, "ms"), "3.21 ms");
-        assert_eq!(with_unit(12_300_000.0, "B/s"), "12.3 MB/s");
+        assert_eq!(with_unit(12_300_000.0, "B/s"), "11.7 MiB/s");
         assert_eq!(duration_ns(812_000.0), "812 µs");
         assert_eq!(percent(0.213), "21 %");
         assert_eq!(as_written(57296.0), "57,296");

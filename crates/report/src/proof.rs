@@ -1,7 +1,7 @@
 //! What was counted on both sides, and what checks found.
 
 use record::Trial;
-use spec::Study;
+use spec::{Metric, Study, metrics};
 
 use crate::grouping::{Group, Line};
 use crate::number;
@@ -52,14 +52,14 @@ fn counts(trials: &[Trial], groups: &[Group]) -> (Table, usize, usize) {
     );
     let (mut compared_all, mut exact_all) = (0, 0);
     for line in lines_of_trials(groups) {
-        let of = |metric: &'static str| {
+        let of = |metric: &'static Metric| {
             line.trials.iter().filter_map(move |&i| whole(&trials[i], metric))
         };
-        let compared = of("count_difference").count();
+        let compared = of(&metrics::COUNT_DIFFERENCE).count();
         if compared == 0 {
             continue;
         }
-        let exact = of("count_difference").filter(|difference| *difference == 0.0).count();
+        let exact = of(&metrics::COUNT_DIFFERENCE).filter(|difference| *difference == 0.0).count();
         compared_all += compared;
         exact_all += exact;
         let workloads = line.trials.iter().flat_map(|&index| &trials[index].workloads);
@@ -67,7 +67,7 @@ fn counts(trials: &[Trial], groups: &[Group]) -> (Table, usize, usize) {
             let total = &w.counts_total;
             (ok + total.transactions, unknown + w.unknown, failed + total.failed())
         });
-        let server: f64 = of("server_calls").sum();
+        let server: f64 = of(&metrics::SERVER_CALLS).sum();
         let mark = if exact == compared { Outcome::Holds } else { Outcome::Fails };
         let mut row: Vec<Cell> = [
             line.label.clone(),
@@ -108,29 +108,29 @@ fn ledger(trials: &[Trial], groups: &[Group]) -> Vec<Table> {
                 3/n is the rate of failures that they cannot rule out at 95 %";
     let mut table = Table::new("Ledger", note, &columns);
     for line in lines_of_trials(groups) {
-        let values = |metric: &'static str| {
+        let values = |metric: &'static Metric| {
             line.trials.iter().filter_map(move |&index| whole(&trials[index], metric))
         };
-        let anomalies: Vec<f64> = values("ledger_anomalies").collect();
+        let anomalies: Vec<f64> = values(&metrics::LEDGER_ANOMALIES).collect();
         if anomalies.is_empty() {
             continue;
         }
         let sum = |metric| number::count(values(metric).sum::<f64>() as u64);
         let max = |metric| values(metric).fold(0.0, f64::max);
-        let lost: f64 = values("ledger_lost").sum();
+        let lost: f64 = values(&metrics::LEDGER_LOST).sum();
         let others = anomalies.iter().sum::<f64>() - lost;
         let mut row: Vec<Cell> = [
             line.label.clone(),
             number::count(anomalies.len() as u64),
-            sum("ledger_acknowledged"),
-            sum("ledger_failed"),
-            sum("ledger_unknown"),
-            sum("ledger_unknown_present"),
+            sum(&metrics::LEDGER_ACKNOWLEDGED),
+            sum(&metrics::LEDGER_FAILED),
+            sum(&metrics::LEDGER_UNKNOWN),
+            sum(&metrics::LEDGER_UNKNOWN_PRESENT),
             number::count(lost as u64),
-            sum("ledger_lost_alone"),
-            number::count(max("ledger_lost_max_run") as u64),
+            sum(&metrics::LEDGER_LOST_ALONE),
+            number::count(max(&metrics::LEDGER_LOST_MAX_RUN) as u64),
             match lost > 0.0 {
-                true => number::with_unit(max("ledger_lost_span_ms"), "ms"),
+                true => number::with_unit(max(&metrics::LEDGER_LOST_SPAN_MS), "ms"),
                 false => "–".to_owned(),
             },
             number::count(others as u64),
@@ -198,6 +198,6 @@ fn lines_of_trials(groups: &[Group]) -> Vec<Line> {
         .collect()
 }
 
-fn whole(trial: &Trial, metric: &str) -> Option<f64> {
-    trial.metrics.get(metric)?.get("").copied()
+fn whole(trial: &Trial, metric: &Metric) -> Option<f64> {
+    trial.scopes(metric)?.get("").copied()
 }

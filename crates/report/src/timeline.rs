@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use record::{Finished, Interval, Mark, MarkKind, Moment, Sample};
+use spec::Metric;
 
 mod panels;
 
@@ -88,7 +89,7 @@ pub(crate) struct TimedMark {
     pub(crate) text: String,
 }
 
-/// More marks than a reader can look at help nobody; faults and phases are kept first.
+/// More marks than a reader can look at are no help; faults and phases are kept first.
 const MARKS_MAX: usize = 200;
 
 /// Lays everything that was measured in a trial on one grid of at most `cells_max` cells. None
@@ -181,9 +182,9 @@ impl Grid {
 
     /// The mean of one metric in each cell, by node and label, and the cells in which its node
     /// was read at all. A reading speaks of the second before it.
-    fn readings(&self, samples: &[Sample], metric: &str) -> Readings {
+    fn readings(&self, samples: &[Sample], metric: &Metric) -> Readings {
         let mut readings = Readings { read: BTreeMap::new(), sums: BTreeMap::new() };
-        for sample in samples.iter().filter(|sample| sample.metric == metric) {
+        for sample in samples.iter().filter(|sample| sample.is_of(metric)) {
             for cell in self.cells_before(self.seconds(sample.at)) {
                 let moments = readings.read.entry(sample.node.clone()).or_default();
                 moments.entry(cell).or_default().insert(sample.at);
@@ -208,7 +209,7 @@ impl Readings {
     }
 
     /// The series of a node and label: 0 where the node was read and had none of it, a gap where
-    /// nobody looked.
+    /// nothing was read.
     fn series(&self, key: &(String, String), cells: usize) -> Vec<Option<f64>> {
         let sums = self.sums.get(key);
         let read = self.read.get(&key.0);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use record::{Ending, Generator, Trial};
-use spec::Study;
+use spec::{Study, metrics};
 use stats::sample;
 use verdict::Judgement;
 
@@ -150,7 +150,7 @@ fn generator(trials: &[Trial], points: &[PointTrials]) -> (Table, bool) {
             sample::median(&values.collect::<Vec<f64>>())
         };
         let cores = middle(&|t| Some(t.generator.cpu_ns as f64 / 1e9 / t.window?.seconds()));
-        let share = middle(&|t| t.metrics.get("generator_cpu_share")?.get("").copied());
+        let share = middle(&|t| t.scopes(&metrics::GENERATOR_CPU_SHARE)?.get("").copied());
         let worst = |of: &dyn Fn(&Trial) -> Option<f64>| {
             indices.iter().filter_map(|&index| of(&trials[index])).reduce(f64::max)
         };
@@ -200,7 +200,7 @@ fn machine(trials: &[Trial], noise: &[Noise], points: &[PointTrials]) -> Table {
                 for a resource";
     let mut table = Table::new("Noise of the machine", note, &columns);
     for (label, indices) in points {
-        let tps = |&index: &usize| trials[index].metrics.get("tps")?.get("").copied();
+        let tps = |&index: &usize| trials[index].scopes(&metrics::TPS)?.get("").copied();
         let tps: Vec<f64> = indices.iter().filter_map(tps).collect();
         let percent = |value: Option<f64>| {
             value.map_or("–".to_owned(), |value| number::with_unit(value, "%"))

@@ -12,7 +12,7 @@ pub(crate) enum Outcome {
     Holds,
     /// It does not hold.
     Fails,
-    /// Nobody can tell.
+    /// It cannot be told.
     Unsure,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct ClaimRow {
     pub(crate) basis: String,
     /// A condition or a doubt that the study itself states.
     pub(crate) note: String,
-    /// Why nobody can tell, or what failed.
+    /// Why it cannot be told, or what failed.
     pub(crate) why: String,
     /// The plot, empty where there is nothing to plot.
     pub(crate) plot: String,

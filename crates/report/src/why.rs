@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use record::Trial;
+use spec::{Metric, metrics};
 use stats::sample;
 
 use crate::grouping::{Group, Line};
@@ -43,10 +44,11 @@ pub(crate) fn why(group: &Group, trials: &[Trial]) -> Option<Table> {
         let of = |metric| middle(line, trials, metric);
         let cells = [
             waits(line, trials),
-            of("wal_bytes_per_tx").map(|bytes| number::with_unit(bytes, "B")),
-            of("full_page_share").map(|share| format!("{} of the WAL", number::percent(share))),
-            of("checkpoints").map(number::figure),
-            of("hit_ratio").map(number::percent),
+            of(&metrics::WAL_BYTES_PER_TX).map(|bytes| number::with_unit(bytes, "B")),
+            of(&metrics::FULL_PAGE_SHARE)
+                .map(|share| format!("{} of the WAL", number::percent(share))),
+            of(&metrics::CHECKPOINTS).map(number::figure),
+            of(&metrics::HIT_RATIO).map(number::percent),
             statements(line, trials),
         ];
         if cells.iter().all(Option::is_none) {
@@ -64,7 +66,7 @@ pub(crate) fn why(group: &Group, trials: &[Trial]) -> Option<Table> {
 
 /// `54 % Lock:transactionid, 20 % CPU`.
 fn waits(line: &Line, trials: &[Trial]) -> Option<String> {
-    let shares = shares(line, trials, "wait_share");
+    let shares = shares(line, trials, &metrics::WAIT_SHARE);
     let named = shares.iter().filter(|(_, share)| *share >= SHARE_MIN).take(NAMED_MAX);
     let words: Vec<String> = named
         .map(|(event, share)| match event.as_str() {
@@ -77,12 +79,12 @@ fn waits(line: &Line, trials: &[Trial]) -> Option<String> {
 
 /// `UPDATE pgbench_branches 81 %, 0.392 ms each`.
 fn statements(line: &Line, trials: &[Trial]) -> Option<String> {
-    let times = shares(line, trials, "server_statement_s");
+    let times = shares(line, trials, &metrics::SERVER_STATEMENT_S);
     let all: f64 = times.iter().map(|(_, seconds)| seconds).sum();
     let named = times.iter().filter(|(_, seconds)| seconds / all >= SHARE_MIN).take(NAMED_MAX);
     let words: Vec<String> = named
         .map(|(statement, seconds)| {
-            let each = middle_of(line, trials, "server_statement_mean_ms", statement);
+            let each = middle_of(line, trials, &metrics::SERVER_STATEMENT_MEAN_MS, statement);
             let each = each.map(|ms| format!(", {} ms each", number::figure(ms)));
             let each = each.unwrap_or_default();
             format!("{statement} {}{each}", number::percent(seconds / all))
@@ -92,9 +94,9 @@ fn statements(line: &Line, trials: &[Trial]) -> Option<String> {
 }
 
 /// The middle of every scope of a metric, the largest first; a trial without a scope has 0 of it.
-fn shares(line: &Line, trials: &[Trial], metric: &str) -> Vec<(String, f64)> {
+fn shares(line: &Line, trials: &[Trial], metric: &Metric) -> Vec<(String, f64)> {
     let told: Vec<&std::collections::BTreeMap<String, f64>> =
-        line.trials.iter().filter_map(|&index| trials[index].metrics.get(metric)).collect();
+        line.trials.iter().filter_map(|&index| trials[index].scopes(metric)).collect();
     let scopes: BTreeSet<&String> = told.iter().flat_map(|scopes| scopes.keys()).collect();
     let middle = |scope: &String| {
         let values = told.iter().map(|scopes| scopes.get(scope).copied().unwrap_or(0.0));
@@ -106,13 +108,13 @@ fn shares(line: &Line, trials: &[Trial], metric: &str) -> Vec<(String, f64)> {
     all
 }
 
-fn middle(line: &Line, trials: &[Trial], metric: &str) -> Option<f64> {
+fn middle(line: &Line, trials: &[Trial], metric: &Metric) -> Option<f64> {
     middle_of(line, trials, metric, "")
 }
 
-fn middle_of(line: &Line, trials: &[Trial], metric: &str, scope: &str) -> Option<f64> {
+fn middle_of(line: &Line, trials: &[Trial], metric: &Metric, scope: &str) -> Option<f64> {
     let value = |&index: &usize| {
-        let scopes = trials[index].metrics.get(metric)?;
+        let scopes = trials[index].scopes(metric)?;
         // What is measured of one node only stands under its name.
         let only = scopes.values().next().filter(|_| scope.is_empty() && scopes.len() == 1);
         scopes.get(scope).or(only).copied()

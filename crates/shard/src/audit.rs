@@ -18,7 +18,7 @@ pub struct Audit {
 
 impl Cluster {
     /// Counts all rows on all nodes. `key` is the column with the key; tables without it are
-    /// counted only. Copies that nobody is served from, on their way or left behind,
+    /// counted only. Copies that serve no call, on their way or left behind,
     /// are not rows of the cluster.
     ///
     /// # Errors

@@ -383,7 +383,7 @@ pub(crate) const PROXY: &str = "the proxy";
 const APPLICATION: &str = "pgrig shard";
 
 /// What the tool records must outlive a crash, whatever the server's default is; and it never
-/// waits for ever for a lock that somebody holds on a bucket.
+/// waits for ever for a lock that a session holds on a bucket.
 const SESSION: &str = "SET synchronous_commit = on; SET lock_timeout = '30s'";
 pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 

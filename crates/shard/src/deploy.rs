@@ -264,7 +264,7 @@ impl Cluster {
         self.change_proxy("deploying the functions", &sql)
     }
 
-    /// Whether no function of somebody else's is in the place of the cluster's.
+    /// Whether no foreign function is in the place of the cluster's.
     fn check_names(&mut self, number: i32) -> Result<(), Error> {
         let names = routines::public_names(&self.functions);
         let client = self.data_node(number)?;

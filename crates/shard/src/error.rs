@@ -98,7 +98,7 @@ pub enum Error {
         /// Its rows on the target.
         target_rows: i64,
     },
-    /// Somebody asked it to stop; nothing is fenced.
+    /// It was asked to stop; nothing is fenced.
     #[error("stopped before the move was complete")]
     Stopped,
 }

@@ -230,7 +230,7 @@ impl<'a> Moves<'a> {
         }
     }
 
-    /// Polls until something is given, the time is up or somebody stops it.
+    /// Polls until something is given, the time is up or it is stopped.
     fn poll<T>(
         &mut self,
         limit: Option<Duration>,

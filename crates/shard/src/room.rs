@@ -1,7 +1,7 @@
 //! Whether nodes have room for the buckets that are to come to them, asked before anything moves.
 //!
 //! PostgreSQL does not tell how full its disk is; a superuser may have the server run `df` in its
-//! data directory. Where that cannot be done nobody knows, and nobody is stopped.
+//! data directory. Where that cannot be done, the room is unknown, and moves go on.
 
 use std::collections::BTreeMap;
 
@@ -69,16 +69,16 @@ impl Cluster {
 }
 
 fn too_full(number: i32, coming: Coming, needed: i64, free: i64, keep_free: i64) -> Error {
-    let mb = |bytes: i64| format!("{} MB", bytes.max(0) / (1 << 20));
+    let size = |bytes: i64| words::size(bytes.max(0).unsigned_abs());
     Error::Refused {
         what: format!(
             "node {number} is too full: {} buckets with {} are to go there, which takes {} with \
              the WAL; its disk has {} free, of which {} stay so",
             coming.buckets,
-            mb(coming.bytes),
-            mb(needed),
-            mb(free),
-            mb(keep_free)
+            size(coming.bytes),
+            size(needed),
+            size(free),
+            size(keep_free)
         ),
         hint: "make room there, add another node, or leave less free: --keep-free".into(),
     }

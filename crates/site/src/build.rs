@@ -13,7 +13,7 @@ use crate::hosts::Hosts;
 use crate::node::{SiteNode, lab_settings};
 use crate::plan::{SitePlan, has_own_network, proxy};
 use crate::power;
-use crate::site::{Site, State};
+use crate::site::{DataState, Site};
 use crate::streaming::{self, STREAMS_WITHIN};
 use crate::warm;
 
@@ -21,7 +21,7 @@ use crate::warm;
 pub struct Place<'a> {
     /// Where servers are made.
     pub lab: &'a Lab,
-    /// Servers of somebody else's that stand for nodes.
+    /// Servers of the user's that stand for nodes.
     pub hosts: &'a Hosts,
     /// The rig's own program, which becomes their disks where those are not plain.
     pub program: &'a Path,
@@ -29,7 +29,7 @@ pub struct Place<'a> {
 
 impl Site {
     /// Makes the servers of a site and their data; the data are copied from one of `others` that
-    /// has the same, as long as nobody has used them. All its servers are stopped afterwards.
+    /// has the same, as long as they are unused. All its servers are stopped afterwards.
     ///
     /// # Errors
     /// What initdb, pg_basebackup, a server or a script said.
@@ -70,12 +70,12 @@ impl Site {
         });
         let nodes = nodes.collect::<Result<Vec<_>, Error>>()?;
         let connections = plan.connections(study);
-        let (fronts, links, throttles, snapshots, rows_built) = Default::default();
-        let state = State::AsBuilt;
+        let (services, links, throttles, snapshots, rows_built) = Default::default();
+        let state = DataState::AsBuilt;
         let mut site = Site {
             plan,
             nodes,
-            fronts,
+            services,
             links,
             throttles,
             connections,
@@ -97,7 +97,7 @@ impl Site {
 
     /// Whether there are data of it that no trial has touched.
     fn is_as_built(&self) -> bool {
-        self.state == State::AsBuilt || !self.snapshots.is_empty()
+        self.state == DataState::AsBuilt || !self.snapshots.is_empty()
     }
 
     fn fill(
@@ -149,7 +149,7 @@ impl Site {
         if donor.plan.topology.standbys(&name).is_empty() {
             return Ok(());
         }
-        // The slots of the donor's standbys would hold WAL back for nobody.
+        // The slots of the donor's standbys would hold WAL back for no standby.
         mine.start()?;
         let mut client = mine.connect()?;
         client.batch_execute(DROP_SLOTS).map_err(|source| lab::Error::Query {

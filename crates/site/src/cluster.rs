@@ -149,7 +149,7 @@ impl Site {
         if proxy.through.is_empty() || self.plan.data.buckets.is_none() {
             return Ok(());
         }
-        let poolers = self.fronts.iter().map(|front| (front.name.as_str(), front));
+        let poolers = self.services.iter().map(|service| (service.name.as_str(), service));
         let poolers: BTreeMap<_, _> = poolers.collect();
         let routes = proxy.through.iter().map(|pooler| poolers.get(pooler.as_str())?.route());
         let routes = (0..).zip(routes).filter_map(|(number, route)| Some((number, route?)));

@@ -31,7 +31,7 @@ pub enum DataError {
     /// The study's script.
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// A command of the study that cannot be sent to somebody else's server.
+    /// A command of the study that cannot be sent to the user's server.
     #[error(transparent)]
     Send(#[from] SendError),
     /// The tables of `pgbench -i`, in pgbench's words.
@@ -48,7 +48,7 @@ pub enum DataError {
         /// What is there.
         there: String,
     },
-    /// Somebody interrupted.
+    /// The run was interrupted.
     #[error("interrupted while building the data")]
     Interrupted,
 }
@@ -91,7 +91,7 @@ pub(crate) fn extensions(client: &mut Client, names: &[String]) -> Result<(), Da
 }
 
 /// Builds pgbench's tables, then runs the study's script. `schema` is the rig's own on a server that
-/// is somebody else's: every statement of the initialisation names it.
+/// is the user's: every statement of the initialisation names it.
 ///
 /// # Errors
 /// What pgbench, the script or the server said.
@@ -135,7 +135,7 @@ fn pgbench_tables(
         .map_err(DataError::Pgbench)
 }
 
-/// What building the data would send to somebody else's server.
+/// What building the data would send to the user's server.
 ///
 /// # Errors
 /// What is wrong with a script.

@@ -66,19 +66,19 @@ pub enum Error {
     /// A PL/Proxy cluster.
     #[error(transparent)]
     Cluster(#[from] shard::Error),
-    /// A proxy that somebody else runs.
+    /// A proxy of the user's.
     #[error("the proxy is not ours")]
     ProxyNotOurs,
     /// A server ended though no action of the timeline ended it.
     #[error(
-        "{node} died during the load, and nobody had asked for that: the trial counts for no \
+        "{node} died during the load, although the timeline did not stop it: the trial counts for no \
          claim; see its log"
     )]
     Died {
         /// The server.
         node: String,
     },
-    /// Somebody interrupted.
+    /// The run was interrupted.
     #[error("interrupted while {doing}")]
     Interrupted {
         /// What was being done.

@@ -3,7 +3,7 @@
 //! A [`SitePlan`] says what has to be built, [`Site::build`] makes it in a lab, and
 //! [`Site::prepare`] gets it ready for a point: reset, with the point's settings, standbys streaming
 //! over the point's links. Fronts (poolers, guards) and links are a trial's own. A server that
-//! somebody else runs is a site too ([`outside::site`]), and hosts of the user's can be shards of one.
+//! the user runs is a site too ([`outside::site`]), and hosts of the user's can be shards of one.
 //!
 //! Reading order: `plan` → `site` → `build` → `prepare`; `data` and `sql` fill servers, `cluster`
 //! is PL/Proxy's, `power` cuts the power of a server and starts it again.
@@ -17,10 +17,10 @@ mod plan;
 
 pub mod sql;
 
-mod front;
 mod link;
 mod node;
 mod part;
+mod service;
 
 mod hosts;
 mod site;
@@ -40,13 +40,13 @@ pub use cluster::{Moved, TablePart};
 pub use connections::{SPARE_CONNECTIONS, connections};
 pub use data::{DataError, Tell, list as list_data};
 pub use error::Error;
-pub use front::{Front, Guarding};
 pub use hosts::{Hosts, open as open_hosts};
 pub use link::SiteLink;
 pub use node::SiteNode;
 pub use part::Part;
 pub use plan::{SitePlan, proxy};
-pub use power::{NotStarted, PowerError, Recovered, Taken, cut, disk, recover, settle};
+pub use power::{NotStarted, PowerError, Recovered, Taken, cut, disk, flush_disks, recover};
 pub use prepare::Alone;
+pub use service::{Guarding, Service};
 pub use site::Site;
 pub use throttles::Throttles;

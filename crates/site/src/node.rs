@@ -18,12 +18,12 @@ pub struct SiteNode {
     pub server: Server,
     /// What clients connect to, in keyword form, as the load engine reads it.
     pub conninfo: String,
-    /// The one schema in which names are looked for, on a server that is somebody else's.
+    /// The one schema in which names are looked for, on a server of the user's.
     pub schema: Option<&'static str>,
 }
 
 impl SiteNode {
-    /// A connection for the rig's own work; on somebody else's server in the rig's own schema.
+    /// A connection for the rig's own work; on the user's server in the rig's own schema.
     ///
     /// # Errors
     /// When the server does not answer.

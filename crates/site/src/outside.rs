@@ -1,4 +1,4 @@
-//! A server that somebody else runs: how it is reached, and the site that it is, with a study's data
+//! A server of the user's: how it is reached, and the site that it is, with a study's data
 //! in the rig's schema there.
 
 use lab::{Server, TARGET_SCHEMA, Target, TargetConfig};

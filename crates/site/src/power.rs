@@ -15,7 +15,7 @@ pub enum PowerError {
     /// The lab.
     #[error("{}", with_hint(.0))]
     Lab(#[from] lab::Error),
-    /// The server is somebody else's.
+    /// The server is the user's.
     #[error("the server is not ours")]
     NotOurs,
     /// The server had ended before.
@@ -54,9 +54,9 @@ pub fn disk(disk: spec::Disk, program: &Path) -> Option<DiskConfig> {
 ///
 /// # Errors
 /// What the lab says.
-pub fn settle(site: &mut Site) -> Result<(), PowerError> {
+pub fn flush_disks(site: &mut Site) -> Result<(), PowerError> {
     let mut nodes = site.nodes.iter_mut().filter_map(|node| node.server.node());
-    Ok(nodes.try_for_each(|node| node.settle())?)
+    Ok(nodes.try_for_each(|node| node.sync())?)
 }
 
 /// A cut, and what it met.

@@ -1,5 +1,5 @@
 //! Getting a site ready for a trial: its data as the study says, the point's settings, links and
-//! fronts.
+//! services.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use spec::{NodeKind, Point, Reset};
 
 use crate::connections::{SPARE_CONNECTIONS, connections};
 use crate::error::Error;
-use crate::front::{Front, Guarding};
 use crate::link::SiteLink;
 use crate::node::lab_settings;
-use crate::site::{Site, State};
+use crate::service::{Guarding, Service};
+use crate::site::{DataState, Site};
 use crate::streaming;
 use crate::throttles::Throttles;
 
@@ -38,12 +38,12 @@ impl Site {
         lab: Option<&Lab>,
         rig: &Path,
     ) -> Result<(), Error> {
-        self.fronts.clear();
+        self.services.clear();
         let is_clone = self.plan.data.reset == Reset::Clone;
         if is_clone || alone == Alone::No {
             self.stop()?;
         }
-        if is_clone && self.state == State::Used {
+        if is_clone && self.state == DataState::Used {
             for (node, snapshot) in self.nodes.iter_mut().zip(&self.snapshots) {
                 if let Some(node) = node.server.node() {
                     node.init_from_snapshot(snapshot)?;
@@ -55,7 +55,7 @@ impl Site {
                 lab.map_or(Ok(()), Lab::sync)?;
             }
         }
-        self.state = State::Used;
+        self.state = DataState::Used;
         self.make_links(point, lab, rig)?;
         for index in streaming::order(&self.plan.topology, &self.nodes) {
             let settings = self.settings(point, &self.nodes[index].name);
@@ -78,7 +78,7 @@ impl Site {
     /// # Errors
     /// What the lab says of a server that does not stop.
     pub fn stop(&mut self) -> Result<(), Error> {
-        self.fronts.clear();
+        self.services.clear();
         self.links.clear();
         let mode = match self.plan.data.reset {
             Reset::Clone => StopMode::Immediate,
@@ -140,24 +140,24 @@ impl Site {
         lab: Option<&Lab>,
         rig: &Path,
     ) -> Result<(), Error> {
-        self.fronts.clear();
+        self.services.clear();
         let Some(lab) = lab else { return Ok(()) };
         for node in &point.topology.nodes {
             let way = |to: &str| self.way(&node.name, to);
-            let front = match &node.kind {
+            let service = match &node.kind {
                 NodeKind::Postgres(_) | NodeKind::Plproxy(_) => continue,
                 NodeKind::Pgbouncer(pooler) => {
-                    way(&pooler.to).map(|to| Front::pooler(node, pooler, to, lab))
+                    way(&pooler.to).map(|to| Service::pooler(node, pooler, to, lab))
                 }
                 NodeKind::Guard(guard) => {
-                    way(&guard.to).map(|to| Front::guard(node, guard, &to, lab, rig))
+                    way(&guard.to).map(|to| Service::guard(node, guard, &to, lab, rig))
                 }
             };
-            let Some(front) = front else { continue };
-            self.fronts.push(front?);
-            if let Some(front) = self.fronts.last_mut() {
-                front.part().start()?;
-                front.guarding().map_or(Ok(()), Guarding::wait_until_in_charge)?;
+            let Some(service) = service else { continue };
+            self.services.push(service?);
+            if let Some(service) = self.services.last_mut() {
+                service.part().start()?;
+                service.guarding().map_or(Ok(()), Guarding::wait_until_in_charge)?;
             }
         }
         Ok(())

@@ -6,12 +6,12 @@ use lab::{Endpoint, Node, Server, Snapshot};
 use spec::{Action, Point};
 
 use crate::error::Error;
-use crate::front::Front;
 use crate::hosts;
 use crate::link::SiteLink;
 use crate::node::SiteNode;
 use crate::part::Part;
 use crate::plan::SitePlan;
+use crate::service::Service;
 use crate::throttles::Throttles;
 
 /// One set of servers with one set of data.
@@ -22,7 +22,7 @@ pub struct Site {
     /// Its servers, in the order of the topology.
     pub nodes: Vec<SiteNode>,
     /// What stands in front of them in the trial under way.
-    pub fronts: Vec<Front>,
+    pub services: Vec<Service>,
     /// The links between them in the trial under way.
     pub links: Vec<SiteLink>,
     /// The limits on the I/O of its servers in the trial under way.
@@ -31,14 +31,14 @@ pub struct Site {
     pub(crate) connections: u32,
     /// Copies of each node's data as they were built, where trials begin with them.
     pub(crate) snapshots: Vec<Snapshot>,
-    pub(crate) state: State,
+    pub(crate) state: DataState,
     /// The rows of its cluster as they were built, if it has one.
     pub rows_built: Option<shard::Audit>,
 }
 
 /// What has become of the data since they were built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum DataState {
     AsBuilt,
     Used,
 }
@@ -46,12 +46,12 @@ pub(crate) enum State {
 impl Site {
     /// The one server of a target.
     pub(crate) fn outside(plan: SitePlan, node: SiteNode) -> Site {
-        let (fronts, links, throttles, snapshots, rows_built) = Default::default();
-        let (nodes, connections, state) = (vec![node], 0, State::Used);
-        Site { plan, nodes, fronts, links, throttles, connections, snapshots, state, rows_built }
+        let (services, links, throttles, snapshots, rows_built) = Default::default();
+        let (nodes, connections, state) = (vec![node], 0, DataState::Used);
+        Site { plan, nodes, services, links, throttles, connections, snapshots, state, rows_built }
     }
 
-    /// Whether every server of the lab's still runs that nobody has stopped.
+    /// Whether every server of the lab's still runs unless it was stopped.
     ///
     /// # Errors
     /// Which one does not, and what that means: the trial counts for no claim.
@@ -127,28 +127,28 @@ impl Site {
 
     /// Whatever of it has that name, if the lab runs it.
     pub fn part(&mut self, name: &str) -> Option<Part<'_>> {
-        if let Some(front) = self.fronts.iter_mut().find(|front| front.name == name) {
-            return Some(front.part());
+        if let Some(service) = self.services.iter_mut().find(|service| service.name == name) {
+            return Some(service.part());
         }
         let node = self.nodes.iter_mut().find(|node| node.name == name)?;
         node.server.node().map(Part::Node)
     }
 
-    /// What clients connect to, by the name of the server or front.
+    /// What clients connect to, by the name of the server or service.
     #[must_use]
     pub fn conninfos(&self) -> BTreeMap<String, String> {
         let servers = self.nodes.iter().map(|node| (node.name.clone(), node.conninfo.clone()));
-        let fronts = self.fronts.iter();
-        let fronts = fronts.filter_map(|f| Some((f.name.clone(), f.conninfo.clone()?)));
-        servers.chain(fronts).collect()
+        let services = self.services.iter();
+        let services = services.filter_map(|f| Some((f.name.clone(), f.conninfo.clone()?)));
+        servers.chain(services).collect()
     }
 
-    /// The root process of each server, front and link that runs, by its name.
+    /// The root process of each server, service and link that runs, by its name.
     pub fn processes(&self) -> impl Iterator<Item = (&str, u32)> {
         let servers = self.nodes.iter().map(|node| (node.name.as_str(), node.pid()));
-        let fronts = self.fronts.iter().map(|front| (front.name.as_str(), front.pid()));
+        let services = self.services.iter().map(|service| (service.name.as_str(), service.pid()));
         let links = self.links.iter().map(|link| (link.name(), link.pid()));
-        servers.chain(fronts).chain(links).filter_map(|(name, pid)| Some((name, pid?)))
+        servers.chain(services).chain(links).filter_map(|(name, pid)| Some((name, pid?)))
     }
 
     /// The root process of the one of that name, while it runs.
@@ -158,7 +158,7 @@ impl Site {
     }
 }
 
-/// What it has made on somebody else's servers goes with it.
+/// What it has made on the user's servers goes with it.
 impl Drop for Site {
     fn drop(&mut self) {
         hosts::leave(&self.plan.topology, &self.nodes);

@@ -39,7 +39,7 @@ pub enum ScriptError {
 /// Why a command of a study could not be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// Somebody else's server: it reaches beyond the rig's schema, or the server's words.
+    /// The user's server: it reaches beyond the rig's schema, or the server's words.
     #[error("{0}")]
     Guest(String),
     /// The server's words.

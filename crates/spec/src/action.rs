@@ -278,14 +278,14 @@ fn rebalance(fields: &Fields<'_>, topology: &Topology) -> Option<Action> {
 
 /// What has become of the nodes and links on the way through a timeline.
 #[derive(Default)]
-pub(crate) struct Course {
+pub(crate) struct TopologyState {
     down: Vec<String>,
     paused: Vec<String>,
     promoted: Vec<String>,
     faulty: Vec<String>,
 }
 
-impl Course {
+impl TopologyState {
     /// Takes one action further; says why it cannot have an effect.
     pub(crate) fn follow(&mut self, action: &Action, topology: &Topology) -> Result<(), String> {
         let name = action.target().to_owned();

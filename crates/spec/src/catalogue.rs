@@ -162,7 +162,8 @@ pub enum Kind {
     Total,
     /// Read once a second, stored as it is.
     Gauge,
-    /// A counter read once a second, stored as its rate per second since the reading before.
+    /// A counter read once a second, stored as its rate per second since the reading before. A share
+    /// of time is one: seconds a second.
     Rate,
 }
 

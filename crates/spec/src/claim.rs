@@ -67,7 +67,7 @@ pub enum Quantifier {
 /// Whether a claim must hold everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClaimKind {
-    /// What somebody published or stated, which may well not hold here.
+    /// What was published or stated, which may well not hold here.
     Finding,
     /// What must hold everywhere: nothing lost, counts equal. Fails a gate.
     Invariant,
@@ -85,7 +85,7 @@ pub struct Answer {
     pub holds: String,
     /// If it does not.
     pub fails: String,
-    /// If nobody can tell.
+    /// If it cannot be told.
     pub unsure: String,
     /// What is added to it, whatever the verdict.
     pub adds: Vec<Added>,

@@ -5,13 +5,13 @@ use std::ops::Range;
 use terms::OnLoss;
 
 use crate::built::Built;
-use crate::cast;
 use crate::claim::made_in;
 use crate::fields::{self, Fields};
 use crate::named::Named;
 use crate::node::{Node, NodeKind};
 use crate::point::{Point, PointName, Requirement, Unfit};
 use crate::problem::Problems;
+use crate::scenario_workloads;
 use crate::tables::Tables;
 use crate::timeline::{self, Check};
 use crate::value::{Bindings, Entry, Is, Table, Value, is_name, names_used, substitute_table};
@@ -95,7 +95,7 @@ impl<'t> Frame<'t> {
         if !made_in(&fields, tables.profile) {
             return None;
         }
-        let run = cast::run_of(table);
+        let run = scenario_workloads::run_of(table);
         if run.is_empty() {
             let message = format!("scenario \"{}\" runs nothing", entry.key);
             problems.hinted(&entry.value.span, message, "add run = [\"WORKLOAD\"]");
@@ -205,7 +205,7 @@ fn point(
     table.entries.retain(|entry| entry.key != "run" && entry.key != "over");
     let table = substitute_table(&table, &bindings, problems);
     let fields = Fields::new("a scenario", &table, frame.span.clone(), problems);
-    let workloads = cast::workloads(tables, frame.run, variant, &built, &bindings);
+    let workloads = scenario_workloads::workloads(tables, frame.run, variant, &built, &bindings);
     let plan = tables.defaults.or(&fields).at(&axes, &fields, &frame.axes, tables.profile);
     for known in ["says", "run", "over", "variants", "profiles"] {
         fields.entry(known);
@@ -308,7 +308,9 @@ fn check_use(tables: &Tables<'_>, variants: &[Entry]) {
     let runs = |workload: &Entry| {
         tables.scenarios.iter().any(|scenario| {
             let Is::Table(table) = &scenario.value.is else { return true };
-            let mut run = cast::run_of(table).iter().filter_map(cast::workload_named);
+            let mut run = scenario_workloads::run_of(table)
+                .iter()
+                .filter_map(scenario_workloads::workload_named);
             run.any(|name| name == workload.key || name.contains('{'))
         })
     };

@@ -240,7 +240,7 @@ impl Condition {
 }
 
 /// A word of logic outside quotes. With one, some trials would be asked for only depending on
-/// others, and nobody could say what a claim rests on.
+/// others, and it would be unclear what a claim rests on.
 fn logic(source: &str) -> Option<Range<usize>> {
     let mut at = 0;
     for (index, part) in source.split('\'').enumerate() {

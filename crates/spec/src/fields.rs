@@ -176,7 +176,7 @@ impl<'t> Fields<'t> {
         }
     }
 
-    /// Reports the keys that nobody asked for.
+    /// Reports the keys that were not asked for.
     pub(crate) fn finish(self) {
         let asked = self.asked.into_inner();
         for entry in &self.table.entries {

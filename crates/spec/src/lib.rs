@@ -32,7 +32,6 @@ mod judgeable;
 mod order;
 mod plan;
 mod published;
-mod random;
 mod table;
 mod twin;
 
@@ -47,8 +46,8 @@ mod named;
 mod tables;
 
 mod built;
-mod cast;
 mod defaults;
+mod scenario_workloads;
 
 mod duration;
 mod fields;

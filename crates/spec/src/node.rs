@@ -345,7 +345,7 @@ const MODES: &[(&str, PoolMode)] = &[
 const COUNT_MAX: u32 = 256;
 /// Twice as many as PostgreSQL can have connections.
 const CONNECTIONS_MAX: u32 = 1 << 19;
-/// What a cluster can have, and has if nobody says.
+/// What a cluster can have, and has by default.
 const BUCKETS_MAX: u32 = 4096;
 const BUCKETS_DEFAULT: u32 = 128;
 /// Each session of the proxy has a connection to every one of them.

@@ -7,10 +7,10 @@
 //! each other one equally often. Where there are fewer rounds than rows, the rows that are run
 //! are drawn at random; where there are more, points are dealt anew.
 
-use crate::random::Random;
+use stats::Prng;
 
 /// The order of `points` for each of `rounds` rounds.
-pub(crate) fn orders(points: &[usize], rounds: usize, random: &mut Random) -> Vec<Vec<usize>> {
+pub(crate) fn orders(points: &[usize], rounds: usize, random: &mut Prng) -> Vec<Vec<usize>> {
     let mut orders = Vec::with_capacity(rounds + 1);
     while orders.len() < rounds {
         let mut dealt = points.to_vec();
@@ -72,7 +72,7 @@ mod tests {
             let indices: Vec<usize> = (0..points).collect();
             let (rounds, times) =
                 if points.is_multiple_of(2) { (points, 1) } else { (2 * points, 2) };
-            let orders = orders(&indices, rounds, &mut Random::new(3));
+            let orders = orders(&indices, rounds, &mut Prng::new(3));
             let (before, just_before) = counts(points, &orders);
             for (a, b) in pairs(points) {
                 assert_eq!(before[a][b], rounds / 2, "{points} points: {a} before {b}");
@@ -87,7 +87,7 @@ mod tests {
             points in 0usize..30, rounds in 0usize..25, seed: u64,
         ) {
             let indices: Vec<usize> = (0..points).collect();
-            let orders = orders(&indices, rounds, &mut Random::new(seed));
+            let orders = orders(&indices, rounds, &mut Prng::new(seed));
             prop_assert_eq!(orders.len(), rounds);
             for order in &orders {
                 let mut sorted = order.clone();

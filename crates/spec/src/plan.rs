@@ -1,7 +1,8 @@
 //! Which trial runs when: every point once a round, in balanced order.
 
+use stats::{Prng, mix};
+
 use crate::order;
-use crate::random::{Random, mix};
 use crate::study::Study;
 
 /// One trial to come.
@@ -30,16 +31,18 @@ impl Study {
         let fits = |point: &crate::Point| only.is_none_or(|pattern| point.name.fits(pattern));
         let points = self.points.iter().enumerate().filter(|(_, point)| fits(point));
         let points: Vec<usize> = points.map(|(index, _)| index).collect();
-        let mut random = Random::new(self.seed);
+        let mut random = Prng::new(self.seed);
         let orders = order::orders(&points, rounds as usize, &mut random);
         let mut trials = Vec::new();
         for (round, order) in (1..=rounds).zip(orders) {
-            let mut random = Random::new(self.seed ^ mix(u64::from(round)));
+            let mut random = Prng::new(self.seed ^ mix(u64::from(round)));
             for point in order.into_iter().filter(|point| round <= self.points[*point].rounds) {
                 let timeline = self.points[point].timeline.iter();
-                let at_ms = timeline
-                    .map(|timed| random.within(timed.earliest_ms, timed.latest_ms))
-                    .collect();
+                let at_ms = timeline.map(|timed| {
+                    let width = timed.latest_ms - timed.earliest_ms + 1;
+                    timed.earliest_ms + random.below(width as usize) as u64
+                });
+                let at_ms = at_ms.collect();
                 let number = trials.len() + 1;
                 let seed = mix(self.seed.wrapping_add(u64::from(round))) >> 1;
                 trials.push(Planned { number, round, point, seed, at_ms });

@@ -4,7 +4,7 @@ use std::fmt;
 
 use terms::{OnLoss, WarmUp};
 
-use crate::catalogue::Metric;
+use crate::catalogue::{Metric, metrics};
 use crate::data::Data;
 use crate::link::LinkKind;
 use crate::timeline::{Check, Step, Timed};
@@ -117,11 +117,18 @@ impl Point {
     #[must_use]
     pub fn can_have(&self, metric: &Metric) -> bool {
         let is_made = |check: &dyn Fn(&Check) -> bool| self.checks.iter().any(check);
+        let is = |known: &[&Metric]| known.contains(&metric);
         match metric.name {
-            "count_difference" => is_made(&|check| *check == Check::Counts),
-            "rows_misplaced" | "rows_lost" => is_made(&|check| *check == Check::Placement),
-            "amcheck_corruptions" => is_made(&|check| matches!(check, Check::Amcheck { .. })),
-            "checksum_failures" => is_made(&|check| matches!(check, Check::Checksums { .. })),
+            _ if is(&[&metrics::COUNT_DIFFERENCE]) => is_made(&|check| *check == Check::Counts),
+            _ if is(&[&metrics::ROWS_MISPLACED, &metrics::ROWS_LOST]) => {
+                is_made(&|check| *check == Check::Placement)
+            }
+            _ if is(&[&metrics::AMCHECK_CORRUPTIONS]) => {
+                is_made(&|check| matches!(check, Check::Amcheck { .. }))
+            }
+            _ if is(&[&metrics::CHECKSUM_FAILURES]) => {
+                is_made(&|check| matches!(check, Check::Checksums { .. }))
+            }
             name if name.starts_with("restore_") => {
                 is_made(&|check| matches!(check, Check::Restore { .. }))
             }

@@ -32,7 +32,7 @@ pub struct Study {
     pub profile: Profile,
     /// Seed of everything random: the order of trials, moments of actions, keys.
     pub seed: u64,
-    /// Whether study.toml or [`Study::with_seed`] gave the seed. Where nobody did, a run draws a
+    /// Whether study.toml or [`Study::with_seed`] gave the seed. Where neither did, a run draws a
     /// fresh one, so that no order of trials is everybody's.
     pub is_seed_given: bool,
     /// What it compares, in the order of the file.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::action::{self, Action, Course};
+use crate::action::{self, Action, TopologyState};
 use crate::data::{Reset, script_file};
 use crate::duration;
 use crate::fields::{self, Fields, Settings};
@@ -161,7 +161,7 @@ pub(crate) fn timeline(
         .collect();
     let mut in_order: Vec<&(&Range<usize>, Timed)> = timed.iter().collect();
     in_order.sort_by_key(|(_, timed)| (timed.earliest_ms, timed.latest_ms));
-    let mut course = Course::default();
+    let mut course = TopologyState::default();
     for (span, timed) in in_order {
         if let Err(why) = course.follow(&timed.action, topology) {
             problems.add(span, format!("{}: {why}", timed.action.verb()));

@@ -60,7 +60,7 @@ impl Topology {
     }
 
     /// `synchronous_standby_names` of a primary, as its standbys' priorities ask for it; none if
-    /// commits wait for nobody.
+    /// commits wait for no standby.
     #[must_use]
     pub fn synchronous_standby_names(&self, primary: &str) -> Option<String> {
         let names = self.sync_standbys(primary);

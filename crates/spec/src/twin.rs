@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use terms::Pace;
 
+use crate::catalogue::metrics;
 use crate::claim::{About, Claim};
 use crate::named::Named;
 use crate::point::Point;
@@ -68,7 +69,7 @@ pub(crate) fn add(
 /// The points whose throughput a claim speaks of: where there are several, it compares them.
 fn compared(claim: &Claim) -> BTreeSet<usize> {
     let About::Value { value, .. } = &claim.about else { return BTreeSet::new() };
-    let throughput = value.references().iter().filter(|one| one.metric.name == "tps");
+    let throughput = value.references().iter().filter(|one| one.metric == &metrics::TPS);
     throughput.map(|one| one.point).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Does a value lie where it is expected? Holds, does not hold, or cannot tell.
 //!
 //! The value's interval decides: inside the expected range the claim holds, outside it does not,
-//! and where the interval straddles a bound, or too few rounds stand behind it, nobody can tell.
+//! and where the interval straddles a bound, or too few rounds stand behind it, it cannot be told.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ pub enum Verdict {
     CannotTell(Doubt),
 }
 
-/// Why nobody can tell.
+/// Why it cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Doubt {
     /// The interval reaches across a bound of what is expected.

@@ -1,4 +1,4 @@
-//! HDR's V2 encoding in base64, and back from text that nobody vouches for.
+//! HDR's V2 encoding in base64, and back from untrusted text.
 //!
 //! The `hdrhistogram` crate decodes well-formed input; on hostile input it may allocate what the
 //! header promises or negate the smallest integer. So the payload is unpacked and walked here

@@ -50,5 +50,5 @@ pub use holm::{FAMILY_ERROR, holm};
 pub use interval::{HEADLINE_ROUNDS_MIN, Interval, Method, NoInterval};
 pub use latency::{CurvePoint, Latency};
 pub use moments::Moments;
-pub use prng::Prng;
+pub use prng::{Prng, mix};
 pub use steady::{SteadyState, Unsteady, steady_state};

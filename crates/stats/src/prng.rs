@@ -45,8 +45,20 @@ impl Prng {
 }
 
 fn splitmix64(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
+    let number = mix(*state);
+    *state = state.wrapping_add(GAMMA);
+    number
+}
+
+/// SplitMix64's increment.
+const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The number that SplitMix64 gives in the state `value` (Steele, Lea and Flood, "Fast splittable
+/// pseudorandom number generators", OOPSLA 2014): a bijection in which every input bit changes half
+/// of the output's.
+#[must_use]
+pub fn mix(value: u64) -> u64 {
+    let mut z = value.wrapping_add(GAMMA);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

@@ -1,7 +1,7 @@
 //! An interval that stays valid however often one looks at it: a confidence sequence.
 //!
 //! An ordinary 95 % interval covers the truth in 95 % of measurements of a length that was fixed
-//! beforehand. A measurement that stops as soon as its interval says what somebody hopes for covers
+//! beforehand. A measurement that stops as soon as its interval says what is hoped for covers
 //! it less often. A confidence sequence covers the truth at every moment at once, so any rule may
 //! decide when to stop.
 

@@ -48,7 +48,7 @@ pub(crate) enum ActError {
     /// The server's words.
     #[error("{}", server_words(.0))]
     Sql(#[from] postgres::Error),
-    /// The server is somebody else's.
+    /// The server is the user's.
     #[error("the server is not ours")]
     NotOurs,
     /// It is done to servers of the rig's only.

@@ -1,4 +1,4 @@
-//! What a run would send to a server that somebody else runs, made by the code that sends it.
+//! What a run would send to a server of the user's, made by the code that sends it.
 
 use lab::guest::{self, Outlet};
 use lab::{TARGET_SCHEMA, Target};

@@ -68,7 +68,7 @@ pub enum Error {
         /// Which control does not hold, and after how many trials.
         why: String,
     },
-    /// Somebody interrupted before the first trial.
+    /// The run was interrupted before the first trial.
     #[error("interrupted while {doing}")]
     Interrupted {
         /// What was being done.

@@ -1,4 +1,4 @@
-//! What a run says while it goes on. Nothing here is words: whoever shows it chooses them.
+//! What a run says while it goes on. Nothing here is text: the caller chooses the words.
 
 use std::path::Path;
 

@@ -55,8 +55,8 @@ pub(crate) fn read(
     samples: &[Sample],
 ) -> Result<Exposed, ExposureError> {
     let mut exposed = Exposed::default();
-    for front in &site.fronts {
-        let Some(guarding) = front.guarding() else { continue };
+    for service in &site.services {
+        let Some(guarding) = service.guarding() else { continue };
         guarding.check_alive()?;
         let windows = guard::read_windows(&guarding.state)?;
         let zero = clock::wall_at(origin);

@@ -85,13 +85,13 @@ pub(crate) fn flushes(lab: &Lab, seconds: u64) -> Result<Vec<Fact>, lab::Error> 
 /// The facts that pg_test_fsync gives; tables of studies ask for them by this name.
 pub(crate) const FLUSHES: &str = "pg_test_fsync";
 
-/// A server that is somebody else's.
+/// A server of the user's.
 pub(crate) fn outside(target: &Target) -> Vec<Fact> {
     let group = "PostgreSQL";
     vec![fact(group, "version", target.version().to_owned()), fact(group, "target", target.place())]
 }
 
-/// Settings of somebody else's server that are not PostgreSQL's defaults, as it has them.
+/// Settings of the user's server that are not PostgreSQL's defaults, as it has them.
 pub(crate) fn outside_settings(outside: &Outside) -> Vec<Fact> {
     let set = outside.settings.iter().filter(|(_, current)| current.is_set);
     set.map(|(name, current)| fact(SETTINGS, name, current.shown.clone())).collect()

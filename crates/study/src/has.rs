@@ -1,4 +1,4 @@
-//! What a machine, or somebody else's server, has for a study.
+//! What a machine, or the user's server, has for a study.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,11 +34,11 @@ pub struct Has {
 pub enum HasServers {
     /// The rig builds them from this.
     Built(Installation),
-    /// Somebody else's.
+    /// The user's.
     Outside(Outside),
 }
 
-/// What somebody else's server has.
+/// What the user's server has.
 #[derive(Clone, Debug, Default)]
 pub struct Outside {
     /// Free connections.
@@ -73,7 +73,7 @@ impl Has {
         Has::with(HasServers::Built(installation), labs)
     }
 
-    /// What this machine has for loading somebody else's server.
+    /// What this machine has for loading the user's server.
     ///
     /// # Errors
     /// When the server does not answer.
@@ -134,7 +134,7 @@ fn number(target: &Target, sql: &str) -> Result<u32, lab::Error> {
 const FREE_CONNECTIONS: &str = "SELECT current_setting('max_connections')::int \
     - current_setting('superuser_reserved_connections')::int \
     - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')";
-/// What is asked before a run on somebody else's server.
+/// What is asked before a run on the user's server.
 pub(crate) const OUTSIDE: &[&str] =
     &["SHOW server_version_num", "SHOW server_version", FREE_CONNECTIONS, EXTENSIONS, SETTINGS];
 

@@ -1,6 +1,6 @@
 //! The record that a run begins with, or goes on with.
 
-use record::{Fact, Header, PlannedTrial, Reader, State, Trial, Writer};
+use record::{Fact, Header, PlannedTrial, Reader, RunState, Trial, Writer};
 use spec::Planned;
 
 use crate::clock;
@@ -92,14 +92,14 @@ fn header(request: &Request, trials: &[Planned], facts: Vec<Fact>, notes: Vec<St
         again: request.again.clone(),
         started_at: clock::wall(),
         ended_at: None,
-        state: State::Running,
+        state: RunState::Running,
         plan: plan.collect(),
         facts,
         notes,
     }
 }
 
-/// What cannot be measured on somebody else's server for want of an extension: the rig makes none
+/// What cannot be measured on the user's server for want of an extension: the rig makes none
 /// there.
 fn missing_extensions(request: &Request, has: &Has) -> Vec<String> {
     let HasServers::Outside(outside) = &has.servers else { return Vec::new() };

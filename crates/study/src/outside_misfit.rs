@@ -1,4 +1,4 @@
-//! What is in the way of a point on a server that somebody else runs: it is one server, it is not
+//! What is in the way of a point on a server of the user's: it is one server, it is not
 //! changed, and only the rig's schema is written to.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! What a study runs on: a lab of the rig's, or a server that somebody else runs.
+//! What a study runs on: a lab of the rig's, or a server of the user's.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ impl Found {
     }
 }
 
-/// What sites are made on: a lab of the rig's, or a server that somebody else runs.
+/// What sites are made on: a lab of the rig's, or a server of the user's.
 pub(crate) enum Platform {
     Lab(Lab, Hosts),
     Target { target: Box<Target>, schema: Box<OwnSchema> },
@@ -58,7 +58,7 @@ impl Platform {
         })
     }
 
-    /// Takes away what was made on somebody else's server; says what stays there, and why.
+    /// Takes away what was made on the user's server; says what stays there, and why.
     pub(crate) fn leave(&mut self) -> Option<String> {
         let Platform::Target { schema, .. } = self else { return None };
         let schema_name = lab::TARGET_SCHEMA;

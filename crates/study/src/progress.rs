@@ -8,7 +8,7 @@ use crate::event::Stage;
 
 /// Follows one load.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct LoadProgress {
     window_ns: u64,
     began: Option<Moment>,
     open: Option<Moment>,
@@ -16,10 +16,10 @@ pub(crate) struct Progress {
     recent: Vec<Interval>,
 }
 
-impl Progress {
-    pub(crate) fn of(point: &Point) -> Progress {
+impl LoadProgress {
+    pub(crate) fn of(point: &Point) -> LoadProgress {
         let window_ns = point.window_ms * 1_000_000;
-        Progress { window_ns, began: None, open: None, recent: Vec::new() }
+        LoadProgress { window_ns, began: None, open: None, recent: Vec::new() }
     }
 
     /// The load begins at this moment.

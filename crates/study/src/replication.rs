@@ -12,7 +12,7 @@ use crate::death::Death;
 
 /// The longest time, in nanoseconds, from the end of one of these standbys until the log of their
 /// primary `node` said that another one was synchronous; none where none took a place. One that
-/// came back to its own place left it to nobody.
+/// came back to its own place left it free.
 pub(crate) fn handover_ns<'d>(
     node: &str,
     deaths: impl Iterator<Item = &'d Death>,
@@ -54,14 +54,14 @@ pub(crate) fn caught_up_since(
 ) -> Moment {
     let mine = || samples.iter().filter(|sample| sample.node == node && sample.at <= until);
     let mut lags: BTreeMap<Moment, Vec<f64>> = BTreeMap::new();
-    let lag = metrics::REPLICATION_FLUSH_LAG_BYTES.name;
-    for sample in mine().filter(|sample| sample.metric == lag) {
+    let lag = &metrics::REPLICATION_FLUSH_LAG_BYTES;
+    for sample in mine().filter(|sample| sample.is_of(lag)) {
         if asked.priority(&sample.label).is_some() {
             lags.entry(sample.at).or_default().push(sample.value);
         }
     }
     let rates: BTreeMap<Moment, f64> = mine()
-        .filter(|sample| sample.metric == metrics::WAL_BYTES.name)
+        .filter(|sample| sample.is_of(&metrics::WAL_BYTES))
         .map(|sample| (sample.at, sample.value))
         .collect();
     let mut since = from;
@@ -141,7 +141,7 @@ mod tests {
     fn a_standby_has_caught_up_when_it_has_what_was_written_a_second_ago() {
         let asked = |text: &str| match text.parse() {
             Ok(Setting::Sync(asked)) => asked,
-            _ => panic!("{text} asks for nobody"),
+            _ => panic!("{text} asks for no standby"),
         };
         // Second by second, 1,000 bytes are written in each, and so far behind are a and b.
         let check = |a: &[f64], b: &[f64], text: &str, expected: f64| {

@@ -1,4 +1,4 @@
-//! What somebody wants to be run.
+//! What is to be run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ pub struct Request {
     pub folder: Folder,
     /// The same, read in one profile, with the seed and the rounds to be used.
     pub study: Study,
-    /// Rounds, where somebody gave other ones than the study.
+    /// Rounds, where other ones than the study's were given.
     pub rounds: Option<u32>,
     /// A pattern that limits it to some points.
     pub only: Option<String>,
@@ -49,7 +49,7 @@ pub enum Servers {
         /// Hosts that stand for shards instead: conninfo by the node's name.
         hosts: BTreeMap<String, String>,
     },
-    /// A server that somebody else runs.
+    /// A server of the user's.
     Outside {
         /// URI or keywords, as libpq understands them.
         conninfo: String,

@@ -107,7 +107,7 @@ fn phase_marks(window: Option<Window>) -> Vec<Mark> {
     ]
 }
 
-/// The end of what each server and front wrote, as far as it is the lab's.
+/// The end of what each server and service wrote, as far as it is the lab's.
 pub(crate) fn log_tails(site: &Site) -> BTreeMap<String, String> {
     let tail = |(name, path): (String, PathBuf)| {
         let text = std::fs::read(path).ok()?;
@@ -120,8 +120,8 @@ pub(crate) fn log_tails(site: &Site) -> BTreeMap<String, String> {
         lab::Server::Node(server) => Some((node.name.clone(), server.log())),
         lab::Server::Target(_) => None,
     });
-    let fronts = site.fronts.iter().map(|front| (front.name.clone(), front.log()));
-    servers.chain(fronts).filter_map(tail).collect()
+    let services = site.services.iter().map(|service| (service.name.clone(), service.log()));
+    servers.chain(services).filter_map(tail).collect()
 }
 
 /// Lines of a server's log that are kept of a trial that broke.

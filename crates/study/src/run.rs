@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use lab::Lab;
 use load::{Control, Urgency};
-use record::{Ending, State, Trial, Writer};
+use record::{Ending, RunState, Trial, Writer};
 use site::{Alone, Site, SitePlan, outside};
 use spec::{Planned, Profile};
 
@@ -30,7 +30,7 @@ pub struct Ended {
     /// The record.
     pub directory: PathBuf,
     /// How it ended, as the record has it.
-    pub state: State,
+    pub state: RunState,
     /// Trials that broke in this run.
     pub failed: usize,
     /// Trials that could not run here.
@@ -395,9 +395,9 @@ impl Run<'_> {
         let needed_s = self.spent.measured_s + self.spent.builds_s;
         let overhead = (self.spent.measured_s > 0.0).then_some(wall_s / needed_s);
         let state = match &result {
-            Ok(()) => State::Done,
-            Err(Error::Interrupted { .. }) => State::Interrupted,
-            Err(error) => State::Broken(error.to_string()),
+            Ok(()) => RunState::Done,
+            Err(Error::Interrupted { .. }) => RunState::Interrupted,
+            Err(error) => RunState::Broken(error.to_string()),
         };
         let ratio = overhead.map(|ratio| format!("{ratio:.3}")).unwrap_or_default();
         let saved = self.writer.change_header(|header| {
@@ -425,7 +425,7 @@ fn point_name(request: &Request, planned: &Planned) -> String {
     request.study.points[planned.point].name.to_string()
 }
 
-/// By which a run is known on somebody else's server: when it began, and its process.
+/// By which a run is known on the user's server: when it began, and its process.
 fn run_id() -> String {
     format!("{}-{}", clock::wall(), std::process::id())
 }

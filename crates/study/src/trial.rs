@@ -20,7 +20,7 @@ use crate::load_plan;
 use crate::meter::{self, Agenda, Metered};
 use crate::order::Order;
 use crate::powerless::Powerless;
-use crate::progress::Progress;
+use crate::progress::LoadProgress;
 use crate::result::{Loaded, blank, fill, log_tails};
 use crate::watch::Watch;
 
@@ -30,7 +30,7 @@ pub(crate) enum Ran {
     Finished(Box<Finished>),
     /// A statement failed that was not expected to: others will fail, too.
     Stopped { finished: Box<Finished>, why: String },
-    /// Somebody interrupted it; half a trial is none.
+    /// It was interrupted; half a trial is none.
     Interrupted,
 }
 
@@ -95,7 +95,7 @@ fn attempt(
     put.map_err(Broke::rig)?;
     site.route_cluster(point).map_err(Broke::rig)?;
     check::back_up(point, site).map_err(Broke::rig)?;
-    site::settle(site).map_err(Broke::rig)?;
+    site::flush_disks(site).map_err(Broke::rig)?;
     let probes = Probes::start(probe_config(point, site), order.origin);
     let probes = probes.map_err(Broke::rig)?;
     let loaded = load(order, site, &probes, observe);
@@ -205,8 +205,8 @@ fn probe_config(point: &Point, site: &Site) -> Config {
     let is_server = |name: &str| site.node(name).is_some();
     let processes = site.processes().filter(|(name, _)| !is_server(name));
     let processes = processes.map(|(name, pid)| (name.to_owned(), pid));
-    let poolers = site.fronts.iter().filter_map(|front| {
-        Some(probe::Pooler { node: front.name.clone(), console: front.console()? })
+    let poolers = site.services.iter().filter_map(|service| {
+        Some(probe::Pooler { node: service.name.clone(), console: service.console()? })
     });
     Config {
         servers: servers.collect(),
@@ -241,7 +241,7 @@ fn load(
     };
     let (opens, is_open) = channel::<Moment>();
     let site = &mut *site;
-    let mut watch = Watch::new(Progress::of(point));
+    let mut watch = Watch::new(LoadProgress::of(point));
     let (outcome, metered) = thread::scope(|scope| {
         let meter = scope.spawn(move || meter::follow(agenda, site, &is_open));
         let outcome = {

@@ -3,11 +3,11 @@
 use record::Moment;
 
 use crate::event::Stage;
-use crate::progress::Progress;
+use crate::progress::LoadProgress;
 
 /// Follows what the load says: where it is, and when its window opens.
 pub(crate) struct Watch {
-    progress: Progress,
+    progress: LoadProgress,
     /// What it said, the first few lines.
     pub(crate) messages: Vec<String>,
     /// The first command that ended a client, with its place.
@@ -15,7 +15,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(progress: Progress) -> Watch {
+    pub(crate) fn new(progress: LoadProgress) -> Watch {
         Watch { progress, messages: Vec::new(), failed: None }
     }
 

@@ -177,7 +177,7 @@ fn refused(hosts: &[(&str, String)]) -> String {
 }
 
 #[test]
-fn shards_may_be_hosts_that_somebody_else_runs() {
+fn shards_may_be_hosts_of_the_users() {
     let installation = lab::find::find(None).expect("the tests need an installed PostgreSQL");
     let lab = Lab::open(LabConfig::new(installation)).unwrap();
     let settings: Settings = [("fsync", "off"), ("wal_level", "logical")].into_iter().collect();

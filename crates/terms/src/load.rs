@@ -14,6 +14,36 @@ pub enum Pace {
     Constant(f64),
 }
 
+impl Pace {
+    /// Transactions a second over all clients; none in closed loop.
+    #[must_use]
+    pub fn rate(self) -> Option<f64> {
+        match self {
+            Self::Closed => None,
+            Self::Poisson(rate) | Self::Constant(rate) => Some(rate),
+        }
+    }
+
+    /// How the gaps between transactions are distributed; none in closed loop.
+    #[must_use]
+    pub fn arrivals(self) -> Option<&'static str> {
+        match self {
+            Self::Closed => None,
+            Self::Poisson(_) => Some("Poisson"),
+            Self::Constant(_) => Some("constant"),
+        }
+    }
+
+    /// Open loop at another rate, with the same distribution of gaps; Poisson from closed loop.
+    #[must_use]
+    pub fn at(self, rate: f64) -> Pace {
+        match self {
+            Self::Closed | Self::Poisson(_) => Self::Poisson(rate),
+            Self::Constant(_) => Self::Constant(rate),
+        }
+    }
+}
+
 /// What a client does when its connection is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

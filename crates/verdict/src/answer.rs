@@ -3,7 +3,7 @@
 use record::Trial;
 use spec::{Added, Study};
 
-use crate::judge::{ClaimVerdict, Measured, Verdict};
+use crate::claim_verdict::{ClaimVerdict, Measured, Verdict};
 use crate::number::number;
 use crate::value;
 

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Ending, Trial};
+use record::{Ending, Fault, Trial};
 
 /// Which attempt of each trial is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,4 +58,60 @@ pub(crate) fn others<'t>(trials: impl Iterator<Item = &'t Trial>) -> Vec<Chosen>
     }
     let others = [(any_unsteady, Chosen::Steady), (any_again, Chosen::FirstComplete)];
     others.into_iter().filter_map(|(is, chosen)| is.then_some(chosen)).collect()
+}
+
+/// What an attempt is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttemptUse {
+    /// Its figures are the trial's.
+    pub figures: bool,
+    /// Why, for people.
+    pub why: &'static str,
+}
+
+/// What each attempt is used for, in the order of `trials`.
+#[must_use]
+pub fn uses(trials: &[Trial]) -> Vec<AttemptUse> {
+    let is_first_complete = |trial: &Trial| {
+        let same = trials.iter().filter(|other| other.number == trial.number);
+        let first = same.filter(|other| other.ending.is_complete()).map(|other| other.attempt);
+        first.min() == Some(trial.attempt)
+    };
+    let of = |trial: &Trial| match &trial.ending {
+        Ending::Done if trial.is_steady() => AttemptUse { figures: true, why: "its figures count" },
+        Ending::Done => AttemptUse {
+            figures: true,
+            why: "its figures count; values are computed a second time without it",
+        },
+        ending if ending.is_unsteady() && is_first_complete(trial) => AttemptUse {
+            figures: false,
+            why: "not steady: its figures count where values are computed a second time from the \
+                  first complete attempt of each trial; what it shows counts for every trial's \
+                  claims",
+        },
+        ending if ending.is_unsteady() => AttemptUse {
+            figures: false,
+            why: "not steady: no figures; what it shows counts for every trial's claims",
+        },
+        Ending::Void(_) => AttemptUse {
+            figures: false,
+            why: "not what was asked for: it can refute a claim, not support one",
+        },
+        Ending::Skipped(_) => AttemptUse { figures: false, why: "not run" },
+        Ending::Failed(reason) => AttemptUse {
+            figures: false,
+            why: match reason.kind {
+                Fault::Server => {
+                    "a server's fault: no claim about these trials holds, whatever later attempts \
+                     show"
+                }
+                Fault::Rig => "the rig's fault: a later attempt may make up for it",
+                Fault::Unknown => {
+                    "it may have been a server's fault: no claim about these trials holds, \
+                     whatever later attempts show"
+                }
+            },
+        },
+    };
+    trials.iter().map(of).collect()
 }

@@ -114,11 +114,8 @@ fn properties(point: &Point) -> Properties {
 fn of_workload(workload: &Workload, add: &mut impl FnMut(String, String)) {
     let name = &workload.name;
     add(format!("protocol of {name}"), format!("{:?}", workload.protocol).to_lowercase());
-    let pace = match workload.pace {
-        spec::Pace::Closed => "closed loop".to_owned(),
-        spec::Pace::Poisson(rate) => format!("{rate}/s, Poisson"),
-        spec::Pace::Constant(rate) => format!("{rate}/s, constant"),
-    };
+    let pace = workload.pace.rate().zip(workload.pace.arrivals());
+    let pace = pace.map_or("closed loop".to_owned(), |(rate, how)| format!("{rate}/s, {how}"));
     add(format!("pace of {name}"), pace);
 }
 

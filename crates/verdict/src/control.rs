@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use spec::{About, ClaimKind, Study};
 
-use crate::judge::{ClaimVerdict, Verdict};
+use crate::claim_verdict::{ClaimVerdict, Verdict};
 
 /// Takes back what was said to hold about trials of a scenario whose control does not hold; what
 /// went wrong in spite of that stays said.

@@ -3,7 +3,7 @@
 //! Runs are not interleaved with each other, so rounds of one have no partner in the other: each
 //! metric is judged by its own spread between rounds, on either side (Welch's interval on
 //! logarithms). What changed on the machine between the two runs is in the difference as well, and
-//! nobody can take it out again.
+//! it cannot be taken out again.
 
 use record::{Ending, Figure, Header, Trial};
 use spec::{Better, Metric, Study};
@@ -120,7 +120,7 @@ pub fn diff(before: Side<'_>, after: Side<'_>) -> Diff {
         let Some(other) = after.study.points.iter().position(|p| p.name == point.name) else {
             continue;
         };
-        for metric in noise::metrics() {
+        for metric in noise::compared() {
             let sides = [values(before, index, metric), values(after, other, metric)];
             let name = point.name.to_string();
             if let Some((difference, p)) = difference(name, metric, &sides) {
@@ -200,8 +200,7 @@ fn values(side: Side<'_>, point: usize, metric: &Metric) -> (Vec<f64>, bool) {
         trial.ending == Ending::Done
             && side.study.point(&trial.variant, &trial.scenario, &trial.axes) == Some(point)
     });
-    let figures: Vec<Figure> =
-        trials.filter_map(|trial| figure_of(trial, metric.name, "")).collect();
+    let figures: Vec<Figure> = trials.filter_map(|trial| figure_of(trial, metric, "")).collect();
     let is_at_least = figures.iter().any(|figure| figure.is_at_least);
     (figures.iter().map(|figure| figure.value).collect(), is_at_least)
 }

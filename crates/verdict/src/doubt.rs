@@ -6,7 +6,7 @@
 //! own delay to the server's. Every trial is looked at; one is enough to doubt.
 
 use record::{Ending, Generator, Trial};
-use spec::{Condition, Metric, Reference, Study};
+use spec::{Condition, Metric, Reference, Study, metrics};
 use stats::censored;
 
 use crate::rounds::figure_of;
@@ -24,7 +24,7 @@ const CPU_SHARE_MAX: f64 = 0.5;
 /// for the other …
 const IDLE_PCT_MIN: f64 = 5.0;
 
-/// … and it uses at least so many cores. What fills the machine otherwise is somebody else: clients
+/// … and it uses at least so many cores. Otherwise other processes fill the machine: clients
 /// that sleep use hundredths of a core, and more CPU than a server that has nothing to do.
 const CORES_MIN: f64 = 0.25;
 
@@ -55,7 +55,7 @@ impl Cause {
     /// How much of it there was in a trial, in percent, where that is too much.
     fn excess(self, trial: &Trial, metric: &Metric, scope: &str) -> Option<f64> {
         let generator = &trial.generator;
-        let figure = |name, scope| figure_of(trial, name, scope).map(|figure| figure.value);
+        let figure = |metric, scope| figure_of(trial, metric, scope).map(|figure| figure.value);
         let (percent, most) = match self {
             Cause::Busy => (generator.busy_share_max * 100.0, Generator::BUSY_SHARE_MAX * 100.0),
             Cause::Lag => (generator.lag_share * 100.0, Generator::LAG_SHARE_MAX * 100.0),
@@ -65,17 +65,18 @@ impl Cause {
                 (generator.run_delay_share? * 100.0, Generator::RUN_DELAY_SHARE_MAX * 100.0)
             }
             Cause::RunDelay => return None,
-            Cause::Steal => (figure("cpu_steal_pct", "")?, STEAL_PCT_MAX),
+            Cause::Steal => (figure(&metrics::CPU_STEAL_PCT, "")?, STEAL_PCT_MAX),
             Cause::CpuShare => {
-                let is_full = figure("cpu_idle_pct", "")? < IDLE_PCT_MIN;
+                let is_full = figure(&metrics::CPU_IDLE_PCT, "")? < IDLE_PCT_MIN;
                 let is_at_work = cores(trial).is_none_or(|cores| cores >= CORES_MIN);
                 (
-                    figure("generator_cpu_share", "").filter(|_| is_full && is_at_work)? * 100.0,
+                    figure(&metrics::GENERATOR_CPU_SHARE, "").filter(|_| is_full && is_at_work)?
+                        * 100.0,
                     CPU_SHARE_MAX * 100.0,
                 )
             }
             Cause::Backlog if metric.is_latency() => {
-                (figure("backlog_growth", scope)? * 100.0, BACKLOG_GROWTH_MAX * 100.0)
+                (figure(&metrics::BACKLOG_GROWTH, scope)? * 100.0, BACKLOG_GROWTH_MAX * 100.0)
             }
             Cause::Backlog => return None,
         };
@@ -193,8 +194,8 @@ fn too_few(metric: &Metric, scope: &str, point: &str, trials: &[&Trial]) -> Opti
     let of_statement = metric.scope == spec::Scope::Statement;
     let scope = if of_statement { "" } else { scope };
     let count = |trial: &&&Trial| {
-        let has = figure_of(trial, metric.name, scope).is_some();
-        figure_of(trial, "transactions", scope).filter(|_| has || of_statement)
+        let has = figure_of(trial, metric, scope).is_some();
+        figure_of(trial, &metrics::TRANSACTIONS, scope).filter(|_| has || of_statement)
     };
     let counts = trials.iter().filter_map(|trial| count(&trial)).map(|figure| figure.value);
     let fewest = counts.reduce(f64::min)?;

@@ -8,9 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use record::{Ending, Fault, Figure, PlannedTrial, Reason, Trial, VoidKind};
-use spec::{Better, Condition, Metric, Quantifier, Study};
+use spec::{Better, Condition, Metric, Quantifier, Study, metrics};
 
-use crate::judge::{Found, Measured, Verdict, point_name, trial_name};
+use crate::claim_verdict::{Found, Measured, Verdict};
+use crate::name::{point_name, trial_name};
 use crate::rounds::{figure_of, value_of};
 use crate::truth::truth;
 
@@ -201,7 +202,7 @@ impl Question<'_> {
         let metrics = self.condition.metrics();
         let mut figures = Vec::new();
         for metric in metrics {
-            match figure_of(trial, metric.name, self.of) {
+            match figure_of(trial, metric, self.of) {
                 Some(figure) => figures.push(figure),
                 None => return Answer::Nothing(format!("has no {}", metric.name)),
             }
@@ -227,9 +228,9 @@ impl Question<'_> {
         match acknowledged(trial, self.of) {
             Some(count) if count > 0.0 => {}
             Some(_) => return Some("acknowledged no transaction".to_owned()),
-            None => return Some(format!("has no {ACKNOWLEDGED}")),
+            None => return Some(format!("has no {}", metrics::LEDGER_ACKNOWLEDGED.name)),
         }
-        let in_flight = value_of(trial, IN_FLIGHT, "");
+        let in_flight = value_of(trial, &metrics::LEDGER_IN_FLIGHT, "");
         let is_idle = in_flight.is_some_and(|count| count == 0.0);
         is_idle.then(|| "had no transaction in flight at the fault".to_owned())
     }
@@ -252,12 +253,10 @@ fn says_that_nothing_is_lost(metric: &Metric, value: f64) -> bool {
     metric.is_about_acknowledged() && !is_destruction
 }
 
-const ACKNOWLEDGED: &str = "ledger_acknowledged";
-const IN_FLIGHT: &str = "ledger_in_flight";
-
 /// Acknowledged transactions of a part; of a part that is no workload, those of the trial.
 fn acknowledged(trial: &Trial, of: &str) -> Option<f64> {
-    value_of(trial, ACKNOWLEDGED, of).or_else(|| value_of(trial, ACKNOWLEDGED, ""))
+    let acknowledged = |of| value_of(trial, &metrics::LEDGER_ACKNOWLEDGED, of);
+    acknowledged(of).or_else(|| acknowledged(""))
 }
 
 /// The first of many reasons, and how many more there are.

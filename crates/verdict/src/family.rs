@@ -3,7 +3,7 @@
 
 use stats::FAMILY_ERROR;
 
-use crate::judge::{ClaimVerdict, Verdict};
+use crate::claim_verdict::{ClaimVerdict, Verdict};
 
 /// Takes back the verdicts that do not stand Holm's correction over all values that could be
 /// judged. `p_values` has one for each claim that could; a family of one needs no correction. What

@@ -6,6 +6,7 @@
 //! Limits: nothing is read from disk, drawn or printed here. Everything is a function of the study
 //! and its trials, so that a report made years later says what was said on the day.
 
+mod claim_verdict;
 mod judge;
 
 mod attempts;
@@ -26,14 +27,14 @@ mod table;
 mod conditions;
 mod diff;
 
+mod name;
 mod number;
 
+pub use attempts::{AttemptUse, uses};
+pub use claim_verdict::{ClaimVerdict, Figures, Measured, Verdict};
 pub use conditions::Condition;
 pub use diff::{Change, Diff, Difference, Side, diff};
-pub use judge::{
-    AttemptUse, ClaimVerdict, Discarded, Figures, Judgement, Measured, Verdict, judge, judge_claim,
-    uses,
-};
+pub use judge::{Discarded, Judgement, judge, judge_claim};
 pub use noise::{Noise, Source};
 pub use number::number;
 pub use rate::{MissedRate, missed_rates};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use record::{Ending, Trial};
-use spec::{Metric, Study, metric};
+use spec::{Metric, Study, metrics};
 use stats::resolution::{self, Resolution};
 
 use crate::rounds::value_of;
@@ -42,17 +42,22 @@ pub enum Source {
 }
 
 /// What is compared, and so has noise: figures that have a better and a worse.
-const METRICS: [&str; 5] =
-    ["tps", "latency_p50_ms", "latency_p99_ms", "server_cpu_us_per_tx", "wal_bytes_per_tx"];
+const METRICS: [&Metric; 5] = [
+    &metrics::TPS,
+    &metrics::LATENCY_P50_MS,
+    &metrics::LATENCY_P99_MS,
+    &metrics::SERVER_CPU_US_PER_TX,
+    &metrics::WAL_BYTES_PER_TX,
+];
 
 /// The metrics that are compared between points and between records.
-pub(crate) fn metrics() -> impl Iterator<Item = &'static Metric> {
-    METRICS.into_iter().filter_map(metric)
+pub(crate) fn compared() -> impl Iterator<Item = &'static Metric> {
+    METRICS.into_iter()
 }
 
 /// The noise of each metric that is compared.
 pub(crate) fn noise(study: &Study, trials: &[Trial]) -> Vec<Noise> {
-    metrics().filter_map(|metric| noise_of(study, trials, metric)).collect()
+    compared().filter_map(|metric| noise_of(study, trials, metric)).collect()
 }
 
 fn noise_of(study: &Study, trials: &[Trial], metric: &'static Metric) -> Option<Noise> {
@@ -95,7 +100,7 @@ fn by_point(
             let workloads = &study.points[*point].workloads;
             workloads.iter().all(|workload| workload.pace == spec::Pace::Closed)
         });
-        if let (Some(point), Some(value)) = (closed, value_of(trial, metric.name, ""))
+        if let (Some(point), Some(value)) = (closed, value_of(trial, metric, ""))
             && value > 0.0
         {
             by_point.entry(point).or_default().insert(trial.round, value);

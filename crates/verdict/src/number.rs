@@ -23,15 +23,8 @@ pub fn number(value: f64) -> String {
 }
 
 fn grouped(value: f64) -> String {
-    let digits = format!("{:.0}", value.abs());
-    let mut out = String::from(if value < 0.0 { "-" } else { "" });
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    let sign = if value < 0.0 { "-" } else { "" };
+    format!("{sign}{}", words::grouped(value.abs().round() as u64))
 }
 
 #[cfg(test)]

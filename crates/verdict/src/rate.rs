@@ -1,9 +1,9 @@
 //! Rates that were asked for and not reached.
 
 use record::{Ending, Trial};
-use spec::{Pace, Study};
+use spec::Study;
 
-use crate::judge::trial_name;
+use crate::name::trial_name;
 
 /// A rate of which so much was done is reached.
 const REACHED: f64 = 0.98;
@@ -40,10 +40,7 @@ fn of(study: &Study, trial: &Trial) -> Vec<MissedRate> {
     let Some((point, window)) = point.zip(trial.window) else { return Vec::new() };
     let workloads = study.points[point].workloads.iter().zip(&trial.workloads);
     let missed = workloads.filter_map(|(workload, result)| {
-        let asked = match workload.pace {
-            Pace::Closed => return None,
-            Pace::Poisson(rate) | Pace::Constant(rate) => rate,
-        };
+        let asked = workload.pace.rate()?;
         let reached = result.counts.transactions as f64 / window.seconds();
         let backlog = result.never_started;
         let is_missed = reached < asked * REACHED && backlog as f64 > asked * DUE_S;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use record::{Figure, Trial};
-use spec::{Reference, Study};
+use spec::{Metric, Reference, Study};
 
 use crate::attempts::{self, Chosen};
 
@@ -40,7 +40,7 @@ impl Rounds {
                 if point != Some(reference.point) {
                     continue;
                 }
-                let figure = figure_of(trial, reference.metric.name, &reference.scope);
+                let figure = figure_of(trial, reference.metric, &reference.scope);
                 if let Some(figure) = figure.filter(|figure| figure.is_at_least) {
                     let (number, name) = (trial.number, reference.metric.name);
                     at_least.push(format!("trial {number}: {name} > {:.3}", figure.value));
@@ -68,13 +68,13 @@ impl Rounds {
 /// A trial's value of a metric. Without a scope: that of the trial as a whole, or, where it has
 /// none but only one part has a value, that part's.
 #[must_use]
-pub fn value_of(trial: &Trial, metric: &str, scope: &str) -> Option<f64> {
+pub fn value_of(trial: &Trial, metric: &Metric, scope: &str) -> Option<f64> {
     figure_of(trial, metric, scope).map(|figure| figure.value)
 }
 
 /// The same, and whether it is only a lower bound.
-pub(crate) fn figure_of(trial: &Trial, metric: &str, scope: &str) -> Option<Figure> {
-    let scopes = trial.metrics.get(metric)?;
+pub(crate) fn figure_of(trial: &Trial, metric: &Metric, scope: &str) -> Option<Figure> {
+    let scopes = trial.scopes(metric)?;
     let only = || scopes.keys().next().filter(|_| scopes.len() == 1 && scope.is_empty());
     let only = only().map(String::as_str);
     let figure = trial.figure(metric, scope).or_else(|| trial.figure(metric, only?))?;

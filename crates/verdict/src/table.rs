@@ -93,7 +93,7 @@ fn fill<'s>(study: &'s Study, table: &'s Table, facts: &[Fact], trials: &[Trial]
 /// A cell that rests on the row's own trials, or on a fact.
 fn cell(figure: &Figure, row: &Row, facts: &[Fact], trials: &[&Trial]) -> Cell {
     let values = |metric: &Metric| -> Vec<f64> {
-        trials.iter().filter_map(|trial| value_of(trial, metric.name, "")).collect()
+        trials.iter().filter_map(|trial| value_of(trial, metric, "")).collect()
     };
     let truths = |condition: &Condition| -> Vec<bool> {
         trials.iter().filter_map(|trial| is_true(condition, trial)).collect()
@@ -136,7 +136,7 @@ fn list<'s>(table: &Table, row: &'s Row, trial: &Trial) -> Listed<'s> {
     let mut figures: Vec<(&'static Metric, f64)> = Vec::new();
     for metric in metrics {
         if let (Some(value), false) = (
-            value_of(trial, metric.name, ""),
+            value_of(trial, metric, ""),
             figures.iter().any(|(known, _)| known.name == metric.name),
         ) {
             figures.push((metric, value));
@@ -148,7 +148,7 @@ fn list<'s>(table: &Table, row: &'s Row, trial: &Trial) -> Listed<'s> {
 /// Whether it is so in a trial; none where that was not measured.
 fn is_true(condition: &Condition, trial: &Trial) -> Option<bool> {
     let metrics = condition.metrics().iter();
-    let values: Option<Vec<f64>> = metrics.map(|one| value_of(trial, one.name, "")).collect();
+    let values: Option<Vec<f64>> = metrics.map(|one| value_of(trial, one, "")).collect();
     Some(condition.is_true(&values?))
 }
 

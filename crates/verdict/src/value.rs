@@ -14,15 +14,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use record::{Ending, Trial};
-use spec::{Expression, Study};
+use spec::{Expression, Study, metrics};
 use stats::serial::{self, Drift};
 use stats::{
     Doubt, Expectation, HEADLINE_ROUNDS_MIN, Interval, NoInterval, centre, ratio, sample, sign_test,
 };
 
 use crate::attempts::{self, Chosen};
+use crate::claim_verdict::{Found, Measured, Verdict};
 use crate::doubt;
-use crate::judge::{Found, Measured, Verdict};
 use crate::number::number;
 use crate::rounds::Rounds;
 
@@ -293,7 +293,7 @@ fn checkpoints(study: &Study, expression: &Expression, trials: &[Trial]) -> Opti
         if !point.is_some_and(|point| points.contains(&point)) {
             continue;
         }
-        if let Some(scopes) = trial.metrics.get("checkpoints") {
+        if let Some(scopes) = trial.scopes(&metrics::CHECKPOINTS) {
             let most = scopes.values().copied().fold(0.0, f64::max);
             by_round.entry(trial.round).or_default().insert(most as u64);
         }

@@ -59,7 +59,7 @@ enum Phase {
 
 /// What a call of [`Startup::advance`] did.
 #[derive(Debug)]
-pub struct Progress {
+pub struct Advance {
     /// How many bytes of the input are done with.
     pub consumed: usize,
     /// The session, once the server is ready for queries.
@@ -91,7 +91,7 @@ impl Startup {
         input: &[u8],
         keys: &mut KeyCache,
         output: &mut Vec<u8>,
-    ) -> Result<Progress, StartupError> {
+    ) -> Result<Advance, StartupError> {
         let mut consumed = 0;
         loop {
             let rest = &input[consumed..];
@@ -99,11 +99,11 @@ impl Startup {
                 return Err(StartupError::OldServer(text));
             }
             let Some(frame) = frame::next(rest)? else {
-                return Ok(Progress { consumed, session: None });
+                return Ok(Advance { consumed, session: None });
             };
             consumed += frame.total_bytes();
             if let Some(session) = self.message(frame, keys, output)? {
-                return Ok(Progress { consumed, session: Some(session) });
+                return Ok(Advance { consumed, session: Some(session) });
             }
         }
     }

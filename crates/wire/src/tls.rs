@@ -138,7 +138,7 @@ pub enum NegotiationError {
         crate::protocol_error::Printable(*.0)
     )]
     Invalid(u8),
-    /// Bytes came with the answer: somebody between tries to have them taken for encrypted ones.
+    /// Bytes came with the answer: a man in the middle tries to have them taken for encrypted ones.
     #[error("received unencrypted data after SSL response")]
     Stuffed,
 }

@@ -14,15 +14,25 @@ pub fn grouped(number: u64) -> String {
     grouped
 }
 
-/// `334 MiB`, `23.5 GiB`.
+/// A number of bytes in the largest unit that leaves 1 or more: `334 MiB`, `23.5 GiB`.
 #[must_use]
 pub fn size(bytes: u64) -> String {
-    let mib = bytes as f64 / (1024.0 * 1024.0);
-    match mib / 1024.0 {
-        gib if gib >= 1000.0 => format!("{gib:.0} GiB"),
-        gib if gib >= 1.0 => format!("{gib:.1} GiB").replace(".0 ", " "),
-        _ => format!("{mib:.0} MiB"),
+    let (value, unit) = scaled(bytes as f64);
+    let places = usize::from(unit != "B" && value < 99.95);
+    format!("{value:.places$} {unit}").replace(".0 ", " ")
+}
+
+/// A number of bytes in the largest unit that leaves 1 or more, and that unit. Units are powers of
+/// 1024, as PostgreSQL's are.
+#[must_use]
+pub fn scaled(bytes: f64) -> (f64, &'static str) {
+    let mut units = ["B", "KiB", "MiB", "GiB"].into_iter();
+    let mut value = bytes;
+    while value.abs() >= 1023.95 {
+        let Some(_) = units.next() else { break };
+        value /= 1024.0;
     }
+    (value, units.next().unwrap_or("TiB"))
 }
 
 /// `9 s`, `5 min 10 s`, `2 h 5 min`.
@@ -50,6 +60,11 @@ mod tests {
         check(7_512.0, "2 h 5 min");
         let check = |bytes, expected| assert_eq!(size(bytes), expected);
         check(334 << 20, "334 MiB");
+        check(0, "0 B");
+        check(812, "812 B");
+        check(12_600, "12.3 KiB");
+        check(3 << 40, "3 TiB");
+        check(3 << 50, "3072 TiB");
         check(32 << 30, "32 GiB");
         check(23_500 << 20, "22.9 GiB");
         assert_eq!(grouped(16_384), "16,384");

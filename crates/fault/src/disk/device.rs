@@ -26,10 +26,10 @@ pub(crate) const FILE: &str = "disk";
 
 /// A disk with a volatile cache over an image, which is its medium.
 #[derive(Debug, Clone)]
-pub(crate) struct Device(Arc<Mutex<State>>);
+pub(crate) struct Device(Arc<Mutex<DeviceState>>);
 
 #[derive(Debug)]
-struct State {
+struct DeviceState {
     image: File,
     size_bytes: u64,
     sector_bytes: usize,
@@ -49,7 +49,7 @@ enum Power {
 
 impl Device {
     pub(crate) fn new(image: File, sector_bytes: usize, is_lying: bool) -> io::Result<Self> {
-        let state = State {
+        let state = DeviceState {
             size_bytes: image.metadata()?.len(),
             image,
             sector_bytes,
@@ -71,7 +71,7 @@ impl Device {
         let mut state = self.state();
         match order {
             Order::Status => {}
-            Order::Settle => state.make_durable()?,
+            Order::Sync => state.make_durable()?,
             Order::Cut { seed } => state.cut(seed)?,
             Order::Fail(failing) => state.failing = Some(failing),
             Order::Heal => state.failing = None,
@@ -79,7 +79,7 @@ impl Device {
         Ok(Status { pending: state.cache.bytes(), ..state.counts })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DeviceState> {
         // The maps and counts are whole between any two statements.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -110,7 +110,7 @@ impl Device {
     }
 }
 
-impl State {
+impl DeviceState {
     fn read(&self, offset: u64, size: u32) -> io::Result<Vec<u8>> {
         self.expect_power()?;
         let left = self.size_bytes.saturating_sub(offset);

@@ -41,7 +41,7 @@ pub enum Error {
     },
     /// The image does not fit.
     #[error(
-        "the image of a disk of {} MB does not fit: {} has {} MB free",
+        "the image of a disk of {} MiB does not fit: {} has {} MiB free",
         .needs_bytes >> 20, .directory.display(), .free_bytes >> 20
     )]
     NoSpace {

@@ -12,7 +12,7 @@ pub(crate) enum Order {
     /// Say how it is.
     Status,
     /// Make all that was written durable, be the disk a liar or not.
-    Settle,
+    Sync,
     /// Cut the power.
     Cut { seed: u64 },
     /// Fail from now on.
@@ -80,7 +80,7 @@ impl fmt::Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Status => f.write_str("status"),
-            Self::Settle => f.write_str("settle"),
+            Self::Sync => f.write_str("sync"),
             Self::Cut { seed } => write!(f, "cut {seed}"),
             Self::Fail(Failing { what, from, error }) => {
                 let what = match what {
@@ -105,7 +105,7 @@ impl FromStr for Order {
         let words: Vec<&str> = line.split_whitespace().collect();
         Ok(match words[..] {
             ["status"] => Self::Status,
-            ["settle"] => Self::Settle,
+            ["sync"] => Self::Sync,
             ["cut", seed] => Self::Cut { seed: number(seed)? },
             ["fail", what, from, error] => Self::Fail(Failing {
                 what: match what {
@@ -162,7 +162,7 @@ mod tests {
         let failing = Failing { what: What::Flush, from: 7, error: DiskError::Full };
         for order in [
             Order::Status,
-            Order::Settle,
+            Order::Sync,
             Order::Cut { seed: u64::MAX },
             Order::Fail(failing),
             Order::Fail(Failing { what: What::Write, error: DiskError::Broken, ..failing }),

@@ -53,7 +53,7 @@ pub fn serve(arguments: &[OsString]) -> io::Result<()> {
         MountOption::NoExec,
     ];
     let _session = Session::new(device.clone(), mount_point, &config)?.spawn()?;
-    // Whoever can connect finds the disk mounted.
+    // A client that can connect finds the disk mounted.
     let listener = UnixListener::bind(socket)?;
     for rig in listener.incoming() {
         // A rig that is gone in the middle of a line does not end the disk.

@@ -1,4 +1,4 @@
-//! Round trips: somebody who sends back what it gets, and somebody who asks how long that takes.
+//! Round trips: one end sends back what it gets, the other measures how long that takes.
 
 use std::fmt;
 use std::fs::File;

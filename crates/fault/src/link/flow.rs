@@ -39,12 +39,12 @@ impl Line {
 pub(super) struct Flow {
     pieces: VecDeque<Piece>,
     held_bytes: usize,
-    state: State,
+    state: StreamEnd,
 }
 
 /// How far the end of the stream has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum State {
+enum StreamEnd {
     #[default]
     Open,
     /// It was read, and arrives at this moment.
@@ -64,13 +64,13 @@ struct Piece {
 impl Flow {
     /// Whether more should be read.
     pub(super) fn wants_more(&self) -> bool {
-        self.state == State::Open && self.held_bytes < HELD_BYTES_MAX
+        self.state == StreamEnd::Open && self.held_bytes < HELD_BYTES_MAX
     }
 
     /// Takes what was read `now`; nothing is the end of the stream.
     pub(super) fn take(&mut self, now: Instant, bytes: &[u8], shape: Shape, line: &mut Line) {
         if bytes.is_empty() {
-            self.state = State::Ended(now + shape.delay);
+            self.state = StreamEnd::Ended(now + shape.delay);
             return;
         }
         // What was sent later never arrives earlier, even if the delay has become shorter.
@@ -105,8 +105,8 @@ impl Flow {
     /// Whether the end of the stream is to be passed on; it is told once.
     pub(super) fn ends(&mut self, now: Instant) -> bool {
         match self.state {
-            State::Ended(arrives) if self.pieces.is_empty() && arrives <= now => {
-                self.state = State::Over;
+            StreamEnd::Ended(arrives) if self.pieces.is_empty() && arrives <= now => {
+                self.state = StreamEnd::Over;
                 true
             }
             _ => false,
@@ -115,15 +115,15 @@ impl Flow {
 
     /// Whether everything was passed on, the end included.
     pub(super) fn is_over(&self) -> bool {
-        self.state == State::Over
+        self.state == StreamEnd::Over
     }
 
     /// When something arrives next.
     pub(super) fn next_arrival(&self) -> Option<Instant> {
         match (self.pieces.front(), self.state) {
             (Some(piece), _) => Some(piece.arrives),
-            (None, State::Ended(arrives)) => Some(arrives),
-            (None, State::Open | State::Over) => None,
+            (None, StreamEnd::Ended(arrives)) => Some(arrives),
+            (None, StreamEnd::Open | StreamEnd::Over) => None,
         }
     }
 }

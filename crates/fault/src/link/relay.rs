@@ -67,7 +67,7 @@ impl Door {
         Ok(Self { listener, to, counts })
     }
 
-    /// `None` for a client that left again, and where nobody is behind the door: the client then
+    /// `None` for a client that left again, and where no process is behind the door: the client then
     /// sees its connection closed.
     fn accept(&self) -> Option<Connection> {
         let near = self.listener.accept().ok()?;
@@ -98,7 +98,7 @@ struct Relay {
     counters: Counters,
 }
 
-/// Somebody who gives orders.
+/// A source of orders.
 #[derive(Debug)]
 struct Master {
     stream: Stream,
@@ -284,7 +284,7 @@ impl Relay {
                         self.connections.drain(..).for_each(Connection::reset);
                     }
                     Ok(Order::Tell) => {}
-                    // Whoever speaks another language gets no answer.
+                    // What is no order gets no answer.
                     Err(()) => master.has_left = true,
                 }
                 self.counters.connections = self.connections();

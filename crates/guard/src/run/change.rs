@@ -5,20 +5,20 @@ use std::time::{Duration, Instant};
 
 use server::Setting;
 
-use super::{Charge, Guard};
+use super::{Guard, GuardedPrimary};
 use crate::asked::{Asked, Origin};
 use crate::books::Step;
 use crate::error::Error;
 use crate::event::{Event, called, seconds};
 use crate::look::Look;
-use crate::session::{Session, Sight};
+use crate::session::{Observation, Session};
 use crate::watch::{Change, Why};
 
 impl Guard<'_> {
     pub(super) async fn change(
         &mut self,
         session: &Session,
-        charge: &mut Charge,
+        charge: &mut GuardedPrimary,
         look: &Look,
         change: Change,
     ) -> Result<(), Error> {
@@ -84,7 +84,7 @@ impl Guard<'_> {
     ) -> Result<Option<Look>, Error> {
         let mut is_provoked = false;
         loop {
-            let Sight::Primary(look) = session.look().await? else { return Ok(None) };
+            let Observation::Primary(look) = session.look().await? else { return Ok(None) };
             let left = look.waiting.iter().filter(|commit| waited.contains(commit)).count();
             let setting = text.to_owned();
             if look.setting == *to && left == 0 {
@@ -107,7 +107,7 @@ impl Guard<'_> {
     pub(super) async fn adopt(
         &mut self,
         session: &Session,
-        charge: &mut Charge,
+        charge: &mut GuardedPrimary,
         setting: Setting,
     ) -> Result<(), Error> {
         let facts = session.facts().await?;
@@ -115,7 +115,7 @@ impl Guard<'_> {
             self.check(&facts)?;
         }
         charge.asked = Asked::now(&facts.setting, setting, facts.file.as_deref());
-        charge.last = "adopted what somebody else has set".to_owned();
+        charge.last = "adopted a setting that another session made".to_owned();
         if charge.is_marked {
             session.mark("").await?;
             charge.is_marked = false;

@@ -6,7 +6,7 @@ use server::Setting;
 
 use super::change::{PROOF_MAX, PROOF_POLL};
 use super::records::wall_clock;
-use super::{Charge, Guard, Keeps};
+use super::{Guard, GuardedPrimary, Persisted};
 use crate::asked::Asked;
 use crate::books::{Entry, Step};
 use crate::error::Error;
@@ -24,7 +24,7 @@ impl Guard<'_> {
         mut facts: Facts,
         timeline: u32,
     ) -> Result<(), Error> {
-        let is_open = |keeps: &Option<Keeps>| {
+        let is_open = |keeps: &Option<Persisted>| {
             keeps.as_ref().is_some_and(|keeps| keeps.books.open_window().is_some())
         };
         if is_open(&self.keeps) {
@@ -37,7 +37,7 @@ impl Guard<'_> {
         })?;
         let now = Asked::now(&facts.setting, in_force.clone(), facts.file.as_deref());
         let marked = Asked::from_mark(&facts.mark);
-        // A mark beside something that is not weaker is a leftover, or somebody else has decided.
+        // A mark beside something that is not weaker is a leftover, or another session's decision.
         let asked = match marked.clone() {
             Some(marked) if marked.setting.levels()[1..].contains(&in_force) => marked,
             _ => now,
@@ -60,7 +60,7 @@ impl Guard<'_> {
         let last = "took charge".to_owned();
         let (is_marked, system_identifier) = (marked.is_some(), facts.system_identifier);
         let (seen, provoked_at) = (None, None);
-        let mut charge = Charge {
+        let mut charge = GuardedPrimary {
             watch,
             asked,
             is_marked,
@@ -103,7 +103,7 @@ impl Guard<'_> {
     }
 
     /// Ends a window of a timeline that is no more: this server was promoted since.
-    fn abandon_of_other_timeline(&mut self, charge: &Charge) -> Result<(), Error> {
+    fn abandon_of_other_timeline(&mut self, charge: &GuardedPrimary) -> Result<(), Error> {
         let Some(keeps) = &mut self.keeps else { return Ok(()) };
         let open = keeps.books.open_window().map(|window| window.opened.clone());
         let Some(opened) = open.filter(|opened| opened.timeline != charge.timeline) else {

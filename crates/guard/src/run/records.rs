@@ -4,24 +4,24 @@ use std::time::{Duration, Instant};
 
 use server::Setting;
 
-use super::{Charge, Guard};
+use super::{Guard, GuardedPrimary};
 use crate::books::{Entry, Step};
 use crate::error::Error;
 use crate::event::Event;
 use crate::look::{Look, Lsn};
-use crate::state::State;
+use crate::state::GuardState;
 
 impl Guard<'_> {
     pub(super) fn close(
         &mut self,
-        charge: &mut Charge,
+        charge: &mut GuardedPrimary,
         look: &Look,
         confirmed: Option<Lsn>,
     ) -> Result<(), Error> {
         let window = self.window_number();
         let why = match confirmed {
             Some(lsn) => format!("standbys have confirmed as asked up to {lsn}"),
-            None => "somebody else has taken sync mode off".to_owned(),
+            None => "another session has switched sync mode off".to_owned(),
         };
         let asked = charge.asked.setting.clone();
         self.record(charge, Step::Closed, &asked, confirmed, Some(look.wal), why.clone())?;
@@ -33,7 +33,7 @@ impl Guard<'_> {
 
     pub(super) fn record(
         &mut self,
-        charge: &mut Charge,
+        charge: &mut GuardedPrimary,
         event: Step,
         in_force: &Setting,
         confirmed: Option<Lsn>,
@@ -72,7 +72,7 @@ impl Guard<'_> {
         }
         keeps.saved_at = Some(Instant::now());
         let in_force = charge.seen.as_ref().map(|look| look.setting.to_string());
-        let saved = keeps.directory.save(&State {
+        let saved = keeps.directory.save(&GuardState {
             system_identifier: charge.system_identifier.clone(),
             pid: std::process::id(),
             at: wall_clock(),

@@ -141,7 +141,7 @@ impl World {
         (server.fate, server.since) = (fate, self.now);
     }
 
-    /// Somebody else changes the setting.
+    /// Another session changes the setting.
     pub(crate) fn set(&mut self, setting: &str) {
         self.setting = setting.parse().unwrap();
         self.asked = self.setting.clone();

@@ -1,6 +1,6 @@
-//! Why a run cannot begin on a server that somebody else runs.
+//! Why a run cannot begin on a server of the user's.
 
-/// Why a run cannot begin on a server that somebody else runs.
+/// Why a run cannot begin on a server of the user's.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// The outside server has something of the rig's name that is not the rig's.

@@ -1,4 +1,4 @@
-//! Where statements for somebody else's server go: to the server, or into a list that says what
+//! Where statements for the user's server go: to the server, or into a list that says what
 //! would be sent. Whatever makes a statement does not know which.
 
 use postgres::Client;

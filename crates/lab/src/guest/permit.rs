@@ -1,4 +1,4 @@
-//! What SQL of a study's may do on a server that somebody else runs.
+//! What SQL of a study's may do on a server of the user's.
 //!
 //! Names without a schema mean the rig's schema there, for the search path holds no other. Commands
 //! that reach beyond a schema by their nature are refused before anything is sent, and a VACUUM of
@@ -16,7 +16,7 @@ pub enum Permit {
     IfAllowed,
 }
 
-/// What becomes of a command of a study on somebody else's server.
+/// What becomes of a command of a study on the user's server.
 ///
 /// # Errors
 /// What it would reach, for a command that is refused.

@@ -1,8 +1,8 @@
-//! The rig's schema on a server that somebody else runs: made and marked when a run begins, dropped
+//! The rig's schema on a server of the user's: made and marked when a run begins, dropped
 //! when it ends. Nothing outside it is made, filled, changed or dropped.
 //!
-//! The mark is the schema's comment, with the run's id. A schema without the mark is somebody
-//! else's, and so is everything outside that depends on something in it: the run is refused then.
+//! The mark is the schema's comment, with the run's id. A schema without the mark is the
+//! user's, and so is everything outside that depends on something in it: the run is refused then.
 
 use postgres::Client;
 use postgres::error::SqlState;

@@ -198,7 +198,7 @@ impl Wire {
     }
 
     /// Four addresses for each wire of the range for benchmarks (RFC 2544): network, two ends,
-    /// broadcast. Nobody but the two nodes sees them.
+    /// broadcast. Only the two nodes see them.
     fn address(&self, side: Side) -> String {
         let base = u32::from(self.number) * 4 + if side == Side::From { 1 } else { 2 };
         format!("198.{}.{}.{}", 18 + (base >> 16), (base >> 8) & 255, base & 255)

@@ -47,8 +47,8 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Disk`].
-    pub fn settle(&mut self) -> Result<(), Error> {
-        self.with_disk("syncing", |disk, init| disk.settle(init)).map(drop)
+    pub fn sync(&mut self) -> Result<(), Error> {
+        self.with_disk("syncing", |disk, init| disk.sync(init)).map(drop)
     }
 
     /// Its disk, if it has one of its own: to have requests fail, say.

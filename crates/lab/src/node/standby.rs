@@ -228,7 +228,7 @@ pub(super) const IN_RECOVERY: &str = "SELECT pg_is_in_recovery()";
 const REPLICATION: &str = "SELECT application_name, state, sync_state \
     FROM pg_stat_replication WHERE state <> 'backup' ORDER BY application_name";
 
-/// A commit that is flushed here and waits for nobody: what was committed asynchronously before
+/// A commit that is flushed here and waits for no standby: what was committed asynchronously before
 /// it is flushed with it.
 const FLUSH_WAL: &str = "BEGIN; SET LOCAL synchronous_commit = local; \
     SELECT pg_logical_emit_message(true, 'pgrig', ''); COMMIT";

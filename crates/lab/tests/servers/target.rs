@@ -1,4 +1,4 @@
-//! A server of somebody else, on a real PostgreSQL.
+//! A server of the user's, on a real PostgreSQL.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -36,7 +36,7 @@ fn a_target_tells_its_version_and_answers() {
     let mut server = Server::Target(Box::new(target));
     assert_eq!(server.value("SHOW application_name").unwrap().as_deref(), Some("pgrig"));
     assert_eq!(server.conninfo(), node.endpoint().to_string());
-    assert!(server.node().is_none(), "nobody stops a server of somebody else");
+    assert!(server.node().is_none(), "no server of the user's can be stopped");
 }
 
 #[test]

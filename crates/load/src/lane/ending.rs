@@ -1,4 +1,4 @@
-//! How sessions end: by the close, by an abort, by a lost connection, or because nobody waits any
+//! How sessions end: by the close, by an abort, by a lost connection, or because no session waits any
 //! longer.
 
 use super::{Lane, Link};
@@ -6,7 +6,7 @@ use crate::{
     OnLoss,
     grid::NEVER,
     report::{ConnectFailure, Report},
-    session::{State, Wait},
+    session::{SessionState, Wait},
     tally::Ending,
 };
 
@@ -24,7 +24,7 @@ impl Lane<'_> {
         for index in 0..self.slots.len() {
             let slot = &self.slots[index];
             let away = matches!(slot.link, Link::None | Link::Dialing(..));
-            if away || slot.queued || slot.session.state == State::Due {
+            if away || slot.queued || slot.session.state == SessionState::Due {
                 self.finish(index);
             }
         }
@@ -39,7 +39,7 @@ impl Lane<'_> {
             if session.is_in_transaction() {
                 let age_ns = close.saturating_sub(session.scheduled);
                 self.tally.still_open(session.workload, age_ns);
-            } else if session.state == State::Due && session.scheduled < close {
+            } else if session.state == SessionState::Due && session.scheduled < close {
                 self.tally.never_started(session.workload, close - session.scheduled);
             }
         }
@@ -74,7 +74,7 @@ impl Lane<'_> {
             if session.outcome_is_unknown(cx) {
                 cx.tally.totals[session.workload].unknown += 1;
             }
-            session.settle_unfinished(cx, now);
+            session.note_unfinished(cx, now);
             session.account_for_loss(cx, now);
             let text = session.lost(why);
             match on_loss {
@@ -136,12 +136,12 @@ impl Lane<'_> {
         if let Link::Dialing(..) = slot.link {
             self.undial(index);
         }
-        if self.slots[index].session.state == State::Aborted {
+        if self.slots[index].session.state == SessionState::Aborted {
             self.slots[index].link = Link::None;
         }
     }
 
-    /// Nobody waits any longer.
+    /// No session waits any longer.
     pub(super) fn abandon(&mut self) {
         for index in 0..self.slots.len() {
             if self.slots[index].finished {
@@ -152,8 +152,8 @@ impl Lane<'_> {
                 if session.outcome_is_unknown(cx) {
                     cx.tally.totals[session.workload].unknown += 1;
                 }
-                session.settle_unfinished(cx, now);
-                session.state = State::Idle;
+                session.note_unfinished(cx, now);
+                session.state = SessionState::Idle;
                 Wait::Server
             });
             self.finish(index);

@@ -2,7 +2,7 @@
 //! slots in an open one.
 
 use super::{Lane, Link, traffic::EVENTS_MAX};
-use crate::session::{State, Wait};
+use crate::session::{SessionState, Wait};
 
 impl Lane<'_> {
     /// A session has nothing to do: another transaction, or its end.
@@ -105,7 +105,7 @@ impl Lane<'_> {
             Link::None => slot.attempts == 0 && self.programs[slot.session.workload].connect_each,
             Link::Dialing(..) | Link::Closing(_) => false,
         };
-        reachable && !slot.finished && slot.session.state == State::Idle
+        reachable && !slot.finished && slot.session.state == SessionState::Idle
     }
 
     /// Open loop: gives every slot that is due to a session that is idle.

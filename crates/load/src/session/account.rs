@@ -9,7 +9,7 @@ use wire::backend::ErrorResponse;
 
 use crate::{
     program::Program,
-    session::{Session, State, Surroundings},
+    session::{LaneContext, Session, SessionState},
     tally::Ending,
 };
 
@@ -52,7 +52,7 @@ impl Session {
     }
 
     /// A transaction begins: numbers it, and notes that it is intended.
-    pub(crate) fn intend(&mut self, cx: &mut Surroundings<'_>, now: u64) {
+    pub(crate) fn intend(&mut self, cx: &mut LaneContext<'_>, now: u64) {
         let (Some(account), Some(slots)) = (&mut self.account, cx.program.ledger) else { return };
         if !cx.program.scripts[self.script].is_numbered {
             return;
@@ -78,10 +78,10 @@ impl Session {
     /// The server is ready and in no block: without an error, what it has done is committed.
     pub(crate) fn account_for_ready(&mut self) {
         // A Parse commits nothing.
-        if self.state == State::Parsing {
+        if self.state == SessionState::Parsing {
             return;
         }
-        let has_failed = self.has_server_error() || self.state == State::RollingBack;
+        let has_failed = self.has_server_error() || self.state == SessionState::RollingBack;
         let Some(open) = self.open_transaction() else { return };
         if !has_failed && !open.is_rolled_back {
             open.is_committed = true;
@@ -103,12 +103,12 @@ impl Session {
     }
 
     /// The connection is gone, in the middle of a transaction or between two.
-    pub(crate) fn account_for_loss(&mut self, cx: &mut Surroundings<'_>, now: u64) {
+    pub(crate) fn account_for_loss(&mut self, cx: &mut LaneContext<'_>, now: u64) {
         self.note(cx, now, What::Disconnected);
     }
 
     /// The transaction has ended as pgbench counts it.
-    pub(crate) fn settle(&mut self, cx: &mut Surroundings<'_>, now: u64, ending: Ending) {
+    pub(crate) fn note_end(&mut self, cx: &mut LaneContext<'_>, now: u64, ending: Ending) {
         let Some(open) = self.open_transaction().copied() else { return };
         let what = match (ending, open.is_committed) {
             (Ending::Good, true) if open.is_alone => What::AcknowledgedAlone,
@@ -123,8 +123,8 @@ impl Session {
 
     /// The client gives the transaction up, or has lost its connection: whether it has happened is
     /// unknown as soon as the server still had something to answer.
-    pub(crate) fn settle_unfinished(&mut self, cx: &mut Surroundings<'_>, now: u64) {
-        let is_failed = self.state == State::RollingBack;
+    pub(crate) fn note_unfinished(&mut self, cx: &mut LaneContext<'_>, now: u64) {
+        let is_failed = self.state == SessionState::RollingBack;
         let awaits = self.reply.awaiting > 0 || self.pipeline != Pipeline::Off;
         let Some(open) = self.open_transaction().copied() else { return };
         let what = match open.is_committed || awaits && !is_failed {
@@ -138,7 +138,7 @@ impl Session {
         self.account.as_mut()?.open.as_mut()
     }
 
-    fn close_transaction(&mut self, cx: &mut Surroundings<'_>, now: u64, what: What) {
+    fn close_transaction(&mut self, cx: &mut LaneContext<'_>, now: u64, what: What) {
         if let Some(account) = &mut self.account {
             account.open = None;
             match what {
@@ -152,7 +152,7 @@ impl Session {
         self.note(cx, now, what);
     }
 
-    fn note(&self, cx: &mut Surroundings<'_>, now: u64, what: What) {
+    fn note(&self, cx: &mut LaneContext<'_>, now: u64, what: What) {
         if let (Some(account), Some(ledger)) = (&self.account, &mut cx.ledger) {
             ledger.note(Entry { client: self.id, seq: account.seq, at: Moment(now), what });
         }

@@ -7,7 +7,7 @@ use crate::{
     CommandPlace, Level, Message,
     log::Who,
     program::Program,
-    session::{Block, Session, State, Surroundings, Wait},
+    session::{Block, LaneContext, Session, SessionState, Wait},
     tally::{Ending, Finished},
 };
 
@@ -31,8 +31,8 @@ impl From<Failure> for Ending {
 
 impl Session {
     /// The transaction is over.
-    pub(crate) fn end(&mut self, cx: &mut Surroundings<'_>, now: u64, ending: Ending) -> Wait {
-        self.settle(cx, now, ending);
+    pub(crate) fn end(&mut self, cx: &mut LaneContext<'_>, now: u64, ending: Ending) -> Wait {
+        self.note_end(cx, now, ending);
         let late = cx
             .program
             .latency_limit_ns
@@ -59,12 +59,12 @@ impl Session {
         if ending == Ending::Good && cx.grid.in_window(now) {
             self.in_window += 1;
         }
-        self.state = State::Idle;
+        self.state = SessionState::Idle;
         Wait::Next
     }
 
     /// A slot of the schedule that is too late to be worth starting.
-    pub(crate) fn skip(&mut self, cx: &mut Surroundings<'_>, now: u64, scheduled: u64) {
+    pub(crate) fn skip(&mut self, cx: &mut LaneContext<'_>, now: u64, scheduled: u64) {
         self.scheduled = scheduled;
         self.began = now;
         self.tries = 0;
@@ -72,11 +72,11 @@ impl Session {
     }
 
     /// An error that does not end the client: rolls back first where a block is open.
-    pub(crate) fn fail(&mut self, cx: &mut Surroundings<'_>, now: u64, failure: Failure) -> Wait {
+    pub(crate) fn fail(&mut self, cx: &mut LaneContext<'_>, now: u64, failure: Failure) -> Wait {
         if self.block == Block::Outside {
             return self.try_again_or_end(cx, now, failure);
         }
-        self.state = State::RollingBack;
+        self.state = SessionState::RollingBack;
         self.failure = failure;
         self.reply.begin(false);
         self.reply.awaiting += 1;
@@ -89,7 +89,7 @@ impl Session {
     /// The failed transaction is rolled back.
     pub(crate) fn try_again_or_end(
         &mut self,
-        cx: &mut Surroundings<'_>,
+        cx: &mut LaneContext<'_>,
         now: u64,
         failure: Failure,
     ) -> Wait {
@@ -110,11 +110,11 @@ impl Session {
         self.prng = self.prng_at_start.clone();
         self.command = 0;
         self.command_began = now;
-        self.state = State::Idle;
+        self.state = SessionState::Idle;
         self.proceed(cx, now)
     }
 
-    fn may_try_again(&self, cx: &Surroundings<'_>, now: u64, failure: Failure) -> bool {
+    fn may_try_again(&self, cx: &LaneContext<'_>, now: u64, failure: Failure) -> bool {
         let limit = cx.program.tries_max;
         failure != Failure::Other
             && (limit == 0 || self.tries < limit)
@@ -146,7 +146,7 @@ impl Session {
     #[cold]
     pub(super) fn abort_for_fault(
         &mut self,
-        cx: &mut Surroundings<'_>,
+        cx: &mut LaneContext<'_>,
         fault: PipelineFault,
     ) -> Wait {
         let word = match fault {
@@ -159,11 +159,11 @@ impl Session {
 
     /// The client ends here, because of the current command.
     #[cold]
-    pub(crate) fn abort_in_command(&mut self, cx: &mut Surroundings<'_>, why: &str) -> Wait {
+    pub(crate) fn abort_in_command(&mut self, cx: &mut LaneContext<'_>, why: &str) -> Wait {
         self.abort_in(cx, None, why)
     }
 
-    fn abort_in(&mut self, cx: &mut Surroundings<'_>, word: Option<&str>, why: &str) -> Wait {
+    fn abort_in(&mut self, cx: &mut LaneContext<'_>, word: Option<&str>, why: &str) -> Wait {
         let commands = &cx.program.scripts[self.script].script.commands;
         let command = || commands.get(self.command).map_or("SQL", |command| command.kind.word());
         let word = word.unwrap_or_else(command);
@@ -176,7 +176,7 @@ impl Session {
 
     /// Where the current command stands.
     #[cold]
-    pub(crate) fn place(&self, cx: &Surroundings<'_>) -> Option<CommandPlace> {
+    pub(crate) fn place(&self, cx: &LaneContext<'_>) -> Option<CommandPlace> {
         let script = &cx.program.scripts[self.script].script;
         let command = script.commands.get(self.command)?;
         Some(CommandPlace { script: script.name.clone(), line: command.line })
@@ -184,13 +184,13 @@ impl Session {
 
     /// The client ends here.
     #[cold]
-    pub(crate) fn abort(&mut self, cx: &mut Surroundings<'_>, text: String) -> Wait {
+    pub(crate) fn abort(&mut self, cx: &mut LaneContext<'_>, text: String) -> Wait {
         let now = (cx.clock)();
-        self.settle_unfinished(cx, now);
+        self.note_unfinished(cx, now);
         let at = self.place(cx);
         cx.narration.push(Message { level: Level::Error, text, at });
         cx.tally.aborted(self.workload);
-        self.state = State::Aborted;
+        self.state = SessionState::Aborted;
         Wait::Gone
     }
 }

@@ -12,7 +12,7 @@ use wire::{
 use super::end::{Failure, lossy};
 use crate::{
     Level, Protocol,
-    session::{Block, Session, State, Surroundings, Wait},
+    session::{Block, LaneContext, Session, SessionState, Wait},
     tally::Ending,
 };
 
@@ -63,8 +63,10 @@ impl Reply {
 
 impl Session {
     /// Takes what has arrived, whole frames or not.
-    pub(crate) fn input(&mut self, cx: &mut Surroundings<'_>, now: u64, bytes: &[u8]) -> Wait {
-        if cx.program.debug && matches!(self.state, State::Awaiting | State::RollingBack) {
+    pub(crate) fn input(&mut self, cx: &mut LaneContext<'_>, now: u64, bytes: &[u8]) -> Wait {
+        if cx.program.debug
+            && matches!(self.state, SessionState::Awaiting | SessionState::RollingBack)
+        {
             cx.say(Level::Debug, format!("client {} receiving", self.id));
         }
         let mut carry = std::mem::take(&mut self.carry);
@@ -89,7 +91,7 @@ impl Session {
     /// Takes the whole frames of `bytes`, and gives back what remains.
     fn frames<'b>(
         &mut self,
-        cx: &mut Surroundings<'_>,
+        cx: &mut LaneContext<'_>,
         now: u64,
         bytes: &'b [u8],
     ) -> (&'b [u8], Wait) {
@@ -114,7 +116,7 @@ impl Session {
 
     fn frame(
         &mut self,
-        cx: &mut Surroundings<'_>,
+        cx: &mut LaneContext<'_>,
         now: u64,
         frame: Frame<'_>,
     ) -> Result<Option<Wait>, wire::ProtocolError> {
@@ -139,7 +141,7 @@ impl Session {
                 self.account_for_tag(frame.body);
                 return Ok(self.result_complete(cx));
             }
-            // Rows that nobody keeps are not looked into.
+            // Rows that are not kept are not parsed.
             tag::DATA_ROW | tag::ROW_DESCRIPTION => {
                 if let Some(captured) = &mut self.reply.captured {
                     captured.take(Message::parse(frame)?);
@@ -171,11 +173,11 @@ impl Session {
     }
 
     #[cold]
-    fn error(&mut self, cx: &mut Surroundings<'_>, now: u64, error: ServerError) {
+    fn error(&mut self, cx: &mut LaneContext<'_>, now: u64, error: ServerError) {
         let failed = self.reply.parsing.pop_front();
         // A statement that cannot be prepared before the load begins (its table does not exist
         // yet) is no error; it is prepared when it is used.
-        if let (State::Preparing, Some(number)) = (self.state, failed)
+        if let (SessionState::Preparing, Some(number)) = (self.state, failed)
             && error.severity == "ERROR"
         {
             self.unmark_prepared(number);
@@ -185,7 +187,7 @@ impl Session {
             cx.tally.error(self.workload, error.sql_state.as_str());
         }
         // The server says more when it is executed.
-        if self.state == State::Parsing && error.severity == "ERROR" {
+        if self.state == SessionState::Parsing && error.severity == "ERROR" {
             let number = failed.filter(|_| error.position.is_some());
             let query = number.map(|number| lossy(&cx.program.statements[number].sql));
             let text = error.about(query.as_deref()).to_string();
@@ -198,7 +200,7 @@ impl Session {
     }
 
     /// A ReadyForQuery has come.
-    fn ready(&mut self, cx: &mut Surroundings<'_>, now: u64) -> Option<Wait> {
+    fn ready(&mut self, cx: &mut LaneContext<'_>, now: u64) -> Option<Wait> {
         self.reply.awaiting = self.reply.awaiting.saturating_sub(1);
         if self.reply.awaiting > 0 {
             return None;
@@ -207,20 +209,23 @@ impl Session {
         match self.state {
             // Synchronised in the middle of a pipeline, or a server that says more than it was
             // asked.
-            State::Idle | State::Due | State::Sleeping | State::Aborted => {
+            SessionState::Idle
+            | SessionState::Due
+            | SessionState::Sleeping
+            | SessionState::Aborted => {
                 self.reply.error = error;
                 None
             }
-            State::Preparing => {
-                self.state = State::Idle;
+            SessionState::Preparing => {
+                self.state = SessionState::Idle;
                 Some(Wait::Next)
             }
-            State::Parsing => Some(self.proceed(cx, now)),
-            State::Awaiting => match error {
+            SessionState::Parsing => Some(self.proceed(cx, now)),
+            SessionState::Awaiting => match error {
                 Some(error) => Some(self.failed(cx, now, &error)),
                 None => Some(self.succeeded(cx, now)),
             },
-            State::RollingBack => match error {
+            SessionState::RollingBack => match error {
                 Some(error) => {
                     let text = format!(
                         "client {} aborted while rolling back the transaction after an error; {error}",
@@ -234,18 +239,18 @@ impl Session {
     }
 
     #[cold]
-    fn tell_of_pipeline(&self, cx: &mut Surroundings<'_>) {
+    fn tell_of_pipeline(&self, cx: &mut LaneContext<'_>) {
         let commands = &cx.program.scripts[self.script].script.commands;
         let command = commands.get(self.command).map(|command| &command.kind);
         let is_pipeline = command == Some(&CommandKind::EndPipeline);
-        if self.state == State::Awaiting && is_pipeline && self.reply.error.is_none() {
+        if self.state == SessionState::Awaiting && is_pipeline && self.reply.error.is_none() {
             let (id, syncs) = (self.id, self.reply.awaiting);
             let text = format!("client {id} pipeline ending, ongoing syncs: {syncs}");
             cx.say(Level::Debug, text);
         }
     }
 
-    fn succeeded(&mut self, cx: &mut Surroundings<'_>, now: u64) -> Wait {
+    fn succeeded(&mut self, cx: &mut LaneContext<'_>, now: u64) -> Wait {
         if let Some(captured) = self.reply.captured.take()
             && let Err(wait) = self.check_gset(cx, &captured)
         {
@@ -253,17 +258,17 @@ impl Session {
         }
         let next = cx.program.scripts[self.script].script.next(self.command);
         self.finish_command(cx, next, now);
-        self.state = State::Idle;
+        self.state = SessionState::Idle;
         self.proceed(cx, now)
     }
 
-    fn failed(&mut self, cx: &mut Surroundings<'_>, now: u64, error: &ServerError) -> Wait {
+    fn failed(&mut self, cx: &mut LaneContext<'_>, now: u64, error: &ServerError) -> Wait {
         self.reply.captured = None;
         self.account_for_error(error.sql_state.as_str());
         if is_cut(cx, now, error) {
-            self.settle(cx, now, Ending::Other);
+            self.note_end(cx, now, Ending::Other);
             // Neither done nor failed: the rig itself has cut it short.
-            self.state = State::Idle;
+            self.state = SessionState::Idle;
             return Wait::Next;
         }
         let failure = match error.sql_state {
@@ -292,7 +297,7 @@ impl Session {
     /// The text that an error of the current command points into. As in libpq, a statement that
     /// was prepared before has none.
     #[cold]
-    fn statement_of(&self, cx: &Surroundings<'_>, error: &ServerError) -> Option<String> {
+    fn statement_of(&self, cx: &LaneContext<'_>, error: &ServerError) -> Option<String> {
         error.position?;
         let script = &cx.program.scripts[self.script];
         let mut command = self.command;
@@ -320,7 +325,7 @@ impl Session {
     }
 
     /// pgbench's number of the query within the current command: 0 in a pipeline.
-    fn query_number(&self, cx: &Surroundings<'_>) -> u32 {
+    fn query_number(&self, cx: &LaneContext<'_>) -> u32 {
         let commands = &cx.program.scripts[self.script].script.commands;
         match commands.get(self.command) {
             Some(command) if command.kind == CommandKind::EndPipeline => 0,
@@ -329,7 +334,7 @@ impl Session {
     }
 
     /// One result of the command is complete.
-    fn result_complete(&mut self, cx: &mut Surroundings<'_>) -> Option<Wait> {
+    fn result_complete(&mut self, cx: &mut LaneContext<'_>) -> Option<Wait> {
         // What follows an error is the next pipeline's.
         self.reply.query += u32::from(self.reply.error.is_none());
         let captured = self.reply.captured.take()?;
@@ -348,7 +353,7 @@ impl Session {
         }
     }
 
-    fn capture<'p>(&self, cx: &Surroundings<'p>) -> Option<&'p Capture> {
+    fn capture<'p>(&self, cx: &LaneContext<'p>) -> Option<&'p Capture> {
         let program = cx.program;
         match &program.scripts[self.script].script.commands.get(self.command)?.kind {
             CommandKind::Sql { capture, .. } => capture.as_ref(),
@@ -356,7 +361,7 @@ impl Session {
         }
     }
 
-    fn check_gset(&mut self, cx: &mut Surroundings<'_>, captured: &Captured) -> Result<(), Wait> {
+    fn check_gset(&mut self, cx: &mut LaneContext<'_>, captured: &Captured) -> Result<(), Wait> {
         if !matches!(self.capture(cx), Some(Capture::Gset { .. })) {
             return Ok(());
         }
@@ -371,7 +376,7 @@ impl Session {
         self.store(cx, captured)
     }
 
-    fn store(&mut self, cx: &mut Surroundings<'_>, captured: &Captured) -> Result<(), Wait> {
+    fn store(&mut self, cx: &mut LaneContext<'_>, captured: &Captured) -> Result<(), Wait> {
         let Some(capture) = self.capture(cx) else { return Ok(()) };
         for (column, value) in captured.columns.iter().zip(&captured.last) {
             let name = capture.variable(column);
@@ -396,7 +401,7 @@ impl Session {
     }
 
     #[cold]
-    fn abort_in_query(&mut self, cx: &mut Surroundings<'_>, why: &str) -> Wait {
+    fn abort_in_query(&mut self, cx: &mut LaneContext<'_>, why: &str) -> Wait {
         let text = format!(
             "client {} script {} aborted in command {} query {}: {why}",
             self.id,
@@ -408,7 +413,7 @@ impl Session {
     }
 
     #[cold]
-    fn garbage(&mut self, cx: &mut Surroundings<'_>, why: &str) -> Wait {
+    fn garbage(&mut self, cx: &mut LaneContext<'_>, why: &str) -> Wait {
         cx.tally.error(self.workload, "08P01");
         self.abort_in_command(cx, why)
     }
@@ -428,7 +433,7 @@ impl Session {
     pub(crate) fn lost(&mut self, why: Option<&str>) -> String {
         // pgbench would notice at the first command of the next transaction.
         let (command, query) = match self.state {
-            State::Idle => (0, 0),
+            SessionState::Idle => (0, 0),
             _ => (self.command, self.reply.query),
         };
         match (self.reply.error.take(), self.state) {
@@ -436,7 +441,7 @@ impl Session {
                 "client {} script {} aborted in command {command} query {query}: {error}",
                 self.id, self.script
             ),
-            (None, State::RollingBack) => format!(
+            (None, SessionState::RollingBack) => format!(
                 "client {} aborted while rolling back the transaction after an error; perhaps the \
                  backend died while processing",
                 self.id
@@ -452,9 +457,9 @@ impl Session {
         }
     }
 
-    /// Whether the transaction in flight may have been committed although nobody said so.
-    pub(crate) fn outcome_is_unknown(&self, cx: &Surroundings<'_>) -> bool {
-        if self.state != State::Awaiting {
+    /// Whether the transaction in flight may have been committed although the server did not say so.
+    pub(crate) fn outcome_is_unknown(&self, cx: &LaneContext<'_>) -> bool {
+        if self.state != SessionState::Awaiting {
             return false;
         }
         match self.block {
@@ -470,6 +475,6 @@ impl Session {
 }
 
 /// Whether the server has cancelled the query because the load is over: the load asked for it.
-fn is_cut(cx: &Surroundings<'_>, now: u64, error: &ServerError) -> bool {
+fn is_cut(cx: &LaneContext<'_>, now: u64, error: &ServerError) -> bool {
     now >= cx.grid.cancel && error.sql_state == SqlState::QUERY_CANCELED
 }

@@ -8,7 +8,7 @@ use client::{Client, workload};
 use errors::with_errors;
 use script::Pipeline;
 
-use super::{Block, State, Wait};
+use super::{Block, SessionState, Wait};
 use crate::{Protocol, grid::Grid};
 
 const MS: u64 = 1_000_000;
@@ -146,7 +146,7 @@ fn conditions_choose_and_sleeps_take_their_time() {
 fn what_the_server_says_during_a_sleep_does_not_end_it() {
     let mut client = Client::simple("\\sleep 5 ms\nSELECT 1;\n");
     client.begins(0).waits(Wait::Until(5 * MS)).hears(1, "N S").waits(Wait::Server);
-    assert_eq!(client.session.state, State::Sleeping);
+    assert_eq!(client.session.state, SessionState::Sleeping);
     client.step(5, |session, cx| session.wake(cx, 5 * MS));
     client.sends("Query SELECT 1;");
 }
@@ -268,7 +268,7 @@ fn a_new_connection_begins_from_nothing() {
     client.connects().hears(0, "1 Z:I 1 Z:I 1 Z:I").begins(1).hears(2, "2 n C Z:T");
     let _ = client.loses_its_connection(3, false);
     client.session.connected();
-    assert_eq!((client.session.block, client.session.state), (Block::Outside, State::Idle));
+    assert_eq!((client.session.block, client.session.state), (Block::Outside, SessionState::Idle));
     client.begins(4).sends_last("Parse P_0 BEGIN; | Sync").hears(5, "1 Z:I");
     client.sends("Bind P_0 [] | Describe | Execute | Sync");
 }
@@ -401,7 +401,7 @@ fn no_answer_makes_a_session_panic() {
                 bytes.push(byte);
             }
             client.hears_bytes(1, &bytes);
-            if client.session.state == State::Aborted {
+            if client.session.state == SessionState::Aborted {
                 break;
             }
         }

@@ -13,14 +13,14 @@ use super::end::lossy;
 use crate::{
     Level, Protocol,
     program::{ProgramScript, Statement},
-    session::{Block, Session, State, Surroundings, Wait},
+    session::{Block, LaneContext, Session, SessionState, Wait},
     shell::{self, Ran, Shell},
     tally::Ending,
 };
 
 impl Session {
     /// Draws the script of the next transaction. pgbench does so before it waits for its turn.
-    pub(crate) fn choose(&mut self, cx: &mut Surroundings<'_>) {
+    pub(crate) fn choose(&mut self, cx: &mut LaneContext<'_>) {
         self.script = 0;
         if cx.program.scripts.len() > 1 {
             let mut at = cx.choose.uniform(0, cx.program.weight - 1);
@@ -39,7 +39,7 @@ impl Session {
     }
 
     /// Begins the transaction that was due at `scheduled`.
-    pub(crate) fn begin(&mut self, cx: &mut Surroundings<'_>, now: u64, scheduled: u64) -> Wait {
+    pub(crate) fn begin(&mut self, cx: &mut LaneContext<'_>, now: u64, scheduled: u64) -> Wait {
         self.scheduled = scheduled;
         self.began = now;
         self.tries = 1;
@@ -51,10 +51,10 @@ impl Session {
     }
 
     /// A moment that the session waited for has come.
-    pub(crate) fn wake(&mut self, cx: &mut Surroundings<'_>, now: u64) -> Wait {
+    pub(crate) fn wake(&mut self, cx: &mut LaneContext<'_>, now: u64) -> Wait {
         match self.state {
-            State::Sleeping => {}
-            State::Due => return self.begin(cx, now, self.scheduled),
+            SessionState::Sleeping => {}
+            SessionState::Due => return self.begin(cx, now, self.scheduled),
             _ => return Wait::Server,
         }
         if let Some(shell) = &mut self.shell {
@@ -70,7 +70,7 @@ impl Session {
     }
 
     /// Passes on what `\shell` printed; takes the integer that `\setshell` did.
-    fn use_shell_output(&mut self, cx: &mut Surroundings<'_>, ran: Ran) -> Result<(), String> {
+    fn use_shell_output(&mut self, cx: &mut LaneContext<'_>, ran: Ran) -> Result<(), String> {
         let program = cx.program;
         let Some(command) = program.scripts[self.script].script.commands.get(self.command) else {
             return Ok(());
@@ -98,13 +98,13 @@ impl Session {
 
     /// Goes on with the current command, and with those after it, until something must be waited
     /// for.
-    pub(crate) fn proceed(&mut self, cx: &mut Surroundings<'_>, mut now: u64) -> Wait {
+    pub(crate) fn proceed(&mut self, cx: &mut LaneContext<'_>, mut now: u64) -> Wait {
         let program = cx.program;
         let script = &program.scripts[self.script];
         // The current command's statements have just been prepared.
-        let mut is_prepared = self.state == State::Parsing;
+        let mut is_prepared = self.state == SessionState::Parsing;
         if is_prepared {
-            self.state = State::Idle;
+            self.state = SessionState::Idle;
         }
         while let Some(command) = script.script.commands.get(self.command) {
             if program.debug && !is_prepared && !matches!(command.kind, CommandKind::Sql { .. }) {
@@ -134,7 +134,7 @@ impl Session {
     /// Does what the command says.
     fn execute(
         &mut self,
-        cx: &mut Surroundings<'_>,
+        cx: &mut LaneContext<'_>,
         script: &ProgramScript,
         kind: &CommandKind,
         now: u64,
@@ -144,7 +144,7 @@ impl Session {
             CommandKind::Sql { template, capture } => {
                 self.send(cx, script, template, capture.is_some())?;
                 if self.pipeline == Pipeline::Off {
-                    self.state = State::Awaiting;
+                    self.state = SessionState::Awaiting;
                     return Ok(Step::Wait(Wait::Server));
                 }
                 next
@@ -171,13 +171,13 @@ impl Session {
             CommandKind::EndPipeline => {
                 frontend::sync(cx.out);
                 self.reply.awaiting += 1;
-                self.state = State::Awaiting;
+                self.state = SessionState::Awaiting;
                 return Ok(Step::Wait(Wait::Server));
             }
             CommandKind::Sleep(sleep) => match sleep.time_us(&self.variables) {
                 Ok(..=0) => next,
                 Ok(us) => {
-                    self.state = State::Sleeping;
+                    self.state = SessionState::Sleeping;
                     let until = now.saturating_add((us as u64).saturating_mul(1_000));
                     return Ok(Step::Wait(Wait::Until(until)));
                 }
@@ -188,7 +188,7 @@ impl Session {
                     Ok(line) => self.shell = Some(Box::new(Shell::start(line))),
                     Err(error) => return Err(self.execution_failed(cx, error.to_string())),
                 }
-                self.state = State::Sleeping;
+                self.state = SessionState::Sleeping;
                 return Ok(Step::Wait(Wait::Until(now + shell::GLANCE_NS)));
             }
         };
@@ -197,7 +197,7 @@ impl Session {
 
     fn evaluate(
         &mut self,
-        cx: &mut Surroundings<'_>,
+        cx: &mut LaneContext<'_>,
         expr: &script::Expr,
     ) -> Result<script::Value, Wait> {
         let (script, command) = (self.script, self.command);
@@ -212,19 +212,19 @@ impl Session {
     }
 
     #[cold]
-    fn evaluation_failed(&mut self, cx: &mut Surroundings<'_>, error: &EvalError) -> Wait {
+    fn evaluation_failed(&mut self, cx: &mut LaneContext<'_>, error: &EvalError) -> Wait {
         cx.say(Level::Error, error.to_string());
         self.abort_in_command(cx, "evaluation of meta-command failed")
     }
 
     #[cold]
-    fn assignment_failed(&mut self, cx: &mut Surroundings<'_>, why: String) -> Wait {
+    fn assignment_failed(&mut self, cx: &mut LaneContext<'_>, why: String) -> Wait {
         cx.say(Level::Error, why);
         self.abort_in_command(cx, "assignment of meta-command failed")
     }
 
     #[cold]
-    fn execution_failed(&mut self, cx: &mut Surroundings<'_>, why: String) -> Wait {
+    fn execution_failed(&mut self, cx: &mut LaneContext<'_>, why: String) -> Wait {
         cx.say(Level::Error, why);
         self.abort_in_command(cx, "execution of meta-command failed")
     }
@@ -232,7 +232,7 @@ impl Session {
     /// Appends an SQL command to what is to be sent.
     fn send(
         &mut self,
-        cx: &mut Surroundings<'_>,
+        cx: &mut LaneContext<'_>,
         script: &ProgramScript,
         template: &Template,
         capture: bool,
@@ -275,7 +275,7 @@ impl Session {
     ///
     /// One that cannot be prepared is told, and executed all the same: what the server says to
     /// that decides.
-    fn prepare_next(&mut self, cx: &mut Surroundings<'_>, script: &ProgramScript) -> bool {
+    fn prepare_next(&mut self, cx: &mut LaneContext<'_>, script: &ProgramScript) -> bool {
         let program = cx.program;
         if program.protocol != Protocol::Prepared || self.pipeline == Pipeline::On {
             return false;
@@ -302,14 +302,14 @@ impl Session {
             }
         }
         if self.reply.awaiting > 0 {
-            self.state = State::Parsing;
+            self.state = SessionState::Parsing;
         }
-        self.state == State::Parsing
+        self.state == SessionState::Parsing
     }
 
     fn send_extended(
         &mut self,
-        cx: &mut Surroundings<'_>,
+        cx: &mut LaneContext<'_>,
         statement: &Statement,
         capture: bool,
     ) -> Result<(), EncodeError> {
@@ -338,7 +338,7 @@ impl Session {
     }
 
     /// The current command is over: counts its time and moves on to `next`.
-    pub(crate) fn finish_command(&mut self, cx: &mut Surroundings<'_>, next: usize, now: u64) {
+    pub(crate) fn finish_command(&mut self, cx: &mut LaneContext<'_>, next: usize, now: u64) {
         if cx.program.time_each_command {
             if cx.grid.in_window(now) {
                 let commands = &mut cx.tally.totals[self.workload].statements[self.script];
@@ -354,7 +354,7 @@ impl Session {
 
     /// Behind a branch that ran, pgbench meets the `\else` or `\elif`, and skips the rest.
     #[cold]
-    fn tell_of_skipping(&self, cx: &mut Surroundings<'_>, next: usize) {
+    fn tell_of_skipping(&self, cx: &mut LaneContext<'_>, next: usize) {
         let script = &cx.program.scripts[self.script].script;
         if next != self.command + 1 && next == script.next(self.command) {
             let words = &script.commands[self.command + 1].words;
@@ -362,7 +362,7 @@ impl Session {
         }
     }
 
-    fn end_of_script(&mut self, cx: &mut Surroundings<'_>, now: u64) -> Wait {
+    fn end_of_script(&mut self, cx: &mut LaneContext<'_>, now: u64) -> Wait {
         if let Err(fault) = self.pipeline.finish() {
             return self.abort(cx, format!("client {} aborted: {fault}", self.id));
         }

@@ -85,7 +85,7 @@ fn hosts_are_tried_in_order_and_a_refusal_is_an_answer() {
     server.execute("ALTER DATABASE read_only SET default_transaction_read_only = on");
     let directory = server.socket_directory();
     let port = server.port();
-    // Nobody listens in the first directory.
+    // No server listens in the first directory.
     check(&format!("host=/nonexistent,{directory} port={port} user=postgres dbname=postgres"));
     // A refusal is not followed by the next host, whose words would hide it.
     let (message, _) = fails(&format!(

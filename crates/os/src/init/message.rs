@@ -33,7 +33,7 @@ pub(crate) enum Request {
     SignalUnder { directory: PathBuf, signal: i32 },
     /// Mount a device, or whatever the file system's type has in its place, on a directory.
     Mount { device: PathBuf, directory: PathBuf, kind: String, options: String },
-    /// Unmount a directory; `detach` it at once if somebody still uses it.
+    /// Unmount a directory; `detach` it at once if a process still uses it.
     Unmount { directory: PathBuf, detach: bool },
     /// Kill everything and end.
     End,

@@ -36,7 +36,7 @@ pub(super) fn on_client(
     server.execute(&truncate(names))?;
     on_client_but_accounts(options, names, server, console)?;
     let count = ACCOUNTS_PER_SCALE * u64::from(options.scale);
-    let progress = Progress::new("pgbench_accounts", count, options.progress);
+    let progress = RowProgress::new("pgbench_accounts", count, options.progress);
     copy(server, &names.table("accounts"), Rows::accounts(), count, progress, console)?;
     server.execute("commit")
 }
@@ -54,7 +54,7 @@ pub(super) fn on_client_but_accounts(
         ("tellers", Rows::tellers(), TELLERS_PER_SCALE * scale),
     ] {
         let told = format!("pgbench_{table}");
-        let progress = Progress::new(&told, count, options.progress);
+        let progress = RowProgress::new(&told, count, options.progress);
         copy(server, &names.table(table), rows, count, progress, console)?;
     }
     Ok(())
@@ -93,7 +93,7 @@ fn copy(
     table: &str,
     mut rows: Rows,
     count: u64,
-    mut progress: Progress<'_>,
+    mut progress: RowProgress<'_>,
     console: &mut Console<'_>,
 ) -> Result<(), Complaint> {
     // FREEZE saves the vacuum afterwards from writing every page again. It is for ordinary
@@ -129,7 +129,7 @@ fn copy(
 }
 
 /// pgbench's lines about one table.
-pub(super) struct Progress<'a> {
+pub(super) struct RowProgress<'a> {
     table: &'a str,
     total: u64,
     began: Instant,
@@ -137,9 +137,9 @@ pub(super) struct Progress<'a> {
     reports_due: u64,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> RowProgress<'a> {
     pub(super) fn new(table: &'a str, total: u64, pace: LoadProgress) -> Self {
-        Progress { table, total, began: Instant::now(), pace, reports_due: 1 }
+        RowProgress { table, total, began: Instant::now(), pace, reports_due: 1 }
     }
 
     pub(super) fn report(&mut self, done: u64, console: &mut Console<'_>) {

@@ -45,7 +45,7 @@ impl Outlet<'_> {
         }
     }
 
-    /// Whether `select from …` gives a row; a list asks nobody.
+    /// Whether `select from …` gives a row; a list asks no server.
     ///
     /// # Errors
     /// In pgbench's words.

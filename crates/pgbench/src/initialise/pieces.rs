@@ -14,7 +14,7 @@ use crate::console::Console;
 use crate::options::InitialiseOptions;
 use crate::server::{Server, query_failed};
 
-use super::generate::{Progress, ROWS_AT_ONCE, on_client_but_accounts};
+use super::generate::{ROWS_AT_ONCE, RowProgress, on_client_but_accounts};
 use super::names::Names;
 use super::outlet::Outlet;
 use super::rows::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, Rows};
@@ -46,7 +46,7 @@ pub(super) fn on_clients(
     let missing = missing(server, &accounts, scale)?;
     let sql = format!("copy {accounts} from stdin");
     let total = missing.len() as u64 * ACCOUNTS_PER_SCALE;
-    let mut progress = Progress::new("pgbench_accounts", total, options.progress);
+    let mut progress = RowProgress::new("pgbench_accounts", total, options.progress);
     let next = AtomicUsize::new(0);
     let (sender, loaded) = channel();
     thread::scope(|scope| {

@@ -12,7 +12,7 @@ use super::{
 use crate::complaint::Complaint;
 
 /// The mode that was asked for, if its options go together.
-pub(super) fn settle(mut given: Given) -> Result<Request, Complaint> {
+pub(super) fn resolve(mut given: Given) -> Result<Request, Complaint> {
     if !given.initialise && given.scripts.is_empty() {
         given.scripts.push(default_script());
     }

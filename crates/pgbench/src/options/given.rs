@@ -17,7 +17,7 @@ use crate::complaint::Complaint;
 use crate::getopt::{self, Found};
 use crate::major::Major;
 use crate::number::bounded_int;
-use crate::run::find::goal::Goal;
+use crate::search::goal::Goal;
 
 /// pgbench's limit.
 const SCRIPTS_MAX: usize = 128;

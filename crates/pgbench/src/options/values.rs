@@ -10,7 +10,7 @@ use super::PartitionMethod;
 use super::given::Arrivals;
 use crate::complaint::{Complaint, system_error};
 use crate::number::{bounded_int, prefix_float, prefix_int};
-use crate::run::find::goal::Goal;
+use crate::search::goal::Goal;
 
 /// Bounds of an automatic warm-up: shorter finds no trend, longer is another benchmark.
 const WARM_UP_AUTO: WarmUp = WarmUp::Auto { min_ms: 3_000, max_ms: 120_000 };

@@ -11,7 +11,7 @@ use crate::complaint::{Complaint, system_error};
 use crate::options::OurOptions;
 
 use super::plan::{Clock, is_open};
-use super::settle::Results;
+use super::results::Results;
 use super::{influx, json};
 
 /// The files that were asked for.

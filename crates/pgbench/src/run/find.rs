@@ -1,19 +1,16 @@
 //! `--find-rate` and `--find-clients`: the highest load at which a goal holds.
 
-pub(crate) mod curve;
-pub(crate) mod goal;
-mod search;
-
 use load::{Control, Outcome, Pace, Urgency, WarmUp};
 
 use crate::complaint::Complaint;
 use crate::console::Console;
 use crate::options::{FindOptions, Length, Range, RunOptions};
 
-use super::ours::grouped;
-use curve::{Curve, Tried};
-use goal::{Goal, Observed};
-use search::{End, Next, Search};
+use crate::search::curve::{Curve, Tried};
+use crate::search::goal::{Goal, Observed};
+use crate::search::steps::{End, Next, Search};
+
+use super::figure::grouped;
 
 /// How long each window warms up, in milliseconds: connections are new, caches of the server's
 /// processes empty.
@@ -156,10 +153,7 @@ impl Axis<'_> {
         let mut options = self.options.clone();
         match (self.find.range, load) {
             (Range::Rate, Some(rate)) => {
-                options.pace = match options.pace {
-                    Pace::Constant(_) => Pace::Constant(rate),
-                    _ => Pace::Poisson(rate),
-                };
+                options.pace = options.pace.at(rate);
             }
             (Range::Rate, None) => options.pace = Pace::Closed,
             (Range::Clients, clients) => {

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use host::{Host, Inventory, Program};
+use host::{Host, Inventory, Program, clock};
 use load::{Control, HostOutcome, Outcome, Urgency};
 use record::Generator;
 
 use crate::complaint::Complaint;
 use crate::options::{HostOptions, Invocation, RunOptions};
 
-use super::ours::{grouped, short_ms};
+use super::figure::{grouped, short_ms};
 
 /// Reaches the hosts that an inventory places generators on.
 ///
@@ -56,9 +56,6 @@ pub(super) fn reach(
     Err(hints.into_iter().fold(complaint, Complaint::with_our_hint))
 }
 
-/// A bound beyond which the window's edges are no longer one moment for all hosts.
-const BOUND_MAX_NS: u64 = 5_000_000;
-
 /// Lines about hosts that are told; the rest are in the file of `--json`.
 const LINES_MAX: usize = 32;
 
@@ -92,7 +89,7 @@ pub(super) fn lines(outcome: &Outcome, line: &mut impl FnMut(&str, String)) {
         line("hosts", format!("{more} more: --json lists all of them"));
     }
     let is_doubtful = |host: &&HostOutcome| {
-        host.lost.is_none() && host.clock.bound_ns.is_none_or(|bound| bound > BOUND_MAX_NS)
+        host.lost.is_none() && host.clock.bound_ns.is_none_or(|bound| bound > clock::BOUND_MAX_NS)
     };
     let doubtful = outcome.hosts.iter().filter(is_doubtful);
     let doubtful: Vec<&str> = doubtful.map(|host| host.name.as_str()).collect();

@@ -27,7 +27,7 @@
 //! | `hosts` | with `--hosts`: for each host its share, its clock, its machine, and when it was lost |
 //! | `intervals` | every interval, warm-up included |
 
-use load::{End, GeneratorOutcome, HostOutcome, OnLoss, Pace};
+use load::{End, GeneratorOutcome, HostOutcome, OnLoss};
 use record::{Counts, Interval, Phase};
 use serde_json::{Value, json};
 use stats::{Latency, SteadyState, Unsteady};
@@ -35,10 +35,10 @@ use stats::{Latency, SteadyState, Unsteady};
 use crate::options::Length;
 use crate::words::{ScriptWords, protocol_name};
 
-use super::find::curve::{Curve, Tried};
 use super::ours::{limit, missed_rate};
 use super::plan::Clock;
-use super::settle::Results;
+use super::results::Results;
+use crate::search::curve::{Curve, Tried};
 
 /// The document, ending in a newline.
 pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> String {
@@ -128,11 +128,8 @@ fn options(results: &Results<'_>) -> Value {
         Length::Transactions(each) => (Some(each), None),
         Length::Seconds(seconds) => (None, Some(seconds)),
     };
-    let (rate, arrivals) = match options.pace {
-        Pace::Closed => (None, None),
-        Pace::Poisson(rate) => (Some(rate), Some("poisson")),
-        Pace::Constant(rate) => (Some(rate), Some("constant")),
-    };
+    let rate = options.pace.rate();
+    let arrivals = options.pace.arrivals().map(str::to_lowercase);
     json!({
         "clients": options.clients,
         "jobs": options.lanes,

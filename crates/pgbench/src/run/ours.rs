@@ -3,14 +3,15 @@
 
 use std::fmt::Write;
 
-use load::{OnLoss, Pace, WarmUp};
+use load::{OnLoss, WarmUp};
 use record::{Counts, Generator, WorkloadResult};
 use stats::{Latency, SteadyState, Unsteady, censored};
 
 use super::baseline::Baseline;
+use super::figure::{grouped, short_ms};
 use super::hosts;
 use super::plan::is_open;
-use super::settle::Results;
+use super::results::Results;
 
 /// All of them.
 pub(super) fn lines(results: &Results<'_>) -> String {
@@ -61,34 +62,6 @@ pub(super) fn lines(results: &Results<'_>) -> String {
     hosts::lines(results.outcome, &mut line);
     if !results.options.ours.describe {
         line("not like for like", "results are not described (--no-describe)".to_owned());
-    }
-    text
-}
-
-/// A duration in milliseconds with three significant digits.
-pub(super) fn short_ms(ns: u64) -> String {
-    short(ns as f64 / 1e6)
-}
-
-/// Three significant digits, no exponent.
-fn short(value: f64) -> String {
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    let digits = 2 - value.abs().log10().floor() as i32;
-    if digits <= 0 { grouped(value) } else { format!("{value:.*}", digits.min(6) as usize) }
-}
-
-/// A whole number with a comma every three digits.
-pub(super) fn grouped(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        let left = digits.len() - index;
-        if index > 0 && left.is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
     }
     text
 }
@@ -236,10 +209,7 @@ impl MissedRate {
 /// Whether the clients fell behind the rate that they were asked for: they ended with more than a
 /// second's tenth of it to do, and did less of it than chance explains.
 pub(super) fn missed_rate(results: &Results<'_>) -> Option<MissedRate> {
-    let asked = match results.options.pace {
-        Pace::Closed => return None,
-        Pace::Poisson(rate) | Pace::Constant(rate) => rate,
-    };
+    let asked = results.options.pace.rate()?;
     let (reached, _) = results.rate_after(0.0);
     let backlog = results.window_intervals().last().map_or(0, |interval| interval.backlog);
     let is_missed = backlog as f64 > asked / 10.0 && reached < asked * RATE_REACHED;

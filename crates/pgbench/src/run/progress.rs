@@ -2,14 +2,14 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use load::{Event, Outcome, Pace, WarmUp};
+use load::{Event, Outcome, WarmUp};
 use record::{Counts, Interval, Moment};
 use stats::Latency;
 
 use crate::console::Console;
 use crate::options::{Length, RunOptions};
 
-use super::ours::{grouped, short_ms};
+use super::figure::{grouped, short_ms};
 use super::plan::is_open;
 
 const BAR_CELLS: u64 = 20;
@@ -203,9 +203,9 @@ impl<'a> Progress<'a> {
             failed => format!("  {} failed", grouped(failed as f64)),
         };
         let (p50, p99) = (quantile(0.5), quantile(0.99));
-        let behind = match self.options.pace {
+        let behind = match self.options.pace.rate() {
             // A rate that is reached leaves a few transactions waiting, too.
-            Pace::Poisson(rate) | Pace::Constant(rate) if last.backlog as f64 > rate / 10.0 => {
+            Some(rate) if last.backlog as f64 > rate / 10.0 => {
                 let backlog = grouped(last.backlog as f64);
                 format!("   of {} asked, {backlog} behind", grouped(rate))
             }

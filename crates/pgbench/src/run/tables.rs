@@ -8,7 +8,7 @@ use crate::server::{Server, error_text};
 
 /// pgbench's tables as they are.
 pub(crate) struct Tables {
-    /// Branches; or `-s` where nobody needs the tables.
+    /// Branches; or `-s` where the tables are not needed.
     pub(crate) scale: i64,
     /// How accounts are partitioned, if they are.
     pub(crate) partitions: Option<Partitions>,

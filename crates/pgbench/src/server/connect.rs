@@ -23,7 +23,7 @@ use crate::complaint::{Complaint, system_error};
 /// A connection to the first server that will do, and how it may be encrypted.
 ///
 /// # Errors
-/// In libpq's words: every attempt with the reason why it failed. When somebody interrupts.
+/// In libpq's words: every attempt with the reason why it failed. When interrupted.
 pub(super) fn connect(
     conninfo: &Conninfo,
     notices: &Notices,
@@ -80,7 +80,7 @@ enum Refusal {
     Said(postgres::Error),
     /// The time limit of the connection string is over.
     TimedOut,
-    /// Somebody interrupted.
+    /// The run was interrupted.
     Interrupted,
 }
 
@@ -251,7 +251,7 @@ fn open(mut config: Config, way: &Way<'_>) -> Result<Client, Refusal> {
     }
 }
 
-/// How often it is looked whether somebody interrupts.
+/// How often it is looked whether the run is interrupted.
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// Why a server that lets us in is not the kind that was asked for.

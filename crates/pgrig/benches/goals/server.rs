@@ -85,6 +85,21 @@ impl Server {
         command
     }
 
+    /// Its Unix socket.
+    pub(crate) fn socket(&self) -> String {
+        format!("{}/.s.PGSQL.{}", self.sockets, self.port)
+    }
+
+    /// The superuser.
+    pub(crate) fn user(&self) -> String {
+        self.node.endpoint().user
+    }
+
+    /// The postmaster's process id.
+    pub(crate) fn pid(&self) -> Option<i32> {
+        self.node.host_pid()
+    }
+
     /// Writes a script and returns its path.
     pub(crate) fn script(&self, name: &str, text: &str) -> Result<String, String> {
         let path = self.scripts.path().join(format!("{name}.sql"));

@@ -83,8 +83,8 @@ pub(crate) struct MoveArguments {
     /// Longest time to block writes to moving buckets; if exceeded, the move is cancelled
     #[arg(long, value_name = "S", default_value_t = 10)]
     pub(crate) fence_max: u64,
-    /// Megabytes that must stay free on the disk of a node that receives buckets
-    #[arg(long, value_name = "MB", default_value_t = 256)]
+    /// MiB that must stay free on the disk of a node that receives buckets
+    #[arg(long, value_name = "MIB", default_value_t = 256)]
     pub(crate) keep_free: u32,
 }
 

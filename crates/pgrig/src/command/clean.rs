@@ -6,7 +6,7 @@ use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::terminal;
 
-/// Removes the directories of labs that nobody uses any more.
+/// Removes the directories of labs that are no longer in use.
 pub(crate) fn clean(directory: Option<&Path>) -> Result<Exit, Complaint> {
     let place = directory.map_or_else(std::env::temp_dir, Path::to_owned);
     let cleaned = lab::clean(&place)?;

@@ -113,7 +113,7 @@ fn request(arguments: &CompareArguments) -> Result<Request, Complaint> {
     })
 }
 
-/// What nobody would act on, as a share.
+/// A difference that is too small to act on, as a share.
 const THRESHOLD: f64 = 0.03;
 
 fn fresh_seed() -> u64 {

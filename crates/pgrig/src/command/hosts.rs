@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
-use host::{Host, Inventory, Program, Trouble};
+use host::{Host, Inventory, Program, Trouble, clock};
 
 use crate::arguments::CheckArguments;
 use crate::complaint::Complaint;
 use crate::exit::Exit;
+use crate::signals;
 use crate::terminal::{self, BAD, FAINT, STRONG, styled};
-
-/// Moments that are known to no better are said to be.
-const CLOCK_BOUND_MAX_NS: u64 = 5_000_000;
 
 /// Prints a line for each host, then what is in the way, once for all hosts that have it.
 pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Exit, Complaint> {
@@ -22,7 +20,12 @@ pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Exit, Com
         push: arguments.push,
     };
     let (mut hosts, mut troubles) = (Vec::new(), Vec::new());
-    let reached = host::launch(&inventory.hosts, &program, &|| false);
+    let control = signals::control();
+    let is_interrupted = || control.urgency() != load::Urgency::None;
+    let reached = host::launch(&inventory.hosts, &program, &is_interrupted);
+    if is_interrupted() {
+        return Ok(Exit::Interrupted);
+    }
     let width = inventory.hosts.iter().map(|host| host.name.len()).max().unwrap_or(0);
     for (entry, reached) in inventory.hosts.iter().zip(reached) {
         let reached = reached.and_then(|host| {
@@ -47,7 +50,7 @@ pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Exit, Com
         }
     }
     for host in &hosts {
-        if let Some(bound_ns) = bound_ns(host).filter(|bound| *bound > CLOCK_BOUND_MAX_NS) {
+        if let Some(bound_ns) = bound_ns(host).filter(|bound| *bound > clock::BOUND_MAX_NS) {
             troubles.push((host.entry().name.clone(), Vec::new(), Trouble::Clock { bound_ns }));
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
-use record::{Ending, State, Trial};
+use record::{Ending, RunState, Trial};
 use spec::{About, ClaimKind, Folder, Planned, Profile, Study};
 use study::{Ended, Has, Place, Preflight, Request, Servers};
 use verdict::{Judgement, Verdict};
@@ -47,11 +47,11 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     summary::print(&judgement);
     summary::print_missed_rates(&opened.study, opened.reader.trials());
     summary::print_ways_on(&page, &opened.reader.header().again);
-    if ended.state == State::Interrupted {
+    if ended.state == RunState::Interrupted {
         let directory = ended.directory.display();
         terminal::narrate(format_args!("interrupted; go on with: pgrig run --resume {directory}"));
     }
-    if let State::Broken(why) = &ended.state {
+    if let RunState::Broken(why) = &ended.state {
         terminal::narrate(format_args!("stopped: {why}"));
     }
     let is_hollow = is_hollow(&opened.study, opened.reader.trials());
@@ -104,10 +104,10 @@ fn is_hollow(study: &Study, trials: &[Trial]) -> bool {
 /// nothing behind a verdict (`is_hollow`), no gate is passed.
 fn exit(ended: &Ended, judgement: &Judgement, gate: Gate, is_hollow: bool) -> Exit {
     match &ended.state {
-        State::Interrupted => return Exit::Interrupted,
-        State::Running | State::Broken(_) => return Exit::Incomplete,
-        State::Done if ended.failed > 0 => return Exit::Incomplete,
-        State::Done => {}
+        RunState::Interrupted => return Exit::Interrupted,
+        RunState::Running | RunState::Broken(_) => return Exit::Incomplete,
+        RunState::Done if ended.failed > 0 => return Exit::Incomplete,
+        RunState::Done => {}
     }
     let counts = |kind: ClaimKind| match gate {
         Gate::Open => false,
@@ -167,7 +167,7 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
     })
 }
 
-/// A seed that nobody has had: with one of their own for all, everybody's trials would run in the
+/// A seed that was not used before: with one of their own for all, everybody's trials would run in the
 /// same order. Short enough to be typed again.
 fn fresh_seed() -> u64 {
     // The standard library seeds each of these from the operating system.
@@ -223,7 +223,7 @@ fn resumed(directory: &Path, servers: Servers, generator: PathBuf) -> Result<Req
     let last: BTreeMap<usize, &Ending> =
         opened.reader.trials().iter().map(|trial| (trial.number, &trial.ending)).collect();
     let over = last.values().filter(|ending| !matches!(ending, Ending::Failed(_))).count();
-    if header.state == State::Done && over == header.plan.len() {
+    if header.state == RunState::Done && over == header.plan.len() {
         let directory = directory.display();
         let what = format!("{directory} is finished: each of its {over} trials was run");
         return Err(Complaint::new(what).hinted(Some(format!("read it: pgrig show {directory}"))));
@@ -292,7 +292,7 @@ mod tests {
     fn the_exit_code_tells_what_a_script_asks() {
         use ClaimKind::{Finding, Invariant};
         use Verdict::{CannotTell, DoesNotHold, Holds};
-        let check = |gate, state: State, failed, claims: &[(ClaimKind, Verdict)], expected| {
+        let check = |gate, state: RunState, failed, claims: &[(ClaimKind, Verdict)], expected| {
             let (directory, skipped, overhead) = Default::default();
             let ended = Ended { directory, state, failed, skipped, overhead };
             assert_eq!(
@@ -303,11 +303,11 @@ mod tests {
             let without = exit(&ended, &judgement(claims), gate, true);
             assert!(gate == Gate::Open || without != Exit::Done, "{gate:?} {claims:?}");
         };
-        let done = || State::Done;
+        let done = || RunState::Done;
         check(Gate::Open, done(), 0, &[(Invariant, DoesNotHold)], Exit::Done);
         check(Gate::Open, done(), 1, &[(Invariant, Holds)], Exit::Incomplete);
-        check(Gate::Open, State::Interrupted, 0, &[], Exit::Interrupted);
-        let stopped = State::Broken("this machine cannot reproduce the fault".to_owned());
+        check(Gate::Open, RunState::Interrupted, 0, &[], Exit::Interrupted);
+        let stopped = RunState::Broken("this machine cannot reproduce the fault".to_owned());
         check(Gate::Invariants, stopped, 0, &[(Invariant, DoesNotHold)], Exit::Incomplete);
         check(Gate::Invariants, done(), 0, &[(Finding, DoesNotHold)], Exit::Done);
         check(Gate::Invariants, done(), 0, &[(Invariant, DoesNotHold)], Exit::DoesNotHold);

@@ -278,7 +278,7 @@ fn status(proxy: &str) -> Result<Exit, Complaint> {
         ));
     }
     if !status.batches.is_empty() && !status.is_busy {
-        terminal::narrate("nobody works on it; `pgrig shard rebalance` goes on");
+        terminal::narrate("no process works on it; `pgrig shard rebalance` continues it");
     }
     match status.nodes.iter().all(|node| node.says.is_ok()) {
         true => Ok(Exit::Done),
@@ -286,17 +286,9 @@ fn status(proxy: &str) -> Result<Exit, Complaint> {
     }
 }
 
-/// Bytes as people read them.
+/// A number of bytes that is never negative.
 fn size(bytes: i64) -> String {
-    let units = ["B", "kB", "MB", "GB", "TB"];
-    let (mut value, mut unit) = (bytes as f64, 0);
-    while value >= 1024.0 && unit + 1 < units.len() {
-        (value, unit) = (value / 1024.0, unit + 1);
-    }
-    match unit {
-        0 => format!("{bytes} B"),
-        _ => format!("{value:.1} {}", units[unit]),
-    }
+    words::size(bytes.max(0).unsigned_abs())
 }
 
 impl From<Error> for Complaint {

@@ -39,7 +39,7 @@ fn a_profile_that_does_not_fit_is_refused_with_needs_and_haves() {
         let said = desk.pgrig(&[command, "big"]).ended(3);
         assert!(said.err.contains("error: the study does not fit this machine"), "{}", said.err);
         let needs = said.err.lines().find(|line| line.starts_with("  needs")).unwrap();
-        assert!(needs.contains("7168 GiB shared_buffers"), "{needs}");
+        assert!(needs.contains("7 TiB shared_buffers"), "{needs}");
         assert!(needs.contains("   has  "), "{needs}");
         assert!(said.err.contains("  hint:"), "{}", said.err);
     }

@@ -59,5 +59,9 @@ fn what_a_power_cut_lacks_is_said_and_the_rest_fits() {
                    if [ -d /lib/modules ]; then mount -t tmpfs none /lib/modules; fi";
     check(unknown, "this kernel has no file system ext4", "load its kernel module");
     let small = "mkdir -p small && mount -t tmpfs -o size=6g none small && export TMPDIR=small";
-    check(small, "the image of a disk of 8192 MB does not fit: small has 6144 MB free", "smaller");
+    check(
+        small,
+        "the image of a disk of 8192 MiB does not fit: small has 6144 MiB free",
+        "smaller",
+    );
 }

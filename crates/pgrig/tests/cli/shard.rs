@@ -1,4 +1,4 @@
-//! `pgrig shard`, as somebody who runs a cluster uses it.
+//! `pgrig shard`, as the owner of a cluster uses it.
 
 use lab::{Lab, LabConfig, Node, NodeConfig};
 

@@ -1,4 +1,4 @@
-//! `--target`: somebody else's server, as encrypted as its address asks for.
+//! `--target`: the user's server, as encrypted as its address asks for.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -8,7 +8,7 @@ use lab::{Lab, LabConfig, Listen, Node, NodeConfig, Settings};
 
 use crate::Desk;
 
-/// A server that lets nobody in over the network without TLS, and its lab.
+/// A server that lets no client in over the network without TLS, and its lab.
 fn encrypted() -> (Node, Lab) {
     let installation = lab::find::find(None).expect("PostgreSQL is installed");
     let lab = Lab::open(LabConfig::new(installation)).expect("a lab opens");

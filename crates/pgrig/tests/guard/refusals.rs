@@ -16,7 +16,7 @@ fn what_it_does_not_put_up_with_is_said_before_anything_is_done() {
         }
     };
 
-    // Somebody who only may log in.
+    // A role that may only log in.
     let mut admin = rig.primary.connect().unwrap();
     admin.batch_execute("SET synchronous_commit = local; CREATE ROLE plain LOGIN").unwrap();
     let as_plain = format!("{} user=plain", rig.primary.endpoint());

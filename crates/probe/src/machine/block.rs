@@ -1,9 +1,8 @@
 //! `/proc/diskstats`.
 
-use crate::{
-    metric::{self, Metric},
-    reading::Reading,
-};
+use spec::{Metric, metrics};
+
+use crate::reading::Reading;
 
 /// The kernel counts sectors of 512 bytes, whatever the device's own size is.
 const SECTOR_BYTES: f64 = 512.0;
@@ -11,15 +10,15 @@ const SECTOR_BYTES: f64 = 512.0;
 /// Which field of a line is what, from 1 after the device's name
 /// (Documentation/admin-guide/iostats.rst), and by what it is multiplied. Times are milliseconds;
 /// the share of time with I/O in flight becomes percent once it is a rate.
-const FIELDS: [(usize, Metric, f64); 8] = [
-    (1, metric::DISK_READS, 1.0),
-    (3, metric::DISK_READ_BYTES, SECTOR_BYTES),
-    (4, metric::DISK_READ_MS, 1.0),
-    (5, metric::DISK_WRITES, 1.0),
-    (7, metric::DISK_WRITE_BYTES, SECTOR_BYTES),
-    (8, metric::DISK_WRITE_MS, 1.0),
-    (10, metric::DISK_BUSY, 0.1),
-    (16, metric::DISK_FLUSHES, 1.0),
+const FIELDS: [(usize, &Metric, f64); 8] = [
+    (1, &metrics::DISK_READS, 1.0),
+    (3, &metrics::DISK_READ_BYTES, SECTOR_BYTES),
+    (4, &metrics::DISK_READ_MS, 1.0),
+    (5, &metrics::DISK_WRITES, 1.0),
+    (7, &metrics::DISK_WRITE_BYTES, SECTOR_BYTES),
+    (8, &metrics::DISK_WRITE_MS, 1.0),
+    (10, &metrics::DISK_BUSY_PCT, 0.1),
+    (16, &metrics::DISK_FLUSHES, 1.0),
 ];
 
 /// The traffic of every device for which `wanted` holds and that ever read or wrote something.
@@ -34,7 +33,7 @@ pub(super) fn from_diskstats(text: &str, wanted: impl Fn(&str) -> bool) -> Vec<R
             continue;
         }
         readings.extend(FIELDS.iter().filter_map(|(n, metric, factor)| {
-            Some(Reading::new(*metric, device, field(*n)? as f64 * factor))
+            Some(Reading::new(metric, device, field(*n)? as f64 * factor))
         }));
     }
     readings
@@ -73,7 +72,7 @@ mod tests {
     #[test]
     fn a_kernel_before_5_5_has_no_flushes() {
         let text = "8 0 sda 1 0 8 3 0 0 0 0 0 4 4\n";
-        assert!(!from_diskstats(text, |_| true).iter().any(|r| r.metric == metric::DISK_FLUSHES));
+        assert!(!from_diskstats(text, |_| true).iter().any(|r| r.metric == &metrics::DISK_FLUSHES));
     }
 
     #[test]

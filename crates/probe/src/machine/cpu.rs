@@ -2,26 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    metric::{self, Metric},
-    reading::Reading,
-};
+use spec::{Metric, metrics};
+
+use crate::reading::Reading;
 
 /// Which fields of the `cpu` line, from 0 (proc(5)), go to which metric: user and nice; system,
 /// irq and softirq; and so on. `guest` and `guest_nice` follow, but are in user and nice already.
-const SHARES: [(Metric, &[usize]); 5] = [
-    (metric::CPU_USER, &[0, 1]),
-    (metric::CPU_SYSTEM, &[2, 5, 6]),
-    (metric::CPU_IDLE, &[3]),
-    (metric::CPU_IOWAIT, &[4]),
-    (metric::CPU_STEAL, &[7]),
+const SHARES: [(&Metric, &[usize]); 5] = [
+    (&metrics::CPU_USER_PCT, &[0, 1]),
+    (&metrics::CPU_SYSTEM_PCT, &[2, 5, 6]),
+    (&metrics::CPU_IDLE_PCT, &[3]),
+    (&metrics::CPU_IOWAIT_PCT, &[4]),
+    (&metrics::CPU_STEAL_PCT, &[7]),
 ];
 
-const SINGLES: [(Metric, &str); 4] = [
-    (metric::CONTEXT_SWITCHES, "ctxt"),
-    (metric::INTERRUPTS, "intr"),
-    (metric::PROCESSES_RUNNING, "procs_running"),
-    (metric::PROCESSES_BLOCKED, "procs_blocked"),
+const SINGLES: [(&Metric, &str); 4] = [
+    (&metrics::CONTEXT_SWITCHES, "ctxt"),
+    (&metrics::INTERRUPTS, "intr"),
+    (&metrics::PROCESSES_RUNNING, "procs_running"),
+    (&metrics::PROCESSES_BLOCKED, "procs_blocked"),
 ];
 
 /// CPU time by what it went to, in percent-seconds of the whole machine; context switches,
@@ -38,11 +37,11 @@ pub(super) fn from_stat(text: &str, ticks_per_second: f64) -> Vec<Reading> {
     let shares = SHARES.iter().filter_map(|(metric, fields)| {
         let of = |field: &usize| ticks.get(*field).copied().flatten().map(|n| n as f64);
         let total: f64 = fields.iter().map(of).sum::<Option<f64>>()?;
-        Some(Reading::new(*metric, "", total * percent_per_tick))
+        Some(Reading::new(metric, "", total * percent_per_tick))
     });
     let singles = SINGLES.iter().filter_map(|(metric, key)| {
         let first: u64 = lines.get(key)?.split_whitespace().next()?.parse().ok()?;
-        Some(Reading::new(*metric, "", first as f64))
+        Some(Reading::new(metric, "", first as f64))
     });
     shares.chain(singles).collect()
 }
@@ -50,7 +49,7 @@ pub(super) fn from_stat(text: &str, ticks_per_second: f64) -> Vec<Reading> {
 /// The load average over one minute.
 pub(super) fn from_loadavg(text: &str) -> Option<Reading> {
     let load: f64 = text.split_whitespace().next()?.parse().ok()?;
-    load.is_finite().then(|| Reading::new(metric::LOAD_AVERAGE, "", load))
+    load.is_finite().then(|| Reading::new(&metrics::LOAD_AVERAGE, "", load))
 }
 
 fn is_one_cpu(key: &str) -> bool {

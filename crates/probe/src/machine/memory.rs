@@ -1,18 +1,17 @@
 //! `/proc/meminfo` and `/proc/vmstat`.
 
-use crate::{
-    metric::{self, Metric},
-    reading::Reading,
-};
+use spec::{Metric, metrics};
 
-const GAUGES: [(&str, Metric); 3] = [
-    ("MemAvailable", metric::MEMORY_AVAILABLE),
-    ("Cached", metric::MEMORY_CACHED),
-    ("Dirty", metric::MEMORY_DIRTY),
+use crate::reading::Reading;
+
+const GAUGES: [(&str, &Metric); 3] = [
+    ("MemAvailable", &metrics::MEMORY_AVAILABLE_MB),
+    ("Cached", &metrics::MEMORY_CACHED_MB),
+    ("Dirty", &metrics::MEMORY_DIRTY_MB),
 ];
 
-const FAULTS: [(&str, Metric); 2] =
-    [("pgfault", metric::PAGE_FAULTS), ("pgmajfault", metric::MAJOR_PAGE_FAULTS)];
+const FAULTS: [(&str, &Metric); 2] =
+    [("pgfault", &metrics::PAGE_FAULTS), ("pgmajfault", &metrics::MAJOR_PAGE_FAULTS)];
 
 /// Memory by use, and the swap in use, in MiB.
 pub(super) fn from_meminfo(text: &str) -> Vec<Reading> {
@@ -24,8 +23,8 @@ pub(super) fn from_meminfo(text: &str) -> Vec<Reading> {
     let swap_used = || Some((mib("SwapTotal")? - mib("SwapFree")?).max(0.0));
     GAUGES
         .iter()
-        .filter_map(|(key, metric)| Some(Reading::new(*metric, "", mib(key)?)))
-        .chain(swap_used().map(|used| Reading::new(metric::SWAP_USED, "", used)))
+        .filter_map(|(key, metric)| Some(Reading::new(metric, "", mib(key)?)))
+        .chain(swap_used().map(|used| Reading::new(&metrics::SWAP_USED_MB, "", used)))
         .collect()
 }
 

@@ -1,16 +1,15 @@
 //! `/proc/net/dev`.
 
-use crate::{
-    metric::{self, Metric},
-    reading::Reading,
-};
+use spec::{Metric, metrics};
+
+use crate::reading::Reading;
 
 /// Which column is what, from 0 after the interface's name (proc(5)).
-const COLUMNS: [(usize, Metric); 4] = [
-    (0, metric::NET_RECEIVE_BYTES),
-    (1, metric::NET_RECEIVE_PACKETS),
-    (8, metric::NET_SEND_BYTES),
-    (9, metric::NET_SEND_PACKETS),
+const COLUMNS: [(usize, &Metric); 4] = [
+    (0, &metrics::NET_RECEIVE_BYTES),
+    (1, &metrics::NET_RECEIVE_PACKETS),
+    (8, &metrics::NET_SEND_BYTES),
+    (9, &metrics::NET_SEND_PACKETS),
 ];
 
 /// Bytes and packets of every interface that ever received or sent something.
@@ -21,9 +20,9 @@ pub(super) fn from_net_dev(text: &str) -> Vec<Reading> {
         let Some((interface, rest)) = line.split_once(':') else { continue };
         let columns: Vec<Option<u64>> =
             rest.split_whitespace().map(|word| word.parse().ok()).collect();
-        let of = |(n, metric): &(usize, Metric)| {
+        let of = |(n, metric): &(usize, &'static Metric)| {
             let value = columns.get(*n).copied().flatten()? as f64;
-            Some(Reading::new(*metric, interface.trim(), value))
+            Some(Reading::new(metric, interface.trim(), value))
         };
         let found: Vec<Reading> = COLUMNS.iter().filter_map(of).collect();
         if found.iter().any(|reading| reading.value > 0.0) {

@@ -1,6 +1,8 @@
 //! `/proc/pressure/*`: how long tasks stood still for want of a resource.
 
-use crate::{metric, reading::Reading};
+use spec::metrics;
+
+use crate::reading::Reading;
 
 /// The time in which at least one task waited for `resource`, in percent-seconds: the `some` line
 /// (Documentation/accounting/psi.rst). Its averages decay, the total does not.
@@ -8,7 +10,7 @@ pub(super) fn from_pressure(resource: &str, text: &str) -> Option<Reading> {
     let some = text.lines().find(|line| line.starts_with("some "))?;
     let total = some.split_whitespace().find_map(|word| word.strip_prefix("total="))?;
     let total_us: u64 = total.parse().ok()?;
-    Some(Reading::new(metric::PRESSURE, resource, total_us as f64 / 1e4))
+    Some(Reading::new(&metrics::PRESSURE_PCT, resource, total_us as f64 / 1e4))
 }
 
 #[cfg(test)]

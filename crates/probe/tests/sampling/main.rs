@@ -71,7 +71,7 @@ fn samples_come_every_second_and_deltas_equal_the_clients_counts() {
     let surplus = delta.transactions().unwrap() as i64 - transactions as i64;
     assert!((1..=30).contains(&surplus), "{surplus} more commits than pgbench's");
     assert!(delta.hit_ratio().unwrap() > 0.9);
-    assert!(delta.counter("wal_bytes").unwrap() > 0.0);
+    assert!(delta.counter(&spec::metrics::WAL_BYTES).unwrap() > 0.0);
     assert_eq!(readings.notes, Vec::<String>::new());
     assert!(readings.cost.cpu_ns > 0 && readings.cost.cpu_ns < readings.cost.length_ns / 10);
     assert!(readings.cost.transactions["primary"] >= 8);
@@ -174,7 +174,7 @@ fn snapshots_around_known_work_give_its_counts() {
     assert!(probe::reset_statements(&mut client).unwrap());
     let before = Snapshot::take(&mut client, "postgres").unwrap();
     bench.pgbench(&["-n", "-S", "-c", "3", "-t", "100"]);
-    assert!(probe::settle(&mut client, "postgres", Duration::from_secs(5)).unwrap());
+    assert!(probe::await_sessions_end(&mut client, "postgres", Duration::from_secs(5)).unwrap());
     let after = Snapshot::take(&mut client, "postgres").unwrap();
     let delta = Snapshot::delta(&before, &after);
     assert_eq!(delta.calls(|query| query.starts_with("SELECT abalance")), Some(300));
@@ -182,7 +182,7 @@ fn snapshots_around_known_work_give_its_counts() {
     let select = statement.iter().find(|s| s.query.starts_with("SELECT abalance")).unwrap();
     assert_eq!((select.calls, select.rows), (300, 300));
     assert!(select.total_exec_ms > 0.0 && select.hit_ratio().unwrap() > 0.5);
-    assert!(delta.counter("db_tuples_fetched").unwrap() >= 300.0);
+    assert!(delta.counter(&spec::metrics::DB_TUPLES_FETCHED).unwrap() >= 300.0);
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn a_server_that_dies_and_comes_back_leaves_a_gap() {
 }
 
 #[test]
-fn a_paused_server_holds_up_nobody() {
+fn a_paused_server_holds_up_no_other() {
     let mut bench = Bench::start(&[]);
     let running = Probes::start(bench.config(), Instant::now()).unwrap();
     thread::sleep(Duration::from_millis(1_300));

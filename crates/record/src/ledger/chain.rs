@@ -1,10 +1,12 @@
 //! The values that a client writes: each made from the one before.
 
+use stats::mix;
+
 /// A client's hash chain.
 ///
 /// The value of a transaction is a hash of the last acknowledged one, the client and the sequence
 /// number, so that a row which was written over, or comes from elsewhere, does not fit. After a
-/// transaction whose outcome is unknown nobody can say which value is the last one: a new epoch
+/// transaction whose outcome is unknown it is unknown which value is the last one: a new epoch
 /// begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chain {
@@ -44,13 +46,4 @@ impl Chain {
     fn begin_epoch(&mut self) {
         self.link = mix(mix(self.seed) ^ self.epoch);
     }
-}
-
-/// The finaliser of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
-/// generators", OOPSLA 2014), a bijection in which every input bit changes half of the output's.
-fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

@@ -45,7 +45,7 @@ impl Exposure {
 }
 
 /// Holds rows to a ledger. Per client: last acknowledged ≤ last present ≤ last intended, no hole,
-/// no failed row, no doubled row, none that nobody intended, and every value as it was sent.
+/// no failed row, no doubled row, none that was not intended, and every value as it was sent.
 /// `exposed` are the stretches in which the primary was alone.
 #[must_use]
 pub fn check(ledger: &Ledger, rows: &Rows, exposed: &[Exposure]) -> Findings {

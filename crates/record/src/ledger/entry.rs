@@ -6,7 +6,7 @@
 //! a 3 17 61035561201          the server acknowledged it
 //! w 3 18 61036120775          … with a warning that no standby may have it
 //! f 3 19 61036941030 40001    it failed, and for certain
-//! u 3 20 61040000000          nobody can say
+//! u 3 20 61040000000          unknown
 //! l 3 20 61040000000          after it, the connection was lost
 //! ```
 

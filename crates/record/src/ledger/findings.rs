@@ -18,7 +18,7 @@ pub struct Findings {
     pub acknowledged_alone: u64,
     /// Those that failed for certain.
     pub failed: u64,
-    /// Those whose outcome nobody knows.
+    /// Those with an unknown outcome.
     pub unknown: u64,
     /// Transactions that the rows account for.
     pub present: u64,
@@ -62,7 +62,7 @@ pub enum Anomaly {
     FailedPresent,
     /// There more than once.
     Doubled,
-    /// There, and nobody intended it.
+    /// There, and not intended.
     Invented,
     /// There with another value than the one that was sent.
     Broken,
@@ -110,7 +110,7 @@ pub struct Example {
     pub client: Option<u32>,
     /// Which one; 0 for none.
     pub seq: u64,
-    /// When its client heard how it ended; 0 where nobody intended it.
+    /// When its client heard how it ended; 0 where it was not intended.
     pub at: Moment,
     /// What should be there.
     pub expected: String,

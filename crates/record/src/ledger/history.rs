@@ -46,7 +46,7 @@ pub enum Outcome {
     AcknowledgedAlone,
     /// It has not happened.
     Failed,
-    /// Nobody can say, or the generator died before it could note what it heard.
+    /// It is unknown, or the generator died before it could note what it heard.
     Unknown,
 }
 

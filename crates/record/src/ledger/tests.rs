@@ -112,7 +112,7 @@ fn every_anomaly_of_an_update_table_is_found_and_nothing_else() {
 }
 
 #[test]
-fn rows_that_nobody_intended_or_with_another_value_are_found() {
+fn rows_that_were_not_intended_or_with_another_value_are_found() {
     let ledger = ledger(&["aa", "au"]);
     let all = rows(&ledger, &[(0, &[1, 2]), (1, &[1])]);
     let kinds_with = |client: Option<i64>, seq: Option<i64>, chain: Option<i64>| {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use record::{Finished, Interval, Mark, MarkKind, Sample};
+use spec::{Metric, metrics};
 
 use super::{Grid, Panel, Series, Style, Timeline};
 
@@ -25,7 +26,7 @@ pub(crate) const THROUGHPUT: &str = "Throughput";
 const LANES_MAX: usize = 6;
 
 /// One megabyte, for axes.
-const MB: f64 = 1e6;
+const MIB: f64 = 1_048_576.0;
 
 /// Gives each of the most frequent wait events of all trials a colour of its own on the whole
 /// page, so that trials can be compared, and sums the others.
@@ -209,7 +210,7 @@ fn backlog(intervals: &[Interval], workloads: &[(usize, &str)], grid: &Grid) -> 
 
 /// One panel a node, with every wait event that it had; [`rank_waits`] does the rest.
 fn waits(samples: &[Sample], grid: &Grid) -> Vec<Panel> {
-    let readings = grid.readings(samples, "waiting_sessions");
+    let readings = grid.readings(samples, &metrics::WAITING_SESSIONS);
     let mut nodes: BTreeMap<&str, Panel> = BTreeMap::new();
     for key in readings.keys() {
         let (node, event) = (key.0.as_str(), key.1.clone());
@@ -225,7 +226,7 @@ fn waits(samples: &[Sample], grid: &Grid) -> Vec<Panel> {
 /// What is drawn of wait events, and from how many looks a second. A record made before looks were
 /// counted has one.
 fn looks(samples: &[Sample], node: &str) -> String {
-    let rates = samples.iter().filter(|s| s.metric == "wait_samples" && s.node == node);
+    let rates = samples.iter().filter(|s| s.is_of(&metrics::WAIT_SAMPLES) && s.node == node);
     let rates: Vec<f64> = rates.map(|sample| sample.value).collect();
     let rate = stats::sample::median(&rates).map_or(1.0, f64::round);
     let times = if rate == 1.0 { "once".to_owned() } else { format!("{rate} times") };
@@ -234,11 +235,11 @@ fn looks(samples: &[Sample], node: &str) -> String {
 
 /// How far standbys are behind their primaries; the marks tell when their state changes.
 fn behind(samples: &[Sample], grid: &Grid) -> Panel {
-    let mut panel = panel("WAL that standbys have not flushed", "MB", Style::Lines);
-    let readings = grid.readings(samples, "replication_flush_lag_bytes");
+    let mut panel = panel("WAL that standbys have not flushed", "MiB", Style::Lines);
+    let readings = grid.readings(samples, &metrics::REPLICATION_FLUSH_LAG_BYTES);
     for (position, key) in readings.keys().enumerate() {
         let values = readings.series(key, grid.cells);
-        let values = values.into_iter().map(|value| value.map(|bytes| bytes / MB)).collect();
+        let values = values.into_iter().map(|value| value.map(|bytes| bytes / MIB)).collect();
         let colour = (position * 2) % GREY;
         panel.series.push(Series { label: key.1.clone(), colour, dashed: false, values });
     }
@@ -248,8 +249,10 @@ fn behind(samples: &[Sample], grid: &Grid) -> Panel {
 /// Clients of poolers: those that wait for a server connection, and the others.
 fn poolers(samples: &[Sample], grid: &Grid) -> Panel {
     let mut panel = panel("Clients of poolers", "clients", Style::Lines);
-    let kinds =
-        [("pool_clients_active", "served", true), ("pool_clients_waiting", "waiting", false)];
+    let kinds = [
+        (&metrics::POOL_CLIENTS_ACTIVE, "served", true),
+        (&metrics::POOL_CLIENTS_WAITING, "waiting", false),
+    ];
     for (metric, verb, dashed) in kinds {
         let readings = grid.readings(samples, metric);
         let mut nodes: BTreeMap<&str, Vec<Vec<Option<f64>>>> = BTreeMap::new();
@@ -268,8 +271,8 @@ fn poolers(samples: &[Sample], grid: &Grid) -> Panel {
 fn group_cpu(samples: &[Sample], grid: &Grid) -> Panel {
     let mut panel = panel("CPU of servers and generator", "cores", Style::Lines);
     let mut generators = 0;
-    let user = grid.readings(samples, "group_cpu_user_cores");
-    let system = grid.readings(samples, "group_cpu_system_cores");
+    let user = grid.readings(samples, &metrics::GROUP_CPU_USER_CORES);
+    let system = grid.readings(samples, &metrics::GROUP_CPU_SYSTEM_CORES);
     for (position, key) in user.keys().enumerate() {
         let parts = [user.series(key, grid.cells), system.series(key, grid.cells)];
         let generator = key.0.starts_with("generator");
@@ -288,10 +291,10 @@ fn group_cpu(samples: &[Sample], grid: &Grid) -> Panel {
 fn machine_cpu(samples: &[Sample], grid: &Grid) -> Panel {
     let mut panel = panel("CPU of the machine", "% of all cores", Style::Stack);
     let parts = [
-        ("cpu_user_pct", "user", 0),
-        ("cpu_system_pct", "system", 2),
-        ("cpu_iowait_pct", "I/O wait", 4),
-        ("cpu_steal_pct", "steal", 1),
+        (&metrics::CPU_USER_PCT, "user", 0),
+        (&metrics::CPU_SYSTEM_PCT, "system", 2),
+        (&metrics::CPU_IOWAIT_PCT, "I/O wait", 4),
+        (&metrics::CPU_STEAL_PCT, "steal", 1),
     ];
     for (metric, label, colour) in parts {
         let readings = grid.readings(samples, metric);
@@ -303,11 +306,11 @@ fn machine_cpu(samples: &[Sample], grid: &Grid) -> Panel {
 }
 
 fn storage(samples: &[Sample], grid: &Grid) -> Panel {
-    let mut panel = panel("Disk and WAL", "MB/s", Style::Lines);
+    let mut panel = panel("Disk and WAL", "MiB/s", Style::Lines);
     let kinds = [
-        ("wal_bytes", "WAL", 1, false),
-        ("disk_write_bytes", "written to", 0, false),
-        ("disk_read_bytes", "read from", 2, true),
+        (&metrics::WAL_BYTES, "WAL", 1, false),
+        (&metrics::DISK_WRITE_BYTES, "written to", 0, false),
+        (&metrics::DISK_READ_BYTES, "read from", 2, true),
     ];
     for (metric, verb, colour, dashed) in kinds {
         panel.series.extend(busiest(samples, grid, metric, verb, colour, dashed));
@@ -316,12 +319,12 @@ fn storage(samples: &[Sample], grid: &Grid) -> Panel {
 }
 
 fn network(samples: &[Sample], grid: &Grid) -> Panel {
-    let mut panel = panel("Network", "MB/s", Style::Lines);
+    let mut panel = panel("Network", "MiB/s", Style::Lines);
     let kinds = [
-        ("net_send_bytes", "sent on", 0, false),
-        ("net_receive_bytes", "received on", 2, true),
-        ("link_to_bytes", "to the server by", 1, false),
-        ("link_from_bytes", "from the server by", 3, true),
+        (&metrics::NET_SEND_BYTES, "sent on", 0, false),
+        (&metrics::NET_RECEIVE_BYTES, "received on", 2, true),
+        (&metrics::LINK_TO_BYTES, "to the server by", 1, false),
+        (&metrics::LINK_FROM_BYTES, "from the server by", 3, true),
     ];
     for (metric, verb, colour, dashed) in kinds {
         panel.series.extend(busiest(samples, grid, metric, verb, colour, dashed));
@@ -329,11 +332,11 @@ fn network(samples: &[Sample], grid: &Grid) -> Panel {
     panel
 }
 
-/// The busiest devices of a rate in bytes, as MB/s; one that never exceeds 1 kB/s is idle.
+/// The busiest devices of a rate in bytes, as MiB/s; one that never exceeds 1 kB/s is idle.
 fn busiest(
     samples: &[Sample],
     grid: &Grid,
-    metric: &str,
+    metric: &Metric,
     verb: &str,
     colour: usize,
     dashed: bool,
@@ -347,7 +350,7 @@ fn busiest(
             continue;
         }
         let name = if key.1.is_empty() { &key.0 } else { &key.1 };
-        let values = values.into_iter().map(|value| value.map(|bytes| bytes / MB)).collect();
+        let values = values.into_iter().map(|value| value.map(|bytes| bytes / MIB)).collect();
         series.push((largest, Series { label: format!("{verb} {name}"), colour, dashed, values }));
     }
     series.sort_by(|a, b| b.0.total_cmp(&a.0));

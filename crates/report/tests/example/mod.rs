@@ -10,7 +10,7 @@ pub(crate) use trials::trials;
 
 use std::collections::BTreeMap;
 
-use record::{Fact, Finished, Header, PlannedTrial, State};
+use record::{Fact, Finished, Header, PlannedTrial, RunState};
 use spec::{Folder, Profile, Study};
 
 /// Rounds of the example.
@@ -143,7 +143,7 @@ pub(crate) fn header(study: &Study, trials: &[Finished]) -> Header {
         again: format!("pgrig run {} --profile quick --seed {}", study.name, study.seed),
         started_at: "2026-11-21T14:00:00Z".to_owned(),
         ended_at: Some("2026-11-21T14:09:51Z".to_owned()),
-        state: State::Done,
+        state: RunState::Done,
         plan: plan.collect(),
         facts: vec![
             fact("machine", "processor", "2 cores, Example CPU at 2.0 GHz"),
@@ -168,7 +168,7 @@ pub(crate) fn report(write: impl FnOnce(&report::Report<'_>) -> String) -> Strin
 pub(crate) fn nothing(write: impl FnOnce(&report::Report<'_>) -> String) -> String {
     let study = study();
     let mut header = header(&study, &[]);
-    header.state = State::Interrupted;
+    header.state = RunState::Interrupted;
     write(&taken_up(&study, &header, Vec::new()))
 }
 

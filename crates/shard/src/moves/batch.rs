@@ -53,7 +53,7 @@ impl Moves<'_> {
         Ok(Step::Fencing)
     }
 
-    /// Nobody writes, all that was written arrives, both sides are equal. Whatever goes wrong
+    /// No client writes, all that was written arrives, both sides are equal. Whatever goes wrong
     /// lifts the fence.
     fn fence(&mut self, number: i32, batch: &Batch) -> Result<Step, Error> {
         // A node that is down would leave the buckets fenced until it is back.

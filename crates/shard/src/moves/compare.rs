@@ -1,4 +1,4 @@
-//! Whether source and target hold the same rows, while nobody writes.
+//! Whether source and target hold the same rows, while no client writes.
 
 use std::thread;
 

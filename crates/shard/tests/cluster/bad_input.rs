@@ -41,7 +41,7 @@ fn a_cluster_that_cannot_be_is_refused_with_a_reason() {
         "is node 0 of this cluster",
     );
 
-    // A mapping that somebody has spoiled.
+    // A mapping that was spoiled.
     let mut client = connect(&proxy);
     client.execute("UPDATE pgrig_shard.bucket SET node = 9 WHERE bucket = 5", &[]).unwrap();
     drop(cluster);

@@ -104,7 +104,7 @@ metrics! {
         "errors that the server or the network gave, retried ones included"),
     RECONNECTS = row("reconnects", "", Lower, Workload, Total, CLIENTS, "connections lost and made again"),
     UNKNOWN = row("unknown", "", Lower, Workload, Total, CLIENTS,
-        "transactions whose outcome nobody knows: connection lost while committing"),
+        "transactions with an unknown outcome: the connection was lost while committing"),
 
     JAIN = row("jain", "", Higher, Workload, Total, CLIENTS,
         "Jain's fairness index of the transactions of each client, 1 = all equal"),

@@ -17,21 +17,21 @@ const GROUP_STATUS: Source = by(By::Machine, "/proc/PID/status");
 
 #[rustfmt::skip] // rows read as the table that they are
 metrics! {
-    CPU_USER_PCT = row("cpu_user_pct", "%", Neither, Machine, Gauge, STAT,
+    CPU_USER_PCT = row("cpu_user_pct", "%", Neither, Machine, Rate, STAT,
         "CPU time in programs, nice included, of all cores together"),
-    CPU_SYSTEM_PCT = row("cpu_system_pct", "%", Neither, Machine, Gauge, STAT,
+    CPU_SYSTEM_PCT = row("cpu_system_pct", "%", Neither, Machine, Rate, STAT,
         "CPU time in the kernel, interrupts included"),
-    CPU_IOWAIT_PCT = row("cpu_iowait_pct", "%", Lower, Machine, Gauge, STAT, "CPU idle while waiting for a disk"),
-    CPU_STEAL_PCT = row("cpu_steal_pct", "%", Lower, Machine, Gauge, STAT,
+    CPU_IOWAIT_PCT = row("cpu_iowait_pct", "%", Lower, Machine, Rate, STAT, "CPU idle while waiting for a disk"),
+    CPU_STEAL_PCT = row("cpu_steal_pct", "%", Lower, Machine, Rate, STAT,
         "CPU time that the hypervisor gave to others"),
-    CPU_IDLE_PCT = row("cpu_idle_pct", "%", Neither, Machine, Gauge, STAT, "CPU idle"),
+    CPU_IDLE_PCT = row("cpu_idle_pct", "%", Neither, Machine, Rate, STAT, "CPU idle"),
     LOAD_AVERAGE = row("load_average", "", Lower, Machine, Gauge, LOADAVG,
         "processes that run or wait for a disk, decaying mean of one minute"),
     PROCESSES_RUNNING = row("processes_running", "", Neither, Machine, Gauge, STAT, "processes that run or could run"),
     PROCESSES_BLOCKED = row("processes_blocked", "", Lower, Machine, Gauge, STAT, "processes that wait for a disk"),
     CONTEXT_SWITCHES = row("context_switches", "1/s", Neither, Machine, Rate, STAT, "context switches of all cores"),
     INTERRUPTS = row("interrupts", "1/s", Neither, Machine, Rate, STAT, "interrupts of all cores"),
-    PRESSURE_PCT = labelled("resource", row("pressure_pct", "%", Lower, Machine, Gauge, PSI,
+    PRESSURE_PCT = labelled("resource", row("pressure_pct", "%", Lower, Machine, Rate, PSI,
         "share of time in which some process waited for cpu, io or memory")),
 
     MEMORY_AVAILABLE_MB = row("memory_available_mb", "MiB", Higher, Machine, Gauge, MEMINFO,
@@ -59,7 +59,7 @@ metrics! {
         "time that read requests took, all together")),
     DISK_WRITE_MS = labelled("device", row("disk_write_ms", "ms/s", Lower, Machine, Rate, DISK,
         "time that write requests took, all together")),
-    DISK_BUSY_PCT = labelled("device", row("disk_busy_pct", "%", Neither, Machine, Gauge, DISK,
+    DISK_BUSY_PCT = labelled("device", row("disk_busy_pct", "%", Neither, Machine, Rate, DISK,
         "share of time in which a disk had a request to serve")),
 
     NET_RECEIVE_BYTES = labelled("interface", row("net_receive_bytes", "B/s", Neither, Machine, Rate, NET,
@@ -73,9 +73,9 @@ metrics! {
 
     GROUP_PROCESSES = row("group_processes", "", Neither, Node, Gauge, GROUP_STAT,
         "processes of a node, or of the generator"),
-    GROUP_CPU_USER_CORES = row("group_cpu_user_cores", "cores", Neither, Node, Gauge, GROUP_STAT,
+    GROUP_CPU_USER_CORES = row("group_cpu_user_cores", "cores", Neither, Node, Rate, GROUP_STAT,
         "CPU of a node's processes in their programs"),
-    GROUP_CPU_SYSTEM_CORES = row("group_cpu_system_cores", "cores", Neither, Node, Gauge, GROUP_STAT,
+    GROUP_CPU_SYSTEM_CORES = row("group_cpu_system_cores", "cores", Neither, Node, Rate, GROUP_STAT,
         "CPU of a node's processes in the kernel"),
     GROUP_MEMORY_MB = row("group_memory_mb", "MiB", Neither, Node, Gauge, by(By::Machine, "/proc/PID/smaps_rollup"),
         "proportional memory of a node's processes"),
@@ -88,6 +88,6 @@ metrics! {
     GROUP_WRITE_BYTES = row("group_write_bytes", "B/s", Neither, Node, Rate, GROUP_IO,
         "bytes that a node's processes made the disks write"),
 
-    PROBE_CPU_CORES = row("probe_cpu_cores", "cores", Lower, Machine, Gauge, by(By::Machine, "the sampler itself"),
+    PROBE_CPU_CORES = row("probe_cpu_cores", "cores", Lower, Machine, Rate, by(By::Machine, "the sampler itself"),
         "CPU that measuring the servers and the machine costs"),
 }

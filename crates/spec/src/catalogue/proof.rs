@@ -23,7 +23,7 @@ metrics! {
     LEDGER_FAILED = row("ledger_failed", "", Lower, Workload, Total, LEDGER,
         "transactions that failed for certain"),
     LEDGER_UNKNOWN = row("ledger_unknown", "", Lower, Workload, Total, LEDGER,
-        "transactions whose outcome nobody knows: the connection was lost while the server had \
+        "transactions with an unknown outcome: the connection was lost while the server had \
          something to answer"),
     LEDGER_UNKNOWN_PRESENT = row("ledger_unknown_present", "", Neither, Workload, Total, BOTH,
         "of the unknown ones, those that the rows account for"),

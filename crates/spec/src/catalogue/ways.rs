@@ -19,7 +19,7 @@ metrics! {
     POOL_SERVERS_ACTIVE = labelled("database", row("pool_servers_active", "", Neither, Node, Gauge, POOLS,
         "server connections that a client uses")),
     POOL_SERVERS_IDLE = labelled("database", row("pool_servers_idle", "", Neither, Node, Gauge, POOLS,
-        "server connections that nobody uses")),
+        "idle server connections")),
     POOL_LONGEST_WAIT_MS = labelled("database", row("pool_longest_wait_ms", "ms", Lower, Node, Gauge, POOLS,
         "how long the first client in line has waited for a server connection")),
     POOL_TRANSACTIONS = labelled("database", row("pool_transactions", "1/s", Neither, Node, Rate, STATS,

@@ -95,7 +95,7 @@ fn broken_toml_is_pointed_at() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever somebody types on the way to a study is answered, and pointed at within the file.
+    /// Whatever is typed on the way to a study is answered, and pointed at within the file.
     #[test]
     fn no_text_is_too_broken_to_be_answered(
         at in 0..OWN.len() + SHAPES.len() + SYNC.len(),

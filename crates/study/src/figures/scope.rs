@@ -6,9 +6,7 @@ use super::evidence::Evidence;
 
 pub(super) fn mean_of(evidence: &Evidence<'_>, metric: &Metric, node: &str) -> Option<f64> {
     let values: Vec<f64> = inside(evidence)
-        .filter(|sample| {
-            sample.metric == metric.name && sample.node == node && sample.label.is_empty()
-        })
+        .filter(|sample| sample.is_of(metric) && sample.node == node && sample.label.is_empty())
         .map(|sample| sample.value)
         .collect();
     stats::sample::mean(&values)

@@ -61,7 +61,7 @@ pub(super) fn server(evidence: &Evidence<'_>, transactions_total: u64, figures: 
         set(&metrics::FULL_PAGE_SHARE, share);
         set(&metrics::FULL_PAGE_IMAGES, images.map(|rate| rate * evidence.window.seconds()));
         let memory = inside(evidence)
-            .filter(|sample| sample.metric == metrics::GROUP_MEMORY_MB.name && sample.node == *node)
+            .filter(|sample| sample.is_of(&metrics::GROUP_MEMORY_MB) && sample.node == *node)
             .map(|sample| sample.value);
         set(&metrics::SERVER_MEMORY_MB, memory.reduce(f64::max));
         let checkpoints = evidence.readings.marks.iter().filter(|mark| {
@@ -73,7 +73,7 @@ pub(super) fn server(evidence: &Evidence<'_>, transactions_total: u64, figures: 
         set(&metrics::CHECKPOINTS, Some(checkpoints.count() as f64));
         wait_shares(evidence, node, figures);
     }
-    let wal: f64 = deltas.values().filter_map(|delta| delta.counter("wal_bytes")).sum();
+    let wal: f64 = deltas.values().filter_map(|delta| delta.counter(&metrics::WAL_BYTES)).sum();
     if !deltas.is_empty() {
         figures.set(&metrics::WAL_BYTES_PER_TX, "", wal / transactions_total as f64);
     }
@@ -87,7 +87,7 @@ const PAGE_BYTES: f64 = 8192.0;
 fn wait_shares(evidence: &Evidence<'_>, node: &str, figures: &mut Figures) {
     let mut by_event: BTreeMap<&str, f64> = BTreeMap::new();
     for sample in inside(evidence) {
-        if sample.metric == metrics::WAITING_SESSIONS.name && sample.node == node {
+        if sample.is_of(&metrics::WAITING_SESSIONS) && sample.node == node {
             *by_event.entry(&sample.label).or_default() += sample.value;
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use load::Control;
-use record::{Ending, Finished, MarkKind, Reader, State};
+use record::{Ending, Finished, MarkKind, Reader, RunState};
 use spec::{Folder, Profile, Study};
 use study::{Ended, Error, Event, Place, Request, Servers};
 
@@ -112,7 +112,7 @@ fn every_trial_of_every_round_is_recorded_with_its_figures() {
     });
     let ended = ended.unwrap();
 
-    assert_eq!(ended.state, State::Done);
+    assert_eq!(ended.state, RunState::Done);
     assert_eq!((ended.failed, ended.skipped), (0, 0));
     assert_eq!(events[..2], ["begins 4", "prepared"], "settings alone need no second site");
     assert_eq!(events.iter().filter(|event| event.starts_with("trial")).count(), 4);
@@ -162,7 +162,7 @@ fn a_control_that_does_not_hold_stops_the_study() {
     let files = [("study.toml", text.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
     let ended =
         run(&request(folder(&files), Place::Directory(place.path().join("record")))).unwrap();
-    let State::Broken(why) = &ended.state else { panic!("{:?}", ended.state) };
+    let RunState::Broken(why) = &ended.state else { panic!("{:?}", ended.state) };
     assert!(why.contains("control \"it does harm\" failed after 2 trials"), "{why}");
     let ran = finished(&ended.directory);
     assert_eq!(ran.iter().filter(|one| one.trial.variant == "fast").count(), 2);
@@ -275,7 +275,7 @@ fn a_trial_that_breaks_is_recorded_with_the_servers_log_and_the_next_one_runs() 
     );
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
     let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
-    assert_eq!((ended.failed, &ended.state), (2, &State::Done));
+    assert_eq!((ended.failed, &ended.state), (2, &RunState::Done));
     for one in finished(&ended.directory) {
         match (&one.trial.ending, one.trial.variant.as_str()) {
             (Ending::Done, "safe") => {}
@@ -325,7 +325,7 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
             control.interrupt();
         }
     });
-    assert_eq!(ended.unwrap().state, State::Interrupted);
+    assert_eq!(ended.unwrap().state, RunState::Interrupted);
     assert_eq!(finished(&directory).len(), 1);
 
     request.place = Place::Resume(directory.clone());
@@ -335,12 +335,12 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
             begun.push(planned.number);
         }
     });
-    assert_eq!(ended.unwrap().state, State::Done);
+    assert_eq!(ended.unwrap().state, RunState::Done);
     assert_eq!(begun, [2, 3, 4]);
     let trials = finished(&directory);
     assert_eq!(trials.len(), 4);
     assert!(trials.windows(2).all(|pair| pair[0].trial.ended <= pair[1].trial.began));
-    assert_eq!(Reader::open(&directory).unwrap().header().state, State::Done);
+    assert_eq!(Reader::open(&directory).unwrap().header().state, RunState::Done);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! How often a difference is found where there is none: family-wise, over all that a study claims
 //! and over all that a comparison of two records looks at.
 
-use record::{FORMAT, Header, State};
+use record::{FORMAT, Header, RunState};
 use verdict::{Change, Side, Verdict, diff, judge};
 
 use crate::at_most;
@@ -106,7 +106,7 @@ pub(crate) fn header() -> Header {
         again: String::new(),
         started_at: String::new(),
         ended_at: None,
-        state: State::Done,
+        state: RunState::Done,
         plan: Vec::new(),
         facts: Vec::new(),
         notes: Vec::new(),

@@ -20,7 +20,7 @@ fn header(version: &str) -> Header {
         again: String::new(),
         started_at: String::new(),
         ended_at: None,
-        state: State::Done,
+        state: RunState::Done,
         plan: Vec::new(),
         facts: vec![fact],
         notes: Vec::new(),
@@ -43,7 +43,7 @@ fn compared(before: &[Trial], after: &[Trial]) -> Diff {
 }
 
 #[test]
-fn two_records_differ_by_more_than_the_spread_of_their_rounds_or_nobody_can_tell() {
+fn two_records_differ_by_more_than_the_spread_of_their_rounds_or_it_cannot_be_told() {
     use Change::{Better, CannotTell, Same, Worse};
     let check = |before: &[Trial], after: &[Trial], expected: [Change; 2]| {
         let found = compared(before, after).differences;

@@ -5,7 +5,7 @@ mod values;
 
 use std::collections::BTreeMap;
 
-use record::{Ending, Fact, Generator, Header, Moment, Phase, State, Trial, VoidKind};
+use record::{Ending, Fact, Generator, Header, Moment, Phase, RunState, Trial, VoidKind};
 use spec::{Folder, Profile, Quantifier, Study};
 use stats::{Latency, Method};
 use verdict::{Change, ClaimVerdict, Diff, Measured, Side, Source, Verdict, diff, judge};
@@ -378,7 +378,7 @@ fn the_noise_of_each_metric_is_that_of_the_same_thing_twice() {
         let tps = trials
             .iter()
             .find(|trial| trial.round == round && trial.variant == original.variant)
-            .and_then(|trial| verdict::value_of(trial, "tps", ""))
+            .and_then(|trial| verdict::value_of(trial, &spec::metrics::TPS, ""))
             .unwrap();
         let off = if round % 2 == 0 { 1.02 } else { 1.0 / 1.02 };
         trials.push(trial(round, &copy.variant, &[("tps", tps * off)]));

@@ -60,7 +60,7 @@ pub enum ScramError {
     /// A message does not have the form of RFC 5802.
     #[error("the server sent a malformed SCRAM message: {0}")]
     Malformed(&'static str),
-    /// The nonce is not a continuation of ours: somebody replays an older login.
+    /// The nonce is not a continuation of ours: an older login is replayed.
     #[error("the server sent an invalid SCRAM response (nonce mismatch)")]
     NonceMismatch,
     /// Refused rather than computed.
@@ -75,7 +75,7 @@ pub enum ScramError {
     /// The server says that the exchange failed.
     #[error("the server reports a SCRAM error: {0}")]
     Refused(String),
-    /// Whoever answers does not know the password.
+    /// The server does not know the password.
     #[error("the server's SCRAM signature is wrong: it does not know the password")]
     WrongSignature,
     /// The steps came in another order.

@@ -1,4 +1,4 @@
-//! NotificationResponse: somebody called NOTIFY.
+//! NotificationResponse: a session called NOTIFY.
 
 use crate::ProtocolError;
 use crate::cursor::Cursor;

@@ -32,7 +32,7 @@ pub struct Given {
     /// A database name, a string of keywords, or a URI. What the latter two say wins over the
     /// fields above, as it does in PostgreSQL's own programs.
     pub dbname: Option<String>,
-    /// The application name unless somebody gives another.
+    /// The application name unless another one is given.
     pub fallback_application_name: Option<String>,
     /// Keywords and values that win over everything else.
     pub overrides: Vec<(String, String)>,

@@ -63,7 +63,7 @@ pub enum StartupError {
         /// What the server speaks.
         newest: ProtocolVersion,
     },
-    /// The server did not know options that nobody asked for.
+    /// The server did not know options that were not asked for.
     #[error("the server rejects protocol options that were not requested: {0}")]
     UnknownOptions(String),
     /// A message that has no place here.

@@ -37,7 +37,7 @@ fn login(change: impl FnOnce(&mut Login)) -> Arc<Login> {
 }
 
 /// What a start-up answers to `input`, and how it ends.
-fn run(login: Arc<Login>, channel: Channel, input: &[u8]) -> (String, Result<Progress, String>) {
+fn run(login: Arc<Login>, channel: Channel, input: &[u8]) -> (String, Result<Advance, String>) {
     let mut output = Vec::new();
     let mut startup = Startup::begin(login, channel, NONCE, &mut output).unwrap();
     output.clear();

@@ -17,8 +17,8 @@ use crate::{
     LedgerPlan, Level, Message, OnError, OnLoss, Pace, Protocol, ScriptText, Syntax, Workload,
     grid::Grid,
     ledger::LaneLedger,
-    program::{Automatic, Program},
-    session::{Session, Surroundings, Wait},
+    program::{CommonSettings, Program},
+    session::{LaneContext, Session, Wait},
     tally::{LaneInterval, Open, Statement, Tally, Totals},
 };
 
@@ -68,7 +68,7 @@ impl Client {
     }
 
     pub(super) fn new(workload: &Workload) -> Client {
-        let automatic = Automatic {
+        let common = CommonSettings {
             random_seed: 1,
             default_seed: 2,
             statements: true,
@@ -76,7 +76,7 @@ impl Client {
             debug: false,
             transactions: None,
         };
-        let program = Program::new(workload, &automatic).expect("a workload");
+        let program = Program::new(workload, &common).expect("a workload");
         let commands = |script: &crate::program::ProgramScript| {
             vec![Statement::default(); script.script.commands.len()]
         };
@@ -111,10 +111,10 @@ impl Client {
     pub(super) fn step(
         &mut self,
         at_ms: u64,
-        step: impl FnOnce(&mut Session, &mut Surroundings<'_>) -> Wait,
+        step: impl FnOnce(&mut Session, &mut LaneContext<'_>) -> Wait,
     ) {
         let clock = move || at_ms * MS;
-        let mut cx = Surroundings {
+        let mut cx = LaneContext {
             program: &self.program,
             tally: &mut self.tally,
             log: None,
@@ -226,7 +226,7 @@ impl Client {
     /// Gives up whatever is under way.
     pub(super) fn gives_up(&mut self, at_ms: u64) -> &mut Self {
         self.step(at_ms, |session, cx| {
-            session.settle_unfinished(cx, at_ms * MS);
+            session.note_unfinished(cx, at_ms * MS);
             session.account_for_loss(cx, at_ms * MS);
             session.connected();
             Wait::Next

@@ -79,7 +79,7 @@ fn lay<'t>(
     item: &Value,
     built: &Built,
     bindings: &Bindings,
-) -> Option<(&'t Entry, Laid)> {
+) -> Option<(&'t Entry, Overlaid)> {
     let problems = tables.problems;
     let Some(name) = workload_named(item) else {
         let message = "run lists workloads: \"NAME\" or { workload = \"NAME\", … }";
@@ -95,7 +95,7 @@ fn lay<'t>(
         problems.add(&entry.value.span, "a workload must be a table");
         return None;
     };
-    let mut laid = Laid::over(base, item, bindings, problems);
+    let mut laid = Overlaid::over(base, item, bindings, problems);
     if let Some(Value { is: Is::Table(own), .. }) =
         built.override_.find(name).map(|entry| &entry.value)
     {
@@ -114,7 +114,7 @@ fn add_data_variables(workload: &mut Workload, data: &Data) {
 }
 
 /// A workload's table with an axis's and a `run` entry's fields laid over it.
-struct Laid {
+struct Overlaid {
     table: Table,
     bindings: Bindings,
     /// What `as` says.
@@ -123,10 +123,10 @@ struct Laid {
     own: Vec<String>,
 }
 
-impl Laid {
-    fn over(base: &Table, item: &Value, axes: &Bindings, problems: &Problems) -> Laid {
+impl Overlaid {
+    fn over(base: &Table, item: &Value, axes: &Bindings, problems: &Problems) -> Overlaid {
         let mut laid =
-            Laid { table: base.clone(), bindings: axes.clone(), name: None, own: Vec::new() };
+            Overlaid { table: base.clone(), bindings: axes.clone(), name: None, own: Vec::new() };
         let mut used = Vec::new();
         base.entries.iter().for_each(|entry| names_used(&entry.value, &mut used));
         for (axis, value) in axes {
@@ -179,7 +179,7 @@ fn targets(
         }
         for name in called {
             if let Some(NodeKind::Guard(_)) = topology.node(name).map(|node| &node.kind) {
-                problems.add(span, format!("{name} is a guard: nobody connects to it"));
+                problems.add(span, format!("{name} is a guard: clients cannot connect to it"));
             }
             targets.push(name.to_owned());
         }

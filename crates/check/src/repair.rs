@@ -15,7 +15,7 @@ use crate::outcome::Before;
 ///
 /// # Errors
 /// A server that does not come up again or does not replay; that is a result, too.
-pub(crate) fn settle(site: &mut Site, before: &Before<'_>) -> Result<(), Error> {
+pub(crate) fn repair(site: &mut Site, before: &Before<'_>) -> Result<(), Error> {
     for link in &mut site.links {
         link.heal()?;
     }

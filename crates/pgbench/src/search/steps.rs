@@ -16,7 +16,7 @@ const RANGE: f64 = 256.0;
 
 /// A search for the highest load at which a goal holds.
 #[derive(Clone, Debug)]
-pub(super) struct Search {
+pub(crate) struct Search {
     highest: f64,
     /// Loads are whole numbers: clients, not rates.
     whole: bool,
@@ -31,7 +31,7 @@ pub(super) struct Search {
 
 /// What to try next.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Next {
+pub(crate) enum Next {
     /// A window at this load.
     Try(f64),
     /// A longer window at this load.
@@ -42,7 +42,7 @@ pub(super) enum Next {
 
 /// How a search ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// The highest load that was confirmed, and the lowest one that failed.
     Found { held: f64, failed: f64 },
     /// The goal holds at the highest load that there is.
@@ -53,7 +53,7 @@ pub(super) enum End {
 
 impl Search {
     /// A search up to `highest`, beginning at `first`.
-    pub(super) fn new(first: f64, highest: f64, whole: bool) -> Search {
+    pub(crate) fn new(first: f64, highest: f64, whole: bool) -> Search {
         let mut search = Search {
             highest,
             whole,
@@ -68,7 +68,7 @@ impl Search {
         search
     }
 
-    pub(super) fn next(&self) -> Next {
+    pub(crate) fn next(&self) -> Next {
         match self.end {
             Some(end) => Next::End(end),
             None if self.confirming > 0 => Next::Confirm(self.at),
@@ -77,7 +77,7 @@ impl Search {
     }
 
     /// What the window at the load of [`Search::next`] has shown.
-    pub(super) fn tell(&mut self, holds: bool) {
+    pub(crate) fn tell(&mut self, holds: bool) {
         if self.confirming > 0 {
             self.told_of_confirmation(holds);
             return;

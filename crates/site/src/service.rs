@@ -1,6 +1,6 @@
 //! What stands in front of a site's servers for one trial: poolers and guards.
 //!
-//! They keep no data: each trial makes its own, and trials with different fronts share a site.
+//! They keep no data: each trial makes its own, and trials with different services share a site.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::part::Part;
 
 /// A pooler or a guard, by its name in the study.
 #[derive(Debug)]
-pub struct Front {
+pub struct Service {
     /// Its name.
     pub name: String,
     /// What clients connect to, in keyword form; none for a guard.
@@ -39,7 +39,7 @@ pub struct Guarding {
     pub to: String,
 }
 
-impl Front {
+impl Service {
     /// A pooler of the server at `to`, not yet started.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Front {
         pooler: &Pgbouncer,
         to: Endpoint,
         lab: &Lab,
-    ) -> Result<Front, Error> {
+    ) -> Result<Service, Error> {
         let program = lab::find::pgbouncer(pooler.version.as_deref())?;
         let mut config = PoolerConfig::new(program, to);
         config.pool = pooler.pool;
@@ -62,7 +62,7 @@ impl Front {
         let made = lab.pooler(&node.name, config)?;
         let conninfo = server::keyword_form(&made.endpoint().to_string())?;
         let program = Program::Pooler(Box::new(made));
-        Ok(Front { name: node.name.clone(), conninfo: Some(conninfo), program })
+        Ok(Service { name: node.name.clone(), conninfo: Some(conninfo), program })
     }
 
     /// A guard of the server at `to`, not yet started. `rig` is the rig's own program, of which a
@@ -76,7 +76,7 @@ impl Front {
         to: &Endpoint,
         lab: &Lab,
         rig: &Path,
-    ) -> Result<Front, Error> {
+    ) -> Result<Service, Error> {
         let state = lab.directory().join(format!("{}.state", node.name));
         // A guard that finds the state of another trial's would go on from there.
         let _ = std::fs::remove_dir_all(&state);
@@ -90,7 +90,7 @@ impl Front {
         let process = lab.process(&node.name, command)?;
         let guarding = Guarding { process, state, to: guard.to.clone() };
         let program = Program::Guard(Box::new(guarding));
-        Ok(Front { name: node.name.clone(), conninfo: None, program })
+        Ok(Service { name: node.name.clone(), conninfo: None, program })
     }
 
     /// What runs.
