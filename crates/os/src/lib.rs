@@ -3,7 +3,7 @@
 //! [`command`] is the one spawner, [`init`] the process that takes a lab's processes with it
 //! whenever the rig ends; [`processes`], [`limits`] and [`user`] are what both stand on.
 //! [`loop_device`] and [`file_system`] are what a disk is made of whose power can be cut;
-//! [`throttle`] limits the I/O of processes, [`scheduling`] is what a thread asks of the scheduler.
+//! [`throttle`] limits the I/O of processes, [`usage`] reads what they use, [`scheduling`] is what a thread asks of the scheduler.
 //! Linux only.
 
 pub mod command;
@@ -17,4 +17,5 @@ pub mod scheduling;
 mod shared_memory;
 mod signals;
 pub mod throttle;
+pub mod usage;
 pub mod user;

@@ -1,25 +1,28 @@
-//! One process, as `/proc/PID` shows it: pure parsers, and the reading.
+//! What processes use, as `/proc/PID` shows it: pure parsers, and the reading.
 
 use std::{fs, io};
 
 /// A line of `/proc/PID/stat`, as far as CPU accounting needs it. Times are in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stat {
-    pub(crate) pid: u32,
-    pub(crate) parent: u32,
+pub struct Stat {
+    /// The process id.
+    pub pid: u32,
+    /// The parent's process id.
+    pub parent: u32,
     /// Own time in user and system mode, ended threads included.
-    pub(crate) own: [u64; 2],
+    pub own: [u64; 2],
     /// The same of children that ended and were waited for, and of theirs.
-    pub(crate) reaped: [u64; 2],
-    pub(crate) threads: u64,
+    pub reaped: [u64; 2],
+    /// Threads that live.
+    pub threads: u64,
     /// Ticks from boot to the process's start: tells a reused pid.
-    pub(crate) started: u64,
+    pub started: u64,
 }
 
 impl Stat {
     /// Parses the line. The name stands in parentheses and may contain any character, so that the
     /// last closing one ends it.
-    pub(crate) fn parse(text: &str) -> Option<Stat> {
+    pub fn parse(text: &str) -> Option<Stat> {
         let pid = text.split_once(' ')?.0.parse().ok()?;
         let after_name = &text[text.rfind(')')? + 1..];
         let words: Vec<&str> = after_name.split_whitespace().collect();
@@ -37,7 +40,11 @@ impl Stat {
         })
     }
 
-    pub(crate) fn read(pid: u32) -> io::Result<Stat> {
+    /// Reads the line of a process.
+    ///
+    /// # Errors
+    /// That there is no such process; that the line is no such line.
+    pub fn read(pid: u32) -> io::Result<Stat> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
         Stat::parse(&text)
             .ok_or_else(|| io::Error::other(format!("odd /proc/{pid}/stat: {text:?}")))
@@ -45,7 +52,10 @@ impl Stat {
 }
 
 /// Every process that is there now. One that ends meanwhile is left out.
-pub(crate) fn all() -> io::Result<Vec<Stat>> {
+///
+/// # Errors
+/// That `/proc` cannot be listed.
+pub fn all() -> io::Result<Vec<Stat>> {
     let pids = fs::read_dir("/proc")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     Ok(pids.filter_map(|pid| Stat::read(pid).ok()).collect())
@@ -55,7 +65,7 @@ pub(crate) fn all() -> io::Result<Vec<Stat>> {
 ///
 /// The scheduler's own figure where it is kept, summed over the threads that live; ticks, which
 /// know ended threads too, where they tell more.
-pub(crate) fn own_cpu_ns(stat: &Stat, ns_per_tick: u64) -> u64 {
+pub fn own_cpu_ns(stat: &Stat, ns_per_tick: u64) -> u64 {
     let ticks_ns = (stat.own[0] + stat.own[1]) * ns_per_tick;
     let exact_ns: u64 = if stat.threads <= 1 {
         schedstat_ns(&format!("/proc/{}/schedstat", stat.pid)).unwrap_or(0)
@@ -65,27 +75,38 @@ pub(crate) fn own_cpu_ns(stat: &Stat, ns_per_tick: u64) -> u64 {
     ticks_ns.max(exact_ns)
 }
 
+/// How long the thread that asks has waited for a CPU, in nanoseconds; none where the kernel does not
+/// keep it.
+pub fn this_thread_run_delay_ns() -> Option<u64> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// CPU time of the thread that asks, in nanoseconds; 0 where the kernel does not keep it.
-pub(crate) fn this_thread_cpu_ns() -> u64 {
+pub fn this_thread_cpu_ns() -> u64 {
     schedstat_ns("/proc/thread-self/schedstat").unwrap_or(0)
 }
 
 /// How often a process's threads gave the CPU away, and how often it was taken from them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Switches {
-    pub(crate) voluntary: u64,
-    pub(crate) involuntary: u64,
+pub struct Switches {
+    /// Given away.
+    pub voluntary: u64,
+    /// Taken.
+    pub involuntary: u64,
 }
 
 impl Switches {
-    pub(crate) fn parse(status: &str) -> Option<Switches> {
+    /// Parses a status file.
+    pub fn parse(status: &str) -> Option<Switches> {
         Some(Switches {
             voluntary: keyed(status, "voluntary_ctxt_switches")?,
             involuntary: keyed(status, "nonvoluntary_ctxt_switches")?,
         })
     }
 
-    pub(crate) fn read(stat: &Stat) -> Option<Switches> {
+    /// Reads those of all threads of a process.
+    pub fn read(stat: &Stat) -> Option<Switches> {
         let of = |path: &str| Switches::parse(&fs::read_to_string(format!("{path}/status")).ok()?);
         if stat.threads <= 1 {
             return of(&format!("/proc/{}", stat.pid));
@@ -100,41 +121,50 @@ impl Switches {
 
 /// Bytes that a process, and the children it has waited for, made the disks read and write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Io {
-    pub(crate) read_bytes: u64,
-    pub(crate) write_bytes: u64,
+pub struct Io {
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
 }
 
 impl Io {
-    pub(crate) fn parse(text: &str) -> Option<Io> {
+    /// Parses an io file.
+    pub fn parse(text: &str) -> Option<Io> {
         Some(Io {
             read_bytes: keyed(text, "read_bytes")?,
             write_bytes: keyed(text, "write_bytes")?,
         })
     }
 
-    pub(crate) fn plus(self, other: Io) -> Io {
+    /// The sum.
+    pub fn plus(self, other: Io) -> Io {
         Io {
             read_bytes: self.read_bytes + other.read_bytes,
             write_bytes: self.write_bytes + other.write_bytes,
         }
     }
 
-    pub(crate) fn at_least(self, other: Io) -> Io {
+    /// The larger of each.
+    pub fn at_least(self, other: Io) -> Io {
         Io {
             read_bytes: self.read_bytes.max(other.read_bytes),
             write_bytes: self.write_bytes.max(other.write_bytes),
         }
     }
 
-    pub(crate) fn read(pid: u32) -> Option<Io> {
+    /// Reads those of a process; none where this process may not.
+    pub fn read(pid: u32) -> Option<Io> {
         Io::parse(&fs::read_to_string(format!("/proc/{pid}/io")).ok()?)
     }
 }
 
 /// A process's proportional share of the memory it uses, in KiB. The kernel walks the process's
 /// page tables for it.
-pub(crate) fn proportional_kib(pid: u32) -> io::Result<u64> {
+///
+/// # Errors
+/// That there is no such process, or that this one may not know.
+pub fn proportional_kib(pid: u32) -> io::Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
     // A process that is ending has no memory any more.
     Ok(keyed(&text, "Pss").unwrap_or(0))

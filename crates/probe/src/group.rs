@@ -15,16 +15,11 @@ use std::{
     time::Instant,
 };
 
+use os::usage::{self, Io, Stat, Switches};
 use record::Moment;
 use spec::metrics;
 
-use crate::{
-    clock::Clock,
-    pace::Pace,
-    process::{self, Io, Stat, Switches},
-    reading::Reading,
-    shown::Shown,
-};
+use crate::{clock::Clock, pace::Pace, reading::Reading, shown::Shown};
 
 /// How often a reading is repeated when a child ended in the middle of it.
 const ATTEMPTS: usize = 4;
@@ -291,7 +286,7 @@ impl Group {
     fn memory_mib(&self) -> io::Result<f64> {
         let mut kib = 0;
         for (pid, _) in self.members.keys() {
-            match process::proportional_kib(*pid) {
+            match usage::proportional_kib(*pid) {
                 Ok(own) => kib += own,
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
                 Err(_) => {} // It ended meanwhile.
@@ -341,7 +336,7 @@ fn scan(roots: &[(u32, Extent)], clock: Clock) -> io::Result<Scan> {
     loop {
         let before: Vec<_> = roots.iter().map(|(root, _)| reaped(*root)).collect();
         let began = clock.now();
-        let table = process::all()?;
+        let table = usage::all()?;
         let by_pid: HashMap<u32, Stat> = table.iter().map(|stat| (stat.pid, *stat)).collect();
         let usages: HashMap<u32, Usage> = roots
             .iter()
@@ -367,7 +362,7 @@ fn usage(members: Vec<Stat>, extent: Extent, ns_per_tick: u64) -> Usage {
     let started = members.first().map_or(0, |root| root.started);
     let mut totals = Totals { started, ..Totals::default() };
     let account = |member: Stat| {
-        let own_ns = process::own_cpu_ns(&member, ns_per_tick);
+        let own_ns = usage::own_cpu_ns(&member, ns_per_tick);
         let reaped = if extent == Extent::Tree { member.reaped } else { [0, 0] };
         totals.cpu_ns += own_ns + (reaped[0] + reaped[1]) * ns_per_tick;
         totals.ticks[0] += member.own[0] + reaped[0];

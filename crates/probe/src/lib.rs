@@ -9,8 +9,7 @@
 //! Reading order: `probes` is the sampler and its thread, `node` one server in it, `session` the
 //! connection and its limits, `versions` what each PostgreSQL is asked,
 //! `looks` how often its sessions are looked at; `pooler` one PgBouncer,
-//! `link` one link; `machine`, `group` and
-//! `process` read `/proc`; `log` reads the server's log.
+//! `link` one link; `machine` and `group` read `/proc`; `log` reads the server's log.
 //!
 //! Limits: Linux; PostgreSQL 13 and later. What can not be read becomes a note and fails nothing.
 //! A backend that lives shorter than a second shows in CPU and counters, hardly among the sessions.
@@ -27,7 +26,6 @@ mod node;
 mod pace;
 mod pooler;
 mod probes;
-mod process;
 mod reading;
 mod residency;
 mod session;

@@ -2,7 +2,7 @@
 
 use record::Moment;
 
-use crate::process::this_thread_cpu_ns;
+use os::usage::this_thread_cpu_ns;
 
 /// A reading may take one part in so many of a core: one that costs 20 ms of CPU time is done
 /// once a second, one that costs a second every 50 seconds.

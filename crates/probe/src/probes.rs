@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use os::usage::this_thread_cpu_ns;
 use record::{Mark, Moment, Sample};
 use spec::metrics;
 use tokio::{sync::watch, task::LocalSet, time};
@@ -24,7 +25,6 @@ use crate::{
     machine::Machine,
     node::{self, Server, Story},
     pooler::{self, Pooler},
-    process::this_thread_cpu_ns,
     reading::{Rates, Reading},
     snapshot::Delta,
 };

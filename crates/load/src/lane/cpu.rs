@@ -1,5 +1,6 @@
 //! What a lane's thread spends on the CPU, and how long it waits for one.
 
+use os::usage::this_thread_run_delay_ns;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::grid::Grid;
@@ -30,7 +31,7 @@ pub(crate) struct Spent {
 
 impl Account {
     fn at(now: u64) -> Account {
-        Account { at: now, cpu_ns: thread_cpu_ns(), run_delay_ns: run_delay_ns() }
+        Account { at: now, cpu_ns: thread_cpu_ns(), run_delay_ns: this_thread_run_delay_ns() }
     }
 }
 
@@ -66,10 +67,4 @@ impl Cpu {
 pub(crate) fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// How long this thread has waited for a CPU: the second field of its schedstat.
-fn run_delay_ns() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split_whitespace().nth(1)?.parse().ok()
 }
