@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use lab::machine::{CpuTime, Machine};
-use load::{Blocks, Connecting, Control, End, Limit, Plan, Urgency, WarmUp, Workload};
+use load::{Blocks, Control, End, Limit, Plan, Urgency, WarmUp, Workload};
 use record::Fact;
 use record::comparison::{Comparison, DataOrigin, FORMAT, Look, Metric, Stop};
 
@@ -223,20 +223,11 @@ fn workload(request: &Request, side: &Side, scale: i64) -> Workload {
 
 fn plan(request: &Request, workloads: Vec<Workload>, interval_ms: u64) -> Plan {
     Plan {
-        workloads,
         lanes: request.workload.lanes,
         seed: request.seed,
-        connecting: Connecting::default(),
-        limit: Limit::Transactions(1),
         drain_ms: Some(10_000),
         interval_ms,
-        blocks: None,
-        statements: false,
-        log: None,
-        ledger: None,
-        exit_on_abort: false,
-        verbose_errors: false,
-        debug: false,
+        ..Plan::new(workloads, Limit::Transactions(1))
     }
 }
 

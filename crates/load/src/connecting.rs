@@ -2,13 +2,12 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap, VecDeque},
+    collections::{BinaryHeap, VecDeque},
 };
 
 use os::scheduling::Patience;
 use record::Phase;
 use rustix::event::epoll::{self, EventFlags};
-use stats::Latency;
 use wire::{auth::Nonce, startup::Session as Started};
 
 use crate::{
@@ -67,9 +66,9 @@ impl Connecting {
             dialing: 0,
             timeouts: BinaryHeap::new(),
             prepared: 0,
-            phase: empty_phase(),
+            phase: Phase::default(),
             span: (NEVER, 0),
-            leaving: empty_phase(),
+            leaving: Phase::default(),
             leaving_span: (NEVER, 0),
             closing: 0,
             terminate_at: NEVER,
@@ -88,16 +87,6 @@ impl Connecting {
     pub(crate) fn next_deadline(&self) -> u64 {
         let timeout = self.timeouts.peek().map_or(NEVER, |Reverse((at, ..))| *at);
         self.next_attempt().min(timeout)
-    }
-}
-
-fn empty_phase() -> Phase {
-    Phase {
-        count: 0,
-        failures: BTreeMap::new(),
-        length_ns: 0,
-        latency: Latency::new(),
-        generator_cpu_ns: 0,
     }
 }
 

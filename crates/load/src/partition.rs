@@ -151,40 +151,14 @@ fn even(mut left: usize, lanes: usize) -> impl Iterator<Item = (usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Limit, OnError, OnLoss, Pace, Protocol, Workload};
+    use crate::{Limit, Protocol, Workload};
 
     fn plan(clients: &[u32], lanes: u32) -> Plan {
-        let workload = |clients: &u32| Workload {
-            name: "w".to_owned(),
-            conninfo: String::new(),
-            scripts: Vec::new(),
-            clients: *clients,
-            protocol: Protocol::Simple,
-            pace: Pace::Closed,
-            latency_limit_us: None,
-            variables: Vec::new(),
-            session: Vec::new(),
-            on_error: OnError { tries_max: 1, go_on: false },
-            connect_each: false,
-            on_loss: OnLoss::Abort,
-            describe: true,
+        let workload = |clients: &u32| {
+            Workload::new("w", String::new(), Vec::new(), *clients, Protocol::Simple)
         };
-        Plan {
-            workloads: clients.iter().map(workload).collect(),
-            lanes,
-            seed: 42,
-            connecting: crate::Connecting::default(),
-            limit: Limit::Transactions(1),
-            drain_ms: None,
-            interval_ms: 1_000,
-            blocks: None,
-            statements: false,
-            log: None,
-            ledger: None,
-            exit_on_abort: false,
-            verbose_errors: false,
-            debug: false,
-        }
+        let workloads = clients.iter().map(workload).collect();
+        Plan { lanes, seed: 42, ..Plan::new(workloads, Limit::Transactions(1)) }
     }
 
     #[test]

@@ -45,6 +45,30 @@ pub struct Plan {
     pub debug: bool,
 }
 
+impl Plan {
+    /// A plan with pgbench's defaults: one lane, intervals of a second, every answer is waited for,
+    /// and nothing is logged.
+    #[must_use]
+    pub fn new(workloads: Vec<Workload>, limit: Limit) -> Plan {
+        Plan {
+            workloads,
+            lanes: 1,
+            seed: 0,
+            connecting: Connecting::default(),
+            limit,
+            drain_ms: None,
+            interval_ms: 1_000,
+            blocks: None,
+            statements: false,
+            log: None,
+            ledger: None,
+            exit_on_abort: false,
+            verbose_errors: false,
+            debug: false,
+        }
+    }
+}
+
 /// One group of clients that do the same.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -78,6 +102,35 @@ pub struct Workload {
     /// Ask for RowDescription with every execution, as libpq does. Leaving it out saves the
     /// server and the wire some work, so it is not like for like.
     pub describe: bool,
+}
+
+impl Workload {
+    /// A workload with pgbench's defaults: closed loop, one try of each transaction, a client that
+    /// loses its connection is aborted. `conninfo` is in keyword form.
+    #[must_use]
+    pub fn new(
+        name: &str,
+        conninfo: String,
+        scripts: Vec<ScriptText>,
+        clients: u32,
+        protocol: Protocol,
+    ) -> Workload {
+        Workload {
+            name: name.to_owned(),
+            conninfo,
+            scripts,
+            clients,
+            protocol,
+            pace: Pace::Closed,
+            latency_limit_us: None,
+            variables: Vec::new(),
+            session: Vec::new(),
+            on_error: OnError { tries_max: 1, go_on: false },
+            connect_each: false,
+            on_loss: OnLoss::Abort,
+            describe: true,
+        }
+    }
 }
 
 /// One script with its weight.

@@ -212,13 +212,7 @@ fn statements(workload: &Workload, shares: &[LaneWorkload]) -> Vec<StatementResu
 }
 
 fn phase<'a>(lanes: impl Iterator<Item = (&'a Phase, (u64, u64))>) -> Phase {
-    let mut whole = Phase {
-        count: 0,
-        failures: BTreeMap::new(),
-        length_ns: 0,
-        latency: Latency::new(),
-        generator_cpu_ns: 0,
-    };
+    let mut whole = Phase::default();
     let (mut first, mut last) = (u64::MAX, 0);
     for (phase, (from, to)) in lanes {
         whole.count += phase.count;

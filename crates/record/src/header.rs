@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use spec::{Planned, PointName};
+
+use crate::{Ending, Generator, Moment, Phase, Trial};
 
 /// The version of the record's format that this pgrig writes.
 ///
@@ -90,6 +93,45 @@ pub struct PlannedTrial {
     pub scenario: String,
     /// The point on the scenario's axes, axis → value as written in the study.
     pub axes: BTreeMap<String, String>,
+}
+
+impl PlannedTrial {
+    /// A trial of a study's plan at the point with this name.
+    #[must_use]
+    pub fn new(planned: &Planned, name: &PointName) -> PlannedTrial {
+        PlannedTrial {
+            number: planned.number,
+            round: planned.round as usize,
+            variant: name.variant.clone(),
+            scenario: name.scenario.clone(),
+            axes: name.axes.iter().cloned().collect(),
+        }
+    }
+
+    /// An attempt at this trial before anything was measured. `attempt` counts from 1.
+    #[must_use]
+    pub fn attempt(&self, attempt: usize) -> Trial {
+        Trial {
+            number: self.number,
+            attempt,
+            round: self.round,
+            variant: self.variant.clone(),
+            scenario: self.scenario.clone(),
+            axes: self.axes.clone(),
+            ending: Ending::Done,
+            started_at: String::new(),
+            began: Moment::default(),
+            ended: Moment::default(),
+            window: None,
+            connecting: Phase::default(),
+            disconnecting: Phase::default(),
+            workloads: Vec::new(),
+            generator: Generator::default(),
+            metrics: BTreeMap::new(),
+            at_least: BTreeMap::new(),
+            notes: Vec::new(),
+        }
+    }
 }
 
 /// Something that is so on this machine.

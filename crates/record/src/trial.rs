@@ -118,7 +118,7 @@ impl Window {
 }
 
 /// Connecting or disconnecting, as a measured phase.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phase {
     /// Connections made or ended.

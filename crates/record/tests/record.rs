@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use record::{
-    Counts, Ending, FORMAT, Fact, Fault, Finished, Generator, Header, Interval, Mark, MarkKind,
-    Moment, Note, NoteKind, Phase, PlannedTrial, PublishedWay, Reader, RunState, Sample, SkipKind,
-    Trial, VoidKind, Window, WorkloadResult, Writer,
+    Counts, Ending, FORMAT, Fact, Fault, Finished, Header, Interval, Mark, MarkKind, Moment, Note,
+    NoteKind, Phase, PlannedTrial, PublishedWay, Reader, RunState, Sample, SkipKind, Trial,
+    VoidKind, Window, WorkloadResult, Writer,
 };
 use spec::Folder;
 use stats::Latency;
@@ -85,13 +85,14 @@ fn finished(number: usize, ending: Ending) -> Finished {
         never_started: 0,
         published_way: PublishedWay { transactions: 3, seconds: 1.5 },
     };
-    let trial = Trial {
+    let planned = PlannedTrial {
         number,
-        attempt: 1,
         round: 1,
         variant: "plain".to_owned(),
         scenario: "read".to_owned(),
         axes: BTreeMap::from([("clients".to_owned(), "8".to_owned())]),
+    };
+    let trial = Trial {
         ending,
         started_at: "2026-11-21T10:00:01Z".to_owned(),
         began: Moment(1),
@@ -100,13 +101,12 @@ fn finished(number: usize, ending: Ending) -> Finished {
         connecting: phase(),
         disconnecting: phase(),
         workloads: vec![workload],
-        generator: Generator::default(),
         metrics: BTreeMap::from([(
             "tps".to_owned(),
             BTreeMap::from([(String::new(), 0.1 + 0.2), ("read".to_owned(), 1e-300)]),
         )]),
-        at_least: BTreeMap::new(),
         notes: vec![Note::new(NoteKind::Check, "one, two \"three\"")],
+        ..planned.attempt(1)
     };
     let interval = Interval {
         start: Moment(3),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use record::{
-    Ending, Fact, Finished, Generator, Interval, Mark, MarkKind, Moment, Phase, Sample, Trial,
-    Window, WorkloadResult,
+    Fact, Finished, Generator, Interval, Mark, MarkKind, Moment, Phase, PlannedTrial, Sample,
+    Trial, Window, WorkloadResult,
 };
 
 use crate::environment;
@@ -275,25 +275,21 @@ impl Bench {
 
     /// The load in the shape of a study's trial, which is what charts are drawn from.
     fn finished(&self) -> Finished {
-        let trial = Trial {
+        let planned = PlannedTrial {
             number: 1,
-            attempt: 1,
             round: 1,
             variant: String::new(),
             scenario: self.what.clone(),
             axes: BTreeMap::new(),
-            ending: Ending::Done,
+        };
+        let trial = Trial {
             started_at: self.started_at.clone(),
-            began: Moment::default(),
-            ended: Moment::default(),
             window: self.window,
             connecting: self.connecting.clone(),
             disconnecting: self.disconnecting.clone(),
             workloads: self.workloads.clone(),
             generator: self.generator.clone(),
-            metrics: BTreeMap::new(),
-            at_least: BTreeMap::new(),
-            notes: Vec::new(),
+            ..planned.attempt(1)
         };
         Finished {
             trial,

@@ -23,22 +23,17 @@ pub(crate) fn plan(
         self::workload(point, workload, conninfo, schema)
     });
     let at_once = Connecting::default().at_once.div_ceil(point.generators);
+    let limit = Limit::Time { warm_up: point.warmup, window_ms: point.window_ms };
     Plan {
-        workloads: workloads.collect(),
         lanes: lanes(point),
         seed: planned.seed,
         connecting: Connecting { at_once, rate: point.connect_rate },
-        limit: Limit::Time { warm_up: point.warmup, window_ms: point.window_ms },
         drain_ms: Some(DRAIN_MS),
         interval_ms: interval_ms(point),
-        blocks: None,
         statements: true,
-        log: None,
-        ledger: None,
         // A script that is wrong fails in every transaction: nothing is measured by going on.
         exit_on_abort: !point.workloads.iter().any(|workload| may_fail(point, workload)),
-        verbose_errors: false,
-        debug: false,
+        ..Plan::new(workloads.collect(), limit)
     }
 }
 

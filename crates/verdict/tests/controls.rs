@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use record::{Ending, Generator, Moment, Phase, Trial};
+use record::{PlannedTrial, Trial};
 use spec::{Folder, Profile, Study};
-use stats::Latency;
 use verdict::{Verdict, judge};
 
 const STUDY: &str = r#"
@@ -69,32 +68,14 @@ fn check(reckless: &[f64], safe: &[f64], expected: [Verdict; 3], why: &str) {
 }
 
 fn trial(variant: &str, scenario: &str, lost: f64) -> Trial {
-    let phase = || Phase {
-        count: 0,
-        failures: BTreeMap::new(),
-        length_ns: 0,
-        latency: Latency::new(),
-        generator_cpu_ns: 0,
-    };
     let figure = BTreeMap::from([(String::new(), lost)]);
-    Trial {
+    let planned = PlannedTrial {
         number: 1,
-        attempt: 1,
         round: 1,
         variant: variant.to_owned(),
         scenario: scenario.to_owned(),
         axes: BTreeMap::new(),
-        ending: Ending::Done,
-        started_at: String::new(),
-        began: Moment(0),
-        ended: Moment(0),
-        window: None,
-        connecting: phase(),
-        disconnecting: phase(),
-        workloads: Vec::new(),
-        generator: Generator::default(),
-        metrics: BTreeMap::from([("count_difference".to_owned(), figure)]),
-        at_least: BTreeMap::new(),
-        notes: Vec::new(),
-    }
+    };
+    let metrics = BTreeMap::from([("count_difference".to_owned(), figure)]);
+    Trial { metrics, ..planned.attempt(1) }
 }

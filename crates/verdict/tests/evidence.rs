@@ -3,12 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use record::{
-    Ending, Fault, Generator, Moment, Note, NoteKind, Phase, PlannedTrial, SkipKind, Trial,
-    VoidKind,
-};
+use record::{Ending, Fault, Note, NoteKind, PlannedTrial, SkipKind, Trial, VoidKind};
 use spec::{Folder, Profile, Study};
-use stats::Latency;
 use verdict::{ClaimVerdict, Verdict, judge};
 
 const STUDY: &str = r#"
@@ -39,36 +35,17 @@ const CLEAN: Figures<'static> =
 const LOST: Figures<'static> = &[("ledger_lost", 1.0), ("ledger_acknowledged", 900.0)];
 
 fn attempt(number: usize, attempt: usize, ending: Ending, figures: Figures<'_>) -> Trial {
-    let phase = || Phase {
-        count: 0,
-        failures: BTreeMap::new(),
-        length_ns: 0,
-        latency: Latency::new(),
-        generator_cpu_ns: 0,
-    };
     let metrics = figures
         .iter()
         .map(|(name, value)| ((*name).to_owned(), BTreeMap::from([(String::new(), *value)])));
-    Trial {
+    let planned = PlannedTrial {
         number,
-        attempt,
         round: number.div_ceil(2),
         variant: if number.is_multiple_of(2) { "b" } else { "a" }.to_owned(),
         scenario: "s".to_owned(),
         axes: BTreeMap::new(),
-        ending,
-        started_at: String::new(),
-        began: Moment(0),
-        ended: Moment(0),
-        window: None,
-        connecting: phase(),
-        disconnecting: phase(),
-        workloads: Vec::new(),
-        generator: Generator::default(),
-        metrics: metrics.collect(),
-        at_least: BTreeMap::new(),
-        notes: Vec::new(),
-    }
+    };
+    Trial { ending, metrics: metrics.collect(), ..planned.attempt(attempt) }
 }
 
 fn claims(trials: &[Trial]) -> Vec<ClaimVerdict> {

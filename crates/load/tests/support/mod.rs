@@ -8,8 +8,7 @@ use std::{
 
 use lab::{Lab, LabConfig, Listen, Node, NodeConfig, Settings};
 use load::{
-    Connecting, Control, Event, Limit, LoadError, OnError, OnLoss, Outcome, Pace, Plan, Protocol,
-    ScriptText, Syntax, WarmUp, Workload,
+    Control, Event, Limit, LoadError, Outcome, Plan, Protocol, ScriptText, Syntax, WarmUp, Workload,
 };
 use wire::conninfo::{Conninfo, Given, Sources};
 
@@ -122,45 +121,17 @@ pub(crate) fn resolved(conninfo: &str) -> String {
 
 /// `clients` run `script`.
 pub(crate) fn workload(conninfo: &str, script: &str, clients: u32) -> Workload {
-    Workload {
-        name: "w".to_owned(),
-        conninfo: resolved(conninfo),
-        scripts: vec![ScriptText {
-            name: "test.sql".to_owned(),
-            text: script.to_owned(),
-            weight: 1,
-            syntax: Syntax::Current,
-        }],
-        clients,
-        protocol: Protocol::Simple,
-        pace: Pace::Closed,
-        latency_limit_us: None,
-        variables: Vec::new(),
-        session: Vec::new(),
-        on_error: OnError { tries_max: 1, go_on: false },
-        connect_each: false,
-        on_loss: OnLoss::Abort,
-        describe: true,
-    }
+    let script = ScriptText {
+        name: "test.sql".to_owned(),
+        text: script.to_owned(),
+        weight: 1,
+        syntax: Syntax::Current,
+    };
+    Workload::new("w", resolved(conninfo), vec![script], clients, Protocol::Simple)
 }
 
 pub(crate) fn plan(workload: Workload, limit: Limit) -> Plan {
-    Plan {
-        workloads: vec![workload],
-        lanes: 2,
-        seed: 42,
-        connecting: Connecting::default(),
-        limit,
-        drain_ms: None,
-        interval_ms: 100,
-        blocks: None,
-        statements: false,
-        log: None,
-        ledger: None,
-        exit_on_abort: false,
-        verbose_errors: false,
-        debug: false,
-    }
+    Plan { lanes: 2, seed: 42, interval_ms: 100, ..Plan::new(vec![workload], limit) }
 }
 
 pub(crate) fn window(ms: u64) -> Limit {

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use record::{Counts, Ending, Finished, Interval, Mark, MarkKind, Moment, Sample, Trial, Window};
+use record::{
+    Counts, Finished, Interval, Mark, MarkKind, Moment, PlannedTrial, Sample, Trial, Window,
+};
 use spec::{Folder, Profile, Study};
 use stats::{Latency, Prng};
 
@@ -178,24 +180,20 @@ fn trial(
         open: began.plus_ns(20_000_000_000),
         close: began.plus_ns((DEATH_S - 10) * 1_000_000_000),
     };
-    Trial {
+    let planned = PlannedTrial {
         number,
-        attempt: 1,
         round,
         variant: variant.to_owned(),
         scenario: scenario.to_owned(),
         axes,
-        ending: Ending::Done,
+    };
+    Trial {
         started_at: "2026-11-21T14:00:00Z".to_owned(),
         began,
         ended: window.close,
         window: Some(window),
         connecting: phase(8, 10_000_000, prng),
         disconnecting: phase(8, 10_000_000, prng),
-        workloads: Vec::new(),
-        generator: record::Generator::default(),
-        metrics: BTreeMap::new(),
-        at_least: BTreeMap::new(),
-        notes: Vec::new(),
+        ..planned.attempt(1)
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Counts, Ending, Finished, Generator, Interval, Mark, MarkKind, Moment, Phase, PublishedWay,
-    Sample, StatementResult, Trial, Window, WorkloadResult,
+    Counts, Ending, Finished, Generator, Interval, Mark, MarkKind, Moment, Phase, PlannedTrial,
+    PublishedWay, Sample, StatementResult, Trial, Window, WorkloadResult,
 };
 use stats::{Latency, Prng};
 
@@ -121,13 +121,14 @@ fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> Finishe
     };
     let total = workload.counts_total.transactions;
     let metrics = metrics(shape, tps, &workload.latency, factor, total, prng);
-    let trial = Trial {
+    let planned = PlannedTrial {
         number,
-        attempt: 1,
         round,
         variant: "default".to_owned(),
         scenario: shape.scenario.to_owned(),
         axes: BTreeMap::new(),
+    };
+    let trial = Trial {
         ending,
         started_at: format!("2026-11-21T14:{:02}:{:02}Z", number / 2, (number % 2) * 30),
         began,
@@ -147,8 +148,7 @@ fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> Finishe
             run_delay_share: Some(0.002),
         },
         metrics,
-        at_least: BTreeMap::new(),
-        notes: Vec::new(),
+        ..planned.attempt(1)
     };
     let marks = marks(number, checkpoint_s, load_began, open, close);
     let samples = samples(shape, factor, load_began, prng);

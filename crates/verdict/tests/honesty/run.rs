@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use record::{Ending, Fault, Generator, Moment, Note, NoteKind, Phase, PlannedTrial, Trial};
+use record::{Ending, Fault, Note, NoteKind, PlannedTrial, Trial};
 use spec::{Folder, Planned, Profile, Study};
-use stats::Latency;
 
 use crate::machine::{Fate, Machine};
 
@@ -49,17 +48,9 @@ pub(crate) fn run(study: &Study, machine: &mut Machine, gain: impl Fn(&str) -> f
 
 /// The plan as the record has it.
 pub(crate) fn plan(study: &Study) -> Vec<PlannedTrial> {
-    let planned = study.trials(None).into_iter().map(|planned| {
-        let name = &study.points[planned.point].name;
-        PlannedTrial {
-            number: planned.number,
-            round: planned.round as usize,
-            variant: name.variant.clone(),
-            scenario: name.scenario.clone(),
-            axes: name.axes.iter().cloned().collect(),
-        }
-    });
-    planned.collect()
+    let trials = study.trials(None);
+    let name = |planned: &Planned| &study.points[planned.point].name;
+    trials.iter().map(|planned| PlannedTrial::new(planned, name(planned))).collect()
 }
 
 /// A trial that counts, with these figures.
@@ -68,31 +59,5 @@ pub(crate) fn trial(study: &Study, planned: &Planned, figures: &[(&str, f64)]) -
     let figures = figures
         .iter()
         .map(|(name, value)| ((*name).to_owned(), BTreeMap::from([(String::new(), *value)])));
-    let phase = || Phase {
-        count: 0,
-        failures: BTreeMap::new(),
-        length_ns: 0,
-        latency: Latency::new(),
-        generator_cpu_ns: 0,
-    };
-    Trial {
-        number: planned.number,
-        attempt: 1,
-        round: planned.round as usize,
-        variant: name.variant.clone(),
-        scenario: name.scenario.clone(),
-        axes: name.axes.iter().cloned().collect(),
-        ending: Ending::Done,
-        started_at: String::new(),
-        began: Moment(0),
-        ended: Moment(0),
-        window: None,
-        connecting: phase(),
-        disconnecting: phase(),
-        workloads: Vec::new(),
-        generator: Generator::default(),
-        at_least: BTreeMap::new(),
-        metrics: figures.collect(),
-        notes: Vec::new(),
-    }
+    Trial { metrics: figures.collect(), ..PlannedTrial::new(planned, name).attempt(1) }
 }

@@ -5,9 +5,9 @@ mod values;
 
 use std::collections::BTreeMap;
 
-use record::{Ending, Fact, Generator, Header, Moment, Phase, RunState, Trial, VoidKind};
+use record::{Ending, Fact, Header, PlannedTrial, RunState, Trial, VoidKind};
 use spec::{Folder, Profile, Quantifier, Study};
-use stats::{Latency, Method};
+use stats::Method;
 use verdict::{Change, ClaimVerdict, Diff, Measured, Side, Source, Verdict, diff, judge};
 
 const STUDY: &str = r#"
@@ -48,40 +48,18 @@ fn parse(study: &str) -> Study {
     Study::parse(&folder, Profile::Quick).unwrap()
 }
 
-fn phase() -> Phase {
-    Phase {
-        count: 0,
-        failures: BTreeMap::new(),
-        length_ns: 0,
-        latency: Latency::new(),
-        generator_cpu_ns: 0,
-    }
-}
-
 fn trial(round: usize, variant: &str, metrics: &[(&str, f64)]) -> Trial {
     let metrics = metrics
         .iter()
         .map(|(name, value)| ((*name).to_owned(), BTreeMap::from([(String::new(), *value)])));
-    Trial {
+    let planned = PlannedTrial {
         number: round * 2 + usize::from(variant == "b"),
-        attempt: 1,
         round,
         variant: variant.to_owned(),
         scenario: "s".to_owned(),
         axes: BTreeMap::from([("clients".to_owned(), "8".to_owned())]),
-        ending: Ending::Done,
-        started_at: String::new(),
-        began: Moment(0),
-        ended: Moment(0),
-        window: None,
-        connecting: phase(),
-        disconnecting: phase(),
-        workloads: Vec::new(),
-        generator: Generator::default(),
-        metrics: metrics.collect(),
-        at_least: BTreeMap::new(),
-        notes: Vec::new(),
-    }
+    };
+    Trial { metrics: metrics.collect(), ..planned.attempt(1) }
 }
 
 /// Rounds of both variants; `a` and `b` are their throughputs. Even rounds are slow for both.

@@ -14,7 +14,7 @@ use record::Counts;
 use script::Prng;
 
 use crate::{
-    LedgerPlan, Level, Message, OnError, OnLoss, Pace, Protocol, ScriptText, Syntax, Workload,
+    LedgerPlan, Level, Message, Protocol, ScriptText, Syntax, Workload,
     grid::Grid,
     ledger::LaneLedger,
     program::{CommonSettings, Program},
@@ -40,26 +40,13 @@ pub(super) struct Client {
 
 /// A workload of one script that differs from pgbench's defaults as `change` says.
 pub(super) fn workload(protocol: Protocol, script: &str) -> Workload {
-    Workload {
-        name: "w".to_owned(),
-        conninfo: String::new(),
-        scripts: vec![ScriptText {
-            name: "test.sql".to_owned(),
-            text: script.to_owned(),
-            weight: 1,
-            syntax: Syntax::Current,
-        }],
-        clients: 1,
-        protocol,
-        pace: Pace::Closed,
-        latency_limit_us: None,
-        variables: Vec::new(),
-        session: Vec::new(),
-        on_error: OnError { tries_max: 1, go_on: false },
-        connect_each: false,
-        on_loss: OnLoss::Abort,
-        describe: true,
-    }
+    let script = ScriptText {
+        name: "test.sql".to_owned(),
+        text: script.to_owned(),
+        weight: 1,
+        syntax: Syntax::Current,
+    };
+    Workload::new("w", String::new(), vec![script], 1, protocol)
 }
 
 impl Client {
