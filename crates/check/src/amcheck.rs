@@ -1,9 +1,7 @@
 //! pg_amcheck after a trial: every table and index of the database, and whether each row is in its
 //! indexes.
 
-use std::process::Command;
-
-use lab::{Host, Server};
+use lab::Server;
 use site::{Site, SiteNode};
 use spec::{Check, metrics};
 
@@ -48,31 +46,17 @@ fn one(node: &SiteNode) -> Result<Vec<String>, Error> {
     let Server::Node(server) = &node.server else {
         return Err(Error::NotOurs { program: PROGRAM, node: name(), would: "change" });
     };
-    let endpoint = server.endpoint();
-    let mut command = Command::new(server.installation().program(PROGRAM));
-    command.args(["--no-password", "--heapallindexed"]);
+    let mut arguments = vec!["--no-password", "--heapallindexed"];
     if !rows::is_standby(node)? {
         // Neither the extension nor the locks can be had while a server is in recovery.
-        command.args(["--install-missing", "--parent-check"]);
+        arguments.extend(["--install-missing", "--parent-check"]);
     }
-    match &endpoint.host {
-        Host::Unix(directory) => command.arg("--host").arg(directory),
-        Host::Tcp(name) => command.arg("--host").arg(name),
-    };
-    command.args(["--port", &endpoint.port.to_string(), "--username", &endpoint.user]);
-    command.arg(&endpoint.database);
     // Making the extension must not wait for a standby that is gone.
-    command.env("PGOPTIONS", "-c synchronous_commit=local");
-    if let Some(password) = &endpoint.password {
-        command.env("PGPASSWORD", password);
+    let environment = [("PGOPTIONS", "-c synchronous_commit=local")];
+    let (code, out, said) = server.run_client(PROGRAM, &arguments, &environment)?;
+    if let Some(0 | 2) = code {
+        return Ok(complaints(&out));
     }
-    let output = command.output();
-    let output =
-        output.map_err(|source| Error::Start { program: PROGRAM, node: name(), source })?;
-    if let Some(0 | 2) = output.status.code() {
-        return Ok(complaints(&String::from_utf8_lossy(&output.stdout)));
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
     let said = said.trim().lines().next_back().unwrap_or("it died").to_owned();
     Err(Error::Program { program: PROGRAM, node: name(), said })
 }

@@ -42,10 +42,11 @@ use error::step;
 use orders::Order;
 pub use orders::{DiskError, Failing, Status, What};
 pub use parts::check;
+use serde::{Deserialize, Serialize};
 pub use serve::serve;
 
 /// What a disk is made from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskConfig {
     /// Its size; the image takes as much of it as is in use.
     pub size_bytes: u64,
@@ -54,7 +55,7 @@ pub struct DiskConfig {
 }
 
 /// How a disk loses its power.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Method {
     /// The file system stops; what it has written before, it has written whole and in order.
     FileSystem,
@@ -70,7 +71,7 @@ pub enum Method {
 }
 
 /// A program that calls [`serve`] with the arguments that follow its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     /// The executable.
     pub path: PathBuf,
@@ -79,7 +80,7 @@ pub struct Program {
 }
 
 /// What a cut has cost.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
     /// Bytes that were written and not flushed: in the kernel's memory or in the disk's cache.
     pub unflushed_bytes: u64,

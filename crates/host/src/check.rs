@@ -45,12 +45,17 @@ pub fn group(troubles: Vec<(String, Vec<String>, Trouble)>) -> Vec<Finding> {
     findings.into_values().collect()
 }
 
-/// Has every host with an address listen there and every other connect to it, and every host
-/// connect to the addresses of `outside`: host and trouble of each that fails.
+/// Has every host that `listens` (by its position) and has an address listen there and every other
+/// connect to it, and every host connect to the addresses of `outside`: host and trouble of each that
+/// fails.
 #[must_use]
-pub fn cross_check(hosts: &[Host], outside: &[&str]) -> Vec<(String, Trouble)> {
+pub fn cross_check(
+    hosts: &[Host],
+    listens: impl Fn(usize) -> bool,
+    outside: &[&str],
+) -> Vec<(String, Trouble)> {
     let mut troubles = Vec::new();
-    for (index, host) in hosts.iter().enumerate() {
+    for (index, host) in hosts.iter().enumerate().filter(|(index, _)| listens(*index)) {
         let Some(address) = &host.entry().address else { continue };
         let name = &host.entry().name;
         let at = match host.listen(address) {

@@ -26,6 +26,7 @@ mod message;
 mod monotonic;
 mod outbox;
 mod process;
+mod reach;
 mod serve;
 mod trouble;
 
@@ -38,5 +39,6 @@ pub use line::Loss;
 pub use message::Role;
 pub use monotonic::monotonic_ns;
 pub use process::{Output, Process};
+pub use reach::reach;
 pub use serve::{Stop, serve};
 pub use trouble::Trouble;

@@ -14,6 +14,10 @@ use serde::{Deserialize, Serialize};
 pub enum Role {
     /// It is a generator of a load.
     Generator,
+    /// It has servers: a lab.
+    Lab,
+    /// It samples servers and the host.
+    Probe,
 }
 
 impl Role {
@@ -22,7 +26,16 @@ impl Role {
     pub fn argument(self) -> &'static str {
         match self {
             Role::Generator => "generator",
+            Role::Lab => "lab",
+            Role::Probe => "probe",
         }
+    }
+
+    /// Whether a process of this role removes what it made when its input ends, and has to be given
+    /// the time for it. It is not the first of a PID namespace then, because what it leaves to an
+    /// init of its own would be killed with it.
+    pub(crate) fn cleans_up(self) -> bool {
+        self == Role::Lab
     }
 }
 

@@ -28,6 +28,9 @@ use crate::outbox::Outbox;
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// How long the end of what was killed is waited for.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a process that removes what it made is given: it kills its servers and deletes their
+/// data.
+const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long an address is listened on, and a connection attempted.
 const REACH_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -52,6 +55,7 @@ impl Stop {
 
 /// A process of the rig that runs here.
 struct Running {
+    role: Role,
     child: Child,
     stdin: Option<ChildStdin>,
 }
@@ -76,6 +80,7 @@ pub fn serve(hello: Hello, on_start: impl FnOnce(Stop)) -> io::Result<()> {
     thread::spawn(move || read_lines(&reader.0, &reader.1));
     let mut server = Server { contained, outbox, events, running: HashMap::new() };
     server.run(&heard);
+    server.let_clean_up();
     kill_descendants();
     server.outbox.close();
     // Blocked, it would wait for a rig that is gone.
@@ -196,7 +201,7 @@ impl Server {
             .stdout(Output::Pipe)
             .stderr(Output::Inherited)
             .parent_death_signal(Signal::KILL);
-        let mut child = match self.contained {
+        let mut child = match self.contained && !role.cleans_up() {
             true => command.spawn_as_process_one()?,
             false => command.spawn()?,
         };
@@ -212,8 +217,20 @@ impl Server {
             }
             let _ = events.send(Event::Done(process));
         });
-        self.running.insert(process, Running { child, stdin });
+        self.running.insert(process, Running { role, child, stdin });
         Ok(pid)
+    }
+
+    /// Ends the processes that remove what they made, and waits until they have.
+    fn let_clean_up(&mut self) {
+        let deadline = Instant::now() + CLEAN_UP_TIMEOUT;
+        let mut cleaning: Vec<&mut Running> =
+            self.running.values_mut().filter(|one| one.role.cleans_up()).collect();
+        cleaning.iter_mut().for_each(|one| one.stdin = None);
+        while !cleaning.is_empty() && Instant::now() < deadline {
+            cleaning.retain_mut(|one| matches!(one.child.try_wait(), Ok(None)));
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// A process has closed its output, so it has ended or will.

@@ -4,11 +4,12 @@ use std::fmt;
 use std::path::PathBuf;
 
 use postgres::{NoTls, SimpleQueryMessage};
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
 /// A server's address, and as whom to go there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Endpoint {
     /// The place.
     pub host: Host,
@@ -23,7 +24,7 @@ pub struct Endpoint {
 }
 
 /// A way to a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Host {
     /// The directory that holds its Unix socket.
     Unix(PathBuf),
@@ -39,10 +40,15 @@ impl Endpoint {
         self
     }
 
+    /// The same without its password, for messages and process lists.
+    pub(crate) fn without_password(&self) -> Self {
+        Self { password: None, ..self.clone() }
+    }
+
     /// An administrator's connection to `server`, as errors name it.
     pub(crate) fn connect(&self, server: &str) -> Result<postgres::Client, Error> {
         self.admin_config().connect(NoTls).map_err(|source| {
-            let place = Self { password: None, ..self.clone() }.to_string();
+            let place = self.without_password().to_string();
             Error::Connect { server: server.to_owned(), place, source }
         })
     }

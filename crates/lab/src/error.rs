@@ -14,9 +14,11 @@ use crate::target_name::TARGET;
 use crate::version::{MAJOR_MIN, Version};
 
 mod guest;
+mod host;
 mod streaming;
 
 pub use guest::GuestError;
+pub use host::{HostError, HostErrorKind};
 pub use streaming::{Behind, NotStreaming};
 
 /// A failure of the lab. The message says what and why, [`Error::hint`] what to do next.
@@ -165,9 +167,10 @@ pub enum Error {
         /// The node.
         node: String,
     },
-    /// Loopback is another one in each network.
+    /// Loopback is another one in each network, and so are all other addresses.
     #[error(
-        "node {node} cannot listen on loopback in a network of its own: no client could reach it"
+        "node {node} cannot listen on loopback or another address of this machine in a network of \
+         its own: no client could reach it"
     )]
     NetworkAndLoopback {
         /// The node.
@@ -336,6 +339,9 @@ pub enum Error {
     /// A run cannot begin on a server of the user's.
     #[error(transparent)]
     Guest(GuestError),
+    /// A lab on another host.
+    #[error(transparent)]
+    Host(HostError),
 }
 
 /// What is wrong with a setting.
@@ -413,6 +419,7 @@ impl Error {
                 StopMode::Immediate => None,
             },
             Self::Guest(error) => Some(error.hint()),
+            Self::Host(error) => error.hint(),
             _ => None,
         }
     }

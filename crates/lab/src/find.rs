@@ -4,12 +4,14 @@
 //! of the distributions, newest version first. What the user names must be right; all else is
 //! taken when it is.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use os::command::{Command, Output};
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::version::MAJOR_MIN;
@@ -23,12 +25,14 @@ mod script;
 pub use pgbouncer::{PgBouncer, pgbouncer, pgbouncers};
 
 /// One installed PostgreSQL.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Installation {
     bin: PathBuf,
     version: Version,
     share: PathBuf,
     library: PathBuf,
+    /// Its programs, control files and modules, where it is another host's and cannot be looked at.
+    parts: Option<BTreeSet<PathBuf>>,
 }
 
 /// Where to look; [`Search::here`] asks the environment.
@@ -134,7 +138,7 @@ impl Installation {
         }
         let share = share_of(&bin, version.major);
         let library = library_of(&bin);
-        Ok(Self { bin, version, share, library })
+        Ok(Self { bin, version, share, library, parts: None })
     }
 
     /// The folder of its programs.
@@ -154,12 +158,12 @@ impl Installation {
 
     /// Whether CREATE EXTENSION knows `name`.
     pub fn has_extension(&self, name: &str) -> bool {
-        self.control_file(name).is_file()
+        self.has(&self.control_file(name))
     }
 
     /// Whether the module `name` can be loaded.
     pub fn has_library(&self, name: &str) -> bool {
-        self.library_file(name).is_file()
+        self.has(&self.library_file(name))
     }
 
     /// Fails where [`Installation::has_extension`] is false.
@@ -178,8 +182,35 @@ impl Installation {
         self.require(name, self.library_file(name))
     }
 
+    /// Fails where it came without the program `name`.
+    ///
+    /// # Errors
+    /// [`Error::MissingPart`], whose hint says what to install.
+    pub fn require_program(&self, name: &str) -> Result<(), Error> {
+        self.require(name, self.program(name))
+    }
+
+    /// The same with a list of its parts, for another host that is to ask for them.
+    pub(crate) fn listed(&self) -> Self {
+        let folders = [&self.bin, &self.share.join("extension"), &self.library];
+        let files = folders.into_iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
+        let paths = files.filter_map(|entry| Some(entry.ok()?.path()));
+        let is_part = |path: &PathBuf| {
+            path.parent() == Some(&self.bin)
+                || path.extension().is_some_and(|suffix| suffix == "control" || suffix == "so")
+        };
+        Self { parts: Some(paths.filter(is_part).collect()), ..self.clone() }
+    }
+
+    fn has(&self, part: &Path) -> bool {
+        match &self.parts {
+            None => part.is_file(),
+            Some(parts) => parts.contains(part),
+        }
+    }
+
     fn require(&self, name: &str, looked: PathBuf) -> Result<(), Error> {
-        match looked.is_file() {
+        match self.has(&looked) {
             true => Ok(()),
             false => Err(Error::MissingPart {
                 name: name.to_owned(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use os::command::Output;
 use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
 
 use crate::copy::{make_directory, remove_tree, write_file};
 use crate::error::Error;
@@ -13,7 +14,7 @@ use crate::wait::wait_until;
 
 /// One wal_sync_method and what pg_test_fsync measured of it: one block of 8 kB written and
 /// flushed, again and again.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Flush {
     /// The method.
     pub method: String,
@@ -27,7 +28,7 @@ impl Lab {
     ///
     /// # Errors
     /// [`Error::MissingPart`] where this PostgreSQL came without it; [`Error::FlushTest`].
-    pub fn test_flush(&self, seconds: u64) -> Result<Vec<Flush>, Error> {
+    pub(crate) fn test_flush(&self, seconds: u64) -> Result<Vec<Flush>, Error> {
         let program = self.installation().program(PROGRAM);
         if !program.is_file() {
             let version = self.installation().version().clone();

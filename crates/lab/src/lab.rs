@@ -19,7 +19,7 @@ use crate::shared::Shared;
 
 /// A running lab. It ends, with all its servers, when the last of it and its nodes is dropped.
 #[derive(Debug)]
-pub struct Lab {
+pub(crate) struct Lab {
     shared: Arc<Shared>,
 }
 
@@ -28,7 +28,7 @@ impl Lab {
     ///
     /// # Errors
     /// A directory that cannot be used, or no isolation; nothing is left behind then.
-    pub fn open(config: LabConfig) -> Result<Self, Error> {
+    pub(crate) fn open(config: LabConfig) -> Result<Self, Error> {
         Ok(Self { shared: Arc::new(Shared::new(config)?) })
     }
 
@@ -36,7 +36,7 @@ impl Lab {
     ///
     /// # Errors
     /// A name that is taken or cannot be one, or settings that cannot be made.
-    pub fn node(&self, name: &str, config: NodeConfig) -> Result<Node, Error> {
+    pub(crate) fn node(&self, name: &str, config: NodeConfig) -> Result<Node, Error> {
         Node::new(Arc::clone(&self.shared), name, config)
     }
 
@@ -44,7 +44,7 @@ impl Lab {
     ///
     /// # Errors
     /// A name that is taken or cannot be one, or settings that cannot be made.
-    pub fn pooler(&self, name: &str, config: PoolerConfig) -> Result<Pooler, Error> {
+    pub(crate) fn pooler(&self, name: &str, config: PoolerConfig) -> Result<Pooler, Error> {
         Pooler::new(Arc::clone(&self.shared), name, config)
     }
 
@@ -53,7 +53,7 @@ impl Lab {
     ///
     /// # Errors
     /// A name that is taken or cannot be one.
-    pub fn process(&self, name: &str, command: Command) -> Result<Process, Error> {
+    pub(crate) fn process(&self, name: &str, command: Command) -> Result<Process, Error> {
         Process::new(Arc::clone(&self.shared), name, command)
     }
 
@@ -61,12 +61,12 @@ impl Lab {
     ///
     /// # Errors
     /// A name that is taken or cannot be one; [`Error::Link`].
-    pub fn link(&self, name: &str, config: LinkConfig) -> Result<Link, Error> {
+    pub(crate) fn link(&self, name: &str, config: LinkConfig) -> Result<Link, Error> {
         Link::open(Arc::clone(&self.shared), name, config)
     }
 
     /// The directory that everything is in.
-    pub fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         self.shared.path()
     }
 
@@ -75,17 +75,17 @@ impl Lab {
     }
 
     /// The isolation that is in force.
-    pub fn isolation(&self) -> &Isolation {
+    pub(crate) fn isolation(&self) -> &Isolation {
         self.shared.isolation()
     }
 
     /// The PostgreSQL that its nodes run.
-    pub fn installation(&self) -> &Installation {
+    pub(crate) fn installation(&self) -> &Installation {
         &self.shared.installation
     }
 
     /// The user that its servers run as.
-    pub fn user(&self) -> User {
+    pub(crate) fn user(&self) -> User {
         self.shared.user
     }
 
@@ -94,7 +94,7 @@ impl Lab {
     ///
     /// # Errors
     /// The file system's.
-    pub fn sync(&self) -> Result<(), Error> {
+    pub(crate) fn sync(&self) -> Result<(), Error> {
         let path = self.directory();
         let sync = || Ok(rustix::fs::syncfs(fs::File::open(path)?)?);
         sync().map_err(failed("syncing the file system of", path))

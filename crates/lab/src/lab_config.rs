@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::find::Installation;
 
 /// What a lab is made from.
@@ -13,6 +15,8 @@ pub struct LabConfig {
     /// Its directory, which must be empty or not exist; one of its own below the system's
     /// temporary directory where none is given.
     pub directory: Option<PathBuf>,
+    /// The superuser's password for connections over TCP; a random one where none is given.
+    pub password: Option<String>,
     /// What to do with the directory at the end.
     pub at_end: AtEnd,
     /// The isolation that is asked for.
@@ -23,7 +27,7 @@ impl LabConfig {
     /// A lab in a temporary directory, as isolated as this machine allows.
     pub fn new(installation: Installation) -> Self {
         let (at_end, isolation) = (AtEnd::Remove, Wish::Best);
-        Self { installation, directory: None, at_end, isolation }
+        Self { installation, directory: None, password: None, at_end, isolation }
     }
 }
 
@@ -48,7 +52,7 @@ pub enum Wish {
 }
 
 /// The isolation that is in force.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Isolation {
     /// Mount, PID and IPC namespaces, made as root.
     Namespaces,

@@ -1,7 +1,7 @@
 //! Nodes and topologies: build, start, stop, kill, pause, remove.
 //!
-//! A [`Lab`] is a directory with an init that watches over it; a [`Node`] is one PostgreSQL server
-//! in it, with the verbs of PostgreSQL's own test framework (`PostgreSQL::Test::Cluster`). Both
+//! A [`Lab`] is a directory with an init that watches over it, on this machine or on a host behind a
+//! launcher ([`serve()`] is the other end); a [`Node`] is one PostgreSQL server in it, with the verbs of PostgreSQL's own test framework (`PostgreSQL::Test::Cluster`). Both
 //! clean up when they are dropped, and the init does when the rig is killed. A [`Pooler`] is a
 //! PgBouncer, a [`Process`] any other program, with the same verbs. A [`Link`] is a way to any of
 //! them that can be slow, and be cut. A [`Target`] is a
@@ -11,6 +11,7 @@
 //! Limits: the lab knows nothing of studies, and it does not measure.
 
 mod advice;
+mod anywhere;
 mod clean;
 mod copy;
 mod directory;
@@ -33,7 +34,9 @@ mod port;
 mod process;
 mod program;
 mod random;
+mod remote;
 mod replication;
+mod resources;
 mod server;
 mod settings;
 mod shared;
@@ -42,24 +45,32 @@ mod target_name;
 mod version;
 mod wait;
 
+pub use anywhere::copy::Snapshot;
+pub use anywhere::lab::Lab;
+pub use anywhere::limit::IoLimit;
+pub use anywhere::link::Link;
+pub use anywhere::node::Node;
+pub use anywhere::pooler::Pooler;
+pub use anywhere::process::Process;
 pub use clean::{Cleaned, clean};
 pub use endpoint::{Endpoint, Host};
-pub use error::{Behind, Error, GuestError, NotStreaming, SettingFault};
+pub use error::{Behind, Error, GuestError, HostError, HostErrorKind, NotStreaming, SettingFault};
 pub use fault::link::{Counters, RoundTrips, Shape};
 pub use find::Installation;
 pub use flush::Flush;
-pub use lab::Lab;
 pub use lab_config::{AtEnd, Isolation, LabConfig, Wish};
-pub use link::{Link, LinkBy, LinkConfig, LinkCost, LinkTap};
-pub use listen::Listen;
+pub use link::{LinkBy, LinkConfig, LinkCost, LinkTap};
+pub use listen::{Listen, RemoteAccess};
 pub use log::LogFormat;
 pub use network::Network;
-pub use node::{Checksums, Node, NodeConfig, Snapshot};
+pub use node::{Checksums, NodeConfig};
 pub use os::init::Exit;
-pub use os::throttle::{Limits, Throttle};
-pub use pooler::{ConsoleRow, Pooler, PoolerConfig};
-pub use process::Process;
+pub use os::throttle::Limits;
+pub use pooler::{ConsoleRow, PoolerConfig, PoolerProgram};
+pub use random::new_password;
+pub use remote::serve;
 pub use replication::Replication;
+pub use resources::Resources;
 pub use server::Server;
 pub use settings::Settings;
 pub use target::{Target, TargetConfig};

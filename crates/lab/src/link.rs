@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::network::Network;
 use crate::shared::Shared;
 use relay::Relay;
+use serde::{Deserialize, Serialize};
 use wire::Wire;
 
 /// What a link is made from.
@@ -50,7 +51,7 @@ pub enum LinkBy {
 }
 
 /// A round trip by a link, and what it takes without it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCost {
     /// Without the link.
     pub without: RoundTrips,
@@ -75,7 +76,7 @@ pub enum LinkTap {
 
 /// A running link. It ends, with the connections that go by it, when it is dropped.
 #[derive(Debug)]
-pub struct Link {
+pub(crate) struct Link {
     config: LinkConfig,
     way: Way,
 }
@@ -102,7 +103,7 @@ impl Link {
     }
 
     /// What is to be connected to instead of the server.
-    pub fn endpoint(&self) -> Endpoint {
+    pub(crate) fn endpoint(&self) -> Endpoint {
         match &self.way {
             Way::Relay(relay) => relay.endpoint(),
             Way::Wire(wire) => wire.endpoint(&self.config.to),
@@ -110,7 +111,7 @@ impl Link {
     }
 
     /// What it was made from, with its delay and bandwidth of now.
-    pub fn config(&self) -> &LinkConfig {
+    pub(crate) fn config(&self) -> &LinkConfig {
         &self.config
     }
 
@@ -118,7 +119,7 @@ impl Link {
     ///
     /// # Errors
     /// [`Error::Link`] if a round trip does not show it.
-    pub fn delay(&mut self, delay: Duration) -> Result<String, Error> {
+    pub(crate) fn delay(&mut self, delay: Duration) -> Result<String, Error> {
         self.shape(Shape { delay, ..self.config.shape })?;
         let cost = self.measure()?;
         let why = format!("a round trip takes {}", cost.in_words());
@@ -132,7 +133,7 @@ impl Link {
     ///
     /// # Errors
     /// [`Error::Link`] if it does not answer.
-    pub fn bandwidth(&mut self, bytes_per_s: Option<u64>) -> Result<(), Error> {
+    pub(crate) fn bandwidth(&mut self, bytes_per_s: Option<u64>) -> Result<(), Error> {
         self.shape(Shape { bytes_per_s, ..self.config.shape })
     }
 
@@ -141,7 +142,7 @@ impl Link {
     ///
     /// # Errors
     /// [`Error::Link`] if something passes all the same.
-    pub fn cut(&mut self, direction: Direction) -> Result<String, Error> {
+    pub(crate) fn cut(&mut self, direction: Direction) -> Result<String, Error> {
         match &mut self.way {
             Way::Relay(relay) => relay.cut(direction),
             Way::Wire(wire) => wire.cut(direction),
@@ -152,7 +153,7 @@ impl Link {
     ///
     /// # Errors
     /// [`Error::Link`] if there are none.
-    pub fn reset(&mut self) -> Result<String, Error> {
+    pub(crate) fn reset(&mut self) -> Result<String, Error> {
         match &mut self.way {
             Way::Relay(relay) => relay.reset(),
             Way::Wire(wire) => wire.reset(),
@@ -163,7 +164,7 @@ impl Link {
     ///
     /// # Errors
     /// [`Error::Link`] if it still does not pass anything.
-    pub fn heal(&mut self) -> Result<String, Error> {
+    pub(crate) fn heal(&mut self) -> Result<String, Error> {
         match &mut self.way {
             Way::Relay(relay) => relay.heal(),
             Way::Wire(wire) => wire.heal(),
@@ -175,7 +176,7 @@ impl Link {
     ///
     /// # Errors
     /// [`Error::Link`] if it does not answer.
-    pub fn counters(&mut self) -> Result<Counters, Error> {
+    pub(crate) fn counters(&mut self) -> Result<Counters, Error> {
         match &mut self.way {
             Way::Relay(relay) => relay.counters(),
             Way::Wire(wire) => wire.counters(),
@@ -186,7 +187,7 @@ impl Link {
     ///
     /// # Errors
     /// [`Error::Link`] if nothing passes.
-    pub fn measure(&self) -> Result<LinkCost, Error> {
+    pub(crate) fn measure(&self) -> Result<LinkCost, Error> {
         let delay = self.config.shape.delay;
         let count = if delay < Duration::from_millis(20) { 50 } else { 5 };
         let timeout = ANSWER_TIMEOUT + 4 * delay;
@@ -197,7 +198,7 @@ impl Link {
     }
 
     /// Its name.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         match &self.way {
             Way::Relay(relay) => relay.name(),
             Way::Wire(wire) => wire.name(),
@@ -206,7 +207,7 @@ impl Link {
 
     /// The process id, as `/proc` outside the lab's namespaces has it, of its relay, or of the echo
     /// at the far end of a link by namespace.
-    pub fn host_pid(&self) -> Option<i32> {
+    pub(crate) fn host_pid(&self) -> Option<i32> {
         match &self.way {
             Way::Relay(relay) => relay.host_pid(),
             Way::Wire(wire) => wire.host_pid(),
@@ -214,7 +215,7 @@ impl Link {
     }
 
     /// Where its counters can be read while it serves.
-    pub fn tap(&self) -> Option<LinkTap> {
+    pub(crate) fn tap(&self) -> Option<LinkTap> {
         match &self.way {
             Way::Relay(relay) => Some(LinkTap::Relay(relay.sockets().0.clone())),
             Way::Wire(wire) => {

@@ -13,6 +13,11 @@ pub enum LogFormat {
     Csv,
 }
 
+/// All of a log. Lines may be torn where a server was killed.
+pub(crate) fn text(path: &Path) -> String {
+    String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
+}
+
 impl LogFormat {
     /// The better one of those that a major version has.
     pub fn of(major: u32) -> Self {

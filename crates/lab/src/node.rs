@@ -33,17 +33,20 @@ use crate::log::{self, LogFormat};
 use crate::network::Network;
 use crate::port::Port;
 use crate::program::Program;
+use crate::remote::{ClientRun, Ran};
 use crate::settings::{self, Settings};
 use crate::shared::Shared;
 use crate::wait::wait_until;
 
+pub(crate) use base_backup::Backup;
 pub use checksums::Checksums;
 pub use config::NodeConfig;
-pub use data::Snapshot;
+pub(crate) use data::Snapshot;
+pub(crate) use standby::Upstream;
 
 /// One PostgreSQL server. It is killed when it is dropped; its directory stays until the lab ends.
 #[derive(Debug)]
-pub struct Node {
+pub(crate) struct Node {
     program: Program,
     config: NodeConfig,
     /// Configuration lines as they were given.
@@ -64,9 +67,9 @@ impl Node {
     pub(crate) fn new(shared: Arc<Shared>, name: &str, config: NodeConfig) -> Result<Self, Error> {
         let mut program = Program::new(shared, name)?;
         settings::check(name, &config.settings)?;
-        let port = Port::take(&program.shared, config.listen, name)?;
+        let port = Port::take(&program.shared, config.listen, config.remote.as_ref(), name)?;
         if config.own_network {
-            if config.listen == Listen::Loopback {
+            if config.listen == Listen::Loopback || config.remote.is_some() {
                 return Err(Error::NetworkAndLoopback { node: name.to_owned() });
             }
             program.network = Some(Network::make(&program.shared, name)?);
@@ -81,7 +84,7 @@ impl Node {
     ///
     /// # Errors
     /// initdb's, with what it said; the file system's.
-    pub fn init(&mut self) -> Result<(), Error> {
+    pub(crate) fn init(&mut self) -> Result<(), Error> {
         self.program.expect_stopped("initialising")?;
         self.make_room()?;
         let (initdb, data) = (&self.config.initdb, self.data_here()?);
@@ -92,14 +95,14 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Setting`] for what cannot be set.
-    pub fn configure(&mut self, settings: Settings) -> Result<(), Error> {
+    pub(crate) fn configure(&mut self, settings: Settings) -> Result<(), Error> {
         settings::check(self.name(), &settings)?;
         self.config.settings = settings;
         Ok(())
     }
 
     /// Adds lines to the configuration as they are; they hold from the next start or reload.
-    pub fn append_conf(&mut self, lines: &str) {
+    pub(crate) fn append_conf(&mut self, lines: &str) {
         self.lines.push_str(lines);
         if !lines.ends_with('\n') {
             self.lines.push('\n');
@@ -110,7 +113,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Start`] with the end of the server's log; [`Error::Timeout`].
-    pub fn start(&mut self) -> Result<(), Error> {
+    pub(crate) fn start(&mut self) -> Result<(), Error> {
         self.program.expect_stopped("starting")?;
         if !self.data_here()?.join("PG_VERSION").is_file() {
             return Err(self.program.state("starting", "has no data directory yet"));
@@ -141,7 +144,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::State`] if it does not run; [`Error::Stop`], after which it still runs.
-    pub fn stop(&mut self, mode: StopMode) -> Result<Exit, Error> {
+    pub(crate) fn stop(&mut self, mode: StopMode) -> Result<Exit, Error> {
         let signal = match mode {
             StopMode::Smart => Signal::TERM,
             StopMode::Fast => Signal::INT,
@@ -153,20 +156,11 @@ impl Node {
         })
     }
 
-    /// Stops it fast and starts it again.
-    ///
-    /// # Errors
-    /// As [`Node::stop`] and [`Node::start`].
-    pub fn restart(&mut self) -> Result<(), Error> {
-        self.stop(StopMode::Fast)?;
-        self.start()
-    }
-
     /// Kills all its processes with SIGKILL and waits until none is left; returns how many.
     ///
     /// # Errors
     /// The init's.
-    pub fn kill9(&mut self) -> Result<usize, Error> {
+    pub(crate) fn kill9(&mut self) -> Result<usize, Error> {
         self.program.kill9()
     }
 
@@ -174,7 +168,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::State`] if it does not run; the init's.
-    pub fn pause(&mut self) -> Result<usize, Error> {
+    pub(crate) fn pause(&mut self) -> Result<usize, Error> {
         self.program.pause()
     }
 
@@ -182,7 +176,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::State`] if it does not run; the init's.
-    pub fn resume(&mut self) -> Result<usize, Error> {
+    pub(crate) fn resume(&mut self) -> Result<usize, Error> {
         self.program.resume()
     }
 
@@ -191,7 +185,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::State`] if it does not run; the kernel's.
-    pub fn limit_io(&self, limits: &Limits) -> Result<Throttle, Error> {
+    pub(crate) fn limit_io(&self, limits: &Limits) -> Result<Throttle, Error> {
         let doing = "limiting the I/O";
         self.program.expect_running(doing)?;
         let limit = || {
@@ -210,7 +204,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Reload`] for values that are wrong or need a restart; [`Error::Timeout`].
-    pub fn reload(&mut self) -> Result<(), Error> {
+    pub(crate) fn reload(&mut self) -> Result<(), Error> {
         self.program.expect_running("reloading")?;
         let before = self.value(LOAD_TIME)?;
         self.write_settings()?;
@@ -233,59 +227,59 @@ impl Node {
     ///
     /// # Errors
     /// The init's.
-    pub fn is_running(&self) -> Result<bool, Error> {
+    pub(crate) fn is_running(&self) -> Result<bool, Error> {
         self.program.is_running()
     }
 
     /// Its name.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.program.name
     }
 
     /// Its network, if it has one of its own.
-    pub fn network(&self) -> Option<&Network> {
+    pub(crate) fn network(&self) -> Option<&Network> {
         self.program.network.as_ref()
     }
 
     /// The PostgreSQL that it runs.
-    pub fn installation(&self) -> &Installation {
+    pub(crate) fn installation(&self) -> &Installation {
         &self.program.shared.installation
     }
 
     /// The settings that it was given.
-    pub fn settings(&self) -> &Settings {
+    pub(crate) fn settings(&self) -> &Settings {
         &self.config.settings
     }
 
     /// Its directory, which holds the data and the logs.
-    pub fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         &self.program.directory
     }
 
     /// Its data directory, as processes of the lab see it; on a disk of its own it is mounted in the
     /// lab's namespace only.
-    pub fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.program.file(if self.disk.is_some() { disk::DATA } else { "data" })
     }
 
     /// The log that people read.
-    pub fn log(&self) -> PathBuf {
+    pub(crate) fn log(&self) -> PathBuf {
         self.program.file("log/server.log")
     }
 
     /// The log that programs read.
-    pub fn structured_log(&self) -> (LogFormat, PathBuf) {
+    pub(crate) fn structured_log(&self) -> (LogFormat, PathBuf) {
         let format = LogFormat::of(self.installation().version().major);
         (format, self.log().with_extension(format.suffix()))
     }
 
     /// The postmaster's process id as `/proc` outside the lab's namespaces has it, while it runs.
-    pub fn host_pid(&self) -> Option<i32> {
+    pub(crate) fn host_pid(&self) -> Option<i32> {
         self.program.host_pid()
     }
 
     /// Where clients reach it, as the superuser and in database postgres.
-    pub fn endpoint(&self) -> Endpoint {
+    pub(crate) fn endpoint(&self) -> Endpoint {
         let (port, user, database) =
             (self.port.number, SUPERUSER.to_owned(), "postgres".to_owned());
         match self.config.listen {
@@ -301,11 +295,19 @@ impl Node {
         }
     }
 
+    /// Where clients on other hosts reach it, as the superuser and in database postgres.
+    pub(crate) fn remote_endpoint(&self) -> Option<Endpoint> {
+        let remote = self.config.remote.as_ref()?;
+        let password = Some(self.program.shared.password.clone());
+        let host = Host::Tcp(remote.address.to_string());
+        Some(Endpoint { host, password, ..self.endpoint() })
+    }
+
     /// A connection for administration, as the superuser, to database postgres.
     ///
     /// # Errors
     /// [`Error::Connect`].
-    pub fn connect(&self) -> Result<postgres::Client, Error> {
+    pub(crate) fn connect(&self) -> Result<postgres::Client, Error> {
         self.connect_to("postgres")
     }
 
@@ -313,7 +315,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Connect`].
-    pub fn connect_to(&self, database: &str) -> Result<postgres::Client, Error> {
+    pub(crate) fn connect_to(&self, database: &str) -> Result<postgres::Client, Error> {
         let endpoint = self.admin_endpoint().with_database(database);
         endpoint.connect(&format!("node {}", self.name()))
     }
@@ -322,7 +324,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Connect`]; [`Error::Query`].
-    pub fn value(&self, statement: &str) -> Result<Option<String>, Error> {
+    pub(crate) fn value(&self, statement: &str) -> Result<Option<String>, Error> {
         self.value_by(&mut self.connect()?, statement)
     }
 
@@ -330,7 +332,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Timeout`] with the last value; those of [`Node::value`].
-    pub fn poll_query_until(
+    pub(crate) fn poll_query_until(
         &self,
         statement: &str,
         expected: &str,
@@ -350,7 +352,7 @@ impl Node {
 
 impl Node {
     /// Its Unix socket, which asks for no password.
-    fn admin_endpoint(&self) -> Endpoint {
+    pub(crate) fn admin_endpoint(&self) -> Endpoint {
         let host = Host::Unix(self.program.shared.sockets());
         Endpoint { host, password: None, ..self.endpoint() }
     }
@@ -361,15 +363,6 @@ impl Node {
         statement: &str,
     ) -> Result<Option<String>, Error> {
         crate::endpoint::first_value(client, statement, &format!("node {}", self.name()))
-    }
-
-    fn execute(&self, client: &mut postgres::Client, statement: &str) -> Result<(), Error> {
-        client.batch_execute(statement).map_err(|source| self.query(statement, source))
-    }
-
-    fn query(&self, statement: &str, source: postgres::Error) -> Error {
-        let (server, statement) = (format!("node {}", self.name()), statement.to_owned());
-        Error::Query { server, statement, source }
     }
 
     /// Removes what a killed server left: process ids are few in a namespace, so that the next
@@ -417,7 +410,32 @@ impl Node {
     }
 
     /// What the server said before its log collector ran, and the end of what it said after.
-    fn log_tail(&self) -> String {
+    /// Runs a client program of its installation against its database postgres, to its end.
+    ///
+    /// # Errors
+    /// [`Error::Process`] where the program cannot be started.
+    pub(crate) fn run_client(&self, run: &ClientRun) -> Result<Ran, Error> {
+        let endpoint = self.endpoint();
+        let host = match &endpoint.host {
+            Host::Unix(directory) => directory.as_os_str(),
+            Host::Tcp(name) => name.as_ref(),
+        };
+        let mut command = std::process::Command::new(self.installation().program(&run.program));
+        command.args(&run.arguments).arg("--host").arg(host);
+        command.args(["--port", &endpoint.port.to_string(), "--username", &endpoint.user]);
+        command.arg(&endpoint.database);
+        command.envs(run.environment.iter().map(|(name, value)| (name, value)));
+        command.envs(endpoint.password.iter().map(|password| ("PGPASSWORD", password)));
+        let output = command.output().map_err(|source| {
+            let node = self.name().to_owned();
+            Error::Process { doing: "running a client program on", node, source }
+        })?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        Ok(Ran { code: output.status.code(), stdout, stderr })
+    }
+
+    pub(crate) fn log_tail(&self) -> String {
         let (before, after) =
             (log::tail(&self.start_log(), 0), log::tail(&self.log(), self.log_bytes));
         [before, after].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")

@@ -1,8 +1,8 @@
 //! One PgBouncer of a lab, with the verbs of a node.
 //!
 //! It listens where a node would: on a Unix socket in the lab's directory without a password, or
-//! on loopback with SCRAM and the lab's password. Whoever connects, it goes on to its server as
-//! that server's superuser, to the database that the client named.
+//! on loopback with SCRAM and the lab's password, and for other hosts on an address, with the same.
+//! It connects to its server as that server's superuser, to the database that the client named.
 //!
 //! Limits: it runs as the user of the lab's servers, with that user's limit of open files, which
 //! has to hold all of its clients and servers. In transaction and statement mode the state of a
@@ -19,13 +19,14 @@ use os::command::Output;
 use os::init::Exit;
 use postgres::{Client, SimpleQueryMessage};
 use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
 use terms::{PoolMode, StopMode};
 
 use crate::copy::{failed, make_directory, write_file};
 use crate::endpoint::{Endpoint, Host};
 use crate::error::{Error, SettingFault};
-use crate::find::PgBouncer;
-use crate::listen::Listen;
+use crate::find::{self, PgBouncer};
+use crate::listen::{Listen, RemoteAccess};
 use crate::log;
 use crate::port::Port;
 use crate::program::Program;
@@ -33,11 +34,21 @@ use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::wait::wait_until;
 
+/// The PgBouncer that a pooler runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PoolerProgram {
+    /// One that was found.
+    Found(PgBouncer),
+    /// The newest that is installed where the pooler runs: of this version, if one is given.
+    Newest(Option<String>),
+}
+
 /// What a pooler is made from.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PoolerConfig {
     /// The PgBouncer that it runs.
-    pub program: PgBouncer,
+    pub program: PoolerProgram,
     /// The server behind it.
     pub to: Endpoint,
     /// How many server connections each database and user may have (`default_pool_size`).
@@ -52,13 +63,15 @@ pub struct PoolerConfig {
     pub connect_query: Option<String>,
     /// Where clients reach it.
     pub listen: Listen,
+    /// Where clients on other hosts reach it; none where only processes of this machine do.
+    pub remote: Option<RemoteAccess>,
     /// How long a start and a stop may take.
     pub timeout: Duration,
 }
 
 impl PoolerConfig {
     /// PgBouncer's own pool size of 20 in transaction mode before `to`, on a Unix socket.
-    pub fn new(program: PgBouncer, to: Endpoint) -> Self {
+    pub fn new(program: PoolerProgram, to: Endpoint) -> Self {
         Self {
             program,
             to,
@@ -68,6 +81,7 @@ impl PoolerConfig {
             settings: Settings::new(),
             connect_query: None,
             listen: Listen::Unix,
+            remote: None,
             timeout: Duration::from_secs(60),
         }
     }
@@ -75,8 +89,9 @@ impl PoolerConfig {
 
 /// One PgBouncer. It is killed when it is dropped.
 #[derive(Debug)]
-pub struct Pooler {
+pub(crate) struct Pooler {
     program: Program,
+    executable: PgBouncer,
     config: PoolerConfig,
     port: Port,
     /// How long its log was when it was last started.
@@ -94,15 +109,19 @@ impl Pooler {
     ) -> Result<Self, Error> {
         let program = Program::new(shared, name)?;
         check(name, &config.settings)?;
-        let port = Port::take(&program.shared, config.listen, name)?;
-        Ok(Self { program, config, port, log_bytes: 0 })
+        let port = Port::take(&program.shared, config.listen, config.remote.as_ref(), name)?;
+        let executable = match &config.program {
+            PoolerProgram::Found(found) => found.clone(),
+            PoolerProgram::Newest(version) => find::pgbouncer(version.as_deref())?,
+        };
+        Ok(Self { program, executable, config, port, log_bytes: 0 })
     }
 
     /// Starts it and waits until it accepts connections. Its server need not be there.
     ///
     /// # Errors
     /// [`Error::Start`] with the end of its log; [`Error::Timeout`].
-    pub fn start(&mut self) -> Result<(), Error> {
+    pub(crate) fn start(&mut self) -> Result<(), Error> {
         self.program.expect_stopped("starting")?;
         self.program.kill_leftovers()?;
         let ini = self.write_files()?;
@@ -111,7 +130,7 @@ impl Pooler {
         let command = self
             .program
             .shared
-            .command_of(self.config.program.program(), &self.program.directory)
+            .command_of(self.executable.program(), &self.program.directory)
             .arg(ini)
             .stdout(Output::File(log.clone()))
             .stderr(Output::File(log))
@@ -127,8 +146,8 @@ impl Pooler {
     ///
     /// # Errors
     /// [`Error::State`] if it does not run; [`Error::Stop`], after which it still runs.
-    pub fn stop(&mut self, mode: StopMode) -> Result<Exit, Error> {
-        let version = self.config.program.version();
+    pub(crate) fn stop(&mut self, mode: StopMode) -> Result<Exit, Error> {
+        let version = self.executable.version();
         let signal = match mode {
             StopMode::Smart => Signal::INT,
             // Since then SIGTERM waits for all clients to leave.
@@ -145,7 +164,7 @@ impl Pooler {
     ///
     /// # Errors
     /// The init's.
-    pub fn kill9(&mut self) -> Result<usize, Error> {
+    pub(crate) fn kill9(&mut self) -> Result<usize, Error> {
         self.program.kill9()
     }
 
@@ -153,7 +172,7 @@ impl Pooler {
     ///
     /// # Errors
     /// [`Error::State`] if it does not run; the init's.
-    pub fn pause(&mut self) -> Result<usize, Error> {
+    pub(crate) fn pause(&mut self) -> Result<usize, Error> {
         self.program.pause()
     }
 
@@ -161,7 +180,7 @@ impl Pooler {
     ///
     /// # Errors
     /// [`Error::State`] if it does not run; the init's.
-    pub fn resume(&mut self) -> Result<usize, Error> {
+    pub(crate) fn resume(&mut self) -> Result<usize, Error> {
         self.program.resume()
     }
 
@@ -169,27 +188,27 @@ impl Pooler {
     ///
     /// # Errors
     /// The init's.
-    pub fn is_running(&self) -> Result<bool, Error> {
+    pub(crate) fn is_running(&self) -> Result<bool, Error> {
         self.program.is_running()
     }
 
     /// Its name.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.program.name
     }
 
     /// Its process id as `/proc` outside the lab's namespaces has it, while it runs.
-    pub fn host_pid(&self) -> Option<i32> {
+    pub(crate) fn host_pid(&self) -> Option<i32> {
         self.program.host_pid()
     }
 
     /// Its log.
-    pub fn log(&self) -> PathBuf {
+    pub(crate) fn log(&self) -> PathBuf {
         self.program.file("pgbouncer.log")
     }
 
     /// Where clients reach it, as its server's superuser and in its server's database.
-    pub fn endpoint(&self) -> Endpoint {
+    pub(crate) fn endpoint(&self) -> Endpoint {
         let (host, password) = match self.config.listen {
             Listen::Unix => (Host::Unix(self.program.shared.sockets()), None),
             Listen::Loopback => {
@@ -200,8 +219,16 @@ impl Pooler {
         Endpoint { host, port: self.port.number, password, ..self.config.to.clone() }
     }
 
+    /// Where clients on other hosts reach it, as its server's superuser and in its server's database.
+    pub(crate) fn remote_endpoint(&self) -> Option<Endpoint> {
+        let remote = self.config.remote.as_ref()?;
+        let host = Host::Tcp(remote.address.to_string());
+        let password = Some(self.program.shared.password.clone());
+        Some(Endpoint { host, password, ..self.endpoint() })
+    }
+
     /// Where its admin console is.
-    pub fn console(&self) -> Endpoint {
+    pub(crate) fn console(&self) -> Endpoint {
         self.endpoint().with_database("pgbouncer")
     }
 
@@ -209,7 +236,7 @@ impl Pooler {
     ///
     /// # Errors
     /// [`Error::Connect`]; [`Error::Query`].
-    pub fn show(&self, topic: &str) -> Result<Vec<ConsoleRow>, Error> {
+    pub(crate) fn show(&self, topic: &str) -> Result<Vec<ConsoleRow>, Error> {
         show(&mut self.connect()?, &self.server(), topic)
     }
 }
@@ -256,19 +283,37 @@ impl Pooler {
         let (name, password) = (&self.config.to.user, &self.program.shared.password);
         let user_list = format!("\"{}\" \"{}\"\n", quoted(name), quoted(password));
         write_file(&users, &user_list, user)?;
-        write_file(&ini, &self.configuration(&users), user)?;
+        let hba = match &self.config.remote {
+            None => None,
+            Some(remote) => {
+                let path = self.program.file("pgbouncer_hba.conf");
+                write_file(&path, &format!("{HBA}{}", remote.hba_lines()), user)?;
+                Some(path)
+            }
+        };
+        write_file(&ini, &self.configuration(&users, hba.as_deref()), user)?;
         Ok(ini)
     }
 
-    fn configuration(&self, users: &Path) -> String {
+    /// Its configuration file. `hba` says who may connect where clients come from other hosts.
+    fn configuration(&self, users: &Path, hba: Option<&Path>) -> String {
         let config = &self.config;
         let sockets = self.program.shared.sockets();
         let (port, pool, clients) =
             (self.port.number.to_string(), config.pool.to_string(), config.clients.to_string());
-        let (address, authentication) = match config.listen {
-            Listen::Unix => ("", "trust"),
-            Listen::Loopback => ("127.0.0.1", "scram-sha-256"),
+        let (mut addresses, mut authentication) = match config.listen {
+            Listen::Unix => (Vec::new(), "trust"),
+            Listen::Loopback => (vec!["127.0.0.1".to_owned()], "scram-sha-256"),
         };
+        // The console of a pooler on loopback is there, too.
+        let has_socket = addresses.is_empty();
+        addresses.extend(config.remote.as_ref().map(|remote| remote.address.to_string()));
+        addresses.dedup();
+        let addresses = addresses.join(",");
+        let hba = hba.map(Path::to_string_lossy);
+        if hba.is_some() {
+            authentication = "hba";
+        }
         let mode = config.mode.name().to_owned();
         let (sockets, users) = (sockets.to_string_lossy(), users.to_string_lossy());
         let mut lines = vec![
@@ -276,33 +321,37 @@ impl Pooler {
             ("default_pool_size", &pool),
             ("max_client_conn", &clients),
         ];
-        if config.program.has_prepared_statements() {
+        if self.executable.has_prepared_statements() {
             // As later versions have it by default; the first ones that can have it off.
             lines.push(("max_prepared_statements", "200"));
         }
         lines.extend(config.settings.iter());
         lines.extend([
-            ("listen_addr", address),
+            ("listen_addr", addresses.as_str()),
             ("listen_port", &port),
-            // The console of a pooler on loopback is there, too.
-            ("unix_socket_dir", if address.is_empty() { &*sockets } else { "" }),
+            ("unix_socket_dir", if has_socket { &*sockets } else { "" }),
             ("auth_type", authentication),
             ("auth_file", &users),
             ("admin_users", &config.to.user),
         ]);
+        lines.extend(hba.as_deref().map(|path| ("auth_hba_file", path)));
         let server = connection_string(&config.to, config.connect_query.as_deref());
         let lines: String =
             lines.into_iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
         format!("[databases]\n* = {server}\n\n[pgbouncer]\n{lines}")
     }
 
-    fn log_tail(&self) -> String {
+    pub(crate) fn log_tail(&self) -> String {
         log::tail(&self.log(), self.log_bytes)
     }
 }
 
 /// What a console shows of a topic.
-fn show(client: &mut Client, server: &str, topic: &str) -> Result<Vec<ConsoleRow>, Error> {
+pub(crate) fn show(
+    client: &mut Client,
+    server: &str,
+    topic: &str,
+) -> Result<Vec<ConsoleRow>, Error> {
     let statement = format!("SHOW {topic}");
     let messages = client.simple_query(&statement).map_err(|source| Error::Query {
         server: server.to_owned(),
@@ -335,6 +384,9 @@ fn connection_string(to: &Endpoint, connect_query: Option<&str>) -> String {
     let quoted = |(key, value): (&str, String)| format!("{key}='{}'", value.replace('\'', "''"));
     pairs.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
+
+/// Who may connect from this machine, as in `pg_hba.conf`.
+const HBA: &str = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
 
 /// Settings that tie a pooler to its lab.
 const OF_THE_LAB: [&str; 14] = [

@@ -17,7 +17,7 @@ use crate::shared::Shared;
 
 /// A program with a directory and a log of its own. It is killed when it is dropped.
 #[derive(Debug)]
-pub struct Process {
+pub(crate) struct Process {
     program: Program,
     command: Command,
 }
@@ -32,7 +32,7 @@ impl Process {
     ///
     /// # Errors
     /// [`Error::State`] if it runs; [`Error::Execute`].
-    pub fn start(&mut self) -> Result<(), Error> {
+    pub(crate) fn start(&mut self) -> Result<(), Error> {
         self.program.expect_stopped("starting")?;
         self.program.kill_leftovers()?;
         if !self.program.directory.is_dir() {
@@ -52,7 +52,7 @@ impl Process {
     ///
     /// # Errors
     /// [`Error::State`] if it does not run; [`Error::Stop`], after which it still runs.
-    pub fn stop(&mut self, mode: StopMode) -> Result<Exit, Error> {
+    pub(crate) fn stop(&mut self, mode: StopMode) -> Result<Exit, Error> {
         let signal = match mode {
             StopMode::Smart | StopMode::Fast => Signal::TERM,
             StopMode::Immediate => Signal::QUIT,
@@ -67,7 +67,7 @@ impl Process {
     ///
     /// # Errors
     /// The init's.
-    pub fn kill9(&mut self) -> Result<usize, Error> {
+    pub(crate) fn kill9(&mut self) -> Result<usize, Error> {
         self.program.kill9()
     }
 
@@ -75,7 +75,7 @@ impl Process {
     ///
     /// # Errors
     /// [`Error::State`] if it does not run; the init's.
-    pub fn pause(&mut self) -> Result<usize, Error> {
+    pub(crate) fn pause(&mut self) -> Result<usize, Error> {
         self.program.pause()
     }
 
@@ -83,7 +83,7 @@ impl Process {
     ///
     /// # Errors
     /// [`Error::State`] if it does not run; the init's.
-    pub fn resume(&mut self) -> Result<usize, Error> {
+    pub(crate) fn resume(&mut self) -> Result<usize, Error> {
         self.program.resume()
     }
 
@@ -91,7 +91,7 @@ impl Process {
     ///
     /// # Errors
     /// The init's.
-    pub fn is_running(&self) -> Result<bool, Error> {
+    pub(crate) fn is_running(&self) -> Result<bool, Error> {
         self.program.is_running()
     }
 
@@ -99,27 +99,27 @@ impl Process {
     ///
     /// # Errors
     /// The init's.
-    pub fn exit(&self) -> Result<Option<Exit>, Error> {
+    pub(crate) fn exit(&self) -> Result<Option<Exit>, Error> {
         self.program.exit()
     }
 
     /// Its name.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.program.name
     }
 
     /// Its process id as `/proc` outside the lab's namespaces has it, while it runs.
-    pub fn host_pid(&self) -> Option<i32> {
+    pub(crate) fn host_pid(&self) -> Option<i32> {
         self.program.host_pid()
     }
 
     /// What it has written to its standard output and standard error.
-    pub fn log(&self) -> PathBuf {
+    pub(crate) fn log(&self) -> PathBuf {
         self.program.file("output.log")
     }
 
     /// The end of its log.
-    pub fn log_tail(&self) -> String {
+    pub(crate) fn log_tail(&self) -> String {
         log::tail(&self.log(), 0)
     }
 }

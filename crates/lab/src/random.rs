@@ -7,6 +7,14 @@ use std::path::Path;
 use crate::copy::failed;
 use crate::error::Error;
 
+/// A password that cannot be guessed, for labs that share one.
+///
+/// # Errors
+/// The system's.
+pub fn new_password() -> Result<String, Error> {
+    random_hex(16)
+}
+
 /// So many random bytes, as hexadecimal digits.
 pub(crate) fn random_hex(bytes: usize) -> Result<String, Error> {
     let path = Path::new("/dev/urandom");

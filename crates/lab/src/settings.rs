@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, SettingFault};
 
 /// Server settings by name. As to the server, the case of names does not matter, nor does the
 /// order.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings(BTreeMap<String, String>);
 
 impl Settings {

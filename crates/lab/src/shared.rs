@@ -52,12 +52,13 @@ impl Shared {
         let user = server_user()?;
         let directory = Directory::make(&config, user)?;
         let (init, isolation) = isolate(&directory, config.isolation)?;
+        let password = config.password.map_or_else(|| random_hex(16), Ok)?;
         Ok(Shared {
             init: Some(init),
             isolation,
             installation: config.installation,
             user,
-            password: random_hex(16)?,
+            password,
             templates: Mutex::new(HashMap::new()),
             names: Mutex::new(Names::default()),
             directory,

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// The oldest major version that the rig drives.
 pub(crate) const MAJOR_MIN: u32 = server::least_version::LAB;
 
 /// A version, as in "15.20" or "19devel".
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Version {
     /// The major version.
     pub major: u32,

@@ -148,7 +148,8 @@ fn a_relay_is_as_public_as_its_server() {
     client.simple_query("SELECT 1").unwrap();
     assert!(began.elapsed() >= 10 * MS);
 
-    let again = LinkConfig { program: "/nonexistent".into(), ..link.config().clone() };
+    let (program, by, to) = ("/nonexistent".into(), LinkBy::Relay, node.endpoint());
+    let again = LinkConfig { program, by, to, shape: link.shape() };
     let error = lab.link("lan", again).unwrap_err().to_string();
     assert!(error.starts_with("running /nonexistent in "), "{error}");
 }

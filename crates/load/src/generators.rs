@@ -6,8 +6,7 @@
 //! other hosts follow a course on it (see [`crate::clock`]).
 
 use std::{
-    fs::File,
-    io::{BufRead, BufReader, Seek, SeekFrom, Write},
+    io::{BufRead, Write},
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -22,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Control, Event, LoadError, Outcome, Plan,
+    carried::{self, Carried, Kind},
     clock::{ClockModel, Followed, Time},
     conductor::{self, Fleet},
     grid::{Grid, NEVER},
@@ -45,7 +45,7 @@ pub(crate) struct Order {
 pub(crate) enum OrderedTime {
     /// On the conductor's machine: the run's beginning on its monotonic clock, in nanoseconds.
     Here(u64),
-    /// On another host: the course of its clock. What it logs is sent to the conductor.
+    /// On another host: the course of its clock. Its logs and ledgers are sent to the conductor.
     There(ClockModel),
 }
 
@@ -65,8 +65,8 @@ pub(crate) enum Word {
 enum Line {
     /// A report of one of its lanes, counted from 0 within the process.
     Report(usize, Report),
-    /// The next piece of what a lane has logged.
-    Log(usize, String),
+    /// The next piece of a file that a lane has written.
+    Piece(Kind, usize, String),
     /// It cannot begin.
     Failed(Loss),
 }
@@ -94,7 +94,7 @@ pub fn run(
         let (process, output) = Process::here(program, Role::Generator).map_err(|source| {
             LoadError::System { doing: "starting a generator process", source }
         })?;
-        crew.add(process, output, &sender, None);
+        crew.add(process, output, &sender, Carried::default());
     }
     crew.order(plan, &part, |_| OrderedTime::Here(origin_ns))?;
     drop(sender);
@@ -135,11 +135,9 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
         // When nobody reads any more, the end of the input says so too.
         let _ = writeln!(output, "{text}").and_then(|()| output.flush());
     };
-    let lanes = Lanes::prepare(&order.plan, &order.part).and_then(|lanes| {
-        match (&order.plan.log, &followed) {
-            (Some(_), Some(_)) => lanes.with_unnamed_logs(),
-            _ => lanes.with_logs(&order.plan),
-        }
+    let lanes = Lanes::prepare(&order.plan, &order.part).and_then(|lanes| match &followed {
+        Some(_) => lanes.with_unnamed_files(&order.plan),
+        None => lanes.with_logs(&order.plan),
     });
     let lanes = match lanes {
         Ok(lanes) => lanes,
@@ -156,10 +154,8 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
                 let is_elsewhere = followed.is_some();
                 scope.spawn(move || {
                     lanes.live(plan, lane, time, &|report| {
-                        if let (true, Report::Done(_), Some(log)) =
-                            (is_elsewhere, &report, lanes.log_of(lane))
-                        {
-                            send_log(lane, log, &say);
+                        if let (true, Report::Done(_)) = (is_elsewhere, &report) {
+                            send_files(lanes, lane, &say);
                         }
                         say(&Line::Report(lane, report));
                     });
@@ -196,28 +192,16 @@ fn obey(
     lanes.publish(&Grid { began, close: 0, cancel: 0, abandon: 0, ..last });
 }
 
-/// Sends what a lane has logged, in pieces that end with a line.
-fn send_log(lane: usize, mut log: &File, say: &impl Fn(&Line)) {
-    let mut read = |mut piece: String| -> std::io::Result<()> {
-        log.seek(SeekFrom::Start(0))?;
-        let mut lines = BufReader::new(log);
-        while lines.read_line(&mut piece)? > 0 {
-            if piece.len() >= LOG_PIECE_BYTES {
-                say(&Line::Log(lane, std::mem::take(&mut piece)));
-            }
+/// Sends the files that a lane has written.
+fn send_files(lanes: &Lanes, lane: usize, say: &impl Fn(&Line)) {
+    for (kind, file) in lanes.files_of(lane) {
+        if let Err(error) = carried::pieces(file, |piece| say(&Line::Piece(kind, lane, piece))) {
+            // Half a ledger would show transactions as lost that were not.
+            let why = format!("reading its log or ledger again: {error}");
+            say(&Line::Failed(Loss { why, hint: None }));
         }
-        say(&Line::Log(lane, piece));
-        Ok(())
-    };
-    if let Err(error) = read(String::new()) {
-        let text = format!("could not read the transaction log again: {error}");
-        let level = crate::Level::Error;
-        let said = Report::Said(vec![crate::Message { level, text, at: None }]);
-        say(&Line::Report(lane, said));
     }
 }
-
-const LOG_PIECE_BYTES: usize = 1 << 20;
 
 /// The generator processes of a load, wherever they run.
 pub(crate) struct Crew {
@@ -231,13 +215,13 @@ impl Crew {
         Crew { lanes, processes: Vec::new() }
     }
 
-    /// Adds the next process. What its lanes log goes to files that begin with `log`.
+    /// Adds the next process. The files that its lanes send go where `carried` says.
     pub(crate) fn add(
         &mut self,
         process: Process,
         output: Output,
         reports: &Sender<(usize, Report)>,
-        log: Option<String>,
+        mut carried: Carried,
     ) {
         let index = self.processes.len();
         self.processes.push(Mutex::new(process));
@@ -245,8 +229,7 @@ impl Crew {
         let lanes = self.lanes[index];
         let reports = reports.clone();
         thread::spawn(move || {
-            let logs = Logs { prefix: log, open: (0..lanes).map(|_| None).collect() };
-            if let Err(loss) = listen(output, first, lanes, logs, &reports) {
+            if let Err(loss) = listen(output, first, lanes, &mut carried, &reports) {
                 for lane in first..first + lanes {
                     // A conductor that has given up no longer listens.
                     let _ = reports.send((lane, Report::Lost(loss.clone())));
@@ -286,36 +269,12 @@ impl Crew {
     }
 }
 
-/// The files that what a process's lanes log goes to.
-struct Logs {
-    prefix: Option<String>,
-    open: Vec<Option<File>>,
-}
-
-impl Logs {
-    fn append(&mut self, lane: usize, piece: &str) -> Result<(), Loss> {
-        let Some(prefix) = &self.prefix else { return Ok(()) };
-        let path = match lane {
-            0 => prefix.clone(),
-            _ => format!("{prefix}.{lane}"),
-        };
-        let mut write = || {
-            let file = match &mut self.open[lane] {
-                Some(file) => file,
-                none => none.insert(File::create(&path)?),
-            };
-            file.write_all(piece.as_bytes())
-        };
-        write().map_err(|error| format!("writing its log to {path}: {error}").into())
-    }
-}
-
 /// Hears one process out.
 fn listen(
     output: Output,
     first: usize,
     lanes: usize,
-    mut logs: Logs,
+    carried: &mut Carried,
     reports: &Sender<(usize, Report)>,
 ) -> Result<(), Loss> {
     let mut done = 0;
@@ -329,7 +288,7 @@ fn listen(
                     return Ok(());
                 }
             }
-            Line::Log(lane, piece) => logs.append(lane, &piece)?,
+            Line::Piece(kind, lane, piece) => carried.append(kind, first, lane, &piece)?,
             Line::Failed(loss) => return Err(loss),
         }
     }

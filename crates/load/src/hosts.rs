@@ -4,6 +4,7 @@
 //! only hosts have: clocks that are followed, and losses that a load may outlive.
 
 use std::{
+    path::Path,
     sync::{Mutex, MutexGuard, PoisonError, mpsc::channel},
     thread,
     time::Instant,
@@ -14,6 +15,7 @@ use record::Moment;
 
 use crate::{
     Control, Event, HostClock, HostOutcome, LoadError, Outcome, Plan,
+    carried::Carried,
     clock::ClockModel,
     conductor::{self, AfterLoss, Fleet},
     generators::{Crew, OrderedTime, Word},
@@ -34,13 +36,14 @@ pub enum OnHostLoss {
 
 /// Runs `plan` on hosts; each gets clients by its weight. Otherwise as [`crate::run`]. A log of
 /// transactions (see [`crate::LogPlan`]) is gathered into files here: `PREFIX.HOST` for the first
-/// lane of a host, and `PREFIX.HOST.N` for its lane N.
+/// lane of a host, and `PREFIX.HOST.N` for its lane N. So is a ledger, into the directory of its
+/// [`crate::LedgerPlan`].
 ///
 /// # Errors
 /// As [`crate::run`], and [`LoadError::Host`] when a host is lost before the load begins.
 pub fn run(
     plan: &Plan,
-    hosts: &[Host],
+    hosts: &[&Host],
     on_loss: OnHostLoss,
     control: &Control,
     origin: Instant,
@@ -56,7 +59,8 @@ pub fn run(
         let (process, output) = started.map_err(|loss| lost(host, loss.why))?;
         let name = &host.entry().name;
         let log = plan.log.as_ref().map(|log| format!("{}.{name}", log.prefix));
-        crew.add(process, output, &sender, log);
+        let ledger = plan.ledger.as_ref().map(|ledger| Path::new(&ledger.directory));
+        crew.add(process, output, &sender, Carried::new(log, ledger));
     }
     drop(sender);
     let origin_ns = monotonic_ns() - origin.elapsed().as_nanos() as u64;
@@ -72,7 +76,7 @@ pub fn run(
 }
 
 /// Starts a generator on every host whose clock is known, at the same time.
-fn start(hosts: &[Host]) -> Vec<Result<(Process, Output), host::Loss>> {
+fn start(hosts: &[&Host]) -> Vec<Result<(Process, Output), host::Loss>> {
     let one = |host: &Host| {
         host.await_clock()?;
         host.start(Role::Generator)
@@ -101,7 +105,7 @@ fn course(measured: &clock::ClockModel, origin_ns: u64) -> ClockModel {
 
 struct OnHosts<'a> {
     crew: Crew,
-    hosts: &'a [Host],
+    hosts: &'a [&'a Host],
     origin_ns: u64,
     follows: Vec<Mutex<Follow>>,
     losses: Mutex<Vec<Option<(Moment, String)>>>,

@@ -15,6 +15,7 @@ use wire::conninfo::Conninfo;
 
 use crate::{
     Limit, LoadError, OnLoss, Plan, ScriptOutcome,
+    carried::{self, Kind},
     clock::Time,
     connecting::Connecting,
     grid::{Grid, SharedGrid},
@@ -40,6 +41,8 @@ pub(crate) struct Lanes {
     pub(crate) wakes: Vec<Arc<OwnedFd>>,
     /// Where each lane logs its transactions; empty where none does.
     logs: Vec<Arc<File>>,
+    /// Where each lane keeps its ledger, if it is read again from there.
+    ledgers: Vec<Arc<File>>,
 }
 
 impl Lanes {
@@ -77,8 +80,8 @@ impl Lanes {
             )
         });
         let wakes = wakes.collect::<Result<_, _>>()?;
-        let (shared, logs) = (SharedGrid::new(), Vec::new());
-        Ok(Lanes { programs, routes, shares, shared, wakes, logs })
+        let (shared, logs, ledgers) = (SharedGrid::new(), Vec::new(), Vec::new());
+        Ok(Lanes { programs, routes, shares, shared, wakes, logs, ledgers })
     }
 
     /// Makes the files that this process logs to: where they cannot be, nothing begins.
@@ -90,16 +93,20 @@ impl Lanes {
         Ok(self)
     }
 
-    /// Makes files without names for what this process logs: it is read again from there.
-    pub(crate) fn with_unnamed_logs(mut self) -> Result<Self, LoadError> {
-        let files = (0..self.shares.len()).map(|_| log::unnamed().map(Arc::new));
-        self.logs = files.collect::<Result<_, _>>()?;
+    /// Makes files without names for what this process logs and for its ledger: they are read again
+    /// from there.
+    pub(crate) fn with_unnamed_files(mut self, plan: &Plan) -> Result<Self, LoadError> {
+        let files = || (0..self.shares.len()).map(|_| carried::unnamed().map(Arc::new)).collect();
+        let logs = plan.log.as_ref().map_or(Ok(Vec::new()), |_| files())?;
+        let ledgers = plan.ledger.as_ref().map_or(Ok(Vec::new()), |_| files())?;
+        (self.logs, self.ledgers) = (logs, ledgers);
         Ok(self)
     }
 
-    /// What a lane has logged, if it logs.
-    pub(crate) fn log_of(&self, lane: usize) -> Option<&File> {
-        self.logs.get(lane).map(|file| &**file)
+    /// The files that a lane has written, to be sent elsewhere.
+    pub(crate) fn files_of(&self, lane: usize) -> impl Iterator<Item = (Kind, &File)> {
+        let files = [(Kind::Log, &self.logs), (Kind::Ledger, &self.ledgers)];
+        files.into_iter().filter_map(move |(kind, files)| Some((kind, &**files.get(lane)?)))
     }
 
     /// Makes every lane see these moments now.
@@ -151,7 +158,11 @@ impl Lanes {
     fn work(&self, plan: &Plan, number: usize, lane: &mut Lane<'_>) -> u64 {
         let mut drained = 0;
         if let Some(ledger) = &plan.ledger {
-            match LaneLedger::create(ledger, self.shares[number].number) {
+            let made = match self.ledgers.get(number) {
+                Some(file) => LaneLedger::unnamed(ledger, Arc::clone(file)),
+                None => LaneLedger::create(ledger, self.shares[number].number),
+            };
+            match made {
                 Ok(ledger) => lane.ledger = Some(ledger),
                 Err(message) => {
                     lane.fail(ConnectFailure { message, sqlstate: None, hint: None });

@@ -9,6 +9,7 @@ use std::{
     fs::File,
     io::{self, Write},
     path::Path,
+    sync::Arc,
 };
 
 use record::ledger::{Entry, SUFFIX, header_line};
@@ -16,7 +17,7 @@ use record::ledger::{Entry, SUFFIX, header_line};
 use crate::LedgerPlan;
 
 pub(crate) struct LaneLedger {
-    file: File,
+    file: Arc<File>,
     path: String,
     pending: Vec<u8>,
 }
@@ -32,8 +33,17 @@ impl LaneLedger {
             Ok(file)
         };
         match create() {
-            Ok(file) => Ok(LaneLedger { file, path: shown, pending: Vec::new() }),
+            Ok(file) => Ok(LaneLedger { file: Arc::new(file), path: shown, pending: Vec::new() }),
             Err(error) => Err(failed("create", &shown, &error)),
+        }
+    }
+
+    /// Begins one in a file without a name, from which it is read again.
+    pub(crate) fn unnamed(plan: &LedgerPlan, file: Arc<File>) -> Result<Self, String> {
+        let path = "in a file without a name".to_owned();
+        match (&*file).write_all(header_line(plan.seed).as_bytes()) {
+            Ok(()) => Ok(LaneLedger { file, path, pending: Vec::new() }),
+            Err(error) => Err(failed("write", &path, &error)),
         }
     }
 
@@ -46,7 +56,7 @@ impl LaneLedger {
         if self.pending.is_empty() {
             return Ok(());
         }
-        let written = self.file.write_all(&self.pending);
+        let written = (&*self.file).write_all(&self.pending);
         self.pending.clear();
         written.map_err(|error| failed("write", &self.path, &error))
     }
@@ -69,6 +79,7 @@ mod tests {
         assert!(why.starts_with("could not create the ledger /nowhere/3.ledger: No such"), "{why}");
 
         let file = File::options().write(true).open("/dev/full").unwrap();
+        let file = Arc::new(file);
         let mut full = LaneLedger { file, path: "here".to_owned(), pending: Vec::new() };
         assert_eq!(full.write(), Ok(()), "nothing to write");
         full.note(Entry { client: 1, seq: 1, at: Moment(1), what: What::Intended });

@@ -9,6 +9,7 @@
 
 mod blocks;
 mod cancel;
+mod carried;
 mod clock;
 mod conductor;
 mod connecting;

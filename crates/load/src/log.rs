@@ -3,13 +3,9 @@
 use std::{
     fs::File,
     io::{BufWriter, Write},
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::Arc,
 };
 
-use rustix::fs::{Mode, OFlags};
 use script::Prng;
 
 use crate::{
@@ -84,29 +80,6 @@ pub(crate) fn create(plan: &LogPlan, lane: usize) -> Result<File, LoadError> {
         LoadError::LogFile { path, why }
     })
 }
-
-/// Makes a file that has no name and ends with the process.
-pub(crate) fn unnamed() -> Result<File, LoadError> {
-    let failed = |source: std::io::Error| LoadError::System {
-        doing: "making a file for the transaction log in /tmp",
-        source,
-    };
-    let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    let mode = Mode::RUSR | Mode::WUSR;
-    if let Ok(file) = rustix::fs::open(DIRECTORY, flags | OFlags::TMPFILE, mode) {
-        return Ok(file.into());
-    }
-    // Not every file system has files without names.
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    let number = MADE.fetch_add(1, Ordering::Relaxed);
-    let path = format!("{DIRECTORY}/pgrig-log-{}-{number}", std::process::id());
-    let file = File::options().read(true).write(true).create_new(true).open(&path);
-    let file = file.map_err(failed)?;
-    std::fs::remove_file(&path).map_err(failed)?;
-    Ok(file)
-}
-
-const DIRECTORY: &str = "/tmp";
 
 impl LaneLog {
     /// A log that begins in `file`. `began` is the load's beginning in nanoseconds since the run

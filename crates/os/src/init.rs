@@ -31,6 +31,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use crate::command::Command;
 use crate::processes;
 use message::{MESSAGE_BYTES_MAX, Report, Request};
+use serde::{Deserialize, Serialize};
 
 /// What separates the processes of a lab from all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +54,7 @@ pub enum WhenOrphaned {
 }
 
 /// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
     /// By itself, with this code.
     Code(i32),

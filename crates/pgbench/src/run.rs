@@ -240,7 +240,8 @@ fn drive(
         (Some(hosts), _) => {
             let asked = options.ours.hosts.as_ref();
             let on_loss = asked.map_or(OnHostLoss::Stop, |asked| asked.on_loss);
-            load::hosts::run(plan, hosts, on_loss, control, origin, &mut observe)
+            let hosts: Vec<&host::Host> = hosts.iter().collect();
+            load::hosts::run(plan, &hosts, on_loss, control, origin, &mut observe)
         }
         (None, 1) => load::run(plan, control, origin, &mut observe),
         (None, n) => {

@@ -11,6 +11,8 @@
 mod bare;
 #[path = "goals/capture.rs"]
 mod capture;
+#[path = "goals/hosts.rs"]
+mod hosts;
 #[path = "goals/measure.rs"]
 mod measure;
 #[path = "goals/server.rs"]
@@ -133,6 +135,18 @@ const GOALS: &[Goal] = &[
         goal: 1.1,
         better: Better::Lower,
         measure: study_overhead,
+    },
+    Goal {
+        name: "hosts: wall time of the replication study, smoke, on four hosts ÷ on one machine",
+        goal: 1.5,
+        better: Better::Lower,
+        measure: hosts::study,
+    },
+    Goal {
+        name: "hosts: generator CPU a transaction on two hosts ÷ by two processes",
+        goal: 1.02,
+        better: Better::Lower,
+        measure: hosts::generator_cpu,
     },
 ];
 

@@ -67,6 +67,12 @@ pub(crate) enum Command {
     /// Become a generator process: reads its orders from stdin
     #[command(hide = true)]
     Generator,
+    /// Become a lab on a host: reads what to do with its servers from stdin
+    #[command(hide = true)]
+    Lab,
+    /// Become a sampler on a host: reads what to watch from stdin
+    #[command(hide = true)]
+    Probe,
     /// Become a host: started by a launcher, speaks with the rig over stdin and stdout
     #[command(hide = true)]
     Host(HostArguments),
@@ -159,6 +165,25 @@ pub(crate) struct RunArguments {
     /// creates schemas, functions and rows there, removes them at the end, and changes no setting
     #[arg(long, value_name = "NAME=CONNINFO", conflicts_with = "target", value_parser = named)]
     pub(crate) node: Vec<(String, String)>,
+    /// Build the servers and generate the load on the hosts of this inventory
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "node"])]
+    pub(crate) hosts: Option<PathBuf>,
+    /// With --hosts: copy this program to the hosts first
+    #[arg(long, requires = "hosts")]
+    pub(crate) push: bool,
+    /// With --hosts: what to do if a host that only generates load is lost. If a host with servers is
+    /// lost, the run stops
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "stop", requires = "hosts")]
+    pub(crate) on_host_loss: HostLossName,
+}
+
+/// `--on-host-loss`
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum HostLossName {
+    /// Stop after the trial
+    Stop,
+    /// Go on without it
+    GoOn,
 }
 
 /// `pgrig check`
@@ -176,8 +201,9 @@ pub(crate) struct CheckArguments {
     /// Print JSON
     #[arg(long, requires = "study")]
     pub(crate) json: bool,
-    /// Connect to every host of this inventory, and show what each has and lacks
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["study", "pg_bin"])]
+    /// Connect to every host of this inventory, and show what each has and lacks; with a study,
+    /// whether it fits the hosts
+    #[arg(long, value_name = "FILE")]
     pub(crate) hosts: Option<PathBuf>,
     /// With --hosts: copy this program to the hosts first
     #[arg(long, requires = "hosts")]

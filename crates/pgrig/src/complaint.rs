@@ -1,6 +1,7 @@
 //! What went wrong, as a person is told: what was being done, to what, why it failed, what to do
 //! next. Mistakes in a study are pointed at in its file.
 
+use lab::{HostError, HostErrorKind};
 use std::fmt::Display;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
@@ -110,7 +111,10 @@ impl From<lab::Error> for Complaint {
         let exit = match error {
             lab::Error::NoPostgres { .. }
             | lab::Error::TooOld { .. }
-            | lab::Error::MissingPart { .. } => Exit::DoesNotFit,
+            | lab::Error::MissingPart { .. }
+            | lab::Error::Host(HostError::Says { kind: HostErrorKind::Missing, .. }) => {
+                Exit::DoesNotFit
+            }
             _ => Exit::CouldNotStart,
         };
         Complaint::new(&error).hinted(error.hint()).exit(exit)

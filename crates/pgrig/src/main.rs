@@ -74,6 +74,8 @@ fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
         Command::Completions(arguments) => command::completions::completions(arguments.shell),
         Command::Man(arguments) => command::man::man(&arguments.directory),
         Command::Generator => command::generator::generator(),
+        Command::Lab => command::lab::lab(),
+        Command::Probe => command::probe::probe(),
         Command::Host(arguments) => command::host::host(arguments),
         Command::Link(arguments) => command::link::link(&arguments.words),
         Command::Disk(arguments) => command::disk::disk(&arguments.words),

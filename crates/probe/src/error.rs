@@ -36,4 +36,12 @@ pub enum ProbeError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// A sampler on another host.
+    #[error("sampling on host {host}: {why}")]
+    Host {
+        /// Its name in the inventory.
+        host: String,
+        /// What happened.
+        why: String,
+    },
 }

@@ -9,7 +9,7 @@
 //! Reading order: `probes` is the sampler and its thread, `node` one server in it, `session` the
 //! connection and its limits, `versions` what each PostgreSQL is asked,
 //! `looks` how often its sessions are looked at; `pooler` one PgBouncer,
-//! `link` one link; `machine` and `group` read `/proc`; `log` reads the server's log.
+//! `remote` is a sampler on another host; `link` one link; `machine` and `group` read `/proc`; `log` reads the server's log.
 //!
 //! Limits: Linux; PostgreSQL 13 and later. What can not be read becomes a note and fails nothing.
 //! A backend that lives shorter than a second shows in CPU and counters, hardly among the sessions.
@@ -27,6 +27,7 @@ mod pace;
 mod pooler;
 mod probes;
 mod reading;
+mod remote;
 mod residency;
 mod session;
 mod shown;
@@ -41,6 +42,7 @@ pub use log::Takeover;
 pub use node::Server;
 pub use pooler::Pooler;
 pub use probes::{Config, Cost, Probes, Readings, Running};
+pub use remote::{RemoteProbe, serve};
 pub use residency::{Found, Residency, Unseen, residency};
 pub use session::statements;
 pub use snapshot::{Delta, Snapshot, Statement, await_sessions_end, reset_statements};

@@ -4,12 +4,13 @@ use std::fs;
 use std::path::PathBuf;
 
 use fault::link::{Control, Counters, Sockets};
+use serde::{Deserialize, Serialize};
 use spec::metrics;
 
 use crate::reading::Reading;
 
 /// Where a link's counters are read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Tap {
     /// Its relay, by what the paths of the relay's sockets begin with.
     Relay(PathBuf),

@@ -9,6 +9,7 @@ use std::{
 };
 
 use record::{Mark, MarkKind, Moment};
+use serde::{Deserialize, Serialize};
 use spec::metrics;
 use tokio::{sync::watch, time};
 use tokio_postgres::{Config, Row};
@@ -36,7 +37,7 @@ const PATIENT_PAUSE: Duration = Duration::from_secs(10);
 const COLLECTOR_LAG: Duration = Duration::from_millis(100);
 
 /// A PostgreSQL server to be watched.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Server {
     /// The node's name: what its samples and marks are filed under.
     pub node: String,
@@ -44,7 +45,9 @@ pub struct Server {
     /// watched one leaves no trace in its counts; but `pg_stat_statements` is found only where it
     /// was created.
     pub conninfo: String,
-    /// How to encrypt, where the conninfo allows or demands that.
+    /// How to encrypt, where the conninfo allows or demands that. A sampler on another host never
+    /// does: it is beside its servers.
+    #[serde(skip)]
     pub tls: Option<rustls::ClientConfig>,
     /// The database whose counters and sessions are watched.
     pub database: String,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use spec::{Metric, metrics};
 use tokio::{sync::watch, task::JoinHandle, time};
 use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage, SimpleQueryRow};
@@ -15,7 +16,7 @@ use crate::reading::{Rates, Reading};
 use crate::versions::APPLICATION;
 
 /// A PgBouncer to be watched.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pooler {
     /// The node's name.
     pub node: String,

@@ -12,6 +12,7 @@ use std::{
 
 use os::usage::this_thread_cpu_ns;
 use record::{Mark, Moment, Sample};
+use serde::{Deserialize, Serialize};
 use spec::metrics;
 use tokio::{sync::watch, task::LocalSet, time};
 
@@ -30,14 +31,14 @@ use crate::{
 };
 
 /// The node names of what is no server.
-const MACHINE: &str = "machine";
-const GENERATOR: &str = "generator";
+pub(crate) const MACHINE: &str = "machine";
+pub(crate) const GENERATOR: &str = "generator";
 
 /// How long the start waits for every server's first snapshot, and the stop for the last one.
 const SERVERS_MAX: Duration = Duration::from_secs(15);
 
 /// What to watch.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Config {
     /// The PostgreSQL servers.
     pub servers: Vec<Server>,
@@ -119,7 +120,7 @@ impl Running {
 }
 
 /// What a sampler has read.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Readings {
     /// Second by second, in order of time.
     pub samples: Vec<Sample>,
@@ -136,7 +137,7 @@ pub struct Readings {
 }
 
 /// What the sampling itself cost.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// CPU time of the sampler's thread, in nanoseconds.
     pub cpu_ns: u64,
@@ -277,6 +278,21 @@ impl Host {
 }
 
 impl Readings {
+    /// Adds what another sampler has read of other servers.
+    pub fn add(&mut self, other: Readings) {
+        self.samples.extend(other.samples);
+        self.samples.sort_by_key(|sample| sample.at);
+        self.marks.extend(other.marks);
+        self.marks.sort_by_key(|mark| mark.at);
+        self.takeovers.extend(other.takeovers);
+        self.takeovers.sort_by_key(|takeover| takeover.at);
+        self.deltas.extend(other.deltas);
+        self.notes.extend(other.notes);
+        self.cost.cpu_ns += other.cost.cpu_ns;
+        self.cost.late_ticks += other.cost.late_ticks;
+        self.cost.transactions.extend(other.cost.transactions);
+    }
+
     fn take(&mut self, node: String, story: Story) {
         self.marks.extend(story.marks);
         self.takeovers.extend(story.takeovers);

@@ -7,6 +7,7 @@ use std::{
 };
 
 use postgres::{Client, Row};
+use serde::{Deserialize, Serialize};
 use spec::{Kind, Metric, metrics};
 
 use crate::{
@@ -31,7 +32,7 @@ pub struct Snapshot {
 pub(crate) type StatementKey = (i64, bool);
 
 /// What one normalised statement did, all users together.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Statement {
     /// Its text, with parameters for constants, at most 2,000 characters.
     pub query: String,
@@ -52,7 +53,7 @@ pub struct Statement {
 }
 
 /// What a server did between two snapshots.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Delta {
     /// Increase of every counter: the catalogue's name → label → increase, in the unit of the
     /// metric's rate times a second (`db_commits` in transactions, `wal_bytes` in bytes).

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use spec::{Planned, PointName};
 
-use crate::{Ending, Generator, Moment, Phase, Trial};
-
 /// The version of the record's format that this pgrig writes.
 ///
 /// A change of what a file of a record contains increases it. A field that is added carries
@@ -105,31 +103,6 @@ impl PlannedTrial {
             variant: name.variant.clone(),
             scenario: name.scenario.clone(),
             axes: name.axes.iter().cloned().collect(),
-        }
-    }
-
-    /// An attempt at this trial before anything was measured. `attempt` counts from 1.
-    #[must_use]
-    pub fn attempt(&self, attempt: usize) -> Trial {
-        Trial {
-            number: self.number,
-            attempt,
-            round: self.round,
-            variant: self.variant.clone(),
-            scenario: self.scenario.clone(),
-            axes: self.axes.clone(),
-            ending: Ending::Done,
-            started_at: String::new(),
-            began: Moment::default(),
-            ended: Moment::default(),
-            window: None,
-            connecting: Phase::default(),
-            disconnecting: Phase::default(),
-            workloads: Vec::new(),
-            generator: Generator::default(),
-            metrics: BTreeMap::new(),
-            at_least: BTreeMap::new(),
-            notes: Vec::new(),
         }
     }
 }

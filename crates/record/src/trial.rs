@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use spec::Metric;
 use stats::Latency;
 
-use crate::{Counts, Ending, Moment, Note, NoteKind};
+use crate::{Counts, Ending, Moment, Note, NoteKind, PlannedTrial};
 
 /// One attempt at a trial. Its intervals, samples and marks lie in files beside it.
 ///
@@ -57,6 +57,33 @@ pub struct Trial {
     pub at_least: BTreeMap<String, BTreeSet<String>>,
     /// What a reader should know: a settled doubt, a limit that was met.
     pub notes: Vec<Note>,
+}
+
+impl PlannedTrial {
+    /// An attempt at this trial before anything was measured. `attempt` counts from 1.
+    #[must_use]
+    pub fn attempt(&self, attempt: usize) -> Trial {
+        Trial {
+            number: self.number,
+            attempt,
+            round: self.round,
+            variant: self.variant.clone(),
+            scenario: self.scenario.clone(),
+            axes: self.axes.clone(),
+            ending: Ending::Done,
+            started_at: String::new(),
+            began: Moment::default(),
+            ended: Moment::default(),
+            window: None,
+            connecting: Phase::default(),
+            disconnecting: Phase::default(),
+            workloads: Vec::new(),
+            generator: Generator::default(),
+            metrics: BTreeMap::new(),
+            at_least: BTreeMap::new(),
+            notes: Vec::new(),
+        }
+    }
 }
 
 /// One value of a metric.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lab::{Lab, NodeConfig, Server, StopMode};
+use lab::{NodeConfig, Server, StopMode};
 use load::Control;
 use spec::{Check, Reset, Study};
 
@@ -10,6 +10,7 @@ use crate::cluster;
 use crate::data::{self, DataError};
 use crate::error::Error;
 use crate::hosts::Hosts;
+use crate::labs::Labs;
 use crate::node::{SiteNode, lab_settings};
 use crate::plan::{SitePlan, has_own_network, proxy};
 use crate::power;
@@ -20,7 +21,7 @@ use crate::warm;
 /// Where servers are made, or found.
 pub struct Place<'a> {
     /// Where servers are made.
-    pub lab: &'a Lab,
+    pub labs: &'a Labs,
     /// Servers of the user's that stand for nodes.
     pub hosts: &'a Hosts,
     /// The rig's own program, which becomes their disks where those are not plain.
@@ -54,6 +55,8 @@ impl Site {
             let name = format!("{}-{number}", node.name);
             let mut config = NodeConfig::new(lab_settings(&node.settings));
             config.application_name = Some(node.name.clone());
+            let lab = place.labs.of(&node.name)?;
+            config.remote = place.labs.remote_access(lab);
             if node.by_tcp {
                 config.listen = lab::Listen::Loopback;
             }
@@ -63,7 +66,7 @@ impl Site {
             if node.has_checksums {
                 config.initdb.push("--data-checksums".to_owned());
             }
-            let made = place.lab.node(&name, config)?;
+            let made = lab.node(&name, config)?;
             let conninfo = server::keyword_form(&made.endpoint().to_string())?;
             let server = Server::Node(Box::new(made));
             Ok(SiteNode { name: node.name.clone(), server, conninfo, schema: None })
@@ -83,6 +86,7 @@ impl Site {
             state,
             rows_built,
         };
+        // Nodes of the same name are on the same host, so that their data can be copied.
         let has_data = |other: &&Site| other.plan.has_data_of(&site.plan) && other.is_as_built();
         // The addresses of its nodes are part of a cluster's data.
         let donor = others.iter().filter(|_| !site.is_sharded()).find(has_data);

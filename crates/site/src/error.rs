@@ -24,6 +24,12 @@ pub enum Error {
         /// The nodes that there are.
         known: Vec<String>,
     },
+    /// An inventory that does not say where nodes run.
+    #[error("the inventory places no host for {}", .nodes.join(", "))]
+    NoPlace {
+        /// The nodes.
+        nodes: Vec<String>,
+    },
     /// Two nodes have the same host and database.
     #[error("nodes {first} and {second} are given the same database")]
     HostTwice {
@@ -60,6 +66,9 @@ pub enum Error {
         /// The end of its log.
         log: String,
     },
+    /// What a guard on a host has written cannot be copied here.
+    #[error("making a temporary directory: {0}")]
+    Copy(#[source] std::io::Error),
     /// What a guard has written cannot be read.
     #[error(transparent)]
     Guard(#[from] guard::Error),
@@ -102,6 +111,10 @@ impl Error {
         match self {
             Error::Lab(error) => error.hint(),
             Error::NoSuchNode { known, .. } => Some(format!("there is {}", known.join(", "))),
+            Error::NoPlace { nodes } => {
+                let node = nodes.first().map(String::as_str).unwrap_or_default();
+                Some(format!("add a line to [place]: {node} = \"HOST\""))
+            }
             Error::HostTwice { .. } => Some("a database holds one shard".to_owned()),
             Error::Target(error) => error.hint().map(str::to_owned),
             Error::TargetTls(error) => Some(error.hint().to_owned()),
@@ -111,6 +124,7 @@ impl Error {
             Error::GuardEnded { .. }
             | Error::GuardNotInCharge { .. }
             | Error::ProxyNotOurs
+            | Error::Copy(_)
             | Error::Died { .. }
             | Error::Interrupted { .. } => None,
         }

@@ -23,6 +23,7 @@ mod part;
 mod service;
 
 mod hosts;
+mod labs;
 mod site;
 mod throttles;
 
@@ -41,6 +42,7 @@ pub use connections::{SPARE_CONNECTIONS, connections};
 pub use data::{DataError, Tell, list as list_data};
 pub use error::Error;
 pub use hosts::{Hosts, open as open_hosts};
+pub use labs::Labs;
 pub use link::SiteLink;
 pub use node::SiteNode;
 pub use part::Part;

@@ -14,6 +14,7 @@ pub struct SiteLink {
     /// The link.
     pub link: lab::Link,
     name: String,
+    host: Option<String>,
     /// The end that connects, and the server that it connects to.
     ends: [String; 2],
     /// Whether the server stands first in the study's `between`.
@@ -55,7 +56,8 @@ impl SiteLink {
         let config = LinkConfig { program: rig.to_owned(), by, to, shape };
         let is_server_first = link.between[0] == ends[1];
         let (made, name) = (lab.link(&link.name, config)?, link.name.clone());
-        Ok(Some(SiteLink { link: made, name, ends, is_server_first, delay }))
+        let host = lab.host().map(str::to_owned);
+        Ok(Some(SiteLink { link: made, name, host, ends, is_server_first, delay }))
     }
 
     /// Whether it is the way from one to the other.
@@ -67,6 +69,12 @@ impl SiteLink {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The name of the host that its relay is on; none on this machine.
+    #[must_use]
+    pub fn host(&self) -> Option<&str> {
+        self.host.as_deref()
     }
 
     /// Its name, and where its counters are read.
@@ -96,7 +104,7 @@ impl SiteLink {
     /// The link's.
     pub fn heal(&mut self) -> Result<String, lab::Error> {
         let proof = self.link.heal()?;
-        match self.link.config().shape.delay == self.delay {
+        match self.link.shape().delay == self.delay {
             true => Ok(proof),
             false => self.link.delay(self.delay),
         }

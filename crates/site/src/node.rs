@@ -43,14 +43,23 @@ impl SiteNode {
     /// Whether its data lie on a disk whose power can be cut.
     #[must_use]
     pub fn has_own_disk(&self) -> bool {
-        matches!(&self.server, Server::Node(node) if node.disk().is_some())
+        matches!(&self.server, Server::Node(node) if node.has_disk())
     }
 
-    /// What the probes connect to.
+    /// The name of the host that it is on; none on this machine, and for a server of the user's.
+    #[must_use]
+    pub fn host(&self) -> Option<&str> {
+        match &self.server {
+            Server::Node(node) => node.host(),
+            Server::Target(_) => None,
+        }
+    }
+
+    /// What the probes, which are beside it, connect to.
     #[must_use]
     pub fn probe_conninfo(&self) -> String {
         match &self.server {
-            Server::Node(_) => self.server.conninfo(),
+            Server::Node(node) => node.near_endpoint().to_string(),
             Server::Target(target) => probe_form(target),
         }
     }

@@ -96,9 +96,7 @@ pub fn cut(site: &mut Site, name: &str, seed: u64) -> Result<Taken, PowerError> 
     if cut.unflushed_bytes == 0 {
         return Err(PowerError::NothingToLose);
     }
-    // Lines may be torn like anything else that is written at that moment.
-    let log = std::fs::read(node.log()).unwrap_or_default();
-    let in_checkpoint = is_in_checkpoint(&String::from_utf8_lossy(&log));
+    let in_checkpoint = is_in_checkpoint(&node.log_text());
     Ok(Taken { node: name.to_owned(), cut, seed, in_checkpoint })
 }
 
@@ -180,7 +178,13 @@ fn start(node: &mut Node) -> Result<Result<(), NotStarted>, PowerError> {
     let why = match node.start() {
         Ok(()) => return Ok(Ok(())),
         Err(lab::Error::Start { why, log, .. }) => reason(&log).unwrap_or(why),
-        Err(error @ lab::Error::Timeout { .. }) => PowerError::Lab(error).to_string(),
+        Err(
+            error @ (lab::Error::Timeout { .. }
+            | lab::Error::Host(lab::HostError::Says {
+                kind: lab::HostErrorKind::Timeout,
+                ..
+            })),
+        ) => PowerError::Lab(error).to_string(),
         Err(error) => return Err(error.into()),
     };
     let is_checkpoint_missing = why.contains(CHECKPOINT_MISSING);

@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
-use lab::{Lab, Limits, StopMode};
+use lab::{Limits, StopMode};
 use spec::{NodeKind, Point, Reset};
 
 use crate::connections::{SPARE_CONNECTIONS, connections};
 use crate::error::Error;
+use crate::labs::Labs;
 use crate::link::SiteLink;
 use crate::node::lab_settings;
 use crate::service::{Guarding, Service};
@@ -35,7 +36,7 @@ impl Site {
         &mut self,
         point: &Point,
         alone: Alone,
-        lab: Option<&Lab>,
+        labs: Option<&Labs>,
         rig: &Path,
     ) -> Result<(), Error> {
         self.services.clear();
@@ -52,11 +53,11 @@ impl Site {
             // Else the copy is written in the middle of the window. A node with a disk of its own
             // settles that.
             if self.nodes.iter().any(|node| !node.has_own_disk()) {
-                lab.map_or(Ok(()), Lab::sync)?;
+                labs.map_or(Ok(()), Labs::sync)?;
             }
         }
         self.state = DataState::Used;
-        self.make_links(point, lab, rig)?;
+        self.make_links(point, labs, rig)?;
         for index in streaming::order(&self.plan.topology, &self.nodes) {
             let settings = self.settings(point, &self.nodes[index].name);
             let Some(node) = self.nodes[index].server.node() else { continue };
@@ -113,9 +114,9 @@ impl Site {
 
     /// Makes the point's links in place of what another point had. `rig` is the rig's own program,
     /// of which a relay is a command.
-    fn make_links(&mut self, point: &Point, lab: Option<&Lab>, rig: &Path) -> Result<(), Error> {
+    fn make_links(&mut self, point: &Point, labs: Option<&Labs>, rig: &Path) -> Result<(), Error> {
         self.links.clear();
-        let Some(lab) = lab else { return Ok(()) };
+        let Some(labs) = labs else { return Ok(()) };
         for link in &point.topology.links {
             let ends = SiteLink::ends(link, &point.topology);
             let Some(to) = self.endpoint(&ends[1]) else { continue };
@@ -124,6 +125,8 @@ impl Site {
                 self.server(at)?.network().cloned()
             };
             let networks = ends.each_ref().map(|end| network(end));
+            // A relay runs beside the end that connects, as the link's delay does.
+            let lab = labs.of(&ends[0])?;
             self.links.extend(SiteLink::make(link, ends, networks, to, lab, rig)?);
         }
         Ok(())
@@ -137,20 +140,20 @@ impl Site {
     pub fn put_in_front(
         &mut self,
         point: &Point,
-        lab: Option<&Lab>,
+        labs: Option<&Labs>,
         rig: &Path,
     ) -> Result<(), Error> {
         self.services.clear();
-        let Some(lab) = lab else { return Ok(()) };
+        let Some(labs) = labs else { return Ok(()) };
         for node in &point.topology.nodes {
             let way = |to: &str| self.way(&node.name, to);
             let service = match &node.kind {
                 NodeKind::Postgres(_) | NodeKind::Plproxy(_) => continue,
                 NodeKind::Pgbouncer(pooler) => {
-                    way(&pooler.to).map(|to| Service::pooler(node, pooler, to, lab))
+                    way(&pooler.to).map(|to| Service::pooler(node, pooler, to, labs))
                 }
                 NodeKind::Guard(guard) => {
-                    way(&guard.to).map(|to| Service::guard(node, guard, &to, lab, rig))
+                    way(&guard.to).map(|to| Service::guard(node, guard, &to, labs, rig))
                 }
             };
             let Some(service) = service else { continue };

@@ -5,11 +5,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lab::{Endpoint, Lab, PoolerConfig, Process};
-use os::command::Command;
+use lab::{Endpoint, PoolerConfig, PoolerProgram, Process};
 use spec::{Guard, Node, Pgbouncer};
+use tempfile::TempDir;
 
 use crate::error::Error;
+use crate::labs::Labs;
 use crate::node::lab_settings;
 use crate::part::Part;
 
@@ -20,6 +21,7 @@ pub struct Service {
     pub name: String,
     /// What clients connect to, in keyword form; none for a guard.
     pub conninfo: Option<String>,
+    host: Option<String>,
     program: Program,
 }
 
@@ -33,8 +35,10 @@ enum Program {
 #[derive(Debug)]
 pub struct Guarding {
     process: Process,
-    /// Its state directory.
-    pub state: PathBuf,
+    /// Its state directory, on its host.
+    state: PathBuf,
+    /// Where the state is copied to from a host.
+    copy: Option<TempDir>,
     /// The server that it guards.
     pub to: String,
 }
@@ -48,10 +52,12 @@ impl Service {
         node: &Node,
         pooler: &Pgbouncer,
         to: Endpoint,
-        lab: &Lab,
+        labs: &Labs,
     ) -> Result<Service, Error> {
-        let program = lab::find::pgbouncer(pooler.version.as_deref())?;
+        let lab = labs.of(&node.name)?;
+        let program = PoolerProgram::Newest(pooler.version.clone());
         let mut config = PoolerConfig::new(program, to);
+        config.remote = labs.remote_access(lab);
         config.pool = pooler.pool;
         config.clients = pooler.clients;
         config.settings = lab_settings(&node.settings);
@@ -62,7 +68,8 @@ impl Service {
         let made = lab.pooler(&node.name, config)?;
         let conninfo = server::keyword_form(&made.endpoint().to_string())?;
         let program = Program::Pooler(Box::new(made));
-        Ok(Service { name: node.name.clone(), conninfo: Some(conninfo), program })
+        let host = lab.host().map(str::to_owned);
+        Ok(Service { name: node.name.clone(), conninfo: Some(conninfo), host, program })
     }
 
     /// A guard of the server at `to`, not yet started. `rig` is the rig's own program, of which a
@@ -74,23 +81,31 @@ impl Service {
         node: &Node,
         guard: &Guard,
         to: &Endpoint,
-        lab: &Lab,
+        labs: &Labs,
         rig: &Path,
     ) -> Result<Service, Error> {
-        let state = lab.directory().join(format!("{}.state", node.name));
+        let lab = labs.of(&node.name)?;
         // A guard that finds the state of another trial's would go on from there.
-        let _ = std::fs::remove_dir_all(&state);
-        let command = Command::new(rig)
-            .arg("guard")
-            .arg(to.to_string())
-            .args(["--grace", &format!("{}ms", guard.grace_ms)])
-            .arg("--state")
-            .arg(&state)
-            .arg("--no-automatic-failover");
-        let process = lab.process(&node.name, command)?;
-        let guarding = Guarding { process, state, to: guard.to.clone() };
+        let state = lab.directory().join(format!("{}.{}.state", node.name, labs.new_number()));
+        let (to, grace) = (to.to_string(), format!("{}ms", guard.grace_ms));
+        let arguments = ["guard", &to, "--grace", &grace, "--state"].map(str::to_owned);
+        let more = [state.display().to_string(), "--no-automatic-failover".to_owned()];
+        let arguments = arguments.into_iter().chain(more).collect();
+        let process = lab.rig_process(&node.name, rig, arguments)?;
+        let copy = match lab.host() {
+            None => None,
+            Some(_) => Some(tempfile::tempdir().map_err(Error::Copy)?),
+        };
+        let guarding = Guarding { process, state, copy, to: guard.to.clone() };
         let program = Program::Guard(Box::new(guarding));
-        Ok(Service { name: node.name.clone(), conninfo: None, program })
+        let host = lab.host().map(str::to_owned);
+        Ok(Service { name: node.name.clone(), conninfo: None, host, program })
+    }
+
+    /// The name of the host that it is on; none on this machine.
+    #[must_use]
+    pub fn host(&self) -> Option<&str> {
+        self.host.as_deref()
     }
 
     /// What runs.
@@ -131,10 +146,10 @@ impl Service {
 
     /// What it wrote for people.
     #[must_use]
-    pub fn log(&self) -> PathBuf {
+    pub fn log_text(&self) -> String {
         match &self.program {
-            Program::Pooler(pooler) => pooler.log(),
-            Program::Guard(guarding) => guarding.process.log(),
+            Program::Pooler(pooler) => pooler.log_text(),
+            Program::Guard(guarding) => guarding.process.log_text(),
         }
     }
 
@@ -149,6 +164,29 @@ impl Service {
 }
 
 impl Guarding {
+    /// Its state directory, which can be read here. What it writes to it later is not there if it
+    /// runs on a host.
+    ///
+    /// # Errors
+    /// What the host says.
+    pub fn state(&self) -> Result<&Path, Error> {
+        match &self.copy {
+            None => Ok(&self.state),
+            Some(copy) => {
+                self.process.fetch(&self.state, copy.path())?;
+                Ok(copy.path())
+            }
+        }
+    }
+
+    /// The wall clock that its record has, in microseconds since 1970; none if it is this machine's.
+    ///
+    /// # Errors
+    /// What the host says.
+    pub fn wall_clock_us(&self) -> Result<Option<i64>, Error> {
+        Ok(self.process.wall_clock_us()?)
+    }
+
     /// Fails with the end of its log if it has given up.
     ///
     /// # Errors
@@ -167,7 +205,7 @@ impl Guarding {
     pub(crate) fn wait_until_in_charge(&self) -> Result<(), Error> {
         let is_in_charge = lab::wait_until(IN_CHARGE_WITHIN, || {
             self.check_alive()?;
-            Ok::<_, Error>(guard::load_state(&self.state)?.map(drop))
+            Ok::<_, Error>(guard::load_state(self.state()?)?.map(drop))
         })?;
         is_in_charge.ok_or_else(|| {
             let (name, log) = (self.process.name().to_owned(), self.process.log_tail());

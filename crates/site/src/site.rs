@@ -151,6 +151,14 @@ impl Site {
         servers.chain(services).chain(links).filter_map(|(name, pid)| Some((name, pid?)))
     }
 
+    /// The servers, services and links that are on hosts, with their hosts.
+    pub fn hosts(&self) -> impl Iterator<Item = (&str, &str)> {
+        let nodes = self.nodes.iter().map(|node| (node.name.as_str(), node.host()));
+        let services = self.services.iter().map(|one| (one.name.as_str(), one.host()));
+        let links = self.links.iter().map(|link| (link.name(), link.host()));
+        nodes.chain(services).chain(links).filter_map(|(name, host)| Some((name, host?)))
+    }
+
     /// The root process of the one of that name, while it runs.
     #[must_use]
     pub fn pid(&self, name: &str) -> Option<u32> {

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lab::Throttle;
+use lab::IoLimit;
 
 /// The limits on the I/O of servers, by their names. Clones are the same limits.
 #[derive(Clone, Debug, Default)]
-pub struct Throttles(Arc<Mutex<BTreeMap<String, Throttle>>>);
+pub struct Throttles(Arc<Mutex<BTreeMap<String, IoLimit>>>);
 
 impl Throttles {
     /// Puts these limits in place of all others.
-    pub(crate) fn set(&self, limits: BTreeMap<String, Throttle>) {
+    pub(crate) fn set(&self, limits: BTreeMap<String, IoLimit>) {
         *self.all() = limits;
     }
 
@@ -26,7 +26,7 @@ impl Throttles {
         self.all().clear();
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Throttle>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, IoLimit>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

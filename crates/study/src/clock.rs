@@ -19,6 +19,12 @@ pub(crate) fn wall_at(origin: Instant) -> jiff::Timestamp {
     jiff::Timestamp::now() - origin.elapsed()
 }
 
+/// The time of another wall clock, which shows `now_us` microseconds since 1970 now, at the run's
+/// beginning.
+pub(crate) fn wall_before(now_us: i64, origin: Instant) -> jiff::Timestamp {
+    jiff::Timestamp::from_microsecond(now_us).unwrap_or_default() - origin.elapsed()
+}
+
 /// The wall clock, RFC 3339, to the second.
 pub(crate) fn wall() -> String {
     let now = jiff::Timestamp::now();

@@ -33,6 +33,25 @@ pub enum Error {
     /// The servers of a topology.
     #[error(transparent)]
     Site(site::Error),
+    /// Hosts that cannot be used.
+    #[error("{}", findings(.0))]
+    Hosts(Vec<host::Finding>),
+    /// Hosts of which the inventory does not say where others reach them.
+    #[error("the inventory gives no address for {}", .hosts.join(", "))]
+    NoAddress {
+        /// The hosts.
+        hosts: Vec<String>,
+    },
+    /// A host's address that no name service knows.
+    #[error("host {host}: address \"{address}\": {why}")]
+    Address {
+        /// The host.
+        host: String,
+        /// Its address in the inventory.
+        address: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A statement of a workload's failed that was not expected to.
     #[error("trial {trial} stopped at a statement that failed\n{why}")]
     Statement {
@@ -61,6 +80,14 @@ pub enum Error {
         site: String,
         /// Why.
         source: Box<ListingError>,
+    },
+    /// A host without which the run cannot go on.
+    #[error("host {host} is lost: {why}")]
+    HostLost {
+        /// Its name in the inventory.
+        host: String,
+        /// What happened.
+        why: String,
     },
     /// A fault that does no harm where it must: the rest of the study would prove nothing.
     #[error("{why}")]
@@ -91,8 +118,23 @@ impl Error {
                 let plan = "a number counts in a plan: give profile, seed, rounds and pattern too";
                 Some(plan.to_owned())
             }
-            Error::DoesNotFit(_) | Error::Control { .. } | Error::Interrupted { .. } => None,
+            Error::DoesNotFit(_)
+            | Error::Control { .. }
+            | Error::HostLost { .. }
+            | Error::Interrupted { .. } => None,
             Error::Lab(error) => error.hint(),
+            Error::Hosts(findings) => {
+                let hints = findings.iter().filter_map(|finding| finding.trouble.hint());
+                let mut hints: Vec<&str> = hints.collect();
+                hints.dedup();
+                (!hints.is_empty()).then(|| hints.join("; "))
+            }
+            Error::NoAddress { .. } => Some(
+                "servers listen on the address of their host, and let in the addresses of the \
+                 others: address = \"10.0.0.11\""
+                    .to_owned(),
+            ),
+            Error::Address { .. } => Some("give a name or address that resolves here".to_owned()),
             Error::Site(error) => error.hint(),
             Error::Listing { source, .. } => source.hint(),
             Error::Statement { directory, .. } => Some(format!(
@@ -143,6 +185,11 @@ impl ListingError {
             _ => None,
         }
     }
+}
+
+fn findings(findings: &[host::Finding]) -> String {
+    let told = |finding: &host::Finding| format!("{}: {}", finding.who(), finding.trouble);
+    findings.iter().map(told).collect::<Vec<_>>().join("\n")
 }
 
 /// More names than these are a list and not a hint.

@@ -81,7 +81,13 @@ impl Memory {
 /// Memory while a point runs: its servers' shared_buffers, a process for each connection that
 /// they get, the rig.
 pub(crate) fn memory(point: &Point) -> Memory {
-    let servers = || point.topology.nodes.iter().filter(|node| node.is_postgres());
+    memory_of(point, |_| true)
+}
+
+/// The same of some of its servers, by their names.
+pub(crate) fn memory_of(point: &Point, is_meant: impl Fn(&str) -> bool) -> Memory {
+    let nodes = || point.topology.nodes.iter();
+    let servers = || nodes().filter(|node| node.is_postgres() && is_meant(&node.name));
     let shared = servers().map(|node| {
         let setting = node.settings.get("shared_buffers");
         setting.and_then(|text| bytes_of_setting(text, 8192)).unwrap_or(SHARED_BUFFERS_DEFAULT)

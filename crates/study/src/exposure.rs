@@ -58,8 +58,12 @@ pub(crate) fn read(
     for service in &site.services {
         let Some(guarding) = service.guarding() else { continue };
         guarding.check_alive()?;
-        let windows = guard::read_windows(&guarding.state)?;
-        let zero = clock::wall_at(origin);
+        let windows = guard::read_windows(guarding.state()?)?;
+        let zero = match guarding.wall_clock_us()? {
+            None => clock::wall_at(origin),
+            // Its host's wall clock, asked for just now.
+            Some(us) => clock::wall_before(us, origin),
+        };
         let ended =
             deaths.iter().rfind(|death| death.node == guarding.to && death.restarted.is_none());
         let until = ended.map_or(clock::now(origin), |death| death.until);

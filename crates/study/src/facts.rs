@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use lab::machine::{Disk, Machine};
-use lab::{Installation, Isolation, Lab, Server, Target};
+use lab::{Lab, Server, Target};
 use record::Fact;
-use site::{Site, SiteNode};
+use site::{Labs, Site, SiteNode};
 use words::{grouped, size};
 
+use crate::fleet::Fleet;
 use crate::has::Outside;
 
 /// The machine and its system, with labs in `labs`.
@@ -46,13 +47,32 @@ pub(crate) fn machine(labs: &Path) -> Vec<Fact> {
 }
 
 /// Servers that the rig has built.
-pub(crate) fn built(installation: &Installation, isolation: &Isolation) -> Vec<Fact> {
-    let group = "PostgreSQL";
+pub(crate) fn built(lab: &Lab) -> Vec<Fact> {
+    let (group, installation) = ("PostgreSQL", lab.installation());
     vec![
         fact(group, "version", installation.version().to_string()),
         fact(group, "programs", installation.bin().display().to_string()),
-        fact(group, "isolation", isolation.to_string()),
+        fact(group, "isolation", lab.isolation().to_string()),
     ]
+}
+
+/// Servers that the rig has built on hosts, and the machines of these hosts.
+pub(crate) fn on_hosts(fleet: &Fleet, labs: &Labs) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    for (host, roles) in fleet.roles() {
+        let group = format!("host {}", host.entry().name);
+        facts.push(fact(&group, "is there for", roles.join(", ")));
+        let hello = host.hello();
+        facts.push(fact(&group, "name", hello.name.clone()));
+        facts.extend(hello.facts.iter().map(|(name, value)| fact(&group, name, value.clone())));
+        let lab = labs.iter().find(|lab| lab.host() == Some(host.entry().name.as_str()));
+        let of_lab = lab.map(built).unwrap_or_default();
+        facts.extend(of_lab.into_iter().map(|one| {
+            let name = if one.name == "version" { "PostgreSQL" } else { one.name.as_str() };
+            fact(&group, name, one.value.clone())
+        }));
+    }
+    facts
 }
 
 /// How large the data of each server is that the rig has built; `what` says what they are made of.
@@ -79,7 +99,11 @@ pub(crate) fn flushes(lab: &Lab, seconds: u64) -> Result<Vec<Fact>, lab::Error> 
         Some(rate) => format!("{:.0} µs, {}/s", 1e6 / rate, grouped(rate.round() as u64)),
         None => "not on this platform".to_owned(),
     };
-    Ok(flushes.iter().map(|flush| fact(FLUSHES, &flush.method, words(flush))).collect())
+    let name = |method: &str| match lab.host() {
+        None => method.to_owned(),
+        Some(host) => format!("{method} on {host}"),
+    };
+    Ok(flushes.iter().map(|flush| fact(FLUSHES, &name(&flush.method), words(flush))).collect())
 }
 
 /// The facts that pg_test_fsync gives; tables of studies ask for them by this name.

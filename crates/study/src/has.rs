@@ -5,8 +5,8 @@ use std::path::Path;
 
 use lab::find::PgBouncer;
 use lab::machine::{Disk, HugePages, Machine};
-use lab::{Installation, Target};
-use site::Hosts;
+use lab::{Installation, Resources, Target};
+use site::{Hosts, Labs};
 
 /// What the machine has.
 #[derive(Clone, Debug)]
@@ -34,8 +34,23 @@ pub struct Has {
 pub enum HasServers {
     /// The rig builds them from this.
     Built(Installation),
+    /// The rig builds them on hosts.
+    OnHosts(Vec<HostHas>),
     /// The user's.
     Outside(Outside),
+}
+
+/// What a host has for the servers that are placed on it.
+#[derive(Clone, Debug)]
+pub struct HostHas {
+    /// Its name in the inventory.
+    pub name: String,
+    /// The nodes that are placed on it.
+    pub nodes: Vec<String>,
+    /// Its PostgreSQL.
+    pub installation: Installation,
+    /// Its memory, disk and programs.
+    pub resources: Resources,
 }
 
 /// What the user's server has.
@@ -71,6 +86,49 @@ impl Has {
     /// When the file system cannot be asked.
     pub fn here(installation: Installation, labs: &Path) -> Result<Has, lab::Error> {
         Has::with(HasServers::Built(installation), labs)
+    }
+
+    /// What hosts have for servers in these labs, of all of them together.
+    ///
+    /// # Errors
+    /// When a file system cannot be asked.
+    pub(crate) fn on_hosts(built: &Labs, labs: &Path) -> Result<Has, lab::Error> {
+        let host = |lab: &lab::Lab| {
+            Ok::<_, lab::Error>(HostHas {
+                name: lab.host().unwrap_or_default().to_owned(),
+                nodes: built.nodes_of(lab),
+                installation: lab.installation().clone(),
+                resources: lab.resources()?,
+            })
+        };
+        let hosts = built.iter().map(host).collect::<Result<Vec<_>, _>>()?;
+        let sum = |of: fn(&Resources) -> u64| hosts.iter().map(|host| of(&host.resources)).sum();
+        let memory_bytes = sum(|resources| resources.memory_bytes);
+        let disk_bytes = sum(|resources| resources.disk_bytes);
+        let is_root = hosts.iter().all(|host| host.resources.is_root);
+        let has = Has::with(HasServers::OnHosts(hosts), labs)?;
+        Ok(Has { memory_bytes, disk_bytes, is_root, ..has })
+    }
+
+    /// The PostgreSQL that a node gets; none of the user's.
+    #[must_use]
+    pub fn installation(&self, node: &str) -> Option<&Installation> {
+        match &self.servers {
+            HasServers::Built(installation) => Some(installation),
+            HasServers::OnHosts(hosts) => host_of(hosts, node).map(|host| &host.installation),
+            HasServers::Outside(_) => None,
+        }
+    }
+
+    /// The PgBouncers that are installed where a node is, the newest first.
+    #[must_use]
+    pub fn pgbouncers(&self, node: &str) -> &[PgBouncer] {
+        match &self.servers {
+            HasServers::OnHosts(hosts) => {
+                host_of(hosts, node).map_or(&[], |host| &host.resources.pgbouncers)
+            }
+            HasServers::Built(_) | HasServers::Outside(_) => &self.pgbouncers,
+        }
     }
 
     /// What this machine has for loading the user's server.
@@ -125,6 +183,10 @@ impl Has {
         }
         Ok(self)
     }
+}
+
+fn host_of<'h>(hosts: &'h [HostHas], node: &str) -> Option<&'h HostHas> {
+    hosts.iter().find(|host| host.nodes.iter().any(|name| name == node))
 }
 
 fn number(target: &Target, sql: &str) -> Result<u32, lab::Error> {

@@ -11,6 +11,7 @@
 //! Limits: nothing here prints or draws. Servers are the room `site`'s, checks the room `check`'s. Of
 //! claims only controls are judged: one that fails stops the run.
 
+mod fleet;
 mod order;
 mod request;
 
@@ -25,6 +26,7 @@ mod death;
 mod load_plan;
 mod meter;
 mod progress;
+mod samplers;
 mod watch;
 
 mod controls;
@@ -57,6 +59,7 @@ pub use event::{Event, Stage};
 pub use has::Has;
 pub use misfit::Misfit;
 pub use mistakes::mistakes;
+pub use platform::has_on_hosts;
 pub use preflight::{Need, Preflight};
-pub use request::{Place, Request, Servers};
+pub use request::{OnHosts, Place, Request, Servers};
 pub use run::{Ended, run};

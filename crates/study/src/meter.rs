@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use probe::Running;
 use record::{Mark, MarkKind, Moment};
 use site::{Moved, Site, Taken};
 use spec::{Action, Point};
@@ -16,6 +15,7 @@ use spec::{Action, Point};
 use crate::act::{self, Proof};
 use crate::clock;
 use crate::death::Death;
+use crate::samplers::Samplers;
 
 /// What the meter has to do.
 pub(crate) struct Agenda<'a> {
@@ -25,8 +25,8 @@ pub(crate) struct Agenda<'a> {
     pub(crate) origin: Instant,
     /// Of what a power cut takes.
     pub(crate) cut_seed: u64,
-    /// Where a server that was started again is told.
-    pub(crate) probes: Option<&'a Running>,
+    /// Which know the CPU time of servers, and are told of one that was started again.
+    pub(crate) samplers: &'a Samplers,
 }
 
 /// What the meter has seen.
@@ -89,7 +89,7 @@ pub(crate) fn follow(agenda: &Agenda<'_>, site: &mut Site, opens: &Receiver<Mome
     if wait(opens, at(0)) == Waited::Ended {
         return metered;
     }
-    let before = cpu(site, agenda.origin);
+    let before = cpu(site, agenda.samplers);
     let mut due: Vec<(u64, &Action)> = agenda
         .at_ms
         .iter()
@@ -114,7 +114,7 @@ pub(crate) fn follow(agenda: &Agenda<'_>, site: &mut Site, opens: &Receiver<Mome
     }
     for (name, (then, was)) in before {
         // A server that was started again in between has begun another account.
-        if let Some((now, is)) = cpu(site, agenda.origin).get(&name)
+        if let Some((now, is)) = cpu(site, agenda.samplers).get(&name)
             && *is >= was
             && agenda.point.timeline.is_empty()
         {
@@ -139,10 +139,10 @@ fn wait(opens: &Receiver<Moment>, until: Instant) -> Waited {
     }
 }
 
-fn cpu(site: &Site, origin: Instant) -> BTreeMap<String, (Moment, u64)> {
+fn cpu(site: &Site, samplers: &Samplers) -> BTreeMap<String, (Moment, u64)> {
     let readings = site.processes().filter_map(|(name, pid)| {
-        let cpu_ns = probe::cpu_time_ns(pid).ok()?;
-        Some((name.to_owned(), (clock::now(origin), cpu_ns)))
+        let reading = samplers.cpu_time(name, pid)?;
+        Some((name.to_owned(), reading))
     });
     readings.collect()
 }
@@ -163,10 +163,8 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
         }
         words
     });
-    if let (Action::Start { .. }, Some(pid), Some(probes)) =
-        (action, site.pid(&name), agenda.probes)
-    {
-        probes.watch_process(&name, pid);
+    if let (Action::Start { .. }, Some(pid)) = (action, site.pid(&name)) {
+        agenda.samplers.watch_process(&name, pid);
     }
     let words = match &done {
         Ok(proof) => format!("{} {name}: {proof}", action.verb()),

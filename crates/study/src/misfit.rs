@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use lab::Installation;
 use site::warm::extension;
 use site::{SPARE_CONNECTIONS, connections};
 use spec::{Check, LinkKind, NodeKind, Point, PoolMode, Protocol, Warmer, Workload};
 use words::{grouped, size};
 
-use crate::estimate::{self, open_files};
-use crate::has::{Has, HasServers};
+use crate::estimate::{self, Memory, open_files};
+use crate::has::{Has, HasServers, HostHas};
 use crate::hosts;
 use crate::outside_misfit;
 
@@ -32,15 +31,20 @@ pub struct Misfit {
 pub(crate) fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
     let mut misfits = Vec::new();
     match &has.servers {
-        HasServers::Built(installation) => {
-            misfits.extend(memory_misfit(point, has));
+        HasServers::Built(_) | HasServers::OnHosts(_) => {
+            misfits.extend(memory_misfits(point, has));
             misfits.extend(connection_misfits(point));
-            misfits.extend(part_misfits(point, installation));
+            misfits.extend(part_misfits(point, has));
             misfits.extend(root_misfit(point, has));
-            misfits.extend(link_misfit(point));
             misfits.extend(pooler_misfits(point, has));
-            misfits.extend(power_misfits(point, has.disk_bytes));
-            misfits.extend(throttle_misfit(point));
+            match &has.servers {
+                HasServers::OnHosts(_) => misfits.extend(namespace_misfit(point)),
+                _ => {
+                    misfits.extend(link_misfit(point));
+                    misfits.extend(power_misfits(point, has.disk_bytes));
+                    misfits.extend(throttle_misfit(point));
+                }
+            }
             misfits.extend(hosts::misfits(point, &has.hosts));
             misfits.extend(unbuilt_misfits(point));
         }
@@ -59,19 +63,49 @@ pub(crate) fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
     misfits
 }
 
-fn memory_misfit(point: &Point, has: &Has) -> Option<Misfit> {
-    let memory = estimate::memory(point);
-    (memory.total_bytes() > has.memory_bytes).then(|| Misfit {
-        what: "memory".to_owned(),
-        amount: memory.total_bytes(),
-        needs: format!(
-            "{} connections × 1.7 MiB + {} shared_buffers = {} memory",
-            grouped(u64::from(memory.connections)),
-            size(memory.shared_bytes),
-            size(memory.total_bytes())
-        ),
-        has: size(has.memory_bytes),
-        hint: Some("--target URI runs it on an outside server".to_owned()),
+/// Too little memory: of this machine, or of a host for the servers that are placed on it.
+fn memory_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
+    let misfit = |memory: Memory, has_bytes: u64, on: String, hint: &str| {
+        (memory.total_bytes() > has_bytes).then(|| Misfit {
+            what: format!("memory{on}"),
+            amount: memory.total_bytes(),
+            needs: format!(
+                "{} connections × 1.7 MiB + {} shared_buffers = {} memory{on}",
+                grouped(u64::from(memory.connections)),
+                size(memory.shared_bytes),
+                size(memory.total_bytes())
+            ),
+            has: size(has_bytes),
+            hint: Some(hint.to_owned()),
+        })
+    };
+    match &has.servers {
+        HasServers::OnHosts(hosts) => {
+            let of = |host: &HostHas| {
+                let is_there = |node: &str| host.nodes.iter().any(|name| name == node);
+                let memory = estimate::memory_of(point, is_there);
+                let on = format!(" on host {}", host.name);
+                misfit(memory, host.resources.memory_bytes, on, "place fewer servers on it")
+            };
+            hosts.iter().filter_map(of).collect()
+        }
+        HasServers::Built(_) | HasServers::Outside(_) => {
+            let hint = "--target URI runs it on an outside server";
+            let memory = estimate::memory(point);
+            misfit(memory, has.memory_bytes, String::new(), hint).into_iter().collect()
+        }
+    }
+}
+
+/// Links by namespace join networks of one machine.
+fn namespace_misfit(point: &Point) -> Option<Misfit> {
+    let is_asked = point.topology.links.iter().any(|link| link.by == LinkKind::Namespace);
+    is_asked.then(|| Misfit {
+        what: "links by namespace".to_owned(),
+        amount: 1,
+        needs: "links by namespace".to_owned(),
+        has: "hosts, between which links are relays".to_owned(),
+        hint: Some("make the link by = \"relay\", or run it without --hosts".to_owned()),
     })
 }
 
@@ -91,9 +125,10 @@ fn connection_misfits(point: &Point) -> Vec<Misfit> {
     nodes.collect()
 }
 
-fn part_misfits(point: &Point, installation: &Installation) -> Vec<Misfit> {
+fn part_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
     let mut missing = Vec::new();
     for node in &point.topology.nodes {
+        let Some(installation) = has.installation(&node.name) else { continue };
         let extensions = node.extensions.iter().map(|name| installation.require_extension(name));
         let preloaded = node.settings.get("shared_preload_libraries");
         let preloaded = preloaded.map(String::as_str).unwrap_or_default().split(',');
@@ -103,23 +138,22 @@ fn part_misfits(point: &Point, installation: &Installation) -> Vec<Misfit> {
             .then(|| installation.require_extension("plproxy"));
         missing.extend(extensions.chain(libraries).chain(routing).filter_map(Result::err));
     }
-    let ways = point.data.warm.as_ref().map(|warm| warm.with.as_slice()).unwrap_or_default();
-    let needed = |way: &&Warmer| !installation.has_extension(extension(**way));
-    // Each way warms by itself: only when none is there does it not fit.
-    if !ways.is_empty() && ways.iter().all(|way| needed(&way)) {
-        missing.extend(
-            ways.iter().filter_map(|way| installation.require_extension(extension(*way)).err()),
-        );
-    }
-    if point.checks.iter().any(|check| matches!(check, Check::Amcheck { .. })) {
-        missing.extend(installation.require_extension("amcheck").err());
-    }
-    missing.extend(point.checks.iter().filter_map(|check| {
-        let name = check.program()?;
-        let (looked, version) = (installation.program(name), installation.version().clone());
-        let is_there = looked.is_file();
-        (!is_there).then(|| lab::Error::MissingPart { name: name.to_owned(), version, looked })
+    missing.extend(has.installation(&point.data.node).into_iter().flat_map(|installation| {
+        let ways = point.data.warm.as_ref().map(|warm| warm.with.as_slice()).unwrap_or_default();
+        let needed = |way: &Warmer| installation.require_extension(extension(*way)).err();
+        // Each way warms by itself: only when none is there does it not fit.
+        let absent: Vec<lab::Error> = ways.iter().filter_map(needed).collect();
+        let is_cold = absent.len() == ways.len();
+        absent.into_iter().filter(move |_| is_cold)
     }));
+    for installation in point.topology.nodes.iter().filter_map(|node| has.installation(&node.name))
+    {
+        if point.checks.iter().any(|check| matches!(check, Check::Amcheck { .. })) {
+            missing.extend(installation.require_extension("amcheck").err());
+        }
+        let programs = point.checks.iter().filter_map(Check::program);
+        missing.extend(programs.filter_map(|name| installation.require_program(name).err()));
+    }
     let misfit = |error: lab::Error| Misfit {
         what: error.to_string(),
         amount: 1,
@@ -135,8 +169,12 @@ fn part_misfits(point: &Point, installation: &Installation) -> Vec<Misfit> {
         },
         hint: error.hint(),
     };
-    let mut misfits: Vec<Misfit> = missing.into_iter().map(misfit).collect();
-    misfits.dedup();
+    let mut misfits: Vec<Misfit> = Vec::new();
+    for misfit in missing.into_iter().map(misfit) {
+        if !misfits.contains(&misfit) {
+            misfits.push(misfit);
+        }
+    }
     misfits
 }
 
@@ -203,7 +241,7 @@ fn pooler_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
     for node in &point.topology.nodes {
         let NodeKind::Pgbouncer(pooler) = &node.kind else { continue };
         let version = pooler.version.as_deref();
-        let misfit = match has.pgbouncers.iter().find(|one| one.fits(version)) {
+        let misfit = match has.pgbouncers(&node.name).iter().find(|one| one.fits(version)) {
             None => {
                 let error = lab::find::pgbouncer(version).err();
                 Some(("none".to_owned(), error.and_then(|error| error.hint())))

@@ -39,7 +39,7 @@ pub(crate) fn open_record(
         let name = &request.study.points[*point].name;
         notes.push(format!("left out {name}: {}", preflight.reason(*point).unwrap_or_default()));
     }
-    if let Platform::Lab(_, hosts) = platform {
+    if let Platform::Labs { targets: hosts, .. } = platform {
         let run = trials.iter().map(|planned| planned.point);
         let run = run.filter(|point| preflight.reason(*point).is_none());
         notes.extend(hosts::note(hosts, run.map(|point| &request.study.points[point])));
@@ -71,16 +71,8 @@ pub(crate) fn open_record(
 
 fn header(request: &Request, trials: &[Planned], facts: Vec<Fact>, notes: Vec<String>) -> Header {
     let study = &request.study;
-    let plan = trials.iter().map(|planned| {
-        let name = &study.points[planned.point].name;
-        PlannedTrial {
-            number: planned.number,
-            round: planned.round as usize,
-            variant: name.variant.clone(),
-            scenario: name.scenario.clone(),
-            axes: name.axes.iter().cloned().collect(),
-        }
-    });
+    let plan =
+        trials.iter().map(|planned| PlannedTrial::new(planned, &study.points[planned.point].name));
     Header {
         format: record::FORMAT,
         pgrig: env!("CARGO_PKG_VERSION").to_owned(),

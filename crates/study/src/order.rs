@@ -4,8 +4,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use load::Control;
-use site::Alone;
+use site::{Alone, Labs};
 use spec::{Planned, Point, Profile};
+
+use crate::fleet::Fleet;
 
 /// What a trial is given.
 pub(crate) struct Order<'a> {
@@ -19,7 +21,9 @@ pub(crate) struct Order<'a> {
     pub(crate) control: &'a Control,
     pub(crate) alone: Alone,
     /// Where its servers live, if they are the rig's.
-    pub(crate) lab: Option<&'a lab::Lab>,
+    pub(crate) labs: Option<&'a Labs>,
+    /// The hosts that it runs on, if it does not run on this machine.
+    pub(crate) fleet: Option<&'a Fleet>,
     /// The program of generator processes.
     pub(crate) generator: &'a Path,
     /// Where its clients keep their ledger, if they keep one.

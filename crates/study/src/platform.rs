@@ -4,26 +4,35 @@ use std::path::Path;
 
 use lab::guest::OwnSchema;
 use lab::{Installation, Lab, LabConfig, Target};
+use load::Control;
 use record::Fact;
-use site::{Hosts, outside};
+use site::{Hosts, Labs, outside};
+use spec::Study;
 
 use crate::error::Error;
 use crate::facts;
+use crate::fleet::Fleet;
 use crate::has::Has;
-use crate::request::{Request, Servers};
+use crate::request::{OnHosts, Request, Servers};
 
 /// What the study will run on.
 pub(crate) enum Found {
     Installation(Installation, Hosts),
+    OnHosts(Fleet, Labs),
     Target(Box<Target>),
 }
 
 impl Found {
-    pub(crate) fn here(request: &Request) -> Result<Found, Error> {
+    pub(crate) fn here(request: &Request, control: &Control) -> Result<Found, Error> {
         Ok(match &request.servers {
             Servers::Built { pg_bin, hosts } => {
                 let installation = lab::find::find(pg_bin.as_deref())?;
                 Found::Installation(installation, site::open_hosts(hosts, &request.study)?)
+            }
+            Servers::OnHosts(asked) => {
+                let fleet = Fleet::reach(asked, &request.study, control)?;
+                let labs = fleet.open_labs(asked)?;
+                Found::OnHosts(fleet, labs)
             }
             Servers::Outside { conninfo } => Found::Target(Box::new(outside::open(conninfo)?)),
         })
@@ -34,14 +43,26 @@ impl Found {
             Found::Installation(installation, hosts) => {
                 Has::here(installation.clone(), labs)?.with_hosts(hosts)?
             }
+            Found::OnHosts(_, built) => Has::on_hosts(built, labs)?,
             Found::Target(target) => Has::outside(target, labs)?,
         })
     }
 }
 
+/// What the hosts of an inventory have for a study. Labs are opened there for the question, and are
+/// gone when this returns.
+///
+/// # Errors
+/// As [`crate::run`] has them before it begins.
+pub fn has_on_hosts(asked: &OnHosts, study: &Study, control: &Control) -> Result<Has, Error> {
+    let fleet = Fleet::reach(asked, study, control)?;
+    let labs = fleet.open_labs(asked)?;
+    Ok(Has::on_hosts(&labs, &std::env::temp_dir())?)
+}
+
 /// What sites are made on: a lab of the rig's, or a server of the user's.
 pub(crate) enum Platform {
-    Lab(Lab, Hosts),
+    Labs { labs: Labs, targets: Hosts, fleet: Option<Fleet> },
     Target { target: Box<Target>, schema: Box<OwnSchema> },
 }
 
@@ -49,7 +70,11 @@ impl Platform {
     pub(crate) fn open(found: Found, run_id: &str) -> Result<Platform, Error> {
         Ok(match found {
             Found::Installation(installation, hosts) => {
-                Platform::Lab(Lab::open(LabConfig::new(installation))?, hosts)
+                let lab = Lab::open(LabConfig::new(installation))?;
+                Platform::Labs { labs: Labs::here(lab), targets: hosts, fleet: None }
+            }
+            Found::OnHosts(fleet, labs) => {
+                Platform::Labs { labs, targets: Hosts::new(), fleet: Some(fleet) }
             }
             Found::Target(target) => {
                 let schema = Box::new(OwnSchema::make(&target, run_id)?);
@@ -65,16 +90,24 @@ impl Platform {
         schema.leave().err().map(|why| format!("schema {schema_name} stays on the target: {why}"))
     }
 
-    pub(crate) fn lab(&self) -> Option<&Lab> {
+    pub(crate) fn labs(&self) -> Option<&Labs> {
         match self {
-            Platform::Lab(lab, _) => Some(lab),
+            Platform::Labs { labs, .. } => Some(labs),
+            Platform::Target { .. } => None,
+        }
+    }
+
+    pub(crate) fn fleet(&self) -> Option<&Fleet> {
+        match self {
+            Platform::Labs { fleet, .. } => fleet.as_ref(),
             Platform::Target { .. } => None,
         }
     }
 
     pub(crate) fn facts(&self) -> Vec<Fact> {
         match self {
-            Platform::Lab(lab, _) => facts::built(lab.installation(), lab.isolation()),
+            Platform::Labs { fleet: Some(fleet), labs, .. } => facts::on_hosts(fleet, labs),
+            Platform::Labs { labs, .. } => labs.iter().flat_map(facts::built).collect(),
             Platform::Target { target, .. } => facts::outside(target),
         }
     }

@@ -68,7 +68,7 @@ impl Preflight {
             (Estimate::of(study, &trials, &SitePlan::all(study, fitting)), trials.len())
         };
         let (mut cost, mut count) = estimate(&fitting);
-        if matches!(has.servers, HasServers::Built(_)) && cost.disk_bytes > has.disk_bytes {
+        if !matches!(has.servers, HasServers::Outside(_)) && cost.disk_bytes > has.disk_bytes {
             // All sites share the disk, so that none of them fits by itself.
             let misfit = disk_misfit(cost.disk_bytes, has);
             misfits.extend(fitting.drain(..).map(|index| (index, vec![misfit.clone()])));
@@ -119,8 +119,20 @@ fn needs(study: &Study, points: &[usize], cost: &Estimate, has: &Has) -> Vec<Nee
         let version = installation.version();
         add("servers", "PostgreSQL 13 or later".to_owned(), format!("PostgreSQL {version}"));
     }
+    if let HasServers::OnHosts(hosts) = &has.servers {
+        let of_all = |bytes| format!("{} on all hosts", size(bytes));
+        add("memory", size(cost.memory_bytes), of_all(has.memory_bytes));
+        add("disk", size(cost.disk_bytes), of_all(has.disk_bytes));
+        let mut versions: Vec<String> = hosts
+            .iter()
+            .map(|host| format!("{} on {}", host.installation.version(), host.name))
+            .collect();
+        versions.sort();
+        let versions = format!("PostgreSQL {}", versions.join(", "));
+        add("servers", "PostgreSQL 13 or later".to_owned(), versions);
+    }
     let allowed = match &has.servers {
-        HasServers::Built(_) => "as many as it needs".to_owned(),
+        HasServers::Built(_) | HasServers::OnHosts(_) => "as many as it needs".to_owned(),
         HasServers::Outside(outside) => format!("{} free on the target", outside.connections),
     };
     add("connections", grouped(u64::from(connections)), allowed);

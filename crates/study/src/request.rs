@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use host::{Inventory, Program};
+use load::hosts::OnHostLoss;
 use spec::{Folder, Planned, Study};
 
 /// A study to be run, and where.
@@ -49,11 +51,27 @@ pub enum Servers {
         /// Hosts that stand for shards instead: conninfo by the node's name.
         hosts: BTreeMap<String, String>,
     },
+    /// Servers that the rig builds on hosts.
+    OnHosts(OnHosts),
     /// A server of the user's.
     Outside {
         /// URI or keywords, as libpq understands them.
         conninfo: String,
     },
+}
+
+/// The hosts on which the rig builds servers and generates load.
+#[derive(Clone, Debug)]
+pub struct OnHosts {
+    /// Which hosts there are, and what is placed on them.
+    pub inventory: Inventory,
+    /// This program.
+    pub program: Program,
+    /// `--pg-bin`, a folder of each host.
+    pub pg_bin: Option<PathBuf>,
+    /// What becomes of the run when a host that only generates load is lost. One that has servers
+    /// ends it.
+    pub on_loss: OnHostLoss,
 }
 
 impl Request {

@@ -1,18 +1,15 @@
 //! From what was measured to what the record holds of a trial.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use load::Outcome;
 use probe::Readings;
 use record::{
-    Ending, Finished, Generator, Mark, MarkKind, Moment, Note, NoteKind, Phase, SkipKind, Trial,
-    Window,
+    Ending, Finished, Mark, MarkKind, Moment, Note, NoteKind, PlannedTrial, SkipKind, Trial, Window,
 };
 use site::Site;
 use site::warm::Warmed;
 use spec::metrics;
-use stats::Latency;
 
 use crate::clock;
 use crate::ending::{ending, generator_doubts};
@@ -109,19 +106,16 @@ fn phase_marks(window: Option<Window>) -> Vec<Mark> {
 
 /// The end of what each server and service wrote, as far as it is the lab's.
 pub(crate) fn log_tails(site: &Site) -> BTreeMap<String, String> {
-    let tail = |(name, path): (String, PathBuf)| {
-        let text = std::fs::read(path).ok()?;
-        let text = String::from_utf8_lossy(&text);
+    let last = |text: &str| {
         let lines: Vec<&str> = text.lines().collect();
-        let last = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
-        Some((name, last + "\n"))
+        lines[lines.len().saturating_sub(LOG_LINES)..].join("\n") + "\n"
     };
     let servers = site.nodes.iter().filter_map(|node| match &node.server {
-        lab::Server::Node(server) => Some((node.name.clone(), server.log())),
+        lab::Server::Node(server) => Some((node.name.clone(), last(&server.log_text()))),
         lab::Server::Target(_) => None,
     });
-    let services = site.services.iter().map(|service| (service.name.clone(), service.log()));
-    servers.chain(services).filter_map(tail).collect()
+    let services = site.services.iter().map(|one| (one.name.clone(), last(&one.log_text())));
+    servers.chain(services).collect()
 }
 
 /// Lines of a server's log that are kept of a trial that broke.
@@ -129,34 +123,8 @@ const LOG_LINES: usize = 200;
 
 /// A trial of which nothing is known yet.
 pub(crate) fn blank(order: &Order<'_>, started_at: String, began: Moment) -> Finished {
-    let name = &order.point.name;
-    let phase = || Phase {
-        count: 0,
-        failures: BTreeMap::new(),
-        length_ns: 0,
-        latency: Latency::new(),
-        generator_cpu_ns: 0,
-    };
-    let trial = Trial {
-        number: order.planned.number,
-        attempt: order.attempt,
-        round: order.planned.round as usize,
-        variant: name.variant.clone(),
-        scenario: name.scenario.clone(),
-        axes: name.axes.iter().cloned().collect(),
-        ending: Ending::Done,
-        started_at,
-        began,
-        ended: began,
-        window: None,
-        connecting: phase(),
-        disconnecting: phase(),
-        workloads: Vec::new(),
-        generator: Generator::default(),
-        metrics: BTreeMap::new(),
-        at_least: BTreeMap::new(),
-        notes: Vec::new(),
-    };
+    let planned = PlannedTrial::new(order.planned, &order.point.name);
+    let trial = Trial { started_at, began, ended: began, ..planned.attempt(order.attempt) };
     let (intervals, samples, marks, logs) = Default::default();
     Finished { trial, intervals, samples, marks, logs }
 }

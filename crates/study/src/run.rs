@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use lab::Lab;
 use load::{Control, Urgency};
 use record::{Ending, RunState, Trial, Writer};
 use site::{Alone, Site, SitePlan, outside};
@@ -15,6 +14,7 @@ use crate::error::Error;
 use crate::estimate;
 use crate::event::{Event, Stage};
 use crate::facts::{self, fact};
+use crate::fleet::Fleet;
 use crate::has::HasServers;
 use crate::opening::open_record;
 use crate::order::Order;
@@ -62,7 +62,7 @@ pub fn run(
         return Err(Error::NothingFits { pattern, points: points.collect() });
     }
     let labs = std::env::temp_dir();
-    let found = Found::here(request)?;
+    let found = Found::here(request, control)?;
     let has = found.has(&labs)?;
     let preflight = Preflight::of(&request.study, &trials, &has);
     if preflight.refused {
@@ -191,6 +191,9 @@ impl Run<'_> {
                 return Err(Error::Interrupted { doing: "running trials" });
             }
             self.one(platform, planned, &fitting[index..], trials.len(), observe)?;
+            if let Some((host, why)) = platform.fleet().and_then(Fleet::missed) {
+                return Err(Error::HostLost { host, why });
+            }
             if let Some(why) = controls::failed(&self.request.study, trials, &self.done) {
                 return Err(Error::Control { why });
             }
@@ -210,14 +213,16 @@ impl Run<'_> {
     ) -> Result<(), Error> {
         let seconds = self.request.study.flush_test_s;
         let known = self.writer.header().facts.iter().any(|fact| fact.group == facts::FLUSHES);
-        let (1.., false, Some(lab)) = (seconds, known, platform.lab()) else { return Ok(()) };
+        let (1.., false, Some(labs)) = (seconds, known, platform.labs()) else { return Ok(()) };
         let (began, what) = (Instant::now(), facts::FLUSHES);
         observe(Event::Preparing { what, share: None });
-        let flushes = facts::flushes(lab, seconds);
-        self.writer.change_header(|header| match flushes {
-            Ok(facts) => header.facts.extend(facts),
-            Err(error) => header.notes.push(error.to_string()),
-        })?;
+        for lab in labs.iter() {
+            let flushes = facts::flushes(lab, seconds);
+            self.writer.change_header(|header| match flushes {
+                Ok(facts) => header.facts.extend(facts),
+                Err(error) => header.notes.push(error.to_string()),
+            })?;
+        }
         observe(Event::Prepared { what, seconds: began.elapsed().as_secs_f64() });
         Ok(())
     }
@@ -241,9 +246,9 @@ impl Run<'_> {
                 |share: f64| observe(Event::Preparing { what: &what, share: Some(share) });
             let (sites, control) = (&self.sites, self.control);
             let site = match platform {
-                Platform::Lab(lab, hosts) => {
+                Platform::Labs { labs, targets: hosts, .. } => {
                     let program = &self.request.generator;
-                    let place = site::Place { lab, hosts, program };
+                    let place = site::Place { labs, hosts, program };
                     Site::build(&place, plan, study, sites, control, &mut tell)?
                 }
                 Platform::Target { target, .. } => {
@@ -261,8 +266,8 @@ impl Run<'_> {
             let seconds = began.elapsed().as_secs_f64();
             observe(Event::Prepared { what: &what, seconds });
         }
-        if let Platform::Lab(lab, _) = platform {
-            lab.sync()?;
+        if let Some(labs) = platform.labs() {
+            labs.sync()?;
         }
         self.spent.builds_s = self.spent.began.elapsed().as_secs_f64();
         Ok(())
@@ -341,7 +346,7 @@ impl Run<'_> {
         let (request, control, origin) = (self.request, self.control, self.origin);
         let ledger = self.writer.ledger_place(planned.number)?;
         let attempt = (planned, self.next_attempt(planned.number));
-        let order = order(request, control, origin, attempt, alone, platform.lab(), &ledger);
+        let order = order(request, control, origin, attempt, alone, Some(platform), &ledger);
         let mut show = |stage: Stage| {
             let left_s = (left_s - began.elapsed().as_secs_f64()).max(0.0);
             observe(Event::Load { stage, left_s });
@@ -409,7 +414,8 @@ impl Run<'_> {
         });
         let directory = self.writer.directory().to_owned();
         match result {
-            Ok(()) | Err(Error::Interrupted { .. } | Error::Control { .. }) => {}
+            Ok(())
+            | Err(Error::Interrupted { .. } | Error::Control { .. } | Error::HostLost { .. }) => {}
             Err(Error::Record(source)) => return Err(Error::Stopped { directory, source }),
             Err(error) => return Err(error),
         }
@@ -436,7 +442,7 @@ fn order<'o>(
     origin: Instant,
     (planned, attempt): (&'o Planned, usize),
     alone: Alone,
-    lab: Option<&'o Lab>,
+    platform: Option<&'o Platform>,
     ledger: &'o Path,
 ) -> Order<'o> {
     Order {
@@ -447,7 +453,8 @@ fn order<'o>(
         origin,
         control,
         alone,
-        lab,
+        labs: platform.and_then(Platform::labs),
+        fleet: platform.and_then(Platform::fleet),
         generator: &request.generator,
         ledger,
     }

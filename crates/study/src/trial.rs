@@ -7,10 +7,10 @@ use std::thread;
 
 use check::Before;
 use load::{End, LoadError, Outcome, Plan, Urgency};
-use probe::{Config, Probes, Readings, Running};
+use probe::Readings;
 use record::{Ending, Fault, Finished, Moment, Reason};
 use site::warm::{self, Warmed};
-use site::{Recovered, Site, SiteLink, SiteNode, sql};
+use site::{Recovered, Site, sql};
 use spec::{Planned, Point};
 
 use crate::clock;
@@ -22,6 +22,7 @@ use crate::order::Order;
 use crate::powerless::Powerless;
 use crate::progress::LoadProgress;
 use crate::result::{Loaded, blank, fill, log_tails};
+use crate::samplers::Samplers;
 use crate::watch::Watch;
 
 /// How a trial came out.
@@ -85,22 +86,21 @@ fn attempt(
     observe: &mut dyn FnMut(Stage),
 ) -> Result<Loaded, Broke> {
     let point = order.point;
-    let ready = site.prepare(point, order.alone, order.lab, order.generator);
+    let ready = site.prepare(point, order.alone, order.labs, order.generator);
     ready.map_err(Broke::rig)?;
     let warmed = warm_up(point, site)?;
     before(order, site)?;
     site.prove_streaming().map_err(Broke::rig)?;
     check::prepare(point, site).map_err(Broke::rig)?;
-    let put = site.put_in_front(point, order.lab, order.generator);
+    let put = site.put_in_front(point, order.labs, order.generator);
     put.map_err(Broke::rig)?;
     site.route_cluster(point).map_err(Broke::rig)?;
     check::back_up(point, site).map_err(Broke::rig)?;
     site::flush_disks(site).map_err(Broke::rig)?;
-    let probes = Probes::start(probe_config(point, site), order.origin);
-    let probes = probes.map_err(Broke::rig)?;
-    let loaded = load(order, site, &probes, observe);
-    // The probes are stopped whatever became of the load: they hold connections.
-    let readings = probes.stop();
+    let samplers = Samplers::start(point, site, order.fleet, order.origin).map_err(Broke::rig)?;
+    let loaded = load(order, site, &samplers, observe);
+    // The samplers are stopped whatever became of the load: they hold connections.
+    let readings = samplers.stop(order.fleet);
     site.check_alive(point)
         .map_err(|error| Broke::Somehow(Reason { kind: Fault::Server, text: error.to_string() }))?;
     let (outcome, metered, messages) = loaded?;
@@ -189,39 +189,11 @@ fn before(order: &Order<'_>, site: &Site) -> Result<(), Broke> {
     Ok(())
 }
 
-fn probe_config(point: &Point, site: &Site) -> Config {
-    let watched = |node: &&SiteNode| point.topology.node(&node.name).is_some();
-    let servers = site.nodes.iter().filter(watched).map(|node| probe::Server {
-        node: node.name.clone(),
-        conninfo: node.probe_conninfo(),
-        tls: match &node.server {
-            lab::Server::Target(target) => target.tls().cloned(),
-            lab::Server::Node(_) => None,
-        },
-        database: node.database(),
-        log: node.log(),
-        root_pid: node.pid(),
-    });
-    let is_server = |name: &str| site.node(name).is_some();
-    let processes = site.processes().filter(|(name, _)| !is_server(name));
-    let processes = processes.map(|(name, pid)| (name.to_owned(), pid));
-    let poolers = site.services.iter().filter_map(|service| {
-        Some(probe::Pooler { node: service.name.clone(), console: service.console()? })
-    });
-    Config {
-        servers: servers.collect(),
-        processes: processes.collect(),
-        poolers: poolers.collect(),
-        links: site.links.iter().filter_map(SiteLink::tap).collect(),
-        generator_pids: vec![std::process::id()],
-    }
-}
-
 /// The load on this thread, the meter on another one.
 fn load(
     order: &Order<'_>,
     site: &mut Site,
-    probes: &Running,
+    samplers: &Samplers,
     observe: &mut dyn FnMut(Stage),
 ) -> Result<(Outcome, Metered, Vec<String>), Broke> {
     let point = order.point;
@@ -237,7 +209,7 @@ fn load(
         origin: order.origin,
         // Trials of one round draw the same numbers; their cuts shall not be the same.
         cut_seed: planned.seed.wrapping_add(planned.number as u64),
-        probes: Some(probes),
+        samplers,
     };
     let (opens, is_open) = channel::<Moment>();
     let site = &mut *site;
@@ -252,7 +224,7 @@ fn load(
                     }
                     load::Event::Generators(pids) => {
                         for (index, pid) in pids.iter().enumerate() {
-                            probes.watch_process(&format!("generator {}", index + 1), *pid);
+                            samplers.watch_generator(index + 1, *pid);
                         }
                     }
                     _ => {}
@@ -292,6 +264,10 @@ fn run_plan(
     order: &Order<'_>,
     observe: &mut dyn FnMut(load::Event<'_>),
 ) -> Result<Outcome, LoadError> {
+    if let Some(fleet) = order.fleet {
+        let (hosts, on_loss) = (fleet.generators(), fleet.on_loss());
+        return load::hosts::run(plan, &hosts, on_loss, order.control, order.origin, observe);
+    }
     match generators {
         1 => load::run(plan, order.control, order.origin, observe),
         n => load::generators::run(plan, n, order.generator, order.control, order.origin, observe),

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// pg_ctl's shutdown modes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopMode {
     /// When the last client has left.
     Smart,
@@ -24,7 +26,7 @@ impl fmt::Display for StopMode {
 }
 
 /// When a server connection goes back to PgBouncer's pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PoolMode {
     /// When the client leaves.
     Session,
@@ -48,7 +50,7 @@ impl PoolMode {
 
 /// A direction of a link, seen from one of its ends: in a study from the first, in a lab from the
 /// one that connects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Direction {
     /// Both.
     Both,

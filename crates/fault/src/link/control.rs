@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use terms::Direction;
 
 use crate::link::address::Address;
@@ -42,7 +43,7 @@ impl Sockets {
 }
 
 /// What has passed since the relay began.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Bytes that arrived at the server.
     pub to_bytes: u64,

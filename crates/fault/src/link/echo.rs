@@ -7,10 +7,12 @@ use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::link::address::{Address, Listener, Stream};
 
 /// How long messages of one byte took to go and come back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundTrips {
     /// How many there were.
     pub count: u32,

@@ -3,12 +3,14 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 /// How much may be on its way in one direction of a connection. A sender that has so much under
 /// way waits, as one does whose TCP window is used up.
 pub const HELD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// How a direction treats what passes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
     /// How long each byte is on its way, in each direction.
     pub delay: Duration,

@@ -4,11 +4,13 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Error;
 use crate::find::{Version, ask, is_program};
 
 /// One installed PgBouncer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PgBouncer {
     program: PathBuf,
     version: Version,

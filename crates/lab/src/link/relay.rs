@@ -43,7 +43,7 @@ impl Relay {
             Host::Unix(_) => Listen::Unix,
             Host::Tcp(_) => Listen::Loopback,
         };
-        let port = Port::take(&program.shared, listen, name)?;
+        let port = Port::take(&program.shared, listen, None, name)?;
         let sockets = Sockets(program.shared.sockets().join(port.number.to_string()));
         let mut relay = Self { program, executable, to, port, sockets, control: None };
         relay.start()?;
@@ -51,7 +51,12 @@ impl Relay {
     }
 
     pub(super) fn endpoint(&self) -> Endpoint {
-        Endpoint { port: self.port.number, ..self.to.clone() }
+        let host = match &self.to.host {
+            Host::Unix(sockets) => Host::Unix(sockets.clone()),
+            // The server may be on another host; its relay is here.
+            Host::Tcp(_) => Host::Tcp("127.0.0.1".to_owned()),
+        };
+        Endpoint { host, port: self.port.number, ..self.to.clone() }
     }
 
     pub(super) fn shape(&mut self, shape: Shape) -> Result<(), Error> {

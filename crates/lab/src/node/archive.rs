@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use crate::copy::{copy_tree, make_directory, remove_tree, write_file};
 use crate::error::Error;
 use crate::node::Node;
+use crate::node::base_backup::Backup;
 use crate::node::standby::IN_RECOVERY;
 
 impl Node {
@@ -14,11 +15,12 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::State`] if it does not run; [`Error::Backup`] with what pg_basebackup said.
-    pub fn take_backup(&mut self) -> Result<(), Error> {
+    pub(crate) fn take_backup(&mut self) -> Result<(), Error> {
         self.program.expect_running("backing up")?;
         let backup = self.backup();
         remove_tree(&backup)?;
-        self.base_backup(self, &backup, None)
+        let (of, at) = (self.name().to_owned(), self.admin_endpoint());
+        self.base_backup(&Backup { of, at }, &backup, None)
     }
 
     /// Replaces the data of the stopped node by its base backup, starts it, and returns when it has
@@ -26,7 +28,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::State`] if it runs or has no backup; [`Error::Start`]; [`Error::Timeout`].
-    pub fn restore(&mut self) -> Result<(), Error> {
+    pub(crate) fn restore(&mut self) -> Result<(), Error> {
         let doing = "restoring";
         self.program.expect_stopped(doing)?;
         if !self.backup().is_dir() {

@@ -17,7 +17,7 @@ impl Node {
     /// # Errors
     /// [`Error::State`] if the server does not run, runs no client's statement, goes on without the
     /// process, or ends with it; [`Error::Timeout`] if it accepts no connection in `timeout`.
-    pub fn kill_backend(&self, timeout: Duration) -> Result<Duration, Error> {
+    pub(crate) fn kill_backend(&self, timeout: Duration) -> Result<Duration, Error> {
         self.program.expect_running(KILLING)?;
         let mut session = self.connect()?;
         // A client that thinks between its statements has one soon.

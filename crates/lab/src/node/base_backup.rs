@@ -4,21 +4,32 @@ use std::path::Path;
 use std::time::Duration;
 
 use os::command::Output;
+use serde::{Deserialize, Serialize};
 
 use crate::copy::write_file;
+use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::log;
 use crate::node::Node;
 
+/// The server that a base backup is taken of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Backup {
+    /// Its name.
+    pub(crate) of: String,
+    /// Where it is.
+    pub(crate) at: Endpoint,
+}
+
 impl Node {
-    /// Copies the data of `primary`, which runs and may be this node itself, to `directory`; by a
-    /// replication slot, where a standby goes on from there.
+    /// Copies the data of a server that runs to `directory`; by a replication slot, where a standby
+    /// goes on from there.
     ///
     /// # Errors
     /// [`Error::Backup`] with what pg_basebackup said.
     pub(super) fn base_backup(
         &self,
-        primary: &Node,
+        from: &Backup,
         directory: &Path,
         slot: Option<&str>,
     ) -> Result<(), Error> {
@@ -31,7 +42,9 @@ impl Node {
             .command("pg_basebackup", self.directory())
             .arg("--pgdata")
             .arg(directory)
-            .args(["--dbname", &primary.admin_endpoint().to_string()])
+            .args(["--dbname", &from.at.without_password().to_string()])
+            // Arguments show in process lists.
+            .env("PGPASSWORD", from.at.password.as_deref().unwrap_or_default())
             .args(slot)
             .args(["--wal-method=stream", "--checkpoint=fast"])
             // As with initdb: Lab::sync writes everything.
@@ -42,7 +55,7 @@ impl Node {
         if exit.is_success() {
             return Ok(());
         }
-        let (node, primary) = (self.name().to_owned(), primary.name().to_owned());
+        let (node, primary) = (self.name().to_owned(), from.of.clone());
         Err(Error::Backup { node, primary, exit, output: log::tail(&output, 0) })
     }
 }

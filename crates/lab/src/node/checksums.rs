@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use os::command::Output;
+use serde::{Deserialize, Serialize};
 
 use crate::copy::write_file;
 use crate::error::Error;
@@ -10,7 +11,7 @@ use crate::log;
 use crate::node::Node;
 
 /// What pg_checksums has found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checksums {
     /// Blocks that it has read.
     pub blocks: u64,
@@ -26,7 +27,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::State`] if it runs; [`Error::Checksums`] with what pg_checksums said.
-    pub fn check_checksums(&mut self) -> Result<Checksums, Error> {
+    pub(crate) fn check_checksums(&mut self) -> Result<Checksums, Error> {
         self.program.expect_stopped("checking the checksums of")?;
         let output = self.program.file("checksums.log");
         write_file(&output, "", self.program.shared.user)?;

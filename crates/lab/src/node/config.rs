@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use fault::disk::DiskConfig;
+use serde::{Deserialize, Serialize};
 
-use crate::listen::Listen;
+use crate::listen::{Listen, RemoteAccess};
 use crate::settings::Settings;
 
 /// What a node is made from.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NodeConfig {
     /// Its settings.
     pub settings: Settings,
@@ -16,6 +17,9 @@ pub struct NodeConfig {
     pub initdb: Vec<String>,
     /// Where clients reach it.
     pub listen: Listen,
+    /// Where clients on other hosts reach it; none where only processes of this machine do. Not with a
+    /// network of its own.
+    pub remote: Option<RemoteAccess>,
     /// What its stream is called if it is a standby; its name where nothing is given.
     pub application_name: Option<String>,
     /// A disk of its own whose power can be cut; none where its data lie in the lab's directory.
@@ -36,6 +40,16 @@ impl NodeConfig {
         let timeout = Duration::from_secs(180);
         let (initdb, listen, application_name, disk) = (Vec::new(), Listen::Unix, None, None);
         let (is_archived, own_network) = (false, false);
-        Self { settings, initdb, listen, application_name, disk, is_archived, own_network, timeout }
+        Self {
+            settings,
+            initdb,
+            listen,
+            remote: None,
+            application_name,
+            disk,
+            is_archived,
+            own_network,
+            timeout,
+        }
     }
 }

@@ -8,14 +8,14 @@ use crate::node::Node;
 
 /// A copy of a stopped node's data.
 #[derive(Debug)]
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     directory: PathBuf,
     bytes: u64,
 }
 
 impl Snapshot {
     /// How many bytes its files hold.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
@@ -23,7 +23,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// The file system's.
-    pub fn remove(self) -> Result<(), Error> {
+    pub(crate) fn remove(self) -> Result<(), Error> {
         remove_tree(&self.directory)
     }
 }
@@ -33,7 +33,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::State`] if it runs; the file system's.
-    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+    pub(crate) fn snapshot(&self) -> Result<Snapshot, Error> {
         self.program.expect_stopped("copying")?;
         let directory = self.program.shared.new_snapshot_directory();
         let bytes = copy_tree(&self.data_here()?, &directory, self.program.shared.user)?;
@@ -45,7 +45,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::State`] if it runs; the file system's.
-    pub fn init_from_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
+    pub(crate) fn init_from_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
         self.program.expect_stopped("restoring")?;
         self.make_room()?;
         copy_tree(&snapshot.directory, &self.data_here()?, self.program.shared.user).map(drop)
@@ -55,7 +55,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::State`] if either runs; the file system's.
-    pub fn clone_data(&mut self, from: &Node) -> Result<(), Error> {
+    pub(crate) fn clone_data(&mut self, from: &Node) -> Result<(), Error> {
         self.program.expect_stopped("cloning into")?;
         from.program.expect_stopped("cloning")?;
         self.make_room()?;

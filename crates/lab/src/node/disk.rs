@@ -30,7 +30,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::State`] if it has no disk of its own; [`Error::Disk`].
-    pub fn power_cut(&mut self, seed: u64) -> Result<Cut, Error> {
+    pub(crate) fn power_cut(&mut self, seed: u64) -> Result<Cut, Error> {
         let doing = "cutting the power of";
         let cut = self.with_disk(doing, |disk, init| disk.cut(init, seed))?;
         let cut = cut.ok_or_else(|| self.program.state(doing, "has no disk of its own"))?;
@@ -47,12 +47,12 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Disk`].
-    pub fn sync(&mut self) -> Result<(), Error> {
+    pub(crate) fn sync(&mut self) -> Result<(), Error> {
         self.with_disk("syncing", |disk, init| disk.sync(init)).map(drop)
     }
 
     /// Its disk, if it has one of its own: to have requests fail, say.
-    pub fn disk(&self) -> Option<&Disk> {
+    pub(crate) fn disk(&self) -> Option<&Disk> {
         self.disk.as_ref()
     }
 
@@ -73,7 +73,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::File`] where the directory cannot be read.
-    pub fn data_bytes(&self) -> Result<u64, Error> {
+    pub(crate) fn data_bytes(&self) -> Result<u64, Error> {
         let data = self.data_here()?;
         let unread = |source| Error::File { doing: "measuring", path: data.clone(), source };
         bytes_below(&data).map_err(unread)

@@ -15,7 +15,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::State`] if it runs; [`Error::Start`] with what pg_resetwal said.
-    pub fn reset_wal(&mut self) -> Result<(), Error> {
+    pub(crate) fn reset_wal(&mut self) -> Result<(), Error> {
         self.program.expect_stopped("resetting the WAL of")?;
         self.remove_leftovers()?;
         let output = self.program.file("resetwal.log");

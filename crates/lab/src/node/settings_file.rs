@@ -1,6 +1,8 @@
-//! The file that a node's settings are written to.
+//! The files that a node's settings are written to.
 
-use crate::copy::write_file;
+use std::fs;
+
+use crate::copy::{failed, write_file};
 use crate::error::Error;
 use crate::initdb::SETTINGS_FILE;
 use crate::listen::Listen;
@@ -25,14 +27,19 @@ impl Node {
         ];
         let (port, sockets) = (self.port.number.to_string(), self.program.shared.sockets());
         let (folder, sockets) = (folder.to_string_lossy(), sockets.to_string_lossy());
-        let listen = match self.config.listen {
+        let mut listen = match self.config.listen {
             // Links lead there, and nobody else.
-            Listen::Unix if self.config.own_network => "0.0.0.0",
-            Listen::Unix => "",
-            Listen::Loopback => "127.0.0.1",
+            Listen::Unix if self.config.own_network => vec!["0.0.0.0".to_owned()],
+            Listen::Unix => Vec::new(),
+            Listen::Loopback => vec!["127.0.0.1".to_owned()],
         };
+        let remote = self.config.remote.as_ref();
+        listen.extend(remote.map(|remote| remote.address.to_string()));
+        listen.dedup();
+        let listen = listen.join(",");
+        let hba = self.write_remote_hba()?;
         let of_the_lab = [
-            ("listen_addresses", listen),
+            ("listen_addresses", listen.as_str()),
             ("port", &port),
             ("unix_socket_directories", &sockets),
             ("unix_socket_permissions", "0700"),
@@ -43,6 +50,7 @@ impl Node {
         let upstream = self.upstream.iter().flat_map(|upstream| {
             [("primary_conninfo", &*upstream.conninfo), ("primary_slot_name", &*upstream.slot)]
         });
+        let hba = hba.iter().map(|path| ("hba_file", path.as_str()));
         let archive = self.archive_settings();
         let archive = archive.iter().map(|(name, value)| (*name, value.as_str()));
         let text = [
@@ -50,10 +58,26 @@ impl Node {
             settings::render(self.config.settings.iter()),
             self.lines.clone(),
             settings::render(of_the_lab),
+            settings::render(hba),
             settings::render(archive),
             settings::render(upstream),
         ]
         .concat();
         write_file(&self.data_here()?.join(SETTINGS_FILE), &text, self.program.shared.user)
     }
+
+    /// Writes who may connect where clients come from other hosts; returns the file as the server
+    /// sees it. It is this node's own: initdb's file is shared by copies of the data.
+    fn write_remote_hba(&self) -> Result<Option<String>, Error> {
+        let Some(remote) = &self.config.remote else { return Ok(None) };
+        let data = self.data_here()?;
+        let path = data.join("pg_hba.conf");
+        let text = fs::read_to_string(&path).map_err(failed("reading", &path))?;
+        let text = format!("{}\n{}", text.trim_end(), remote.hba_lines());
+        write_file(&data.join(REMOTE_HBA_FILE), &text, self.program.shared.user)?;
+        Ok(Some(self.data().join(REMOTE_HBA_FILE).to_string_lossy().into_owned()))
+    }
 }
+
+/// The file, in the data directory, that says who may connect from other hosts.
+const REMOTE_HBA_FILE: &str = "remote_hba.conf";

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use crate::common::{node, open, settings};
 use lab::find::PgBouncer;
-use lab::{Endpoint, Error, Host, Listen, PoolMode, PoolerConfig, Settings, StopMode};
+use lab::{
+    Endpoint, Error, Host, Listen, PoolMode, PoolerConfig, PoolerProgram, Settings, StopMode,
+};
 use os::command::Command;
 
 /// The PgBouncer of this machine; `scripts/setup test` installs it.
@@ -34,7 +36,7 @@ fn a_pooler_serves_many_clients_by_few_servers_and_has_a_nodes_verbs() {
         pool: 2,
         clients: 50,
         connect_query: Some("SET synchronous_commit = 'off'".into()),
-        ..PoolerConfig::new(pgbouncer(), primary.endpoint())
+        ..PoolerConfig::new(PoolerProgram::Found(pgbouncer()), primary.endpoint())
     };
     let mut front = lab.pooler("front", config).unwrap();
     front.start().unwrap();
@@ -78,7 +80,7 @@ fn modes_and_logins_are_as_configured() {
     let config = PoolerConfig {
         mode: PoolMode::Statement,
         listen: Listen::Loopback,
-        ..PoolerConfig::new(pgbouncer(), primary.endpoint())
+        ..PoolerConfig::new(PoolerProgram::Found(pgbouncer()), primary.endpoint())
     };
     let mut front = lab.pooler("front", config).unwrap();
     front.start().unwrap();
@@ -97,8 +99,10 @@ fn a_pooler_that_does_not_start_shows_its_log() {
     let lab = open();
     let primary = node(&lab, "primary", &[]);
     let with = |name: &str, settings: Settings| {
-        let config =
-            PoolerConfig { settings, ..PoolerConfig::new(pgbouncer(), primary.endpoint()) };
+        let config = PoolerConfig {
+            settings,
+            ..PoolerConfig::new(PoolerProgram::Found(pgbouncer()), primary.endpoint())
+        };
         lab.pooler(name, config)
     };
     let mut wrong = with("wrong", Settings::from_iter([("server_lifetime", "long")])).unwrap();

@@ -36,18 +36,13 @@ pub(super) fn reach(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         push: asked.push,
     };
-    let (mut hosts, mut troubles) = (Vec::new(), Vec::new());
     let is_interrupted = || control.urgency() != Urgency::None;
-    let launched = host::launch(&entries, &program, &is_interrupted);
-    for (entry, reached) in entries.iter().zip(launched) {
-        match reached {
-            Ok(host) => hosts.push(host),
-            Err(trouble) => troubles.push((entry.name.clone(), entry.launch.clone(), trouble)),
-        }
-    }
-    let findings = host::group(troubles);
+    let findings = match host::reach(&entries, &program, &is_interrupted) {
+        Ok(hosts) => return Ok(hosts),
+        Err(findings) => findings,
+    };
     let told = |finding: &host::Finding| format!("{}: {}", finding.who(), finding.trouble);
-    let Some((first, others)) = findings.split_first() else { return Ok(hosts) };
+    let Some((first, others)) = findings.split_first() else { return Ok(Vec::new()) };
     let complaint = others
         .iter()
         .fold(Complaint::error(told(first)), |complaint, one| complaint.with_error(told(one)));

@@ -2,6 +2,7 @@
 
 use lab::find::Search;
 use lab::machine::{Disk, Machine};
+use load::hosts::OnHostLoss;
 use serde_json::{Value, json};
 use spec::{Profile, Study};
 use study::{Has, Preflight};
@@ -12,13 +13,18 @@ use crate::command::hosts;
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::fit;
+use crate::signals;
 use crate::studies;
 use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, styled};
 
 /// Prints the plan; without a study, the machine or the hosts of an inventory.
 pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     if let Some(inventory) = &arguments.hosts {
-        return hosts::check(inventory, arguments);
+        let exit = hosts::check(inventory, arguments)?;
+        if arguments.study.is_none() || exit != Exit::Done {
+            return Ok(exit);
+        }
+        terminal::result("");
     }
     let Some(name) = &arguments.study else { return machine(arguments) };
     let found = studies::find(name)?;
@@ -29,14 +35,24 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     Complaint::warn(&found.folder, &found.place, &spec::never_judged(&found.folder));
     let profile = arguments.profile.map_or(Profile::Quick, Profile::from);
     let study = studies::parse(&found, profile)?;
-    let installation = lab::find::find(arguments.pg_bin.as_deref())?;
-    let mistakes = study::mistakes(&study, &installation)
-        .map_err(|error| Complaint::new(format!("asking postgres about settings: {error}")))?;
-    if !mistakes.is_empty() {
-        let hint = "correct the study; nothing was run";
-        return Err(Complaint::new(mistakes.join("\n       ")).hinted(Some(hint)));
-    }
-    let has = Has::here(installation, &std::env::temp_dir())?;
+    let has = match &arguments.hosts {
+        Some(file) => {
+            let asked =
+                hosts::asked(file, arguments.push, arguments.pg_bin.as_deref(), OnHostLoss::Stop)?;
+            study::has_on_hosts(&asked, &study, &signals::control())?
+        }
+        None => {
+            let installation = lab::find::find(arguments.pg_bin.as_deref())?;
+            let mistakes = study::mistakes(&study, &installation).map_err(|error| {
+                Complaint::new(format!("asking postgres about settings: {error}"))
+            })?;
+            if !mistakes.is_empty() {
+                let hint = "correct the study; nothing was run";
+                return Err(Complaint::new(mistakes.join("\n       ")).hinted(Some(hint)));
+            }
+            Has::here(installation, &std::env::temp_dir())?
+        }
+    };
     let preflight = Preflight::of(&study, &study.trials(None), &has);
     match arguments.json {
         true => terminal::verbatim(format_args!("{:#}", json(&study, &preflight))),
@@ -45,7 +61,9 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     if preflight.refused {
         return Err(study::Error::DoesNotFit(Box::new(preflight)).into());
     }
-    terminal::narrate(format_args!("run it with: pgrig run {name} --profile {profile}"));
+    let hosts = arguments.hosts.as_ref();
+    let hosts = hosts.map(|file| format!(" --hosts {}", file.display())).unwrap_or_default();
+    terminal::narrate(format_args!("run it with: pgrig run {name} --profile {profile}{hosts}"));
     Ok(Exit::Done)
 }
 

@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use host::{Host, Inventory, Program, Trouble, clock};
+use load::hosts::OnHostLoss;
+use study::OnHosts;
 
 use crate::arguments::CheckArguments;
 use crate::complaint::Complaint;
@@ -10,15 +12,29 @@ use crate::exit::Exit;
 use crate::signals;
 use crate::terminal::{self, BAD, FAINT, STRONG, styled};
 
+/// The hosts of an inventory, for a study.
+pub(crate) fn asked(
+    file: &Path,
+    push: bool,
+    pg_bin: Option<&Path>,
+    on_loss: OnHostLoss,
+) -> Result<OnHosts, Complaint> {
+    let inventory = Inventory::read(file).map_err(Complaint::new)?;
+    let (program, pg_bin) = (program(push)?, pg_bin.map(Path::to_owned));
+    Ok(OnHosts { inventory, program, pg_bin, on_loss })
+}
+
+/// This program, for hosts.
+fn program(push: bool) -> Result<Program, Complaint> {
+    let path = std::env::current_exe()
+        .map_err(|error| Complaint::new(format!("finding this program's own file: {error}")))?;
+    Ok(Program { path, version: env!("CARGO_PKG_VERSION").to_owned(), push })
+}
+
 /// Prints a line for each host, then what is in the way, once for all hosts that have it.
 pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Exit, Complaint> {
     let inventory = Inventory::read(path).map_err(Complaint::new)?;
-    let program = Program {
-        path: std::env::current_exe()
-            .map_err(|error| Complaint::new(format!("finding this program's own file: {error}")))?,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        push: arguments.push,
-    };
+    let program = program(arguments.push)?;
     let (mut hosts, mut troubles) = (Vec::new(), Vec::new());
     let control = signals::control();
     let is_interrupted = || control.urgency() != load::Urgency::None;
@@ -55,7 +71,7 @@ pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Exit, Com
         }
     }
     let outside: Vec<&str> = arguments.reach.iter().map(String::as_str).collect();
-    for (name, trouble) in host::cross_check(&hosts, &outside) {
+    for (name, trouble) in host::cross_check(&hosts, |_| true, &outside) {
         troubles.push((name, Vec::new(), trouble));
     }
     let count = hosts.len();

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
+use load::hosts::OnHostLoss;
 use record::{Ending, RunState, Trial};
 use spec::{About, ClaimKind, Folder, Planned, Profile, Study};
 use study::{Ended, Has, Place, Preflight, Request, Servers};
 use verdict::{Judgement, Verdict};
 use words::grouped;
 
-use crate::arguments::RunArguments;
+use crate::arguments::{HostLossName, RunArguments};
+use crate::command::hosts;
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::progress::Progress;
@@ -131,6 +133,15 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
         .map_err(|error| Complaint::new(format!("finding the program's own path: {error}")))?;
     let servers = match &arguments.target {
         Some(conninfo) => Servers::Outside { conninfo: conninfo.clone() },
+        None if arguments.hosts.is_some() => {
+            let file = arguments.hosts.as_deref().unwrap_or(Path::new(""));
+            let on_loss = match arguments.on_host_loss {
+                HostLossName::Stop => OnHostLoss::Stop,
+                HostLossName::GoOn => OnHostLoss::GoOn,
+            };
+            let pg_bin = arguments.pg_bin.as_deref();
+            Servers::OnHosts(hosts::asked(file, arguments.push, pg_bin, on_loss)?)
+        }
         None => {
             let hosts = arguments.node.iter().cloned().collect();
             Servers::Built { pg_bin: arguments.pg_bin.clone(), hosts }
@@ -259,6 +270,15 @@ fn again(found: &Found, arguments: &RunArguments, profile: Profile, seed: u64) -
     }
     if arguments.target.is_some() {
         again.push_str(" --target URI");
+    }
+    if let Some(file) = &arguments.hosts {
+        again.push_str(&format!(" --hosts {}", file.display()));
+    }
+    if arguments.push {
+        again.push_str(" --push");
+    }
+    if let HostLossName::GoOn = arguments.on_host_loss {
+        again.push_str(" --on-host-loss go-on");
     }
     for (name, _) in &arguments.node {
         again.push_str(&format!(" --node {name}=CONNINFO"));

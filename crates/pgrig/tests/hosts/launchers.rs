@@ -12,14 +12,14 @@ use crate::network::{self, HOME, NetHost, sh};
 const HOUR: i64 = 3_600;
 
 /// Four hosts whose monotonic clocks are hours apart, and a server that they reach.
-struct Site {
-    desk: Desk,
-    hosts: Vec<NetHost>,
+pub(crate) struct Site {
+    pub(crate) desk: Desk,
+    pub(crate) hosts: Vec<NetHost>,
     conninfo: String,
 }
 
 impl Site {
-    fn new() -> Site {
+    pub(crate) fn new() -> Site {
         network::bridge();
         let desk = Desk::new();
         let (directory, port) = desk.socket();
@@ -31,7 +31,7 @@ impl Site {
     }
 
     /// An inventory by the launcher of each host.
-    fn inventory(&self, launch: impl Fn(usize, &NetHost) -> String) {
+    pub(crate) fn inventory(&self, launch: impl Fn(usize, &NetHost) -> String) {
         let entry = |(index, host): (usize, &NetHost)| {
             let (launch, address) = (launch(index, host), &host.address);
             let number = index + 1;
@@ -147,7 +147,7 @@ pub(crate) fn nsenter_and_clocks_that_are_hours_apart() {
 }
 
 /// A program that a package installs; the test is skipped without it.
-fn is_there(program: &str) -> bool {
+pub(crate) fn is_there(program: &str) -> bool {
     let found =
         ["/usr/bin", "/usr/sbin"].iter().any(|folder| Path::new(folder).join(program).exists());
     if !found {
@@ -157,7 +157,7 @@ fn is_there(program: &str) -> bool {
 }
 
 /// sshd on every host, and the configuration of a client that gets in.
-fn serve_ssh(site: &Site) -> (Vec<Child>, String) {
+pub(crate) fn serve_ssh(site: &Site) -> (Daemons, String) {
     let folder = site.desk.folder().display().to_string();
     sh(&format!(
         "ssh-keygen -q -t ed25519 -N '' -f {folder}/key && ssh-keygen -q -t ed25519 -N '' -f {folder}/host_key"
@@ -178,7 +178,7 @@ fn serve_ssh(site: &Site) -> (Vec<Child>, String) {
         until("sshd", || std::net::TcpStream::connect((host.address.as_str(), 22)).is_ok());
         child
     };
-    (site.hosts.iter().map(start).collect(), config.display().to_string())
+    (Daemons(site.hosts.iter().map(start).collect()), config.display().to_string())
 }
 
 pub(crate) fn sshd_on_every_host() {
@@ -189,7 +189,7 @@ pub(crate) fn sshd_on_every_host() {
         return;
     }
     let site = Site::new();
-    let (daemons, config) = serve_ssh(&site);
+    let (_daemons, config) = serve_ssh(&site);
     site.inventory(|_, host| format!("ssh -F {config} {}", host.address));
     site.bench(&["sshd"]);
     // Without a key ssh would ask for a password; there is no terminal to ask at.
@@ -211,10 +211,6 @@ pub(crate) fn sshd_on_every_host() {
         ended.out
     );
     assert!(ended.out.contains("Permission denied"), "{}", ended.out);
-    for mut daemon in daemons {
-        daemon.kill().unwrap();
-        daemon.wait().unwrap();
-    }
 }
 
 pub(crate) fn mpirun() {
@@ -225,20 +221,16 @@ pub(crate) fn mpirun() {
         return;
     }
     let site = Site::new();
-    let (daemons, config) = serve_ssh(&site);
+    let (_daemons, config) = serve_ssh(&site);
     site.inventory(|_, host| {
         let agent = format!("--mca plm_rsh_agent 'ssh -F {config}'");
         format!("mpirun.openmpi --allow-run-as-root -q {agent} --mca oob_tcp_if_include 10.77.0.0/24 --bind-to none -n 1 --host {}", host.address)
     });
     site.bench(&["sshd"]);
-    for mut daemon in daemons {
-        daemon.kill().unwrap();
-        daemon.wait().unwrap();
-    }
 }
 
 /// Daemons that end with the test.
-struct Daemons(Vec<Child>);
+pub(crate) struct Daemons(Vec<Child>);
 
 impl Drop for Daemons {
     fn drop(&mut self) {
@@ -253,10 +245,16 @@ pub(crate) fn slurm() {
     if !skip::is_root() {
         return skip::no_root();
     }
-    if !["slurmctld", "slurmd", "srun", "munged"].into_iter().all(is_there) {
-        return;
-    }
     let site = Site::new();
+    let Some(_daemons) = start_slurm(&site) else { return };
+    site.bench(&["slurmd"]);
+}
+
+/// Slurm with a node on each host, and the inventory that uses it; none where it is not installed.
+pub(crate) fn start_slurm(site: &Site) -> Option<Daemons> {
+    if !["slurmctld", "slurmd", "srun", "munged"].into_iter().all(is_there) {
+        return None;
+    }
     let folder = site.desk.folder().display().to_string();
     let mut daemons = Daemons(Vec::new());
     let mut start = |enter: &str, line: &str| {
@@ -313,5 +311,5 @@ pub(crate) fn slurm() {
         "[hosts.node]\nlaunch = \"env {conf} srun -Q -N1 -n1 -w node{{1..4}}\"\ncount = 4\naddress = \"10.77.0.1{{1..4}}\"\nprogram = \"{PGRIG}\"\ntimeout = \"2min\"\n"
     );
     site.desk.write("lab.toml", &text);
-    site.bench(&["slurmd"]);
+    Some(daemons)
 }

@@ -1,4 +1,4 @@
-//! `pgrig bench --hosts` and `pgrig check --hosts` as a user runs them: on hosts that are launched by
+//! `pgrig bench --hosts`, `pgrig run --hosts` and `pgrig check --hosts` as a user runs them: on hosts that are launched by
 //! plain commands, and, as root, on hosts that are network, mount, PID, UTS and time namespaces with
 //! addresses of their own, reached by nsenter, sshd, mpirun and Slurm.
 
@@ -8,6 +8,7 @@ mod faults;
 mod launchers;
 mod load;
 mod network;
+mod study;
 
 use std::process::{Command, ExitCode};
 
@@ -20,6 +21,10 @@ use launchers::{mpirun, nsenter_and_clocks_that_are_hours_apart, slurm, sshd_on_
 use load::{
     hosts_do_what_one_process_does, logs_of_hosts_come_home,
     options_that_have_no_meaning_on_hosts_are_refused,
+};
+use study::{
+    a_host_that_is_lost_ends_a_study, a_study_over_slurm, a_study_over_sshd, a_study_runs_on_hosts,
+    nothing_of_a_study_is_left_when_the_rig_is_killed, what_a_study_lacks_on_hosts_is_said_first,
 };
 
 /// Says that the namespaces are made.
@@ -50,5 +55,11 @@ fn main() -> ExitCode {
         sshd_on_every_host,
         mpirun,
         slurm,
+        a_study_runs_on_hosts,
+        what_a_study_lacks_on_hosts_is_said_first,
+        a_host_that_is_lost_ends_a_study,
+        nothing_of_a_study_is_left_when_the_rig_is_killed,
+        a_study_over_sshd,
+        a_study_over_slurm,
     ]
 }

@@ -81,6 +81,19 @@ impl NetHost {
         sh(&format!("{} sh -c '{line}'", self.enter()));
     }
 
+    /// What a line of shell says on it.
+    pub(crate) fn output(&self, line: &str) -> String {
+        let enter = self.enter();
+        let mut words = enter.split(' ');
+        let output = Command::new(words.next().unwrap_or_default())
+            .args(words)
+            .args(["sh", "-c", line])
+            .stdin(Stdio::null())
+            .output()
+            .expect("nsenter is installed");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
     /// What runs on it beside its first process, by name.
     pub(crate) fn processes(&self) -> Vec<String> {
         let space = |pid: i32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();

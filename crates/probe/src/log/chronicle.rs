@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use record::{Mark, MarkKind, Moment};
+use serde::{Deserialize, Serialize};
 
 use super::Entry;
 
@@ -38,7 +39,7 @@ const LIFE: [&str; 13] = [
 ];
 
 /// A standby that commits wait for from a moment on, as the log of its primary says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Takeover {
     /// When the primary logged it.
     pub at: Moment,

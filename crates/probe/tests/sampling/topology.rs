@@ -19,7 +19,8 @@ fn standbys_poolers_and_links_are_followed() {
     standby.start().unwrap();
     bench.node.wait_for_standby(&standby, Some("async"), Duration::from_secs(60)).unwrap();
     let pgbouncer = lab::find::pgbouncer(None).expect("PgBouncer is needed for this test");
-    let config = lab::PoolerConfig::new(pgbouncer, bench.node.endpoint());
+    let config =
+        lab::PoolerConfig::new(lab::PoolerProgram::Found(pgbouncer), bench.node.endpoint());
     let mut front = LAB.pooler("front", lab::PoolerConfig { pool: 1, ..config }).unwrap();
     front.start().unwrap();
     let home = tempfile::tempdir().unwrap();

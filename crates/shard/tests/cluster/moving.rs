@@ -58,7 +58,7 @@ fn an_old_mapping_cannot_write_to_the_wrong_node() {
     let error = cluster.check_room(&greedy, Change::None, None).unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with("node 1 is too full: 8 buckets with ") && error.hint().is_some());
-    assert_eq!(cluster.check_room(&options(), Change::None, None).unwrap(), []);
+    assert!(cluster.check_room(&options(), Change::None, None).unwrap().is_empty());
     // What an old proxy would call.
     let mut old = connect(&servers.node(0).conninfo);
     let mut tell = |_: &Event<'_>| {};

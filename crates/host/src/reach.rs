@@ -1,0 +1,28 @@
+//! Reaching all hosts, or saying what is in the way.
+
+use crate::check::{Finding, group};
+use crate::host::Host;
+use crate::inventory::Entry;
+use crate::launcher::{Interrupted, Program, launch};
+
+/// Reaches every host, in the order of `entries`.
+///
+/// # Errors
+/// What is in the way, once for all hosts that have it.
+pub fn reach(
+    entries: &[Entry],
+    program: &Program,
+    is_interrupted: Interrupted<'_>,
+) -> Result<Vec<Host>, Vec<Finding>> {
+    let (mut hosts, mut troubles) = (Vec::new(), Vec::new());
+    for (entry, reached) in entries.iter().zip(launch(entries, program, is_interrupted)) {
+        match reached {
+            Ok(host) => hosts.push(host),
+            Err(trouble) => troubles.push((entry.name.clone(), entry.launch.clone(), trouble)),
+        }
+    }
+    match troubles.is_empty() {
+        true => Ok(hosts),
+        false => Err(group(troubles)),
+    }
+}

@@ -1,0 +1,61 @@
+//! What can go wrong with a lab on another host.
+
+/// What can go wrong with a lab on another host.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The host is gone, with everything that was on it.
+    #[error("host {host} is lost: {why}")]
+    Lost {
+        /// Its name in the inventory.
+        host: String,
+        /// What happened.
+        why: String,
+    },
+    /// What the lab there says.
+    #[error("on host {host}: {text}")]
+    Says {
+        /// Its name in the inventory.
+        host: String,
+        /// The message.
+        text: String,
+        /// What to do next.
+        hint: Option<String>,
+        /// Of what kind it is.
+        kind: HostErrorKind,
+    },
+    /// A network of its own, or a program of the user's.
+    #[error("{node} cannot be made on host {host}: only relays join servers there")]
+    Network {
+        /// The node or the link.
+        node: String,
+        /// The host.
+        host: String,
+    },
+    /// Two rigs of different minds; a bug.
+    #[error("the lab has no such object {number}; this is a bug")]
+    NoSuchObject {
+        /// Its number.
+        number: u32,
+    },
+}
+
+/// What kind of error a lab on another host has met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostErrorKind {
+    /// It took too long.
+    Timeout,
+    /// Something is not installed there.
+    Missing,
+    /// Anything else.
+    Other,
+}
+
+impl HostError {
+    pub(super) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Says { hint, .. } => hint.clone(),
+            Self::Network { .. } => Some("make the link by = \"relay\"".to_owned()),
+            Self::Lost { .. } | Self::NoSuchObject { .. } => None,
+        }
+    }
+}

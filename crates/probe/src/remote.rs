@@ -1,0 +1,235 @@
+//! A sampler on another host, beside its servers.
+//!
+//! `pgrig host` starts this program there in [`host::Role::Probe`]; [`serve()`] is what it does. The
+//! first line is the [`Config`]; the sampler says when it runs. It samples on its own monotonic clock,
+//! and everything that it has read is one line in the end, whose moments are then mapped to the run's
+//! clock. In between it says nothing unless it is asked.
+
+use std::io::{BufRead, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use host::clock::ClockModel;
+use host::{Host, Output, Process, Role, monotonic_ns};
+use record::Moment;
+use serde::{Deserialize, Serialize};
+
+use crate::error::ProbeError;
+use crate::group::cpu_time_ns;
+use crate::probes::{Config, GENERATOR, MACHINE, Probes, Readings};
+
+/// What a sampler is told.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Word {
+    /// [`crate::Running::watch_process`].
+    Watch { node: String, pid: u32 },
+    /// [`cpu_time_ns`] of this process and its descendants.
+    Cpu(u32),
+    /// Hand over the readings, and end.
+    Stop,
+}
+
+/// What it answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    Runs,
+    Failed(String),
+    /// Its monotonic clock, and the CPU time if there is such a process; nanoseconds.
+    Cpu(u64, Option<u64>),
+    Readings(Box<Readings>),
+}
+
+/// Serves the rig over `input` and `output` until it has handed over its readings, or the input ends.
+///
+/// # Errors
+/// A line that does not come from a rig of the same version.
+pub fn serve(mut input: impl BufRead, mut output: impl Write) -> Result<(), String> {
+    let mut say = |answer: &Answer| {
+        // Answers are plain data: they always have a JSON form. A rig that is gone is noticed by the
+        // end of the input.
+        let line = serde_json::to_string(answer).unwrap_or_default();
+        let _ = writeln!(output, "{line}").and_then(|()| output.flush());
+    };
+    let mut line = String::new();
+    input.read_line(&mut line).map_err(|error| error.to_string())?;
+    let config: Config = parse(&line)?;
+    let running = match Probes::start(config, start_of_clock()) {
+        Ok(running) => running,
+        Err(error) => {
+            say(&Answer::Failed(error.to_string()));
+            return Ok(());
+        }
+    };
+    say(&Answer::Runs);
+    for line in input.lines() {
+        let Ok(line) = line else { break };
+        match parse(&line)? {
+            Word::Watch { node, pid } => running.watch_process(&node, pid),
+            Word::Cpu(pid) => {
+                let used = cpu_time_ns(pid).ok();
+                say(&Answer::Cpu(monotonic_ns(), used));
+            }
+            Word::Stop => {
+                say(&Answer::Readings(Box::new(running.stop())));
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The instant at which this host's monotonic clock showed zero: moments since then are its time.
+fn start_of_clock() -> Instant {
+    let now = Instant::now();
+    now.checked_sub(Duration::from_nanos(monotonic_ns())).unwrap_or(now)
+}
+
+fn parse<'l, T: Deserialize<'l>>(line: &'l str) -> Result<T, String> {
+    serde_json::from_str(line).map_err(|error| format!("{error}: {line}"))
+}
+
+/// A sampler on a host.
+#[derive(Debug)]
+pub struct RemoteProbe {
+    host: String,
+    process: Mutex<Process>,
+    answers: Mutex<Answers>,
+}
+
+/// The lines that the sampler writes.
+struct Answers(Output);
+
+impl RemoteProbe {
+    /// Starts a sampler on a host; its configuration names processes, files and sockets of that
+    /// host. Returns when every server's counters have been read once.
+    ///
+    /// # Errors
+    /// [`ProbeError::Host`] when the host is lost or gives the sampler no thread.
+    pub fn start(host: &Host, config: &Config) -> Result<RemoteProbe, ProbeError> {
+        let name = host.entry().name.clone();
+        let failed = |why: String| ProbeError::Host { host: name.clone(), why };
+        let (mut process, output) = host.start(Role::Probe).map_err(|loss| failed(loss.why))?;
+        process.write(&json(config));
+        let probe = RemoteProbe {
+            host: name.clone(),
+            process: Mutex::new(process),
+            answers: Mutex::new(Answers(output)),
+        };
+        match probe.hear().map_err(failed)? {
+            Answer::Runs => Ok(probe),
+            Answer::Failed(why) => Err(failed(why)),
+            Answer::Cpu(..) | Answer::Readings(_) => Err(failed(BUG.to_owned())),
+        }
+    }
+
+    /// The name of its host.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Tells that `node`'s processes descend from `root_pid` from now on: it was started again.
+    pub fn watch_process(&self, node: &str, root_pid: u32) {
+        self.say(&Word::Watch { node: node.to_owned(), pid: root_pid });
+    }
+
+    /// CPU time that a process and its descendants have used so far, in nanoseconds, and the host's
+    /// monotonic clock when that was so. None when there is no such process or the host is lost.
+    #[must_use]
+    pub fn cpu_time_ns(&self, root_pid: u32) -> Option<(u64, u64)> {
+        self.say(&Word::Cpu(root_pid));
+        match self.hear().ok()? {
+            Answer::Cpu(at_ns, used) => Some((at_ns, used?)),
+            Answer::Runs | Answer::Failed(_) | Answer::Readings(_) => None,
+        }
+    }
+
+    /// Ends the sampling and hands over everything, on the clock of the run. `course` is what is known
+    /// of the host's clock, and `origin_ns` the run's beginning on this machine's monotonic clock. What
+    /// was read of the host itself is filed under `machine NAME`.
+    #[must_use]
+    pub fn stop(self, course: &ClockModel, origin_ns: u64) -> Readings {
+        self.say(&Word::Stop);
+        let mut readings = match self.hear() {
+            Ok(Answer::Readings(readings)) => *readings,
+            Ok(_) => lost(&self.host, BUG),
+            Err(why) => lost(&self.host, &why),
+        };
+        let moment = |at: &mut Moment| *at = run_moment(course, origin_ns, at.0);
+        readings.samples.iter_mut().for_each(|sample| {
+            moment(&mut sample.at);
+            if [MACHINE, GENERATOR].contains(&sample.node.as_str()) {
+                sample.node = format!("{} {}", sample.node, self.host);
+            }
+        });
+        readings.marks.iter_mut().for_each(|mark| moment(&mut mark.at));
+        readings.takeovers.iter_mut().for_each(|takeover| moment(&mut takeover.at));
+        readings.notes.iter_mut().for_each(|note| *note = format!("host {}: {note}", self.host));
+        readings
+    }
+
+    fn say(&self, word: &Word) {
+        lock(&self.process).write(&json(word));
+    }
+
+    fn hear(&self) -> Result<Answer, String> {
+        let line = lock(&self.answers).0.next().ok_or("the sampler has ended")?;
+        parse(&line.map_err(|loss| loss.why)?)
+    }
+}
+
+impl std::fmt::Debug for Answers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Output")
+    }
+}
+
+/// When the run's clock showed what a host's showed at `there_ns`. What happened before the run
+/// happened at its beginning.
+fn run_moment(course: &ClockModel, origin_ns: u64, there_ns: u64) -> Moment {
+    let here = |offset: i64| (i128::from(there_ns) - i128::from(offset)).max(0);
+    // The offset changes by less than a nanosecond over its own error.
+    let about = u64::try_from(here(course.offset_ns)).unwrap_or(u64::MAX);
+    let exact = here(course.offset_at(about)) - i128::from(origin_ns);
+    Moment(u64::try_from(exact).unwrap_or(0))
+}
+
+fn lost(host: &str, why: &str) -> Readings {
+    let note = format!("the samples of host {host} are lost: {why}");
+    Readings { notes: vec![note], ..Readings::default() }
+}
+
+fn json(line: &impl Serialize) -> String {
+    serde_json::to_string(line).unwrap_or_default()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const BUG: &str = "it answered something else; this is a bug";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_of_another_clock_are_the_runs() {
+        const S: u64 = 1_000_000_000;
+        let check = |course: ClockModel, origin_ns, there_ns, expected| {
+            assert_eq!(run_moment(&course, origin_ns, there_ns), Moment(expected));
+        };
+        let same = ClockModel { at_ns: 100 * S, offset_ns: 0, drift_ppb: 0.0 };
+        check(same, 90 * S, 95 * S, 5 * S);
+        check(same, 90 * S, 80 * S, 0);
+        // Three hours ahead, and 100 ppm fast: ten seconds later it is 1 ms further.
+        let ahead =
+            ClockModel { at_ns: 100 * S, offset_ns: 10_800 * S as i64, drift_ppb: 100_000.0 };
+        check(ahead, 90 * S, (100 + 10_800) * S, 10 * S);
+        let expected = 20 * S;
+        let moment = run_moment(&ahead, 90 * S, (110 + 10_800) * S + 1_000_000);
+        assert!(moment.0.abs_diff(expected) < 1_000, "{moment:?}");
+    }
+}

@@ -1,0 +1,80 @@
+//! The labs that the servers of a site are made in: one on this machine, or one on each host.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use lab::{Lab, RemoteAccess};
+
+use crate::error::Error;
+
+/// Labs, and which of them each node of a study is made in.
+#[derive(Debug)]
+pub struct Labs {
+    all: Vec<Lab>,
+    /// By the node's name; every node where this is empty is made in the only lab.
+    place: BTreeMap<String, usize>,
+    /// The addresses that may connect to servers on hosts.
+    clients: Vec<IpAddr>,
+    numbers: AtomicU32,
+}
+
+impl Labs {
+    /// The one lab of this machine.
+    #[must_use]
+    pub fn here(lab: Lab) -> Labs {
+        Labs::on_hosts(vec![lab], BTreeMap::new(), Vec::new())
+    }
+
+    /// Labs on hosts. `place` gives the position in `all` of each node's lab; connections are
+    /// accepted from `clients` only.
+    #[must_use]
+    pub fn on_hosts(all: Vec<Lab>, place: BTreeMap<String, usize>, clients: Vec<IpAddr>) -> Labs {
+        Labs { all, place, clients, numbers: AtomicU32::new(0) }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Lab> {
+        self.all.iter()
+    }
+
+    /// The lab that a node is made in.
+    ///
+    /// # Errors
+    /// [`Error::NoPlace`] where the inventory does not place it.
+    pub fn of(&self, node: &str) -> Result<&Lab, Error> {
+        let at = match self.place.is_empty() {
+            true => Some(0),
+            false => self.place.get(node).copied(),
+        };
+        let lab = at.and_then(|at| self.all.get(at));
+        lab.ok_or_else(|| Error::NoPlace { nodes: vec![node.to_owned()] })
+    }
+
+    /// The nodes that are placed in a lab; none where there is only one.
+    #[must_use]
+    pub fn nodes_of(&self, lab: &Lab) -> Vec<String> {
+        let at = self.all.iter().position(|one| std::ptr::eq(one, lab));
+        let placed = self.place.iter().filter(|(_, place)| Some(**place) == at);
+        placed.map(|(node, _)| node.clone()).collect()
+    }
+
+    /// How clients on other hosts reach the servers of a lab; none for the lab of this machine.
+    #[must_use]
+    pub fn remote_access(&self, lab: &Lab) -> Option<RemoteAccess> {
+        Some(RemoteAccess { address: lab.address()?, clients: self.clients.clone() })
+    }
+
+    /// A number that was not given before.
+    pub(crate) fn new_number(&self) -> u32 {
+        self.numbers.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Writes everything of their file systems to their disks.
+    ///
+    /// # Errors
+    /// The file systems'.
+    pub fn sync(&self) -> Result<(), Error> {
+        Ok(self.all.iter().try_for_each(Lab::sync)?)
+    }
+}

@@ -1,0 +1,234 @@
+//! The hosts that a study runs on: which has which servers, and which generate load.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
+
+use host::{Entry, Host};
+use lab::Lab;
+use load::hosts::OnHostLoss;
+use load::{Control, Urgency};
+use site::Labs;
+use spec::{Node, Study};
+
+use crate::error::Error;
+use crate::request::OnHosts;
+
+/// The hosts that a study runs on. Dropping it ends everything that the rig started there.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    hosts: Vec<Host>,
+    /// Positions of those that generate load.
+    generators: Vec<usize>,
+    /// The position of each node's host.
+    place: BTreeMap<String, usize>,
+    on_loss: OnHostLoss,
+}
+
+impl Fleet {
+    /// Reaches the hosts that a study needs.
+    ///
+    /// # Errors
+    /// Nodes without a place, hosts without an address, hosts that cannot be reached.
+    pub(crate) fn reach(asked: &OnHosts, study: &Study, control: &Control) -> Result<Fleet, Error> {
+        let placed = place(asked, study)?;
+        let generators: Vec<usize> = match asked.inventory.place.get(GENERATORS) {
+            Some(chosen) => chosen.clone(),
+            None => (0..asked.inventory.hosts.len()).collect(),
+        };
+        let used: BTreeSet<usize> = placed.values().chain(&generators).copied().collect();
+        let used: Vec<usize> = used.into_iter().collect();
+        let entries: Vec<Entry> =
+            used.iter().map(|at| asked.inventory.hosts[*at].clone()).collect();
+        let without: Vec<String> = entries
+            .iter()
+            .filter(|entry| entry.address.is_none())
+            .map(|entry| entry.name.clone())
+            .collect();
+        if !without.is_empty() {
+            return Err(Error::NoAddress { hosts: without });
+        }
+        let is_interrupted = || control.urgency() != Urgency::None;
+        let hosts = host::reach(&entries, &asked.program, &is_interrupted);
+        if is_interrupted() {
+            return Err(Error::Interrupted { doing: "reaching the hosts" });
+        }
+        let hosts = hosts.map_err(Error::Hosts)?;
+        let has_servers = |at: usize| placed.values().any(|place| *place == used[at]);
+        let troubles = host::cross_check(&hosts, has_servers, &[]);
+        if !troubles.is_empty() {
+            let of = |(host, trouble)| (host, Vec::new(), trouble);
+            return Err(Error::Hosts(host::group(troubles.into_iter().map(of).collect())));
+        }
+        let position = |at: &usize| used.iter().position(|one| one == at);
+        let generators = generators.iter().filter_map(position).collect();
+        let place =
+            placed.iter().filter_map(|(node, at)| Some((node.clone(), position(at)?))).collect();
+        Ok(Fleet { hosts, generators, place, on_loss: asked.on_loss })
+    }
+
+    /// Opens a lab on each host that has servers.
+    ///
+    /// # Errors
+    /// What a host's lab says: no PostgreSQL, no directory.
+    pub(crate) fn open_labs(&self, asked: &OnHosts) -> Result<Labs, Error> {
+        let password = lab::new_password()?;
+        let mut clients: BTreeSet<IpAddr> = BTreeSet::new();
+        let mut addresses = Vec::new();
+        for host in &self.hosts {
+            let (name, text) = (&host.entry().name, host.entry().address.as_deref());
+            let address = address(name, text.unwrap_or_default())?;
+            clients.insert(address);
+            clients.extend(own_address_towards(address));
+            addresses.push(address);
+        }
+        let pg_bin = asked.pg_bin.as_deref();
+        let with_servers: BTreeSet<usize> = self.place.values().copied().collect();
+        let opened: Vec<Result<Lab, lab::Error>> = std::thread::scope(|scope| {
+            let open = |at: &usize| {
+                let (host, address, password) = (&self.hosts[*at], addresses[*at], &password);
+                scope.spawn(move || Lab::on_host(host, address, password, pg_bin))
+            };
+            let threads: Vec<_> = with_servers.iter().map(open).collect();
+            threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+        });
+        let labs = opened.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let lab_of = |at: &usize| with_servers.iter().position(|one| one == at);
+        let place = self.place.iter();
+        let place = place.filter_map(|(node, at)| Some((node.clone(), lab_of(at)?))).collect();
+        Ok(Labs::on_hosts(labs, place, clients.into_iter().collect()))
+    }
+
+    /// All hosts.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = &Host> {
+        self.hosts.iter()
+    }
+
+    /// The host of that name.
+    pub(crate) fn host(&self, name: &str) -> Option<&Host> {
+        self.hosts.iter().find(|host| host.entry().name == name)
+    }
+
+    /// The hosts that generate load, without those that are lost.
+    pub(crate) fn generators(&self) -> Vec<&Host> {
+        let hosts = self.generators.iter().map(|at| &self.hosts[*at]);
+        hosts.filter(|host| host.lost().is_none()).collect()
+    }
+
+    /// What becomes of a load when a host is lost.
+    pub(crate) fn on_loss(&self) -> OnHostLoss {
+        self.on_loss
+    }
+
+    /// The first host that is lost and without which the run cannot go on, and why.
+    pub(crate) fn missed(&self) -> Option<(String, String)> {
+        let is_missed = |at: usize| {
+            let has_servers = self.place.values().any(|place| *place == at);
+            has_servers || self.on_loss == OnHostLoss::Stop || self.generators().is_empty()
+        };
+        self.hosts.iter().enumerate().find_map(|(at, host)| {
+            let loss = host.lost().filter(|_| is_missed(at))?;
+            Some((host.entry().name.clone(), loss.why))
+        })
+    }
+
+    /// What each host is there for: the nodes of the study, and generating load.
+    pub(crate) fn roles(&self) -> Vec<(&Host, Vec<String>)> {
+        let roles = self.hosts.iter().enumerate().map(|(at, host)| {
+            let nodes = self.place.iter().filter(|(_, place)| **place == at);
+            let mut roles: Vec<String> = nodes.map(|(node, _)| node.clone()).collect();
+            if self.generators.contains(&at) {
+                roles.push("generator".to_owned());
+            }
+            (host, roles)
+        });
+        roles.collect()
+    }
+}
+
+/// The position in the inventory of the host of every node of a study. A name with a number after
+/// the placed one, as in `shard3`, gets its turn among the hosts of that place. A pooler or a guard
+/// without a place is on the host of the server that it connects to.
+fn place(asked: &OnHosts, study: &Study) -> Result<BTreeMap<String, usize>, Error> {
+    let nodes: BTreeMap<&str, &Node> = study
+        .points
+        .iter()
+        .flat_map(|point| &point.topology.nodes)
+        .map(|node| (node.name.as_str(), node))
+        .collect();
+    let place = &asked.inventory.place;
+    let (mut placed, mut without) = (BTreeMap::new(), Vec::new());
+    for (name, node) in nodes {
+        let beside = || {
+            let to = node.connects_to().into_iter().next().filter(|_| !node.is_postgres());
+            to.and_then(|to| position(to, place))
+        };
+        match position(name, place).or_else(beside) {
+            Some(at) => {
+                placed.insert(name.to_owned(), at);
+            }
+            None => without.push(name.to_owned()),
+        }
+    }
+    match without.is_empty() {
+        true => Ok(placed),
+        false => Err(Error::Site(site::Error::NoPlace { nodes: without })),
+    }
+}
+
+fn position(node: &str, place: &BTreeMap<String, Vec<usize>>) -> Option<usize> {
+    if let Some([at, ..]) = place.get(node).map(Vec::as_slice) {
+        return Some(*at);
+    }
+    let name = node.trim_end_matches(|c: char| c.is_ascii_digit());
+    let number: usize = node[name.len()..].parse().ok()?;
+    let hosts = place.get(name)?;
+    hosts.get(number.checked_sub(1)? % hosts.len()).copied()
+}
+
+fn address(host: &str, text: &str) -> Result<IpAddr, Error> {
+    let failed =
+        |why: String| Error::Address { host: host.to_owned(), address: text.to_owned(), why };
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let mut found = (text, 0).to_socket_addrs().map_err(|error| failed(error.to_string()))?;
+    let found = found.next().ok_or_else(|| failed("the name has no address".to_owned()))?;
+    Ok(found.ip())
+}
+
+/// The address of this machine from which it connects to `to`. Connecting a datagram socket sends
+/// nothing.
+fn own_address_towards(to: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr = match to {
+        IpAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect((to, 1)).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+/// The name under `[place]` of the hosts that generate load.
+const GENERATORS: &str = "generators";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_placed_by_name_or_in_turn() {
+        let place = BTreeMap::from([
+            ("primary".to_owned(), vec![2]),
+            ("shard".to_owned(), vec![0, 1, 3]),
+            ("shard2".to_owned(), vec![4]),
+        ]);
+        let check = |node, expected| assert_eq!(position(node, &place), expected, "{node}");
+        check("primary", Some(2));
+        check("shard1", Some(0));
+        check("shard2", Some(4));
+        check("shard3", Some(3));
+        check("shard4", Some(0));
+        check("shard0", None);
+        check("standby1", None);
+    }
+}

@@ -1,0 +1,131 @@
+//! The samplers of a trial: one on this machine, and one on each host that has servers.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use host::monotonic_ns;
+use probe::{Config, Pooler, ProbeError, Probes, Readings, RemoteProbe, Running};
+use record::Moment;
+use site::{Service, Site, SiteLink, SiteNode};
+use spec::Point;
+
+use crate::clock;
+use crate::fleet::Fleet;
+
+/// The samplers of a trial.
+#[derive(Debug)]
+pub(crate) struct Samplers {
+    here: Running,
+    there: Vec<RemoteProbe>,
+    /// The host of each node and service that is on one.
+    hosts: BTreeMap<String, String>,
+    origin: Instant,
+}
+
+impl Samplers {
+    /// Starts them beside the servers of a site.
+    ///
+    /// # Errors
+    /// Of a sampler that cannot be started.
+    pub(crate) fn start(
+        point: &Point,
+        site: &Site,
+        fleet: Option<&Fleet>,
+        origin: Instant,
+    ) -> Result<Samplers, ProbeError> {
+        let hosts: BTreeMap<String, String> =
+            site.hosts().map(|(name, host)| (name.to_owned(), host.to_owned())).collect();
+        let here = Config {
+            generator_pids: vec![std::process::id()],
+            ..config(point, site, |name| !hosts.contains_key(name))
+        };
+        let mut there = Vec::new();
+        for host in fleet.iter().flat_map(|fleet| fleet.hosts()) {
+            let name = host.entry().name.as_str();
+            let of_host = |node: &str| hosts.get(node).is_some_and(|on| on == name);
+            there.push(RemoteProbe::start(host, &config(point, site, of_host))?);
+        }
+        Ok(Samplers { here: Probes::start(here, origin)?, there, hosts, origin })
+    }
+
+    /// Tells that the processes of a node or service descend from another process from now on.
+    pub(crate) fn watch_process(&self, name: &str, root_pid: u32) {
+        match self.of(name) {
+            None => self.here.watch_process(name, root_pid),
+            Some(sampler) => sampler.watch_process(name, root_pid),
+        }
+    }
+
+    /// Watches a generator, counted from 1: a process of this machine, or on the host of that number
+    /// that generates load.
+    pub(crate) fn watch_generator(&self, number: usize, pid: u32) {
+        if self.there.is_empty() {
+            self.here.watch_process(&format!("generator {number}"), pid);
+        }
+    }
+
+    /// CPU time that the processes of a node or service have used so far, in nanoseconds, and when.
+    pub(crate) fn cpu_time(&self, name: &str, root_pid: u32) -> Option<(Moment, u64)> {
+        match self.of(name) {
+            None => {
+                let cpu_ns = probe::cpu_time_ns(root_pid).ok()?;
+                Some((clock::now(self.origin), cpu_ns))
+            }
+            Some(sampler) => {
+                let asked = clock::now(self.origin);
+                let (_, cpu_ns) = sampler.cpu_time_ns(root_pid)?;
+                let answered = clock::now(self.origin);
+                Some((Moment(asked.0.midpoint(answered.0)), cpu_ns))
+            }
+        }
+    }
+
+    /// Ends them; everything that they have read, on the run's clock.
+    pub(crate) fn stop(self, fleet: Option<&Fleet>) -> Readings {
+        let origin_ns = monotonic_ns().saturating_sub(self.origin.elapsed().as_nanos() as u64);
+        let mut all = self.here.stop();
+        for sampler in self.there {
+            let host = fleet.and_then(|fleet| fleet.host(sampler.host()));
+            let course = host.and_then(|host| host.clock().course()).unwrap_or_default();
+            all.add(sampler.stop(&course, origin_ns));
+        }
+        all
+    }
+
+    fn of(&self, name: &str) -> Option<&RemoteProbe> {
+        let host = self.hosts.get(name)?;
+        self.there.iter().find(|sampler| sampler.host() == host)
+    }
+}
+
+/// What the sampler beside some nodes and services watches.
+fn config(point: &Point, site: &Site, is_there: impl Fn(&str) -> bool) -> Config {
+    let watched =
+        |node: &&SiteNode| point.topology.node(&node.name).is_some() && is_there(&node.name);
+    let servers = site.nodes.iter().filter(watched).map(|node| probe::Server {
+        node: node.name.clone(),
+        conninfo: node.probe_conninfo(),
+        tls: match &node.server {
+            lab::Server::Target(target) => target.tls().cloned(),
+            lab::Server::Node(_) => None,
+        },
+        database: node.database(),
+        log: node.log(),
+        root_pid: node.pid(),
+    });
+    let is_server = |name: &str| site.node(name).is_some();
+    let processes = site.processes().filter(|(name, _)| !is_server(name) && is_there(name));
+    let processes = processes.map(|(name, pid)| (name.to_owned(), pid));
+    let pooler = |service: &Service| {
+        Some(Pooler { node: service.name.clone(), console: service.console()? })
+    };
+    let services = site.services.iter().filter(|service| is_there(&service.name));
+    let links = site.links.iter().filter(|link| is_there(link.name()));
+    Config {
+        servers: servers.collect(),
+        processes: processes.collect(),
+        poolers: services.filter_map(pooler).collect(),
+        links: links.filter_map(SiteLink::tap).collect(),
+        generator_pids: Vec::new(),
+    }
+}
