@@ -1,9 +1,10 @@
 //! A sampler on another host, beside its servers.
 //!
 //! `pgrig host` starts this program there in [`host::Role::Probe`]; [`serve()`] is what it does. The
-//! first line is the [`Config`]; the sampler says when it runs. It samples on its own monotonic clock,
-//! and everything that it has read is one line in the end, whose moments are then mapped to the run's
-//! clock. In between it says nothing unless it is asked.
+//! first line is its [`Order`]; the sampler says when it runs. It samples on its own monotonic clock,
+//! from what that showed when the run began as far as that is known. Everything that it has read is one
+//! line in the end, whose moments are then mapped to the run's clock. In between it says nothing unless
+//! it is asked.
 
 use std::io::{BufRead, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,14 @@ use serde::{Deserialize, Serialize};
 use crate::error::ProbeError;
 use crate::group::cpu_time_ns;
 use crate::probes::{Config, GENERATOR, MACHINE, Probes, Readings};
+
+/// What a sampler begins with.
+#[derive(Debug, Serialize, Deserialize)]
+struct Order {
+    config: Config,
+    /// What the monotonic clock there showed when the run began, in nanoseconds.
+    origin_ns: u64,
+}
 
 /// What a sampler is told.
 #[derive(Debug, Serialize, Deserialize)]
@@ -54,8 +63,8 @@ pub fn serve(mut input: impl BufRead, mut output: impl Write) -> Result<(), Stri
     };
     let mut line = String::new();
     input.read_line(&mut line).map_err(|error| error.to_string())?;
-    let config: Config = parse(&line)?;
-    let running = match Probes::start(config, start_of_clock()) {
+    let Order { config, origin_ns } = parse(&line)?;
+    let running = match Probes::start(config, instant_of(origin_ns)) {
         Ok(running) => running,
         Err(error) => {
             say(&Answer::Failed(error.to_string()));
@@ -80,10 +89,10 @@ pub fn serve(mut input: impl BufRead, mut output: impl Write) -> Result<(), Stri
     Ok(())
 }
 
-/// The instant at which this host's monotonic clock showed zero: moments since then are its time.
-fn start_of_clock() -> Instant {
+/// The instant at which this host's monotonic clock showed that.
+fn instant_of(ns: u64) -> Instant {
     let now = Instant::now();
-    now.checked_sub(Duration::from_nanos(monotonic_ns())).unwrap_or(now)
+    now.checked_sub(Duration::from_nanos(monotonic_ns().saturating_sub(ns))).unwrap_or(now)
 }
 
 fn parse<'l, T: Deserialize<'l>>(line: &'l str) -> Result<T, String> {
@@ -94,6 +103,8 @@ fn parse<'l, T: Deserialize<'l>>(line: &'l str) -> Result<T, String> {
 #[derive(Debug)]
 pub struct RemoteProbe {
     host: String,
+    /// Its order's.
+    origin_there_ns: u64,
     process: Mutex<Process>,
     answers: Mutex<Answers>,
 }
@@ -103,17 +114,22 @@ struct Answers(Output);
 
 impl RemoteProbe {
     /// Starts a sampler on a host; its configuration names processes, files and sockets of that
-    /// host. Returns when every server's counters have been read once.
+    /// host. `origin_ns` is the run's beginning on this machine's monotonic clock. Returns when every
+    /// server's counters have been read once.
     ///
     /// # Errors
     /// [`ProbeError::Host`] when the host is lost or gives the sampler no thread.
-    pub fn start(host: &Host, config: &Config) -> Result<RemoteProbe, ProbeError> {
+    pub fn start(host: &Host, config: Config, origin_ns: u64) -> Result<RemoteProbe, ProbeError> {
         let name = host.entry().name.clone();
         let failed = |why: String| ProbeError::Host { host: name.clone(), why };
         let (mut process, output) = host.start(Role::Probe).map_err(|loss| failed(loss.why))?;
-        process.write(&json(config));
+        let course = host.clock().course().unwrap_or_default();
+        let there = i128::from(origin_ns) + i128::from(course.offset_at(origin_ns));
+        let origin_there_ns = u64::try_from(there).unwrap_or(0);
+        process.write(&json(&Order { config, origin_ns: origin_there_ns }));
         let probe = RemoteProbe {
             host: name.clone(),
+            origin_there_ns,
             process: Mutex::new(process),
             answers: Mutex::new(Answers(output)),
         };
@@ -157,7 +173,9 @@ impl RemoteProbe {
             Ok(_) => lost(&self.host, BUG),
             Err(why) => lost(&self.host, &why),
         };
-        let moment = |at: &mut Moment| *at = run_moment(course, origin_ns, at.0);
+        let moment = |at: &mut Moment| {
+            *at = run_moment(course, origin_ns, self.origin_there_ns + at.0);
+        };
         readings.samples.iter_mut().for_each(|sample| {
             moment(&mut sample.at);
             if [MACHINE, GENERATOR].contains(&sample.node.as_str()) {

@@ -46,6 +46,7 @@ mod error;
 mod files;
 mod folder;
 pub mod histogram_text;
+mod host;
 
 pub use comparison::Comparison;
 pub use counts::{Counts, SqlStateCounts};
@@ -54,6 +55,7 @@ pub use error::Error;
 pub use finished::Finished;
 pub use folder::read_folder;
 pub use header::{FORMAT, FORMAT_OLDEST, Fact, Header, PlannedTrial, RunState};
+pub use host::{HostLoad, HostUse};
 pub use interval::Interval;
 pub use mark::{Mark, MarkKind};
 pub use moment::Moment;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use spec::Metric;
 use stats::Latency;
 
-use crate::{Counts, Ending, Moment, Note, NoteKind, PlannedTrial};
+use crate::{Counts, Ending, HostUse, Moment, Note, NoteKind, PlannedTrial};
 
 /// One attempt at a trial. Its intervals, samples and marks lie in files beside it.
 ///
@@ -48,6 +48,9 @@ pub struct Trial {
     pub workloads: Vec<WorkloadResult>,
     /// What the rig itself cost.
     pub generator: Generator,
+    /// What each host did; empty where everything ran on one machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostUse>,
     /// Every metric of the catalogue that this trial has a value for: metric → scope → value. The
     /// scope is empty for the whole trial, else the name of a workload or of a node.
     pub metrics: BTreeMap<String, BTreeMap<String, f64>>,
@@ -79,6 +82,7 @@ impl PlannedTrial {
             disconnecting: Phase::default(),
             workloads: Vec::new(),
             generator: Generator::default(),
+            hosts: Vec::new(),
             metrics: BTreeMap::new(),
             at_least: BTreeMap::new(),
             notes: Vec::new(),

@@ -32,6 +32,7 @@ mod why;
 
 mod csv_files;
 mod exchange;
+mod hosts;
 mod html;
 mod markdown;
 

@@ -10,6 +10,7 @@ use verdict::Judgement;
 use crate::claims;
 use crate::glance::trial_label;
 use crate::grouping::{entry, in_study_order};
+use crate::hosts;
 use crate::noise::Noise;
 use crate::number;
 use crate::view::{Cell, Outcome, Table};
@@ -56,6 +57,7 @@ pub(crate) fn trust(
     let mut tables = Vec::new();
     tables.extend(attempts(study, trials));
     tables.push(generator);
+    tables.extend(hosts::table(trials));
     tables.extend(claims::noise_table(study, judgement));
     tables.push(machine(trials, noise, &points));
     tables.extend(notes(study, trials));

@@ -24,6 +24,9 @@ pub(crate) fn ending(
         let first = notes.first().map(|note| note.text.as_str()).unwrap_or_default();
         return Ending::failed(Fault::Unknown, format!("every client gave up: {first}"));
     }
+    if let Some((host, why)) = lost(outcome) {
+        return Ending::failed(Fault::Unknown, format!("host {host} is lost: {why}"));
+    }
     let Some(window) = outcome.window else {
         return Ending::failed(Fault::Unknown, "the window never opened");
     };
@@ -63,6 +66,11 @@ pub(crate) fn ending(
         Some(why) => Ending::void(VoidKind::NotSteady, format!("not steady: {why}")),
         None => Ending::Done,
     }
+}
+
+/// The first host that was lost while it generated load, and why.
+fn lost(outcome: &Outcome) -> Option<(&str, &str)> {
+    outcome.hosts.iter().find_map(|host| Some((host.name.as_str(), host.lost.as_ref()?.1.as_str())))
 }
 
 const STILL_WARMING_UP: &str = "throughput still rose when the warm-up's bound was reached";

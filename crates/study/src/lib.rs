@@ -33,6 +33,7 @@ mod controls;
 mod ending;
 mod exposure;
 mod figures;
+mod host_use;
 mod powerless;
 mod replication;
 mod result;

@@ -14,6 +14,7 @@ use spec::metrics;
 use crate::clock;
 use crate::ending::{ending, generator_doubts};
 use crate::figures::{self, Evidence, Figures};
+use crate::host_use::{clock_doubts, host_uses};
 use crate::meter::Metered;
 use crate::order::Order;
 
@@ -27,6 +28,8 @@ pub(crate) struct Loaded {
     pub(crate) messages: Vec<String>,
     /// What the checks have found, and what became of servers that lost their power.
     pub(crate) found: check::Outcome,
+    /// The host of the server that has the data, if it is on one.
+    pub(crate) data_host: Option<String>,
 }
 
 /// A trial that is not run at all.
@@ -47,7 +50,7 @@ pub(crate) fn needs_its_ledger(trial: &Trial) -> bool {
 
 /// Makes a trial of what was measured.
 pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
-    let Loaded { outcome, mut readings, mut metered, warmed, messages, found } = loaded;
+    let Loaded { outcome, mut readings, mut metered, warmed, messages, found, data_host } = loaded;
     let trial = &mut finished.trial;
     let window = outcome.window;
     let mut figures = match window {
@@ -58,6 +61,7 @@ pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
             readings: &readings,
             metered: &metered,
             warmed: &warmed,
+            data_host: data_host.as_deref(),
         }),
         None => Figures::default(),
     };
@@ -71,8 +75,13 @@ pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
     trial.notes.extend(found.notes);
     trial.notes.extend(said(NoteKind::Load, messages));
     trial.notes.extend(said(NoteKind::Warming, warmed.notes));
-    trial.notes.extend(said(NoteKind::Probe, readings.notes));
+    let probed = std::mem::take(&mut readings.notes);
+    trial.notes.extend(said(NoteKind::Probe, probed));
     trial.notes.extend(said(NoteKind::Generator, generator_doubts(&outcome)));
+    if let Some(fleet) = order.fleet {
+        trial.hosts = host_uses(fleet, &outcome, &readings);
+        trial.notes.extend(said(NoteKind::Generator, clock_doubts(&trial.hosts)));
+    }
     trial.ending = ending(order, &outcome, &metered, &mut trial.notes);
     trial.window = window;
     finished.marks = phase_marks(window);

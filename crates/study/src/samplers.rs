@@ -39,11 +39,11 @@ impl Samplers {
             generator_pids: vec![std::process::id()],
             ..config(point, site, |name| !hosts.contains_key(name))
         };
-        let mut there = Vec::new();
+        let (mut there, origin_ns) = (Vec::new(), origin_ns(origin));
         for host in fleet.iter().flat_map(|fleet| fleet.hosts()) {
             let name = host.entry().name.as_str();
             let of_host = |node: &str| hosts.get(node).is_some_and(|on| on == name);
-            there.push(RemoteProbe::start(host, &config(point, site, of_host))?);
+            there.push(RemoteProbe::start(host, config(point, site, of_host), origin_ns)?);
         }
         Ok(Samplers { here: Probes::start(here, origin)?, there, hosts, origin })
     }
@@ -82,7 +82,7 @@ impl Samplers {
 
     /// Ends them; everything that they have read, on the run's clock.
     pub(crate) fn stop(self, fleet: Option<&Fleet>) -> Readings {
-        let origin_ns = monotonic_ns().saturating_sub(self.origin.elapsed().as_nanos() as u64);
+        let origin_ns = origin_ns(self.origin);
         let mut all = self.here.stop();
         for sampler in self.there {
             let host = fleet.and_then(|fleet| fleet.host(sampler.host()));
@@ -96,6 +96,11 @@ impl Samplers {
         let host = self.hosts.get(name)?;
         self.there.iter().find(|sampler| sampler.host() == host)
     }
+}
+
+/// A run's beginning on this machine's monotonic clock.
+fn origin_ns(origin: Instant) -> u64 {
+    monotonic_ns().saturating_sub(origin.elapsed().as_nanos() as u64)
 }
 
 /// What the sampler beside some nodes and services watches.

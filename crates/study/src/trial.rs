@@ -105,7 +105,8 @@ fn attempt(
         .map_err(|error| Broke::Somehow(Reason { kind: Fault::Server, text: error.to_string() }))?;
     let (outcome, metered, messages) = loaded?;
     let found = check(order, site, &outcome, &metered, &readings)?;
-    Ok(Loaded { outcome, readings, metered, warmed, messages, found })
+    let data_host = site.data_node().host().map(str::to_owned);
+    Ok(Loaded { outcome, readings, metered, warmed, messages, found, data_host })
 }
 
 /// Starts the servers that lost their power, and makes the point's checks.

@@ -78,6 +78,17 @@ fn expect_sound(folder: &Path, ended: &Ended, trials: usize) {
     assert!(roles[3].ends_with("generator") && roles[0].contains("primary"), "{roles:?}");
     let done = fs::read_dir(folder.join("out/trials")).expect("trials").count();
     assert_eq!(done, trials, "trials in the record");
+    // Every trial says what each host did, and the report shows it.
+    for trial in fs::read_dir(folder.join("out/trials")).unwrap() {
+        let text = fs::read_to_string(trial.unwrap().path().join("trial.json")).expect("a trial");
+        let trial: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let hosts = trial["hosts"].as_array().expect("hosts");
+        let loads = hosts.iter().filter(|host| !host["load"].is_null()).count();
+        assert_eq!((hosts.len(), loads), (4, 1), "{hosts:?}");
+        assert!(hosts.iter().all(|host| host["clock_bound_ns"].is_u64()), "{hosts:?}");
+    }
+    let report = fs::read_to_string(folder.join("out/report.html")).expect("a report");
+    assert!(report.contains("Loop lag p99") && report.contains(">node3<"), "a row for each host");
     // Samples of the servers came home, on the run's clock.
     let samples = fs::read_dir(folder.join("out/trials")).unwrap().any(|trial| {
         let path = trial.unwrap().path().join("samples.csv");

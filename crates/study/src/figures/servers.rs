@@ -135,7 +135,7 @@ pub(super) fn samples(evidence: &Evidence<'_>, figures: &mut Figures) {
         };
         let mean = sum / f64::from(count);
         let scopes = match (metric.scope, label) {
-            (Scope::Machine, label) => vec![label.to_owned()],
+            (Scope::Machine, label) => machine_scopes(evidence, node, label),
             (_, "") => scopes(evidence, node),
             (_, label) => vec![label_scope(evidence, node, label)],
         };
@@ -143,6 +143,19 @@ pub(super) fn samples(evidence: &Evidence<'_>, figures: &mut Figures) {
             figures.set(metric, &scope, mean);
         }
     }
+}
+
+/// Where a figure of a machine is filed: by its label, if everything runs on this machine. With hosts,
+/// the machine is that of the server that has the data; those of the others have their host's name
+/// before the label. This machine only conducts then.
+fn machine_scopes(evidence: &Evidence<'_>, node: &str, label: &str) -> Vec<String> {
+    let Some(data_host) = evidence.data_host else { return vec![label.to_owned()] };
+    let Some(host) = node.strip_prefix("machine ") else { return Vec::new() };
+    let mut scopes = vec![format!("{host} {label}").trim_end().to_owned()];
+    if host == data_host {
+        scopes.push(label.to_owned());
+    }
+    scopes
 }
 
 #[cfg(test)]

@@ -1,0 +1,40 @@
+//! What a host did in a trial.
+
+use serde::{Deserialize, Serialize};
+
+/// What a host did in a trial that ran on hosts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostUse {
+    /// Its name in the inventory.
+    pub name: String,
+    /// What it is there for: nodes of the study, and `generator`.
+    pub roles: Vec<String>,
+    /// CPU of the machine that was busy in the window, on average, in percent of all its cores.
+    pub cpu_busy_pct: Option<f64>,
+    /// Bytes that its network interfaces other than loopback received and sent in the window, a
+    /// second.
+    pub network_bytes_per_s: Option<f64>,
+    /// How far its moments may be from those of the run, in nanoseconds.
+    pub clock_bound_ns: Option<u64>,
+    /// What its clients did; none without clients.
+    pub load: Option<HostLoad>,
+    /// Why it was lost, if it was.
+    pub lost: Option<String>,
+}
+
+/// What the clients of a host did in a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostLoad {
+    /// Clients, over all workloads.
+    pub clients: u32,
+    /// Transactions a second, as a pgbench of its own would have counted.
+    pub tps: f64,
+    /// CPU of the generator inside the window, user + system, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Share of the window that its busiest lane spent on the CPU, 0 to 1.
+    pub busy_share_max: f64,
+    /// Loop lag, 99th percentile in nanoseconds.
+    pub lag_p99_ns: u64,
+}

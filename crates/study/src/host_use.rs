@@ -1,0 +1,85 @@
+//! What each host did in a trial.
+
+use host::clock::BOUND_MAX_NS;
+use load::Outcome;
+use probe::Readings;
+use record::{HostLoad, HostUse, Window};
+use spec::{Metric, metrics};
+
+use crate::fleet::Fleet;
+
+/// The node that samples of a host's own machine are filed under.
+pub(crate) fn machine_of(host: &str) -> String {
+    format!("machine {host}")
+}
+
+/// What each host of a fleet did.
+pub(crate) fn host_uses(fleet: &Fleet, outcome: &Outcome, readings: &Readings) -> Vec<HostUse> {
+    let uses = fleet.roles().into_iter().map(|(host, roles)| {
+        let name = host.entry().name.clone();
+        let at = outcome.hosts.iter().position(|one| one.name == name);
+        let loaded = at.map(|at| (&outcome.hosts[at], &outcome.generators[at]));
+        let load = loaded.map(|(host, generator)| HostLoad {
+            clients: host.clients,
+            tps: generator.published_way.transactions as f64
+                / generator.published_way.seconds.max(f64::MIN_POSITIVE),
+            cpu_ns: generator.cpu_ns,
+            busy_share_max: generator.busy_share_max,
+            lag_p99_ns: generator.lag_p99_ns,
+        });
+        let clock = host.clock();
+        let followed = loaded.and_then(|(host, _)| host.clock.bound_ns);
+        let measured = || clock.bound_ns(&clock.course()?, 0, u64::MAX);
+        let mean = |metric, is_meant: fn(&str) -> bool| {
+            mean(readings, outcome.window?, &machine_of(&name), metric, is_meant)
+        };
+        let idle = mean(&metrics::CPU_IDLE_PCT, |_| true);
+        let bytes = |metric| mean(metric, |interface| interface != "lo");
+        let received = bytes(&metrics::NET_RECEIVE_BYTES);
+        HostUse {
+            roles,
+            cpu_busy_pct: idle.map(|idle| (100.0 - idle).max(0.0)),
+            network_bytes_per_s: received.zip(bytes(&metrics::NET_SEND_BYTES)).map(|(i, o)| i + o),
+            clock_bound_ns: followed.or_else(measured),
+            load,
+            lost: host.lost().map(|loss| loss.why),
+            name,
+        }
+    });
+    uses.collect()
+}
+
+/// The sum over the labels that are meant of their means in the window.
+fn mean(
+    readings: &Readings,
+    window: Window,
+    node: &str,
+    metric: &Metric,
+    is_meant: fn(&str) -> bool,
+) -> Option<f64> {
+    let inside = readings.samples.iter().filter(|sample| {
+        sample.node == node
+            && sample.is_of(metric)
+            && is_meant(&sample.label)
+            && sample.at >= window.open
+            && sample.at < window.close
+    });
+    let mut moments = std::collections::BTreeSet::new();
+    let sum: f64 = inside
+        .inspect(|sample| {
+            moments.insert(sample.at);
+        })
+        .map(|sample| sample.value)
+        .sum();
+    (!moments.is_empty()).then(|| sum / moments.len() as f64)
+}
+
+/// Where moments of hosts may be off by more than a window's edge should be.
+pub(crate) fn clock_doubts(hosts: &[HostUse]) -> Vec<String> {
+    let doubtful = hosts.iter().filter_map(|host| {
+        let bound = host.clock_bound_ns.filter(|bound| *bound > BOUND_MAX_NS)?;
+        let ms = bound as f64 / 1e6;
+        Some(format!("the clock of host {} is known to ± {ms:.1} ms only", host.name))
+    });
+    doubtful.collect()
+}
