@@ -9,6 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use os::proc_files;
 use os::user::User;
 use rustix::fs::{FlockOperation, flock};
 
@@ -82,7 +83,7 @@ impl Marker {
             let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
             // Locked before it says what it is, so that nobody cleans what is being made.
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-            let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+            let boot = proc_files::read("sys/kernel/random/boot_id").unwrap_or_default();
             let (pid, uid) = (std::process::id(), User::current().uid);
             write!(file, "{FIRST_LINE}pid {pid}\nuid {uid}\nboot {boot}")?;
             Ok(Self { file })

@@ -3,11 +3,11 @@
 //! Facts are read from the kernel's own files; one that cannot be read is left out or empty, so
 //! that an unusual machine never stops a run.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use os::init::{Init, WhenOrphaned};
 pub use os::limits::OpenFiles;
+use os::proc_files;
 use os::user::User;
 
 use crate::copy::failed;
@@ -81,17 +81,17 @@ pub struct Disk {
 impl Machine {
     /// The facts of this machine now.
     pub fn here() -> Self {
-        let cpuinfo = read("/proc/cpuinfo");
+        let cpuinfo = read("cpuinfo");
         Self {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             cpu_model: cpu_model(&cpuinfo),
-            memory: Memory::parse(&read("/proc/meminfo")).limited(cgroup_memory_bytes()),
+            memory: Memory::parse(&read("meminfo")).limited(cgroup_memory_bytes()),
             huge_pages: HugePages::here(),
-            kernel: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
+            kernel: format!("Linux {}", read("sys/kernel/osrelease").trim()),
             distribution: distribution(&read("/etc/os-release")),
             virtualisation: virtualisation(&cpuinfo),
-            load_average: load_average(&read("/proc/loadavg")),
-            steal_share: steal_share(&read("/proc/stat")),
+            load_average: load_average(&read("loadavg")),
+            steal_share: steal_share(&read("stat")),
             open_files: OpenFiles::current(),
         }
     }
@@ -109,7 +109,7 @@ impl Disk {
         let existing = existing.canonicalize().map_err(&failed)?;
         let space = rustix::fs::statvfs(&existing).map_err(|errno| failed(errno.into()))?;
         // In a changed root, the mount that it is on may lie outside, where it is not shown.
-        let (mount_point, file_system, device) = mount_of(&existing, &read("/proc/self/mountinfo"))
+        let (mount_point, file_system, device) = mount_of(&existing, &read("self/mountinfo"))
             .unwrap_or_else(|| {
                 let magic = rustix::fs::statfs(&existing).map_or(0, |found| found.f_type as u64);
                 (PathBuf::from("/"), file_system_named(magic), String::new())
@@ -202,7 +202,7 @@ impl Memory {
 
 impl HugePages {
     fn here() -> Self {
-        let meminfo = read("/proc/meminfo");
+        let meminfo = read("meminfo");
         let modes = read("/sys/kernel/mm/transparent_hugepage/enabled");
         let chosen = modes.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
         Self {
@@ -288,7 +288,7 @@ impl CpuTime {
     /// Until now.
     #[must_use]
     pub fn now() -> Self {
-        Self::parse(&read("/proc/stat"))
+        Self::parse(&read("stat"))
     }
 
     /// The share that the hypervisor took away since an earlier reading, 0 to 1.
@@ -326,8 +326,9 @@ fn unescaped(field: &str) -> String {
     codes.iter().fold(field.to_owned(), |text, (code, plain)| text.replace(code, plain))
 }
 
-fn read(path: &str) -> String {
-    fs::read_to_string(path).unwrap_or_default()
+/// A file of `/proc`; empty where the kernel does not have it.
+fn read(file: &str) -> String {
+    proc_files::read(file).unwrap_or_default()
 }
 
 #[cfg(test)]

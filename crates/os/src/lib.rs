@@ -3,8 +3,8 @@
 //! [`command`] is the one spawner, [`init`] the process that takes a lab's processes with it
 //! whenever the rig ends; [`processes`], [`limits`] and [`user`] are what both stand on.
 //! [`loop_device`] and [`file_system`] are what a disk is made of whose power can be cut;
-//! [`throttle`] limits the I/O of processes, [`usage`] reads what they use, [`scheduling`] is what a thread asks of the scheduler.
-//! Linux only.
+//! [`throttle`] limits the I/O of processes, [`usage`] reads what they use, [`proc_files`] what the
+//! kernel says of the machine; [`scheduling`] is what a thread asks of the scheduler. Linux only.
 
 pub mod command;
 pub mod file_system;
@@ -12,6 +12,7 @@ pub mod init;
 pub mod limits;
 pub mod loop_device;
 mod namespaces;
+pub mod proc_files;
 pub mod processes;
 pub mod scheduling;
 mod shared_memory;

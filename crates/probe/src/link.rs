@@ -1,9 +1,9 @@
 //! One link: how much has passed.
 
-use std::fs;
 use std::path::PathBuf;
 
 use fault::link::{Control, Counters, Sockets};
+use os::proc_files;
 use serde::{Deserialize, Serialize};
 use spec::metrics;
 
@@ -49,8 +49,9 @@ impl Link {
                 }
                 counters
             }
-            Tap::Interface { pid, name } => fs::read_to_string(format!("/proc/{pid}/net/dev"))
+            Tap::Interface { pid, name } => i32::try_from(*pid)
                 .ok()
+                .and_then(|pid| proc_files::network_of(pid).ok())
                 .and_then(|text| Counters::of_interface(&text, name)),
         };
         counters.map(|counters| readings(&counters)).unwrap_or_default()

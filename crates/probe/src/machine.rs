@@ -12,14 +12,15 @@ mod memory;
 mod network;
 mod pressure;
 
-use std::{collections::BTreeSet, fs, path::PathBuf};
+use std::{collections::BTreeSet, fs};
+
+use os::proc_files;
 
 use crate::reading::Reading;
 
 /// Reads what the kernel counts for the whole machine.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    proc: PathBuf,
     /// Whole disks; their partitions would count everything twice.
     disks: BTreeSet<String>,
     ticks_per_second: f64,
@@ -32,25 +33,21 @@ impl Machine {
             .flatten()
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
             .collect();
-        Machine {
-            proc: PathBuf::from("/proc"),
-            disks,
-            ticks_per_second: rustix::param::clock_ticks_per_second() as f64,
-        }
+        Machine { disks, ticks_per_second: rustix::param::clock_ticks_per_second() as f64 }
     }
 
     /// Everything that the kernel tells now.
     pub(crate) fn read(&self) -> Vec<Reading> {
         let mut readings = Vec::with_capacity(64);
-        readings.extend(cpu::from_stat(&self.text("stat"), self.ticks_per_second));
-        readings.extend(cpu::from_loadavg(&self.text("loadavg")));
-        readings.extend(memory::from_meminfo(&self.text("meminfo")));
-        readings.extend(memory::from_vmstat(&self.text("vmstat")));
+        readings.extend(cpu::from_stat(&text("stat"), self.ticks_per_second));
+        readings.extend(cpu::from_loadavg(&text("loadavg")));
+        readings.extend(memory::from_meminfo(&text("meminfo")));
+        readings.extend(memory::from_vmstat(&text("vmstat")));
         let is_disk = |name: &str| self.disks.is_empty() || self.disks.contains(name);
-        readings.extend(block::from_diskstats(&self.text("diskstats"), is_disk));
-        readings.extend(network::from_net_dev(&self.text("net/dev")));
+        readings.extend(block::from_diskstats(&text("diskstats"), is_disk));
+        readings.extend(network::from_net_dev(&text("net/dev")));
         for resource in ["cpu", "io", "memory"] {
-            let text = self.text(&format!("pressure/{resource}"));
+            let text = text(&format!("pressure/{resource}"));
             readings.extend(pressure::from_pressure(resource, &text));
         }
         readings
@@ -59,7 +56,7 @@ impl Machine {
     /// What the machine can not tell, as notes for a reader.
     pub(crate) fn notes(&self) -> Vec<String> {
         let missing = |file: &str, what: &str| {
-            self.text(file)
+            text(file)
                 .is_empty()
                 .then(|| format!("{what} unknown: /proc/{file} is missing or empty"))
         };
@@ -67,10 +64,6 @@ impl Machine {
             .into_iter()
             .flatten()
             .collect()
-    }
-
-    fn text(&self, file: &str) -> String {
-        fs::read_to_string(self.proc.join(file)).unwrap_or_default()
     }
 }
 
@@ -123,4 +116,9 @@ mod tests {
             }
         }
     }
+}
+
+/// A file of `/proc`; empty where the kernel does not have it.
+fn text(file: &str) -> String {
+    proc_files::read(file).unwrap_or_default()
 }

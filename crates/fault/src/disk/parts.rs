@@ -10,6 +10,7 @@ use std::time::Duration;
 use os::command::{Command, Output};
 use os::init::Init;
 use os::loop_device;
+use os::proc_files;
 use os::user::User;
 use rustix::io::Errno;
 
@@ -37,7 +38,7 @@ pub fn check(method: &Method) -> Result<(), Error> {
         opened.map_err(|source| Error::NoDevice { device, source })?;
     }
     loop_device::check_free().map_err(no_loop_device)?;
-    let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    let known = proc_files::read("filesystems").unwrap_or_default();
     // A module is loaded when it is mounted for the first time.
     let is_module = || {
         let release = rustix::system::uname().release().to_string_lossy().into_owned();

@@ -3,13 +3,13 @@
 //! address for the far end, which needs no rule of a firewall.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fault::link::{Counters, RoundTrips, Shape};
 use os::command::{Command, Output};
+use os::proc_files;
 use rustix::process::Signal;
 use terms::Direction;
 
@@ -153,8 +153,7 @@ impl Wire {
     pub(super) fn counters(&self) -> Result<Counters, Error> {
         let failed = |why: String| self.error("asking for the counters", why);
         let pid = self.program.host_pid().ok_or_else(|| failed("its echo has ended".to_owned()))?;
-        let path = format!("/proc/{pid}/net/dev");
-        let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+        let text = proc_files::network_of(pid).map_err(|error| failed(error.to_string()))?;
         let mut counters = Counters::of_interface(&text, &self.interface())
             .ok_or_else(|| failed("its interface is gone".to_owned()))?;
         counters.resets = self.resets;

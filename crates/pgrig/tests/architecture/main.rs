@@ -165,6 +165,19 @@ fn unsafe_is_in_one_room() {
     }
 }
 
+/// `/proc/self/exe` is the name of a program; the catalogue in `spec` names the files that metrics
+/// come from.
+#[test]
+fn one_room_reads_proc() {
+    assert_page_says(&["reads `/proc`"], &["os"]);
+    for name in crates().into_keys().filter(|name| !["os", "spec"].contains(&name.as_str())) {
+        for (path, code) in sources(&name) {
+            let code = code.replace("\"/proc/self/exe\"", "");
+            assert!(!code.contains("\"/proc"), "{} reads /proc", path.display());
+        }
+    }
+}
+
 #[test]
 fn one_room_prints() {
     assert_page_says(&["the only one that prints"], &["pgrig"]);
