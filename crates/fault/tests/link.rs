@@ -110,8 +110,7 @@ fn a_relay_delays_by_what_it_is_told() {
             say(&format!(
                 "round trip {direct:?}, {through:?} by relay; a delay of {delay:?} is {measured:?}"
             ));
-            assert!(through > direct);
-            (measured.abs_diff(delay) < 300 * MS / 1000).then_some(())
+            (through > direct && measured.abs_diff(delay) < 300 * MS / 1000).then_some(())
         });
     }
     say(&format!("late by {:?} on average", relay.control.counters().unwrap().mean_lateness()));
