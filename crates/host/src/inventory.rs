@@ -15,6 +15,8 @@ pub struct Inventory {
     pub hosts: Vec<Entry>,
     /// Names of nodes, or `generators`, and the hosts (as positions in `hosts`) that have them.
     pub place: BTreeMap<String, Vec<usize>>,
+    /// Whether connections to servers on the hosts are encrypted.
+    pub tls: bool,
 }
 
 /// One host.
@@ -47,6 +49,8 @@ pub struct InventoryError {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    #[serde(default)]
+    tls: bool,
     hosts: BTreeMap<String, Table>,
     #[serde(default)]
     place: BTreeMap<String, Place>,
@@ -126,7 +130,7 @@ impl Inventory {
             chosen.dedup();
             place.insert(node.clone(), chosen);
         }
-        Ok(Inventory { hosts, place })
+        Ok(Inventory { hosts, place, tls: file.tls })
     }
 
     /// The hosts that generate load: those of `generators` under `[place]`, or all.

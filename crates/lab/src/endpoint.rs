@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use postgres::{NoTls, SimpleQueryMessage};
+use postgres::{CancelToken, NoTls, SimpleQueryMessage};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -21,6 +21,22 @@ pub struct Endpoint {
     pub database: String,
     /// The password, where the way there asks for one.
     pub password: Option<String>,
+    /// Whether the way there is encrypted.
+    pub encryption: Encryption,
+}
+
+/// How the way to a server is encrypted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Encryption {
+    /// It is not.
+    #[default]
+    None,
+    /// By TLS. The certificate is the server's own, so that it proves nothing by itself.
+    Tls,
+    /// By TLS whose certificate is bound to the password by SCRAM: a server between the two ends is
+    /// noticed (RFC 5802, channel binding). PgBouncer does not know it.
+    BoundTls,
 }
 
 /// A way to a server.
@@ -47,10 +63,41 @@ impl Endpoint {
 
     /// An administrator's connection to `server`, as errors name it.
     pub(crate) fn connect(&self, server: &str) -> Result<postgres::Client, Error> {
-        self.admin_config().connect(NoTls).map_err(|source| {
+        let failed = |source| {
             let place = self.without_password().to_string();
             Error::Connect { server: server.to_owned(), place, source }
-        })
+        };
+        match self.encrypted(server)? {
+            None => self.admin_config().connect(NoTls).map_err(failed),
+            Some(address) => address.connect().map_err(failed),
+        }
+    }
+
+    /// Cancels what the connection of `token` to it does, encrypted as the connection is.
+    pub(crate) fn cancel(&self, token: &CancelToken) -> Result<(), postgres::Error> {
+        match self.encrypted("") {
+            Ok(Some(address)) => address.cancel(token),
+            _ => token.cancel_query(NoTls),
+        }
+    }
+
+    /// How the client libraries reach it where the way there is encrypted.
+    fn encrypted(&self, server: &str) -> Result<Option<server::Address>, Error> {
+        if self.encryption == Encryption::None {
+            return Ok(None);
+        }
+        let failed = |why: String| Error::Process {
+            doing: "encrypting the connection to",
+            node: server.to_owned(),
+            source: std::io::Error::other(why),
+        };
+        let conninfo = format!("{self} connect_timeout={}", CONNECT_TIMEOUT.as_secs());
+        let conninfo = server::resolve_conninfo(&conninfo);
+        let conninfo = conninfo.map_err(|error| failed(error.to_string()))?;
+        let mut address =
+            server::Address::new(&conninfo).map_err(|error| failed(error.to_string()))?;
+        address.config.application_name("pgrig");
+        Ok(Some(address))
     }
 
     fn admin_config(&self) -> postgres::Config {
@@ -97,7 +144,14 @@ impl fmt::Display for Endpoint {
         if let Some(password) = &self.password {
             write!(f, " password={}", quoted(password))?;
         }
-        Ok(())
+        match self.encryption {
+            Encryption::None => Ok(()),
+            // A user's ~/.postgresql/root.crt knows nothing of a certificate of the run.
+            Encryption::Tls => write!(f, " sslmode=require sslrootcert={NO_FILE}"),
+            Encryption::BoundTls => {
+                write!(f, " sslmode=require sslrootcert={NO_FILE} channel_binding=require")
+            }
+        }
     }
 }
 
@@ -110,6 +164,9 @@ fn quoted(value: &str) -> String {
     }
     format!("'{}'", value.replace('\\', r"\\").replace('\'', r"\'"))
 }
+
+/// A path that is not there: then sslmode=require asks for no authority (libpq, "sslrootcert").
+const NO_FILE: &str = "/nonexistent";
 
 /// A server on this machine answers at once or is not there; one that is paused never does.
 const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
@@ -127,6 +184,7 @@ mod tests {
                 user: "postgres".into(),
                 database: "a b".into(),
                 password: password.map(str::to_owned),
+                encryption: Encryption::None,
             };
             assert_eq!(endpoint.to_string(), expected);
         };

@@ -21,6 +21,8 @@ pub struct RemoteAccess {
     pub address: IpAddr,
     /// The only addresses from which connections are accepted (`pg_hba.conf`).
     pub clients: Vec<IpAddr>,
+    /// Whether their connections must be encrypted, with a certificate of the run.
+    pub tls: bool,
 }
 
 impl RemoteAccess {
@@ -28,10 +30,11 @@ impl RemoteAccess {
     pub(crate) fn hba_lines(&self) -> String {
         let line = |client: &IpAddr| {
             let bits = if client.is_ipv4() { 32 } else { 128 };
+            let kind = if self.tls { "hostssl" } else { "host" };
             // `all` stands for all databases and not for replication.
             format!(
-                "host all all {client}/{bits} scram-sha-256\n\
-                 host replication all {client}/{bits} scram-sha-256\n"
+                "{kind} all all {client}/{bits} scram-sha-256\n\
+                 {kind} replication all {client}/{bits} scram-sha-256\n"
             )
         };
         self.clients.iter().map(line).collect()
@@ -45,7 +48,8 @@ mod tests {
     #[test]
     fn each_address_may_connect_and_replicate() {
         let clients = ["10.0.0.21", "fd00::1"].map(|one| one.parse().unwrap()).to_vec();
-        let access = RemoteAccess { address: "10.0.0.5".parse().unwrap(), clients };
+        let address = "10.0.0.5".parse().unwrap();
+        let access = RemoteAccess { address, clients, tls: false };
         assert_eq!(
             access.hba_lines(),
             "host all all 10.0.0.21/32 scram-sha-256\n\
@@ -53,5 +57,8 @@ mod tests {
              host all all fd00::1/128 scram-sha-256\n\
              host replication all fd00::1/128 scram-sha-256\n"
         );
+        let clients = vec![address];
+        let access = RemoteAccess { address, clients, tls: true };
+        assert!(access.hba_lines().starts_with("hostssl all all 10.0.0.5/32 scram-sha-256\n"));
     }
 }

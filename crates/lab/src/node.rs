@@ -24,7 +24,7 @@ use rustix::process::Signal;
 use terms::StopMode;
 
 use crate::copy::failed;
-use crate::endpoint::{Endpoint, Host};
+use crate::endpoint::{Encryption, Endpoint, Host};
 use crate::error::Error;
 use crate::find::Installation;
 use crate::initdb::{self, SUPERUSER};
@@ -285,12 +285,19 @@ impl Node {
         match self.config.listen {
             Listen::Unix => {
                 let host = Host::Unix(self.program.shared.sockets());
-                Endpoint { host, port, user, database, password: None }
+                Endpoint {
+                    host,
+                    port,
+                    user,
+                    database,
+                    password: None,
+                    encryption: Encryption::None,
+                }
             }
             Listen::Loopback => {
                 let host = Host::Tcp("127.0.0.1".to_owned());
                 let password = Some(self.program.shared.password.clone());
-                Endpoint { host, port, user, database, password }
+                Endpoint { host, port, user, database, password, encryption: Encryption::None }
             }
         }
     }
@@ -300,7 +307,8 @@ impl Node {
         let remote = self.config.remote.as_ref()?;
         let password = Some(self.program.shared.password.clone());
         let host = Host::Tcp(remote.address.to_string());
-        Some(Endpoint { host, password, ..self.endpoint() })
+        let encryption = if remote.tls { Encryption::BoundTls } else { Encryption::None };
+        Some(Endpoint { host, password, encryption, ..self.endpoint() })
     }
 
     /// A connection for administration, as the superuser, to database postgres.
@@ -354,7 +362,8 @@ impl Node {
     /// Its Unix socket, which asks for no password.
     pub(crate) fn admin_endpoint(&self) -> Endpoint {
         let host = Host::Unix(self.program.shared.sockets());
-        Endpoint { host, password: None, ..self.endpoint() }
+        let encryption = Encryption::None;
+        Endpoint { host, password: None, encryption, ..self.endpoint() }
     }
 
     fn value_by(

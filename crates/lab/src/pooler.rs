@@ -23,9 +23,10 @@ use serde::{Deserialize, Serialize};
 use terms::{PoolMode, StopMode};
 
 use crate::copy::{failed, make_directory, write_file};
-use crate::endpoint::{Endpoint, Host};
+use crate::endpoint::{Encryption, Endpoint, Host};
 use crate::error::{Error, SettingFault};
 use crate::find::{self, PgBouncer};
+use crate::identity::Identity;
 use crate::listen::{Listen, RemoteAccess};
 use crate::log;
 use crate::port::Port;
@@ -216,7 +217,8 @@ impl Pooler {
                 (Host::Tcp("127.0.0.1".to_owned()), Some(password))
             }
         };
-        Endpoint { host, port: self.port.number, password, ..self.config.to.clone() }
+        let (port, encryption) = (self.port.number, Encryption::None);
+        Endpoint { host, port, password, encryption, ..self.config.to.clone() }
     }
 
     /// Where clients on other hosts reach it, as its server's superuser and in its server's database.
@@ -224,7 +226,8 @@ impl Pooler {
         let remote = self.config.remote.as_ref()?;
         let host = Host::Tcp(remote.address.to_string());
         let password = Some(self.program.shared.password.clone());
-        Some(Endpoint { host, password, ..self.endpoint() })
+        let encryption = if remote.tls { Encryption::Tls } else { Encryption::None };
+        Some(Endpoint { host, password, encryption, ..self.endpoint() })
     }
 
     /// Where its admin console is.
@@ -291,12 +294,23 @@ impl Pooler {
                 Some(path)
             }
         };
-        write_file(&ini, &self.configuration(&users, hba.as_deref()), user)?;
+        let identity = match self.config.remote.as_ref().filter(|remote| remote.tls) {
+            None => None,
+            Some(remote) => Some(Identity::of(directory, remote.address, user)?),
+        };
+        let text = self.configuration(&users, hba.as_deref(), identity.as_ref());
+        write_file(&ini, &text, user)?;
         Ok(ini)
     }
 
-    /// Its configuration file. `hba` says who may connect where clients come from other hosts.
-    fn configuration(&self, users: &Path, hba: Option<&Path>) -> String {
+    /// Its configuration file. `hba` says who may connect where clients come from other hosts, and
+    /// `identity` is what they see where they must encrypt.
+    fn configuration(
+        &self,
+        users: &Path,
+        hba: Option<&Path>,
+        identity: Option<&Identity>,
+    ) -> String {
         let config = &self.config;
         let sockets = self.program.shared.sockets();
         let (port, pool, clients) =
@@ -335,6 +349,19 @@ impl Pooler {
             ("admin_users", &config.to.user),
         ]);
         lines.extend(hba.as_deref().map(|path| ("auth_hba_file", path)));
+        let files = identity.map(|identity| {
+            (identity.certificate.to_string_lossy(), identity.key.to_string_lossy())
+        });
+        if let Some((certificate, key)) = &files {
+            lines.extend([
+                ("client_tls_sslmode", "require"),
+                ("client_tls_cert_file", certificate),
+                ("client_tls_key_file", key),
+            ]);
+        }
+        if config.to.encryption != Encryption::None {
+            lines.push(("server_tls_sslmode", "require"));
+        }
         let server = connection_string(&config.to, config.connect_query.as_deref());
         let lines: String =
             lines.into_iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
@@ -438,6 +465,7 @@ mod tests {
             user: "postgres".into(),
             database: "a".into(),
             password: Some("it's".into()),
+            encryption: Encryption::None,
         };
         assert_eq!(
             connection_string(&to, Some("SET synchronous_commit = 'off'")),

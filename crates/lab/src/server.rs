@@ -1,6 +1,6 @@
 //! What a workload goes to and a probe looks at: a node of the lab, or an outside server.
 
-use postgres::{CancelToken, NoTls};
+use postgres::CancelToken;
 
 use crate::anywhere::node::Node;
 use crate::error::Error;
@@ -57,7 +57,7 @@ impl Server {
     /// Why the cancel could not be sent.
     pub fn cancel(&self, token: &CancelToken) -> Result<(), postgres::Error> {
         match self {
-            Self::Node(_) => token.cancel_query(NoTls),
+            Self::Node(node) => node.cancel(token),
             Self::Target(target) => target.cancel(token),
         }
     }

@@ -57,7 +57,8 @@ impl Site {
             config.application_name = Some(node.name.clone());
             let lab = place.labs.of(&node.name)?;
             config.remote = place.labs.remote_access(lab);
-            if node.by_tcp {
+            // Clients of one on a host come by TCP anyway.
+            if node.by_tcp && config.remote.is_none() {
                 config.listen = lab::Listen::Loopback;
             }
             config.own_network = has_own_network(&plan.topology, &node.name);

@@ -16,6 +16,8 @@ pub struct Labs {
     place: BTreeMap<String, usize>,
     /// The addresses that may connect to servers on hosts.
     clients: Vec<IpAddr>,
+    /// Whether their connections must be encrypted.
+    tls: bool,
     numbers: AtomicU32,
 }
 
@@ -23,14 +25,19 @@ impl Labs {
     /// The one lab of this machine.
     #[must_use]
     pub fn here(lab: Lab) -> Labs {
-        Labs::on_hosts(vec![lab], BTreeMap::new(), Vec::new())
+        Labs::on_hosts(vec![lab], BTreeMap::new(), Vec::new(), false)
     }
 
     /// Labs on hosts. `place` gives the position in `all` of each node's lab; connections are
-    /// accepted from `clients` only.
+    /// accepted from `clients` only, and with `tls` encrypted ones only.
     #[must_use]
-    pub fn on_hosts(all: Vec<Lab>, place: BTreeMap<String, usize>, clients: Vec<IpAddr>) -> Labs {
-        Labs { all, place, clients, numbers: AtomicU32::new(0) }
+    pub fn on_hosts(
+        all: Vec<Lab>,
+        place: BTreeMap<String, usize>,
+        clients: Vec<IpAddr>,
+        tls: bool,
+    ) -> Labs {
+        Labs { all, place, clients, tls, numbers: AtomicU32::new(0) }
     }
 
     /// All of them.
@@ -62,7 +69,8 @@ impl Labs {
     /// How clients on other hosts reach the servers of a lab; none for the lab of this machine.
     #[must_use]
     pub fn remote_access(&self, lab: &Lab) -> Option<RemoteAccess> {
-        Some(RemoteAccess { address: lab.address()?, clients: self.clients.clone() })
+        let (address, clients) = (lab.address()?, self.clients.clone());
+        Some(RemoteAccess { address, clients, tls: self.tls })
     }
 
     /// A number that was not given before.

@@ -61,7 +61,8 @@ impl Service {
         config.pool = pooler.pool;
         config.clients = pooler.clients;
         config.settings = lab_settings(&node.settings);
-        if node.by_tcp {
+        // Clients of one on a host come by TCP anyway.
+        if node.by_tcp && config.remote.is_none() {
             config.listen = lab::Listen::Loopback;
         }
         config.mode = pooler.mode;

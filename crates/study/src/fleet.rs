@@ -95,7 +95,8 @@ impl Fleet {
         let lab_of = |at: &usize| with_servers.iter().position(|one| one == at);
         let place = self.place.iter();
         let place = place.filter_map(|(node, at)| Some((node.clone(), lab_of(at)?))).collect();
-        Ok(Labs::on_hosts(labs, place, clients.into_iter().collect()))
+        let clients = clients.into_iter().collect();
+        Ok(Labs::on_hosts(labs, place, clients, asked.inventory.tls))
     }
 
     /// All hosts.

@@ -4,6 +4,7 @@ use std::fs;
 
 use crate::copy::{failed, write_file};
 use crate::error::Error;
+use crate::identity::Identity;
 use crate::initdb::SETTINGS_FILE;
 use crate::listen::Listen;
 use crate::node::Node;
@@ -51,6 +52,17 @@ impl Node {
             [("primary_conninfo", &*upstream.conninfo), ("primary_slot_name", &*upstream.slot)]
         });
         let hba = hba.iter().map(|path| ("hba_file", path.as_str()));
+        let identity = match remote.filter(|remote| remote.tls) {
+            None => None,
+            Some(remote) => {
+                Some(Identity::of(self.directory(), remote.address, self.program.shared.user)?)
+            }
+        };
+        let identity = identity
+            .map(|one| (one.certificate.display().to_string(), one.key.display().to_string()));
+        let tls = identity.iter().flat_map(|(certificate, key)| {
+            [("ssl", "on"), ("ssl_cert_file", certificate.as_str()), ("ssl_key_file", key.as_str())]
+        });
         let archive = self.archive_settings();
         let archive = archive.iter().map(|(name, value)| (*name, value.as_str()));
         let text = [
@@ -59,6 +71,7 @@ impl Node {
             self.lines.clone(),
             settings::render(of_the_lab),
             settings::render(hba),
+            settings::render(tls),
             settings::render(archive),
             settings::render(upstream),
         ]

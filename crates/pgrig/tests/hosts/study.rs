@@ -196,7 +196,7 @@ pub(crate) fn nothing_of_a_study_is_left_when_the_rig_is_killed() {
 }
 
 /// Runs the study on the hosts of a site, and looks from a host that is not in the inventory.
-fn on_site(site: &Site, left: &[&str]) {
+fn on_site(site: &Site, is_encrypted: bool, left: &[&str]) {
     let folder = site.desk.folder();
     let stranger = NetHost::new(5, 0);
     let words = format!("run replication --profile smoke --hosts lab.toml --out out --only {ONLY}");
@@ -214,6 +214,12 @@ fn on_site(site: &Site, left: &[&str]) {
         "psql 'host={address} port={port} user=postgres dbname=postgres connect_timeout=5' -c 'SELECT 1' 2>&1 || true"
     ));
     assert!(asked.contains("no pg_hba.conf entry"), "from a host that is not listed: {asked}");
+    if is_encrypted {
+        let asked = site.hosts[1].output(&format!(
+            "psql 'host={address} port={port} user=postgres dbname=postgres sslmode=disable connect_timeout=5' -c 'SELECT 1' 2>&1 || true"
+        ));
+        assert!(asked.contains("no encryption"), "from a listed host, not encrypted: {asked}");
+    }
     let output = child.wait_with_output().expect("it ends");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let (out, err) = (text(output.stdout), text(output.stderr));
@@ -221,6 +227,25 @@ fn on_site(site: &Site, left: &[&str]) {
     until("nothing to be left on any host", || {
         site.hosts.iter().flat_map(NetHost::processes).all(|name| left.contains(&name.as_str()))
     });
+}
+
+/// The sharding study: a proxy, and two shards on hosts of their own.
+fn shards(site: &Site) {
+    let folder = site.desk.folder();
+    let inventory = fs::read_to_string(folder.join("lab.toml")).unwrap();
+    let inventory = inventory.split("[place]").next().unwrap_or_default();
+    let place = "[place]\nfront = \"node1\"\nsingle = \"node1\"\nshard = [\"node2\", \"node3\"]\n\
+                 spare = \"node3\"\ngenerators = \"node4\"\n";
+    site.desk.write("lab.toml", &format!("{inventory}{place}"));
+    fs::remove_dir_all(folder.join("out")).expect("the other record");
+    let words = "run sharding --profile smoke --hosts lab.toml --out out --only p2/*|growing/*";
+    let ended = run(&mut pgrig(folder, words));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let verdicts = verdicts(folder);
+    for (says, (kind, verdict)) in &verdicts {
+        assert!(kind != "invariant" || verdict != "does not hold", "{says}: {verdict}");
+    }
+    assert_eq!(verdicts["no row is lost when buckets move"].1, "holds", "{verdicts:#?}");
 }
 
 pub(crate) fn a_study_over_sshd() {
@@ -234,9 +259,9 @@ pub(crate) fn a_study_over_sshd() {
     let (_daemons, config) = serve_ssh(&site);
     site.inventory(|_, host| format!("ssh -F {config} {}", host.address));
     let inventory = fs::read_to_string(site.desk.folder().join("lab.toml")).unwrap();
-    site.desk.write("lab.toml", &(inventory + PLACE));
-    on_site(&site, &["sshd"]);
-    say("the replication study ran on four hosts over sshd");
+    site.desk.write("lab.toml", &format!("tls = true\n{inventory}{PLACE}"));
+    on_site(&site, true, &["sshd"]);
+    say("the replication study ran on four hosts over sshd, encrypted");
 }
 
 pub(crate) fn a_study_over_slurm() {
@@ -247,6 +272,7 @@ pub(crate) fn a_study_over_slurm() {
     let Some(_daemons) = start_slurm(&site) else { return };
     let inventory = fs::read_to_string(site.desk.folder().join("lab.toml")).unwrap();
     site.desk.write("lab.toml", &(inventory + PLACE));
-    on_site(&site, &["slurmd"]);
-    say("the replication study ran on four hosts over Slurm");
+    on_site(&site, false, &["slurmd"]);
+    shards(&site);
+    say("the replication and sharding studies ran on four hosts over Slurm");
 }

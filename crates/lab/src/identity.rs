@@ -1,0 +1,39 @@
+//! The certificate of one server, made for the run and signed by its own key.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use os::user::User;
+
+use crate::copy::write_file;
+use crate::error::Error;
+
+/// The files of a server's certificate and key.
+#[derive(Debug, Clone)]
+pub(crate) struct Identity {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+impl Identity {
+    /// Those of a server that listens on `address`, in its directory; made where they are not there.
+    pub(crate) fn of(directory: &Path, address: IpAddr, user: User) -> Result<Identity, Error> {
+        let identity = Identity {
+            certificate: directory.join("server.crt"),
+            key: directory.join("server.key"),
+        };
+        if identity.certificate.is_file() {
+            return Ok(identity);
+        }
+        let made = rcgen::generate_simple_self_signed([address.to_string()]);
+        let made = made.map_err(|error| Error::File {
+            doing: "making a certificate for",
+            path: identity.certificate.clone(),
+            source: std::io::Error::other(error),
+        })?;
+        // The key first: the certificate says that both are there.
+        write_file(&identity.key, &made.signing_key.serialize_pem(), user)?;
+        write_file(&identity.certificate, &made.cert.pem(), user)?;
+        Ok(identity)
+    }
+}
