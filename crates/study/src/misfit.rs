@@ -38,7 +38,10 @@ pub(crate) fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
             misfits.extend(root_misfit(point, has));
             misfits.extend(pooler_misfits(point, has));
             match &has.servers {
-                HasServers::OnHosts(_) => misfits.extend(namespace_misfit(point)),
+                HasServers::OnHosts(_) => {
+                    misfits.extend(namespace_misfit(point));
+                    misfits.extend(major_misfits(point, has));
+                }
                 _ => {
                     misfits.extend(link_misfit(point));
                     misfits.extend(power_misfits(point, has.disk_bytes));
@@ -95,6 +98,26 @@ fn memory_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
             misfit(memory, has.memory_bytes, String::new(), hint).into_iter().collect()
         }
     }
+}
+
+/// Standbys whose host has another major version of PostgreSQL than that of their primary: physical
+/// replication joins servers of one.
+fn major_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
+    let major = |node: &str| has.installation(node).map(|one| one.version().major);
+    let misfit = |node: &spec::Node| {
+        let primary = node.follows()?;
+        let (own, needed) = (major(&node.name)?, major(primary)?);
+        (own != needed).then(|| Misfit {
+            what: format!("PostgreSQL of {}", node.name),
+            amount: 1,
+            needs: format!("PostgreSQL {needed} for {}, as {primary} has", node.name),
+            has: format!("PostgreSQL {own} on its host"),
+            hint: Some(
+                "install the same major version on both hosts, or name it: --pg-bin".to_owned(),
+            ),
+        })
+    };
+    point.topology.nodes.iter().filter_map(misfit).collect()
 }
 
 /// Links by namespace join networks of one machine.

@@ -1,10 +1,10 @@
 //! Faults of the rig itself: hosts that are killed or hang, a conductor that is killed.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use testing::until;
+use testing::{harness::say, until};
 
 use crate::desk::{Desk, doing, here};
 
@@ -90,6 +90,33 @@ pub(crate) fn a_host_that_is_killed_or_hangs_is_noticed() {
     let seconds = json.pointer("/window/seconds").unwrap().as_f64().unwrap();
     assert!((seconds - 4.0).abs() < 0.5, "{seconds}");
     expect_nothing(&desk, &all);
+}
+
+/// So many hosts are killed, each at a random moment of a load; `PGRIG_HOST_KILLS` asks for more.
+pub(crate) fn hosts_killed_at_random_moments_are_noticed() {
+    let kills = std::env::var("PGRIG_HOST_KILLS").ok().and_then(|text| text.parse().ok());
+    let kills: u32 = kills.unwrap_or(3);
+    let mut prng = stats::Prng::new(u64::from(std::process::id()));
+    let desk = Desk::new();
+    let mut slowest = Duration::ZERO;
+    for _ in 0..kills {
+        let (mut bench, pid) = begin(&desk, "-T 600");
+        let all: Vec<i32> = below("host", pid).into_iter().chain(below("generator", pid)).collect();
+        // The moment is what the test varies.
+        std::thread::sleep(Duration::from_millis(prng.below(1_500) as u64));
+        let how = if prng.below(3) == 0 { Signal::STOP } else { Signal::KILL };
+        let hosts = below("host", pid);
+        signal(hosts[prng.below(hosts.len())], how);
+        let began = Instant::now();
+        let mut said = BufReader::new(bench.stderr.take().unwrap()).lines();
+        let noticed = said.find_map(|line| line.ok().filter(|line| line.contains(" lost: ")));
+        slowest = slowest.max(began.elapsed());
+        assert!(noticed.is_some(), "it ended without a word about the host");
+        assert_eq!(bench.wait().unwrap().code(), Some(2));
+        expect_nothing(&desk, &all);
+    }
+    say(&format!("{kills} hosts were killed or stopped: noticed within {slowest:.1?} at most"));
+    assert!(slowest < 2 * NOTICED, "noticed after {slowest:?}");
 }
 
 pub(crate) fn nothing_is_left_when_the_rig_is_killed() {

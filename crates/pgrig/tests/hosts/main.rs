@@ -16,7 +16,10 @@ use bad_hosts::{
     a_banner_is_no_trouble, a_program_can_be_pushed,
     each_cause_is_told_once_for_all_hosts_that_have_it,
 };
-use faults::{a_host_that_is_killed_or_hangs_is_noticed, nothing_is_left_when_the_rig_is_killed};
+use faults::{
+    a_host_that_is_killed_or_hangs_is_noticed, hosts_killed_at_random_moments_are_noticed,
+    nothing_is_left_when_the_rig_is_killed,
+};
 use launchers::{mpirun, nsenter_and_clocks_that_are_hours_apart, slurm, sshd_on_every_host};
 use load::{
     hosts_do_what_one_process_does, logs_of_hosts_come_home,
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         a_banner_is_no_trouble,
         a_program_can_be_pushed,
         a_host_that_is_killed_or_hangs_is_noticed,
+        hosts_killed_at_random_moments_are_noticed,
         nothing_is_left_when_the_rig_is_killed,
         nsenter_and_clocks_that_are_hours_apart,
         sshd_on_every_host,
