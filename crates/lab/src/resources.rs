@@ -1,7 +1,8 @@
 //! What a machine has for servers, and what they can be made of there.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use fault::disk::{self, Method, Program};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -19,6 +20,12 @@ pub struct Resources {
     pub is_root: bool,
     /// Every PgBouncer that is installed, the newest first.
     pub pgbouncers: Vec<PgBouncer>,
+    /// Why there can be no disk whose file system stops, if there cannot.
+    pub no_file_system_cut: Option<String>,
+    /// Why there can be no disk whose device forgets, if there cannot.
+    pub no_block_cut: Option<String>,
+    /// Why I/O cannot be limited, if it cannot.
+    pub no_io_limits: Option<String>,
 }
 
 impl Resources {
@@ -27,7 +34,16 @@ impl Resources {
     /// # Errors
     /// When the file system cannot be asked.
     pub fn here(directory: &Path) -> Result<Resources, Error> {
+        let block = Method::Block {
+            sector_bytes: 512,
+            is_lying: false,
+            program: Program { path: PathBuf::new(), args: Vec::new() },
+        };
+        let lacks = |method: &Method| disk::check(method).err().map(|error| error.to_string());
         Ok(Resources {
+            no_file_system_cut: lacks(&Method::FileSystem),
+            no_block_cut: lacks(&block),
+            no_io_limits: machine::throttles(directory).err().map(|error| error.to_string()),
             memory_bytes: Machine::here().memory.available_bytes,
             disk_bytes: Disk::at(directory)?.free_bytes,
             is_root: machine::is_root(),

@@ -120,6 +120,15 @@ impl Has {
         }
     }
 
+    /// What the host of a node has; none on this machine and on a server of the user's.
+    #[must_use]
+    pub fn resources(&self, node: &str) -> Option<&Resources> {
+        match &self.servers {
+            HasServers::OnHosts(hosts) => host_of(hosts, node).map(|host| &host.resources),
+            HasServers::Built(_) | HasServers::Outside(_) => None,
+        }
+    }
+
     /// The PgBouncers that are installed where a node is, the newest first.
     #[must_use]
     pub fn pgbouncers(&self, node: &str) -> &[PgBouncer] {

@@ -41,6 +41,7 @@ pub(crate) fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
                 HasServers::OnHosts(_) => {
                     misfits.extend(namespace_misfit(point));
                     misfits.extend(major_misfits(point, has));
+                    misfits.extend(fault_misfits(point, has));
                 }
                 _ => {
                     misfits.extend(link_misfit(point));
@@ -118,6 +119,33 @@ fn major_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
         })
     };
     point.topology.nodes.iter().filter_map(misfit).collect()
+}
+
+/// Disks whose power can be cut, and limits on I/O, that a node's host cannot have. That root is
+/// needed is said of more than them.
+fn fault_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
+    let lacks = |node: &spec::Node| {
+        let resources = has.resources(&node.name).filter(|resources| resources.is_root)?;
+        let disk = match node.disk {
+            spec::Disk::Plain => None,
+            spec::Disk::CutFilesystem { .. } => resources.no_file_system_cut.as_ref(),
+            spec::Disk::CutBlock { .. } => resources.no_block_cut.as_ref(),
+        };
+        let limits = node.throttle.and(resources.no_io_limits.as_ref());
+        let (needs, why) = match (disk, limits) {
+            (Some(why), _) => ("a disk whose power can be cut", why),
+            (None, Some(why)) => ("I/O limits of control groups", why),
+            (None, None) => return None,
+        };
+        Some(Misfit {
+            what: format!("{needs} for {}", node.name),
+            amount: 1,
+            needs: format!("{needs} for {}", node.name),
+            has: format!("a host without: {why}"),
+            hint: Some("place it on another host".to_owned()),
+        })
+    };
+    point.topology.nodes.iter().filter_map(lacks).collect()
 }
 
 /// Links by namespace join networks of one machine.
