@@ -77,6 +77,10 @@ impl Moves<'_> {
             if not_ready > 0 {
                 return Ok(None);
             }
+            // The workers' commits are asynchronous. A crash of the target must not undo what they did
+            // to a table, nor that it is ready: changes that they have applied are not sent again.
+            let failed = |source| on_node("flushing", to, source);
+            me.cluster.data_node(to)?.execute(COMMIT, &[]).map_err(failed)?;
             let failed = |source| on_node("looking at the lag", from, source);
             let row = me.cluster.data_node(from)?.query_one(LAG, &[&name]).map_err(failed)?;
             Ok((row.get::<_, i64>(0) <= lag_max).then_some(()))
@@ -183,7 +187,7 @@ const LAG: &str = "
 const FLUSH: &str = "
     SELECT pg_logical_emit_message(true, 'pgrig_shard', 'fence')::text";
 
-/// A transaction that has an identifier has a commit record to flush.
+/// A transaction that has an identifier has a commit record to flush, and everything before it.
 const COMMIT: &str = "SELECT pg_current_xact_id()";
 
 const CONFIRMED: &str = "
