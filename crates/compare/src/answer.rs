@@ -66,13 +66,13 @@ fn span(seconds: f64) -> String {
 
 /// When to stop.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Rule {
+pub struct Rule {
     /// Half-width of throughput's interval, as a share.
-    pub(crate) precision: f64,
+    pub precision: f64,
     /// Differences below this share count as none.
-    pub(crate) threshold: f64,
+    pub threshold: f64,
     /// Stop as soon as the threshold is decided.
-    pub(crate) by_threshold: bool,
+    pub by_threshold: bool,
 }
 
 impl Rule {

@@ -8,6 +8,7 @@ use pgbench::options::Invocation;
 use record::comparison::DataOrigin;
 use server::message::with_detail;
 
+use crate::contest::Ground;
 use crate::design::SIDES;
 use crate::error::Error;
 use crate::request::Request;

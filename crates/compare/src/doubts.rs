@@ -1,6 +1,5 @@
 //! What stands against an answer.
 
-use crate::design::SIDES;
 use crate::observation::Quad;
 
 /// Above this share of CPU time that the hypervisor took away, a machine is not one's own.
@@ -26,7 +25,7 @@ pub(crate) struct Conditions {
 }
 
 /// Every doubt, in a sentence.
-pub(crate) fn doubts(quads: &[Quad], conditions: &Conditions) -> Vec<String> {
+pub(crate) fn doubts(quads: &[Quad], names: [&str; 2], conditions: &Conditions) -> Vec<String> {
     let mut doubts = Vec::new();
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let Conditions { busy_share_max, run_delay_share_max, steal_share, cores } = *conditions;
@@ -55,7 +54,7 @@ pub(crate) fn doubts(quads: &[Quad], conditions: &Conditions) -> Vec<String> {
         );
     }
     let drifts: Vec<String> = (0..2)
-        .filter_map(|side| drift(quads, side).map(|(from, to)| told(side, from, to)))
+        .filter_map(|side| drift(quads, side).map(|(from, to)| told(names[side], from, to)))
         .collect();
     if !drifts.is_empty() {
         doubts.push(format!(
@@ -63,7 +62,7 @@ pub(crate) fn doubts(quads: &[Quad], conditions: &Conditions) -> Vec<String> {
             drifts.join(", ")
         ));
     }
-    for (index, name) in SIDES.into_iter().enumerate() {
+    for (index, name) in names.into_iter().enumerate() {
         let failures: u64 = quads.iter().map(|quad| quad.sides[index].failures).sum();
         if failures > 0 {
             doubts.push(format!("{failures} transactions of side {name} failed"));
@@ -72,8 +71,8 @@ pub(crate) fn doubts(quads: &[Quad], conditions: &Conditions) -> Vec<String> {
     doubts
 }
 
-fn told(side: usize, from: f64, to: f64) -> String {
-    format!("{} went from {from:.0} to {to:.0} transactions a quad", SIDES[side])
+fn told(side: &str, from: f64, to: f64) -> String {
+    format!("{side} went from {from:.0} to {to:.0} transactions a quad")
 }
 
 /// The mean of the first and of the last third of the quads, where they are far apart.
@@ -105,7 +104,7 @@ mod tests {
     #[test]
     fn each_doubt_has_its_condition() {
         let check = |quads: &[Quad], conditions: Conditions, expected: &[&str]| {
-            let doubts = doubts(quads, &conditions);
+            let doubts = doubts(quads, ["A", "B"], &conditions);
             assert_eq!(doubts.len(), expected.len(), "{doubts:?}");
             for (doubt, words) in doubts.iter().zip(expected) {
                 assert!(doubt.contains(words), "{doubt}");

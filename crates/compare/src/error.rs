@@ -127,7 +127,7 @@ pub enum Error {
     #[error("no transaction of side {side} ended well: {why}")]
     Failing {
         /// The side.
-        side: &'static str,
+        side: String,
         /// The first message.
         why: String,
     },
@@ -135,7 +135,7 @@ pub enum Error {
     #[error("a client of side {side} ended before there was anything to say: {why}")]
     Died {
         /// The side.
-        side: &'static str,
+        side: String,
         /// The first message.
         why: String,
     },

@@ -7,14 +7,16 @@
 //! Reading order: [`compare`] does what a [`Request`] asks for and returns a
 //! [`record::Comparison`]. Inside, `build` makes two servers and `outside` connects to two of the
 //! user's, `same` checks their data, `pilot` finds the length of a block, `design` the order of
-//! blocks, `run` loads them; `meter` and `waits` look at the servers meanwhile, `plans` at their
-//! plans afterwards; `figure` makes figures of what was observed, `answer` the verdict, `doubts`
-//! what stands against it.
+//! blocks, `contest` loads them; `meter` and `waits` look at the servers meanwhile, `plans` at
+//! their plans afterwards; `figure` makes figures of what was observed, `answer` the verdict,
+//! `doubts` what stands against it. A [`Contest`] has no servers of its own: studies measure their
+//! pairs with it.
 //!
 //! Limits: closed loop. Nothing is printed here, and no record is written.
 
 mod answer;
 mod build;
+mod contest;
 mod design;
 mod doubts;
 mod error;
@@ -31,8 +33,12 @@ mod same;
 mod side;
 mod waits;
 
+pub use answer::Rule;
+pub use contest::{CONFIDENCE, Contest, Contested, Corner, Ground, Progress};
 pub use error::Error;
 pub use figure::Figure;
+pub use observation::{Half, Quad};
+pub use pilot::Shape;
 pub use request::Request;
 pub use run::{Event, compare};
 pub use side::{Data, SideOptions};

@@ -7,8 +7,8 @@ use postgres::Client;
 use probe::ServerUse;
 use record::comparison::Metric;
 
+use crate::contest::Ground;
 use crate::observation::Half;
-use crate::side::Side;
 
 /// Reads both servers' counters.
 pub(crate) struct Meter {
@@ -16,21 +16,21 @@ pub(crate) struct Meter {
 }
 
 struct Counter {
-    processes: Option<ServerUse>,
+    processes: Vec<ServerUse>,
     client: Option<Client>,
     before: BTreeMap<Metric, f64>,
 }
 
 impl Meter {
     /// Connects to both.
-    pub(crate) fn new(sides: &[Side; 2]) -> Meter {
-        let counter = |side: &Side| Counter {
-            processes: side.pid().map(ServerUse::of),
+    pub(crate) fn new(sides: [&dyn Ground; 2]) -> Meter {
+        let counter = |side: &dyn Ground| Counter {
+            processes: side.pids().into_iter().map(ServerUse::of).collect(),
             // Without a connection these figures are missing, and everything else goes on.
             client: side.connect().ok(),
             before: BTreeMap::new(),
         };
-        Meter { sides: [counter(&sides[0]), counter(&sides[1])] }
+        Meter { sides: sides.map(counter) }
     }
 
     /// Begins anew: what came before belongs to no quad.
@@ -57,9 +57,12 @@ impl Meter {
 impl Counter {
     fn read(&mut self) -> BTreeMap<Metric, f64> {
         let mut read = BTreeMap::new();
-        if let Some(Ok(used)) = self.processes.as_mut().map(ServerUse::read) {
-            read.insert(Metric::Cpu, used.cpu_ns as f64 / 1e3);
-            read.insert(Metric::ContextSwitches, used.switches as f64);
+        let used: Result<Vec<_>, _> = self.processes.iter_mut().map(ServerUse::read).collect();
+        if let Some(used) = used.ok().filter(|servers| !servers.is_empty()) {
+            let cpu_ns: u64 = used.iter().map(|one| one.cpu_ns).sum();
+            let switches: u64 = used.iter().map(|one| one.switches).sum();
+            read.insert(Metric::Cpu, cpu_ns as f64 / 1e3);
+            read.insert(Metric::ContextSwitches, switches as f64);
         }
         let row = self.client.as_mut().and_then(|client| client.query_one(COUNTERS, &[]).ok());
         if let Some(row) = row {

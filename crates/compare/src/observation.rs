@@ -7,23 +7,23 @@ use stats::Latency;
 
 /// What one side did in one quad: two blocks of its own.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Half {
+pub struct Half {
     /// Transactions that ended well.
-    pub(crate) transactions: u64,
+    pub transactions: u64,
     /// Transactions that failed, retries left aside.
-    pub(crate) failures: u64,
+    pub failures: u64,
     /// Their latency.
-    pub(crate) latency: Latency,
+    pub latency: Latency,
     /// What its server used over the whole quad, in the unit of the metric; nothing where it cannot
     /// be read.
-    pub(crate) used: BTreeMap<Metric, f64>,
+    pub used: BTreeMap<Metric, f64>,
 }
 
 /// One quad: the unit of observation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Quad {
+pub struct Quad {
     /// A, then B.
-    pub(crate) sides: [Half; 2],
+    pub sides: [Half; 2],
 }
 
 impl Quad {

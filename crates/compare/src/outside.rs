@@ -10,6 +10,7 @@ use script::{CommandKind, Names, Script, Syntax, Variables};
 use server::{Address, AddressError};
 
 use crate::build::{pgbench_tables, set_seed};
+use crate::contest::Ground;
 use crate::design::SIDES;
 use crate::error::Error;
 use crate::request::Request;

@@ -24,9 +24,18 @@ const TRANSACTIONS_MIN: f64 = 10.0;
 
 /// The length and the rest of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
-    pub(crate) length_ms: u64,
-    pub(crate) rest_ms: u64,
+pub struct Shape {
+    /// From the beginning of a block to that of the next, in milliseconds.
+    pub length_ms: u64,
+    /// The part at its end in which no transaction begins, in milliseconds.
+    pub rest_ms: u64,
+}
+
+impl Shape {
+    /// How long a quad of blocks takes, in seconds.
+    pub(crate) fn quad_s(self) -> f64 {
+        QUAD as f64 * self.length_ms as f64 / 1e3
+    }
 }
 
 /// Chooses a block for a side that did `slices` transactions, one count each [`SLICE_MS`], with

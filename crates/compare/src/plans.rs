@@ -5,6 +5,7 @@ use record::comparison::{Plan, PlanPair};
 use script::{CommandKind, Names, Prng, Script, Target, Variables};
 use serde_json::Value;
 
+use crate::contest::Ground;
 use crate::request::Request;
 use crate::side::Side;
 

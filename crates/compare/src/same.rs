@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::contest::Ground;
 use crate::error::Error;
 use crate::side::{Side, SideKind};
 

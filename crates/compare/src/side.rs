@@ -8,6 +8,7 @@ use lab::{Lab, Server, TARGET_SCHEMA};
 use postgres::Client;
 use record::comparison::Side as SideFacts;
 
+use crate::contest::Ground;
 use crate::error::Error;
 
 /// What the user says of one side.
@@ -61,16 +62,6 @@ pub(crate) enum SideKind {
 }
 
 impl Side {
-    /// A connection for administration, which sees the tables that the clients see.
-    pub(crate) fn connect(&self) -> Result<Client, Error> {
-        let failed = |source| Error::Server { side: self.name, source };
-        let mut client = self.server.connect().map_err(failed)?;
-        if let SideKind::Schema { .. } = self.kind {
-            self.run(&mut client, &guest::set_path(TARGET_SCHEMA))?;
-        }
-        Ok(client)
-    }
-
     /// Runs one statement.
     pub(crate) fn run(&self, client: &mut Client, statement: &str) -> Result<(), Error> {
         client.batch_execute(statement).map_err(|source| self.failed(statement, source))
@@ -81,14 +72,6 @@ impl Side {
         let statement = statement.split_whitespace().collect::<Vec<_>>().join(" ");
         let source = lab::Error::Query { server: self.name.to_owned(), statement, source };
         Error::Server { side: self.name, source }
-    }
-
-    /// The postmaster's process, of a server that pgrig has started.
-    pub(crate) fn pid(&self) -> Option<u32> {
-        match &self.server {
-            Server::Node(node) => node.host_pid().and_then(|pid| u32::try_from(pid).ok()),
-            Server::Target(_) => None,
-        }
     }
 
     /// What a record says of it.
@@ -105,10 +88,33 @@ impl Side {
             sql: options.sql.as_ref().map(|path| path.display().to_string()),
         }
     }
+}
 
-    /// Does what would otherwise happen inside a block. Of a server of the user's, only
-    /// pgrig's own tables are touched.
-    pub(crate) fn tidy(&self) -> Result<(), Error> {
+impl Ground for Side {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn connect(&self) -> Result<Client, Error> {
+        let failed = |source| Error::Server { side: self.name, source };
+        let mut client = self.server.connect().map_err(failed)?;
+        // The tables that the clients see.
+        if let SideKind::Schema { .. } = self.kind {
+            self.run(&mut client, &guest::set_path(TARGET_SCHEMA))?;
+        }
+        Ok(client)
+    }
+
+    fn pids(&self) -> Vec<u32> {
+        let pid = match &self.server {
+            Server::Node(node) => node.host_pid().and_then(|pid| u32::try_from(pid).ok()),
+            Server::Target(_) => None,
+        };
+        pid.into_iter().collect()
+    }
+
+    /// Of a server of the user's, only pgrig's own tables are touched.
+    fn tidy(&self) -> Result<(), Error> {
         match self.kind {
             SideKind::Guest => Ok(()),
             SideKind::Lab { .. } => {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use record::comparison::Wait;
 use stats::Prng;
 
-use crate::side::Side;
+use crate::contest::Ground;
 
 /// Looks at both servers while it lives.
 pub(crate) struct Watch {
@@ -29,9 +29,9 @@ const WAITS_MAX: usize = 12;
 
 impl Watch {
     /// Begins to look. A side that cannot be looked at has no samples.
-    pub(crate) fn new(sides: &[Side; 2], seed: u64) -> Watch {
+    pub(crate) fn new(sides: [&dyn Ground; 2], seed: u64) -> Watch {
         let (is_on, is_over) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
-        let threads = sides.iter().zip(0..).map(|(side, index)| {
+        let threads = sides.into_iter().zip(0..).map(|(side, index)| {
             let (is_on, is_over) = (Arc::clone(&is_on), Arc::clone(&is_over));
             let client = side.connect().ok();
             std::thread::spawn(move || look(client, &is_on, &is_over, seed.wrapping_add(index)))

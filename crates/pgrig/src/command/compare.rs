@@ -165,22 +165,22 @@ fn show(event: &Event<'_>, live: &Live, next_line_s: &mut f64) {
         Event::Pilot => {
             live.say("  pilot           loading both sides to find the length of a block")
         }
-        Event::Progress { pairs, figures, seconds } => {
-            let mut line = format!("  comparing       {pairs} pairs   B ÷ A ");
+        Event::Progress(found) => {
+            let mut line = format!("  comparing       {} pairs   B ÷ A ", found.pairs);
+            let ratio = |metric| found.figure(metric).and_then(|figure| figure.b_over_a.as_ref());
             for metric in [Metric::Throughput, Metric::P99, Metric::Cpu] {
-                let figure = figures.iter().find(|figure| figure.metric == metric);
-                if let Some(ratio) = figure.and_then(|figure| figure.ratio) {
-                    let (point, low, high) = (ratio.point, ratio.low, ratio.high);
+                if let Some(ratio) = ratio(metric) {
+                    let (value, lower, upper) = (ratio.value, ratio.lower, ratio.upper);
                     let label = metric.label();
-                    line.push_str(&format!(" {label} {point:.3} [{low:.3}, {high:.3}]  "));
+                    line.push_str(&format!(" {label} {value:.3} [{lower:.3}, {upper:.3}]  "));
                 }
             }
-            let line = format!("{line} {}", duration(*seconds));
-            let has_interval = figures.iter().any(|figure| figure.ratio.is_some());
+            let line = format!("{line} {}", duration(found.seconds));
+            let has_interval = found.figures.iter().any(|figure| figure.b_over_a.is_some());
             if live.is_live() {
                 live.now(&line);
-            } else if has_interval && *seconds >= *next_line_s {
-                *next_line_s = *seconds + LINE_S;
+            } else if has_interval && found.seconds >= *next_line_s {
+                *next_line_s = found.seconds + LINE_S;
                 live.say(&line);
             }
         }

@@ -1,0 +1,399 @@
+//! Two sides that are loaded in turn, until an interval is narrow enough.
+
+use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
+
+use lab::machine::CpuTime;
+use load::{Blocks, Control, End, Limit, Plan, Urgency, WarmUp, Workload};
+use postgres::Client;
+use record::comparison::{Look, Metric, Stop, Wait};
+
+use crate::answer::Rule;
+use crate::design::{self, QUAD};
+use crate::doubts::{self, Conditions};
+use crate::error::Error;
+use crate::figure::{self, Confidence, Figure};
+use crate::meter::Meter;
+use crate::observation::Quad;
+use crate::pilot::{self, SLICE_MS, Shape};
+use crate::waits::Watch;
+
+/// The servers of a side, as far as a contest has to do with them.
+pub trait Ground: Sync {
+    /// What the side is called in messages.
+    fn name(&self) -> &str;
+
+    /// A connection for administration to the server that has the data.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    fn connect(&self) -> Result<Client, Error>;
+
+    /// The postmasters of its servers that run on this machine.
+    fn pids(&self) -> Vec<u32>;
+
+    /// Does what would otherwise happen inside a block: vacuum, a checkpoint.
+    ///
+    /// # Errors
+    /// If a statement fails.
+    fn tidy(&self) -> Result<(), Error>;
+}
+
+/// A side.
+pub struct Corner<'a> {
+    /// Its servers.
+    pub ground: &'a dyn Ground,
+    /// Its load, in closed loop.
+    pub workload: Workload,
+}
+
+/// Two sides, and when to stop.
+pub struct Contest<'a> {
+    /// A, then B.
+    pub sides: [Corner<'a>; 2],
+    /// Threads of the generator.
+    pub lanes: u32,
+    /// Of the order of blocks and of the keys.
+    pub seed: u64,
+    /// When an interval is narrow enough.
+    pub rule: Rule,
+    /// Measure for so long at most, the pilot included.
+    pub max_time: Duration,
+    /// Interrupts it.
+    pub control: &'a Control,
+}
+
+/// What was measured.
+#[derive(Debug, Default)]
+pub struct Contested {
+    /// One for each quad of blocks, warm-up left out.
+    pub quads: Vec<Quad>,
+    /// What all quads together give.
+    pub figures: Vec<Figure>,
+    /// What they gave after each quad.
+    pub looks: Vec<Look>,
+    /// What the clients waited for.
+    pub waits: Vec<Wait>,
+    /// What stands against the figures, in sentences.
+    pub doubts: Vec<String>,
+    /// Which side stopped answering, and why.
+    pub lost: Option<String>,
+}
+
+/// How far a contest is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Pairs of neighbouring blocks so far.
+    pub pairs: usize,
+    /// What they give.
+    pub figures: &'a [Figure],
+    /// The ratios so far, the last quad's included.
+    pub looks: &'a [Look],
+    /// Since measuring began.
+    pub seconds: f64,
+}
+
+impl Contested {
+    /// Pairs of neighbouring blocks.
+    #[must_use]
+    pub fn pairs(&self) -> usize {
+        self.quads.len() * QUAD / 2
+    }
+}
+
+/// All deciding figures hold together at this level.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// How long the pilot loads each side: this share of the time that a contest may take, within
+/// bounds. Below the lower one it could not judge any length of a block.
+const PILOT_SHARE: f64 = 0.1;
+const PILOT_MS: RangeInclusive<u64> = 4_000..=12_000;
+
+/// At the start of each pilot, and of each segment: caches fill, connections warm up.
+const WARM_MS: u64 = 2_000;
+
+/// Between two checkpoints, which both servers make at the same time while nothing is measured.
+const SEGMENT_S: f64 = 60.0;
+
+impl Contest<'_> {
+    /// Loads each side alone, and chooses a length of a block that fits both. Both are loaded for
+    /// the same time, so that neither begins with warmer caches.
+    ///
+    /// # Errors
+    /// If a side cannot be loaded, or its transactions are too long for blocks.
+    pub fn find_shape(&self) -> Result<Shape, Error> {
+        let [a, b] = &self.sides;
+        let (a, b) = (self.shape_for(a)?, self.shape_for(b)?);
+        Ok(Shape { length_ms: a.length_ms.max(b.length_ms), rest_ms: a.rest_ms.max(b.rest_ms) })
+    }
+
+    /// The length of a block that fits one side.
+    fn shape_for(&self, side: &Corner<'_>) -> Result<Shape, Error> {
+        let name = side.ground.name();
+        let share_ms = (self.max_time.as_secs_f64() * 1e3 * PILOT_SHARE) as u64;
+        let window_ms = share_ms.clamp(*PILOT_MS.start(), *PILOT_MS.end());
+        let mut plan = self.plan(vec![side.workload.clone()], SLICE_MS);
+        plan.limit = Limit::Time { warm_up: WarmUp::Fixed(WARM_MS), window_ms };
+        let mut first = None;
+        let outcome = load::run(&plan, self.control, Instant::now(), &mut |event| {
+            if let load::Event::Message(message) = event {
+                first.get_or_insert(message.text);
+            }
+        });
+        let outcome = outcome
+            .map_err(|source| Error::Load { side: name.to_owned(), source: Box::new(source) })?;
+        if self.control.urgency() != Urgency::None {
+            return Err(Error::Interrupted { doing: "looking for the length of a block" });
+        }
+        let result = &outcome.workloads[0];
+        let Some(mean_ns) = result.latency.mean_ns() else {
+            let silent = || format!("it gave no answer in {} s", window_ms / 1_000);
+            let (side, why) = (name.to_owned(), first.unwrap_or_else(silent));
+            return Err(Error::Failing { side, why });
+        };
+        let open = outcome.window.map_or(0, |window| window.open.0);
+        let slices = outcome.intervals.iter().filter(|slice| slice.start.0 >= open);
+        let slices: Vec<u64> = slices.map(|slice| slice.counts.transactions).collect();
+        let mean_s = mean_ns / 1e9;
+        pilot::shape(&slices, mean_s).ok_or(Error::TooSlow { seconds: mean_s })
+    }
+
+    fn plan(&self, workloads: Vec<Workload>, interval_ms: u64) -> Plan {
+        Plan {
+            lanes: self.lanes,
+            seed: self.seed,
+            drain_ms: Some(10_000),
+            interval_ms,
+            ..Plan::new(workloads, Limit::Transactions(1))
+        }
+    }
+
+    /// Loads the sides in turn in blocks of this shape, and says why it ended. What was measured
+    /// before an interruption, or before a side stopped answering, is a result. `began` is when the
+    /// time of the contest began.
+    ///
+    /// # Errors
+    /// When nothing can be said.
+    pub fn run(
+        &self,
+        shape: Shape,
+        began: Instant,
+        observe: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(Contested, Stop), Error> {
+        let cpu = CpuTime::now();
+        let mut run = Run::new(self, shape, began);
+        let stop = run.segments(observe)?;
+        run.conditions.steal_share = CpuTime::now().steal_share_since(cpu);
+        let Run { watch, conditions, mut found, .. } = run;
+        let grounds = self.sides.each_ref().map(|side| side.ground);
+        found.doubts = doubts::doubts(&found.quads, grounds.map(Ground::name), &conditions);
+        found.doubts.extend(found.lost.clone());
+        found.waits = watch.end();
+        Ok((found, stop))
+    }
+}
+
+/// A contest under way.
+struct Run<'a> {
+    contest: &'a Contest<'a>,
+    shape: Shape,
+    began: Instant,
+    confidence: Confidence,
+    conditions: Conditions,
+    watch: Watch,
+    found: Contested,
+}
+
+impl<'a> Run<'a> {
+    fn new(contest: &'a Contest<'a>, shape: Shape, began: Instant) -> Self {
+        let grounds = contest.sides.each_ref().map(|side| side.ground);
+        let is_here = grounds.iter().all(|ground| !ground.pids().is_empty());
+        let cores = lab::machine::Machine::here().cores;
+        Run {
+            contest,
+            shape,
+            began,
+            confidence: Confidence::of(contest.max_time, shape),
+            conditions: Conditions { cores: is_here.then_some(cores), ..Conditions::default() },
+            watch: Watch::new(grounds, contest.seed),
+            found: Contested::default(),
+        }
+    }
+
+    fn left(&self) -> Duration {
+        self.contest.max_time.saturating_sub(self.began.elapsed())
+    }
+
+    /// Segment after segment, until the rule says that it is enough.
+    fn segments(&mut self, observe: &mut dyn FnMut(Progress<'_>)) -> Result<Stop, Error> {
+        let grounds = self.contest.sides.each_ref().map(|side| side.ground);
+        let mut meter = Meter::new(grounds);
+        for number in 0.. {
+            if let Err(error) = tidy(grounds) {
+                return self.stopped(error);
+            }
+            let seconds = self.left().as_secs_f64().min(SEGMENT_S);
+            let quads = (seconds / self.shape.quad_s()).floor() as usize;
+            if quads < 2 {
+                return Ok(Stop::Time);
+            }
+            let stop = self.segment(number, quads, &mut meter, observe);
+            self.watch.count(false);
+            match stop {
+                Ok(None) => {}
+                Ok(Some(stop)) => return Ok(stop),
+                Err(error) => return self.stopped(error),
+            }
+        }
+        Ok(Stop::Time)
+    }
+
+    /// What was measured until a side stopped answering counts, if there is an interval.
+    fn stopped(&mut self, error: Error) -> Result<Stop, Error> {
+        if self.found.figures.iter().all(|figure| figure.ratio.is_none()) {
+            return Err(error);
+        }
+        let pairs = self.found.pairs();
+        self.found.lost = Some(match error {
+            Error::Died { side, why } => {
+                format!("side {side} stopped answering after {pairs} pairs: {why}")
+            }
+            error => format!("it ended after {pairs} pairs: {error}"),
+        });
+        Ok(Stop::Died)
+    }
+
+    /// One load of both sides in turn.
+    fn segment(
+        &mut self,
+        number: u64,
+        quads: usize,
+        meter: &mut Meter,
+        observe: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Option<Stop>, Error> {
+        let warm_quads = (WARM_MS as usize).div_ceil(QUAD * self.shape.length_ms as usize);
+        let plan = self.plan(number, quads + warm_quads);
+        let own = Control::new();
+        let mut blocks = 0;
+        let mut quad = Quad::default();
+        let mut stop = None;
+        let mut first = None;
+        let outcome = load::run(&plan, &own, Instant::now(), &mut |event| {
+            if self.contest.control.urgency() != Urgency::None && stop.is_none() {
+                stop = Some(Stop::Interrupted);
+                own.interrupt();
+            }
+            match event {
+                // A client ends: the rest of the segment would compare fewer clients with more.
+                load::Event::Message(message) if message.level == load::Level::Error => {
+                    first.get_or_insert(message.text);
+                    if stop.is_none() {
+                        stop = Some(Stop::Died);
+                        own.interrupt();
+                    }
+                }
+                load::Event::Interval(cells) if stop.is_none() => {
+                    blocks += 1;
+                    if blocks <= warm_quads * QUAD {
+                        if blocks == warm_quads * QUAD {
+                            meter.reset();
+                            self.watch.count(true);
+                        }
+                        return;
+                    }
+                    quad.add(cells);
+                    if blocks % QUAD == 0 {
+                        meter.read(&mut quad.sides);
+                        self.found.quads.push(std::mem::take(&mut quad));
+                        stop = self.look(observe);
+                        if stop.is_some() {
+                            own.interrupt();
+                        }
+                    }
+                }
+                _ => {}
+            }
+        });
+        let outcome = outcome.map_err(|source| Error::Load {
+            side: "A or B".to_owned(),
+            source: Box::new(source),
+        })?;
+        let seen = &mut self.conditions;
+        seen.busy_share_max = seen.busy_share_max.max(outcome.generator.busy_share_max);
+        let delay = outcome.generator.run_delay_share.unwrap_or(0.0);
+        seen.run_delay_share_max = seen.run_delay_share_max.max(delay);
+        for (side, result) in self.contest.sides.iter().zip(&outcome.workloads) {
+            let (side, why) = (side.ground.name().to_owned(), first.clone().unwrap_or_default());
+            let counts = &result.counts_total;
+            let is_over = counts.aborted_clients > 0 || outcome.end == End::Completed;
+            if counts.transactions == 0 && is_over {
+                return Err(Error::Failing { side, why });
+            }
+            if counts.aborted_clients > 0 {
+                return Err(Error::Died { side, why });
+            }
+        }
+        Ok(stop)
+    }
+
+    fn plan(&self, number: u64, quads: usize) -> Plan {
+        // Each segment draws keys of its own, the same on both sides.
+        let seed = self.contest.seed.wrapping_add(number);
+        let order = design::order(quads, seed);
+        let workloads = self.contest.sides.iter().map(|side| side.workload.clone());
+        let Shape { length_ms, rest_ms } = self.shape;
+        let window_ms = order.len() as u64 * length_ms;
+        Plan {
+            seed,
+            limit: Limit::Time { warm_up: WarmUp::Fixed(0), window_ms },
+            blocks: Some(Blocks { length_ms, rest_ms, order }),
+            ..self.contest.plan(workloads.collect(), length_ms)
+        }
+    }
+
+    /// What the quads say, and whether that is enough.
+    fn look(&mut self, observe: &mut dyn FnMut(Progress<'_>)) -> Option<Stop> {
+        let active_s = 2.0 * (self.shape.length_ms - self.shape.rest_ms) as f64 / 1e3;
+        let found = &mut self.found;
+        found.figures = figure::figures(&found.quads, active_s, self.confidence);
+        let seconds = self.began.elapsed().as_secs_f64();
+        let ratios = found.figures.iter().filter_map(|figure| {
+            let ratio = figure.ratio?;
+            Some((figure.metric, [ratio.point, ratio.low, ratio.high]))
+        });
+        let pairs = found.pairs();
+        found.looks.push(Look {
+            pairs,
+            seconds,
+            quad: found.quads.last().and_then(Quad::ratio),
+            ratios: ratios.collect(),
+        });
+        let (figures, looks) = (&found.figures, &found.looks);
+        observe(Progress { pairs, figures, looks, seconds });
+        self.contest.rule.stops(&found.figures)
+    }
+}
+
+impl Confidence {
+    /// Of a contest that may take so long: narrowest in the second half of that time.
+    fn of(max_time: Duration, shape: Shape) -> Confidence {
+        let quads = max_time.as_secs_f64() / shape.quad_s();
+        Confidence {
+            deciding: 1.0 - (1.0 - CONFIDENCE) / Metric::DECIDING.len() as f64,
+            other: CONFIDENCE,
+            tuned_for: (quads * 0.6).ceil() as usize,
+        }
+    }
+}
+
+/// Does for both sides, at the same time, what would otherwise happen inside a block.
+fn tidy(grounds: [&dyn Ground; 2]) -> Result<(), Error> {
+    std::thread::scope(|scope| {
+        // Both have begun before either is waited for.
+        let tidied = grounds.map(|ground| scope.spawn(|| ground.tidy()));
+        tidied.into_iter().try_for_each(|one| match one.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })
+}
