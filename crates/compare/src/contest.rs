@@ -7,10 +7,11 @@ use lab::machine::CpuTime;
 use load::{Blocks, Control, End, Limit, Plan, Urgency, WarmUp, Workload};
 use postgres::Client;
 use record::comparison::{Look, Metric, Stop, Wait};
+use record::{Conditions, Series};
 
 use crate::answer::Rule;
 use crate::design::{self, QUAD};
-use crate::doubts::{self, Conditions};
+use crate::doubts;
 use crate::error::Error;
 use crate::figure::{self, Confidence, Figure};
 use crate::meter::Meter;
@@ -74,6 +75,10 @@ pub struct Contested {
     pub looks: Vec<Look>,
     /// What the clients waited for.
     pub waits: Vec<Wait>,
+    /// What the ratios of throughput and latency are computed from.
+    pub series: Vec<Series>,
+    /// What was seen of machine and generator.
+    pub conditions: Conditions,
     /// What stands against the figures, in sentences.
     pub doubts: Vec<String>,
     /// Which side stopped answering, and why.
@@ -109,6 +114,9 @@ pub const CONFIDENCE: f64 = 0.95;
 const PILOT_SHARE: f64 = 0.1;
 const PILOT_MS: RangeInclusive<u64> = 4_000..=12_000;
 
+/// How long it loads each side where only the rest of a block is to be found.
+const REST_PILOT_MS: u64 = 1_000;
+
 /// At the start of each pilot, and of each segment: caches fill, connections warm up.
 const WARM_MS: u64 = 2_000;
 
@@ -117,21 +125,25 @@ const SEGMENT_S: f64 = 60.0;
 
 impl Contest<'_> {
     /// Loads each side alone, and chooses a length of a block that fits both. Both are loaded for
-    /// the same time, so that neither begins with warmer caches.
+    /// the same time, so that neither begins with warmer caches. Of a block of a given length only
+    /// the rest is to be found.
     ///
     /// # Errors
     /// If a side cannot be loaded, or its transactions are too long for blocks.
-    pub fn find_shape(&self) -> Result<Shape, Error> {
+    pub fn find_shape(&self, length_ms: Option<u64>) -> Result<Shape, Error> {
         let [a, b] = &self.sides;
-        let (a, b) = (self.shape_for(a)?, self.shape_for(b)?);
+        let (a, b) = (self.shape_for(a, length_ms)?, self.shape_for(b, length_ms)?);
         Ok(Shape { length_ms: a.length_ms.max(b.length_ms), rest_ms: a.rest_ms.max(b.rest_ms) })
     }
 
     /// The length of a block that fits one side.
-    fn shape_for(&self, side: &Corner<'_>) -> Result<Shape, Error> {
+    fn shape_for(&self, side: &Corner<'_>, length_ms: Option<u64>) -> Result<Shape, Error> {
         let name = side.ground.name();
         let share_ms = (self.max_time.as_secs_f64() * 1e3 * PILOT_SHARE) as u64;
-        let window_ms = share_ms.clamp(*PILOT_MS.start(), *PILOT_MS.end());
+        let window_ms = match length_ms {
+            Some(_) => REST_PILOT_MS,
+            None => share_ms.clamp(*PILOT_MS.start(), *PILOT_MS.end()),
+        };
         let mut plan = self.plan(vec![side.workload.clone()], SLICE_MS);
         plan.limit = Limit::Time { warm_up: WarmUp::Fixed(WARM_MS), window_ms };
         let mut first = None;
@@ -155,7 +167,10 @@ impl Contest<'_> {
         let slices = outcome.intervals.iter().filter(|slice| slice.start.0 >= open);
         let slices: Vec<u64> = slices.map(|slice| slice.counts.transactions).collect();
         let mean_s = mean_ns / 1e9;
-        pilot::shape(&slices, mean_s).ok_or(Error::TooSlow { seconds: mean_s })
+        let lengths_ms = length_ms.map_or(pilot::LENGTHS_MS.to_vec(), |given| vec![given]);
+        let longest_ms = lengths_ms.iter().copied().max().unwrap_or(0);
+        pilot::shape(&slices, mean_s, &lengths_ms)
+            .ok_or(Error::TooSlow { seconds: mean_s, block_s: longest_ms as f64 / 1e3 })
     }
 
     fn plan(&self, workloads: Vec<Workload>, interval_ms: u64) -> Plan {
@@ -184,7 +199,9 @@ impl Contest<'_> {
         let mut run = Run::new(self, shape, began);
         let stop = run.segments(observe)?;
         run.conditions.steal_share = CpuTime::now().steal_share_since(cpu);
-        let Run { watch, conditions, mut found, .. } = run;
+        let Run { watch, conditions, confidence, mut found, .. } = run;
+        found.series = figure::series(&found.quads, confidence.tuned_for);
+        found.conditions = conditions;
         let grounds = self.sides.each_ref().map(|side| side.ground);
         found.doubts = doubts::doubts(&found.quads, grounds.map(Ground::name), &conditions);
         found.doubts.extend(found.lost.clone());

@@ -1,5 +1,7 @@
 //! What stands against an answer.
 
+use record::Conditions;
+
 use crate::observation::Quad;
 
 /// Above this share of CPU time that the hypervisor took away, a machine is not one's own.
@@ -10,19 +12,6 @@ const DRIFT_MAX: f64 = 0.25;
 
 /// Quads of a third from which on a drift is told.
 const THIRD_MIN: usize = 8;
-
-/// What was seen of machine and generator while it ran.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Conditions {
-    /// The busiest generator thread of any segment, as a share of it.
-    pub(crate) busy_share_max: f64,
-    /// The largest share of the clients' waiting that passed while the generator waited for a CPU.
-    pub(crate) run_delay_share_max: f64,
-    /// The share of CPU time that the hypervisor took away.
-    pub(crate) steal_share: f64,
-    /// CPUs of this machine, where the servers are on it.
-    pub(crate) cores: Option<usize>,
-}
 
 /// Every doubt, in a sentence.
 pub(crate) fn doubts(quads: &[Quad], names: [&str; 2], conditions: &Conditions) -> Vec<String> {

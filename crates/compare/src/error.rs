@@ -14,7 +14,7 @@ pub enum Error {
     #[error("side {side}: {source}")]
     Server {
         /// The side.
-        side: &'static str,
+        side: String,
         /// What is wrong with it.
         #[source]
         source: lab::Error,
@@ -140,10 +140,12 @@ pub enum Error {
         why: String,
     },
     /// Transactions take too long for blocks.
-    #[error("a transaction takes {seconds:.1} s on average, too long for blocks of two seconds")]
+    #[error("a transaction takes {seconds:.3} s on average, too long for blocks of {block_s} s")]
     TooSlow {
         /// Mean latency.
         seconds: f64,
+        /// The longest block.
+        block_s: f64,
     },
     /// The user interrupted it before there was anything to say.
     #[error("interrupted while {doing}")]

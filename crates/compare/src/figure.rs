@@ -1,8 +1,9 @@
 //! The figures of a comparison: what each side shows, and B ÷ A with its interval.
 
+use record::Series;
 use record::comparison::{Metric, Ratio};
-use stats::sequence::{Place, Term, totals};
-use stats::{Interval, Latency};
+use stats::sequence::{self, Place, Term, totals};
+use stats::{Interval, Latency, NoInterval};
 
 use crate::answer;
 use crate::observation::{Half, Quad};
@@ -30,8 +31,9 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// As a record has it, with its verdict.
-    pub(crate) fn judged(&self, threshold: f64) -> record::comparison::Figure {
+    /// As a record has it, with its verdict. A difference below `threshold`, a share, is none.
+    #[must_use]
+    pub fn judged(&self, threshold: f64) -> record::comparison::Figure {
         let ratio = self.ratio.map(|ratio| Ratio {
             value: ratio.point,
             lower: ratio.low,
@@ -90,32 +92,31 @@ fn rate(
     let sum = |values: &[f64]| values.iter().sum::<f64>();
     let term = |values, place| Term { values, place };
     let [tx_a, tx_b] = &transactions;
-    let (terms, sides) = match &amount {
-        Some([a, b]) => (
-            vec![
+    let (sides, ratio) = match &amount {
+        Some([a, b]) => {
+            let terms = [
                 term(b.as_slice(), Place::Above),
                 term(tx_b, Place::Below),
                 term(a, Place::Below),
                 term(tx_a, Place::Above),
-            ],
-            [sum(a) / sum(tx_a), sum(b) / sum(tx_b)],
-        ),
+            ];
+            let sides = [sum(a) / sum(tx_a), sum(b) / sum(tx_b)];
+            (sides, totals(&terms, confidence, tuned_for))
+        }
         None => {
             let seconds = active_s * quads.len() as f64;
             let sides = [sum(tx_a) / seconds, sum(tx_b) / seconds];
-            (vec![term(tx_b.as_slice(), Place::Above), term(tx_a, Place::Below)], sides)
+            (sides, ratio(&counted(quads, tuned_for), confidence))
         }
     };
-    let ratio = totals(&terms, confidence, tuned_for).ok();
-    Some(Figure { metric, sides, ratio })
+    Some(Figure { metric, sides, ratio: ratio.ok() })
 }
 
 /// Samples beyond a quantile that a unit of the comparison needs on either side: with fewer, the
 /// quantile is close to the maximum and jumps.
 const BEYOND_MIN: f64 = 20.0;
 
-/// A quantile of latency. Quads are merged until each side has enough samples; the figure is the
-/// mean over these units, and a unit that is not full counts in none.
+/// A quantile of latency.
 fn latency(
     quads: &[Quad],
     metric: Metric,
@@ -123,8 +124,22 @@ fn latency(
     confidence: f64,
     tuned_for: usize,
 ) -> Option<Figure> {
+    let series = quantiles(quads, metric, quantile, tuned_for)?;
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let sides = [mean(&series.below), mean(&series.above)];
+    Some(Figure { metric, sides, ratio: ratio(&series, confidence).ok() })
+}
+
+/// B ÷ A of a series.
+fn ratio(series: &Series, confidence: f64) -> Result<Interval, NoInterval> {
+    sequence::ratio(&series.above, &series.below, confidence, series.tuned_for)
+}
+
+/// A quantile, unit by unit. Quads are merged until each side has enough samples; a unit that is
+/// not full counts in none.
+fn quantiles(quads: &[Quad], metric: Metric, quantile: f64, tuned_for: usize) -> Option<Series> {
     let needed = (BEYOND_MIN / (1.0 - quantile)).ceil() as u64;
-    let (mut a, mut b) = (Vec::new(), Vec::new());
+    let (mut below, mut above) = (Vec::new(), Vec::new());
     let mut unit = [Latency::new(), Latency::new()];
     let mut merged = 0;
     for quad in quads {
@@ -135,22 +150,35 @@ fn latency(
         if unit.iter().any(|side| side.count() < needed) {
             continue;
         }
-        for (values, side) in [&mut a, &mut b].into_iter().zip(&mut unit) {
+        for (values, side) in [&mut below, &mut above].into_iter().zip(&mut unit) {
             values.push(side.quantile_ns(quantile)? as f64 / 1e6);
             side.reset();
         }
     }
-    if a.is_empty() {
+    if below.is_empty() {
         return None;
     }
-    let quads_a_unit = (merged / a.len()).max(1);
-    let terms = [
-        Term { values: b.as_slice(), place: Place::Above },
-        Term { values: a.as_slice(), place: Place::Below },
-    ];
-    let ratio = totals(&terms, confidence, (tuned_for / quads_a_unit).max(1)).ok();
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    Some(Figure { metric, sides: [mean(&a), mean(&b)], ratio })
+    let quads_a_unit = (merged / below.len()).max(1);
+    let tuned_for = (tuned_for / quads_a_unit).max(1);
+    Some(Series { metric, above, below, tuned_for })
+}
+
+/// What the ratios of throughput and of latencies are computed from.
+pub(crate) fn series(quads: &[Quad], tuned_for: usize) -> Vec<Series> {
+    let of = |metric: Metric| match (metric, metric.quantile()) {
+        (Metric::Throughput, _) => Some(counted(quads, tuned_for)),
+        (_, Some(quantile)) => quantiles(quads, metric, quantile, tuned_for),
+        _ => None,
+    };
+    Metric::ALL.into_iter().filter_map(of).collect()
+}
+
+/// Transactions, quad by quad.
+fn counted(quads: &[Quad], tuned_for: usize) -> Series {
+    let side = |index: usize| -> Vec<f64> {
+        quads.iter().map(|quad| quad.sides[index].transactions as f64).collect()
+    };
+    Series { metric: Metric::Throughput, above: side(1), below: side(0), tuned_for }
 }
 
 #[cfg(test)]

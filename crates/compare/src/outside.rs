@@ -54,7 +54,7 @@ fn connect(request: &Request, index: usize) -> Result<Side, Error> {
     let conninfo = options.conninfo.as_deref().unwrap_or_default();
     let resolved =
         server::resolve_conninfo(conninfo).map_err(|source| Error::Conninfo { side, source })?;
-    let failed = |source| Error::Server { side, source };
+    let failed = |source| Error::Server { side: side.to_owned(), source };
     let admin = Address::new(&resolved).map_err(|error| match error {
         AddressError::Tls(source) => Error::Tls { side, source },
         AddressError::Client(source) => failed(lab::Error::Connect {
@@ -93,7 +93,7 @@ fn make(side: &mut Side, request: &Request, control: &load::Control) -> Result<(
     let Server::Target(target) = &side.server else { return Ok(()) };
     let run = format!("compare-{}", std::process::id());
     let schema = OwnSchema::make(target, &run)
-        .map_err(|source| Error::Server { side: side.name, source })?;
+        .map_err(|source| Error::Server { side: side.name.to_owned(), source })?;
     side.kind = SideKind::Schema { _own: Mutex::new(Box::new(schema)) };
     side.session.retain(|(name, _)| !name.eq_ignore_ascii_case("search_path"));
     side.session.push(("search_path".to_owned(), TARGET_SCHEMA.to_owned()));

@@ -39,14 +39,14 @@ impl Shape {
 }
 
 /// Chooses a block for a side that did `slices` transactions, one count each [`SLICE_MS`], with
-/// this mean latency. None where transactions are too long for the longest block.
-pub(crate) fn shape(slices: &[u64], mean_latency_s: f64) -> Option<Shape> {
+/// this mean latency, from these lengths. None where transactions are too long for all of them.
+pub(crate) fn shape(slices: &[u64], mean_latency_s: f64, lengths_ms: &[u64]) -> Option<Shape> {
     let rest_ms = ((REST_LATENCIES * mean_latency_s * 1e3).ceil() as u64).max(5);
     let fits = |length_ms: &&u64| {
         let active_s = length_ms.saturating_sub(rest_ms) as f64 / 1e3;
         active_s >= TRANSACTIONS_MIN * mean_latency_s && rest_ms * 4 <= **length_ms
     };
-    let fitting: Vec<u64> = LENGTHS_MS.iter().filter(fits).copied().collect();
+    let fitting: Vec<u64> = lengths_ms.iter().filter(fits).copied().collect();
     let judged = fitting.iter().filter_map(|&length_ms| {
         let active = (length_ms - rest_ms) as f64 / length_ms as f64;
         // A rest costs time in which nothing is measured.
@@ -101,14 +101,15 @@ mod tests {
 
     #[test]
     fn slow_changes_ask_for_short_blocks() {
-        let shape = shape(&slices(40), 0.001).expect("a shape");
+        let shape = shape(&slices(40), 0.001, &LENGTHS_MS).expect("a shape");
         assert_eq!(shape, Shape { length_ms: 200, rest_ms: 5 });
     }
 
     #[test]
     fn a_block_holds_many_transactions_and_a_rest_for_the_last() {
         let check = |latency_s: f64, expected: Option<(u64, u64)>| {
-            let seen = shape(&slices(40), latency_s).map(|shape| (shape.length_ms, shape.rest_ms));
+            let seen = shape(&slices(40), latency_s, &LENGTHS_MS)
+                .map(|shape| (shape.length_ms, shape.rest_ms));
             assert_eq!(seen, expected, "{latency_s} s");
         };
         check(0.010, Some((200, 30)));
@@ -119,6 +120,6 @@ mod tests {
 
     #[test]
     fn a_short_pilot_takes_the_shortest_block_that_fits() {
-        assert_eq!(shape(&[100; 10], 0.001).expect("a shape").length_ms, 200);
+        assert_eq!(shape(&[100; 10], 0.001, &LENGTHS_MS).expect("a shape").length_ms, 200);
     }
 }

@@ -64,7 +64,7 @@ pub fn compare(
     let began = Instant::now();
     observe(Event::Pilot);
     let contest = contest(request, &sides, scale, control);
-    let shape = contest.find_shape()?;
+    let shape = contest.find_shape(None)?;
     let mut found = blank(request, &sides, data);
     (found.block_ms, found.rest_ms) = (shape.length_ms, shape.rest_ms);
     let (contested, stop) = contest.run(shape, began, &mut |progress| {

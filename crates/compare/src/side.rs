@@ -71,7 +71,7 @@ impl Side {
     pub(crate) fn failed(&self, statement: &str, source: postgres::Error) -> Error {
         let statement = statement.split_whitespace().collect::<Vec<_>>().join(" ");
         let source = lab::Error::Query { server: self.name.to_owned(), statement, source };
-        Error::Server { side: self.name, source }
+        Error::Server { side: self.name.to_owned(), source }
     }
 
     /// What a record says of it.
@@ -96,7 +96,7 @@ impl Ground for Side {
     }
 
     fn connect(&self) -> Result<Client, Error> {
-        let failed = |source| Error::Server { side: self.name, source };
+        let failed = |source| Error::Server { side: self.name.to_owned(), source };
         let mut client = self.server.connect().map_err(failed)?;
         // The tables that the clients see.
         if let SideKind::Schema { .. } = self.kind {

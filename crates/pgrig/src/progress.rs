@@ -1,7 +1,7 @@
 //! What a run says while it goes on: one live line on a terminal, plain lines elsewhere.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use record::{Ending, Trial};
+use record::{Ending, Paired, Trial};
 use spec::{Named, Point, PointName, Study};
 use study::{Event, Stage};
 use verdict::Measured;
@@ -78,6 +78,27 @@ impl<'a> Progress<'a> {
             Event::Load { stage, left_s } => self.stage(stage, *left_s),
             Event::TrialEnded { trial, .. } => self.trial_ended(trial),
             Event::RoundEnded { round, of, trials } => self.round_ended(*round, *of, trials),
+            Event::PairsBegin { pairing, of } => {
+                let [above, below] =
+                    [pairing.above, pairing.below].map(|point| &self.study.points[point].name);
+                let both = short(self.study, above);
+                let both = both.trim_start_matches(&format!("{}/", above.variant));
+                let (above, below) = (&above.variant, &below.variant);
+                let number = format!("{}/{of}", pairing.number);
+                self.trial = format!("  pairs {number:<9} {above} ÷ {below}, {both}");
+                self.live(&self.trial);
+            }
+            Event::Pairs { progress, left_s } => {
+                let throughput = progress.figures.iter().find_map(|figure| {
+                    figure.ratio.filter(|_| figure.metric == record::comparison::Metric::Throughput)
+                });
+                let words = throughput.map(|ratio| {
+                    format!("{:.3} [{:.3}, {:.3}]  ", ratio.point, ratio.low, ratio.high)
+                });
+                let words = format!("{}{} pairs", words.unwrap_or_default(), progress.pairs);
+                self.live(&self.line("", &words, *left_s));
+            }
+            Event::PairsEnded { paired, .. } => self.pairs_ended(paired),
             Event::Note(note) => self.say(&styled(FAINT, format_args!("  {note}"))),
         }
     }
@@ -136,10 +157,26 @@ impl<'a> Progress<'a> {
         }
     }
 
+    fn pairs_ended(&self, paired: &Paired) {
+        let throughput = paired.figure(record::comparison::Metric::Throughput);
+        let ratio = throughput.and_then(|figure| figure.b_over_a.as_ref());
+        let ratio = ratio.map_or_else(|| "too few for an interval".to_owned(), |r| r.words());
+        match &paired.ending {
+            Ending::Done => {
+                let (pairs, took) = (paired.pairs, duration(paired.seconds));
+                self.say(&format!("{}  {ratio}  {pairs} pairs, {took}", self.trial));
+            }
+            ending => {
+                let words = format_args!("{}  not measured: {}", self.trial, ending.why());
+                self.say(&styled(UNSURE, words));
+            }
+        }
+    }
+
     /// How the first claim that these trials are about stands after each round.
     fn round_ended(&self, round: u32, of: u32, trials: &[Trial]) {
         let judged = self.study.claims.iter();
-        let mut judged = judged.map(|claim| verdict::judge_claim(self.study, claim, trials));
+        let mut judged = judged.map(|claim| verdict::judge_claim(self.study, claim, trials, &[]));
         let Some(judged) = judged.find(|it| !matches!(it.measured, Measured::Nothing)) else {
             return;
         };

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use record::{Comparison, Finished, Reader, Trial};
 use report::{Report, Results};
 use spec::{Profile, Study};
+use verdict::Judgement;
 
 use crate::complaint::Complaint;
 
@@ -12,6 +13,14 @@ use crate::complaint::Complaint;
 pub(crate) struct Opened {
     pub(crate) reader: Reader,
     pub(crate) study: Study,
+}
+
+impl Opened {
+    /// The verdicts.
+    pub(crate) fn judge(&self) -> Judgement {
+        let reader = &self.reader;
+        verdict::judge(&self.study, &reader.header().plan, reader.trials(), reader.pairs())
+    }
 }
 
 /// Whether a folder is a record.
@@ -47,7 +56,7 @@ pub(crate) fn write_compared(directory: &Path, found: &Comparison) -> Result<Pat
 pub(crate) fn results(opened: &Opened) -> Result<Results, Complaint> {
     let reader = &opened.reader;
     let finished = reader.trials().iter().map(|trial| finished(reader, trial));
-    let report = Report::new(&opened.study, reader.header(), finished)?;
+    let report = Report::new(&opened.study, reader.header(), finished, reader.pairs())?;
     Ok(report.results())
 }
 
@@ -55,7 +64,7 @@ pub(crate) fn results(opened: &Opened) -> Result<Results, Complaint> {
 pub(crate) fn write_report(opened: &Opened) -> Result<PathBuf, Complaint> {
     let reader = &opened.reader;
     let finished = reader.trials().iter().map(|trial| finished(reader, trial));
-    let report = Report::new(&opened.study, reader.header(), finished)?;
+    let report = Report::new(&opened.study, reader.header(), finished, reader.pairs())?;
     let directory = reader.directory();
     record::attach(directory, "report.md", &report.markdown())?;
     record::attach(directory, "trials.csv", &report.trials_csv())?;

@@ -111,6 +111,12 @@ pub(crate) fn here(claim: &ClaimVerdict) -> String {
             number(interval.high),
             interval.n
         ),
+        Measured::Pairs { interval, pairs } => format!(
+            "{} [{}, {}]  {pairs} pairs",
+            number(interval.point),
+            number(interval.low),
+            number(interval.high),
+        ),
         counted @ Measured::Count { .. } => counted.counted().unwrap_or_default(),
     }
 }

@@ -67,6 +67,11 @@ impl Machine {
     }
 }
 
+/// A file of `/proc`; empty where the kernel does not have it.
+fn text(file: &str) -> String {
+    proc_files::read(file).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,9 +121,4 @@ mod tests {
             }
         }
     }
-}
-
-/// A file of `/proc`; empty where the kernel does not have it.
-fn text(file: &str) -> String {
-    proc_files::read(file).unwrap_or_default()
 }

@@ -12,6 +12,7 @@
 //!     NODE.log               the end of a server's log, where something broke
 //!     ledger/LANE.ledger     what clients knew of their writes, where it does not fit the rows
 //!   trials/0001-VARIANT-SCENARIO-attempt-2/   the same for each further attempt
+//!   pairs/01-ABOVE-BELOW-SCENARIO.json        what was measured in pairs
 //! ```
 //!
 //! Reading order: [`Moment`] is the one clock; [`Counts`] and [`Interval`] come from the load
@@ -41,6 +42,7 @@ mod reader;
 mod writer;
 
 pub mod comparison;
+mod paired;
 
 mod error;
 mod files;
@@ -59,6 +61,7 @@ pub use host::{HostLoad, HostUse};
 pub use interval::Interval;
 pub use mark::{Mark, MarkKind};
 pub use moment::Moment;
+pub use paired::{Conditions, Paired, Series};
 pub use reader::Reader;
 pub use sample::Sample;
 pub use trial::{

@@ -11,7 +11,7 @@ use crate::error::{Error, io};
 use crate::finished;
 use crate::folder::read_folder;
 use crate::writer::is_unfinished;
-use crate::{FORMAT, FORMAT_OLDEST, Header, Interval, Mark, Sample, Trial};
+use crate::{FORMAT, FORMAT_OLDEST, Header, Interval, Mark, Paired, Sample, Trial};
 
 /// A record, opened: its first page, its study and every attempt at its trials are in memory; what
 /// lies beside an attempt is read when it is asked for.
@@ -21,6 +21,7 @@ pub struct Reader {
     header: Header,
     folder: Folder,
     trials: Vec<Trial>,
+    pairs: Vec<Paired>,
 }
 
 pub(crate) const HEADER: &str = "record.json";
@@ -44,7 +45,8 @@ impl Reader {
             }
         }
         trials.sort_by_key(|trial| (trial.number, trial.attempt));
-        Ok(Reader { directory: directory.to_owned(), header, folder, trials })
+        let pairs = Paired::read_all(directory)?;
+        Ok(Reader { directory: directory.to_owned(), header, folder, trials, pairs })
     }
 
     /// Where it is.
@@ -69,6 +71,12 @@ impl Reader {
     #[must_use]
     pub fn trials(&self) -> &[Trial] {
         &self.trials
+    }
+
+    /// Every attempt at what was measured in pairs, ordered by pairing and attempt.
+    #[must_use]
+    pub fn pairs(&self) -> &[Paired] {
+        &self.pairs
     }
 
     /// What the clients of a trial did, second by second.

@@ -10,7 +10,7 @@ use crate::error::{Error, io as io_error};
 use crate::finished::{self, Finished};
 use crate::folder::write_folder;
 use crate::reader::{Reader, STUDY, TRIALS, trial_directory};
-use crate::{Header, RunState, Trial, files};
+use crate::{Header, Paired, RunState, Trial, files};
 
 /// A record being written.
 ///
@@ -118,6 +118,14 @@ impl Writer {
             let _ = fs::remove_dir_all(&unfinished);
         }
         written
+    }
+
+    /// Adds what was measured in pairs.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn add_pairs(&self, paired: &Paired) -> Result<(), Error> {
+        paired.write(&self.directory)
     }
 
     /// An empty directory for the ledger of the trial of this number, while it runs.

@@ -28,6 +28,14 @@ pub(crate) fn answer(judgement: &Judgement) -> Answer {
             });
             sure.extend(each_round(per_round));
         }
+        Some((Measured::Pairs { interval, pairs }, _)) => {
+            let (_, range) = number::with_interval(interval.point, interval.low, interval.high);
+            sure.push(format!(
+                "{} interval {range} from {pairs} pairs of blocks ({}).",
+                number::percent(interval.confidence),
+                interval.method.name()
+            ));
+        }
         Some((Measured::Count { trials, failures, rate_max, .. }, _)) => {
             sure.push(match bound(*rate_max) {
                 Some(rate) => format!(
@@ -162,6 +170,12 @@ fn measured(measured: &Measured) -> [String; 4] {
             let basis = format!("n {}, {}", interval.n, interval.method.name());
             (middle, range, interval.n.to_string(), basis)
         }
+        Measured::Pairs { interval, pairs } => {
+            let (middle, range) =
+                number::with_interval(interval.point, interval.low, interval.high);
+            let basis = format!("{pairs} pairs, {}", interval.method.name());
+            (middle, range, pairs.to_string(), basis)
+        }
         Measured::Count { quantifier, trials, failures, rate_max } => {
             let basis = match (quantifier, failures) {
                 (Quantifier::Some, not_seen) if not_seen == trials => String::new(),
@@ -187,8 +201,8 @@ fn bound(rate_max: f64) -> Option<String> {
 const TOO_FEW: &str = "too few to rule out any rate";
 
 fn plot(claim: &Claim, judged: &ClaimVerdict, here: &str, range: &str, published: &str) -> String {
-    let (About::Value { expect, .. }, Measured::Value { interval, .. }) =
-        (&claim.about, &judged.measured)
+    let About::Value { expect, .. } = &claim.about else { return String::new() };
+    let (Measured::Value { interval, .. } | Measured::Pairs { interval, .. }) = &judged.measured
     else {
         return String::new();
     };

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use record::Comparison;
-use record::comparison::{Figure, Look, Metric, PlanPair, Side, Verdict};
+use record::comparison::{Figure, Look, Metric, PlanPair, Side, Verdict, Wait};
 
 use crate::environment;
 use crate::json::Json;
@@ -13,20 +13,26 @@ use crate::view::{Answer, Cell, Outcome, Table};
 /// Looks that a chart draws at most: more than a screen has room for.
 const LOOKS_MAX: usize = 600;
 
+/// What the sides of a comparison are called.
+const SIDES: [&str; 2] = ["A", "B"];
+
+const NOTE: &str = "the first and the 99th percentile decide; the others explain";
+
 /// Metrics that are drawn over time.
 const DRAWN: [Metric; 4] = [Metric::Throughput, Metric::P99, Metric::Cpu, Metric::P50];
 
 /// A comparison as one HTML file that needs nothing beside it.
 #[must_use]
 pub fn compared(found: &Comparison) -> String {
-    let curves = DRAWN.iter().filter_map(|metric| curve(*metric, &found.looks)).collect::<Vec<_>>();
+    let curves =
+        DRAWN.iter().filter_map(|metric| curve(*metric, &found.looks, "B ÷ A")).collect::<Vec<_>>();
     let page = ComparedPage {
         title: found.answer.clone(),
         started_at: found.started_at.clone(),
         answer: answer(found),
         curves: (0..curves.len()).collect(),
-        figures: figures(found),
-        waits: (!found.waits.is_empty()).then(|| waits(found)),
+        figures: figures(&found.figures, SIDES, NOTE),
+        waits: (!found.waits.is_empty()).then(|| waits(&found.waits, SIDES)),
         plans: found.plans.iter().map(plan).collect(),
         sides: sides(found),
         doubts: found.doubts.clone(),
@@ -72,7 +78,7 @@ fn outcome(verdict: Verdict) -> Outcome {
 }
 
 /// The ratio with its interval over the pairs, and for throughput each quad by itself.
-fn curve(metric: Metric, looks: &[Look]) -> Option<Json> {
+pub(crate) fn curve(metric: Metric, looks: &[Look], quotient: &str) -> Option<Json> {
     let step = looks.len().div_ceil(LOOKS_MAX).max(1);
     let last = looks.len().checked_sub(1)?;
     // The last one is what the answer says.
@@ -108,7 +114,7 @@ fn curve(metric: Metric, looks: &[Look]) -> Option<Json> {
         lines.push(line("each four blocks", 1, quads(), quads(), quads()));
     }
     Some(Json::Object(vec![
-        ("title", Json::text(format!("{}, B ÷ A", metric.words()))),
+        ("title", Json::text(format!("{}, {quotient}", metric.words()))),
         ("unit", Json::text("")),
         ("axis", Json::text("pairs of blocks")),
         ("log", Json::Flag(false)),
@@ -117,11 +123,12 @@ fn curve(metric: Metric, looks: &[Look]) -> Option<Json> {
     ]))
 }
 
-fn figures(found: &Comparison) -> Table {
-    let columns = ["Figure", "#A", "#B", "#B ÷ A", "#Interval", "Verdict", "#n"];
-    let note = "the first and the 99th percentile decide; the others explain";
+/// Every figure of both sides, and the second's divided by the first's.
+pub(crate) fn figures(figures: &[Figure], [a, b]: [&str; 2], note: &str) -> Table {
+    let (quotient, a, b) = (format!("#{b} ÷ {a}"), format!("#{a}"), format!("#{b}"));
+    let columns = ["Figure", &a, &b, &quotient, "#Interval", "Verdict", "#n"];
     let mut table = Table::new("Figures", note, &columns);
-    for figure in &found.figures {
+    for figure in figures {
         let Figure { metric, unit, a, b, b_over_a, verdict, .. } = figure;
         let mark = Some(outcome(*verdict));
         let (ratio, interval, n) = b_over_a.as_ref().map_or_else(
@@ -151,12 +158,13 @@ fn figures(found: &Comparison) -> Table {
     table
 }
 
-fn waits(found: &Comparison) -> Table {
+/// What the clients of both sides waited for.
+pub(crate) fn waits(waits: &[Wait], [a, b]: [&str; 2]) -> Table {
+    let (difference, a, b) = (format!("#{b} − {a}"), format!("#{a}"), format!("#{b}"));
     let note =
         "shares of the samples of active clients, ten a second; the largest difference first";
-    let mut table =
-        Table::new("What the clients waited for", note, &["Wait", "#A", "#B", "#B − A"]);
-    for wait in &found.waits {
+    let mut table = Table::new("What the clients waited for", note, &["Wait", &a, &b, &difference]);
+    for wait in waits {
         let points = (wait.b - wait.a) * 100.0;
         table.row([
             wait.event.clone(),

@@ -7,7 +7,9 @@ use crate::json::Json;
 use crate::page::StudyPage;
 use crate::report::Report;
 use crate::view::Table;
-use crate::{claims, comparison, data, environment, glance, latency_tables, proof, tables, trust};
+use crate::{
+    claims, comparison, data, environment, glance, latency_tables, pairs, proof, tables, trust,
+};
 
 /// Anchor and title of each section, in the order of the page.
 const SECTIONS: [(&str, &str); 7] = [
@@ -38,12 +40,14 @@ impl Report<'_> {
             tables.into_iter().map(Table::without_empty_columns).collect()
         };
         let (charts, positions) = self.charts();
+        let (pairs, curves) = pairs::pairs(study, &self.pairs, comparisons.data.len());
+        let curves = comparisons.data.into_iter().chain(curves).collect();
         latency_tables.iter_mut().skip(LATENCY_TABLES_MAX).for_each(|table| table.folded = true);
         let has_percentiles = !percentiles.is_empty();
         let data = Json::Object(vec![
             ("trials", Json::List(charts)),
             ("percentiles", Json::List(percentiles)),
-            ("curves", Json::List(comparisons.data)),
+            ("curves", Json::List(curves)),
         ]);
         let page = StudyPage {
             study: study.name.clone(),
@@ -56,6 +60,7 @@ impl Report<'_> {
             claims: claims::rows(study, &self.judgement),
             notes: study.notes.clone(),
             tables: tidy(tables::tables(&verdict::tables(study, &header.facts, trials), header)),
+            pairs,
             comparisons: comparisons.dots,
             curves: comparisons.curves,
             published: comparison::published_table(study, trials, &self.groups),

@@ -23,6 +23,7 @@ mod estimate;
 mod glance;
 mod latency_tables;
 mod noise;
+mod pairs;
 mod percentiles;
 mod proof;
 mod tables;

@@ -6,7 +6,7 @@
 use askama::Template;
 
 use crate::view::{
-    Answer, ClaimRow, Comparison, CurveSet, FactGroup, GlanceRow, Log, Table, Tally,
+    Answer, ClaimRow, Comparison, CurveSet, FactGroup, GlanceRow, Log, PairsBlock, Table, Tally,
 };
 
 /// Style sheets, the library's before ours.
@@ -54,6 +54,8 @@ pub(crate) struct StudyPage {
     pub(crate) notes: Vec<String>,
     /// The study's own tables.
     pub(crate) tables: Vec<Table>,
+    /// What was measured in pairs.
+    pub(crate) pairs: Vec<PairsBlock>,
     /// Variants side by side.
     pub(crate) comparisons: Vec<Comparison>,
     /// The same over an axis.

@@ -1,6 +1,6 @@
 //! A record, reduced to what a report shows of it.
 
-use record::{Finished, Header, Trial};
+use record::{Finished, Header, Paired, Trial};
 use spec::Study;
 use verdict::Judgement;
 
@@ -24,6 +24,7 @@ pub struct Report<'a> {
     pub(crate) study: &'a Study,
     pub(crate) header: &'a Header,
     pub(crate) trials: Vec<Trial>,
+    pub(crate) pairs: Vec<Paired>,
     pub(crate) timelines: Vec<Option<Timeline>>,
     pub(crate) noise: Vec<Noise>,
     pub(crate) logs: Vec<Log>,
@@ -33,7 +34,8 @@ pub struct Report<'a> {
 
 impl<'a> Report<'a> {
     /// Takes up a record. Trials come one by one, because everything that was measured second by
-    /// second would not fit into memory at once: each is reduced to what a chart can show.
+    /// second would not fit into memory at once: each is reduced to what a chart can show. `pairs`
+    /// is what was measured in pairs.
     ///
     /// # Errors
     /// The first error of the trials' source.
@@ -41,6 +43,7 @@ impl<'a> Report<'a> {
         study: &'a Study,
         header: &'a Header,
         finished: impl IntoIterator<Item = Result<Finished, E>>,
+        pairs: &[Paired],
     ) -> Result<Report<'a>, E> {
         let cells_max = cells_max(header.plan.len());
         let (mut trials, mut timelines, mut noises) = (Vec::new(), Vec::new(), Vec::new());
@@ -58,8 +61,9 @@ impl<'a> Report<'a> {
         }
         timeline::rank_waits(timelines.iter_mut().flatten());
         let groups = groups(study, &trials);
-        let judgement = verdict::judge(study, &header.plan, &trials);
-        Ok(Report { study, header, trials, timelines, noise: noises, logs, groups, judgement })
+        let judgement = verdict::judge(study, &header.plan, &trials, pairs);
+        let (noise, pairs) = (noises, pairs.to_vec());
+        Ok(Report { study, header, trials, pairs, timelines, noise, logs, groups, judgement })
     }
 }
 

@@ -152,6 +152,19 @@ pub(crate) struct CurveSet {
     pub(crate) why: Vec<Table>,
 }
 
+/// Two points that were measured in pairs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PairsBlock {
+    /// Which ones.
+    pub(crate) heading: String,
+    /// How they were measured, and what stands against it.
+    pub(crate) words: Vec<String>,
+    /// Positions in the page's list of curves.
+    pub(crate) ids: Vec<usize>,
+    /// Figures, and waits.
+    pub(crate) tables: Vec<Table>,
+}
+
 /// A row of trials at a glance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct GlanceRow {

@@ -4,7 +4,7 @@
 //! Where trials begin with a copy of the data ("clone"), variants that differ only in settings
 //! share a site, because nothing of a trial outlives it. Where trials continue with the data of
 //! earlier trials ("keep"), every variant has a site of its own and meets only its own traces; so
-//! does the second copy of a study's A/A.
+//! does the second copy of a study's A/A, and one of two points that are loaded in turn.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub struct SitePlan {
 }
 
 /// What distinguishes sites.
-type Key<'s> = (Vec<Shape<'s>>, Option<(Vec<&'s Settings>, bool)>, &'s Data);
+type Key<'s> = (Vec<Shape<'s>>, Option<Vec<&'s Settings>>, Option<&'s str>, &'s Data);
 
 /// What a server is made as; its settings are given to it at each start.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -119,10 +119,9 @@ fn key(point: &Point) -> Key<'_> {
     let servers = || point.topology.nodes.iter().filter(|node| node.is_postgres());
     let settings = match point.data.reset {
         Reset::Clone => None,
-        Reset::Keep => {
-            Some((servers().map(|node| &node.settings).collect(), point.has_own_servers))
-        }
+        Reset::Keep => Some(servers().map(|node| &node.settings).collect()),
     };
+    let own = point.has_own_servers.then_some(point.name.variant.as_str());
     let shape = servers().map(|node| Shape {
         name: &node.name,
         extensions: &node.extensions,
@@ -137,7 +136,7 @@ fn key(point: &Point) -> Key<'_> {
         is_archived: node.is_archived,
         has_own_network: has_own_network(&point.topology, &node.name),
     });
-    (shape.collect(), settings, &point.data)
+    (shape.collect(), settings, own, &point.data)
 }
 
 /// Whether a node stands at one end of a link by namespace.

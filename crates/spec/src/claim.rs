@@ -8,6 +8,7 @@ use stats::Expectation;
 use crate::expect;
 use crate::expression::{Condition, Expression, Fault, Target};
 use crate::fields::Fields;
+use crate::pairs::Pairs;
 use crate::problem::{Problems, nearest};
 use crate::profile::Profile;
 use crate::value::Value;
@@ -41,6 +42,8 @@ pub enum About {
         value: Expression,
         /// Where it is expected.
         expect: Expectation,
+        /// How its points are measured in pairs; none for whole trials.
+        pairs: Option<Pairs>,
     },
     /// Something that is true of trials.
     Every {
@@ -233,6 +236,10 @@ fn about(fields: &Fields<'_>, text: &str, made: bool, targets: &Arc<[Target]>) -
     };
     let (expect, trials) = (fields.value("expect"), fields.entry("trials"));
     let of = fields.value("of");
+    let pairs = fields.value("pairs");
+    if let (Some(pairs), None) = (pairs, value) {
+        problems.add(&pairs.span, "pairs belongs to value");
+    }
     match (value, every) {
         (Some(value), None) => {
             if let Some(trials) = trials {
@@ -260,7 +267,8 @@ fn about(fields: &Fields<'_>, text: &str, made: bool, targets: &Arc<[Target]>) -
             let source = crate::fields::text("value", value, problems)?;
             let expression = Expression::parse(source, targets);
             let expression = expression.map_err(|f| report(f, source, value, text, problems));
-            Some(About::Value { value: expression.ok()?, expect: expected.ok()? })
+            let pairs = pairs.and_then(|pairs| Pairs::parse(pairs, problems));
+            Some(About::Value { value: expression.ok()?, expect: expected.ok()?, pairs })
         }
         (None, Some(every)) => {
             if let Some(expect) = expect {

@@ -109,9 +109,10 @@ impl Obstacle {
 /// The claims about values of a study: index of the claim, and what its verdict depends on.
 fn values(study: &Study) -> Vec<(usize, Value)> {
     let claims = study.claims.iter().enumerate().filter_map(|(index, claim)| {
-        let About::Value { value, .. } = &claim.about else { return None };
+        let About::Value { value, pairs, .. } = &claim.about else { return None };
         let rounds = value.references().iter().map(|one| study.points[one.point].rounds);
-        let rounds = rounds.min().unwrap_or(0);
+        // Of pairs there are as many as it takes.
+        let rounds = pairs.map_or(rounds.min().unwrap_or(0), |_| u32::MAX);
         Some((index, Value { rounds, is_ratio: value.ratio().is_some() }))
     });
     claims.collect()

@@ -50,8 +50,9 @@ pub struct Point {
     pub unfit: Unfit,
     /// In how many rounds it is run.
     pub rounds: u32,
-    /// Whether it has servers of its own although another point has the same ones: the second copy of
-    /// a point that is compared with points of other variants, which have theirs.
+    /// Whether its variant has servers of its own at this point although another variant's trials
+    /// could run on the same ones: the second copy of a point that is compared with points of other
+    /// variants, and a point that is loaded in turn with another variant's.
     pub has_own_servers: bool,
 }
 

@@ -10,6 +10,7 @@ use terms::Pace;
 
 use crate::catalogue::metrics;
 use crate::claim::{About, Claim};
+use crate::data::Reset;
 use crate::named::Named;
 use crate::point::Point;
 use crate::profile::Profile;
@@ -51,8 +52,9 @@ pub(crate) fn add(
     // compared; servers of its own would add the difference between servers to the noise.
     let variant = &points[of].name.variant;
     let is_other = |index: &usize| points[*index].name.variant != *variant;
-    let has_own_servers =
-        compared.iter().any(|points| points.contains(&of) && points.iter().any(is_other));
+    // Where each trial begins with a copy of the data, nothing of a server outlives it.
+    let has_own_servers = points[of].data.reset == Reset::Keep
+        && compared.iter().any(|points| points.contains(&of) && points.iter().any(is_other));
     let mut copy = points[of].clone();
     let at = variants.iter().position(|variant| variant.name == copy.name.variant)?;
     copy.name.variant.push_str("-again");

@@ -86,6 +86,55 @@ pub fn totals(
     Ok(Interval { point: logarithm, low, high, confidence, n, method }.map(f64::exp))
 }
 
+/// The quotient of two totals, `Σabove / Σbelow`.
+///
+/// # Errors
+/// As [`totals`] has them.
+pub fn ratio(
+    above: &[f64],
+    below: &[f64],
+    confidence: f64,
+    tuned_for: usize,
+) -> Result<Interval, NoInterval> {
+    let above = Term { values: above, place: Place::Above };
+    let below = Term { values: below, place: Place::Below };
+    totals(&[above, below], confidence, tuned_for)
+}
+
+/// The smallest error (1 − confidence) at which the interval of [`ratio`] leaves out `bound`: an
+/// anytime-valid p-value for "the quotient is `bound`". 1 where no interval does.
+///
+/// # Errors
+/// As [`totals`] has them.
+pub fn ratio_p(
+    above: &[f64],
+    below: &[f64],
+    bound: f64,
+    tuned_for: usize,
+) -> Result<f64, NoInterval> {
+    let leaves_out = |error: f64| -> Result<bool, NoInterval> {
+        let interval = ratio(above, below, 1.0 - error, tuned_for)?;
+        Ok(bound < interval.low || bound > interval.high)
+    };
+    // On the logarithmic scale, between an error that nothing is decided at and one beyond which
+    // 1 − error is 1.
+    let (mut low, mut high) = (1e-15_f64.ln(), 0.5_f64.ln());
+    if !leaves_out(high.exp())? {
+        return Ok(1.0);
+    }
+    if leaves_out(low.exp())? {
+        return Ok(low.exp());
+    }
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        match leaves_out(middle.exp())? {
+            true => high = middle,
+            false => low = middle,
+        }
+    }
+    Ok(high.exp())
+}
+
 /// The half-width of the confidence sequence for observations of standard deviation 1.
 fn width(n: usize, error: f64, tuned_for: usize) -> f64 {
     let n = n as f64;
@@ -119,12 +168,19 @@ mod tests {
     use crate::prng::Prng;
 
     fn ratio(b: &[f64], a: &[f64], tuned_for: usize) -> Result<Interval, NoInterval> {
-        let (above, below) = (Place::Above, Place::Below);
-        totals(
-            &[Term { values: b, place: above }, Term { values: a, place: below }],
-            0.95,
-            tuned_for,
-        )
+        super::ratio(b, a, 0.95, tuned_for)
+    }
+
+    #[test]
+    fn a_p_value_is_the_error_at_which_the_interval_ends_at_the_bound() {
+        let a: Vec<f64> = (0..60).map(|i| 100.0 + f64::from(i % 7)).collect();
+        let b: Vec<f64> = (0..60).map(|i| 96.0 + f64::from(i % 5)).collect();
+        let interval = ratio(&b, &a, 60).expect("60 pairs");
+        let p = |bound| ratio_p(&b, &a, bound, 60).expect("60 pairs");
+        assert!((p(interval.high) - 0.05).abs() < 1e-3, "{}", p(interval.high));
+        assert!((p(interval.low) - 0.05).abs() < 1e-3, "{}", p(interval.low));
+        assert!(p(interval.high * 1.01) < 0.05 && p(interval.point) == 1.0);
+        assert!(p(3.0) <= 1e-14);
     }
 
     #[test]

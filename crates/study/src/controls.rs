@@ -12,7 +12,7 @@ pub(crate) fn failed(study: &Study, plan: &[Planned], done: &[Trial]) -> Option<
     let controls = study.claims.iter().filter(|claim| claim.kind == ClaimKind::Control);
     let mut failed = controls.filter_map(|claim| {
         let ran = ran(study, claim, done);
-        let judged = verdict::judge_claim(study, claim, done);
+        let judged = verdict::judge_claim(study, claim, done, &[]);
         (!has_done_harm(&judged) && has_had_its_trials(claim, plan, ran, judged.verdict)).then(|| {
             let (trials, says) = (if ran == 1 { "trial" } else { "trials" }, &claim.says);
             format!(

@@ -2,14 +2,14 @@
 //! tell a person whether to wait or to have lunch.
 
 use site::{SitePlan, connections};
-use spec::{Check, Data, Planned, Point, Reset, Study, Topology, WarmUp};
+use spec::{Check, Data, Pairing, Planned, Point, Reset, Study, Topology, WarmUp};
 
 /// What a plan costs, about.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// Building servers and data, in seconds.
     pub build_s: f64,
-    /// All trials, in seconds.
+    /// All trials, and what is measured in pairs, in seconds.
     pub trials_s: f64,
     /// Disk of the lab, in bytes.
     pub disk_bytes: u64,
@@ -30,11 +30,18 @@ impl Estimate {
             SERVER_S + TURN_S * servers(&site.topology) as f64 + data_s
         });
         let memory = trials.iter().map(|planned| memory(point(planned)).total_bytes());
+        // Servers of pairs stand at once.
+        let pairings = study.pairings_of(trials);
+        let both = pairings.iter().map(|pairing| {
+            let points = [pairing.above, pairing.below].map(|point| &study.points[point]);
+            points.map(|point| self::memory(point).total_bytes()).iter().sum()
+        });
+        let pairs_s: f64 = pairings.iter().map(pairs_s).sum();
         Estimate {
             build_s: builds.sum(),
-            trials_s: trials.iter().map(|planned| trial_s(point(planned))).sum(),
+            trials_s: trials.iter().map(|planned| trial_s(point(planned))).sum::<f64>() + pairs_s,
             disk_bytes: sites.iter().map(disk_bytes).sum(),
-            memory_bytes: memory.max().unwrap_or(0),
+            memory_bytes: memory.chain(both).max().unwrap_or(0),
         }
     }
 
@@ -63,6 +70,11 @@ pub(crate) fn trial_s(point: &Point) -> f64 {
     let restores = point.checks.iter().any(|check| matches!(check, Check::Restore { .. }));
     let restore_s = if restores { RESTORE_S } else { 0.0 };
     reset_s + turn_s + before_s + connect_s + load_s + restore_s + TRIAL_S
+}
+
+/// How long two points are measured in pairs at most, servers included.
+pub(crate) fn pairs_s(pairing: &Pairing) -> f64 {
+    pairing.pairs.max_ms as f64 / 1e3 + 2.0 * (SERVER_S + STEP_S)
 }
 
 /// What the memory of a trial is made of.
@@ -234,7 +246,7 @@ mod tests {
         check("pgbench", 5.0);
         check("replication", 30.0);
         check("sharding", 30.0);
-        check("pool", 45.0);
+        check("pool", 50.0);
         check("fsync", 30.0);
     }
 }

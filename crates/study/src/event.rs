@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use record::Trial;
-use spec::{Planned, PointName};
+use record::{Paired, Trial};
+use spec::{Pairing, Planned, PointName};
 
 use crate::preflight::Preflight;
 
@@ -67,6 +67,27 @@ pub enum Event<'a> {
         of: u32,
         /// All trials so far, earlier rounds included.
         trials: &'a [Trial],
+    },
+    /// Two points begin to be measured in pairs.
+    PairsBegin {
+        /// Which ones.
+        pairing: &'a Pairing,
+        /// Of how many.
+        of: usize,
+    },
+    /// Pairs have shown something.
+    Pairs {
+        /// Pairs of blocks so far, and what they give.
+        progress: compare::Progress<'a>,
+        /// How long the whole run still takes, about, in seconds.
+        left_s: f64,
+    },
+    /// Two points have been measured in pairs, and that is in the record.
+    PairsEnded {
+        /// What came out.
+        paired: &'a Paired,
+        /// Of how many.
+        of: usize,
     },
     /// Something that a person should know now rather than at the end.
     Note(&'a str),

@@ -13,6 +13,8 @@
 
 mod fleet;
 mod order;
+mod pairs;
+mod ready;
 mod request;
 
 mod opening;

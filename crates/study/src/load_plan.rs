@@ -17,11 +17,6 @@ pub(crate) fn plan(
     conninfos: &BTreeMap<String, String>,
     schema: Option<&str>,
 ) -> Plan {
-    let workloads = point.workloads.iter().map(|workload| {
-        let hosts = workload.to.iter().filter_map(|to| conninfos.get(to));
-        let conninfo = conninfo(hosts.map(String::as_str));
-        self::workload(point, workload, conninfo, schema)
-    });
     let at_once = Connecting::default().at_once.div_ceil(point.generators);
     let limit = Limit::Time { warm_up: point.warmup, window_ms: point.window_ms };
     Plan {
@@ -33,8 +28,22 @@ pub(crate) fn plan(
         statements: true,
         // A script that is wrong fails in every transaction: nothing is measured by going on.
         exit_on_abort: !point.workloads.iter().any(|workload| may_fail(point, workload)),
-        ..Plan::new(workloads.collect(), limit)
+        ..Plan::new(workloads(point, conninfos, schema), limit)
     }
+}
+
+/// The workloads of a point.
+pub(crate) fn workloads(
+    point: &Point,
+    conninfos: &BTreeMap<String, String>,
+    schema: Option<&str>,
+) -> Vec<load::Workload> {
+    let workloads = point.workloads.iter().map(|workload| {
+        let hosts = workload.to.iter().filter_map(|to| conninfos.get(to));
+        let conninfo = conninfo(hosts.map(String::as_str));
+        self::workload(point, workload, conninfo, schema)
+    });
+    workloads.collect()
 }
 
 /// Where the files of a trial's ledger go, and the seed of its chains; none where no client keeps
@@ -105,7 +114,7 @@ fn script(script: &spec::Script) -> load::ScriptText {
 }
 
 /// One lane serves thousands of connections; more than one helps where cores are idle.
-fn lanes(point: &Point) -> u32 {
+pub(crate) fn lanes(point: &Point) -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = u32::try_from(cores).unwrap_or(u32::MAX);
     // The servers need the other half.

@@ -1,6 +1,6 @@
 //! The record that a run begins with, or goes on with.
 
-use record::{Fact, Header, PlannedTrial, Reader, RunState, Trial, Writer};
+use record::{Fact, Header, Paired, PlannedTrial, Reader, RunState, Trial, Writer};
 use spec::Planned;
 
 use crate::clock;
@@ -11,7 +11,7 @@ use crate::platform::Platform;
 use crate::preflight::Preflight;
 use crate::request::{Place, Request};
 
-/// Opens the record, and gives every attempt that it holds already.
+/// Opens the record, and gives every attempt that it holds already, at trials and at pairs.
 ///
 /// # Errors
 /// When it cannot be read or written.
@@ -22,9 +22,10 @@ pub(crate) fn open_record(
     platform: &Platform,
     preflight: &Preflight,
     has: &Has,
-) -> Result<(Writer, Vec<Trial>), Error> {
+) -> Result<(Writer, Vec<Trial>, Vec<Paired>), Error> {
     if let Place::Resume(directory) = &request.place {
-        let done: Vec<Trial> = Reader::open(directory)?.trials().to_vec();
+        let reader = Reader::open(directory)?;
+        let (done, pairs) = (reader.trials().to_vec(), reader.pairs().to_vec());
         let mut writer = Writer::resume(directory)?;
         let differs = facts.iter().filter(|fact| fact.name != "load average before");
         let differs = differs.filter(|fact| !writer.header().facts.contains(fact));
@@ -32,7 +33,7 @@ pub(crate) fn open_record(
             differs.map(|fact| format!("{} now {}", fact.name, fact.value)).collect();
         let resumed = format!("resumed {}; {}", clock::wall(), differs.join("; "));
         writer.change_header(|header| header.notes.push(resumed))?;
-        return Ok((writer, done));
+        return Ok((writer, done, pairs));
     }
     let mut notes: Vec<String> = Vec::new();
     for (point, _) in &preflight.misfits {
@@ -66,7 +67,7 @@ pub(crate) fn open_record(
             Writer::create(directory, header, &request.folder)?
         }
     };
-    Ok((writer, Vec::new()))
+    Ok((writer, Vec::new(), Vec::new()))
 }
 
 fn header(request: &Request, trials: &[Planned], facts: Vec<Fact>, notes: Vec<String>) -> Header {

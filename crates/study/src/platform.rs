@@ -97,6 +97,16 @@ impl Platform {
         }
     }
 
+    /// Memory for servers of the rig's own on this machine; none where they are elsewhere.
+    pub(crate) fn memory_bytes(&self) -> Option<u64> {
+        match self {
+            Platform::Labs { fleet: None, .. } => {
+                Some(lab::machine::Machine::here().memory.available_bytes)
+            }
+            Platform::Labs { .. } | Platform::Target { .. } => None,
+        }
+    }
+
     pub(crate) fn fleet(&self) -> Option<&Fleet> {
         match self {
             Platform::Labs { fleet, .. } => fleet.as_ref(),

@@ -1,12 +1,15 @@
-//! A whole study: every trial of every round, each in the record when it is done.
+//! A whole study: every trial of every round, each in the record when it is done, and what is
+//! measured in pairs after them.
+
+mod pairing;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use load::{Control, Urgency};
-use record::{Ending, RunState, Trial, Writer};
+use record::{Ending, Paired, RunState, Trial, Writer};
 use site::{Alone, Site, SitePlan, outside};
-use spec::{Planned, Profile};
+use spec::{Pairing, Planned, Profile};
 
 use crate::clock;
 use crate::controls;
@@ -76,7 +79,7 @@ pub fn run(
     if let HasServers::Outside(outside) = &has.servers {
         facts.extend(facts::outside_settings(outside));
     }
-    let (writer, done) = open_record(request, &trials, &facts, &platform, &preflight, &has)?;
+    let (writer, done, pairs) = open_record(request, &trials, &facts, &platform, &preflight, &has)?;
     let mut run = Run {
         request,
         control,
@@ -84,6 +87,8 @@ pub fn run(
         writer,
         origin: Instant::now(),
         done,
+        pairs,
+        pairings: Vec::new(),
         sites: Vec::new(),
         spent: Spent { began, measured_s: 0.0, builds_s: 0.0, estimated_s: 0.0 },
         failed: 0,
@@ -114,6 +119,10 @@ struct Run<'a> {
     origin: Instant,
     /// Every attempt in the record, earlier runs of it included.
     done: Vec<Trial>,
+    /// Every attempt at what is measured in pairs.
+    pairs: Vec<Paired>,
+    /// What is still to be measured in pairs.
+    pairings: Vec<Pairing>,
     sites: Vec<Site>,
     spent: Spent,
     failed: usize,
@@ -184,7 +193,11 @@ impl Run<'_> {
             self.skip(planned, trials.len(), observe)?;
         }
         self.test_flush(platform, observe)?;
-        self.build(platform, &fitting, observe)?;
+        let mut points: Vec<usize> = fitting.iter().map(|planned| planned.point).collect();
+        self.pairings = self.pairings_to_run(trials);
+        points.extend(self.pairings.iter().flat_map(|pairing| [pairing.above, pairing.below]));
+        points.retain(|point| self.preflight.reason(*point).is_none());
+        self.build(platform, points, observe)?;
         let rounds = trials.iter().map(|planned| planned.round).max().unwrap_or(0);
         for (index, planned) in fitting.iter().enumerate() {
             if self.control.urgency() != Urgency::None {
@@ -202,7 +215,7 @@ impl Run<'_> {
                 observe(Event::RoundEnded { round: planned.round, of: rounds, trials });
             }
         }
-        Ok(())
+        self.measure_pairs(platform, trials, observe)
     }
 
     /// Measures what a flush costs, where the study asks for it and the record does not have it.
@@ -231,11 +244,10 @@ impl Run<'_> {
     fn build(
         &mut self,
         platform: &Platform,
-        fitting: &[&Planned],
+        mut points: Vec<usize>,
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), Error> {
         let study = &self.request.study;
-        let mut points: Vec<usize> = fitting.iter().map(|planned| planned.point).collect();
         points.sort_unstable();
         points.dedup();
         for plan in SitePlan::all(study, &points) {
@@ -370,11 +382,13 @@ impl Run<'_> {
     fn left_s(&self, left: &[&Planned]) -> f64 {
         let points = left.iter().map(|planned| &self.request.study.points[planned.point]);
         let estimated: f64 = points.map(estimate::trial_s).sum();
+        let pairs_s: f64 = self.pairings.iter().map(estimate::pairs_s).sum();
         let trials_s = self.spent.began.elapsed().as_secs_f64() - self.spent.builds_s;
-        match self.spent.estimated_s {
-            done if done > 0.0 => estimated * trials_s / done,
-            _ => estimated,
-        }
+        pairs_s
+            + match self.spent.estimated_s {
+                done if done > 0.0 => estimated * trials_s / done,
+                _ => estimated,
+            }
     }
 
     fn spend(&mut self, trial: &Trial) {

@@ -1,6 +1,5 @@
 //! One trial, from servers that are reset to figures that are computed.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -9,9 +8,8 @@ use check::Before;
 use load::{End, LoadError, Outcome, Plan, Urgency};
 use probe::Readings;
 use record::{Ending, Fault, Finished, Moment, Reason};
-use site::warm::{self, Warmed};
-use site::{Recovered, Site, sql};
-use spec::{Planned, Point};
+use site::{Recovered, Site};
+use spec::Planned;
 
 use crate::clock;
 use crate::event::Stage;
@@ -21,6 +19,7 @@ use crate::meter::{self, Agenda, Metered};
 use crate::order::Order;
 use crate::powerless::Powerless;
 use crate::progress::LoadProgress;
+use crate::ready;
 use crate::result::{Loaded, blank, fill, log_tails};
 use crate::samplers::Samplers;
 use crate::watch::Watch;
@@ -86,15 +85,11 @@ fn attempt(
     observe: &mut dyn FnMut(Stage),
 ) -> Result<Loaded, Broke> {
     let point = order.point;
-    let ready = site.prepare(point, order.alone, order.labs, order.generator);
-    ready.map_err(Broke::rig)?;
-    let warmed = warm_up(point, site)?;
-    before(order, site)?;
-    site.prove_streaming().map_err(Broke::rig)?;
+    let place = ready::Place { labs: order.labs, program: order.generator };
+    let warmed = ready::servers(point, site, order.alone, &place, order.control);
+    let warmed = warmed.map_err(Broke::rig)?;
     check::prepare(point, site).map_err(Broke::rig)?;
-    let put = site.put_in_front(point, order.labs, order.generator);
-    put.map_err(Broke::rig)?;
-    site.route_cluster(point).map_err(Broke::rig)?;
+    ready::fronts(point, site, &place).map_err(Broke::rig)?;
     check::back_up(point, site).map_err(Broke::rig)?;
     site::flush_disks(site).map_err(Broke::rig)?;
     let samplers = Samplers::start(point, site, order.fleet, order.origin).map_err(Broke::rig)?;
@@ -158,36 +153,6 @@ fn check(
     found.add(check::counts(site, &before).map_err(Broke::after)?);
     found.add(exposed);
     Ok(found)
-}
-
-fn warm_up(point: &Point, site: &Site) -> Result<Warmed, Broke> {
-    let Some(warm) = &point.data.warm else { return Ok(Warmed::default()) };
-    let mut client = site.data_node().connect().map_err(Broke::rig)?;
-    warm::warm(&mut client, warm).map_err(Broke::rig)
-}
-
-/// The study's steps, then the statistics of each server begin anew where they are ours.
-fn before(order: &Order<'_>, site: &Site) -> Result<(), Broke> {
-    let mut clients: BTreeMap<&str, postgres::Client> = BTreeMap::new();
-    for step in &order.point.before {
-        let Some(node) = site.node(&step.node) else { continue };
-        if !clients.contains_key(node.name.as_str()) {
-            let client = node.connect().map_err(Broke::rig)?;
-            clients.insert(&node.name, client);
-        }
-        if let Some(client) = clients.get_mut(node.name.as_str()) {
-            let done = sql::run_step(&node.server, client, &step.sql, order.control);
-            let place = |why| Broke::rig(format_args!("before the trial, on {}: {why}", node.name));
-            done.map_err(place)?;
-        }
-    }
-    for node in &site.nodes {
-        if let lab::Server::Node(_) = node.server {
-            let mut client = node.connect().map_err(Broke::rig)?;
-            probe::reset_statements(&mut client).map_err(Broke::rig)?;
-        }
-    }
-    Ok(())
 }
 
 /// The load on this thread, the meter on another one.

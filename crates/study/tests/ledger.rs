@@ -86,7 +86,7 @@ impl Ran {
 
     /// What becomes of the claim that nothing is wrong.
     fn claim(&self) -> verdict::ClaimVerdict {
-        verdict::judge(&self.study, &[], &self.trials).claims.remove(0)
+        verdict::judge(&self.study, &[], &self.trials, &[]).claims.remove(0)
     }
 }
 

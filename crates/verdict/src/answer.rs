@@ -43,6 +43,11 @@ fn first_sentence(study: &Study, headline: Option<&ClaimVerdict>) -> String {
         Measured::Value { interval, .. } if interval.n == 1 => {
             (number(interval.point), "(one round, no interval)".to_owned(), "1".to_owned())
         }
+        Measured::Pairs { interval, pairs } => (
+            number(interval.point),
+            format!("[{}, {}]", number(interval.low), number(interval.high)),
+            pairs.to_string(),
+        ),
         Measured::Value { interval, .. } => (
             number(interval.point),
             format!("[{}, {}]", number(interval.low), number(interval.high)),
@@ -73,7 +78,9 @@ fn first_sentence(study: &Study, headline: Option<&ClaimVerdict>) -> String {
     };
     let published = headline.published.map_or_else(String::new, |value| value.to_string());
     let (low, high) = match &headline.measured {
-        Measured::Value { interval, .. } => (number(interval.low), number(interval.high)),
+        Measured::Value { interval, .. } | Measured::Pairs { interval, .. } => {
+            (number(interval.low), number(interval.high))
+        }
         _ => (String::new(), String::new()),
     };
     template

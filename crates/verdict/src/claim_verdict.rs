@@ -38,6 +38,13 @@ pub enum Measured {
         /// The value on each round by itself, in the order of the rounds; NaN where it has none.
         per_round: Vec<f64>,
     },
+    /// A quotient of two figures, measured in pairs of blocks.
+    Pairs {
+        /// The quotient and its confidence sequence; `n` counts the units that it rests on.
+        interval: stats::Interval,
+        /// Pairs of neighbouring blocks.
+        pairs: usize,
+    },
     /// Trials counted.
     Count {
         /// Whether every trial must show it, or one is enough.
@@ -64,7 +71,7 @@ pub struct Figures {
     pub confidence: Option<f64>,
     /// How the interval was found; empty without one.
     pub method: &'static str,
-    /// Rounds, or trials that were counted.
+    /// Rounds, units of pairs, or trials that were counted.
     pub n: Option<u64>,
 }
 
@@ -89,7 +96,7 @@ impl Measured {
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
         match self {
             Measured::Nothing => Figures::default(),
-            Measured::Value { interval, .. } => Figures {
+            Measured::Value { interval, .. } | Measured::Pairs { interval, .. } => Figures {
                 measured: finite(interval.point),
                 low: finite(interval.low),
                 high: finite(interval.high),

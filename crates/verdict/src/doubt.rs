@@ -14,7 +14,7 @@ use crate::rounds::figure_of;
 /// Above this share of CPU that the hypervisor gave to others, the machine is not the one that was
 /// asked about, in percent. A machine that is busy loses as much throughput. Six rounds on a quiet
 /// machine give an interval of ± 5 % (a width of 9 %: tests/honesty, coverage), in which less is lost.
-const STEAL_PCT_MAX: f64 = 5.0;
+pub(crate) const STEAL_PCT_MAX: f64 = 5.0;
 
 /// The rig competes with the servers where it takes more than this share of the CPU that both use:
 /// then it is the larger of the two, and the servers have less than half of the machine …

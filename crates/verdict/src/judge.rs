@@ -1,13 +1,13 @@
 //! What can be said about every claim of a study.
 
-use record::{Ending, PlannedTrial, Trial};
+use record::{Ending, Paired, PlannedTrial, Trial};
 use spec::{About, Claim, Study};
 
 use crate::claim_verdict::{ClaimVerdict, Found};
 use crate::every::Question;
 use crate::name::trial_name;
 use crate::noise::{self, Noise};
-use crate::{answer, control, doubt, every, family, value};
+use crate::{answer, control, doubt, every, family, paired, value};
 
 /// Everything that a study has answered so far.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,11 +39,17 @@ pub struct Discarded {
 }
 
 /// Judges every claim of a run. `plan` is the run's, as its record has it
-/// ([`record::Header::plan`]): what was planned and not run keeps claims about trials open.
+/// ([`record::Header::plan`]): what was planned and not run keeps claims about trials open. `pairs`
+/// is what was measured in pairs.
 #[must_use]
-pub fn judge(study: &Study, plan: &[PlannedTrial], trials: &[Trial]) -> Judgement {
+pub fn judge(
+    study: &Study,
+    plan: &[PlannedTrial],
+    trials: &[Trial],
+    pairs: &[Paired],
+) -> Judgement {
     let (mut claims, p_values): (Vec<ClaimVerdict>, Vec<Option<f64>>) =
-        study.claims.iter().map(|claim| found(study, claim, plan, trials)).unzip();
+        study.claims.iter().map(|claim| found(study, claim, plan, trials, pairs)).unzip();
     family::correct(&mut claims, &p_values);
     control::doubt(study, &mut claims);
     Judgement {
@@ -56,8 +62,13 @@ pub fn judge(study: &Study, plan: &[PlannedTrial], trials: &[Trial]) -> Judgemen
 
 /// Judges one claim by itself on the trials so far, whatever is still to be run.
 #[must_use]
-pub fn judge_claim(study: &Study, claim: &Claim, trials: &[Trial]) -> ClaimVerdict {
-    found(study, claim, &[], trials).0
+pub fn judge_claim(
+    study: &Study,
+    claim: &Claim,
+    trials: &[Trial],
+    pairs: &[Paired],
+) -> ClaimVerdict {
+    found(study, claim, &[], trials, pairs).0
 }
 
 /// A claim by itself, and the p-value that goes with its verdict.
@@ -66,10 +77,14 @@ fn found(
     claim: &Claim,
     plan: &[PlannedTrial],
     trials: &[Trial],
+    pairs: &[Paired],
 ) -> (ClaimVerdict, Option<f64>) {
     let (expected, found) = match &claim.about {
-        About::Value { value, expect } => {
+        About::Value { value, expect, pairs: None } => {
             (expect.to_string(), value::judge(study, value, *expect, trials))
+        }
+        About::Value { value, expect, pairs: Some(_) } => {
+            (expect.to_string(), paired::judge(study, value, *expect, pairs))
         }
         About::Every { quantifier, condition, of, points } => {
             let question = Question { quantifier: *quantifier, condition, of, points };

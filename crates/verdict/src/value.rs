@@ -96,7 +96,9 @@ fn described(found: &Found) -> String {
             number(interval.low),
             number(interval.high)
         ),
-        Measured::Nothing | Measured::Count { .. } => found.verdict.words().to_owned(),
+        Measured::Nothing | Measured::Pairs { .. } | Measured::Count { .. } => {
+            found.verdict.words().to_owned()
+        }
     }
 }
 

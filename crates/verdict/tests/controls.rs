@@ -59,7 +59,7 @@ fn check(reckless: &[f64], safe: &[f64], expected: [Verdict; 3], why: &str) {
     trials.extend(safe.iter().map(|lost| trial("safe", "cut", *lost)));
     trials.push(trial("safe", "other", 0.0));
     (1..).zip(&mut trials).for_each(|(number, trial)| trial.number = number);
-    let judgement = judge(&study, &[], &trials);
+    let judgement = judge(&study, &[], &trials, &[]);
     let verdicts: Vec<Verdict> = judgement.claims.iter().map(|claim| claim.verdict).collect();
     assert_eq!(verdicts, expected, "{reckless:?} {safe:?}");
     if expected[0] == Verdict::CannotTell {

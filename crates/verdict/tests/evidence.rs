@@ -55,7 +55,7 @@ fn claims(trials: &[Trial]) -> Vec<ClaimVerdict> {
 fn judged(study: &str, plan: &[PlannedTrial], trials: &[Trial]) -> Vec<ClaimVerdict> {
     let files = BTreeMap::from([("study.toml".to_owned(), study.to_owned())]);
     let folder = Folder { name: "mine".to_owned(), files };
-    judge(&Study::parse(&folder, Profile::Quick).unwrap(), plan, trials).claims
+    judge(&Study::parse(&folder, Profile::Quick).unwrap(), plan, trials, &[]).claims
 }
 
 /// Nine clean trials and these attempts at a tenth.

@@ -38,8 +38,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
         ended => ended?,
     };
     let opened = records::open(&ended.directory)?;
-    let judgement =
-        verdict::judge(&opened.study, &opened.reader.header().plan, opened.reader.trials());
+    let judgement = opened.judge();
     if opened.reader.trials().is_empty() {
         return Err(Complaint::new("interrupted before the first trial was over")
             .hinted(Some(format!("go on with: pgrig run --resume {}", ended.directory.display())))

@@ -30,8 +30,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
         return list(directory);
     }
     let opened = records::open(directory)?;
-    let judgement =
-        verdict::judge(&opened.study, &opened.reader.header().plan, opened.reader.trials());
+    let judgement = opened.judge();
     if arguments.json {
         let value = json(&opened, &judgement);
         terminal::verbatim(format_args!("{value:#}"));

@@ -46,6 +46,19 @@ impl Metric {
     /// The figures that the answer rests on. Their intervals hold together (Bonferroni).
     pub const DECIDING: [Metric; 2] = [Metric::Throughput, Metric::P99];
 
+    /// The figure of pairs that is meant by a metric of the catalogue.
+    #[must_use]
+    pub fn of(metric: &spec::Metric) -> Option<Metric> {
+        use spec::metrics::{LATENCY_P50_MS, LATENCY_P95_MS, LATENCY_P99_MS, TPS};
+        let known = [
+            (&TPS, Metric::Throughput),
+            (&LATENCY_P50_MS, Metric::P50),
+            (&LATENCY_P95_MS, Metric::P95),
+            (&LATENCY_P99_MS, Metric::P99),
+        ];
+        known.into_iter().find(|(one, _)| *one == metric).map(|(_, found)| found)
+    }
+
     /// Its name in files: `throughput`, `p99`.
     #[must_use]
     pub fn name(self) -> &'static str {

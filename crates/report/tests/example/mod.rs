@@ -174,7 +174,7 @@ pub(crate) fn nothing(write: impl FnOnce(&report::Report<'_>) -> String) -> Stri
 
 fn taken_up<'a>(study: &'a Study, header: &'a Header, trials: Vec<Finished>) -> report::Report<'a> {
     let trials = trials.into_iter().map(Ok::<_, std::convert::Infallible>);
-    let Ok(report) = report::Report::new(study, header, trials);
+    let Ok(report) = report::Report::new(study, header, trials, &[]);
     report
 }
 

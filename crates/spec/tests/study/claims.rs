@@ -123,3 +123,43 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn pairs_are_two_variants_of_one_simple_point() {
+    let pairs = "expect = \">= 2.0\"\npairs = { block = \"2s\", precision = \"2%\" }";
+    let asked = OWN.replace("expect = \">= 2.0\"", pairs);
+    let study = parse(&asked);
+    let [pairing] = study.pairings()[..] else { panic!("{:?}", study.pairings()) };
+    let name = |point: usize| study.points[point].name.to_string();
+    assert_eq!(
+        (name(pairing.above), name(pairing.below)),
+        ("fast/load clients=8".to_owned(), "safe/load clients=8".to_owned())
+    );
+    let how = spec::Pairs { block_ms: Some(2_000), precision: 0.02, max_ms: 600_000 };
+    assert_eq!(pairing.pairs, how);
+    // Without a round too few, such a claim is never beyond judgement.
+    let few = asked.replacen("[scenarios.load]", "[scenarios.load]\nrounds = 1", 1);
+    assert_eq!(spec::never_judged(&folder(&few)), vec![]);
+
+    let check = |from: &str, to: &str, expected: &str| {
+        assert!(asked.contains(from), "{from}");
+        let found = problems(&asked.replacen(from, to, 1));
+        assert!(found.contains(expected), "{to}: {found}");
+    };
+    let shape = "pairs measure one figure of two variants at one point";
+    check("safe/load", "fast/load", "two variants of one scenario at the same axes");
+    check("'clients=8') / tps", "'clients=64') / tps", shape);
+    check("tps('safe", "latency_mean_ms('safe", "pairs measure one of tps, latency_p50_ms");
+    check(" / tps('safe/load/orders', 'clients=8')", "", "one figure divided by another");
+    check("precision = \"2%\"", "precision = \"2\"", "precision must be a percentage");
+    check(", precision = \"2%\"", "", "pairs has no precision");
+    check("block = \"2s\"", "block = \"2min\"", "a block takes 100 ms to 10 s");
+    check("block =", "blok =", "did you mean \"block\"?");
+    check("value  =", "every =", "pairs belongs to value");
+    let rate = "run = [{ workload = \"orders\", rate = 100 }]";
+    check("run  = [\"orders\"]", rate, "has a rate, and cannot be measured in pairs");
+    let timeline = "run = [\"orders\"]\ntimeline = [{ at = \"1s\", kill = \"primary\" }]";
+    check("run  = [\"orders\"]", timeline, "has a timeline");
+    let two = "run = [\"orders\", { workload = \"orders\", as = \"more\" }]";
+    check("run  = [\"orders\"]", two, "has more than one workload");
+}

@@ -25,7 +25,7 @@ fn intervals_contain_the_truth_as_often_as_they_promise() {
                 let study = study.clone().with_seed(seed);
                 let gain = |variant: &str| if variant == "b" { 1.2 } else { 1.0 };
                 let trials = run(&study, &mut kind.start(seed ^ 0x5eed), gain);
-                let judged = judge(&study, &[], &trials);
+                let judged = judge(&study, &[], &trials, &[]);
                 for (index, claim) in judged.claims.iter().enumerate() {
                     let Measured::Value { interval, .. } = &claim.measured else { panic!() };
                     // Where servers die, too few rounds may be left for a 95 % interval.

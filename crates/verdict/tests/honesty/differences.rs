@@ -58,7 +58,8 @@ fn check(what: &str, claims: impl Fn(Kind) -> String, kinds: &[Kind]) {
         let (mut wrong, mut alone) = (0usize, 0usize);
         for seed in 0..few as u64 {
             let study = study.clone().with_seed(seed);
-            let judged = judge(&study, &[], &run(&study, &mut kind.start(seed ^ 0xaa), |_| 1.0));
+            let judged =
+                judge(&study, &[], &run(&study, &mut kind.start(seed ^ 0xaa), |_| 1.0), &[]);
             let any = |of: fn(&verdict::ClaimVerdict) -> Verdict| {
                 usize::from(judged.claims.iter().any(|claim| of(claim) != Verdict::CannotTell))
             };

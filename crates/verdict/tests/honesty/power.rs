@@ -22,7 +22,7 @@ fn a_difference_that_is_there_is_found() {
                     let study = study.clone().with_seed(seed);
                     let gain = |variant: &str| if variant == "b" { factor } else { 1.0 };
                     let trials = run(&study, &mut kind.start(seed ^ 0x90), gain);
-                    let verdict = judge(&study, &[], &trials).claims[0].verdict;
+                    let verdict = judge(&study, &[], &trials, &[]).claims[0].verdict;
                     found += usize::from(verdict == Verdict::Holds);
                     wrong += usize::from(verdict == Verdict::DoesNotHold);
                 }

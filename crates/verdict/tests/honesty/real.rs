@@ -92,7 +92,7 @@ fn studies_of_real_trials_of_the_same_rarely_find_a_difference() {
         for seed in 0..few as u64 {
             let study = study.clone().with_seed(seed);
             let trials = resampled(&study, &measured, draw, seed);
-            let judged = judge(&study, &[], &trials);
+            let judged = judge(&study, &[], &trials, &[]);
             let any = |of: fn(&verdict::ClaimVerdict) -> Verdict| {
                 usize::from(judged.claims.iter().any(|claim| of(claim) != Verdict::CannotTell))
             };

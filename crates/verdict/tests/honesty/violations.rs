@@ -98,7 +98,7 @@ fn no_planted_violation_ends_in_holds() {
         for seed in 0..few as u64 {
             let judged = |trials: &[Trial]| {
                 let study = study.clone().with_seed(seed);
-                judge(&study, &plan(&study), trials).claims
+                judge(&study, &plan(&study), trials, &[]).claims
             };
             let mut trials = clean(&study, seed);
             let chosen = Prng::new(seed ^ 0xbad).below(trials.len());
@@ -112,7 +112,7 @@ fn no_planted_violation_ends_in_holds() {
         }
     }
     let study = study.with_seed(0);
-    for claim in judge(&study, &plan(&study), &clean(&study, 0)).claims {
+    for claim in judge(&study, &plan(&study), &clean(&study, 0), &[]).claims {
         assert_eq!(claim.verdict, Verdict::Holds, "{}: {}", claim.says, claim.why);
     }
 }
@@ -139,7 +139,7 @@ fn a_stall_of_one_side_never_ends_in_as_fast() {
             false => vec![stalled(slow)],
         };
         trials.splice(chosen..=chosen, attempts);
-        let claim = &judge(&study, &plan(&study), &trials).claims[AsFast as usize];
+        let claim = &judge(&study, &plan(&study), &trials, &[]).claims[AsFast as usize];
         assert_ne!(claim.verdict, Verdict::Holds, "again {is_run_again}, seed {seed}");
     }
 }

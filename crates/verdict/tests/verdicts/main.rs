@@ -89,7 +89,7 @@ fn rounds(n: usize, a: f64, b: f64) -> Vec<Trial> {
 }
 
 fn first(trials: &[Trial]) -> ClaimVerdict {
-    judge(&study(), &[], trials).claims.remove(0)
+    judge(&study(), &[], trials, &[]).claims.remove(0)
 }
 
 fn interval(claim: &ClaimVerdict) -> (f64, f64, f64) {
@@ -109,12 +109,12 @@ adds = [
     for trial in &mut trials {
         trial.metrics.insert("server_cpu_us_per_tx".to_owned(), [(String::new(), 250.0)].into());
     }
-    let answer = judge(&parse(&added), &[], &trials).answer;
+    let answer = judge(&parse(&added), &[], &trials, &[]).answer;
     assert!(answer.ends_with("published 1.144. It takes 250 µs [250, 250]."), "{answer}");
     let unpublished = added
         .replace("published = 1.144\n", "")
         .replace(", n {n}, published {published}.", ". Published: {published}×.");
-    let answer = judge(&parse(&unpublished), &[], &trials).answer;
+    let answer = judge(&parse(&unpublished), &[], &trials, &[]).answer;
     assert!(answer.starts_with("Yes: ") && !answer.contains("ublished"), "{answer}");
 }
 
@@ -162,7 +162,7 @@ fn counted_trials_in_words() {
 fn trials_that_do_not_count_take_their_round_with_them() {
     let mut trials = rounds(7, 1000.0, 1300.0);
     trials[2].ending = Ending::void(VoidKind::NotSteady, "not steady");
-    let judged = judge(&study(), &[], &trials);
+    let judged = judge(&study(), &[], &trials, &[]);
     let claim = &judged.claims[0];
     let Measured::Value { interval, .. } = &claim.measured else { panic!() };
     assert_eq!(interval.n, 6);
@@ -178,7 +178,7 @@ fn a_rig_that_was_the_limit_spoils_what_clients_measured_and_nothing_else() {
     for trial in trials.iter_mut().filter(|trial| trial.variant == "b") {
         trial.generator.busy_share_max = 0.93;
     }
-    let judged = judge(&study(), &[], &trials);
+    let judged = judge(&study(), &[], &trials, &[]);
     assert_eq!(judged.claims[0].verdict, Verdict::CannotTell);
     assert_eq!(judged.claims[0].why, "the generator was the limit in b/s clients=8: 93 % busy");
     assert!(judged.answer.starts_with("Maybe: "));
@@ -208,7 +208,7 @@ fn no_starved_rig_no_open_wait_and_no_backlog_ends_in_holds() {
             }
         }
         spoil(&mut trials[3]);
-        let claim = judge(&parse(&about_every(condition)), &[], &trials).claims.remove(2);
+        let claim = judge(&parse(&about_every(condition)), &[], &trials, &[]).claims.remove(2);
         assert_eq!(claim.verdict, verdict, "{condition}: {}", claim.why);
         assert!(claim.why.contains(word), "{condition}: {}", claim.why);
     };
@@ -270,7 +270,7 @@ fn a_value_over_an_open_wait_cannot_be_told_and_checkpoints_are() {
             trial.metrics.insert(name.to_owned(), BTreeMap::from([(String::new(), value)]));
         }
     }
-    let claim = |trials: &[Trial]| judge(&parse(&study), &[], trials).claims.remove(0);
+    let claim = |trials: &[Trial]| judge(&parse(&study), &[], trials, &[]).claims.remove(0);
     assert_eq!((claim(&trials).verdict, claim(&trials).why.as_str()), (Verdict::Holds, ""));
     trials[1].metrics.get_mut("checkpoints").unwrap().insert(String::new(), 2.0);
     let why = "compared windows hold different numbers of checkpoints in 1 of 6 rounds";
@@ -285,7 +285,7 @@ fn a_value_over_an_open_wait_cannot_be_told_and_checkpoints_are() {
 #[test]
 fn an_invariant_is_counted_in_every_trial() {
     let mut trials = rounds(6, 1000.0, 1300.0);
-    let claim = |trials: &[Trial]| judge(&study(), &[], trials).claims.remove(2);
+    let claim = |trials: &[Trial]| judge(&study(), &[], trials, &[]).claims.remove(2);
     let found = claim(&trials);
     let quantifier = Quantifier::Every;
     let all = Measured::Count { quantifier, trials: 12, failures: 0, rate_max: 0.25 };
@@ -323,7 +323,7 @@ fn a_verdict_that_stands_by_itself_only_is_taken_back_and_shown() {
          value = \"server_cpu_us_per_tx('b/s') / server_cpu_us_per_tx('a/s')\"\nexpect = \"< 0.98\"\n\
          [[claims]]\nsays = \"counts agree\"",
     );
-    let judged = judge(&parse(&family), &[], &trials);
+    let judged = judge(&parse(&family), &[], &trials, &[]);
     assert_eq!(judged.claims[0].verdict, Verdict::Holds);
     let claim = &judged.claims[1];
     assert_eq!((claim.alone, claim.verdict), (Verdict::Holds, Verdict::CannotTell));
@@ -334,19 +334,20 @@ fn a_verdict_that_stands_by_itself_only_is_taken_back_and_shown() {
     let [_, second, third]: [&str; 3] =
         STUDY.split("[[claims]]").skip(1).collect::<Vec<_>>().try_into().unwrap();
     let head = STUDY.split("[[claims]]").next().unwrap();
-    let alone = judge(&parse(&format!("{head}[[claims]]{second}[[claims]]{third}")), &[], &trials);
+    let alone =
+        judge(&parse(&format!("{head}[[claims]]{second}[[claims]]{third}")), &[], &trials, &[]);
     assert_eq!((alone.claims[0].verdict, alone.claims[0].why.as_str()), (Verdict::Holds, ""));
 }
 
 #[test]
 fn the_noise_of_each_metric_is_that_of_the_same_thing_twice() {
-    let noise = judge(&study(), &[], &rounds(6, 1000.0, 1000.0)).noise;
+    let noise = judge(&study(), &[], &rounds(6, 1000.0, 1000.0), &[]).noise;
     let names: Vec<&str> = noise.iter().map(|noise| noise.metric.name).collect();
     assert_eq!(names, ["tps", "server_cpu_us_per_tx"]);
     assert_eq!((noise[0].source, noise[0].rounds), (Source::Rounds { points: 2 }, 6));
     assert!(noise[0].one_percent > 100.0, "rounds differ by half: {noise:?}");
     assert!(noise[1].means_percent < 3.0 && noise[1].one_percent < 7.0, "{noise:?}");
-    assert!(judge(&study(), &[], &rounds(1, 1000.0, 1000.0)).noise.is_empty());
+    assert!(judge(&study(), &[], &rounds(1, 1000.0, 1000.0), &[]).noise.is_empty());
     // A twin shows what is left once rounds are taken out: 2 % one way, 2 % the other.
     let study = study();
     let twin = study.twin.unwrap();
@@ -361,7 +362,7 @@ fn the_noise_of_each_metric_is_that_of_the_same_thing_twice() {
         let off = if round % 2 == 0 { 1.02 } else { 1.0 / 1.02 };
         trials.push(trial(round, &copy.variant, &[("tps", tps * off)]));
     }
-    let noise = judge(&study, &[], &trials).noise;
+    let noise = judge(&study, &[], &trials, &[]).noise;
     assert_eq!(noise[0].source, Source::Twin { point: twin.of });
     assert!((noise[0].one_percent - 4.96).abs() < 0.05, "{noise:?}");
     assert!((noise[0].means_percent - 2.0).abs() < 0.05, "{noise:?}");

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn the_interval_of_a_ratio_is_that_of_its_rounds_whatever_the_weather() {
-    let judged = judge(&study(), &[], &rounds(6, 1000.0, 1300.0));
+    let judged = judge(&study(), &[], &rounds(6, 1000.0, 1300.0), &[]);
     let claim = &judged.claims[0];
     let (low, point, high) = interval(claim);
     assert!((point - 1.3).abs() < 0.02, "{point}");
@@ -23,7 +23,7 @@ fn the_interval_of_a_ratio_is_that_of_its_rounds_whatever_the_weather() {
         verdict::number(high)
     );
     assert_eq!(judged.answer, answer);
-    assert_eq!(judge(&study(), &[], &rounds(6, 1000.0, 1300.0)), judged);
+    assert_eq!(judge(&study(), &[], &rounds(6, 1000.0, 1300.0), &[]), judged);
 }
 
 /// Where one side completed nothing in a round, its ratio is 0 or infinite, and still a result.
@@ -62,7 +62,7 @@ fn a_round_that_was_planned_for_one_side_is_not_incomplete() {
         trial.scenario = "t".to_owned();
     });
     for (rounds_of_a, why) in [(7, ""), (6, "1 round is incomplete")] {
-        let claim = &judge(&apart(rounds_of_a), &[], &trials).claims[0];
+        let claim = &judge(&apart(rounds_of_a), &[], &trials, &[]).claims[0];
         assert_eq!((claim.verdict, claim.why.as_str()), (Verdict::Holds, why));
     }
 }
@@ -76,7 +76,7 @@ fn each_kind_of_value_has_its_interval() {
             let tps = if trial.variant == "b" { b[trial.round - 1] } else { 1000.0 };
             trial.metrics.get_mut("tps").unwrap().insert(String::new(), tps);
         }
-        let claim = judge(&parse(&study), &[], &trials).claims.remove(0);
+        let claim = judge(&parse(&study), &[], &trials, &[]).claims.remove(0);
         let (low, _, high) = interval(&claim);
         let Measured::Value { interval, .. } = &claim.measured else { panic!() };
         assert_eq!(interval.method, method, "{value}");

@@ -1,0 +1,156 @@
+//! Two points of a study that were measured in pairs: loaded in turn, block by block.
+//!
+//! ```text
+//! runs/DATE-STUDY-N/
+//!   pairs/
+//!     01-ABOVE-BELOW-SCENARIO.json      figures, series, doubts
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::comparison::{Figure, Look, Metric, Stop, Wait};
+use crate::error::{Error, io};
+use crate::{Ending, Moment, files};
+
+/// One attempt at a pairing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paired {
+    /// Number of the pairing in the study, from 1.
+    pub number: usize,
+    /// Which attempt at it this is, from 1.
+    pub attempt: usize,
+    /// The variant of the numerator, which is side B of the figures.
+    pub above: String,
+    /// The variant of the denominator, side A.
+    pub below: String,
+    /// The scenario of both.
+    pub scenario: String,
+    /// The axes of both.
+    pub axes: BTreeMap<String, String>,
+    /// How it ended.
+    pub ending: Ending,
+    /// Wall clock at its beginning, RFC 3339.
+    pub started_at: String,
+    /// Its beginning.
+    pub began: Moment,
+    /// Its end.
+    pub ended: Moment,
+    /// Clients of each side.
+    pub clients: u32,
+    /// Length of a block, rest included, in milliseconds.
+    pub block_ms: u64,
+    /// The rest at its end, in milliseconds.
+    pub rest_ms: u64,
+    /// Pairs of neighbouring blocks that count.
+    pub pairs: usize,
+    /// How long measuring took, pilot included.
+    pub seconds: f64,
+    /// The half-width that was asked for, as a share.
+    pub precision: f64,
+    /// Of the order of blocks and of the keys.
+    pub seed: u64,
+    /// Why measuring ended; none where it never began.
+    pub stop: Option<Stop>,
+    /// What was compared.
+    pub figures: Vec<Figure>,
+    /// What the ratios of throughput and latency are computed from.
+    pub series: Vec<Series>,
+    /// What the clients waited for, the largest difference first.
+    pub waits: Vec<Wait>,
+    /// What was seen of machine and generator.
+    pub conditions: Conditions,
+    /// What stands against the figures.
+    pub doubts: Vec<String>,
+    /// The ratios as they were after each quad.
+    pub looks: Vec<Look>,
+}
+
+/// The observations that the ratio of two totals rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Series {
+    /// Of what.
+    pub metric: Metric,
+    /// The numerator's, one for each unit of observation.
+    pub above: Vec<f64>,
+    /// The denominator's.
+    pub below: Vec<f64>,
+    /// The number of observations at which the confidence sequence is narrowest.
+    pub tuned_for: usize,
+}
+
+/// What was seen of machine and generator while sides were loaded in turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conditions {
+    /// The busiest generator thread of any segment, as a share of it.
+    pub busy_share_max: f64,
+    /// The largest share of the clients' waiting that passed while the generator waited for a CPU.
+    pub run_delay_share_max: f64,
+    /// The share of CPU time that the hypervisor took away.
+    pub steal_share: f64,
+    /// CPUs of this machine, where the servers are on it.
+    pub cores: Option<usize>,
+}
+
+impl Paired {
+    /// What a ratio of this metric rests on.
+    #[must_use]
+    pub fn series(&self, metric: Metric) -> Option<&Series> {
+        self.series.iter().find(|series| series.metric == metric)
+    }
+
+    /// A figure.
+    #[must_use]
+    pub fn figure(&self, metric: Metric) -> Option<&Figure> {
+        self.figures.iter().find(|figure| figure.metric == metric)
+    }
+
+    /// The file's name.
+    fn file(&self) -> String {
+        let Paired { number, above, below, scenario, .. } = self;
+        let name = format!("{number:02}-{above}-{below}-{scenario}");
+        match self.attempt {
+            0 | 1 => format!("{name}.json"),
+            attempt => format!("{name}-attempt-{attempt}.json"),
+        }
+    }
+
+    /// Adds it to a record.
+    pub(crate) fn write(&self, record: &Path) -> Result<(), Error> {
+        let directory = record.join(PAIRS);
+        fs::create_dir_all(&directory).map_err(io("creating", &directory))?;
+        files::replace(&directory.join(self.file()), |out| files::json(out, self))
+    }
+
+    /// All of a record, ordered by number and attempt.
+    pub(crate) fn read_all(record: &Path) -> Result<Vec<Paired>, Error> {
+        let directory = record.join(PAIRS);
+        if !directory.exists() {
+            return Ok(Vec::new());
+        }
+        let mut all = Vec::new();
+        for entry in fs::read_dir(&directory).map_err(io("reading", &directory))? {
+            let path: PathBuf = entry.map_err(io("reading", &directory))?.path();
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            let text = fs::read_to_string(&path).map_err(io("reading", &path))?;
+            let paired = serde_json::from_str::<Paired>(&text).map_err(|error| Error::Damaged {
+                path: path.clone(),
+                line: error.line(),
+                why: error.to_string(),
+            })?;
+            all.push(paired);
+        }
+        all.sort_by_key(|paired| (paired.number, paired.attempt));
+        Ok(all)
+    }
+}
+
+const PAIRS: &str = "pairs";

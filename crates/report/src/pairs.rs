@@ -1,0 +1,69 @@
+//! What a study measured in pairs of blocks, beside its trials.
+
+use record::comparison::Metric;
+use record::{Ending, Paired};
+use spec::Study;
+
+use crate::compared;
+use crate::grouping::label;
+use crate::json::Json;
+use crate::view::PairsBlock;
+
+/// Metrics that are drawn over the pairs.
+const DRAWN: [Metric; 2] = [Metric::Throughput, Metric::P99];
+
+/// Each pairing's last attempt, and its curves. `first` is the number of curves that the page has
+/// already.
+pub(crate) fn pairs(study: &Study, all: &[Paired], first: usize) -> (Vec<PairsBlock>, Vec<Json>) {
+    let is_last = |paired: &&Paired| {
+        !all.iter().any(|other| other.number == paired.number && other.attempt > paired.attempt)
+    };
+    let mut curves: Vec<Json> = Vec::new();
+    let mut block = |paired: &Paired| {
+        let [below, above] = [&paired.below, &paired.above];
+        let quotient = format!("{above} ÷ {below}");
+        let drawn: Vec<Json> = DRAWN
+            .into_iter()
+            .filter_map(|metric| compared::curve(metric, &paired.looks, &quotient))
+            .collect();
+        let ids = (first + curves.len()..).take(drawn.len()).collect();
+        curves.extend(drawn);
+        let names = [below.as_str(), above.as_str()];
+        let mut tables = Vec::new();
+        if !paired.figures.is_empty() {
+            tables.push(compared::figures(&paired.figures, names, ""));
+        }
+        if !paired.waits.is_empty() {
+            let mut waits = compared::waits(&paired.waits, names);
+            waits.folded = true;
+            tables.push(waits);
+        }
+        PairsBlock { heading: heading(study, paired, &quotient), words: words(paired), ids, tables }
+    };
+    let blocks = all.iter().filter(is_last).map(&mut block).collect();
+    (blocks, curves)
+}
+
+/// `In pairs: governed ÷ plain, hot rows, clients = 64`
+fn heading(study: &Study, paired: &Paired, quotient: &str) -> String {
+    let mut heading =
+        format!("In pairs: {quotient}, {}", label(&study.scenarios, &paired.scenario));
+    for (axis, value) in &paired.axes {
+        heading.push_str(&format!(", {axis} = {value}"));
+    }
+    heading
+}
+
+fn words(paired: &Paired) -> Vec<String> {
+    if paired.ending != Ending::Done {
+        return vec![format!("Not measured: {}.", paired.ending.why())];
+    }
+    let stop = paired.stop.map_or("", record::comparison::Stop::words);
+    let measured = format!(
+        "Both servers stood at once, with {} clients each, and were loaded in turn: {} pairs of \
+         blocks of {} ms in {:.0} s. It ended because {stop}.",
+        paired.clients, paired.pairs, paired.block_ms, paired.seconds
+    );
+    let doubts = paired.doubts.iter().map(|doubt| format!("Doubt: {doubt}."));
+    [measured].into_iter().chain(doubts).collect()
+}

@@ -1,0 +1,208 @@
+//! What a study measures in pairs: the servers of two points stand at once, and their clients take
+//! turns, block by block.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use compare::{Contest, Contested, Corner, Ground, Rule};
+use load::{Control, Urgency};
+use postgres::Client;
+use record::comparison::Stop;
+use record::{Ending, Fault, Moment, Paired, SkipKind};
+use site::{Alone, Labs, Site};
+use spec::{Pairing, Point, Study};
+use words::size;
+
+use crate::clock;
+use crate::estimate;
+use crate::load_plan;
+use crate::ready;
+
+/// What pairs are given.
+pub(crate) struct PairsOrder<'a> {
+    pub(crate) study: &'a Study,
+    pub(crate) pairing: &'a Pairing,
+    /// Which attempt at it this is, from 1.
+    pub(crate) attempt: usize,
+    /// Zero of every moment.
+    pub(crate) origin: Instant,
+    pub(crate) control: &'a Control,
+    pub(crate) labs: Option<&'a Labs>,
+    /// The rig's program, of which guards and relays are commands.
+    pub(crate) program: &'a Path,
+}
+
+/// One side's servers.
+struct Side<'a> {
+    variant: &'a str,
+    site: &'a Site,
+}
+
+impl Ground for Side<'_> {
+    fn name(&self) -> &str {
+        self.variant
+    }
+
+    fn connect(&self) -> Result<Client, compare::Error> {
+        self.site.data_node().connect().map_err(|error| self.failed(error))
+    }
+
+    /// Poolers and guards count: their cores are not the servers'.
+    fn pids(&self) -> Vec<u32> {
+        self.site.processes().map(|(_, pid)| pid).collect()
+    }
+
+    fn tidy(&self) -> Result<(), compare::Error> {
+        let mut client = self.connect()?;
+        for statement in ["VACUUM", "CHECKPOINT"] {
+            client.batch_execute(statement).map_err(|source| {
+                let (server, statement) = (self.variant.to_owned(), statement.to_owned());
+                self.failed(lab::Error::Query { server, statement, source })
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Side<'_> {
+    fn failed(&self, source: lab::Error) -> compare::Error {
+        compare::Error::Server { side: self.variant.to_owned(), source }
+    }
+}
+
+impl PairsOrder<'_> {
+    /// The point of the denominator, then that of the numerator: A and B.
+    fn points(&self) -> [&Point; 2] {
+        [self.pairing.below, self.pairing.above].map(|point| &self.study.points[point])
+    }
+
+    /// A pairing that is not measured.
+    pub(crate) fn skipped(&self, why: String) -> Paired {
+        let ending = Ending::skipped(SkipKind::CannotRunHere, why);
+        Paired { ending, ..self.blank() }
+    }
+
+    /// Measures it. None if it was interrupted: half of it is nothing.
+    pub(crate) fn measure(
+        &self,
+        sites: [&mut Site; 2],
+        observe: &mut dyn FnMut(compare::Progress<'_>),
+    ) -> Option<Paired> {
+        let mut paired = self.blank();
+        let result = self.attempt(sites, &mut paired, observe);
+        if self.control.urgency() != Urgency::None {
+            return None;
+        }
+        if let Err(why) = result {
+            paired.ending = Ending::failed(Fault::Rig, why);
+        }
+        paired.ended = clock::now(self.origin);
+        Some(paired)
+    }
+
+    fn attempt(
+        &self,
+        mut sites: [&mut Site; 2],
+        paired: &mut Paired,
+        observe: &mut dyn FnMut(compare::Progress<'_>),
+    ) -> Result<(), String> {
+        let points = self.points();
+        for (site, point) in sites.iter_mut().zip(points) {
+            let place = ready::Place { labs: self.labs, program: self.program };
+            ready::servers(point, site, Alone::No, &place, self.control)?;
+            ready::fronts(point, site, &place)?;
+        }
+        let sides = [0, 1].map(|index| Side {
+            variant: points[index].name.variant.as_str(),
+            site: &*sites[index],
+        });
+        let pairs = self.pairing.pairs;
+        let contest = Contest {
+            sides: [0, 1].map(|index| {
+                let side = &sides[index];
+                let conninfos = side.site.conninfos();
+                let mut workloads = load_plan::workloads(points[index], &conninfos, None);
+                // The study was checked: a point in pairs has one workload.
+                let workload = workloads.swap_remove(0);
+                Corner { ground: side, workload }
+            }),
+            lanes: load_plan::lanes(points[0]),
+            seed: self.seed(),
+            rule: Rule {
+                precision: pairs.precision,
+                threshold: pairs.precision,
+                by_threshold: false,
+            },
+            max_time: Duration::from_millis(pairs.max_ms),
+            control: self.control,
+        };
+        let began = Instant::now();
+        let shape = contest.find_shape(pairs.block_ms).map_err(|error| error.to_string())?;
+        (paired.block_ms, paired.rest_ms) = (shape.length_ms, shape.rest_ms);
+        let (contested, stop) =
+            contest.run(shape, began, observe).map_err(|error| error.to_string())?;
+        paired.pairs = contested.pairs();
+        paired.seconds = began.elapsed().as_secs_f64();
+        paired.stop = Some(stop);
+        let Contested { figures, series, conditions, waits, doubts, looks, .. } = contested;
+        paired.figures = figures.iter().map(|figure| figure.judged(pairs.precision)).collect();
+        (paired.series, paired.conditions) = (series, conditions);
+        (paired.waits, paired.doubts, paired.looks) = (waits, doubts, looks);
+        let servers = [0, 1].map(|index| sites[index].check_alive(points[index]));
+        for alive in servers {
+            alive.map_err(|error| error.to_string())?;
+        }
+        match stop {
+            Stop::Died => Err(paired.doubts.last().cloned().unwrap_or_default()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Both pairings of a study shall not draw the same keys.
+    fn seed(&self) -> u64 {
+        self.study.seed.wrapping_add(1_000_000 * self.pairing.number as u64)
+    }
+
+    fn blank(&self) -> Paired {
+        let [below, above] = self.points();
+        let now: Moment = clock::now(self.origin);
+        let axes: BTreeMap<String, String> = above.name.axes.iter().cloned().collect();
+        Paired {
+            number: self.pairing.number,
+            attempt: self.attempt,
+            above: above.name.variant.clone(),
+            below: below.name.variant.clone(),
+            scenario: above.name.scenario.clone(),
+            axes,
+            ending: Ending::Done,
+            started_at: clock::wall(),
+            began: now,
+            ended: now,
+            clients: above.clients(),
+            block_ms: 0,
+            rest_ms: 0,
+            pairs: 0,
+            seconds: 0.0,
+            precision: self.pairing.pairs.precision,
+            seed: self.seed(),
+            stop: None,
+            figures: Vec::new(),
+            series: Vec::new(),
+            waits: Vec::new(),
+            conditions: Default::default(),
+            doubts: Vec::new(),
+            looks: Vec::new(),
+        }
+    }
+}
+
+/// Why the servers of both points do not fit beside each other; none where they do.
+pub(crate) fn misfit(study: &Study, pairing: &Pairing, memory_bytes: u64) -> Option<String> {
+    let points = [pairing.above, pairing.below].map(|point| &study.points[point]);
+    let needs = points.map(|point| estimate::memory(point).total_bytes()).iter().sum::<u64>();
+    (needs > memory_bytes).then(|| {
+        let (needs, has) = (size(needs), size(memory_bytes));
+        format!("needs {needs} of memory for two servers at once, has {has}")
+    })
+}

@@ -1,0 +1,77 @@
+//! From a site to servers that are ready for clients: data, settings, warm caches, the study's
+//! steps, and what stands in front of the servers.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use load::Control;
+use site::warm::{self, Warmed};
+use site::{Alone, Labs, Site, sql};
+use spec::Point;
+
+/// Where services are made.
+pub(crate) struct Place<'a> {
+    /// The labs of the rig's own servers.
+    pub(crate) labs: Option<&'a Labs>,
+    /// The rig's program, of which guards and relays are commands.
+    pub(crate) program: &'a Path,
+}
+
+/// Gets the servers of a point ready: reset, warm, the study's steps done, standbys streaming.
+///
+/// # Errors
+/// What failed, in words.
+pub(crate) fn servers(
+    point: &Point,
+    site: &mut Site,
+    alone: Alone,
+    place: &Place<'_>,
+    control: &Control,
+) -> Result<Warmed, String> {
+    let text = |error: site::Error| error.to_string();
+    site.prepare(point, alone, place.labs, place.program).map_err(text)?;
+    let warmed = warm_up(point, site)?;
+    before(point, site, control)?;
+    site.prove_streaming().map_err(text)?;
+    Ok(warmed)
+}
+
+/// Puts poolers, guards and routes between clients and servers.
+///
+/// # Errors
+/// What failed, in words.
+pub(crate) fn fronts(point: &Point, site: &mut Site, place: &Place<'_>) -> Result<(), String> {
+    let text = |error: site::Error| error.to_string();
+    site.put_in_front(point, place.labs, place.program).map_err(text)?;
+    site.route_cluster(point).map_err(text)
+}
+
+/// Warms what the point's data say.
+fn warm_up(point: &Point, site: &Site) -> Result<Warmed, String> {
+    let Some(warm) = &point.data.warm else { return Ok(Warmed::default()) };
+    let mut client = site.data_node().connect().map_err(|error| error.to_string())?;
+    warm::warm(&mut client, warm).map_err(|error| error.to_string())
+}
+
+/// The study's steps, then the statistics of each server begin anew where they are ours.
+fn before(point: &Point, site: &Site, control: &Control) -> Result<(), String> {
+    let mut clients: BTreeMap<&str, postgres::Client> = BTreeMap::new();
+    for step in &point.before {
+        let Some(node) = site.node(&step.node) else { continue };
+        if !clients.contains_key(node.name.as_str()) {
+            let client = node.connect().map_err(|error| error.to_string())?;
+            clients.insert(&node.name, client);
+        }
+        if let Some(client) = clients.get_mut(node.name.as_str()) {
+            sql::run_step(&node.server, client, &step.sql, control)
+                .map_err(|why| format!("before the trial, on {}: {why}", node.name))?;
+        }
+    }
+    for node in &site.nodes {
+        if let lab::Server::Node(_) = node.server {
+            let mut client = node.connect().map_err(|error| error.to_string())?;
+            probe::reset_statements(&mut client).map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(())
+}

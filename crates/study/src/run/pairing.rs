@@ -1,0 +1,116 @@
+//! What a study measures in pairs, after its rounds.
+
+use std::time::Instant;
+
+use load::Urgency;
+use record::{Ending, Paired};
+use spec::{Pairing, Planned};
+
+use super::Run;
+use crate::error::Error;
+use crate::estimate;
+use crate::event::Event;
+use crate::pairs::{self, PairsOrder};
+use crate::platform::Platform;
+
+impl Run<'_> {
+    /// Pairings that are still to be measured.
+    pub(super) fn pairings_to_run(&self, trials: &[Planned]) -> Vec<Pairing> {
+        let study = &self.request.study;
+        let last = |pairing: &Pairing| {
+            let attempts = self.pairs.iter().filter(|paired| paired.number == pairing.number);
+            attempts.max_by_key(|paired| paired.attempt)
+        };
+        let is_left = |pairing: &Pairing| match last(pairing) {
+            Some(paired) => matches!(paired.ending, Ending::Failed(_)),
+            None => true,
+        };
+        let mut pairings = study.pairings_of(trials);
+        pairings.retain(is_left);
+        pairings
+    }
+
+    /// Measures them, one after the other.
+    pub(super) fn measure_pairs(
+        &mut self,
+        platform: &Platform,
+        trials: &[Planned],
+        observe: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), Error> {
+        let pairings = std::mem::take(&mut self.pairings);
+        let of = self.request.study.pairings_of(trials).len();
+        for (index, pairing) in pairings.iter().enumerate() {
+            if self.control.urgency() != Urgency::None {
+                return Err(Error::Interrupted { doing: "measuring pairs" });
+            }
+            observe(Event::PairsBegin { pairing, of });
+            let left_s = pairings[index..].iter().map(estimate::pairs_s).sum();
+            let paired = self.measure_pairing(platform, pairing, left_s, observe)?;
+            self.writer.add_pairs(&paired)?;
+            if let Ending::Failed(_) = paired.ending {
+                self.failed += 1;
+            }
+            observe(Event::PairsEnded { paired: &paired, of });
+            self.pairs.push(paired);
+        }
+        Ok(())
+    }
+
+    fn measure_pairing(
+        &mut self,
+        platform: &Platform,
+        pairing: &Pairing,
+        left_s: f64,
+        observe: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Paired, Error> {
+        let began = Instant::now();
+        let request = self.request;
+        let attempts = self.pairs.iter().filter(|paired| paired.number == pairing.number);
+        let order = |labs| PairsOrder {
+            study: &request.study,
+            pairing,
+            attempt: attempts.count() + 1,
+            origin: self.origin,
+            control: self.control,
+            labs,
+            program: &request.generator,
+        };
+        let order = order(platform.labs());
+        if let Some(why) = self.pairs_misfit(platform, pairing) {
+            return Ok(order.skipped(why));
+        }
+        let site_of =
+            |point: usize| self.sites.iter().position(|site| site.plan.points.contains(&point));
+        let (below, above) = (site_of(pairing.below), site_of(pairing.above));
+        let (Some(below), Some(above)) = (below, above) else {
+            return Ok(order.skipped("a variant cannot run here".to_owned()));
+        };
+        for (index, site) in self.sites.iter_mut().enumerate() {
+            if index != below && index != above {
+                site.stop()?;
+            }
+        }
+        let Ok(sites) = self.sites.get_disjoint_mut([below, above]) else {
+            return Ok(order.skipped("both variants have the same servers".to_owned()));
+        };
+        let measured = order.measure(sites, &mut |progress| {
+            let left_s = (left_s - began.elapsed().as_secs_f64()).max(0.0);
+            observe(Event::Pairs { progress, left_s });
+        });
+        self.spent.measured_s += began.elapsed().as_secs_f64();
+        measured.ok_or(Error::Interrupted { doing: "measuring pairs" })
+    }
+
+    /// Why two points cannot be measured in pairs here.
+    fn pairs_misfit(&self, platform: &Platform, pairing: &Pairing) -> Option<String> {
+        if platform.labs().is_none() {
+            return Some("pairs need servers of pgrig's own".to_owned());
+        }
+        let of_points = [pairing.above, pairing.below];
+        let reason = of_points.iter().find_map(|point| self.preflight.reason(*point));
+        reason.or_else(|| {
+            let has = platform.memory_bytes()?;
+            pairs::misfit(&self.request.study, pairing, has)
+        })
+    }
+}

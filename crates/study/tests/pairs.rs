@@ -1,0 +1,124 @@
+//! Claims that are measured in pairs, on real servers.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use load::Control;
+use record::comparison::{Metric, Stop};
+use record::{Ending, Paired, Reader};
+use spec::{Folder, Profile, Study};
+use study::{Ended, Event, Place, Request, Servers};
+use verdict::{Measured, Verdict};
+
+/// Both variants have the same servers in all but a setting that clients see.
+const STUDY: &str = r#"
+question = "Does waiting take time?"
+rounds = 1
+window = "200ms"
+warmup = "100ms"
+[settings]
+shared_buffers = "16MB"
+[data]
+script = "init.sql"
+reset = "RESET"
+[variants.fast]
+settings = { "my.wait" = "0.001" }
+[variants.slow]
+settings = { "my.wait" = "0.005" }
+[workloads.wait]
+script = "wait.sql"
+clients = 2
+[scenarios.load]
+run = ["wait"]
+checks = ["counts"]
+[[claims]]
+says = "five times the wait, less throughput"
+value = "tps('slow/load') / tps('fast/load')"
+expect = "<= 0.75"
+pairs = { block = "200ms", precision = "1%", max = "25s" }
+[[claims]]
+says = "and more latency"
+value = "latency_p50_ms('slow/load') / latency_p50_ms('fast/load')"
+expect = ">= 1.25"
+pairs = { block = "200ms", precision = "30%", max = "25s" }
+"#;
+
+fn folder(reset: &str) -> Folder {
+    let study = STUDY.replace("RESET", reset);
+    let wait = "SELECT pg_sleep(current_setting('my.wait')::float8);\n".to_owned();
+    let init = "CREATE TABLE t (i int);\n".to_owned();
+    let files = [("study.toml", study), ("init.sql", init), ("wait.sql", wait)];
+    let files = files.map(|(name, text)| (name.to_owned(), text));
+    Folder { name: "mine".to_owned(), files: BTreeMap::from(files) }
+}
+
+/// Runs it; what was said of pairs is counted.
+fn run(folder: &Folder, place: Place) -> (Ended, usize) {
+    let study = Study::parse(folder, Profile::Smoke).unwrap_or_else(|why| panic!("{why:?}"));
+    let request = Request {
+        folder: folder.clone(),
+        study,
+        rounds: None,
+        only: None,
+        trial: None,
+        place,
+        servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new() },
+        generator: PathBuf::new(),
+        again: "pgrig run mine".to_owned(),
+    };
+    let mut told = 0;
+    let ended = study::run(&request, &Control::new(), &mut |event| {
+        told += usize::from(matches!(event, Event::Pairs { .. }));
+    });
+    (ended.unwrap(), told)
+}
+
+fn check(reset: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = folder(reset);
+    let (ended, told) = run(&folder, Place::Below(directory.path().to_owned()));
+    let reader = Reader::open(&ended.directory).unwrap();
+    let [paired] = reader.pairs() else { panic!("{:?}", reader.pairs().len()) };
+    assert!(told > 0 && told == paired.looks.len());
+    assert_is_measured(paired);
+    let study = Study::parse(&folder, Profile::Smoke).unwrap();
+    let plan = &reader.header().plan;
+    let judge = |pairs: &[Paired]| verdict::judge(&study, plan, reader.trials(), pairs).claims;
+    let claims = judge(reader.pairs());
+    for claim in &claims {
+        assert_eq!(claim.verdict, Verdict::Holds, "{claim:?}");
+        assert!(matches!(claim.measured, Measured::Pairs { pairs, .. } if pairs >= 32));
+    }
+    // Without its pairs, a claim about pairs has nothing to rest on, whatever the trials show.
+    for claim in judge(&[]) {
+        assert_eq!((claim.verdict, claim.measured), (Verdict::CannotTell, Measured::Nothing));
+    }
+    is_not_measured_again(&folder, &ended.directory);
+}
+
+fn assert_is_measured(paired: &Paired) {
+    assert_eq!(paired.ending, Ending::Done, "{paired:?}");
+    assert_eq!((paired.above.as_str(), paired.below.as_str()), ("slow", "fast"));
+    assert_eq!((paired.block_ms, paired.precision, paired.clients), (200, 0.01, 2));
+    assert!(matches!(paired.stop, Some(Stop::Precision | Stop::Time)), "{:?}", paired.stop);
+    let throughput = paired.figure(Metric::Throughput).expect("throughput");
+    let ratio = throughput.b_over_a.as_ref().expect("an interval");
+    assert!(ratio.lower < ratio.value && ratio.value < ratio.upper, "{ratio:?}");
+    let series = paired.series(Metric::Throughput).expect("a series");
+    assert_eq!((series.above.len(), 2 * series.below.len()), (ratio.n, paired.pairs));
+}
+
+fn is_not_measured_again(folder: &Folder, record: &Path) {
+    let (_, told) = run(folder, Place::Resume(record.to_owned()));
+    assert_eq!(told, 0);
+}
+
+#[test]
+fn variants_with_servers_of_their_own_are_loaded_in_turn() {
+    check("keep");
+}
+
+#[test]
+fn variants_that_share_their_servers_get_two_for_their_pairs() {
+    check("clone");
+}

@@ -1,0 +1,103 @@
+//! A value that was measured in pairs, and where it is expected.
+//!
+//! Quads of blocks are the unit of replication. The interval is a confidence sequence
+//! ([`stats::sequence`]), which stays valid although measuring stopped when it was narrow enough.
+//! It is computed again from the record's series, so that the verdict rests on what was observed.
+
+use record::comparison::{Metric, Stop};
+use record::{Conditions, Ending, Generator, Paired, Series};
+use spec::{Expression, Study};
+use stats::{Expectation, HEADLINE_ROUNDS_MIN, Interval, sequence};
+
+use crate::claim_verdict::{Found, Measured, Verdict};
+use crate::doubt::STEAL_PCT_MAX;
+
+/// The confidence of every interval.
+const CONFIDENCE: f64 = 0.95;
+
+/// Judges a quotient of two figures by the pairs of its points.
+pub(crate) fn judge(
+    study: &Study,
+    value: &Expression,
+    expect: Expectation,
+    pairs: &[Paired],
+) -> Found {
+    let nothing = |why: String| Found {
+        measured: Measured::Nothing,
+        verdict: Verdict::CannotTell,
+        why,
+        p: None,
+    };
+    let Some((above, below)) = value.ratio() else {
+        return nothing("it is no quotient of two figures".to_owned());
+    };
+    let (above, below) = (&value.references()[above], &value.references()[below]);
+    let is_meant = |paired: &&Paired| {
+        let point = |variant| study.point(variant, &paired.scenario, &paired.axes);
+        point(&paired.above) == Some(above.point) && point(&paired.below) == Some(below.point)
+    };
+    let Some(paired) = pairs.iter().filter(is_meant).max_by_key(|paired| paired.attempt) else {
+        let (above, below) = (&study.points[above.point].name, &study.points[below.point].name);
+        return nothing(format!("{above} and {below} were not measured in pairs"));
+    };
+    if paired.ending != Ending::Done {
+        return nothing(paired.ending.why().to_owned());
+    }
+    let series = Metric::of(above.metric).and_then(|metric| paired.series(metric));
+    let interval = series.map(|series| interval(series, CONFIDENCE));
+    let Some((series, Ok(interval))) = series.zip(interval) else {
+        let needed = 2 * sequence::OBSERVATIONS_MIN;
+        return nothing(format!(
+            "{} pairs are too few; an interval takes {needed} or more",
+            paired.pairs
+        ));
+    };
+    // A confidence sequence is as wide as few observations make it: no number of them is too few.
+    let verdict = match expect.judge(Ok(&interval), HEADLINE_ROUNDS_MIN) {
+        stats::Verdict::Holds => Verdict::Holds,
+        stats::Verdict::DoesNotHold => Verdict::DoesNotHold,
+        stats::Verdict::CannotTell(_) => Verdict::CannotTell,
+    };
+    let p = expect.p_value(interval.point, |bound| p_value(series, bound));
+    let mut found = Found {
+        why: match verdict {
+            Verdict::CannotTell => "the interval reaches over the bound".to_owned(),
+            Verdict::Holds | Verdict::DoesNotHold => String::new(),
+        },
+        measured: Measured::Pairs { interval, pairs: paired.pairs },
+        verdict,
+        p: Some(p),
+    };
+    found.doubt(doubts(paired, above.metric.is_latency()));
+    found
+}
+
+fn interval(series: &Series, confidence: f64) -> Result<Interval, stats::NoInterval> {
+    sequence::ratio(&series.above, &series.below, confidence, series.tuned_for)
+}
+
+fn p_value(series: &Series, bound: f64) -> f64 {
+    sequence::ratio_p(&series.above, &series.below, bound, series.tuned_for).unwrap_or(1.0)
+}
+
+/// What makes figures of pairs doubtful; the bounds are those of whole trials.
+fn doubts(paired: &Paired, is_latency: bool) -> Vec<String> {
+    let Conditions { busy_share_max, run_delay_share_max, steal_share, .. } = paired.conditions;
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let mut doubts = Vec::new();
+    if busy_share_max > Generator::BUSY_SHARE_MAX {
+        doubts.push(format!("the generator was the limit: {} busy", percent(busy_share_max)));
+    }
+    if is_latency && run_delay_share_max > Generator::RUN_DELAY_SHARE_MAX {
+        let share = percent(run_delay_share_max);
+        doubts.push(format!("the generator waited for a CPU: {share} of what its clients waited"));
+    }
+    if steal_share * 100.0 > STEAL_PCT_MAX {
+        let share = percent(steal_share);
+        doubts.push(format!("the hypervisor gave {share} of the machine's CPU to others"));
+    }
+    if paired.stop == Some(Stop::Died) {
+        doubts.push("a side stopped answering".to_owned());
+    }
+    doubts
+}
