@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use lab::machine::CpuTime;
 use load::{Blocks, Control, End, Limit, Plan, Urgency, WarmUp, Workload};
 use postgres::Client;
-use record::comparison::{Look, Metric, Stop, Wait};
+use record::comparison::{Look, Stop, Wait};
 use record::{Conditions, Series};
 
 use crate::answer::Rule;
@@ -58,6 +58,9 @@ pub struct Contest<'a> {
     pub seed: u64,
     /// When an interval is narrow enough.
     pub rule: Rule,
+    /// The confidence of each figure that decides ([`record::comparison::Metric::DECIDING`]); of the others it is
+    /// [`CONFIDENCE`].
+    pub deciding: f64,
     /// Measure for so long at most, the pilot included.
     pub max_time: Duration,
     /// Interrupts it.
@@ -106,7 +109,7 @@ impl Contested {
     }
 }
 
-/// All deciding figures hold together at this level.
+/// The confidence of an interval, or of several together.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// How long the pilot loads each side: this share of the time that a contest may take, within
@@ -230,7 +233,7 @@ impl<'a> Run<'a> {
             contest,
             shape,
             began,
-            confidence: Confidence::of(contest.max_time, shape),
+            confidence: Confidence::of(contest, shape),
             conditions: Conditions { cores: is_here.then_some(cores), ..Conditions::default() },
             watch: Watch::new(grounds, contest.seed),
             found: Contested::default(),
@@ -393,10 +396,10 @@ impl<'a> Run<'a> {
 
 impl Confidence {
     /// Of a contest that may take so long: narrowest in the second half of that time.
-    fn of(max_time: Duration, shape: Shape) -> Confidence {
-        let quads = max_time.as_secs_f64() / shape.quad_s();
+    fn of(contest: &Contest<'_>, shape: Shape) -> Confidence {
+        let quads = contest.max_time.as_secs_f64() / shape.quad_s();
         Confidence {
-            deciding: 1.0 - (1.0 - CONFIDENCE) / Metric::DECIDING.len() as f64,
+            deciding: contest.deciding,
             other: CONFIDENCE,
             tuned_for: (quads * 0.6).ceil() as usize,
         }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use lab::machine::Machine;
 use load::{Control, Workload};
 use record::Fact;
-use record::comparison::{Comparison, DataOrigin, FORMAT, Stop};
+use record::comparison::{Comparison, DataOrigin, FORMAT, Metric, Stop};
 
 use crate::answer::{self, Rule};
 use crate::contest::{CONFIDENCE, Contest, Contested, Corner, Ground};
@@ -138,6 +138,8 @@ fn contest<'a>(
         lanes: request.workload.lanes,
         seed: request.seed,
         rule: Rule { precision, threshold, by_threshold },
+        // They hold together (Bonferroni).
+        deciding: 1.0 - (1.0 - CONFIDENCE) / Metric::DECIDING.len() as f64,
         max_time: request.max_time,
         control,
     }

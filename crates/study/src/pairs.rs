@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use compare::{Contest, Contested, Corner, Ground, Rule};
+use compare::{CONFIDENCE, Contest, Contested, Corner, Ground, Rule};
 use load::{Control, Urgency};
 use postgres::Client;
 use record::comparison::Stop;
@@ -134,6 +134,8 @@ impl PairsOrder<'_> {
                 threshold: pairs.precision,
                 by_threshold: false,
             },
+            // Verdicts are corrected for several claims when they are made.
+            deciding: CONFIDENCE,
             max_time: Duration::from_millis(pairs.max_ms),
             control: self.control,
         };
