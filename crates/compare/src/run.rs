@@ -109,7 +109,7 @@ fn blank(request: &Request, sides: &[Side; 2], data: DataOrigin) -> Comparison {
         threshold: request.threshold,
         confidence: CONFIDENCE,
         seed: request.seed,
-        stop: Stop::Time,
+        stop: Stop::Running,
         figures: Vec::new(),
         waits: Vec::new(),
         plans: Vec::new(),

@@ -7,7 +7,7 @@ use crate::complaint::Complaint;
 use crate::console::Console;
 use crate::initialise::{self, Names};
 use crate::options::{InitialiseOptions, Invocation, Request, help};
-use crate::page::MakePage;
+use crate::page::Pages;
 use crate::run::run;
 use crate::server::Server;
 
@@ -20,18 +20,19 @@ const COULD_NOT_BEGIN: u8 = 1;
 /// Exit codes are pgbench's: 0 done, 1 could not begin, 2 ran but is incomplete; and 130
 /// interrupted.
 pub fn bench(invocation: &Invocation<'_>, control: &Control, console: &mut Console<'_>) -> u8 {
-    bench_with_page(invocation, control, console, None)
+    bench_with_pages(invocation, control, console, None)
 }
 
-/// As [`bench`], for a caller that makes the page of `--html`; without one there is none.
-pub fn bench_with_page(
+/// As [`bench`], for a caller that makes the pages of `--html` and `--serve`; without one there are
+/// none.
+pub fn bench_with_pages(
     invocation: &Invocation<'_>,
     control: &Control,
     console: &mut Console<'_>,
-    page: Option<MakePage<'_>>,
+    pages: Option<&dyn Pages>,
 ) -> u8 {
     let done = Request::read(invocation)
-        .and_then(|request| execute(&request, invocation, control, console, page));
+        .and_then(|request| execute(&request, invocation, control, console, pages));
     done.unwrap_or_else(|complaint| {
         complaint.show(console);
         COULD_NOT_BEGIN
@@ -43,7 +44,7 @@ fn execute(
     invocation: &Invocation<'_>,
     control: &Control,
     console: &mut Console<'_>,
-    page: Option<MakePage<'_>>,
+    pages: Option<&dyn Pages>,
 ) -> Result<u8, Complaint> {
     match request {
         Request::Help(major) => console.text(&help(invocation.command, *major)),
@@ -59,7 +60,7 @@ fn execute(
             if options.debug {
                 console.show_debug();
             }
-            return run(options, invocation, control, console, page);
+            return run(options, invocation, control, console, pages);
         }
     }
     Ok(0)

@@ -22,10 +22,10 @@ mod search;
 mod server;
 pub mod words;
 
-pub use bench::{bench, bench_with_page, initialisation, initialise};
+pub use bench::{bench, bench_with_pages, initialisation, initialise};
 pub use complaint::Complaint;
 pub use console::Console;
 pub use major::Major;
-pub use page::{MakePage, Page};
+pub use page::{Page, Pages};
 pub use run::workload;
 pub use search::curve::{Curve, Tried};

@@ -280,6 +280,8 @@ pub struct OurOptions {
     pub find: Option<FindOptions>,
     /// `--baseline`
     pub baseline: bool,
+    /// `--serve`
+    pub serve: bool,
     /// `--reconnect`
     pub on_loss: OnLoss,
     /// `--metrics`

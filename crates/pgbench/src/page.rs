@@ -29,5 +29,20 @@ pub struct Page<'a> {
     pub found: &'a str,
 }
 
-/// Makes a page, as one HTML file. Pages are another room's work.
-pub type MakePage<'a> = &'a dyn Fn(&Page<'_>) -> String;
+/// Makes pages of runs. Pages are another room's work.
+pub trait Pages {
+    /// A finished run, as one HTML file.
+    fn make(&self, page: &Page<'_>) -> String;
+
+    /// Opens a page that is looked at while the run lasts, and says where it is.
+    ///
+    /// # Errors
+    /// Why it cannot, in words.
+    fn open(&self, what: &str) -> Result<String, String>;
+
+    /// The load goes on.
+    fn observe(&self, event: &load::Event<'_>);
+
+    /// Shows the finished run.
+    fn end(&self, page: String);
+}

@@ -26,7 +26,7 @@ use crate::complaint::Complaint;
 use crate::console::Console;
 use crate::major::Major;
 use crate::options::{Invocation, Length, Origin, RunOptions};
-use crate::page::{MakePage, Page};
+use crate::page::{Page, Pages};
 use crate::server::Server;
 
 use files::Files;
@@ -51,10 +51,10 @@ pub(crate) fn run(
     invocation: &Invocation<'_>,
     control: &Control,
     console: &mut Console<'_>,
-    page: Option<MakePage<'_>>,
+    pages: Option<&dyn Pages>,
 ) -> Result<u8, Complaint> {
-    if options.ours.html.is_some() && page.is_none() {
-        return Err(Complaint::error("--html is for the command line only"));
+    if (options.ours.html.is_some() || options.ours.serve) && pages.is_none() {
+        return Err(Complaint::error("--html and --serve are for the command line only"));
     }
     let (mut server, conninfo) = Server::open(&options.server, invocation, control)
         .map_err(|complaint| complaint.with_error("could not create connection for setup"))?;
@@ -67,6 +67,14 @@ pub(crate) fn run(
     drop(server);
 
     let files = Files::create(&options.ours)?;
+    let served = pages.filter(|_| options.ours.serve);
+    if let Some(pages) = served {
+        let what = format!("pgrig bench: {} clients", options.clients);
+        let url = pages.open(&what).map_err(|why| {
+            Complaint::error(format_args!("could not serve a page for --serve: {why}"))
+        })?;
+        console.narrate(format_args!("pgrig: page              {url}"));
+    }
     let clock = plan::Clock::start();
     let mut metrics = options.ours.metrics.as_deref().map(Metrics::open).transpose()?;
     let hosts = match &options.ours.hosts {
@@ -78,7 +86,7 @@ pub(crate) fn run(
         let count = hosts.as_ref().map_or(options.ours.generators, |hosts| hosts.len() as u32);
         let plan = plan::plan(options, &conninfo, &tables, seed, clock, count);
         let metrics = metrics.as_mut();
-        let on = On { invocation, hosts: hosts.as_deref(), failed_at: &failed_at };
+        let on = On { invocation, hosts: hosts.as_deref(), failed_at: &failed_at, served };
         drive(options, &on, &plan, control, clock.origin, metrics, console)
     };
     let baseline = match options.ours.baseline {
@@ -114,8 +122,8 @@ pub(crate) fn run(
     if !matches!(outcome.end, End::ExitedOnAbort(_)) {
         console.text(&words);
     }
-    let page = page.filter(|_| options.ours.html.is_some()).map(|make| {
-        make(&Page {
+    let page = pages.filter(|_| options.ours.html.is_some() || options.ours.serve).map(|pages| {
+        pages.make(&Page {
             command: command(options, invocation),
             words: &words,
             what: results.words().what(),
@@ -128,6 +136,9 @@ pub(crate) fn run(
         })
     });
     files.write(&results, &server_version, clock, page.as_deref())?;
+    if let Some((pages, page)) = served.zip(page) {
+        pages.end(page);
+    }
     metrics.map_or(Ok(()), Metrics::finish)?;
     let code = end(outcome, console);
     match search.filter(|search| !search.is_answer && code == DONE) {
@@ -209,6 +220,8 @@ struct On<'a> {
     hosts: Option<&'a [host::Host]>,
     /// Is given the command that ended the first client.
     failed_at: &'a OnceCell<CommandPlace>,
+    /// The page that is looked at meanwhile.
+    served: Option<&'a dyn Pages>,
 }
 
 fn drive(
@@ -232,6 +245,9 @@ fn drive(
         event => {
             if let Some(metrics) = &mut metrics {
                 metrics.observe(&event);
+            }
+            if let Some(pages) = on.served {
+                pages.observe(&event);
             }
             progress.observe(&event, console);
         }

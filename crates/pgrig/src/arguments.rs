@@ -145,6 +145,9 @@ pub(crate) struct RunArguments {
     /// Continue an interrupted record with its own profile, seed, rounds and pattern
     #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "profile", "out", "rounds", "seed", "only"])]
     pub(crate) resume: Option<PathBuf>,
+    /// Show the run in a browser while it lasts: a page on 127.0.0.1 whose address is printed
+    #[arg(long)]
+    pub(crate) serve: bool,
     /// Exit with 4 if an invariant does not hold, and with 5 if that cannot be told
     #[arg(long)]
     pub(crate) gate: bool,

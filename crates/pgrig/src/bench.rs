@@ -5,8 +5,10 @@ use std::process::ExitCode;
 
 use load::Control;
 use pgbench::options::Invocation;
-use pgbench::{Console, Curve, Page, bench_with_page};
+use pgbench::{Console, Curve, Page, Pages, bench_with_pages};
 use record::Fact;
+
+use crate::served::ServedBench;
 
 /// Does what `arguments` ask for. `program` is what the user typed for this program, `command` how
 /// to call it for benchmarks: `pgrig bench`, or `pgbench` under that name.
@@ -30,7 +32,29 @@ pub(crate) fn run(program: &str, command: &str, arguments: &[String]) -> ExitCod
     let err_is_terminal = err.is_terminal();
     let mut console = Console::new(&mut out, &mut err, err_is_terminal);
     console.columns = crate::terminal::columns();
-    ExitCode::from(bench_with_page(&invocation, &control, &mut console, Some(&page)))
+    let pages = BenchPages(ServedBench::default());
+    ExitCode::from(bench_with_pages(&invocation, &control, &mut console, Some(&pages)))
+}
+
+/// The pages of a load.
+struct BenchPages(ServedBench);
+
+impl Pages for BenchPages {
+    fn make(&self, page: &Page<'_>) -> String {
+        self::page(page)
+    }
+
+    fn open(&self, what: &str) -> Result<String, String> {
+        self.0.open(what)
+    }
+
+    fn observe(&self, event: &load::Event<'_>) {
+        self.0.observe(event);
+    }
+
+    fn end(&self, page: String) {
+        self.0.end(page);
+    }
 }
 
 /// Asks at the terminal, without echo; there need not be one.

@@ -20,6 +20,7 @@ mod live;
 mod otava;
 mod progress;
 mod records;
+mod served;
 mod signals;
 mod studies;
 mod summary;

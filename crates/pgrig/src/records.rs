@@ -60,6 +60,14 @@ pub(crate) fn results(opened: &Opened) -> Result<Results, Complaint> {
     Ok(report.results())
 }
 
+/// The report as one HTML file.
+pub(crate) fn page(opened: &Opened) -> Result<String, Complaint> {
+    let reader = &opened.reader;
+    let finished = reader.trials().iter().map(|trial| finished(reader, trial));
+    let report = Report::new(&opened.study, reader.header(), finished, reader.pairs())?;
+    Ok(report.html())
+}
+
 /// Writes report.html, report.md, trials.csv and verdicts.csv beside the record; the page's path.
 pub(crate) fn write_report(opened: &Opened) -> Result<PathBuf, Complaint> {
     let reader = &opened.reader;

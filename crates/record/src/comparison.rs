@@ -112,6 +112,8 @@ pub enum DataOrigin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
+    /// It has not ended: a comparison under way. No record of one is written.
+    Running,
     /// The interval of throughput is as narrow as was asked for.
     Precision,
     /// Each deciding figure lies wholly within the threshold or wholly beyond it.
@@ -129,6 +131,7 @@ impl Stop {
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
+            Stop::Running => "it is still running",
             Stop::Precision => "the precision is reached",
             Stop::Decided => "the threshold is decided",
             Stop::Time => "the time is over",

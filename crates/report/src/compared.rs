@@ -2,7 +2,7 @@
 
 use askama::Template;
 use record::Comparison;
-use record::comparison::{Figure, Look, Metric, PlanPair, Side, Verdict, Wait};
+use record::comparison::{Figure, Look, Metric, PlanPair, Side, Stop, Verdict, Wait};
 
 use crate::environment;
 use crate::json::Json;
@@ -33,6 +33,7 @@ pub fn compared(found: &Comparison) -> String {
         curves: (0..curves.len()).collect(),
         figures: figures(&found.figures, SIDES, NOTE),
         waits: (!found.waits.is_empty()).then(|| waits(&found.waits, SIDES)),
+        is_running: found.stop == Stop::Running,
         plans: found.plans.iter().map(plan).collect(),
         sides: sides(found),
         doubts: found.doubts.clone(),
@@ -53,10 +54,11 @@ fn answer(found: &Comparison) -> Answer {
     let percent = found.confidence * 100.0;
     let sure = vec![
         format!(
-            "{} pairs of blocks of {} ms, {} clients a side; ended: {}.",
+            "{} pairs of blocks of {} ms, {} clients a side; {}{}.",
             found.pairs,
             found.block_ms,
             found.clients,
+            if found.stop == Stop::Running { "" } else { "ended: " },
             found.stop.words()
         ),
         format!(

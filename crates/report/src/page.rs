@@ -30,6 +30,30 @@ pub(crate) const SCRIPT: &str = concat!(
     "})();"
 );
 
+/// Style and script of the page around a report that grows.
+pub(crate) const LIVE_STYLE: &str = include_str!("../assets/style/live.css");
+pub(crate) const LIVE_SCRIPT: &str = include_str!("../assets/script/live.js");
+
+/// The page around a report that grows.
+#[derive(Template)]
+#[template(path = "live.html")]
+pub(crate) struct LivePage {
+    /// What runs.
+    pub(crate) title: String,
+}
+
+/// A load that is under way.
+#[derive(Template)]
+#[template(path = "under_way.html")]
+pub(crate) struct UnderWayPage {
+    /// What runs.
+    pub(crate) title: String,
+    /// Places of the curves.
+    pub(crate) curves: Vec<usize>,
+    /// Figures for the charts.
+    pub(crate) data: String,
+}
+
 /// The report of a study, top to bottom.
 #[derive(Template)]
 #[template(path = "study.html")]
@@ -140,6 +164,8 @@ pub(crate) struct ComparedPage {
     pub(crate) figures: Table,
     /// What the clients waited for.
     pub(crate) waits: Option<Table>,
+    /// Whether more is to come.
+    pub(crate) is_running: bool,
     /// Plans side by side.
     pub(crate) plans: Vec<Table>,
     /// What the sides are.

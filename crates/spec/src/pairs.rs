@@ -4,19 +4,8 @@
 //! What the machine does to one block it also does to its neighbours, so that pairs show differences
 //! that whole trials, minutes apart, cannot.
 
-use std::collections::BTreeSet;
-
-use terms::Pace;
-
-use crate::catalogue::{Metric, metrics};
-use crate::claim::{About, Claim};
-use crate::data::Reset;
-use crate::expression::Expression;
-use crate::fields::{Fields, Settings, duration_ms, text};
-use crate::plan::Planned;
-use crate::point::Point;
+use crate::fields::{Fields, duration_ms, text};
 use crate::problem::Problems;
-use crate::study::Study;
 use crate::value::Value;
 
 /// How a claim's points are measured in pairs.
@@ -30,23 +19,6 @@ pub struct Pairs {
     /// It stops after so long at the latest, in milliseconds.
     pub max_ms: u64,
 }
-
-/// Two points that are measured in pairs, as indices of the study's points.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pairing {
-    /// Position in the study's order of pairings, from 1.
-    pub number: usize,
-    /// The point of the numerator.
-    pub above: usize,
-    /// That of the denominator.
-    pub below: usize,
-    /// How: the narrowest precision and the longest time that a claim about them asks for.
-    pub pairs: Pairs,
-}
-
-/// What pairs measure.
-const MEASURED: [&Metric; 4] =
-    [&metrics::TPS, &metrics::LATENCY_P50_MS, &metrics::LATENCY_P95_MS, &metrics::LATENCY_P99_MS];
 
 /// How long pairs are measured at most, unless the claim says otherwise.
 const MAX_MS: u64 = 600_000;
@@ -78,7 +50,8 @@ impl Pairs {
         Some(Pairs { block_ms, precision: precision?, max_ms })
     }
 
-    fn or(self, other: Pairs) -> Pairs {
+    /// The narrower precision, the shorter block, the longer time.
+    pub(crate) fn or(self, other: Pairs) -> Pairs {
         Pairs {
             block_ms: self.block_ms.min(other.block_ms).or(self.block_ms).or(other.block_ms),
             precision: self.precision.min(other.precision),
@@ -91,113 +64,4 @@ impl Pairs {
 fn percent(text: &str) -> Option<f64> {
     let number: f64 = text.strip_suffix('%')?.trim().parse().ok()?;
     (number > 0.0 && number < 100.0).then_some(number / 100.0)
-}
-
-/// The points of a claim that asks for pairs, numerator first; none for others.
-fn asked(claim: &Claim) -> Option<(&Expression, Pairs)> {
-    match &claim.about {
-        About::Value { value, pairs: Some(pairs), .. } => Some((value, *pairs)),
-        About::Value { .. } | About::Every { .. } => None,
-    }
-}
-
-/// Numerator and denominator.
-fn points(value: &Expression) -> Option<(usize, usize)> {
-    let (above, below) = value.ratio()?;
-    Some((value.references()[above].point, value.references()[below].point))
-}
-
-/// Reports the claims whose points cannot be measured in pairs.
-pub(crate) fn check(claims: &[Claim], points: &[Point], problems: &Problems) {
-    for claim in claims {
-        let Some((value, _)) = asked(claim) else { continue };
-        if let Some((message, hint)) = misfit(value, points) {
-            problems.hinted(&claim.span, message, hint);
-        }
-    }
-}
-
-/// Why a value cannot be measured in pairs, and what to write instead.
-fn misfit(value: &Expression, points: &[Point]) -> Option<(String, &'static str)> {
-    let shape = "pairs measure one figure of two variants at one point: tps('new/load') / \
-                 tps('old/load')";
-    let Some((above, below)) = value.ratio() else {
-        return Some(("a claim in pairs is one figure divided by another".to_owned(), shape));
-    };
-    let (above, below) = (&value.references()[above], &value.references()[below]);
-    let names = || MEASURED.map(|metric| metric.name).join(", ");
-    if above.metric != below.metric || !MEASURED.contains(&above.metric) {
-        return Some((format!("pairs measure one of {} on both sides", names()), shape));
-    }
-    let (one, other) = (&points[above.point], &points[below.point]);
-    let is_one_place =
-        (&one.name.scenario, &one.name.axes) == (&other.name.scenario, &other.name.axes);
-    if !is_one_place || one.name.variant == other.name.variant {
-        let message = "a claim in pairs compares two variants of one scenario at the same axes";
-        return Some((message.to_owned(), shape));
-    }
-    let simple = "measure it in whole trials: leave out pairs";
-    for point in [one, other] {
-        let message = match &point.workloads[..] {
-            [workload] if workload.pace != Pace::Closed => "has a rate",
-            [workload] if workload.ledger.is_some() => "keeps a ledger",
-            [_] if !point.timeline.is_empty() => "has a timeline",
-            [_] => continue,
-            _ => "has more than one workload",
-        };
-        return Some((
-            format!("{} {message}, and cannot be measured in pairs", point.name),
-            simple,
-        ));
-    }
-    None
-}
-
-/// Gives the numerator's point of pairs servers of its own where both points would share them.
-pub(crate) fn part_servers(claims: &[Claim], points: &mut [Point]) {
-    let asked = claims.iter().filter_map(|claim| self::points(asked(claim)?.0));
-    for (above, below) in asked.collect::<BTreeSet<_>>() {
-        if share_servers(&points[above], &points[below]) {
-            points[above].has_own_servers = true;
-        }
-    }
-}
-
-/// Whether two variants' trials run on the same servers in turn: settings are given to a server at
-/// each start, but a server that keeps its data keeps its settings.
-fn share_servers(one: &Point, other: &Point) -> bool {
-    let settings = |point: &Point| -> Vec<Settings> {
-        point.topology.nodes.iter().map(|node| node.settings.clone()).collect()
-    };
-    one.data.reset == Reset::Clone || settings(one) == settings(other)
-}
-
-impl Study {
-    /// What is measured in pairs, each two points once, in the order of the claims.
-    #[must_use]
-    pub fn pairings(&self) -> Vec<Pairing> {
-        let mut pairings: Vec<Pairing> = Vec::new();
-        for claim in &self.claims {
-            let Some((value, pairs)) = asked(claim) else { continue };
-            let Some((above, below)) = points(value) else { continue };
-            let known = pairings.iter_mut().find(|one| (one.above, one.below) == (above, below));
-            match known {
-                Some(known) => known.pairs = known.pairs.or(pairs),
-                None => {
-                    let number = pairings.len() + 1;
-                    pairings.push(Pairing { number, above, below, pairs });
-                }
-            }
-        }
-        pairings
-    }
-
-    /// Those of which both points are among these trials.
-    #[must_use]
-    pub fn pairings_of(&self, trials: &[Planned]) -> Vec<Pairing> {
-        let runs = |point: usize| trials.iter().any(|planned| planned.point == point);
-        let mut pairings = self.pairings();
-        pairings.retain(|pairing| runs(pairing.above) && runs(pairing.below));
-        pairings
-    }
 }

@@ -10,7 +10,7 @@ use crate::expression::Target;
 use crate::fields::Fields;
 use crate::folder::Folder;
 use crate::named::Named;
-use crate::pairs;
+use crate::pairing;
 use crate::point::Point;
 use crate::problem::{Problem, Problems};
 use crate::profile::Profile;
@@ -163,8 +163,8 @@ fn read(
         false => skip(fields),
     };
     let Said { mut claims, mut tables, mut answer } = read(&points);
-    pairs::check(&claims, &points, problems);
-    pairs::part_servers(&claims, &mut points);
+    pairing::check(&claims, &points, problems);
+    pairing::part_servers(&claims, &mut points);
     let twin = twin::add(&mut points, &mut variants, &claims, profile);
     if twin.is_some() {
         // What is said of every trial is said of the twin's, too.

@@ -279,6 +279,7 @@ fn ours(given: &Given, length: Length) -> Result<OurOptions, Complaint> {
         hosts: hosts(given)?,
         find,
         baseline: given.baseline,
+        serve: given.serve,
         on_loss: if given.reconnect { OnLoss::Reconnect } else { OnLoss::Abort },
         metrics: given.metrics.clone(),
         influx: given.influx.clone(),

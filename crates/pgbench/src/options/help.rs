@@ -131,6 +131,7 @@ Options that pgbench does not have:
   --push                   copy this program to the hosts first
   --reconnect              connect again where a connection is lost, and go on
   --resume                 with -i: keep what an earlier -i has loaded, and do the rest
+  --serve                  show the run in a browser while it lasts: a page on 127.0.0.1
   --syntax=9.x             read scripts as pgbench before 9.6 did: SQL ends at the newline
   --warmup=auto|SECONDS    load before the duration begins; auto: until throughput is steady
 

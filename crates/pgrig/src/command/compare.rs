@@ -15,6 +15,7 @@ use crate::arguments::{Arguments, CompareArguments};
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::live::Live;
+use crate::served::{self, ServedComparison};
 use crate::{compared, records, signals, terminal};
 
 /// Compares two servers.
@@ -22,10 +23,16 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     arguments.exchange.check()?;
     let request = request(arguments)?;
     let control = signals::control();
+    let mut page = ServedComparison::new(served::asked(arguments.serve, "pgrig compare")?);
     let live = Live::new();
     let mut next_line_s = 0.0;
-    let found =
-        compare::compare(&request, &control, &mut |event| show(&event, &live, &mut next_line_s));
+    let found = compare::compare(&request, &control, &mut |event| {
+        let line = show(&event, &live, &mut next_line_s);
+        page.say(&line);
+        if let Event::Progress(found) = event {
+            page.show(found);
+        }
+    });
     live.end();
     let found = found?;
     compared::print(&found);
@@ -35,8 +42,9 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     }
     arguments.exchange.write(&Results::of_comparison(&found))?;
     let directory = found.save(Path::new("runs"), arguments.out.as_deref())?;
-    let page = records::write_compared(&directory, &found)?;
-    terminal::narrate(format_args!("  report          {}", page.display()));
+    let written = records::write_compared(&directory, &found)?;
+    terminal::narrate(format_args!("  report          {}", written.display()));
+    page.end(&found);
     Ok(exit(&found, arguments.gate))
 }
 
@@ -143,13 +151,30 @@ fn workload(words: &[String]) -> Result<RunOptions, Complaint> {
 /// Seconds between two lines of progress where a line cannot be replaced, as in the log of a CI job.
 const LINE_S: f64 = 60.0;
 
-fn show(event: &Event<'_>, live: &Live, next_line_s: &mut f64) {
+/// Says what happens, and returns it.
+fn show(event: &Event<'_>, live: &Live, next_line_s: &mut f64) -> String {
+    let line = line(event);
+    match event {
+        Event::Progress(found) if !live.is_live() => {
+            let has_interval = found.figures.iter().any(|figure| figure.b_over_a.is_some());
+            if has_interval && found.seconds >= *next_line_s {
+                *next_line_s = found.seconds + LINE_S;
+                live.say(&line);
+            }
+        }
+        Event::Progress(_) => live.now(&line),
+        _ => live.say(&line),
+    }
+    line
+}
+
+fn line(event: &Event<'_>) -> String {
     match event {
         Event::Building { is_outside: false } => {
-            live.say("  building        two servers with the same data");
+            "  building        two servers with the same data".to_owned()
         }
         Event::Building { is_outside: true } => {
-            live.say("  connecting      to both servers, and seeing that their data are the same");
+            "  connecting      to both servers, and seeing that their data are the same".to_owned()
         }
         Event::Built { versions: [a, b], data, seconds } => {
             let data = match data {
@@ -158,12 +183,10 @@ fn show(event: &Event<'_>, live: &Live, next_line_s: &mut f64) {
                 DataOrigin::Found => "the same data, as they were",
             };
             let took = duration(*seconds);
-            live.say(&format!(
-                "  built           A PostgreSQL {a}, B PostgreSQL {b}, {data}  {took}"
-            ));
+            format!("  built           A PostgreSQL {a}, B PostgreSQL {b}, {data}  {took}")
         }
         Event::Pilot => {
-            live.say("  pilot           loading both sides to find the length of a block")
+            "  pilot           loading both sides to find the length of a block".to_owned()
         }
         Event::Progress(found) => {
             let mut line = format!("  comparing       {} pairs   B ÷ A ", found.pairs);
@@ -175,14 +198,7 @@ fn show(event: &Event<'_>, live: &Live, next_line_s: &mut f64) {
                     line.push_str(&format!(" {label} {value:.3} [{lower:.3}, {upper:.3}]  "));
                 }
             }
-            let line = format!("{line} {}", duration(found.seconds));
-            let has_interval = found.figures.iter().any(|figure| figure.b_over_a.is_some());
-            if live.is_live() {
-                live.now(&line);
-            } else if has_interval && found.seconds >= *next_line_s {
-                *next_line_s = found.seconds + LINE_S;
-                live.say(&line);
-            }
+            format!("{line} {}", duration(found.seconds))
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::command::hosts;
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::progress::Progress;
+use crate::served::{self, ServedStudy};
 use crate::studies::Found;
 use crate::terminal;
 use crate::{fit, records, signals, studies, summary};
@@ -28,8 +29,14 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
         return Ok(Exit::Done);
     }
     let control = signals::control();
+    let title = format!("pgrig run {}", request.study.name);
+    let page = served::asked(arguments.serve, &title)?;
+    let mut page = ServedStudy::new(&request.study, page);
     let mut progress = Progress::of(&request.study);
-    let ended = study::run(&request, &control, &mut |event| progress.show(&event));
+    let ended = study::run(&request, &control, &mut |event| {
+        progress.show(&event);
+        page.hear(&event);
+    });
     progress.end();
     let ended = match ended {
         Err(study::Error::DoesNotFit(preflight)) => {
@@ -44,10 +51,10 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
             .hinted(Some(format!("go on with: pgrig run --resume {}", ended.directory.display())))
             .exit(Exit::Interrupted));
     }
-    let page = records::write_report(&opened)?;
+    let written = records::write_report(&opened)?;
     summary::print(&judgement);
     summary::print_missed_rates(&opened.study, opened.reader.trials());
-    summary::print_ways_on(&page, &opened.reader.header().again);
+    summary::print_ways_on(&written, &opened.reader.header().again);
     if ended.state == RunState::Interrupted {
         let directory = ended.directory.display();
         terminal::narrate(format_args!("interrupted; go on with: pgrig run --resume {directory}"));
@@ -55,6 +62,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     if let RunState::Broken(why) = &ended.state {
         terminal::narrate(format_args!("stopped: {why}"));
     }
+    page.end(&judgement.answer);
     let is_hollow = is_hollow(&opened.study, opened.reader.trials());
     Ok(exit(&ended, &judgement, gate(arguments), is_hollow))
 }

@@ -6,6 +6,7 @@ mod compare;
 mod history;
 mod interruption;
 mod power;
+mod serve;
 mod shard;
 mod smoke;
 mod target;

@@ -1,14 +1,14 @@
 // Curves over an axis of the study, and latency percentiles.
 
-function curveOf({ title, unit, axis, x, lines, log }, host) {
+function curveOf({ title, unit, axis, x, lines, log, time }, host) {
   makeChart(host, {
     title,
     unit,
     x,
-    xKind: "points",
+    xKind: time ? "time" : "points",
     xLabel: axis,
     yKind: log ? "log" : "linear",
-    range: x[0] > 0 ? [x[0] / 1.15, x[x.length - 1] * 1.15] : undefined,
+    range: x[0] > 0 && !time ? [x[0] / 1.15, x[x.length - 1] * 1.15] : undefined,
     series: lines,
     height: 260,
   });

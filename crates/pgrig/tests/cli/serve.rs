@@ -1,0 +1,104 @@
+//! `--serve`: a run that draws itself in a browser.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::Desk;
+use crate::interruption::signal;
+
+/// A run whose page is open, and the page's address.
+struct Open {
+    child: Child,
+    url: String,
+}
+
+fn open(desk: &Desk, arguments: &[&str]) -> Open {
+    let mut child = desk.command(arguments).stdout(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("http://")));
+    let line = line.expect("an address").unwrap();
+    let url = line[line.find("http://").unwrap()..].trim().to_owned();
+    // What follows must not fill the pipe.
+    std::thread::spawn(move || lines.for_each(drop));
+    Open { child, url }
+}
+
+impl Open {
+    /// Looks with a browser until the document's first tag has all of these.
+    fn shows(&self, desk: &Desk, wanted: &[&str]) {
+        let began = Instant::now();
+        loop {
+            let dom = browse(desk, &self.url);
+            let tag = &dom[dom.find("<html").unwrap_or(0)..];
+            let tag = &tag[..tag.find('>').unwrap_or(0)];
+            // The first version is that nothing has been measured yet.
+            if wanted.iter().all(|part| tag.contains(part)) && !tag.contains("data-page=\"1:") {
+                assert!(dom.contains("class=\"shown\""), "{dom}");
+                return;
+            }
+            assert!(began.elapsed() < Duration::from_secs(90), "{wanted:?}: {tag}");
+            sleep(Duration::from_millis(500));
+        }
+    }
+
+    /// The first line of what a request for this path gets.
+    fn status(&self, path: &str) -> String {
+        let address = self.url.trim_start_matches("http://").split('/').next().unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text.lines().next().unwrap_or_default().to_owned()
+    }
+
+    fn end(mut self) {
+        signal(&self.child, Signal::INT);
+        assert_eq!(self.child.wait().unwrap().code(), Some(130));
+        let address = self.url.trim_start_matches("http://").split('/').next().unwrap();
+        assert!(TcpStream::connect(address).is_err(), "the page is gone with the run");
+    }
+}
+
+fn browse(desk: &Desk, url: &str) -> String {
+    let output = Command::new("chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
+        .args(["--no-first-run", "--disable-background-networking", "--virtual-time-budget=3000"])
+        .arg(format!("--user-data-dir={}", desk.path("browser").display()))
+        .args(["--dump-dom", url])
+        .stdin(Stdio::null())
+        .output()
+        .expect("the browser starts (make test installs it)");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_comparison_draws_itself_for_those_who_have_the_address() {
+    let desk = Desk::new();
+    let open =
+        open(&desk, &["compare", "--self", "-S", "-c", "2", "--precision", "0.01%", "--serve"]);
+    assert!(open.url.starts_with("http://127.0.0.1:"), "{}", open.url);
+    assert_eq!(open.status("/"), "HTTP/1.1 404 Not Found");
+    assert_eq!(open.status("/0123456789abcdef0123456789abcdef/page"), "HTTP/1.1 404 Not Found");
+    // Throughput, two latencies and CPU over the pairs.
+    open.shows(&desk, &["data-state=\"running\"", ": 4/4\""]);
+    open.end();
+}
+
+#[test]
+fn a_study_draws_its_trial_and_its_report() {
+    let desk = Desk::new();
+    desk.write_study("mine", "");
+    let text = std::fs::read_to_string(desk.path("mine/study.toml")).unwrap();
+    desk.write("mine/study.toml", &text.replace("window = \"700ms\"", "window = \"4s\""));
+    let open = open(&desk, &["run", "mine", "--rounds", "30", "--out", "record", "--serve"]);
+    // Throughput and latency of the trial under way; the report has more.
+    open.shows(&desk, &["data-state=\"running\"", "data-page=", "data-now=", ": 2/2\""]);
+    open.end();
+}

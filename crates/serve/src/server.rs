@@ -1,0 +1,212 @@
+//! Listens on the loopback.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::rand::{GetRandomFlags, getrandom};
+use tiny_http::{Header, Response};
+
+use crate::answer::{self, Shown};
+
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No port is to be had.
+    #[error("listening on 127.0.0.1: {0}")]
+    Listen(String),
+    /// The kernel gave no random numbers.
+    #[error("making a token: {0}")]
+    Token(#[from] rustix::io::Errno),
+}
+
+/// A page while something runs; it goes with this value.
+#[derive(Debug)]
+pub struct Server {
+    address: String,
+    token: String,
+    shared: Arc<Mutex<Shared>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    shown: Shown,
+    /// When a browser last asked how things are.
+    asked: Option<Instant>,
+    /// Whether a browser has the last version of the page.
+    has_last: bool,
+}
+
+impl Shared {
+    fn is_watched(&self) -> bool {
+        self.asked.is_some_and(|asked| asked.elapsed() < LOOKING)
+    }
+}
+
+/// Bytes of a token.
+const TOKEN_BYTES: usize = 16;
+
+/// A browser that asked within this time is looking.
+const LOOKING: Duration = Duration::from_secs(5);
+
+/// How long a browser that is looking gets for the last page.
+const LAST_WAIT: Duration = Duration::from_secs(5);
+
+impl Server {
+    /// Listens on a free port of 127.0.0.1. `shell` is the page that a browser opens; it asks for
+    /// `state`, `page` and `now` below its own address.
+    ///
+    /// # Errors
+    /// If it cannot listen.
+    pub fn open(shell: String) -> Result<Server, Error> {
+        let http = tiny_http::Server::http(("127.0.0.1", 0))
+            .map_err(|why| Error::Listen(why.to_string()))?;
+        let address = http.server_addr().to_string();
+        let token = token()?;
+        let shown = Shown { shell, ..Shown::default() };
+        let shared = Arc::new(Mutex::new(Shared { shown, ..Shared::default() }));
+        let server = Server { address, token, shared };
+        let (address, token) = (server.address.clone(), server.token.clone());
+        let shared = Arc::clone(&server.shared);
+        thread::spawn(move || {
+            for request in http.incoming_requests() {
+                // A browser that has gone away is not the run's business.
+                let _ = respond(request, &shared, (&address, &token));
+            }
+        });
+        Ok(server)
+    }
+
+    /// Where a browser finds it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}/{}/", self.address, self.token)
+    }
+
+    /// Whether a browser looks: pages need not be made for none.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).is_watched()
+    }
+
+    /// Replaces the page.
+    pub fn show(&self, page: String) {
+        self.change(|shown| {
+            shown.page = page;
+            shown.page_version += 1;
+        });
+    }
+
+    /// Replaces what is under way; an empty page takes it away.
+    pub fn show_now(&self, now: String) {
+        self.change(|shown| {
+            shown.now = now;
+            shown.now_version += 1;
+        });
+    }
+
+    /// Replaces the line.
+    pub fn say(&self, line: &str) {
+        self.change(|shown| line.clone_into(&mut shown.line));
+    }
+
+    /// Says that nothing more will come, and gives a browser that is looking some seconds to fetch
+    /// the last page.
+    pub fn end(self, line: &str) {
+        self.change(|shown| {
+            shown.is_over = true;
+            shown.now.clear();
+            line.clone_into(&mut shown.line);
+        });
+        let began = Instant::now();
+        while began.elapsed() < LAST_WAIT {
+            let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+            if shared.has_last || !shared.is_watched() {
+                return;
+            }
+            drop(shared);
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Shown)) {
+        change(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner).shown);
+    }
+}
+
+fn respond(
+    request: tiny_http::Request,
+    shared: &Mutex<Shared>,
+    here: (&str, &str),
+) -> std::io::Result<()> {
+    let host = request.headers().iter().find(|header| header.field.equiv("Host"));
+    let host = host.map(|header| header.value.as_str().to_owned());
+    let (method, url) = (request.method().to_string(), request.url().to_owned());
+    let (status, kind, body) = {
+        let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = answer::answer(&shared.shown, (&method, &url, host.as_deref()), here);
+        if found.0 == 200 {
+            shared.asked = Some(Instant::now());
+            shared.has_last |= shared.shown.is_over && url.contains("/page");
+        }
+        found
+    };
+    let mut response = Response::from_string(body).with_status_code(status);
+    let headers = [
+        ("Content-Type", kind),
+        ("Cache-Control", "no-store"),
+        ("Referrer-Policy", "no-referrer"),
+        ("X-Content-Type-Options", "nosniff"),
+    ];
+    for (name, value) in headers {
+        if let Ok(header) = Header::from_bytes(name, value) {
+            response.add_header(header);
+        }
+    }
+    request.respond(response)
+}
+
+fn token() -> Result<String, Error> {
+    let mut bytes = [0; TOKEN_BYTES];
+    getrandom(&mut bytes, GetRandomFlags::empty())?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use super::*;
+
+    fn get(server: &Server, path: &str) -> String {
+        let mut stream = TcpStream::connect(&server.address).expect("it listens");
+        let request = format!(
+            "GET /{}{path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+            server.token, server.address
+        );
+        stream.write_all(request.as_bytes()).expect("a request");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("an answer");
+        text
+    }
+
+    #[test]
+    fn what_is_shown_is_replaced_and_the_last_page_is_waited_for() {
+        let server = Server::open("shell".to_owned()).expect("a free port");
+        assert!(get(&server, "/").ends_with("shell"));
+        server.show("first".to_owned());
+        server.show("second".to_owned());
+        server.say("half");
+        let state = get(&server, "/state");
+        assert!(state.contains("\"page\":2") && state.contains("\"line\":\"half\""), "{state}");
+        assert!(get(&server, "/page").ends_with("second"));
+        let (shared, url) = (Arc::clone(&server.shared), server.url());
+        assert!(url.starts_with("http://127.0.0.1:") && url.len() > 50, "{url}");
+        let ended = thread::spawn(move || server.end("done"));
+        thread::sleep(Duration::from_millis(100));
+        assert!(!ended.is_finished(), "a browser has looked, and has not the last page yet");
+        shared.lock().expect("the state").has_last = true;
+        ended.join().expect("it ends");
+    }
+}
