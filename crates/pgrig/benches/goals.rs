@@ -11,6 +11,8 @@
 mod bare;
 #[path = "goals/capture.rs"]
 mod capture;
+#[path = "goals/data.rs"]
+mod data;
 #[path = "goals/hosts.rs"]
 mod hosts;
 #[path = "goals/measure.rs"]
@@ -129,6 +131,18 @@ const GOALS: &[Goal] = &[
         goal: 0.05,
         better: Better::Lower,
         measure: |server, size| capture::deviation(server, size, Loop::Open, 0.99),
+    },
+    Goal {
+        name: "loading scale 200 with -i, speed ÷ pgbench's",
+        goal: 1.5,
+        better: Better::Higher,
+        measure: data::loading,
+    },
+    Goal {
+        name: "--find-rate twice on the same server, difference",
+        goal: 0.05,
+        better: Better::Lower,
+        measure: data::found_twice,
     },
     Goal {
         name: "a study's wall time ÷ its windows, warm-ups and data builds",

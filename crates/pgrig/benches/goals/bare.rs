@@ -22,7 +22,7 @@ use crate::server::Server;
 use crate::{Measured, SELECT_ONLY, Size};
 
 /// The argument that makes this program the loop.
-pub(crate) const ARGUMENT: &str = "bare";
+pub(crate) const ARGUMENT: &str = "serve-bare-loop";
 /// Clients, as in [`SELECT_ONLY`].
 const CLIENTS: usize = 8;
 /// The statement of pgbench's select-only script.

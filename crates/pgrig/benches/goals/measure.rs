@@ -77,6 +77,12 @@ pub(crate) fn pairs<T: Copy>(
 }
 
 impl Pairs {
+    /// The same of reciprocals: of times, as speeds.
+    pub(crate) fn inverted(&self, unit: &str) -> Measured {
+        let ratios: Vec<f64> = self.0.iter().map(|(one, other)| other / one).collect();
+        Measured { ratio: Spread::of(&ratios), ..self.measured(unit) }
+    }
+
     pub(crate) fn measured(&self, unit: &str) -> Measured {
         let ratios: Vec<f64> = self.0.iter().map(|(one, other)| one / other).collect();
         let of = |pick: fn(&(f64, f64)) -> f64| {

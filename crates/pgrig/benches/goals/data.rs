@@ -1,0 +1,82 @@
+//! Making pgbench's tables, and finding a rate twice.
+
+use std::process::Stdio;
+use std::time::Instant;
+
+use crate::measure::{BOTH, Program, Spread, pairs};
+use crate::{Measured, Server, Size};
+
+/// The scale that is loaded.
+const SCALE: &str = "200";
+
+/// `-i` with defaults: how many times as fast as pgbench's. Each load replaces the tables of the
+/// last one, in a database of its own.
+pub(crate) fn loading(server: &Server, size: &Size) -> Result<Measured, String> {
+    const DATABASE: &str = "goals_load";
+    psql(server, &format!("CREATE DATABASE {DATABASE}"))?;
+    let seconds = pairs(size.pairs.min(3), BOTH, |program| {
+        psql(server, "CHECKPOINT")?;
+        let mut command = match program {
+            Program::Pgbench => server.command(&server.pgbench),
+            Program::Pgrig => {
+                let mut command = server.command(env!("CARGO_BIN_EXE_pgrig").as_ref());
+                command.arg("bench");
+                command
+            }
+        };
+        command.args(["-i", "-q", "-s", SCALE, DATABASE]);
+        let began = Instant::now();
+        let done = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+        match done.status.success() {
+            true => Ok(began.elapsed().as_secs_f64()),
+            false => Err(String::from_utf8_lossy(&done.stderr).into_owned()),
+        }
+    });
+    let dropped = psql(server, &format!("DROP DATABASE {DATABASE}"));
+    // Speed is the reciprocal of time.
+    let measured = seconds?.inverted("s");
+    dropped.map(|()| measured)
+}
+
+/// `--find-rate` twice in a row: how far the larger answer is above the smaller.
+pub(crate) fn found_twice(server: &Server, size: &Size) -> Result<Measured, String> {
+    let mut differences = Vec::new();
+    let mut rates = Vec::new();
+    for _ in 0..size.pairs.min(3) {
+        let (one, other) = (find(server)?, find(server)?);
+        differences.push(one.max(other) / one.min(other) - 1.0);
+        rates.extend([format!("{one:.0}"), format!("{other:.0}")]);
+    }
+    let detail = format!("rates: {}", rates.join(", "));
+    Ok(Measured { ratio: Spread::of(&differences), detail })
+}
+
+/// The rate that a search finds.
+fn find(server: &Server) -> Result<f64, String> {
+    let json = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
+    let done = server
+        .command(env!("CARGO_BIN_EXE_pgrig").as_ref())
+        .args(["bench", "-n", "-S", "-M", "prepared", "-c", "32", "-j", "1", "-T", "20"])
+        .args(["--find-rate", "p99 < 10ms", "--json"])
+        .arg(json.path())
+        .output()
+        .map_err(|error| error.to_string())?;
+    let text = std::fs::read_to_string(json.path()).map_err(|error| error.to_string())?;
+    let told: serde_json::Value = serde_json::from_str(&text)
+        .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&done.stderr)))?;
+    let found = told.pointer("/search/held").and_then(serde_json::Value::as_f64);
+    found.ok_or_else(|| format!("no rate was found: {}", String::from_utf8_lossy(&done.stderr)))
+}
+
+fn psql(server: &Server, statement: &str) -> Result<(), String> {
+    let psql = server.pgbench.with_file_name("psql");
+    let done = server
+        .command(&psql)
+        .args(["-X", "-q", "-d", "postgres", "-c", statement])
+        .output()
+        .map_err(|error| error.to_string())?;
+    match done.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&done.stderr).into_owned()),
+    }
+}
