@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use lab::machine::CpuTime;
 use load::{Blocks, Control, End, Limit, Plan, Urgency, WarmUp, Workload};
 use postgres::Client;
-use record::comparison::{Look, Stop, Wait};
+use record::comparison::{Look, Metric, Profile, Stop, Wait};
 use record::{Conditions, Series};
 
 use crate::answer::Rule;
@@ -17,6 +17,7 @@ use crate::figure::{self, Confidence, Figure};
 use crate::meter::Meter;
 use crate::observation::Quad;
 use crate::pilot::{self, SLICE_MS, Shape};
+use crate::profile::{self, Profiler};
 use crate::waits::Watch;
 
 /// The servers of a side, as far as a contest has to do with them.
@@ -61,6 +62,8 @@ pub struct Contest<'a> {
     /// The confidence of each figure that decides ([`record::comparison::Metric::DECIDING`]); of the others it is
     /// [`CONFIDENCE`].
     pub deciding: f64,
+    /// Sample where the servers' CPU time goes, during the first segment.
+    pub has_profile: bool,
     /// Measure for so long at most, the pilot included.
     pub max_time: Duration,
     /// Interrupts it.
@@ -82,6 +85,8 @@ pub struct Contested {
     pub series: Vec<Series>,
     /// What was seen of machine and generator.
     pub conditions: Conditions,
+    /// Where the servers' CPU time went, where that was asked for.
+    pub profile: Option<Profile>,
     /// What stands against the figures, in sentences.
     pub doubts: Vec<String>,
     /// Which side stopped answering, and why.
@@ -206,9 +211,16 @@ impl Contest<'_> {
         found.series = figure::series(&found.quads, confidence.tuned_for);
         found.conditions = conditions;
         let grounds = self.sides.each_ref().map(|side| side.ground);
-        found.doubts = doubts::doubts(&found.quads, grounds.map(Ground::name), &conditions);
+        let doubts = doubts::doubts(&found.quads, grounds.map(Ground::name), &conditions);
+        found.doubts.extend(doubts);
         found.doubts.extend(found.lost.clone());
         found.waits = watch.end();
+        let cpu = found.figures.iter().find(|figure| figure.metric == Metric::Cpu);
+        if let (Some(profile), Some(cpu)) = (&mut found.profile, cpu) {
+            for (folded, cpu_us) in profile.folded.iter_mut().zip(cpu.sides) {
+                *folded = profile::scaled(folded, cpu_us * 1e3);
+            }
+        }
         Ok((found, stop))
     }
 }
@@ -298,6 +310,7 @@ impl<'a> Run<'a> {
         let mut quad = Quad::default();
         let mut stop = None;
         let mut first = None;
+        let profiler = self.profiler(number)?;
         let outcome = load::run(&plan, &own, Instant::now(), &mut |event| {
             if self.contest.control.urgency() != Urgency::None && stop.is_none() {
                 stop = Some(Stop::Interrupted);
@@ -338,6 +351,13 @@ impl<'a> Run<'a> {
             side: "A or B".to_owned(),
             source: Box::new(source),
         })?;
+        if let Some(profiler) = profiler {
+            match profiler.end() {
+                Ok(profile) => self.found.profile = Some(profile),
+                // Figures are worth as much without it.
+                Err(error) => self.found.doubts.push(error.to_string()),
+            }
+        }
         let seen = &mut self.conditions;
         seen.busy_share_max = seen.busy_share_max.max(outcome.generator.busy_share_max);
         let delay = outcome.generator.run_delay_share.unwrap_or(0.0);
@@ -354,6 +374,15 @@ impl<'a> Run<'a> {
             }
         }
         Ok(stop)
+    }
+
+    /// Samples the first segment, if that was asked for.
+    fn profiler(&self, segment: u64) -> Result<Option<Profiler>, Error> {
+        if !self.contest.has_profile || segment > 0 {
+            return Ok(None);
+        }
+        let pids = self.contest.sides.each_ref().map(|side| side.ground.pids());
+        Profiler::begin(pids).map(Some)
     }
 
     fn plan(&self, number: u64, quads: usize) -> Plan {

@@ -139,6 +139,12 @@ pub enum Error {
         /// The first message.
         why: String,
     },
+    /// perf is not there, may not sample, or failed.
+    #[error("sampling the servers for --profile: {why}")]
+    Profile {
+        /// In perf's words, where it said any.
+        why: String,
+    },
     /// Transactions take too long for blocks.
     #[error("a transaction takes {seconds:.3} s on average, too long for blocks of {block_s} s")]
     TooSlow {
@@ -188,6 +194,10 @@ impl Error {
             Error::NotSelf { .. } => "leave out --self, or the option",
             Error::Failing { .. } => {
                 "run the script alone on such a server first: pgrig bench -f FILE -t 1"
+            }
+            Error::Profile { .. } => {
+                "install perf (Debian: linux-perf) and let it sample (sysctl \
+                 kernel.perf_event_paranoid=2, or root), or leave out --profile"
             }
             Error::TooSlow { .. } => "compare a shorter transaction, or whole runs: pgrig new",
             _ => return None,

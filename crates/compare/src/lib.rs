@@ -7,8 +7,8 @@
 //! Reading order: [`compare`] does what a [`Request`] asks for and returns a
 //! [`record::Comparison`]. Inside, `build` makes two servers and `outside` connects to two of the
 //! user's, `same` checks their data, `pilot` finds the length of a block, `design` the order of
-//! blocks, `contest` loads them; `meter` and `waits` look at the servers meanwhile, `plans` at
-//! their plans afterwards; `figure` makes figures of what was observed, `answer` the verdict,
+//! blocks, `contest` loads them; `meter`, `waits` and `profile` look at the servers
+//! meanwhile, `plans` at their plans afterwards; `figure` makes figures of what was observed, `answer` the verdict,
 //! `doubts` what stands against it. A [`Contest`] has no servers of its own: studies measure their
 //! pairs with it.
 //!
@@ -26,6 +26,7 @@ mod observation;
 mod outside;
 mod pilot;
 mod plans;
+mod profile;
 mod request;
 mod room;
 mod run;

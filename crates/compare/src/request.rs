@@ -26,6 +26,8 @@ pub struct Request {
     pub by_threshold: bool,
     /// Measure for so long at most; building the servers is not part of it.
     pub max_time: Duration,
+    /// Sample where the servers' CPU time goes.
+    pub has_profile: bool,
     /// Of the order of blocks and of the keys.
     pub seed: u64,
     /// The command, for the record.
@@ -96,6 +98,9 @@ impl Request {
         }
         if self.sides.iter().any(|side| side.bin.is_some()) {
             return unfit("--a-bin, --b-bin", "the servers of a conninfo run already");
+        }
+        if self.has_profile {
+            return unfit("--profile", "only servers that pgrig makes can be sampled");
         }
         if self.data == Data::Found && self.sides.iter().any(|side| side.sql.is_some()) {
             return unfit("--a-sql, --b-sql", "with --no-init pgrig changes nothing");

@@ -11,6 +11,7 @@ use crate::answer::{self, Rule};
 use crate::contest::{CONFIDENCE, Contest, Contested, Corner, Ground};
 use crate::error::Error;
 use crate::figure::Figure;
+use crate::profile::Profiler;
 use crate::request::Request;
 use crate::side::{Data, Side};
 use crate::{build, outside, plans};
@@ -49,6 +50,9 @@ pub fn compare(
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<Comparison, Error> {
     request.check()?;
+    if request.has_profile {
+        Profiler::check()?;
+    }
     let began = Instant::now();
     observe(Event::Building { is_outside: request.is_outside() });
     let (sides, data) = match request.is_outside() {
@@ -77,7 +81,8 @@ pub fn compare(
     found.seconds = began.elapsed().as_secs_f64();
     found.stop = stop;
     found.pairs = contested.pairs();
-    let Contested { figures, waits, doubts, looks, .. } = contested;
+    let Contested { figures, waits, profile, doubts, looks, .. } = contested;
+    found.profile = profile;
     found.figures = judged(&figures, request);
     (found.waits, found.doubts, found.looks) = (waits, doubts, looks);
     if stop != Stop::Died {
@@ -113,6 +118,7 @@ fn blank(request: &Request, sides: &[Side; 2], data: DataOrigin) -> Comparison {
         figures: Vec::new(),
         waits: Vec::new(),
         plans: Vec::new(),
+        profile: None,
         doubts: Vec::new(),
         facts: facts(&Machine::here()),
         looks: Vec::new(),
@@ -140,6 +146,7 @@ fn contest<'a>(
         rule: Rule { precision, threshold, by_threshold },
         // They hold together (Bonferroni).
         deciding: 1.0 - (1.0 - CONFIDENCE) / Metric::DECIDING.len() as f64,
+        has_profile: request.has_profile,
         max_time: request.max_time,
         control,
     }

@@ -125,7 +125,7 @@ impl From<compare::Error> for Complaint {
     fn from(error: compare::Error) -> Complaint {
         let exit = match error {
             compare::Error::Lab(error) => return error.into(),
-            compare::Error::TooLittle { .. } => Exit::DoesNotFit,
+            compare::Error::TooLittle { .. } | compare::Error::Profile { .. } => Exit::DoesNotFit,
             compare::Error::Interrupted { .. } => Exit::Interrupted,
             compare::Error::Died { .. } => Exit::Incomplete,
             _ => Exit::CouldNotStart,

@@ -4,6 +4,7 @@
 //! runs/DATE-compare-N/
 //!   comparison.json   the sides, every figure with its interval, the verdicts, the doubts
 //!   looks.jsonl       the same ratios as they were after each quad of blocks
+//!   profile-a.folded, profile-b.folded    where the servers' CPU time went, with --profile
 //!   report.html       the report
 //! ```
 
@@ -71,6 +72,9 @@ pub struct Comparison {
     pub waits: Vec<Wait>,
     /// Statements whose plans differ or cost most.
     pub plans: Vec<PlanPair>,
+    /// Where the servers' CPU time went, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// What stands against the answer.
     pub doubts: Vec<String>,
     /// The machine and its system.
@@ -262,6 +266,18 @@ pub struct Plan {
     pub rows: f64,
     /// The nodes from the top, each indented below its parent, with what they read.
     pub steps: Vec<String>,
+}
+
+/// Where the servers' CPU time went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// How long it was looked.
+    pub seconds: f64,
+    /// Of A and of B: a line for each stack, its functions from the outermost, between semicolons,
+    /// and the CPU time in nanoseconds that a thousand transactions spent there. Files of their own.
+    #[serde(skip)]
+    pub folded: [String; 2],
 }
 
 /// The state of a comparison after a quad of blocks.

@@ -5,6 +5,7 @@ use record::Comparison;
 use record::comparison::{Figure, Look, Metric, PlanPair, Side, Stop, Verdict, Wait};
 
 use crate::environment;
+use crate::flame;
 use crate::json::Json;
 use crate::number;
 use crate::page::ComparedPage;
@@ -33,6 +34,7 @@ pub fn compared(found: &Comparison) -> String {
         curves: (0..curves.len()).collect(),
         figures: figures(&found.figures, SIDES, NOTE),
         waits: (!found.waits.is_empty()).then(|| waits(&found.waits, SIDES)),
+        flame: found.profile.as_ref().and_then(flame::graph),
         is_running: found.stop == Stop::Running,
         plans: found.plans.iter().map(plan).collect(),
         sides: sides(found),

@@ -20,6 +20,7 @@ mod comparison;
 mod data;
 mod environment;
 mod estimate;
+mod flame;
 mod glance;
 mod latency_tables;
 mod live;

@@ -164,6 +164,8 @@ pub(crate) struct ComparedPage {
     pub(crate) figures: Table,
     /// What the clients waited for.
     pub(crate) waits: Option<Table>,
+    /// Where the CPU time went, as SVG.
+    pub(crate) flame: Option<String>,
     /// Whether more is to come.
     pub(crate) is_running: bool,
     /// Plans side by side.

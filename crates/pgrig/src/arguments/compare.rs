@@ -63,6 +63,9 @@ pub(crate) struct CompareArguments {
     /// Where the record goes: a new or empty directory [default: runs/DATE-compare-N]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Sample both servers with perf and draw a differential flame graph in the report
+    #[arg(long)]
+    pub(crate) profile: bool,
     /// Show the comparison in a browser while it runs: a page on 127.0.0.1 whose address is printed
     #[arg(long)]
     pub(crate) serve: bool,

@@ -113,6 +113,7 @@ fn request(arguments: &CompareArguments) -> Result<Request, Complaint> {
         precision: arguments.precision,
         threshold: arguments.threshold.unwrap_or(THRESHOLD),
         by_threshold: arguments.threshold.is_some(),
+        has_profile: arguments.profile,
         max_time: arguments.max_time,
         seed: arguments.seed.unwrap_or_else(fresh_seed),
         command: std::env::args().collect::<Vec<_>>().join(" "),

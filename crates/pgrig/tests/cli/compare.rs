@@ -1,12 +1,13 @@
 //! `pgrig compare`: two servers side by side.
 
 use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
 
 use lab::{Lab, LabConfig, Node, NodeConfig};
 use rustix::process::Signal;
 
-use crate::Desk;
 use crate::interruption::signal;
+use crate::{Desk, Said};
 
 /// A script whose cost is that of a function, which each side may have its own of.
 fn write_work(desk: &Desk) {
@@ -292,4 +293,47 @@ fn one_cpu_is_a_doubt() {
         .expect("taskset of util-linux");
     let said = crate::Said::of(&output).ended(0);
     assert!(said.out.contains("this machine has one CPU"), "{}", said.out);
+}
+
+#[test]
+fn a_profile_shows_where_the_time_goes() {
+    let may_sample = Command::new("perf")
+        .args(["record", "--quiet", "--event", "cpu-clock", "--output", "/dev/null", "true"])
+        .stderr(Stdio::null())
+        .status();
+    if !may_sample.is_ok_and(|status| status.success()) {
+        return testing::skip::because("needs perf, and the right to sample");
+    }
+    let desk = Desk::new();
+    let work = |what: &str| {
+        format!(
+            "CREATE OR REPLACE FUNCTION work() RETURNS bigint LANGUAGE sql AS \
+             $$ SELECT sum(length({what})) FROM generate_series(1, 300) g $$;\n"
+        )
+    };
+    desk.write("work.sql", "SELECT work();\n");
+    desk.write("data.sql", &work("g::text"));
+    desk.write("md5.sql", &work("md5(g::text)"));
+    let sides =
+        ["compare", "--data", "data.sql", "--b-sql", "md5.sql", "-f", "work.sql", "-c", "2"];
+    let more = ["--max-time", "30s", "--profile", "--out", "found"];
+    desk.pgrig(&[&sides[..], &more].concat()).ended(0);
+    let read = |name: &str| std::fs::read_to_string(desk.path("found").join(name)).unwrap();
+    let (a, b) = (read("profile-a.folded"), read("profile-b.folded"));
+    assert!(b.contains("md5_text") && !a.contains("md5_text"), "{b}");
+    let page = read("report.html");
+    assert!(page.contains("md5_text") && page.contains("red: more than on A"));
+    // A record is drawn again from its files.
+    desk.pgrig(&["report", "found"]).ended(0);
+    assert!(read("report.html").contains("md5_text"));
+}
+
+#[test]
+fn a_profile_without_perf_is_refused_before_anything_is_built() {
+    let desk = Desk::new();
+    let mut command = desk.command(&["compare", "--self", "-S", "--profile"]);
+    let said = Said::of(&command.env("PATH", "/nowhere").output().unwrap()).ended(3);
+    assert!(said.err.contains("sampling the servers for --profile: perf cannot"), "{}", said.err);
+    assert!(said.err.contains("install perf (Debian: linux-perf)"), "{}", said.err);
+    assert!(!said.err.contains("building"), "{}", said.err);
 }

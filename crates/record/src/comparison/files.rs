@@ -1,7 +1,7 @@
 //! The directory of a comparison.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::{Comparison, FORMAT};
@@ -12,6 +12,9 @@ use crate::{files, finished};
 pub const COMPARISON: &str = "comparison.json";
 
 const LOOKS: &str = "looks.jsonl";
+
+/// Folded stacks of A and of B.
+const PROFILES: [&str; 2] = ["profile-a.folded", "profile-b.folded"];
 
 /// Whether a directory holds a comparison.
 #[must_use]
@@ -31,6 +34,11 @@ impl Comparison {
             None => files::make_numbered(runs, &self.started_at, "compare")?,
         };
         files::write(&directory.join(LOOKS), |out| finished::lines(out, &self.looks))?;
+        if let Some(profile) = &self.profile {
+            for (name, folded) in PROFILES.iter().zip(&profile.folded) {
+                files::write(&directory.join(name), |out| out.write_all(folded.as_bytes()))?;
+            }
+        }
         files::write(&directory.join(COMPARISON), |out| files::json(out, self))?;
         files::sync_directory(&directory)?;
         Ok(directory)
@@ -59,6 +67,12 @@ impl Comparison {
             Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Vec::new(),
             looks => looks?,
         };
+        if let Some(profile) = &mut comparison.profile {
+            for (name, folded) in PROFILES.iter().zip(&mut profile.folded) {
+                let path = directory.join(name);
+                *folded = fs::read_to_string(&path).map_err(io_error("reading", &path))?;
+            }
+        }
         Ok(comparison)
     }
 
@@ -76,7 +90,9 @@ impl Comparison {
 mod tests {
     use std::collections::BTreeMap;
 
-    use crate::comparison::{DataOrigin, Figure, Look, Metric, Ratio, Side, Stop, Verdict};
+    use crate::comparison::{
+        DataOrigin, Figure, Look, Metric, Profile, Ratio, Side, Stop, Verdict,
+    };
 
     use super::*;
 
@@ -124,6 +140,10 @@ mod tests {
             plans: Vec::new(),
             doubts: vec!["one".to_owned()],
             facts: Vec::new(),
+            profile: Some(Profile {
+                seconds: 60.0,
+                folded: ["postgres;main 70\n", "postgres;main 80\n"].map(str::to_owned),
+            }),
             looks: vec![Look { pairs: 2, seconds: 1.0, quad: Some(0.9), ratios }],
         }
     }

@@ -1,0 +1,49 @@
+//! A differential flame graph: where B spends more CPU time for a transaction than A, and where less.
+
+use inferno::differential;
+use inferno::flamegraph;
+use record::comparison::Profile;
+
+/// The graph as SVG without script: the widths are B's times, the colours the difference to A's. None
+/// where nothing was sampled.
+pub(crate) fn graph(profile: &Profile) -> Option<String> {
+    let [a, b] = profile.folded.each_ref().map(|folded| folded.as_bytes());
+    let mut both = Vec::new();
+    let options = differential::Options { normalize: false, strip_hex: true };
+    differential::from_readers(options, a, b, &mut both).ok()?;
+    let mut options = flamegraph::Options::default();
+    "CPU time of a transaction on B".clone_into(&mut options.title);
+    options.subtitle = Some("red: more than on A; blue: less; widths are B's".to_owned());
+    "ns".clone_into(&mut options.count_name);
+    // Of a thousand transactions.
+    options.factor = 1e-3;
+    options.no_javascript = true;
+    options.deterministic = true;
+    options.image_width = Some(1_200);
+    options.min_width = 0.2;
+    let mut svg = Vec::new();
+    flamegraph::from_reader(&mut options, both.as_slice(), &mut svg).ok()?;
+    let svg = String::from_utf8(svg).ok()?;
+    // A part of a page has neither a declaration nor a type, and nothing in it can be searched
+    // without script.
+    svg.find("<svg").map(|at| svg[at..].replace(">Search</text>", "></text>"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_named_with_their_times() {
+        let profile =
+            |a: &str, b: &str| Profile { seconds: 60.0, folded: [a.to_owned(), b.to_owned()] };
+        let a = "postgres;main;ExecScan 1000000\npostgres;main;commit 500000\n";
+        let b = "postgres;main;ExecScan 3000000\npostgres;main;commit 500000\n";
+        let svg = graph(&profile(a, b)).expect("a graph");
+        assert!(svg.starts_with("<svg") && !svg.contains("<script"), "{svg}");
+        for part in ["ExecScan", "commit", "3,000 ns", "red: more than on A"] {
+            assert!(svg.contains(part), "{part}: {svg}");
+        }
+        assert_eq!(graph(&profile("", "")), None);
+    }
+}
