@@ -24,10 +24,22 @@ pub(crate) fn graph(profile: &Profile) -> Option<String> {
     let mut svg = Vec::new();
     flamegraph::from_reader(&mut options, both.as_slice(), &mut svg).ok()?;
     let svg = String::from_utf8(svg).ok()?;
-    // A part of a page has neither a declaration nor a type, and nothing in it can be searched
-    // without script.
-    svg.find("<svg").map(|at| svg[at..].replace(">Search</text>", "></text>"))
+    embedded(&svg)
 }
+
+/// A whole picture as a part of a page: without its declaration, its script and what calls it, with
+/// a style that means nothing else on the page.
+fn embedded(svg: &str) -> Option<String> {
+    let svg = &svg[svg.find("<svg")?..];
+    let (head, rest) = svg.split_once("<style")?;
+    let (_, body) = rest.split_once("</script>")?;
+    let head = head.replace("onload=\"init(evt)\"", "class=\"flame\"");
+    let body = body.replace(">Search</text>", "></text>").replace(">Reset Zoom</text>", "></text>");
+    Some(format!("{head}<style>{STYLE}</style>{body}"))
+}
+
+const STYLE: &str = ".flame text { font: 12px monospace } \
+    .flame #title, .flame #subtitle { text-anchor: middle }";
 
 #[cfg(test)]
 mod tests {
@@ -40,7 +52,10 @@ mod tests {
         let a = "postgres;main;ExecScan 1000000\npostgres;main;commit 500000\n";
         let b = "postgres;main;ExecScan 3000000\npostgres;main;commit 500000\n";
         let svg = graph(&profile(a, b)).expect("a graph");
-        assert!(svg.starts_with("<svg") && !svg.contains("<script"), "{svg}");
+        assert!(
+            svg.starts_with("<svg") && !svg.contains("script") && !svg.contains("onload"),
+            "{svg}"
+        );
         for part in ["ExecScan", "commit", "3,000 ns", "red: more than on A"] {
             assert!(svg.contains(part), "{part}: {svg}");
         }
