@@ -4,7 +4,7 @@ use record::comparison::{Comparison, Metric, Stop, Verdict};
 use stats::Interval;
 use stats::equivalence::{Difference, Region};
 
-use crate::figure::Figure;
+use crate::figure::{self, Figure};
 
 /// The verdict on a ratio B ÷ A. An interval within the threshold is *equal* even where it leaves
 /// out 1: a difference that small is none.
@@ -26,32 +26,46 @@ pub(crate) fn verdict(metric: Metric, ratio: Option<&Interval>, threshold: f64) 
 pub(crate) fn answer(found: &Comparison) -> String {
     let pairs = format!("{} pairs, {}", found.pairs, span(found.seconds));
     let ratio_of = |metric| found.figure(metric).and_then(|figure| figure.b_over_a.as_ref());
-    let Some(ratio) = ratio_of(Metric::Throughput) else {
-        return format!(
-            "Cannot tell: {pairs} are too few. An interval takes {} pairs.",
-            2 * stats::sequence::OBSERVATIONS_MIN
-        );
+    let headline = found.headline();
+    let Some(ratio) = ratio_of(headline) else {
+        return match headline.quantile() {
+            None => format!(
+                "Cannot tell: {pairs} are too few. An interval takes {} pairs.",
+                2 * stats::sequence::OBSERVATIONS_MIN
+            ),
+            Some(quantile) => format!(
+                "Cannot tell: {pairs} hold too few transactions. An interval of the {} takes {} of \
+                 each side.",
+                headline.words(),
+                figure::transactions_min(quantile)
+            ),
+        };
     };
-    let seen = format!("{} of A's throughput ({pairs})", ratio.words());
+    let seen = format!("{} of A's {} ({pairs})", ratio.words(), headline.words());
     let percent = found.threshold * 100.0;
-    let first = match found.verdict(Metric::Throughput) {
-        Verdict::Better => format!("B is faster: {seen}."),
-        Verdict::Worse => format!("B is slower: {seen}."),
-        Verdict::Equal => format!("B is as fast as A within {percent} %: {seen}."),
+    let rate = found.rate.map(|rate| format!(" at {rate} transactions a second"));
+    let rate = rate.unwrap_or_default();
+    let first = match found.verdict(headline) {
+        Verdict::Better => format!("B is faster{rate}: {seen}."),
+        Verdict::Worse => format!("B is slower{rate}: {seen}."),
+        Verdict::Equal => format!("B is as fast as A{rate} within {percent} %: {seen}."),
         Verdict::CannotTell => format!(
-            "Cannot tell whether B is faster or slower: {seen}. The interval is ±{:.1} % wide.",
+            "Cannot tell whether B is faster or slower{rate}: {seen}. The interval is ±{:.1} % wide.",
             ratio.half_width() * 100.0
         ),
     };
-    let second = ratio_of(Metric::P99).map(|ratio| {
-        let words = match found.verdict(Metric::P99) {
-            Verdict::Better => "is lower on B",
-            Verdict::Worse => "is higher on B",
-            Verdict::Equal | Verdict::CannotTell => return String::new(),
+    let others = found.deciding().into_iter().filter(|metric| *metric != headline);
+    let others = others.filter_map(|metric| {
+        let (words, ratio) = (metric.words(), ratio_of(metric)?.words());
+        let is_lower = match found.verdict(metric) {
+            Verdict::Better => !metric.higher_is_better(),
+            Verdict::Worse => metric.higher_is_better(),
+            Verdict::Equal | Verdict::CannotTell => return None,
         };
-        format!(" The {} {words}: {}.", Metric::P99.words(), ratio.words())
+        let which = if is_lower { "lower" } else { "higher" };
+        Some(format!(" The {words} is {which} on B: {ratio}."))
     });
-    first + &second.unwrap_or_default()
+    first + &others.collect::<String>()
 }
 
 /// `9 min 4 s`
@@ -67,7 +81,9 @@ fn span(seconds: f64) -> String {
 /// When to stop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// Half-width of throughput's interval, as a share.
+    /// The figures that decide.
+    pub deciding: [Metric; 2],
+    /// Half-width of the first one's interval, as a share.
     pub precision: f64,
     /// Differences below this share count as none.
     pub threshold: f64,
@@ -79,9 +95,9 @@ impl Rule {
     /// Whether these figures are enough. Valid at every look: the intervals are confidence
     /// sequences.
     pub(crate) fn stops(&self, figures: &[Figure]) -> Option<Stop> {
-        let deciding = || figures.iter().filter(|one| Metric::DECIDING.contains(&one.metric));
-        let throughput = figures.iter().find(|one| one.metric == Metric::Throughput)?.ratio?;
-        if half_width(&throughput) <= self.precision {
+        let deciding = || figures.iter().filter(|one| self.deciding.contains(&one.metric));
+        let ratio = figures.iter().find(|one| one.metric == self.deciding[0])?.ratio?;
+        if half_width(&ratio) <= self.precision {
             return Some(Stop::Precision);
         }
         let region = Region::within(self.threshold);
@@ -128,7 +144,8 @@ mod tests {
             let figure = |metric, ratio| Figure { metric, sides: [1.0, 1.0], ratio };
             vec![figure(Metric::Throughput, Some(tps)), figure(Metric::P99, p99)]
         };
-        let rule = |by_threshold| Rule { precision: 0.01, threshold: 0.05, by_threshold };
+        let deciding = Metric::DECIDING;
+        let rule = |by_threshold| Rule { deciding, precision: 0.01, threshold: 0.05, by_threshold };
         let check = |by_threshold, tps, p99, expected| {
             assert_eq!(rule(by_threshold).stops(&figures(tps, p99)), expected);
         };

@@ -74,7 +74,7 @@ pub(crate) fn build(
         node(side).start()?;
     }
     if origin == DataOrigin::LoadedTwice {
-        same::check(&[&a, &b])?;
+        same::check([&a, &b], None)?;
     }
     for ((side, settings), options) in
         [&mut a, &mut b].into_iter().zip(settings).zip(&request.sides)
@@ -127,7 +127,7 @@ fn load(side: &mut Draft, request: &Request, control: &load::Control) -> Result<
     match &request.data {
         Data::Script(path) => {
             let mut client = side.node.connect()?;
-            run_text(&mut client, side.name, path, Some(request.seed))?;
+            run_text(&mut client, side.name, path, Some(request.common.seed))?;
         }
         Data::Pgbench(scale) => pgbench_tables(side.name, &conninfo, *scale, None, control)?,
         Data::Found => {}
@@ -179,7 +179,7 @@ pub(crate) fn pgbench_tables(
     if control.urgency() != load::Urgency::None {
         return Err(Error::Interrupted { doing: "loading the data" });
     }
-    made.map_err(|complaint| Error::Data { side, why: complaint.to_string() })
+    made.map_err(|complaint| Error::Data { side: side.to_owned(), why: complaint.to_string() })
 }
 
 /// Runs a script in one go: one transaction, unless it says otherwise. `seed` is that of
@@ -197,7 +197,7 @@ fn run_text(
     let text = read(path)?;
     let failed = |error: postgres::Error| {
         let why = format!("{}: {}", path.display(), with_detail(&error));
-        Error::Data { side, why }
+        Error::Data { side: side.to_owned(), why }
     };
     if let Some(seed) = seed {
         client.batch_execute(&set_seed(seed)).map_err(failed)?;

@@ -45,7 +45,7 @@ pub trait Ground: Sync {
 pub struct Corner<'a> {
     /// Its servers.
     pub ground: &'a dyn Ground,
-    /// Its load, in closed loop.
+    /// Its load. A rate is that of the blocks in which it has its turn.
     pub workload: Workload,
 }
 
@@ -59,7 +59,7 @@ pub struct Contest<'a> {
     pub seed: u64,
     /// When an interval is narrow enough.
     pub rule: Rule,
-    /// The confidence of each figure that decides ([`record::comparison::Metric::DECIDING`]); of the others it is
+    /// The confidence of each figure that decides ([`Rule::deciding`]); of the others it is
     /// [`CONFIDENCE`].
     pub deciding: f64,
     /// Sample where the servers' CPU time goes, during the first segment.
@@ -128,6 +128,9 @@ const REST_PILOT_MS: u64 = 1_000;
 /// At the start of each pilot, and of each segment: caches fill, connections warm up.
 const WARM_MS: u64 = 2_000;
 
+/// A rate counts as reached from this share of it on.
+const RATE_SHARE_MIN: f64 = 0.95;
+
 /// Between two checkpoints, which both servers make at the same time while nothing is measured.
 const SEGMENT_S: f64 = 60.0;
 
@@ -166,7 +169,12 @@ impl Contest<'_> {
             return Err(Error::Interrupted { doing: "looking for the length of a block" });
         }
         let result = &outcome.workloads[0];
-        let Some(mean_ns) = result.latency.mean_ns() else {
+        // How long transactions wait for a client is no property of blocks.
+        let took = match side.workload.pace.rate() {
+            Some(_) => &result.service,
+            None => &result.latency,
+        };
+        let Some(mean_ns) = took.mean_ns() else {
             let silent = || format!("it gave no answer in {} s", window_ms / 1_000);
             let (side, why) = (name.to_owned(), first.unwrap_or_else(silent));
             return Err(Error::Failing { side, why });
@@ -179,6 +187,22 @@ impl Contest<'_> {
         let longest_ms = lengths_ms.iter().copied().max().unwrap_or(0);
         pilot::shape(&slices, mean_s, &lengths_ms)
             .ok_or(Error::TooSlow { seconds: mean_s, block_s: longest_ms as f64 / 1e3 })
+    }
+
+    /// Which sides did not do what was due.
+    fn missed_rates(&self, figures: &[Figure]) -> Vec<String> {
+        let throughput = figures.iter().find(|figure| figure.metric == Metric::Throughput);
+        let missed = throughput.into_iter().flat_map(|figure| {
+            self.sides.iter().zip(figure.sides).filter_map(|(side, tps)| {
+                let rate = side.workload.pace.rate().filter(|rate| tps < RATE_SHARE_MIN * rate)?;
+                let name = side.ground.name();
+                Some(format!(
+                    "side {name} did {tps:.0} of {rate:.0} transactions a second: it cannot keep \
+                     up, and its latencies depend on how long it was loaded"
+                ))
+            })
+        });
+        missed.collect()
     }
 
     fn plan(&self, workloads: Vec<Workload>, interval_ms: u64) -> Plan {
@@ -213,6 +237,7 @@ impl Contest<'_> {
         let grounds = self.sides.each_ref().map(|side| side.ground);
         let doubts = doubts::doubts(&found.quads, grounds.map(Ground::name), &conditions);
         found.doubts.extend(doubts);
+        found.doubts.extend(self.missed_rates(&found.figures));
         found.doubts.extend(found.lost.clone());
         found.waits = watch.end();
         let cpu = found.figures.iter().find(|figure| figure.metric == Metric::Cpu);
@@ -429,6 +454,7 @@ impl Confidence {
         let quads = contest.max_time.as_secs_f64() / shape.quad_s();
         Confidence {
             deciding: contest.deciding,
+            metrics: contest.rule.deciding,
             other: CONFIDENCE,
             tuned_for: (quads * 0.6).ceil() as usize,
         }

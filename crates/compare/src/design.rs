@@ -2,8 +2,8 @@
 
 use stats::Prng;
 
-/// A side of the comparison, as an index: A is 0, B is 1.
-pub(crate) const SIDES: [&str; 2] = ["A", "B"];
+/// What the sides are called: A is side 0, B is side 1.
+pub const SIDES: [&str; 2] = ["A", "B"];
 
 /// Blocks of a quad.
 pub(crate) const QUAD: usize = 4;

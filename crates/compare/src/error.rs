@@ -119,7 +119,7 @@ pub enum Error {
     #[error("filling side {side}: {why}")]
     Data {
         /// The side.
-        side: &'static str,
+        side: String,
         /// In the server's or pgbench's words.
         why: String,
     },
@@ -162,6 +162,13 @@ pub enum Error {
 }
 
 impl Error {
+    /// A statement that a side's server refused.
+    pub(crate) fn failed(side: &str, statement: &str, source: postgres::Error) -> Error {
+        let statement = statement.split_whitespace().collect::<Vec<_>>().join(" ");
+        let source = lab::Error::Query { server: side.to_owned(), statement, source };
+        Error::Server { side: side.to_owned(), source }
+    }
+
     /// What to do next.
     #[must_use]
     pub fn hint(&self) -> Option<String> {

@@ -13,6 +13,8 @@ use crate::observation::{Half, Quad};
 pub(crate) struct Confidence {
     /// Of each figure that decides.
     pub(crate) deciding: f64,
+    /// Which ones decide.
+    pub(crate) metrics: [Metric; 2],
     /// Of the others.
     pub(crate) other: f64,
     /// The number of quads at which intervals are narrowest.
@@ -31,9 +33,10 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// As a record has it, with its verdict. A difference below `threshold`, a share, is none.
+    /// As a record has it, with its verdict. A difference below `threshold`, a share, is none. The
+    /// answer rests on the figures `deciding`.
     #[must_use]
-    pub fn judged(&self, threshold: f64) -> record::comparison::Figure {
+    pub fn judged(&self, threshold: f64, deciding: [Metric; 2]) -> record::comparison::Figure {
         let ratio = self.ratio.map(|ratio| Ratio {
             value: ratio.point,
             lower: ratio.low,
@@ -49,7 +52,7 @@ impl Figure {
             b: self.sides[1],
             b_over_a: ratio,
             verdict: answer::verdict(self.metric, self.ratio.as_ref(), threshold),
-            deciding: Metric::DECIDING.contains(&self.metric),
+            deciding: deciding.contains(&self.metric),
         }
     }
 }
@@ -58,7 +61,7 @@ impl Figure {
 /// transactions.
 pub(crate) fn figures(quads: &[Quad], active_s: f64, confidence: Confidence) -> Vec<Figure> {
     let figure = |metric: Metric| {
-        let level = match Metric::DECIDING.contains(&metric) {
+        let level = match confidence.metrics.contains(&metric) {
             true => confidence.deciding,
             false => confidence.other,
         };
@@ -116,6 +119,16 @@ fn rate(
 /// quantile is close to the maximum and jumps.
 const BEYOND_MIN: f64 = 20.0;
 
+/// Samples of each side that a unit needs.
+fn samples_min(quantile: f64) -> u64 {
+    (BEYOND_MIN / (1.0 - quantile)).round() as u64
+}
+
+/// Transactions of each side that an interval of a quantile takes at least.
+pub(crate) fn transactions_min(quantile: f64) -> u64 {
+    samples_min(quantile) * sequence::OBSERVATIONS_MIN as u64
+}
+
 /// A quantile of latency.
 fn latency(
     quads: &[Quad],
@@ -138,7 +151,7 @@ fn ratio(series: &Series, confidence: f64) -> Result<Interval, NoInterval> {
 /// A quantile, unit by unit. Quads are merged until each side has enough samples; a unit that is
 /// not full counts in none.
 fn quantiles(quads: &[Quad], metric: Metric, quantile: f64, tuned_for: usize) -> Option<Series> {
-    let needed = (BEYOND_MIN / (1.0 - quantile)).ceil() as u64;
+    let needed = samples_min(quantile);
     let (mut below, mut above) = (Vec::new(), Vec::new());
     let mut unit = [Latency::new(), Latency::new()];
     let mut merged = 0;
@@ -185,7 +198,8 @@ fn counted(quads: &[Quad], tuned_for: usize) -> Series {
 mod tests {
     use super::*;
 
-    const CONFIDENCE: Confidence = Confidence { deciding: 0.975, other: 0.95, tuned_for: 50 };
+    const CONFIDENCE: Confidence =
+        Confidence { deciding: 0.975, metrics: Metric::DECIDING, other: 0.95, tuned_for: 50 };
 
     /// Side B does 0.9 of A's transactions, each at the cost of 1.1 of A's CPU; one transaction in
     /// fifty takes ten times as long, on B eleven times.

@@ -6,21 +6,25 @@
 //!
 //! Reading order: [`compare`] does what a [`Request`] asks for and returns a
 //! [`record::Comparison`]. Inside, `build` makes two servers and `outside` connects to two of the
-//! user's, `same` checks their data, `pilot` finds the length of a block, `design` the order of
-//! blocks, `contest` loads them; `meter`, `waits` and `profile` look at the servers
-//! meanwhile, `plans` at their plans afterwards; `figure` makes figures of what was observed, `answer` the verdict,
-//! `doubts` what stands against it. A [`Contest`] has no servers of its own: studies measure their
-//! pairs with it.
+//! user's, and `same` checks their data. [`measure`] makes a comparison of any two sides that stand:
+//! `pilot` finds the length of a block, `design` the order of blocks, `contest` loads them; `meter`,
+//! `waits` and `profile` look at the servers meanwhile, `plans` at their plans afterwards; `figure`
+//! makes figures of what was observed, `answer` the verdict, `doubts` what stands against it.
+//! Neither [`measure`] nor a [`Contest`] has servers of its own: studies compare their variants and
+//! measure their pairs with them.
 //!
-//! Limits: closed loop. Nothing is printed here, and no record is written.
+//! Limits: nothing is printed here, and no record is written.
 
 mod answer;
 mod build;
+mod common;
 mod contest;
 mod design;
 mod doubts;
 mod error;
+mod event;
 mod figure;
+mod measure;
 mod meter;
 mod observation;
 mod outside;
@@ -35,11 +39,16 @@ mod side;
 mod waits;
 
 pub use answer::Rule;
+pub use common::Common;
 pub use contest::{CONFIDENCE, Contest, Contested, Corner, Ground, Progress};
+pub use design::SIDES;
 pub use error::Error;
+pub use event::Event;
 pub use figure::Figure;
+pub use measure::{Subject, measure};
 pub use observation::{Half, Quad};
 pub use pilot::Shape;
 pub use request::Request;
-pub use run::{Event, compare};
-pub use side::{Data, SideOptions};
+pub use run::compare;
+pub use same::check as check_same;
+pub use side::{Data, SideOptions, read};

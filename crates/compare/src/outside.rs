@@ -26,11 +26,11 @@ pub(crate) fn open(
     let is_one = identity(&a)? == identity(&b)?;
     if request.data == Data::Found {
         let differs = a.session != b.session;
-        if is_one && !request.is_self && !differs {
+        if is_one && !request.common.is_self && !differs {
             return Err(Error::SameSides);
         }
         if !is_one {
-            same::check(&[&a, &b])?;
+            same::check([&a, &b], None)?;
         }
         return Ok(([a, b], DataOrigin::Found));
     }
@@ -40,7 +40,7 @@ pub(crate) fn open(
     for side in [&mut a, &mut b] {
         make(side, request, control)?;
     }
-    same::check(&[&a, &b])?;
+    same::check([&a, &b], Some(TARGET_SCHEMA))?;
     for (side, options) in [&a, &b].into_iter().zip(&request.sides) {
         if let Some(path) = &options.sql {
             run_script(side, path, None)?;
@@ -101,7 +101,7 @@ fn make(side: &mut Side, request: &Request, control: &load::Control) -> Result<(
         Data::Pgbench(scale) => {
             pgbench_tables(side.name, &side.conninfo, *scale, Some(TARGET_SCHEMA), control)
         }
-        Data::Script(path) => run_script(side, path, Some(request.seed)),
+        Data::Script(path) => run_script(side, path, Some(request.common.seed)),
         Data::Found => Ok(()),
     }
 }
@@ -110,7 +110,7 @@ fn make(side: &mut Side, request: &Request, control: &load::Control) -> Result<(
 fn run_script(side: &Side, path: &std::path::Path, seed: Option<u64>) -> Result<(), Error> {
     let text = read(path)?;
     let name = path.display().to_string();
-    let refused = |why: String| Error::Data { side: side.name, why };
+    let refused = |why: String| Error::Data { side: side.name.to_owned(), why };
     let mut names = Names::default();
     let script = Script::parse(&name, &text, Syntax::Current, &mut names)
         .map_err(|error| refused(error.to_string()))?;

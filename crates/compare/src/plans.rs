@@ -1,13 +1,12 @@
 //! The plans of a workload's statements on both sides, after the load.
 
+use load::Workload;
 use postgres::{Client, SimpleQueryMessage};
 use record::comparison::{Plan, PlanPair};
 use script::{CommandKind, Names, Prng, Script, Target, Variables};
 use serde_json::Value;
 
-use crate::contest::Ground;
-use crate::request::Request;
-use crate::side::Side;
+use crate::contest::Corner;
 
 /// Statements that a record shows, those with the highest cost.
 const SHOWN_MAX: usize = 10;
@@ -17,17 +16,17 @@ const STEPS_MAX: usize = 10_000;
 
 /// Explains on both sides what each script would run once, with the same keys. A statement that
 /// cannot be explained is left out. Plans that differ come first, then the most expensive.
-pub(crate) fn compare(request: &Request, sides: &[Side; 2], scale: i64) -> Vec<PlanPair> {
-    let clients = [sides[0].connect(), sides[1].connect()];
+pub(crate) fn compare(sides: &[Corner<'_>; 2], seed: u64) -> Vec<PlanPair> {
+    let clients = sides.each_ref().map(|side| side.ground.connect());
     let [Ok(mut a), Ok(mut b)] = clients else { return Vec::new() };
     for (side, client) in sides.iter().zip([&mut a, &mut b]) {
-        for (name, value) in &side.session {
+        for (name, value) in &side.workload.session {
             // What cannot be set explains itself in the run.
             let _ = client.execute("SELECT set_config($1, $2, false)", &[name, value]);
         }
     }
     let mut pairs: Vec<PlanPair> = Vec::new();
-    for statement in statements(request, scale) {
+    for statement in statements(&sides[0].workload, seed) {
         let plans = [explain(&mut a, &statement), explain(&mut b, &statement)];
         if let [Some(a), Some(b)] = plans {
             pairs.push(PlanPair { statement, a, b });
@@ -43,11 +42,11 @@ pub(crate) fn compare(request: &Request, sides: &[Side; 2], scale: i64) -> Vec<P
 }
 
 /// The statements that one transaction of each script sends, variables filled in.
-fn statements(request: &Request, scale: i64) -> Vec<String> {
+fn statements(workload: &Workload, seed: u64) -> Vec<String> {
     let mut statements = Vec::new();
-    for given in &request.workload.scripts {
+    for given in &workload.scripts {
         let mut names = Names::default();
-        let syntax = match request.workload.ours.syntax {
+        let syntax = match given.syntax {
             load::Syntax::Current => script::Syntax::Current,
             load::Syntax::NineX => script::Syntax::NineX,
         };
@@ -55,15 +54,13 @@ fn statements(request: &Request, scale: i64) -> Vec<String> {
             continue;
         };
         let mut variables = Variables::new(&names);
-        let scale = ("scale".to_owned(), scale.to_string());
-        let client = ("client_id".to_owned(), "0".to_owned());
-        let preset = [scale, client];
-        for (name, value) in preset.iter().chain(&request.workload.variables) {
+        let client = [("client_id".to_owned(), "0".to_owned())];
+        for (name, value) in client.iter().chain(&workload.variables) {
             if let Some(slot) = names.slot(name) {
                 variables.set_text(slot, value);
             }
         }
-        one(&script, variables, request.seed, &mut statements);
+        one(&script, variables, seed, &mut statements);
     }
     statements.dedup();
     statements

@@ -1,10 +1,8 @@
 //! What to compare, and whether it can mean anything.
 
-use std::time::Duration;
-
 use pgbench::options::{Length, RunOptions};
 
-use crate::design::SIDES;
+use crate::common::Common;
 use crate::error::Error;
 use crate::side::{Data, SideOptions};
 
@@ -12,30 +10,12 @@ use crate::side::{Data, SideOptions};
 pub struct Request {
     /// A, then B.
     pub sides: [SideOptions; 2],
-    /// Compare A with a copy of itself.
-    pub is_self: bool,
     /// What both hold.
     pub data: Data,
     /// pgbench's options: scripts, clients, protocol.
     pub workload: Box<RunOptions>,
-    /// Stop when the interval of throughput is as narrow as this on either side, as a share.
-    pub precision: f64,
-    /// A difference below this share counts as none.
-    pub threshold: f64,
-    /// Stop as soon as the threshold is decided.
-    pub by_threshold: bool,
-    /// Measure for so long at most; building the servers is not part of it.
-    pub max_time: Duration,
-    /// Sample where the servers' CPU time goes.
-    pub has_profile: bool,
-    /// Of the order of blocks and of the keys.
-    pub seed: u64,
-    /// The command, for the record.
-    pub command: String,
-    /// Wall clock now, RFC 3339, for the record.
-    pub started_at: String,
-    /// The commit that is compared, for the record.
-    pub commit: Option<String>,
+    /// What does not depend on the sides.
+    pub common: Common,
 }
 
 /// pgbench's own number of transactions where none is given.
@@ -51,10 +31,10 @@ impl Request {
     pub(crate) fn check(&self) -> Result<(), Error> {
         let unfit = |option, why| Err(Error::Option { option, why });
         let workload = &self.workload;
-        if workload.pace != load::Pace::Closed {
+        if workload.pace != load::Pace::Closed && workload.latency_limit_us.is_some() {
             return unfit(
-                "-R",
-                "sides take turns, and a rate has no meaning for a side that waits",
+                "-L",
+                "with a rate, transactions that are late are compared, not skipped",
             );
         }
         if workload.connect_each {
@@ -68,18 +48,11 @@ impl Request {
         }
         self.check_places()?;
         let [a, b] = &self.sides;
-        let own = [
-            ("a server", a.conninfo != b.conninfo),
-            ("a bin directory", a.bin != b.bin),
-            ("a script", a.sql != b.sql),
-            ("a setting", a.settings != b.settings),
-        ];
-        let own = own.into_iter().find(|(_, differs)| *differs);
-        match own {
-            Some(("a server", _)) | None if self.is_self => Ok(()),
-            Some((option, _)) if self.is_self => Err(Error::NotSelf { side: SIDES[1], option }),
-            None => Err(Error::SameSides),
-            Some(_) => Ok(()),
+        // Two servers of the user's may be copies of each other.
+        match a.conninfo != b.conninfo {
+            true if self.common.is_self => Ok(()),
+            true => self.common.check_difference(Some("a server")),
+            false => self.common.check_difference(a.difference(b)),
         }
     }
 
@@ -99,7 +72,7 @@ impl Request {
         if self.sides.iter().any(|side| side.bin.is_some()) {
             return unfit("--a-bin, --b-bin", "the servers of a conninfo run already");
         }
-        if self.has_profile {
+        if self.common.has_profile {
             return unfit("--profile", "only servers that pgrig makes can be sampled");
         }
         if self.data == Data::Found && self.sides.iter().any(|side| side.sql.is_some()) {

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use lab::TARGET_SCHEMA;
+use server::quote::literal;
+
 use crate::contest::Ground;
 use crate::error::Error;
-use crate::side::{Side, SideKind};
 
 /// Of a larger table, rows are counted and their contents are not compared.
 const CONTENTS_BYTES_MAX: i64 = 4 << 30;
@@ -12,12 +14,15 @@ const CONTENTS_BYTES_MAX: i64 = 4 << 30;
 /// What is known of a table: a text that is the same where the data are.
 type Tables = BTreeMap<String, String>;
 
-/// Compares the tables of both sides: their columns, the number of rows, and a checksum over all
-/// rows whatever their order.
-pub(crate) fn check(sides: &[&Side; 2]) -> Result<(), Error> {
+/// Compares the tables of both sides, or of one schema of both: their columns, the number of rows,
+/// and a checksum over all rows whatever their order.
+///
+/// # Errors
+/// [`Error::DifferentData`] with the first difference; what a server says.
+pub fn check(sides: [&dyn Ground; 2], schema: Option<&str>) -> Result<(), Error> {
     // Both at the same time: this reads everything.
     let [a, b] = std::thread::scope(|scope| {
-        let reading = sides.map(|side| scope.spawn(|| tables(side)));
+        let reading = sides.map(|side| scope.spawn(move || tables(side, schema)));
         reading.map(|one| match one.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -39,14 +44,13 @@ fn difference(a: &Tables, b: &Tables) -> Option<String> {
     })
 }
 
-fn tables(side: &Side) -> Result<Tables, Error> {
+fn tables(side: &dyn Ground, schema: Option<&str>) -> Result<Tables, Error> {
     let mut client = side.connect()?;
-    let schemas = match side.kind {
-        SideKind::Schema { .. } => "= 'pgrig'",
-        SideKind::Lab { .. } | SideKind::Guest => {
-            "NOT IN ('pg_catalog', 'information_schema', 'pgrig')"
-        }
+    let schemas = match schema {
+        Some(schema) => format!("= {}", literal(schema)),
+        None => format!("NOT IN ('pg_catalog', 'information_schema', {})", literal(TARGET_SCHEMA)),
     };
+    let failed = |statement: &str, source| Error::failed(side.name(), statement, source);
     let list = format!(
         "SELECT format('%I.%I', n.nspname, c.relname), pg_table_size(c.oid),
                 (SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', '
@@ -55,7 +59,7 @@ fn tables(side: &Side) -> Result<Tables, Error> {
          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
          WHERE c.relkind IN ('r', 'm') AND n.nspname {schemas} AND n.nspname !~ '^pg_'"
     );
-    let rows = client.query(&list, &[]).map_err(|source| side.failed(&list, source))?;
+    let rows = client.query(&list, &[]).map_err(|source| failed(&list, source))?;
     let mut tables = Tables::new();
     for row in rows {
         let (name, bytes): (String, i64) = (row.get(0), row.get(1));
@@ -65,7 +69,7 @@ fn tables(side: &Side) -> Result<Tables, Error> {
             false => "''",
         };
         let read = format!("SELECT count(*), {contents} FROM {name} AS one");
-        let row = client.query_one(&read, &[]).map_err(|source| side.failed(&read, source))?;
+        let row = client.query_one(&read, &[]).map_err(|source| failed(&read, source))?;
         let (count, checksum): (i64, String) = (row.get(0), row.get(1));
         let columns = columns.unwrap_or_default();
         let plural = if count == 1 { "row" } else { "rows" };

@@ -25,6 +25,22 @@ pub struct SideOptions {
     pub sql: Option<PathBuf>,
 }
 
+impl SideOptions {
+    /// What this side has that the other has not, besides its server.
+    #[must_use]
+    pub fn difference(&self, other: &SideOptions) -> Option<&'static str> {
+        if self.bin != other.bin {
+            Some("a bin directory")
+        } else if self.sql != other.sql {
+            Some("a script")
+        } else if self.settings != other.settings {
+            Some("a setting")
+        } else {
+            None
+        }
+    }
+}
+
 /// What data both sides hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Data {
@@ -69,9 +85,7 @@ impl Side {
 
     /// A statement that the server refused.
     pub(crate) fn failed(&self, statement: &str, source: postgres::Error) -> Error {
-        let statement = statement.split_whitespace().collect::<Vec<_>>().join(" ");
-        let source = lab::Error::Query { server: self.name.to_owned(), statement, source };
-        Error::Server { side: self.name.to_owned(), source }
+        Error::failed(self.name, statement, source)
     }
 
     /// What a record says of it.
@@ -81,6 +95,7 @@ impl Side {
             Server::Target(target) => (None, Some(target.place())),
         };
         SideFacts {
+            variant: None,
             version: self.version.clone(),
             bin,
             server,
@@ -126,7 +141,7 @@ impl Ground for Side {
                 let mut client = self.connect()?;
                 ["VACUUM", "CHECKPOINT"].iter().try_for_each(|statement| {
                     guest::send(statement, &mut guest::Outlet::Server(&mut client))
-                        .map_err(|why| Error::Data { side: self.name, why })
+                        .map_err(|why| Error::Data { side: self.name.to_owned(), why })
                 })
             }
         }
@@ -134,6 +149,9 @@ impl Ground for Side {
 }
 
 /// The text of a file of the user's.
-pub(crate) fn read(path: &Path) -> Result<String, Error> {
+///
+/// # Errors
+/// [`Error::Read`].
+pub fn read(path: &Path) -> Result<String, Error> {
     std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })
 }

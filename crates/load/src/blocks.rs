@@ -7,6 +7,8 @@ use crate::grid::{Grid, NEVER};
 
 /// A sequence of blocks of equal length, counted from the beginning of the load. After the last one
 /// no transaction begins. Clients of the same rank in their workloads draw the same random numbers.
+/// The schedule of a workload with a rate stands still outside its blocks: what is due and has no
+/// client yet waits for the next one, and the time between does not count as waiting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Blocks {
@@ -33,6 +35,18 @@ impl Blocks {
         let later = self.order.iter().enumerate().skip(block + 1);
         let next = later.filter(|(_, owner)| **owner == workload).map(|(index, _)| index).next();
         next.map_or(NEVER, |index| grid.began + index as u64 * self.length_ns())
+    }
+
+    /// How long clients of a workload could begin transactions until now, in nanoseconds: the clock
+    /// of its schedule.
+    pub(crate) fn active_until(&self, workload: usize, grid: &Grid, now: u64) -> u64 {
+        let (block, within) = self.block(grid, now);
+        let whole = self.order.iter().take(block).filter(|owner| **owner == workload).count();
+        let part = match self.order.get(block) {
+            Some(owner) if *owner == workload => within.min(self.active_ns()),
+            _ => 0,
+        };
+        whole as u64 * self.active_ns() + part
     }
 
     /// The block that a moment lies in, and how far.
@@ -76,5 +90,24 @@ mod tests {
         check(25, [false, true], [30, NEVER]);
         check(37, [true, false], [NEVER, NEVER]);
         check(40, [false, false], [NEVER, NEVER]);
+    }
+
+    #[test]
+    fn the_clock_of_a_schedule_stands_still_outside_its_blocks() {
+        let blocks = Blocks { length_ms: 10, rest_ms: 2, order: vec![0, 1, 1, 0] };
+        let grid = Grid { began: 5_000_000, ..Grid::UNDECIDED };
+        let check = |ms: u64, expected_ms: [u64; 2]| {
+            let now = grid.began + ms * 1_000_000;
+            let active = [0, 1].map(|workload| blocks.active_until(workload, &grid, now));
+            assert_eq!(active, expected_ms.map(|ms| ms * 1_000_000), "at {ms} ms");
+        };
+        check(0, [0, 0]);
+        check(7, [7, 0]);
+        check(9, [8, 0]);
+        check(10, [8, 0]);
+        check(15, [8, 5]);
+        check(24, [8, 12]);
+        check(35, [13, 16]);
+        check(99, [16, 16]);
     }
 }

@@ -157,9 +157,7 @@ impl<'p> Lane<'p> {
             self.wait(began);
         }
         self.tally.begin(&self.grid);
-        for schedule in self.schedules.iter_mut().flatten() {
-            schedule.begin(began);
-        }
+        self.begin_schedules(began);
         for index in 0..self.slots.len() {
             self.turn.push_back(index);
         }
@@ -211,17 +209,7 @@ impl<'p> Lane<'p> {
         if let Some(Reverse((at, ..))) = self.timers.peek() {
             next = next.min(*at);
         }
-        for (idle, schedule) in self.idle.iter().zip(&self.schedules) {
-            if let (false, Some(schedule)) = (idle.is_empty(), schedule) {
-                next = next.min(schedule.due_ns());
-            }
-        }
-        if let Some(blocks) = &self.plan.blocks {
-            let waiting = self.idle.iter().enumerate().filter(|(_, idle)| !idle.is_empty());
-            let now = self.now();
-            let begins = waiting.map(|(workload, _)| blocks.next(workload, &self.grid, now));
-            next = begins.fold(next, u64::min);
-        }
+        next = next.min(self.next_slot());
         if self.turn.is_empty() { next } else { 0 }
     }
 
@@ -270,9 +258,17 @@ impl<'p> Lane<'p> {
 
     /// Hands over the intervals that are over.
     pub(crate) fn roll(&mut self, now: u64) {
-        let schedules = &self.schedules;
+        let (schedules, plan, grid) = (&self.schedules, self.plan, self.grid);
         let backlog = |workload: usize, at: u64| {
-            schedules[workload].as_ref().map_or(0, |schedule| schedule.backlog(at))
+            let on_schedule = |schedule: &Schedule| {
+                schedule.backlog(starting::schedule_clock(
+                    plan.blocks.as_ref(),
+                    workload,
+                    &grid,
+                    at,
+                ))
+            };
+            schedules[workload].as_ref().map_or(0, on_schedule)
         };
         while let Some(over) = self.tally.roll(now, &self.grid, backlog) {
             (self.report)(Report::Interval(over.index, over.cells));

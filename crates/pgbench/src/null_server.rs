@@ -4,7 +4,7 @@
 //! with the same row, and never is in a transaction block. What a generator does against it is the
 //! most that the generator, the kernel and this thread can do together on this machine.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,11 +12,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 
 /// The port in the socket's name.
 pub const PORT: u16 = 5432;
 /// The listener among the events; connections are counted from 0.
 const LISTENER: u64 = u64::MAX;
+/// What tells that a peer has closed.
+const HUNG_UP: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 /// What a frame begins with: its tag and its length.
 const HEADER: usize = 5;
 /// Longer messages end the connection: no script has such.
@@ -104,13 +108,14 @@ impl Service {
             [epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; 64];
         let count = match epoll::wait(&self.epoll, &mut events, None) {
             Ok(count) => count,
-            Err(rustix::io::Errno::INTR) => 0,
+            Err(Errno::INTR) => 0,
             Err(error) => return Err(error.into()),
         };
         for event in &events[..count] {
-            match event.data.u64() {
+            let (data, flags) = (event.data, event.flags);
+            match data.u64() {
                 LISTENER => self.accept()?,
-                index => self.serve(index as usize),
+                index => self.serve(index as usize, flags.intersects(HUNG_UP)),
             }
         }
         Ok(())
@@ -127,25 +132,37 @@ impl Service {
             self.connections.push(None);
             self.connections.len() - 1
         });
-        epoll::add(&self.epoll, &stream, EventData::new_u64(index as u64), EventFlags::IN)?;
+        // Edge-triggered: the kernel need not look again at what has been read.
+        let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+        epoll::add(&self.epoll, &stream, EventData::new_u64(index as u64), flags)?;
         self.connections[index] = Some(Connection { stream, has_started: false, rest: Vec::new() });
         Ok(())
     }
 
     /// Answers what has arrived on a connection; one that misbehaves is closed.
-    fn serve(&mut self, index: usize) {
+    fn serve(&mut self, index: usize, has_hung_up: bool) {
         let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else {
             return;
         };
-        self.out.clear();
-        let goes_on = match connection.stream.read(&mut self.buffer) {
-            Ok(0) | Err(_) => false,
-            Ok(read) => connection.take(&self.buffer[..read], &mut self.out),
-        };
-        let sent = connection.stream.write_all(&self.out).is_ok();
-        if !goes_on || !sent {
-            self.connections[index] = None;
+        loop {
+            self.out.clear();
+            let read = match recv(&connection.stream, &mut self.buffer, RecvFlags::DONTWAIT) {
+                Ok((read @ 1.., _)) => read,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return,
+                Ok(_) | Err(_) => break,
+            };
+            let goes_on = connection.take(&self.buffer[..read], &mut self.out);
+            let sent = connection.stream.write_all(&self.out).is_ok();
+            if !goes_on || !sent {
+                break;
+            }
+            // A read that does not fill the buffer has emptied the socket, unless its end follows.
+            if read < self.buffer.len() && !has_hung_up {
+                return;
+            }
         }
+        self.connections[index] = None;
     }
 }
 

@@ -13,7 +13,7 @@ mod guard;
 mod history;
 mod shard;
 
-pub(crate) use compare::CompareArguments;
+pub(crate) use compare::{CompareArguments, StudyArguments};
 pub(crate) use guard::{GuardArguments, GuardCommand, GuardRunArguments, GuardStatusArguments};
 pub(crate) use history::{HistoryArguments, HistoryCommand};
 pub(crate) use shard::{MoveArguments, ShardArguments, ShardCommand};

@@ -1,13 +1,13 @@
 //! A comparison, as it is printed.
 
 use record::Comparison;
-use record::comparison::{Figure, Metric, Ratio, Verdict};
+use record::comparison::{Figure, Ratio, Verdict};
 
 use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
 
 /// The answer, then what it rests on.
 pub(crate) fn print(found: &Comparison) {
-    let style = match found.verdict(Metric::Throughput) {
+    let style = match found.verdict(found.headline()) {
         Verdict::Better | Verdict::Equal => GOOD,
         Verdict::Worse => BAD,
         Verdict::CannotTell => UNSURE,
@@ -28,8 +28,10 @@ pub(crate) fn print(found: &Comparison) {
     terminal::result("");
     let (clients, block, rest) = (found.clients, found.block_ms, found.rest_ms);
     let stop = found.stop.words();
+    let load = found.point.as_ref().map(|point| format!("{}, ", point.words()));
+    let load = load.unwrap_or_default();
     let how = format!(
-        "  {clients} clients a side, blocks of {block} ms with {rest} ms of rest, seed {}; ended: {stop}",
+        "  {load}{clients} clients a side, blocks of {block} ms with {rest} ms of rest, seed {}; ended: {stop}",
         found.seed
     );
     terminal::result(styled(FAINT, how));

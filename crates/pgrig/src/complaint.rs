@@ -139,6 +139,7 @@ impl From<study::Error> for Complaint {
         match error {
             study::Error::Lab(error) => error.into(),
             study::Error::Record(error) => error.into(),
+            study::Error::Compare(error) => error.into(),
             study::Error::DoesNotFit(preflight) => fit::complaint(&preflight, None),
             error @ (study::Error::Stopped { .. } | study::Error::Statement { .. }) => {
                 Complaint::new(&error).hinted(error.hint()).exit(Exit::Incomplete)

@@ -43,6 +43,9 @@ pub struct Comparison {
     pub a: Side,
     /// Side B.
     pub b: Side,
+    /// The point of a study whose load it is; none where pgbench's options say what the load is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub point: Option<Point>,
     /// Whether B is a copy of A on purpose.
     #[serde(rename = "self")]
     pub is_self: bool,
@@ -50,6 +53,10 @@ pub struct Comparison {
     pub data: DataOrigin,
     /// Clients of each side.
     pub clients: u32,
+    /// Transactions a second that each side is asked for; none where a client begins one as soon as
+    /// the one before has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
     /// Length of a block, rest included, in milliseconds.
     pub block_ms: u64,
     /// The rest at its end, in milliseconds.
@@ -88,6 +95,9 @@ pub struct Comparison {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Side {
+    /// The variant of a study whose servers these are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
     /// Its PostgreSQL.
     pub version: String,
     /// Where its programs are; none of a server that pgrig did not start.
@@ -98,6 +108,30 @@ pub struct Side {
     pub settings: Vec<(String, String)>,
     /// The script that was run on it alone.
     pub sql: Option<String>,
+}
+
+/// The point of a study at which two variants are compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Point {
+    /// The study's name.
+    pub study: String,
+    /// The scenario.
+    pub scenario: String,
+    /// A value for each of its axes, as written.
+    pub axes: BTreeMap<String, String>,
+}
+
+impl Point {
+    /// `pool/reads clients=16`
+    #[must_use]
+    pub fn words(&self) -> String {
+        let mut words = format!("{}/{}", self.study, self.scenario);
+        for (axis, value) in &self.axes {
+            words.push_str(&format!(" {axis}={value}"));
+        }
+        words
+    }
 }
 
 /// How the data of both sides came to be the same.
@@ -299,6 +333,18 @@ impl Comparison {
     #[must_use]
     pub fn figure(&self, metric: Metric) -> Option<&Figure> {
         self.figures.iter().find(|figure| figure.metric == metric)
+    }
+
+    /// The figures that the answer rests on, the one that it begins with first.
+    #[must_use]
+    pub fn deciding(&self) -> [Metric; 2] {
+        Metric::deciding(self.rate)
+    }
+
+    /// The figure that the answer begins with.
+    #[must_use]
+    pub fn headline(&self) -> Metric {
+        self.deciding()[0]
     }
 
     /// What is said of a figure.

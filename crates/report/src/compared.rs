@@ -17,8 +17,6 @@ const LOOKS_MAX: usize = 600;
 /// What the sides of a comparison are called.
 const SIDES: [&str; 2] = ["A", "B"];
 
-const NOTE: &str = "the first and the 99th percentile decide; the others explain";
-
 /// Metrics that are drawn over time.
 const DRAWN: [Metric; 4] = [Metric::Throughput, Metric::P99, Metric::Cpu, Metric::P50];
 
@@ -32,7 +30,7 @@ pub fn compared(found: &Comparison) -> String {
         started_at: found.started_at.clone(),
         answer: answer(found),
         curves: (0..curves.len()).collect(),
-        figures: figures(&found.figures, SIDES, NOTE),
+        figures: figures(&found.figures, SIDES, &note(found)),
         waits: (!found.waits.is_empty()).then(|| waits(&found.waits, SIDES)),
         flame: found.profile.as_ref().and_then(flame::graph),
         is_running: found.stop == Stop::Running,
@@ -52,8 +50,9 @@ pub fn compared(found: &Comparison) -> String {
 }
 
 fn answer(found: &Comparison) -> Answer {
-    let mark = outcome(found.verdict(Metric::Throughput));
+    let mark = outcome(found.verdict(found.headline()));
     let percent = found.confidence * 100.0;
+    let [one, other] = found.deciding().map(Metric::words);
     let sure = vec![
         format!(
             "{} pairs of blocks of {} ms, {} clients a side; {}{}.",
@@ -64,13 +63,19 @@ fn answer(found: &Comparison) -> Answer {
             found.stop.words()
         ),
         format!(
-            "The intervals of throughput and of the 99th percentile hold together at {percent} % \
-             at every moment; the others hold at {percent} % each. Differences below {} % count as \
-             none.",
+            "The intervals of {one} and {other} hold together at {percent} % at every moment; the \
+             others hold at {percent} % each. Differences below {} % count as none.",
             found.threshold * 100.0
         ),
     ];
+    let load = found.point.as_ref().map(|point| format!("The load is that of {}.", point.words()));
+    let sure = sure.into_iter().chain(load).collect();
     Answer { mark, sentence: found.answer.clone(), sure, noise: None }
+}
+
+fn note(found: &Comparison) -> String {
+    let [one, other] = found.deciding().map(Metric::words);
+    format!("{one} and {other} decide; the others explain")
 }
 
 fn outcome(verdict: Verdict) -> Outcome {
@@ -211,6 +216,7 @@ fn sides(found: &Comparison) -> Table {
             table.row([name.to_owned(), a, b]);
         }
     };
+    row("variant", &|side| side.variant.clone().unwrap_or_default());
     row("PostgreSQL", &|side| side.version.clone());
     row("programs", &|side| side.bin.clone().unwrap_or_default());
     row("server", &|side| side.server.clone().unwrap_or_default());

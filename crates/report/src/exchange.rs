@@ -5,7 +5,7 @@ mod junit;
 mod summary;
 
 use record::Comparison;
-use record::comparison::{Metric as ComparedMetric, Verdict as Compared};
+use record::comparison::Verdict as Compared;
 use spec::{Better, ClaimKind, Metric, metrics};
 use verdict::{ClaimVerdict, Verdict};
 
@@ -76,7 +76,7 @@ impl Results {
     /// Of a comparison: the deciding figures are cases, each ratio B ÷ A is a figure.
     #[must_use]
     pub fn of_comparison(found: &Comparison) -> Results {
-        let cases = ComparedMetric::DECIDING.map(|metric| {
+        let cases = found.deciding().map(|metric| {
             let verdict = found.verdict(metric);
             let ratio = found.figure(metric).and_then(|figure| figure.b_over_a.as_ref());
             Case {

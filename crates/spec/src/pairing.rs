@@ -76,20 +76,26 @@ fn misfit(value: &Expression, points: &[Point]) -> Option<(String, &'static str)
         return Some((message.to_owned(), shape));
     }
     let simple = "measure it in whole trials: leave out pairs";
-    for point in [one, other] {
-        let message = match &point.workloads[..] {
-            [workload] if workload.pace != Pace::Closed => "has a rate",
-            [workload] if workload.ledger.is_some() => "keeps a ledger",
-            [_] if !point.timeline.is_empty() => "has a timeline",
-            [_] => continue,
-            _ => "has more than one workload",
-        };
-        return Some((
-            format!("{} {message}, and cannot be measured in pairs", point.name),
-            simple,
-        ));
+    [one, other].into_iter().find_map(|point| {
+        let why = point.unfit_for_pairs()?;
+        Some((format!("{} {why}, and cannot be measured in pairs", point.name), simple))
+    })
+}
+
+impl Point {
+    /// Why its clients cannot take turns with another point's, as a predicate; none if they can.
+    #[must_use]
+    pub fn unfit_for_pairs(&self) -> Option<&'static str> {
+        match &self.workloads[..] {
+            [workload] if workload.pace != Pace::Closed && workload.latency_limit_ms.is_some() => {
+                Some("has a rate and a latency limit")
+            }
+            [workload] if workload.ledger.is_some() => Some("keeps a ledger"),
+            [_] if !self.timeline.is_empty() => Some("has a timeline"),
+            [_] => None,
+            _ => Some("has more than one workload"),
+        }
     }
-    None
 }
 
 /// Gives the numerator's point of pairs servers of its own where both points would share them.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::preflight::Preflight;
+use crate::versus::ChoiceError;
 
 /// Why a study could not be run. A single trial that breaks is no error of the run: it is recorded
 /// and the next one begins.
@@ -95,6 +96,12 @@ pub enum Error {
         /// Which control does not hold, and after how many trials.
         why: String,
     },
+    /// What is to be compared is not one point of two variants.
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    /// A comparison of two variants.
+    #[error(transparent)]
+    Compare(#[from] compare::Error),
     /// The run was interrupted before the first trial.
     #[error("interrupted while {doing}")]
     Interrupted {
@@ -123,6 +130,8 @@ impl Error {
             | Error::HostLost { .. }
             | Error::Interrupted { .. } => None,
             Error::Lab(error) => error.hint(),
+            Error::Choice(error) => Some(error.hint()),
+            Error::Compare(error) => error.hint(),
             Error::Hosts(findings) => {
                 let hints = findings.iter().filter_map(|finding| finding.trouble.hint());
                 let mut hints: Vec<&str> = hints.collect();

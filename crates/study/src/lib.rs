@@ -8,6 +8,8 @@
 //! makes the catalogue's figures of what was measured, `result` files it, `ending` says whether it
 //! counts.
 //!
+//! [`versus`] compares two variants at one point instead: `pgrig compare` with a study.
+//!
 //! Limits: nothing here prints or draws. Servers are the room `site`'s, checks the room `check`'s. Of
 //! claims only controls are judged: one that fails stops the run.
 
@@ -16,6 +18,8 @@ mod order;
 mod pairs;
 mod ready;
 mod request;
+mod standing;
+mod versus;
 
 mod opening;
 mod platform;
@@ -66,3 +70,4 @@ pub use platform::has_on_hosts;
 pub use preflight::{Need, Preflight};
 pub use request::{OnHosts, Place, Request, Servers};
 pub use run::{Ended, run};
+pub use versus::{Choice, ChoiceError, Versus, versus};

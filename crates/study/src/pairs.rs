@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use compare::{CONFIDENCE, Contest, Contested, Corner, Ground, Rule};
+use compare::{CONFIDENCE, Contest, Contested, Corner, Rule};
 use load::{Control, Urgency};
-use postgres::Client;
-use record::comparison::Stop;
+use record::comparison::{Metric, Stop};
 use record::{Ending, Fault, Moment, Paired, SkipKind};
 use site::{Alone, Labs, Site};
 use spec::{Pairing, Point, Study};
@@ -18,6 +17,7 @@ use crate::clock;
 use crate::estimate;
 use crate::load_plan;
 use crate::ready;
+use crate::standing::Standing;
 
 /// What pairs are given.
 pub(crate) struct PairsOrder<'a> {
@@ -31,44 +31,6 @@ pub(crate) struct PairsOrder<'a> {
     pub(crate) labs: Option<&'a Labs>,
     /// The rig's program, of which guards and relays are commands.
     pub(crate) program: &'a Path,
-}
-
-/// One side's servers.
-struct Side<'a> {
-    variant: &'a str,
-    site: &'a Site,
-}
-
-impl Ground for Side<'_> {
-    fn name(&self) -> &str {
-        self.variant
-    }
-
-    fn connect(&self) -> Result<Client, compare::Error> {
-        self.site.data_node().connect().map_err(|error| self.failed(error))
-    }
-
-    /// Poolers and guards count: their cores are not the servers'.
-    fn pids(&self) -> Vec<u32> {
-        self.site.processes().map(|(_, pid)| pid).collect()
-    }
-
-    fn tidy(&self) -> Result<(), compare::Error> {
-        let mut client = self.connect()?;
-        for statement in ["VACUUM", "CHECKPOINT"] {
-            client.batch_execute(statement).map_err(|source| {
-                let (server, statement) = (self.variant.to_owned(), statement.to_owned());
-                self.failed(lab::Error::Query { server, statement, source })
-            })?;
-        }
-        Ok(())
-    }
-}
-
-impl Side<'_> {
-    fn failed(&self, source: lab::Error) -> compare::Error {
-        compare::Error::Server { side: self.variant.to_owned(), source }
-    }
 }
 
 impl PairsOrder<'_> {
@@ -113,11 +75,13 @@ impl PairsOrder<'_> {
             ready::servers(point, site, Alone::No, &place, self.control)?;
             ready::fronts(point, site, &place)?;
         }
-        let sides = [0, 1].map(|index| Side {
-            variant: points[index].name.variant.as_str(),
+        let sides = [0, 1].map(|index| Standing {
+            name: points[index].name.variant.as_str(),
             site: &*sites[index],
         });
         let pairs = self.pairing.pairs;
+        let has_rate = points[0].workloads.iter().any(|workload| workload.pace.rate().is_some());
+        let deciding = if has_rate { Metric::DECIDING_AT_A_RATE } else { Metric::DECIDING };
         let contest = Contest {
             sides: [0, 1].map(|index| {
                 let side = &sides[index];
@@ -130,6 +94,7 @@ impl PairsOrder<'_> {
             lanes: load_plan::lanes(points[0]),
             seed: self.seed(),
             rule: Rule {
+                deciding,
                 precision: pairs.precision,
                 threshold: pairs.precision,
                 by_threshold: false,
@@ -149,7 +114,8 @@ impl PairsOrder<'_> {
         paired.seconds = began.elapsed().as_secs_f64();
         paired.stop = Some(stop);
         let Contested { figures, series, conditions, waits, doubts, looks, .. } = contested;
-        paired.figures = figures.iter().map(|figure| figure.judged(pairs.precision)).collect();
+        paired.figures =
+            figures.iter().map(|figure| figure.judged(pairs.precision, deciding)).collect();
         (paired.series, paired.conditions) = (series, conditions);
         (paired.waits, paired.doubts, paired.looks) = (waits, doubts, looks);
         let servers = [0, 1].map(|index| sites[index].check_alive(points[index]));

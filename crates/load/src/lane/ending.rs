@@ -43,8 +43,9 @@ impl Lane<'_> {
                 self.tally.never_started(session.workload, close - session.scheduled);
             }
         }
-        for (workload, schedule) in self.schedules.iter_mut().enumerate() {
-            let Some(schedule) = schedule else { continue };
+        for workload in 0..self.schedules.len() {
+            let close = self.on_schedule(workload, close);
+            let Some(schedule) = &mut self.schedules[workload] else { continue };
             while schedule.due_ns() < close {
                 self.tally.never_started(workload, close - schedule.take());
             }

@@ -2,7 +2,19 @@
 //! slots in an open one.
 
 use super::{Lane, Link, traffic::EVENTS_MAX};
+use crate::Blocks;
+use crate::grid::{Grid, NEVER};
 use crate::session::{SessionState, Wait};
+
+/// A moment on the clock of a workload's schedule, which stands still outside the workload's blocks.
+pub(super) fn schedule_clock(
+    blocks: Option<&Blocks>,
+    workload: usize,
+    grid: &Grid,
+    now: u64,
+) -> u64 {
+    blocks.map_or(now, |blocks| blocks.active_until(workload, grid, now))
+}
 
 impl Lane<'_> {
     /// A session has nothing to do: another transaction, or its end.
@@ -86,7 +98,9 @@ impl Lane<'_> {
             return;
         }
         for workload in 0..self.idle.len() {
-            if self.idle[workload].is_empty() || self.is_held_back(workload, now) {
+            // Those of a schedule wait for its slots.
+            let has_schedule = self.schedules[workload].is_some();
+            if has_schedule || self.idle[workload].is_empty() || self.is_held_back(workload, now) {
                 continue;
             }
             for index in std::mem::take(&mut self.idle[workload]) {
@@ -108,13 +122,57 @@ impl Lane<'_> {
         reachable && !slot.finished && slot.session.state == SessionState::Idle
     }
 
+    /// Starts the clocks of the schedules.
+    pub(super) fn begin_schedules(&mut self, began: u64) {
+        for workload in 0..self.schedules.len() {
+            let now = self.on_schedule(workload, began);
+            if let Some(schedule) = &mut self.schedules[workload] {
+                schedule.begin(now);
+            }
+        }
+    }
+
+    /// A moment on the clock of a workload's schedule.
+    pub(super) fn on_schedule(&self, workload: usize, now: u64) -> u64 {
+        schedule_clock(self.plan.blocks.as_ref(), workload, &self.grid, now)
+    }
+
+    /// When the next slot of a workload is due: as long before now, or after it, as it is on the
+    /// clock of its schedule. None in closed loop.
+    fn due(&self, workload: usize, now: u64) -> Option<u64> {
+        let due = self.schedules[workload].as_ref()?.due_ns();
+        let on_schedule = self.on_schedule(workload, now);
+        Some(
+            (now + due.saturating_sub(on_schedule)).saturating_sub(on_schedule.saturating_sub(due)),
+        )
+    }
+
+    /// When a session that waits for a slot or a block has its turn next.
+    pub(super) fn next_slot(&self) -> u64 {
+        let waiting = self.idle.iter().enumerate().filter(|(_, idle)| !idle.is_empty());
+        let next = waiting.filter_map(|(workload, _)| {
+            if self.plan.blocks.is_none() {
+                return Some(self.schedules[workload].as_ref()?.due_ns());
+            }
+            let (blocks, now) = (self.plan.blocks.as_ref()?, self.now());
+            let begins = blocks.next(workload, &self.grid, now);
+            match self.due(workload, now) {
+                Some(due) if !self.is_held_back(workload, now) => Some(begins.min(due)),
+                _ => Some(begins),
+            }
+        });
+        next.min().unwrap_or(NEVER)
+    }
+
     /// Open loop: gives every slot that is due to a session that is idle.
     pub(super) fn start_due(&mut self, now: u64) {
         for workload in 0..self.schedules.len() {
-            while let (Some(schedule), Some(&index)) =
-                (&mut self.schedules[workload], self.idle[workload].front())
+            if self.is_held_back(workload, now) {
+                continue;
+            }
+            while let (Some(due), Some(&index)) =
+                (self.due(workload, now), self.idle[workload].front())
             {
-                let due = schedule.due_ns();
                 if due > now && due < self.grid.close {
                     break;
                 }

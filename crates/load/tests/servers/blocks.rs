@@ -1,6 +1,6 @@
 //! Two sides of a comparison that are loaded in turn, their connections kept open.
 
-use load::{Blocks, Limit, Protocol, WarmUp};
+use load::{Blocks, Limit, Pace, Protocol, WarmUp};
 
 use crate::support::{Server, plan, run, workload};
 
@@ -53,4 +53,34 @@ fn one_side_runs_at_a_time_and_each_block_is_an_interval() {
     let (a, b) = (server.number("SELECT count(*) FROM a"), server.number("SELECT count(*) FROM b"));
     let counts = |index: usize| outcome.workloads[index].counts_total.transactions;
     assert_eq!((counts(0), counts(1)), (a, b));
+}
+
+#[test]
+fn a_rate_is_that_of_a_sides_own_blocks_and_its_turns_do_not_count_as_waiting() {
+    let server = Server::start(&[]);
+    server
+        .execute("CREATE TABLE a (client int, drawn int); CREATE TABLE b (client int, drawn int)");
+    let paced = |table| load::Workload { pace: Pace::Constant(200.0), ..side(&server, table) };
+    let mut plan = plan(paced("a"), Limit::Transactions(1));
+    plan.workloads.push(paced("b"));
+    plan.limit = Limit::Time { warm_up: WarmUp::Fixed(0), window_ms: 8 * 250 };
+    plan.interval_ms = 250;
+    let order = vec![0, 1, 1, 0, 1, 0, 0, 1];
+    plan.blocks = Some(Blocks { length_ms: 250, rest_ms: 50, order: order.clone() });
+    let outcome = run(&plan).unwrap();
+
+    for (index, result) in outcome.workloads.iter().enumerate() {
+        // Four blocks of 200 ms, a slot each 5 ms.
+        let done = result.counts_total.transactions;
+        assert!((150..=160).contains(&done), "side {index} did {done} of 160");
+        // A slot that had waited for the other side's blocks would be 250 ms late.
+        let late = result.lag.quantile_ns(0.5).expect("slots");
+        assert!(late < 50_000_000, "side {index}: half of the slots were {late} ns late");
+    }
+    for cell in &outcome.intervals {
+        let block = (cell.start.0 - outcome.window.unwrap().open.0) / 250_000_000;
+        let is_own = order.get(block as usize) == Some(&cell.workload);
+        let strayed = if is_own { 0 } else { cell.counts.transactions };
+        assert!(strayed <= 3, "block {block}: {strayed} of side {}", cell.workload);
+    }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::arguments::ProfileName;
 use crate::exchange::ExchangeArguments;
 
 /// `pgrig compare`
@@ -41,13 +42,16 @@ pub(crate) struct CompareArguments {
     /// The same for B
     #[arg(long, value_name = "FILE")]
     pub(crate) b_sql: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) study: StudyArguments,
     /// Compare A with a copy of itself: what identical servers differ by on this machine
     #[arg(long = "self")]
     pub(crate) is_self: bool,
     /// A script that makes the data of both sides, instead of pgbench's tables
     #[arg(long, value_name = "FILE")]
     pub(crate) data: Option<PathBuf>,
-    /// Stop when the interval of the throughput ratio is this narrow on either side
+    /// Stop when the interval of the throughput ratio (with -R, of the median latency's) is this
+    /// narrow on either side
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
     pub(crate) precision: f64,
     /// A difference below this counts as none; if given, stop as soon as throughput and p99 are
@@ -82,11 +86,39 @@ pub(crate) struct CompareArguments {
     pub(crate) workload: Vec<String>,
 }
 
-const COMPARE_HELP: &str = "\
-The workload is given by pgbench's options: -f, -b, -S, -N, -c, -j, -M, -s, -D and others. Both sides hold the same data \
-(pgbench's tables at the scale of -s, or what --data makes) and are loaded in turn, in blocks of 0.2 to 2 seconds.
+/// What a study gives a comparison.
+#[derive(Debug, Args)]
+pub(crate) struct StudyArguments {
+    /// Compare variants of this study: a name of `pgrig studies`, or a folder with a study.toml
+    #[arg(long, value_name = "NAME|DIR",
+          conflicts_with_all = ["a_conninfo", "b_conninfo", "no_init", "data"])]
+    pub(crate) study: Option<String>,
+    /// The scenario whose clients are the load [default: the only one]
+    #[arg(long, value_name = "NAME", requires = "study")]
+    pub(crate) scenario: Option<String>,
+    /// The value of an axis of the scenario, as in clients=16; can be repeated
+    #[arg(long, value_name = "AXIS=VALUE", requires = "study", value_parser = setting)]
+    pub(crate) at: Vec<(String, String)>,
+    /// The variant whose servers are side A [default: the only one]
+    #[arg(long, value_name = "NAME", requires = "study", visible_alias = "a-topology")]
+    pub(crate) a_variant: Option<String>,
+    /// The same for B [default: A's]
+    #[arg(long, value_name = "NAME", requires = "study", visible_alias = "b-topology")]
+    pub(crate) b_variant: Option<String>,
+    /// The profile in which the study is read: the size of its data and the values of its axes
+    /// [default: quick]
+    #[arg(long, value_enum, value_name = "PROFILE", requires = "study")]
+    pub(crate) study_profile: Option<ProfileName>,
+}
 
-Example: pgrig compare --b-set jit=on -f report.sql -c 4 -s 50";
+const COMPARE_HELP: &str = "\
+The workload is given by pgbench's options: -f, -b, -S, -N, -c, -j, -M, -R, -s, -D and others. Both sides hold the same data \
+(pgbench's tables at the scale of -s, or what --data makes) and are loaded in turn, in blocks of 0.2 to 2 seconds. With \
+--study, servers, data and workload are those of the study, and none of pgbench's options can be given.
+
+Examples:
+  pgrig compare --b-set jit=on -f report.sql -c 4 -s 50
+  pgrig compare --study pool --a-variant plain --b-variant governed --at clients=64";
 
 /// A setting, as in `work_mem=64MB`; its value may be empty.
 fn setting(text: &str) -> Result<(String, String), String> {

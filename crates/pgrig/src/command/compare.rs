@@ -3,36 +3,46 @@
 use std::path::Path;
 use std::time::Duration;
 
-use clap::CommandFactory;
-use compare::{Data, Event, Request, SideOptions};
+use clap::{Arg, CommandFactory};
+use compare::{Common, Data, Event, Request, SideOptions};
 use pgbench::options::{Invocation, RunOptions};
 use record::Comparison;
 use record::comparison::{DataOrigin, Metric, Stop, Verdict};
 use report::Results;
+use spec::Profile;
+use study::{Choice, Versus};
 use words::duration;
 
-use crate::arguments::{Arguments, CompareArguments};
+use crate::arguments::{Arguments, CompareArguments, StudyArguments};
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::live::Live;
 use crate::served::{self, ServedComparison};
-use crate::{compared, records, signals, terminal};
+use crate::{compared, records, signals, studies, terminal};
 
 /// Compares two servers.
 pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     arguments.exchange.check()?;
-    let request = request(arguments)?;
+    let asked = asked(arguments)?;
     let control = signals::control();
     let mut page = ServedComparison::new(served::asked(arguments.serve, "pgrig compare")?);
     let live = Live::new();
     let mut next_line_s = 0.0;
-    let found = compare::compare(&request, &control, &mut |event| {
+    let mut observe = |event: Event<'_>| {
         let line = show(&event, &live, &mut next_line_s);
         page.say(&line);
         if let Event::Progress(found) = event {
             page.show(found);
         }
-    });
+    };
+    let found = match asked {
+        Asked::Servers(request) => {
+            compare::compare(&request, &control, &mut observe).map_err(Complaint::from)
+        }
+        Asked::Variants(request) => {
+            study::versus(&request, &control, &mut observe).map_err(Complaint::from)
+        }
+    };
     live.end();
     let found = found?;
     compared::print(&found);
@@ -59,7 +69,11 @@ pub(crate) fn sorted(words: Vec<String>) -> Vec<String> {
         if name == "help" {
             return Some(false);
         }
-        let argument = own.get_arguments().find(|one| one.get_long() == Some(name))?;
+        let is_meant = |one: &&Arg| {
+            let aliases = one.get_all_aliases().unwrap_or_default();
+            one.get_long() == Some(name) || aliases.contains(&name)
+        };
+        let argument = own.get_arguments().find(is_meant)?;
         Some(argument.get_action().takes_values() && !has_value)
     };
     let mut words = words.into_iter();
@@ -82,8 +96,46 @@ pub(crate) fn sorted(words: Vec<String>) -> Vec<String> {
     ours
 }
 
-fn request(arguments: &CompareArguments) -> Result<Request, Complaint> {
-    let workload = workload(&arguments.workload)?;
+/// What is to be compared.
+enum Asked {
+    /// Two servers, loaded as pgbench's options say.
+    Servers(Box<Request>),
+    /// Two variants of a study.
+    Variants(Box<Versus>),
+}
+
+fn asked(arguments: &CompareArguments) -> Result<Asked, Complaint> {
+    Ok(match &arguments.study.study {
+        Some(name) => Asked::Variants(Box::new(versus(arguments, name)?)),
+        None => Asked::Servers(Box::new(request(arguments)?)),
+    })
+}
+
+fn versus(arguments: &CompareArguments, name: &str) -> Result<Versus, Complaint> {
+    if let Some(word) = arguments.workload.first() {
+        let what = format!("--study gives the workload, and {word} cannot be given as well");
+        return Err(Complaint::new(what)
+            .hinted(Some("choose one of the study's points: --scenario NAME --at AXIS=VALUE")));
+    }
+    let StudyArguments { scenario, at, a_variant, b_variant, study_profile, .. } = &arguments.study;
+    let found = studies::find(name)?;
+    let profile = study_profile.map_or(Profile::Quick, Profile::from);
+    let program = std::env::current_exe()
+        .map_err(|error| Complaint::new(format!("finding the program's own path: {error}")))?;
+    Ok(Versus {
+        study: studies::parse(&found, profile)?,
+        choice: Choice {
+            scenario: scenario.clone(),
+            at: at.clone(),
+            variants: [a_variant.clone(), b_variant.clone()],
+        },
+        sides: sides(arguments),
+        common: common(arguments),
+        program,
+    })
+}
+
+fn sides(arguments: &CompareArguments) -> [SideOptions; 2] {
     let settings =
         |own: &[(String, String)]| arguments.both_set.iter().chain(own).cloned().collect();
     let a = SideOptions {
@@ -98,18 +150,29 @@ fn request(arguments: &CompareArguments) -> Result<Request, Complaint> {
         settings: settings(&arguments.b_set),
         sql: arguments.b_sql.clone(),
     };
+    let nothing = SideOptions { settings: settings(&[]), ..SideOptions::default() };
+    // --self says of one side what holds for both.
+    if arguments.is_self && b == nothing { [a.clone(), a] } else { [a, b] }
+}
+
+fn request(arguments: &CompareArguments) -> Result<Request, Complaint> {
+    let workload = workload(&arguments.workload)?;
     let data = match &arguments.data {
         _ if arguments.no_init => Data::Found,
         Some(path) => Data::Script(path.clone()),
         None => Data::Pgbench(workload.scale.unwrap_or(1)),
     };
-    let nothing = SideOptions { settings: settings(&[]), ..SideOptions::default() };
     Ok(Request {
-        // --self says of one side what holds for both.
-        sides: if arguments.is_self && b == nothing { [a.clone(), a] } else { [a, b] },
-        is_self: arguments.is_self,
+        sides: sides(arguments),
         data,
         workload: Box::new(workload),
+        common: common(arguments),
+    })
+}
+
+fn common(arguments: &CompareArguments) -> Common {
+    Common {
+        is_self: arguments.is_self,
         precision: arguments.precision,
         threshold: arguments.threshold.unwrap_or(THRESHOLD),
         by_threshold: arguments.threshold.is_some(),
@@ -119,7 +182,7 @@ fn request(arguments: &CompareArguments) -> Result<Request, Complaint> {
         command: std::env::args().collect::<Vec<_>>().join(" "),
         started_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         commit: std::env::var("GITHUB_SHA").ok().filter(|commit| !commit.is_empty()),
-    })
+    }
 }
 
 /// A difference that is too small to act on, as a share.
@@ -205,13 +268,13 @@ fn line(event: &Event<'_>) -> String {
 }
 
 fn exit(found: &Comparison, gate: bool) -> Exit {
-    let verdicts = Metric::DECIDING.map(|metric| found.verdict(metric));
+    let verdicts = found.deciding().map(|metric| found.verdict(metric));
     match found.stop {
         Stop::Interrupted => Exit::Interrupted,
         Stop::Died => Exit::Incomplete,
         _ if !gate => Exit::Done,
         _ if verdicts.contains(&Verdict::Worse) => Exit::DoesNotHold,
-        _ if verdicts[0] == Verdict::CannotTell => Exit::CannotTell,
+        _ if found.verdict(found.headline()) == Verdict::CannotTell => Exit::CannotTell,
         _ => Exit::Done,
     }
 }

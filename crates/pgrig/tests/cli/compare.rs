@@ -40,8 +40,10 @@ fn a_slower_side_is_found_and_fails_the_gate() {
         "2",
         "--threshold",
         "20%",
+        "--precision",
+        "10%",
         "--max-time",
-        "180s",
+        "60s",
         "--json",
         "found.json",
         "--gate",
@@ -72,7 +74,7 @@ fn what_a_comparison_cannot_follow_is_refused() {
     };
     check(&["-S"], "both sides are the same", "--self");
     check(&["--self", "-S", "--b-set", "jit=on"], "--self compares", "side B is given a setting");
-    check(&["--self", "-S", "-R", "100"], "option -R", "sides take turns");
+    check(&["--self", "-S", "-R", "100", "-L", "5"], "option -L", "not skipped");
     check(&["--self", "-S", "-C"], "option -C", "keep their connections open");
     check(&["--self", "-S", "-T", "5"], "option -t, -T", "--max-time");
     check(&["--self", "-i"], "not for -i", "the scale of -s");
@@ -93,6 +95,24 @@ fn what_a_comparison_cannot_follow_is_refused() {
     let unknown = ["-S", "--a-conninfo", "hots=x", "--b-conninfo", "host=x"];
     check(&unknown, "reading the address of side A", "hots");
     check(&["--self", "-f", "fails.sql"], "no transaction of side A ended well", "no_such_column");
+}
+
+#[test]
+fn sides_with_a_rate_are_told_apart_by_their_latency() {
+    let desk = Desk::new();
+    write_work(&desk);
+    let mut arguments = vec!["compare", "--b-sql", "slower.sql", "--data", "data.sql"];
+    arguments.extend(["-f", "work.sql", "-M", "prepared", "-c", "4", "-R", "1000"]);
+    arguments.extend(["--precision", "10%", "--max-time", "60s", "--json", "found.json"]);
+    let said = desk.pgrig(&arguments).ended(0);
+    assert!(said.out.starts_with("B is slower at 1000 transactions a second: "), "{}", said.out);
+    let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["rate"], 1000.0);
+    for side in ["a", "b"] {
+        let tps = json["figures"][0][side].as_f64().expect("throughput");
+        assert!((900.0..1100.0).contains(&tps), "side {side} did {tps} transactions a second");
+    }
 }
 
 /// A comparison in which nothing depends on the figures.

@@ -10,6 +10,7 @@ mod serve;
 mod shard;
 mod smoke;
 mod target;
+mod versus;
 mod words;
 
 use std::path::{Path, PathBuf};

@@ -122,6 +122,8 @@ mod tests {
             command: "pgrig compare --self -S".to_owned(),
             commit: None,
             answer: "B is slower.".to_owned(),
+            point: None,
+            rate: None,
             a: Side { version: "15.20".to_owned(), ..Side::default() },
             b: Side::default(),
             is_self: true,

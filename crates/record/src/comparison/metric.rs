@@ -43,8 +43,18 @@ impl Metric {
         Metric::TempBytes,
     ];
 
-    /// The figures that the answer rests on. Their intervals hold together (Bonferroni).
+    /// The figures that the answer rests on, the one that it begins with first. Their intervals hold
+    /// together (Bonferroni).
     pub const DECIDING: [Metric; 2] = [Metric::Throughput, Metric::P99];
+
+    /// The same where both sides are asked for one rate, which says nothing of either.
+    pub const DECIDING_AT_A_RATE: [Metric; 2] = [Metric::P50, Metric::P99];
+
+    /// The deciding figures of a load with this rate.
+    #[must_use]
+    pub fn deciding(rate: Option<f64>) -> [Metric; 2] {
+        if rate.is_some() { Metric::DECIDING_AT_A_RATE } else { Metric::DECIDING }
+    }
 
     /// The figure of pairs that is meant by a metric of the catalogue.
     #[must_use]

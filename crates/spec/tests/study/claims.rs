@@ -156,8 +156,9 @@ fn pairs_are_two_variants_of_one_simple_point() {
     check("block = \"2s\"", "block = \"2min\"", "a block takes 100 ms to 10 s");
     check("block =", "blok =", "did you mean \"block\"?");
     check("value  =", "every =", "pairs belongs to value");
-    let rate = "run = [{ workload = \"orders\", rate = 100 }]";
-    check("run  = [\"orders\"]", rate, "has a rate, and cannot be measured in pairs");
+    let skips = "run = [{ workload = \"orders\", rate = 100, latency_limit = \"5ms\" }]";
+    let message = "has a rate and a latency limit, and cannot be measured in pairs";
+    check("run  = [\"orders\"]", skips, message);
     let timeline = "run = [\"orders\"]\ntimeline = [{ at = \"1s\", kill = \"primary\" }]";
     check("run  = [\"orders\"]", timeline, "has a timeline");
     let two = "run = [\"orders\", { workload = \"orders\", as = \"more\" }]";

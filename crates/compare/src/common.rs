@@ -1,0 +1,54 @@
+//! What a comparison is asked for, whatever its sides are.
+
+use std::time::Duration;
+
+use crate::design::SIDES;
+use crate::error::Error;
+use crate::profile::Profiler;
+
+/// What a comparison is asked for, whatever its sides are.
+#[derive(Clone, Debug)]
+pub struct Common {
+    /// Compare A with a copy of itself.
+    pub is_self: bool,
+    /// Stop when the interval of throughput is as narrow as this on either side, as a share.
+    pub precision: f64,
+    /// A difference below this share counts as none.
+    pub threshold: f64,
+    /// Stop as soon as the threshold is decided.
+    pub by_threshold: bool,
+    /// Measure for so long at most; building the servers is not part of it.
+    pub max_time: Duration,
+    /// Sample where the servers' CPU time goes.
+    pub has_profile: bool,
+    /// Of the order of blocks and of the keys.
+    pub seed: u64,
+    /// The command, for the record.
+    pub command: String,
+    /// Wall clock now, RFC 3339, for the record.
+    pub started_at: String,
+    /// The commit that is compared, for the record.
+    pub commit: Option<String>,
+}
+
+impl Common {
+    /// Whether this machine can do what is asked, seen before anything is built.
+    ///
+    /// # Errors
+    /// [`Error::Profile`] where perf cannot sample.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.has_profile { Profiler::check() } else { Ok(()) }
+    }
+
+    /// Whether sides that differ by that, or by nothing, can be compared.
+    ///
+    /// # Errors
+    /// [`Error::SameSides`]; [`Error::NotSelf`] where A is to be compared with itself.
+    pub fn check_difference(&self, difference: Option<&'static str>) -> Result<(), Error> {
+        match difference {
+            Some(option) if self.is_self => Err(Error::NotSelf { side: SIDES[1], option }),
+            None if !self.is_self => Err(Error::SameSides),
+            _ => Ok(()),
+        }
+    }
+}

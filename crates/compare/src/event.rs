@@ -1,0 +1,27 @@
+//! What happens while a comparison runs.
+
+use record::Comparison;
+use record::comparison::DataOrigin;
+
+/// What happens while a comparison runs.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The servers are being built, or servers of the user's are given data.
+    Building {
+        /// They are the user's.
+        is_outside: bool,
+    },
+    /// They run.
+    Built {
+        /// PostgreSQL of A and of B.
+        versions: [&'a str; 2],
+        /// How the data of both came to be the same.
+        data: DataOrigin,
+        /// How long it took.
+        seconds: f64,
+    },
+    /// A short load finds the length of a block.
+    Pilot,
+    /// There is more to say: the comparison as it would be if it ended now.
+    Progress(&'a Comparison),
+}

@@ -1,0 +1,135 @@
+//! From two sides that stand with their data to a comparison.
+
+use std::time::Instant;
+
+use lab::machine::Machine;
+use load::Control;
+use record::comparison::{DataOrigin, FORMAT, Figure, Metric, Point, Side, Stop};
+use record::{Comparison, Fact};
+
+use crate::answer::{self, Rule};
+use crate::common::Common;
+use crate::contest::{CONFIDENCE, Contest, Contested, Corner};
+use crate::error::Error;
+use crate::event::Event;
+use crate::plans;
+
+/// What a record says of the sides.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// A, then B.
+    pub sides: [Side; 2],
+    /// How the data of both came to be the same.
+    pub data: DataOrigin,
+    /// The point of a study whose load it is; none where pgbench's options say what the load is.
+    pub point: Option<Point>,
+    /// Clients of each side.
+    pub clients: u32,
+}
+
+/// Loads two sides in turn by `lanes` threads until the answer is as precise as was asked for. What
+/// was measured before an interruption, or before a side stopped answering, is an answer.
+///
+/// # Errors
+/// When nothing can be said.
+pub fn measure(
+    subject: Subject,
+    corners: [Corner<'_>; 2],
+    lanes: u32,
+    common: &Common,
+    control: &Control,
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<Comparison, Error> {
+    let Common { precision, threshold, by_threshold, .. } = *common;
+    let rate = corners[0].workload.pace.rate();
+    let deciding = Metric::deciding(rate);
+    let contest = Contest {
+        sides: corners,
+        lanes,
+        seed: common.seed,
+        rule: Rule { deciding, precision, threshold, by_threshold },
+        // They hold together (Bonferroni).
+        deciding: 1.0 - (1.0 - CONFIDENCE) / deciding.len() as f64,
+        has_profile: common.has_profile,
+        max_time: common.max_time,
+        control,
+    };
+    let judged = |figures: &[crate::Figure]| -> Vec<Figure> {
+        figures.iter().map(|figure| figure.judged(threshold, deciding)).collect()
+    };
+    let began = Instant::now();
+    observe(Event::Pilot);
+    let shape = contest.find_shape(None)?;
+    let mut found = blank(subject, rate, common);
+    (found.block_ms, found.rest_ms) = (shape.length_ms, shape.rest_ms);
+    let (contested, stop) = contest.run(shape, began, &mut |progress| {
+        found.looks.extend(progress.looks.last().cloned());
+        (found.pairs, found.seconds) = (progress.pairs, progress.seconds);
+        found.figures = judged(progress.figures);
+        found.answer = answer::answer(&found);
+        observe(Event::Progress(&found));
+    })?;
+    found.seconds = began.elapsed().as_secs_f64();
+    found.stop = stop;
+    found.pairs = contested.pairs();
+    let Contested { figures, waits, profile, doubts, looks, .. } = contested;
+    found.profile = profile;
+    found.figures = judged(&figures);
+    (found.waits, found.doubts, found.looks) = (waits, doubts, looks);
+    if stop != Stop::Died {
+        found.plans = plans::compare(&contest.sides, common.seed);
+    }
+    found.answer = answer::answer(&found);
+    Ok(found)
+}
+
+/// A comparison of which nothing is measured yet.
+fn blank(subject: Subject, rate: Option<f64>, common: &Common) -> Comparison {
+    let Subject { sides: [a, b], data, point, clients } = subject;
+    Comparison {
+        format: FORMAT,
+        pgrig: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at: common.started_at.clone(),
+        command: common.command.clone(),
+        commit: common.commit.clone(),
+        answer: String::new(),
+        a,
+        b,
+        point,
+        is_self: common.is_self,
+        data,
+        clients,
+        rate,
+        block_ms: 0,
+        rest_ms: 0,
+        pairs: 0,
+        seconds: 0.0,
+        threshold: common.threshold,
+        confidence: CONFIDENCE,
+        seed: common.seed,
+        stop: Stop::Running,
+        figures: Vec::new(),
+        waits: Vec::new(),
+        plans: Vec::new(),
+        profile: None,
+        doubts: Vec::new(),
+        facts: facts(&Machine::here()),
+        looks: Vec::new(),
+    }
+}
+
+/// The machine that the load came from.
+fn facts(machine: &Machine) -> Vec<Fact> {
+    let fact = |group: &str, name: &str, value: String| Fact {
+        group: group.to_owned(),
+        name: name.to_owned(),
+        value,
+    };
+    let memory = format!("{} MiB", machine.memory.total_bytes >> 20);
+    vec![
+        fact("machine", "processor", format!("{}, {} cores", machine.cpu_model, machine.cores)),
+        fact("machine", "memory", memory),
+        fact("system", "distribution", machine.distribution.clone()),
+        fact("system", "kernel", machine.kernel.clone()),
+    ]
+}

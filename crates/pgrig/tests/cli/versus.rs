@@ -1,0 +1,106 @@
+//! `pgrig compare --study`: two variants of a study side by side.
+
+use crate::Desk;
+
+/// A study whose workload costs what a setting of the server says.
+fn write_study(desk: &Desk) {
+    std::fs::create_dir(desk.path("mine")).expect("a folder");
+    desk.write(
+        "mine/study.toml",
+        r#"
+question = "Does more work take longer?"
+[data]
+script = "data.sql"
+[topologies.pair]
+nodes.primary = { sync = "FIRST 1" }
+nodes.standby = { of = "primary", sync = 1 }
+[variants.light]
+settings = { "work.rows" = "200" }
+[variants.heavy]
+topology = "pair"
+settings = { "work.rows" = "3000" }
+[workloads.work]
+script = "work.sql"
+protocol = "prepared"
+[workloads.limited]
+script = "work.sql"
+rate = 10
+latency_limit = "5ms"
+[scenarios.reads]
+run = ["work"]
+over = { clients = [2, 4] }
+[scenarios.slow]
+run = ["limited"]
+"#,
+    );
+    desk.write("mine/work.sql", "SELECT work();\n");
+    desk.write(
+        "mine/data.sql",
+        "CREATE FUNCTION work() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (
+             SELECT count(*) FROM generate_series(1, current_setting('work.rows')::int)); END $$;\n",
+    );
+}
+
+const READS: [&str; 9] = [
+    "compare",
+    "--study",
+    "mine",
+    "--scenario",
+    "reads",
+    "--at",
+    "clients=2",
+    "--precision",
+    "10%",
+];
+
+#[test]
+fn a_variant_is_compared_with_another() {
+    let desk = Desk::new();
+    write_study(&desk);
+    desk.write("seen.sql", "DO 'BEGIN ASSERT current_setting(''work.rows'') = ''200''; END';\n");
+    let check = |sides: &[&str], verdict: &str, variants: [&str; 2]| {
+        let rest = ["--max-time", "60s", "--json", "found.json"];
+        let said = desk.pgrig(&[&READS[..], sides, &rest].concat()).ended(0);
+        assert!(said.out.starts_with(verdict), "{sides:?}: {}", said.out);
+        let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!([&json["a"]["variant"], &json["b"]["variant"]], variants);
+        assert_eq!((&json["point"]["scenario"], &json["clients"]), (&"reads".into(), &2.into()));
+        assert_eq!(json["point"]["axes"]["clients"], "2");
+    };
+    // By the name of the option that speaks of topologies, too.
+    check(&["--a-topology", "light", "--b-variant", "heavy"], "B is slower", ["light", "heavy"]);
+    let lighter = ["--a-variant", "heavy", "--b-set", "work.rows=200", "--b-sql", "seen.sql"];
+    check(&lighter, "B is faster", ["heavy", "heavy"]);
+}
+
+#[test]
+fn what_a_study_does_not_say_clearly_is_asked_for() {
+    let desk = Desk::new();
+    write_study(&desk);
+    let check = |arguments: &[&str], code: i32, message: &str, hint: &str| {
+        let said = desk.pgrig(&[&["compare"], arguments].concat()).ended(code);
+        assert!(said.err.contains(message), "{arguments:?}: {}", said.err);
+        assert!(said.err.contains(hint), "{arguments:?}: {}", said.err);
+        assert_eq!(said.out, "");
+    };
+    let with = |more: &[&'static str]| [&READS[..][1..], more].concat();
+    check(&["--study", "yours"], 1, "no study \"yours\"", "replication");
+    check(&["--study", "mine"], 1, "several scenarios", "--scenario: reads, slow");
+    check(&with(&[]), 1, "several variants", "--a-variant: light, heavy");
+    check(&with(&["--a-variant", "lite"]), 1, "no variant \"lite\"", "there is light, heavy");
+    check(&with(&["--a-variant", "light"]), 1, "both sides are the same", "--b-set");
+    let own = ["--a-variant", "light", "--b-variant", "heavy", "--self"];
+    check(&with(&own), 1, "--self compares", "a variant of its own");
+    check(&with(&["-c", "4"]), 1, "and -c cannot be given as well", "--scenario NAME");
+    check(&with(&["--data", "x.sql"]), 1, "--data", "cannot be used with");
+    check(&["--scenario", "reads", "--self", "-S"], 1, "--study", "required");
+    let slow = ["--study", "mine", "--scenario", "slow", "--a-variant", "light", "--self"];
+    check(&slow, 1, "light/slow has a rate and a latency limit", "compare whole trials");
+    let huge = ["--a-variant", "light", "--self", "--set", "shared_buffers=100TB"];
+    check(&with(&huge), 3, "does not fit this machine", "shared_buffers");
+    let broken = ["--a-variant", "light", "--b-sql", "broken.sql"];
+    check(&with(&broken), 1, "reading broken.sql", "No such file");
+    desk.write("broken.sql", "CREATE TABEL t ();\n");
+    check(&with(&broken), 1, "filling side B: broken.sql", "TABEL");
+}

@@ -1,0 +1,231 @@
+//! Two variants of a study against each other at one point, their servers side by side:
+//! `pgrig compare` with a study.
+
+mod choice;
+
+use std::path::{Path, PathBuf};
+use std::slice;
+use std::time::Instant;
+
+use compare::{Common, Corner, SIDES, SideOptions, Subject};
+use lab::{Installation, Lab, LabConfig};
+use load::Control;
+use record::Comparison;
+use record::comparison::{DataOrigin, Point as PointFacts, Side as SideFacts};
+use site::{Alone, Hosts, Labs, Place, Site, SitePlan};
+use spec::{Point, Reset, Study, Unfit};
+
+use crate::error::Error;
+use crate::has::Has;
+use crate::load_plan;
+use crate::preflight::Preflight;
+use crate::ready;
+use crate::standing::Standing;
+
+pub use choice::{Choice, ChoiceError};
+
+/// What is compared.
+#[derive(Clone, Debug)]
+pub struct Versus {
+    /// The study.
+    pub study: Study,
+    /// Which of its points.
+    pub choice: Choice,
+    /// What is said of A's servers and of B's. Settings are those of every PostgreSQL server of the
+    /// side, scripts are run on the one that has the data.
+    pub sides: [SideOptions; 2],
+    /// What does not depend on the sides.
+    pub common: Common,
+    /// The rig's program, of which guards and relays are commands.
+    pub program: PathBuf,
+}
+
+/// Compares the sides. What was measured before an interruption, or before a side stopped
+/// answering, is an answer.
+///
+/// # Errors
+/// When nothing can be said.
+pub fn versus(
+    request: &Versus,
+    control: &Control,
+    observe: &mut dyn FnMut(compare::Event<'_>),
+) -> Result<Comparison, Error> {
+    let points = request.choice.points(&request.study)?;
+    let names = points.map(|index| &request.study.points[index].name);
+    let differs = (names[0].variant != names[1].variant).then_some("a variant");
+    let [a, b] = &request.sides;
+    request.common.check_difference(differs.or_else(|| a.difference(b)))?;
+    request.common.check()?;
+    let scripts = [script(a)?, script(b)?];
+    let study = request.two_points(points);
+    let installations = [lab::find::find(a.bin.as_deref())?, lab::find::find(b.bin.as_deref())?];
+    fit(&study, &installations)?;
+
+    let began = Instant::now();
+    observe(compare::Event::Building { is_outside: false });
+    // Servers go before the labs that they are in.
+    let labs = [open(&installations[0])?, open(&installations[1])?];
+    let builder = Builder { study: &study, labs: &labs, program: &request.program, control };
+    let (sites, data) = builder.both(&installations)?;
+    let sides = [0, 1].map(|side| Standing { name: SIDES[side], site: &sites[side] });
+    if data == DataOrigin::LoadedTwice && is_comparable(&sites) {
+        compare::check_same([&sides[0], &sides[1]], None)?;
+    }
+    for ((side, text), options) in sides.iter().zip(&scripts).zip(&request.sides) {
+        if let (Some(text), Some(path)) = (text, &options.sql) {
+            side.run_script(path, text)?;
+        }
+    }
+    let versions = installations.each_ref().map(|one| one.version().to_string());
+    observe(compare::Event::Built {
+        versions: versions.each_ref().map(String::as_str),
+        data,
+        seconds: began.elapsed().as_secs_f64(),
+    });
+
+    let corners = [0, 1].map(|side| {
+        let point = &study.points[side];
+        let mut workloads = load_plan::workloads(point, &sites[side].conninfos(), None);
+        // The choice was checked: its points have one workload.
+        let workload = workloads.swap_remove(0);
+        Corner { ground: &sides[side], workload }
+    });
+    let facts = |side: usize| SideFacts {
+        variant: Some(names[side].variant.clone()),
+        version: versions[side].clone(),
+        bin: Some(installations[side].bin().display().to_string()),
+        server: None,
+        settings: request.sides[side].settings.clone(),
+        sql: request.sides[side].sql.as_ref().map(|path| path.display().to_string()),
+    };
+    let subject = Subject {
+        sides: [facts(0), facts(1)],
+        data,
+        point: Some(PointFacts {
+            study: study.name.clone(),
+            scenario: names[0].scenario.clone(),
+            axes: names[0].axes.iter().cloned().collect(),
+        }),
+        clients: study.points[0].clients(),
+    };
+    let lanes = load_plan::lanes(&study.points[0]);
+    Ok(compare::measure(subject, corners, lanes, &request.common, control, observe)?)
+}
+
+impl Versus {
+    /// The study with the points of A and of B only, each with its side's settings.
+    fn two_points(&self, points: [usize; 2]) -> Study {
+        let side = |side: usize| {
+            let mut point = self.study.points[points[side]].clone();
+            SIDES[side].clone_into(&mut point.name.variant);
+            for node in point.topology.nodes.iter_mut().filter(|node| node.is_postgres()) {
+                node.settings.extend(self.sides[side].settings.iter().cloned());
+            }
+            // No trial follows that would need the data as they were.
+            point.data.reset = Reset::Keep;
+            point.has_own_servers = true;
+            point.unfit = Unfit::Refuse;
+            point.rounds = 1;
+            point
+        };
+        Study { points: vec![side(0), side(1)], claims: Vec::new(), ..self.study.clone() }
+    }
+}
+
+/// Whether each side fits the machine, and both at once.
+fn fit(study: &Study, installations: &[Installation; 2]) -> Result<(), Error> {
+    let trials = study.trials(None);
+    let (mut memory_bytes, mut disk_bytes) = (0, 0);
+    for (side, installation) in installations.iter().enumerate() {
+        let has = Has::here(installation.clone(), &std::env::temp_dir())?;
+        let own: Vec<_> = trials.iter().filter(|trial| trial.point == side).cloned().collect();
+        let preflight = Preflight::of(study, &own, &has);
+        memory_bytes += preflight.estimate.memory_bytes;
+        disk_bytes += preflight.estimate.disk_bytes;
+        if preflight.refused {
+            return Err(Error::DoesNotFit(Box::new(preflight)));
+        }
+        let both = [
+            ("memory", memory_bytes, has.memory_bytes),
+            ("disk space", disk_bytes, has.disk_bytes),
+        ];
+        if let Some((what, needs, has)) = both.into_iter().find(|(_, needs, has)| needs > has) {
+            return Err(compare::Error::TooLittle { what, needs, has }.into());
+        }
+    }
+    Ok(())
+}
+
+fn open(installation: &Installation) -> Result<Labs, Error> {
+    Ok(Labs::here(Lab::open(LabConfig::new(installation.clone()))?))
+}
+
+/// What makes the sides' servers.
+struct Builder<'a> {
+    study: &'a Study,
+    labs: &'a [Labs; 2],
+    program: &'a Path,
+    control: &'a Control,
+}
+
+impl Builder<'_> {
+    /// Both sides, ready for clients. B gets a copy of A's files where their data are the same and
+    /// B's programs can read them.
+    fn both(&self, installations: &[Installation; 2]) -> Result<([Site; 2], DataOrigin), Error> {
+        let mut a = self.build(0, None)?;
+        let has_same = a.plan.has_data_of(&self.plan(1));
+        // A copy can only be made while A's servers have not run yet.
+        let copied = has_same.then(|| self.build(1, Some(&a)));
+        self.make_ready(0, &mut a)?;
+        let copied = copied.map(|built| {
+            let mut b = built?;
+            self.make_ready(1, &mut b)?;
+            Ok::<_, Error>(b)
+        });
+        match copied {
+            Some(Ok(b)) => return Ok(([a, b], DataOrigin::Copied)),
+            Some(Err(error)) if installations[0].bin() == installations[1].bin() => {
+                return Err(error);
+            }
+            Some(Err(error @ Error::Interrupted { .. })) => return Err(error),
+            // Another catalog version: the servers do not start on such files.
+            Some(Err(_)) | None => {}
+        }
+        let mut b = self.build(1, None)?;
+        self.make_ready(1, &mut b)?;
+        Ok(([a, b], DataOrigin::LoadedTwice))
+    }
+
+    fn plan(&self, side: usize) -> SitePlan {
+        let Point { topology, data, .. } = self.study.points[side].clone();
+        SitePlan { topology, data, points: vec![side] }
+    }
+
+    /// A side's servers with their data, stopped.
+    fn build(&self, side: usize, donor: Option<&Site>) -> Result<Site, Error> {
+        let hosts = Hosts::new();
+        let place = Place { labs: &self.labs[side], hosts: &hosts, program: self.program };
+        let others = donor.map(slice::from_ref).unwrap_or_default();
+        let plan = self.plan(side);
+        Ok(Site::build(&place, plan, self.study, others, self.control, &mut |_| {})?)
+    }
+
+    fn make_ready(&self, side: usize, site: &mut Site) -> Result<(), Error> {
+        let point = &self.study.points[side];
+        let place = ready::Place { labs: Some(&self.labs[side]), program: self.program };
+        let failed = |why| compare::Error::Data { side: SIDES[side].to_owned(), why };
+        ready::servers(point, site, Alone::Yes, &place, self.control).map_err(failed)?;
+        ready::fronts(point, site, &place).map_err(failed)?;
+        Ok(())
+    }
+}
+
+/// Whether both sites hold their rows in the same tables of one server.
+fn is_comparable(sites: &[Site; 2]) -> bool {
+    let [a, b] = sites.each_ref().map(|site| &site.plan);
+    [a, b].iter().all(|plan| site::proxy(&plan.topology).is_none()) && a.data == b.data
+}
+
+fn script(options: &SideOptions) -> Result<Option<String>, Error> {
+    Ok(options.sql.as_deref().map(compare::read).transpose()?)
+}
