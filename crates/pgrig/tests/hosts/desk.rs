@@ -128,8 +128,11 @@ pub(crate) fn doing(role: &str) -> Vec<i32> {
     let entries = fs::read_dir("/proc").expect("/proc");
     let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
     let is_it = |pid: &i32| {
-        let is_pgrig = fs::read_link(format!("/proc/{pid}/exe"))
-            .is_ok_and(|path| path.to_string_lossy().contains("/pgrig"));
+        let is_pgrig = fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|path| {
+            // A copy on a host has more behind the name; test programs are no pgrig.
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("pgrig") && !path.components().any(|part| part.as_os_str() == "deps")
+        });
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let second = line.split(|byte| *byte == 0).nth(1).unwrap_or_default();
         is_pgrig && second == role.as_bytes()
