@@ -40,6 +40,8 @@ pub fn measure(
     control: &Control,
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<Comparison, Error> {
+    // The clients of both sides keep their connections.
+    let _ = lab::machine::raise_nofile();
     let Common { precision, threshold, by_threshold, .. } = *common;
     let rate = corners[0].workload.pace.rate();
     let deciding = Metric::deciding(rate);

@@ -51,8 +51,8 @@ pub fn versus(
     observe: &mut dyn FnMut(compare::Event<'_>),
 ) -> Result<Comparison, Error> {
     let points = request.choice.points(&request.study)?;
-    let names = points.map(|index| &request.study.points[index].name);
-    let differs = (names[0].variant != names[1].variant).then_some("a variant");
+    let chosen = points.map(|index| &request.study.points[index]);
+    let differs = (points[0] != points[1]).then_some("a variant");
     let [a, b] = &request.sides;
     request.common.check_difference(differs.or_else(|| a.difference(b)))?;
     request.common.check()?;
@@ -83,33 +83,18 @@ pub fn versus(
         seconds: began.elapsed().as_secs_f64(),
     });
 
-    let corners = [0, 1].map(|side| {
-        let point = &study.points[side];
-        let mut workloads = load_plan::workloads(point, &sites[side].conninfos(), None);
-        // The choice was checked: its points have one workload.
-        let workload = workloads.swap_remove(0);
-        Corner { ground: &sides[side], workload }
-    });
-    let facts = |side: usize| SideFacts {
-        variant: Some(names[side].variant.clone()),
-        version: versions[side].clone(),
-        bin: Some(installations[side].bin().display().to_string()),
-        server: None,
-        settings: request.sides[side].settings.clone(),
-        sql: request.sides[side].sql.as_ref().map(|path| path.display().to_string()),
-    };
-    let subject = Subject {
-        sides: [facts(0), facts(1)],
-        data,
-        point: Some(PointFacts {
-            study: study.name.clone(),
-            scenario: names[0].scenario.clone(),
-            axes: names[0].axes.iter().cloned().collect(),
-        }),
-        clients: study.points[0].clients(),
-    };
+    let corners = [0, 1].map(|side| corner(&study.points[side], &sides[side]));
+    let subject = request.subject(chosen, &installations, data);
     let lanes = load_plan::lanes(&study.points[0]);
     Ok(compare::measure(subject, corners, lanes, &request.common, control, observe)?)
+}
+
+/// A side with the load of its point.
+fn corner<'a>(point: &Point, side: &'a Standing<'a>) -> Corner<'a> {
+    let mut workloads = load_plan::workloads(point, &side.site.conninfos(), None);
+    // The choice was checked: its points have one workload.
+    let workload = workloads.swap_remove(0);
+    Corner { ground: side, workload }
 }
 
 impl Versus {
@@ -129,6 +114,31 @@ impl Versus {
             point
         };
         Study { points: vec![side(0), side(1)], claims: Vec::new(), ..self.study.clone() }
+    }
+
+    /// What the record says of the sides.
+    fn subject(
+        &self,
+        points: [&Point; 2],
+        installations: &[Installation; 2],
+        data: DataOrigin,
+    ) -> Subject {
+        let facts = |side: usize| SideFacts {
+            variant: Some(points[side].name.variant.clone()),
+            version: installations[side].version().to_string(),
+            bin: Some(installations[side].bin().display().to_string()),
+            server: None,
+            settings: self.sides[side].settings.clone(),
+            sql: self.sides[side].sql.as_ref().map(|path| path.display().to_string()),
+        };
+        let name = &points[0].name;
+        let point = PointFacts {
+            study: self.study.name.clone(),
+            scenario: name.scenario.clone(),
+            axes: name.axes.iter().cloned().collect(),
+        };
+        let clients = points[0].clients();
+        Subject { sides: [facts(0), facts(1)], data, point: Some(point), clients }
     }
 }
 

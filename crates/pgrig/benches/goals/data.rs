@@ -56,7 +56,7 @@ fn find(server: &Server) -> Result<f64, String> {
     let json = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
     let done = server
         .command(env!("CARGO_BIN_EXE_pgrig").as_ref())
-        .args(["bench", "-n", "-S", "-M", "prepared", "-c", "32", "-j", "1", "-T", "20"])
+        .args(["bench", "-n", "-S", "-M", "prepared", "-c", "32", "-j", "1", "-T", "5"])
         .args(["--find-rate", "p99 < 10ms", "--json"])
         .arg(json.path())
         .output()

@@ -1,7 +1,5 @@
 //! Which two points of a study are compared.
 
-use std::collections::BTreeMap;
-
 use spec::{Point, Study};
 
 /// What is said of them; what is not said must be clear from the study.
@@ -120,8 +118,10 @@ impl Choice {
         for (axis, _) in &self.at {
             one(study, "axis", "--at", Some(axis), None, &axes)?;
         }
-        let [a, b] = [a, b].map(|variant| self.point(study, &variant, &scenario));
-        let found = [a?, b?];
+        let a = point(study, &a, &scenario, &self.at)?;
+        // At the same point, even where B runs at fewer.
+        let b = point(study, &b, &scenario, &study.points[a].name.axes)?;
+        let found = [a, b];
         for point in found.map(|index| &study.points[index]) {
             if let Some(why) = point.unfit_for_pairs() {
                 return Err(ChoiceError::Unfit { point: point.name.to_string(), why });
@@ -129,36 +129,33 @@ impl Choice {
         }
         Ok(found)
     }
+}
 
-    fn point(&self, study: &Study, variant: &str, scenario: &str) -> Result<usize, ChoiceError> {
-        let is_meant = |point: &Point| {
-            let axes: BTreeMap<&str, &str> = point
-                .name
-                .axes
-                .iter()
-                .map(|(axis, value)| (axis.as_str(), value.as_str()))
-                .collect();
-            self.at.iter().all(|(axis, value)| axes.get(axis.as_str()) == Some(&value.as_str()))
-        };
-        let of_both =
-            |point: &Point| point.name.variant == variant && point.name.scenario == scenario;
-        let all = || study.points.iter().enumerate().filter(|(_, point)| of_both(point));
-        let fitting: Vec<(usize, &Point)> = all().filter(|(_, point)| is_meant(point)).collect();
-        let (variant, scenario) = (variant.to_owned(), scenario.to_owned());
-        match fitting[..] {
-            [(index, _)] => Ok(index),
-            [] => Err(ChoiceError::NoPoint {
-                variant,
-                scenario,
-                at: words(&self.at),
-                known: all().map(|(_, point)| words(&point.name.axes)).collect(),
-            }),
-            _ => Err(ChoiceError::SeveralPoints {
-                variant,
-                scenario,
-                known: fitting.iter().map(|(_, point)| words(&point.name.axes)).collect(),
-            }),
-        }
+/// The point of a variant at these axes.
+fn point(
+    study: &Study,
+    variant: &str,
+    scenario: &str,
+    at: &[(String, String)],
+) -> Result<usize, ChoiceError> {
+    let is_meant = |point: &Point| at.iter().all(|axis| point.name.axes.contains(axis));
+    let of_both = |point: &Point| point.name.variant == variant && point.name.scenario == scenario;
+    let all = || study.points.iter().enumerate().filter(|(_, point)| of_both(point));
+    let fitting: Vec<(usize, &Point)> = all().filter(|(_, point)| is_meant(point)).collect();
+    let (variant, scenario) = (variant.to_owned(), scenario.to_owned());
+    match fitting[..] {
+        [(index, _)] => Ok(index),
+        [] => Err(ChoiceError::NoPoint {
+            variant,
+            scenario,
+            at: words(at),
+            known: all().map(|(_, point)| words(&point.name.axes)).collect(),
+        }),
+        _ => Err(ChoiceError::SeveralPoints {
+            variant,
+            scenario,
+            known: fitting.iter().map(|(_, point)| words(&point.name.axes)).collect(),
+        }),
     }
 }
 
