@@ -64,7 +64,8 @@ pub fn versus(
     let began = Instant::now();
     observe(compare::Event::Building { is_outside: false });
     // Servers go before the labs that they are in.
-    let labs = [open(&installations[0])?, open(&installations[1])?];
+    let password = lab::new_password()?;
+    let labs = [open(&installations[0], &password)?, open(&installations[1], &password)?];
     let builder = Builder { study: &study, labs: &labs, program: &request.program, control };
     let (sites, data) = builder.both(&installations)?;
     let sides = [0, 1].map(|side| Standing { name: SIDES[side], site: &sites[side] });
@@ -166,8 +167,11 @@ fn fit(study: &Study, installations: &[Installation; 2]) -> Result<(), Error> {
     Ok(())
 }
 
-fn open(installation: &Installation) -> Result<Labs, Error> {
-    Ok(Labs::here(Lab::open(LabConfig::new(installation.clone()))?))
+/// The password of both labs is one: a copy of A's files has A's.
+fn open(installation: &Installation, password: &str) -> Result<Labs, Error> {
+    let password = Some(password.to_owned());
+    let config = LabConfig { password, ..LabConfig::new(installation.clone()) };
+    Ok(Labs::here(Lab::open(config)?))
 }
 
 /// What makes the sides' servers.

@@ -12,7 +12,7 @@ question = "Does more work take longer?"
 [data]
 script = "data.sql"
 [topologies.pair]
-nodes.primary = { sync = "FIRST 1" }
+nodes.primary = { sync = "FIRST 1", listen = "tcp" }
 nodes.standby = { of = "primary", sync = 1 }
 [variants.light]
 settings = { "work.rows" = "200" }
