@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use load::Control;
 use record::comparison::{Metric, Stop};
-use record::{Ending, Paired, Reader};
+use record::{Ending, Generator, Paired, Reader};
 use spec::{Folder, Profile, Study};
 use study::{Ended, Event, Place, Request, Servers};
 use verdict::{Measured, Verdict};
@@ -85,8 +85,16 @@ fn check(reset: &str) {
     let plan = &reader.header().plan;
     let judge = |pairs: &[Paired]| verdict::judge(&study, plan, reader.trials(), pairs).claims;
     let claims = judge(reader.pairs());
+    // Beside other tests the generator may wait for a CPU, and then nothing is said of latencies.
+    let seen = paired.conditions;
+    let is_doubted = seen.run_delay_share_max > Generator::RUN_DELAY_SHARE_MAX
+        || seen.busy_share_max > Generator::BUSY_SHARE_MAX;
     for claim in &claims {
-        assert_eq!(claim.verdict, Verdict::Holds, "{claim:?}");
+        let is_expected = match claim.verdict {
+            Verdict::CannotTell => is_doubted,
+            verdict => verdict == Verdict::Holds,
+        };
+        assert!(is_expected, "{claim:?}");
         assert!(matches!(claim.measured, Measured::Pairs { pairs, .. } if pairs >= 32));
     }
     // Without its pairs, a claim about pairs has nothing to rest on, whatever the trials show.
