@@ -136,8 +136,8 @@ const SEGMENT_S: f64 = 60.0;
 
 impl Contest<'_> {
     /// Loads each side alone, and chooses a length of a block that fits both. Both are loaded for
-    /// the same time, so that neither begins with warmer caches. Of a block of a given length only
-    /// the rest is to be found.
+    /// the same time, so that neither begins with warmer caches. A given length is taken unless
+    /// transactions are too long for it; then it is the next candidate that they fit.
     ///
     /// # Errors
     /// If a side cannot be loaded, or its transactions are too long for blocks.
@@ -183,10 +183,13 @@ impl Contest<'_> {
         let slices = outcome.intervals.iter().filter(|slice| slice.start.0 >= open);
         let slices: Vec<u64> = slices.map(|slice| slice.counts.transactions).collect();
         let mean_s = mean_ns / 1e9;
-        let lengths_ms = length_ms.map_or(pilot::LENGTHS_MS.to_vec(), |given| vec![given]);
-        let longest_ms = lengths_ms.iter().copied().max().unwrap_or(0);
-        pilot::shape(&slices, mean_s, &lengths_ms)
-            .ok_or(Error::TooSlow { seconds: mean_s, block_s: longest_ms as f64 / 1e3 })
+        let shape = match length_ms {
+            None => pilot::shape(&slices, mean_s, &pilot::LENGTHS_MS),
+            Some(given) => pilot::at_least(given)
+                .find_map(|length_ms| pilot::shape(&slices, mean_s, &[length_ms])),
+        };
+        let longest_ms = pilot::at_least(length_ms.unwrap_or(0)).max().unwrap_or(0);
+        shape.ok_or(Error::TooSlow { seconds: mean_s, block_s: longest_ms as f64 / 1e3 })
     }
 
     /// Which sides did not do what was due.

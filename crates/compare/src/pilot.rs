@@ -12,6 +12,12 @@ pub(crate) const SLICE_MS: u64 = 50;
 /// Candidates, in milliseconds. Multiples of a slice.
 pub(crate) const LENGTHS_MS: [u64; 5] = [200, 350, 600, 1_000, 2_000];
 
+/// A given length, and the candidates that are longer.
+pub(crate) fn at_least(given_ms: u64) -> impl Iterator<Item = u64> {
+    let longer = LENGTHS_MS.into_iter().filter(move |length_ms| *length_ms > given_ms);
+    std::iter::once(given_ms).chain(longer)
+}
+
 /// Transactions under way when a block ends have this multiple of their mean latency to end in,
 /// before the next block begins.
 const REST_LATENCIES: f64 = 3.0;

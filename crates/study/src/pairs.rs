@@ -118,6 +118,13 @@ impl PairsOrder<'_> {
             figures.iter().map(|figure| figure.judged(pairs.precision, deciding)).collect();
         (paired.series, paired.conditions) = (series, conditions);
         (paired.waits, paired.doubts, paired.looks) = (waits, doubts, looks);
+        if let Some(given) = pairs.block_ms.filter(|given| *given != shape.length_ms) {
+            let length_ms = shape.length_ms;
+            let doubt = format!(
+                "transactions are too long for blocks of {given} ms: they are {length_ms} ms"
+            );
+            paired.doubts.insert(0, doubt);
+        }
         let servers = [0, 1].map(|index| sites[index].check_alive(points[index]));
         for alive in servers {
             alive.map_err(|error| error.to_string())?;

@@ -64,6 +64,14 @@ pub enum ConninfoError {
         /// The word.
         value: String,
     },
+    /// No version of TLS. libpq puts this keyword alone in quotes, since PostgreSQL 17.
+    #[error("invalid \"{keyword}\" value: \"{value}\"")]
+    InvalidVersion {
+        /// The keyword.
+        keyword: &'static str,
+        /// The word.
+        value: String,
+    },
     /// Not a number.
     #[error("invalid integer value \"{value}\" for connection option \"{keyword}\"")]
     InvalidInteger {

@@ -140,7 +140,7 @@ fn version(values: &Values, keyword: &'static str) -> Result<Option<TlsVersion>,
         .iter()
         .find(|(name, _)| name.eq_ignore_ascii_case(value))
         .map(|(_, version)| Some(*version))
-        .ok_or_else(|| ConninfoError::InvalidValue { keyword, value: value.to_owned() })
+        .ok_or_else(|| ConninfoError::InvalidVersion { keyword, value: value.to_owned() })
 }
 
 impl fmt::Debug for TlsSettings {
