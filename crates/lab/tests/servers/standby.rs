@@ -111,10 +111,12 @@ fn a_standby_that_cannot_stream_says_why() {
 #[test]
 fn a_lost_slot_is_told_at_once() {
     let lab = open();
-    let few = [("max_slot_wal_keep_size", "0"), ("min_wal_size", "32MB")];
-    let mut primary = node(&lab, "primary", &few);
+    let mut primary = node(&lab, "primary", &[("min_wal_size", "32MB")]);
     primary.start().unwrap();
     let mut standby = standby(&lab, "standby1", &primary);
+    // A backup would lose its own slot, in PostgreSQL 18.
+    run(&primary, "ALTER SYSTEM SET max_slot_wal_keep_size = 0");
+    run(&primary, "SELECT pg_reload_conf()");
     for _ in 0..3 {
         run(&primary, "CREATE TABLE IF NOT EXISTS t (i int); SELECT pg_switch_wal(); CHECKPOINT");
     }
@@ -125,6 +127,8 @@ fn a_lost_slot_is_told_at_once() {
     assert!(error.hint().unwrap().contains("max_slot_wal_keep_size"));
 
     // As the hint says.
+    run(&primary, "ALTER SYSTEM RESET max_slot_wal_keep_size");
+    run(&primary, "SELECT pg_reload_conf()");
     standby.stop(StopMode::Fast).unwrap();
     standby.init_from_backup(&primary, None).unwrap();
     standby.start().unwrap();
