@@ -218,8 +218,10 @@ struct CheckpointEnd<'a> {
 
 impl CheckpointEnd<'_> {
     fn parse(message: &str) -> Option<CheckpointEnd<'_>> {
-        let (what, rest) = message.split_once(" complete: wrote ")?;
+        let (what, rest) = message.split_once(" complete:")?;
         ["checkpoint", "restartpoint"].contains(&what).then_some(())?;
+        // PostgreSQL 19 repeats why it was made: `checkpoint complete: time: wrote …`.
+        let (_, rest) = rest.split_once(" wrote ")?;
         Some(CheckpointEnd {
             what,
             buffers: rest.split(' ').next()?.parse().ok()?,
@@ -305,6 +307,12 @@ mod tests {
         check(
             &[(3_500, log(&newer))],
             &["500–3500 Checkpoint restartpoint: 1234 buffers in 3.0 s"],
+        );
+        // PostgreSQL 19's.
+        let newest = COMPLETE.replace("complete: wrote", "complete: fast force wait: wrote");
+        check(
+            &[(1_000, log("checkpoint starting: fast force wait")), (4_001, log(&newest))],
+            &["1000–4001 Checkpoint checkpoint (fast force wait): 1234 buffers in 3.0 s"],
         );
     }
 
