@@ -133,7 +133,7 @@ const GOALS: &[Goal] = &[
         measure: |server, size| capture::deviation(server, size, Loop::Open, 0.99),
     },
     Goal {
-        name: "loading scale 200 with -i, speed ÷ pgbench's",
+        name: "loading scale 200 with -i --connections=CORES, speed ÷ pgbench's",
         goal: 1.5,
         better: Better::Higher,
         measure: data::loading,

@@ -9,8 +9,8 @@ use crate::{Measured, Server, Size};
 /// The scale that is loaded.
 const SCALE: &str = "200";
 
-/// `-i` with defaults: how many times as fast as pgbench's. Each load replaces the tables of the
-/// last one, in a database of its own.
+/// `-i` on as many connections as there are cores: how many times as fast as pgbench's, which has
+/// one. Each load replaces the tables of the last one, in a database of its own.
 pub(crate) fn loading(server: &Server, size: &Size) -> Result<Measured, String> {
     const DATABASE: &str = "goals_load";
     psql(server, &format!("CREATE DATABASE {DATABASE}"))?;
@@ -20,7 +20,8 @@ pub(crate) fn loading(server: &Server, size: &Size) -> Result<Measured, String> 
             Program::Pgbench => server.command(&server.pgbench),
             Program::Pgrig => {
                 let mut command = server.command(env!("CARGO_BIN_EXE_pgrig").as_ref());
-                command.arg("bench");
+                let cores = std::thread::available_parallelism().map_or(1, usize::from);
+                command.args(["bench", &format!("--connections={cores}")]);
                 command
             }
         };
@@ -57,7 +58,7 @@ fn find(server: &Server) -> Result<f64, String> {
     let done = server
         .command(env!("CARGO_BIN_EXE_pgrig").as_ref())
         .args(["bench", "-n", "-S", "-M", "prepared", "-c", "32", "-j", "1", "-T", "5"])
-        .args(["--find-rate", "p99 < 10ms", "--json"])
+        .args(["--find-rate", "p99 < 2ms", "--json"])
         .arg(json.path())
         .output()
         .map_err(|error| error.to_string())?;
