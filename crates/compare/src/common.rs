@@ -11,7 +11,8 @@ use crate::profile::Profiler;
 pub struct Common {
     /// Compare A with a copy of itself.
     pub is_self: bool,
-    /// Stop when the interval of throughput is as narrow as this on either side, as a share.
+    /// Stop when the interval of the first figure that decides is as narrow as this on either side,
+    /// as a share.
     pub precision: f64,
     /// A difference below this share counts as none.
     pub threshold: f64,

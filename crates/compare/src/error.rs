@@ -163,7 +163,8 @@ pub enum Error {
 
 impl Error {
     /// A statement that a side's server refused.
-    pub(crate) fn failed(side: &str, statement: &str, source: postgres::Error) -> Error {
+    #[must_use]
+    pub fn failed(side: &str, statement: &str, source: postgres::Error) -> Error {
         let statement = statement.split_whitespace().collect::<Vec<_>>().join(" ");
         let source = lab::Error::Query { server: side.to_owned(), statement, source };
         Error::Server { side: side.to_owned(), source }

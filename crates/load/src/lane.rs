@@ -258,15 +258,10 @@ impl<'p> Lane<'p> {
 
     /// Hands over the intervals that are over.
     pub(crate) fn roll(&mut self, now: u64) {
-        let (schedules, plan, grid) = (&self.schedules, self.plan, self.grid);
+        let (schedules, plan, grid) = (&self.schedules, self.plan, &self.grid);
         let backlog = |workload: usize, at: u64| {
             let on_schedule = |schedule: &Schedule| {
-                schedule.backlog(starting::schedule_clock(
-                    plan.blocks.as_ref(),
-                    workload,
-                    &grid,
-                    at,
-                ))
+                schedule.backlog(starting::schedule_clock(plan.blocks.as_ref(), workload, grid, at))
             };
             schedules[workload].as_ref().map_or(0, on_schedule)
         };

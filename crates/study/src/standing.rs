@@ -31,10 +31,8 @@ impl Ground for Standing<'_> {
     fn tidy(&self) -> Result<(), compare::Error> {
         let mut client = self.connect()?;
         for statement in ["VACUUM", "CHECKPOINT"] {
-            client.batch_execute(statement).map_err(|source| {
-                let (server, statement) = (self.name.to_owned(), statement.to_owned());
-                self.failed(lab::Error::Query { server, statement, source })
-            })?;
+            let failed = |source| compare::Error::failed(self.name, statement, source);
+            client.batch_execute(statement).map_err(failed)?;
         }
         Ok(())
     }

@@ -142,9 +142,11 @@ impl Lane<'_> {
     fn due(&self, workload: usize, now: u64) -> Option<u64> {
         let due = self.schedules[workload].as_ref()?.due_ns();
         let on_schedule = self.on_schedule(workload, now);
-        Some(
-            (now + due.saturating_sub(on_schedule)).saturating_sub(on_schedule.saturating_sub(due)),
-        )
+        // A lane without clients has slots beyond all moments.
+        Some(match due > on_schedule {
+            true => now.saturating_add(due - on_schedule),
+            false => now.saturating_sub(on_schedule - due),
+        })
     }
 
     /// When a session that waits for a slot or a block has its turn next.

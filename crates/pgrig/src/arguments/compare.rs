@@ -118,7 +118,7 @@ The workload is given by pgbench's options: -f, -b, -S, -N, -c, -j, -M, -R, -s, 
 
 Examples:
   pgrig compare --b-set jit=on -f report.sql -c 4 -s 50
-  pgrig compare --study pool --a-variant plain --b-variant governed --at clients=64";
+  pgrig compare --study replication --scenario login --a-variant C-async --b-variant C-on";
 
 /// A setting, as in `work_mem=64MB`; its value may be empty.
 fn setting(text: &str) -> Result<(String, String), String> {
