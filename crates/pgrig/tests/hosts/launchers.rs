@@ -222,9 +222,10 @@ pub(crate) fn mpirun() {
     }
     let site = Site::new();
     let (_daemons, config) = serve_ssh(&site);
-    // Open MPI 5 has other names for what is set, and is quiet by itself.
+    // Open MPI 5 has other names for what is set, and is quiet by itself. It says "mpirun (Open MPI)
+    // 5.0.7", Open MPI 4 says "mpirun.openmpi (OpenRTE) 4.1.4".
     let version = Command::new("mpirun.openmpi").arg("--version").output().expect("it was there");
-    let options = match String::from_utf8_lossy(&version.stdout).contains("(Open MPI) 4") {
+    let options = match String::from_utf8_lossy(&version.stdout).contains(") 4.") {
         true => {
             format!(
                 "-q --mca plm_rsh_agent 'ssh -F {config}' --mca oob_tcp_if_include 10.77.0.0/24"
