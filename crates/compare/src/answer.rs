@@ -1,6 +1,6 @@
 //! What the figures say, and when they say enough.
 
-use record::comparison::{Comparison, Metric, Stop, Verdict};
+use record::comparison::{Comparison, Metric, OCTET_PAIRS, Stop, Verdict};
 use stats::Interval;
 use stats::equivalence::{Difference, Region};
 
@@ -31,7 +31,7 @@ pub(crate) fn answer(found: &Comparison) -> String {
         return match headline.quantile() {
             None => format!(
                 "Cannot tell: {pairs} are too few. An interval takes {} pairs.",
-                2 * stats::sequence::OBSERVATIONS_MIN
+                OCTET_PAIRS * stats::sequence::OBSERVATIONS_MIN
             ),
             Some(quantile) => format!(
                 "Cannot tell: {pairs} hold too few transactions. An interval of the {} takes {} of \

@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use lab::machine::CpuTime;
 use load::{Blocks, Control, End, Limit, Plan, Urgency, WarmUp, Workload};
 use postgres::Client;
-use record::comparison::{Look, Metric, Profile, Stop, Wait};
+use record::comparison::{Look, Metric, OCTET_PAIRS, Profile, Stop, Wait};
 use record::{Conditions, Series};
 
 use crate::answer::Rule;
-use crate::design::{self, QUAD};
+use crate::design::{self, OCTET};
 use crate::doubts;
 use crate::error::Error;
 use crate::figure::{self, Confidence, Figure};
 use crate::meter::Meter;
-use crate::observation::Quad;
+use crate::observation::Octet;
 use crate::pilot::{self, SLICE_MS, Shape};
 use crate::profile::{self, Profiler};
 use crate::waits::Watch;
@@ -73,11 +73,11 @@ pub struct Contest<'a> {
 /// What was measured.
 #[derive(Debug, Default)]
 pub struct Contested {
-    /// One for each quad of blocks, warm-up left out.
-    pub quads: Vec<Quad>,
-    /// What all quads together give.
+    /// One for each octet of blocks, warm-up left out.
+    pub octets: Vec<Octet>,
+    /// What all octets together give.
     pub figures: Vec<Figure>,
-    /// What they gave after each quad.
+    /// What they gave after each octet.
     pub looks: Vec<Look>,
     /// What the clients waited for.
     pub waits: Vec<Wait>,
@@ -100,7 +100,7 @@ pub struct Progress<'a> {
     pub pairs: usize,
     /// What they give.
     pub figures: &'a [Figure],
-    /// The ratios so far, the last quad's included.
+    /// The ratios so far, the last octet's included.
     pub looks: &'a [Look],
     /// Since measuring began.
     pub seconds: f64,
@@ -110,7 +110,7 @@ impl Contested {
     /// Pairs of neighbouring blocks.
     #[must_use]
     pub fn pairs(&self) -> usize {
-        self.quads.len() * QUAD / 2
+        self.octets.len() * OCTET_PAIRS
     }
 }
 
@@ -119,7 +119,7 @@ pub const CONFIDENCE: f64 = 0.95;
 
 /// How long the pilot loads each side: this share of the time that a contest may take, within
 /// bounds. Below the lower one it could not judge any length of a block.
-const PILOT_SHARE: f64 = 0.1;
+const PILOT_SHARE: f64 = 0.05;
 const PILOT_MS: RangeInclusive<u64> = 4_000..=12_000;
 
 /// How long it loads each side where only the rest of a block is to be found.
@@ -235,10 +235,10 @@ impl Contest<'_> {
         let stop = run.segments(observe)?;
         run.conditions.steal_share = CpuTime::now().steal_share_since(cpu);
         let Run { watch, conditions, confidence, mut found, .. } = run;
-        found.series = figure::series(&found.quads, confidence.tuned_for);
+        found.series = figure::series(&found.octets, confidence.tuned_for);
         found.conditions = conditions;
         let grounds = self.sides.each_ref().map(|side| side.ground);
-        let doubts = doubts::doubts(&found.quads, grounds.map(Ground::name), &conditions);
+        let doubts = doubts::doubts(&found.octets, grounds.map(Ground::name), &conditions);
         found.doubts.extend(doubts);
         found.doubts.extend(self.missed_rates(&found.figures));
         found.doubts.extend(found.lost.clone());
@@ -293,11 +293,11 @@ impl<'a> Run<'a> {
                 return self.stopped(error);
             }
             let seconds = self.left().as_secs_f64().min(SEGMENT_S);
-            let quads = (seconds / self.shape.quad_s()).floor() as usize;
-            if quads < 2 {
+            let octets = (seconds / self.shape.octet_s()).floor() as usize;
+            if octets < 1 {
                 return Ok(Stop::Time);
             }
-            let stop = self.segment(number, quads, &mut meter, observe);
+            let stop = self.segment(number, octets, &mut meter, observe);
             self.watch.count(false);
             match stop {
                 Ok(None) => {}
@@ -327,15 +327,15 @@ impl<'a> Run<'a> {
     fn segment(
         &mut self,
         number: u64,
-        quads: usize,
+        octets: usize,
         meter: &mut Meter,
         observe: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Option<Stop>, Error> {
-        let warm_quads = (WARM_MS as usize).div_ceil(QUAD * self.shape.length_ms as usize);
-        let plan = self.plan(number, quads + warm_quads);
+        let warm_blocks = WARM_MS.div_ceil(self.shape.length_ms) as usize;
+        let plan = self.plan(number, warm_blocks, octets);
         let own = Control::new();
         let mut blocks = 0;
-        let mut quad = Quad::default();
+        let mut octet = Octet::default();
         let mut stop = None;
         let mut first = None;
         let profiler = self.profiler(number)?;
@@ -355,17 +355,17 @@ impl<'a> Run<'a> {
                 }
                 load::Event::Interval(cells) if stop.is_none() => {
                     blocks += 1;
-                    if blocks <= warm_quads * QUAD {
-                        if blocks == warm_quads * QUAD {
+                    if blocks <= warm_blocks {
+                        if blocks == warm_blocks {
                             meter.reset();
                             self.watch.count(true);
                         }
                         return;
                     }
-                    quad.add(cells);
-                    if blocks % QUAD == 0 {
-                        meter.read(&mut quad.sides);
-                        self.found.quads.push(std::mem::take(&mut quad));
+                    octet.add(cells);
+                    if (blocks - warm_blocks) % OCTET == 0 {
+                        meter.read(&mut octet.sides);
+                        self.found.octets.push(std::mem::take(&mut octet));
                         stop = self.look(observe);
                         if stop.is_some() {
                             own.interrupt();
@@ -413,10 +413,12 @@ impl<'a> Run<'a> {
         Profiler::begin(pids).map(Some)
     }
 
-    fn plan(&self, number: u64, quads: usize) -> Plan {
+    /// Blocks that warm both sides up, then so many octets.
+    fn plan(&self, number: u64, warm_blocks: usize, octets: usize) -> Plan {
         // Each segment draws keys of its own, the same on both sides.
         let seed = self.contest.seed.wrapping_add(number);
-        let order = design::order(quads, seed);
+        let mut order = design::order(octets + warm_blocks.div_ceil(OCTET), seed);
+        let order = order.split_off(order.len() - octets * OCTET - warm_blocks);
         let workloads = self.contest.sides.iter().map(|side| side.workload.clone());
         let Shape { length_ms, rest_ms } = self.shape;
         let window_ms = order.len() as u64 * length_ms;
@@ -428,11 +430,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What the quads say, and whether that is enough.
+    /// What the octets say, and whether that is enough.
     fn look(&mut self, observe: &mut dyn FnMut(Progress<'_>)) -> Option<Stop> {
-        let active_s = 2.0 * (self.shape.length_ms - self.shape.rest_ms) as f64 / 1e3;
+        let active_s =
+            OCTET_PAIRS as f64 * (self.shape.length_ms - self.shape.rest_ms) as f64 / 1e3;
         let found = &mut self.found;
-        found.figures = figure::figures(&found.quads, active_s, self.confidence);
+        found.figures = figure::figures(&found.octets, active_s, self.confidence);
         let seconds = self.began.elapsed().as_secs_f64();
         let ratios = found.figures.iter().filter_map(|figure| {
             let ratio = figure.ratio?;
@@ -442,7 +445,7 @@ impl<'a> Run<'a> {
         found.looks.push(Look {
             pairs,
             seconds,
-            quad: found.quads.last().and_then(Quad::ratio),
+            octet: found.octets.last().and_then(Octet::ratio),
             ratios: ratios.collect(),
         });
         let (figures, looks) = (&found.figures, &found.looks);
@@ -454,12 +457,12 @@ impl<'a> Run<'a> {
 impl Confidence {
     /// Of a contest that may take so long: narrowest in the second half of that time.
     fn of(contest: &Contest<'_>, shape: Shape) -> Confidence {
-        let quads = contest.max_time.as_secs_f64() / shape.quad_s();
+        let octets = contest.max_time.as_secs_f64() / shape.octet_s();
         Confidence {
             deciding: contest.deciding,
             metrics: contest.rule.deciding,
             other: CONFIDENCE,
-            tuned_for: (quads * 0.6).ceil() as usize,
+            tuned_for: (octets * 0.6).ceil() as usize,
         }
     }
 }

@@ -1,33 +1,38 @@
 //! The order of blocks.
 
+use record::comparison::OCTET_PAIRS;
 use stats::Prng;
 
 /// What the sides are called: A is side 0, B is side 1.
 pub const SIDES: [&str; 2] = ["A", "B"];
 
-/// Blocks of a quad.
-pub(crate) const QUAD: usize = 4;
+/// Blocks of an octet.
+pub(crate) const OCTET: usize = 2 * OCTET_PAIRS;
 
-/// The side that each block belongs to: quads ABBA and their mirror image BAAB.
+/// The sides of an octet's blocks: the order of Thue and Morse.
+pub(crate) const ORDER: [usize; OCTET] = [0, 1, 1, 0, 1, 0, 0, 1];
+
+/// How often an octet is the mirror image of the one before it.
 ///
-/// Within a quad, whatever rises or falls steadily meets both sides alike. Of two consecutive quads
-/// one begins with A and one with B, in random order, so that a disturbance with a period of its
-/// own favours no side.
-pub(crate) fn order(quads: usize, seed: u64) -> Vec<usize> {
+/// Where that happens, its first block follows one of its own side. More often would make octets
+/// differ by what a block gains from that; never would let a disturbance with the period of an
+/// octet favour one side.
+const MIRRORED_SHARE: f64 = 0.25;
+
+/// The side that each block belongs to: octets ABBABAAB, or their mirror image BAABABBA.
+///
+/// Within an octet, what rises or falls steadily, or along a
+/// parabola, meets both sides alike. So does what a block gains from following one of its own side,
+/// whose data and code are still in the CPUs' caches: each side has one such block.
+pub(crate) fn order(octets: usize, seed: u64) -> Vec<usize> {
     let mut prng = Prng::new(seed);
-    let mut blocks = Vec::with_capacity(quads * QUAD);
-    let mut second = None;
-    for _ in 0..quads {
-        let outer = match second.take() {
-            Some(outer) => outer,
-            None => {
-                let outer = usize::from(prng.unit() < 0.5);
-                second = Some(1 - outer);
-                outer
-            }
-        };
-        let inner = 1 - outer;
-        blocks.extend([outer, inner, inner, outer]);
+    let mut first = usize::from(prng.unit() < 0.5);
+    let mut blocks = Vec::with_capacity(octets * OCTET);
+    for _ in 0..octets {
+        if prng.unit() < MIRRORED_SHARE {
+            first = 1 - first;
+        }
+        blocks.extend(ORDER.map(|side| side ^ first));
     }
     blocks
 }
@@ -37,15 +42,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_quad_is_balanced_and_so_are_two_neighbours() {
+    fn each_octet_is_balanced_against_trends_and_carry_over() {
         for seed in 0..20 {
-            let order = order(50, seed);
-            for quad in order.chunks(QUAD) {
-                assert_eq!((quad[0], quad[1]), (quad[3], quad[2]));
-                assert_ne!(quad[0], quad[1]);
-            }
-            for two in order.chunks(2 * QUAD) {
-                assert_ne!(two[0], two[QUAD], "seed {seed}");
+            for octet in order(50, seed).chunks(OCTET) {
+                let sign = |side: usize| if side == 0 { 1_i64 } else { -1 };
+                for degree in 0..=2 {
+                    let trend = |at: usize| (at as i64).pow(degree);
+                    let sum: i64 = (0..OCTET).map(|at| sign(octet[at]) * trend(at)).sum();
+                    assert_eq!(sum, 0, "degree {degree}: {octet:?}");
+                }
+                let after_its_own = octet.windows(2).filter(|two| two[0] == two[1]);
+                let sum: i64 = after_its_own.map(|two| sign(two[0])).sum();
+                assert_eq!(sum, 0, "{octet:?}");
             }
         }
     }

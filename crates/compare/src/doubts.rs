@@ -2,7 +2,7 @@
 
 use record::Conditions;
 
-use crate::observation::Quad;
+use crate::observation::Octet;
 
 /// Above this share of CPU time that the hypervisor took away, a machine is not one's own.
 const STEAL_SHARE_MAX: f64 = 0.05;
@@ -10,11 +10,11 @@ const STEAL_SHARE_MAX: f64 = 0.05;
 /// Throughput that moves by more than this between the first and the last third is not steady.
 const DRIFT_MAX: f64 = 0.25;
 
-/// Quads of a third from which on a drift is told.
-const THIRD_MIN: usize = 8;
+/// Octets of a third from which on a drift is told.
+const THIRD_MIN: usize = 4;
 
 /// Every doubt, in a sentence.
-pub(crate) fn doubts(quads: &[Quad], names: [&str; 2], conditions: &Conditions) -> Vec<String> {
+pub(crate) fn doubts(octets: &[Octet], names: [&str; 2], conditions: &Conditions) -> Vec<String> {
     let mut doubts = Vec::new();
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let Conditions { busy_share_max, run_delay_share_max, steal_share, cores } = *conditions;
@@ -43,7 +43,7 @@ pub(crate) fn doubts(quads: &[Quad], names: [&str; 2], conditions: &Conditions) 
         );
     }
     let drifts: Vec<String> = (0..2)
-        .filter_map(|side| drift(quads, side).map(|(from, to)| told(names[side], from, to)))
+        .filter_map(|side| drift(octets, side).map(|(from, to)| told(names[side], from, to)))
         .collect();
     if !drifts.is_empty() {
         doubts.push(format!(
@@ -52,7 +52,7 @@ pub(crate) fn doubts(quads: &[Quad], names: [&str; 2], conditions: &Conditions) 
         ));
     }
     for (index, name) in names.into_iter().enumerate() {
-        let failures: u64 = quads.iter().map(|quad| quad.sides[index].failures).sum();
+        let failures: u64 = octets.iter().map(|octet| octet.sides[index].failures).sum();
         if failures > 0 {
             doubts.push(format!("{failures} transactions of side {name} failed"));
         }
@@ -61,20 +61,20 @@ pub(crate) fn doubts(quads: &[Quad], names: [&str; 2], conditions: &Conditions) 
 }
 
 fn told(side: &str, from: f64, to: f64) -> String {
-    format!("{side} went from {from:.0} to {to:.0} transactions a quad")
+    format!("{side} went from {from:.0} to {to:.0} transactions an octet")
 }
 
-/// The mean of the first and of the last third of the quads, where they are far apart.
-fn drift(quads: &[Quad], side: usize) -> Option<(f64, f64)> {
-    let third = quads.len() / 3;
+/// The mean of the first and of the last third of the octets, where they are far apart.
+fn drift(octets: &[Octet], side: usize) -> Option<(f64, f64)> {
+    let third = octets.len() / 3;
     if third < THIRD_MIN {
         return None;
     }
-    let mean = |quads: &[Quad]| {
-        let sum: u64 = quads.iter().map(|quad| quad.sides[side].transactions).sum();
-        sum as f64 / quads.len() as f64
+    let mean = |octets: &[Octet]| {
+        let sum: u64 = octets.iter().map(|octet| octet.sides[side].transactions).sum();
+        sum as f64 / octets.len() as f64
     };
-    let (first, last) = (mean(&quads[..third]), mean(&quads[quads.len() - third..]));
+    let (first, last) = (mean(&octets[..third]), mean(&octets[octets.len() - third..]));
     ((last / first).ln().abs() > DRIFT_MAX.ln_1p()).then_some((first, last))
 }
 
@@ -83,23 +83,23 @@ mod tests {
     use super::*;
     use crate::observation::Half;
 
-    fn quads(transactions: impl Fn(u64) -> [u64; 2]) -> Vec<Quad> {
-        let quad = |index| Quad {
+    fn octets(transactions: impl Fn(u64) -> [u64; 2]) -> Vec<Octet> {
+        let octet = |index| Octet {
             sides: transactions(index).map(|transactions| Half { transactions, ..Half::default() }),
         };
-        (0..30).map(quad).collect()
+        (0..30).map(octet).collect()
     }
 
     #[test]
     fn each_doubt_has_its_condition() {
-        let check = |quads: &[Quad], conditions: Conditions, expected: &[&str]| {
-            let doubts = doubts(quads, ["A", "B"], &conditions);
+        let check = |octets: &[Octet], conditions: Conditions, expected: &[&str]| {
+            let doubts = doubts(octets, ["A", "B"], &conditions);
             assert_eq!(doubts.len(), expected.len(), "{doubts:?}");
             for (doubt, words) in doubts.iter().zip(expected) {
                 assert!(doubt.contains(words), "{doubt}");
             }
         };
-        let steady = quads(|_| [1_000, 900]);
+        let steady = octets(|_| [1_000, 900]);
         let none = Conditions::default();
         check(&steady, none, &[]);
         check(&steady, Conditions { steal_share: 0.2, ..none }, &["took 20 %"]);
@@ -107,7 +107,7 @@ mod tests {
         check(&steady, Conditions { run_delay_share_max: 0.1, ..none }, &["waited for a CPU"]);
         check(&steady, Conditions { cores: Some(1), ..none }, &["one CPU"]);
         check(&steady, Conditions { cores: Some(2), ..none }, &[]);
-        check(&quads(|index| [1_000, 900 - 20 * index]), none, &["B went from 810 to 410"]);
+        check(&octets(|index| [1_000, 900 - 20 * index]), none, &["B went from 810 to 410"]);
         let mut failing = steady;
         failing[0].sides[1].failures = 3;
         check(&failing, none, &["3 transactions of side B failed"]);

@@ -6,7 +6,7 @@ use stats::sequence::{self, Place, Term, totals};
 use stats::{Interval, Latency, NoInterval};
 
 use crate::answer;
-use crate::observation::{Half, Quad};
+use crate::observation::{Half, Octet};
 
 /// How certain an interval of a figure is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub(crate) struct Confidence {
     pub(crate) metrics: [Metric; 2],
     /// Of the others.
     pub(crate) other: f64,
-    /// The number of quads at which intervals are narrowest.
+    /// The number of octets at which intervals are narrowest.
     pub(crate) tuned_for: usize,
 }
 
@@ -57,25 +57,25 @@ impl Figure {
     }
 }
 
-/// All figures that these quads give. `active_s` is the time in each quad in which one side begins
+/// All figures that these octets give. `active_s` is the time in each octet in which one side begins
 /// transactions.
-pub(crate) fn figures(quads: &[Quad], active_s: f64, confidence: Confidence) -> Vec<Figure> {
+pub(crate) fn figures(octets: &[Octet], active_s: f64, confidence: Confidence) -> Vec<Figure> {
     let figure = |metric: Metric| {
         let level = match confidence.metrics.contains(&metric) {
             true => confidence.deciding,
             false => confidence.other,
         };
         match metric.quantile() {
-            Some(quantile) => latency(quads, metric, quantile, level, confidence.tuned_for),
-            None => rate(quads, metric, active_s, level, confidence.tuned_for),
+            Some(quantile) => latency(octets, metric, quantile, level, confidence.tuned_for),
+            None => rate(octets, metric, active_s, level, confidence.tuned_for),
         }
     };
     Metric::ALL.into_iter().filter_map(figure).collect()
 }
 
-/// A quotient of sums over quads.
+/// A quotient of sums over octets.
 fn rate(
-    quads: &[Quad],
+    octets: &[Octet],
     metric: Metric,
     active_s: f64,
     confidence: f64,
@@ -83,7 +83,7 @@ fn rate(
 ) -> Option<Figure> {
     let column = |of: &dyn Fn(&Half) -> Option<f64>| -> Option<[Vec<f64>; 2]> {
         let side = |index: usize| -> Option<Vec<f64>> {
-            quads.iter().map(|quad| of(&quad.sides[index])).collect()
+            octets.iter().map(|octet| of(&octet.sides[index])).collect()
         };
         Some([side(0)?, side(1)?])
     };
@@ -107,9 +107,9 @@ fn rate(
             (sides, totals(&terms, confidence, tuned_for))
         }
         None => {
-            let seconds = active_s * quads.len() as f64;
+            let seconds = active_s * octets.len() as f64;
             let sides = [sum(tx_a) / seconds, sum(tx_b) / seconds];
-            (sides, ratio(&counted(quads, tuned_for), confidence))
+            (sides, ratio(&counted(octets, tuned_for), confidence))
         }
     };
     Some(Figure { metric, sides, ratio: ratio.ok() })
@@ -131,13 +131,13 @@ pub(crate) fn transactions_min(quantile: f64) -> u64 {
 
 /// A quantile of latency.
 fn latency(
-    quads: &[Quad],
+    octets: &[Octet],
     metric: Metric,
     quantile: f64,
     confidence: f64,
     tuned_for: usize,
 ) -> Option<Figure> {
-    let series = quantiles(quads, metric, quantile, tuned_for)?;
+    let series = quantiles(octets, metric, quantile, tuned_for)?;
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let sides = [mean(&series.below), mean(&series.above)];
     Some(Figure { metric, sides, ratio: ratio(&series, confidence).ok() })
@@ -148,15 +148,15 @@ fn ratio(series: &Series, confidence: f64) -> Result<Interval, NoInterval> {
     sequence::ratio(&series.above, &series.below, confidence, series.tuned_for)
 }
 
-/// A quantile, unit by unit. Quads are merged until each side has enough samples; a unit that is
+/// A quantile, unit by unit. Octets are merged until each side has enough samples; a unit that is
 /// not full counts in none.
-fn quantiles(quads: &[Quad], metric: Metric, quantile: f64, tuned_for: usize) -> Option<Series> {
+fn quantiles(octets: &[Octet], metric: Metric, quantile: f64, tuned_for: usize) -> Option<Series> {
     let needed = samples_min(quantile);
     let (mut below, mut above) = (Vec::new(), Vec::new());
     let mut unit = [Latency::new(), Latency::new()];
     let mut merged = 0;
-    for quad in quads {
-        for (sum, half) in unit.iter_mut().zip(&quad.sides) {
+    for octet in octets {
+        for (sum, half) in unit.iter_mut().zip(&octet.sides) {
             sum.merge(&half.latency);
         }
         merged += 1;
@@ -171,25 +171,25 @@ fn quantiles(quads: &[Quad], metric: Metric, quantile: f64, tuned_for: usize) ->
     if below.is_empty() {
         return None;
     }
-    let quads_a_unit = (merged / below.len()).max(1);
-    let tuned_for = (tuned_for / quads_a_unit).max(1);
+    let octets_a_unit = (merged / below.len()).max(1);
+    let tuned_for = (tuned_for / octets_a_unit).max(1);
     Some(Series { metric, above, below, tuned_for })
 }
 
 /// What the ratios of throughput and of latencies are computed from.
-pub(crate) fn series(quads: &[Quad], tuned_for: usize) -> Vec<Series> {
+pub(crate) fn series(octets: &[Octet], tuned_for: usize) -> Vec<Series> {
     let of = |metric: Metric| match (metric, metric.quantile()) {
-        (Metric::Throughput, _) => Some(counted(quads, tuned_for)),
-        (_, Some(quantile)) => quantiles(quads, metric, quantile, tuned_for),
+        (Metric::Throughput, _) => Some(counted(octets, tuned_for)),
+        (_, Some(quantile)) => quantiles(octets, metric, quantile, tuned_for),
         _ => None,
     };
     Metric::ALL.into_iter().filter_map(of).collect()
 }
 
-/// Transactions, quad by quad.
-fn counted(quads: &[Quad], tuned_for: usize) -> Series {
+/// Transactions, octet by octet.
+fn counted(octets: &[Octet], tuned_for: usize) -> Series {
     let side = |index: usize| -> Vec<f64> {
-        quads.iter().map(|quad| quad.sides[index].transactions as f64).collect()
+        octets.iter().map(|octet| octet.sides[index].transactions as f64).collect()
     };
     Series { metric: Metric::Throughput, above: side(1), below: side(0), tuned_for }
 }
@@ -203,7 +203,7 @@ mod tests {
 
     /// Side B does 0.9 of A's transactions, each at the cost of 1.1 of A's CPU; one transaction in
     /// fifty takes ten times as long, on B eleven times.
-    fn quads(n: u64) -> Vec<Quad> {
+    fn octets(n: u64) -> Vec<Octet> {
         let half = |transactions: u64, slow_ns: u64, cpu: f64| {
             let mut latency = Latency::new();
             for i in 0..transactions {
@@ -216,15 +216,15 @@ mod tests {
                 used: [(Metric::Cpu, transactions as f64 * cpu)].into(),
             }
         };
-        let quad = |i: u64| Quad {
+        let octet = |i: u64| Octet {
             sides: [half(1_000 + 10 * i, 10_000_000, 1e2), half(900 + 9 * i, 11_000_000, 1.1e2)],
         };
-        (0..n).map(quad).collect()
+        (0..n).map(octet).collect()
     }
 
     #[test]
     fn ratios_are_b_over_a() {
-        let figures = figures(&quads(40), 0.5, CONFIDENCE);
+        let figures = figures(&octets(40), 0.5, CONFIDENCE);
         let check = |metric: Metric, sides: [f64; 2], expected: f64| {
             let figure = figures.iter().find(|figure| figure.metric == metric).expect("a figure");
             let ratio = figure.ratio.expect("an interval");
@@ -242,8 +242,8 @@ mod tests {
 
     #[test]
     fn a_quantile_of_few_samples_has_no_interval() {
-        // 20 samples beyond p99 take two of these quads, and 16 units are not full.
-        let figures = figures(&quads(20), 0.5, CONFIDENCE);
+        // 20 samples beyond p99 take two of these octets, and ten units are not full.
+        let figures = figures(&octets(18), 0.5, CONFIDENCE);
         let p99 = figures.iter().find(|figure| figure.metric == Metric::P99).expect("p99");
         assert!(p99.ratio.is_none(), "{p99:?}");
     }

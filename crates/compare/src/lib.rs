@@ -46,7 +46,7 @@ pub use error::Error;
 pub use event::Event;
 pub use figure::Figure;
 pub use measure::{Subject, measure};
-pub use observation::{Half, Quad};
+pub use observation::{Half, Octet};
 pub use pilot::Shape;
 pub use request::Request;
 pub use run::compare;

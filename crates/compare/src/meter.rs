@@ -33,7 +33,7 @@ impl Meter {
         Meter { sides: sides.map(counter) }
     }
 
-    /// Begins anew: what came before belongs to no quad.
+    /// Begins anew: what came before belongs to no octet.
     pub(crate) fn reset(&mut self) {
         for counter in &mut self.sides {
             counter.before = counter.read();

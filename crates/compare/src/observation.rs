@@ -1,11 +1,11 @@
-//! What one quad of blocks has shown of both sides.
+//! What one octet of blocks has shown of both sides.
 
 use std::collections::BTreeMap;
 
 use record::comparison::Metric;
 use stats::Latency;
 
-/// What one side did in one quad: two blocks of its own.
+/// What one side did in one octet: four blocks of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Half {
     /// Transactions that ended well.
@@ -14,19 +14,19 @@ pub struct Half {
     pub failures: u64,
     /// Their latency.
     pub latency: Latency,
-    /// What its server used over the whole quad, in the unit of the metric; nothing where it cannot
+    /// What its server used over the whole octet, in the unit of the metric; nothing where it cannot
     /// be read.
     pub used: BTreeMap<Metric, f64>,
 }
 
-/// One quad: the unit of observation.
+/// One octet: the unit of observation.
 #[derive(Clone, Debug, Default)]
-pub struct Quad {
+pub struct Octet {
     /// A, then B.
     pub sides: [Half; 2],
 }
 
-impl Quad {
+impl Octet {
     /// Adds a block that is over: one cell for each workload, which is a side.
     pub(crate) fn add(&mut self, cells: &[record::Interval]) {
         for cell in cells {

@@ -1,10 +1,10 @@
 //! How long a block should be: what a short load of one side alone says.
 //!
 //! One side against itself is a true A/A comparison. Its throughput, counted in small slices, is
-//! cut into quads of blocks of each candidate length, as if every other block belonged to another
-//! server, and the length is chosen whose quads say most in a second of measuring.
+//! cut into octets of blocks of each candidate length, as if every other block belonged to another
+//! server, and the length is chosen whose octets say most in a second of measuring.
 
-use crate::design::QUAD;
+use crate::design::{OCTET, ORDER};
 
 /// Length of a slice, in milliseconds.
 pub(crate) const SLICE_MS: u64 = 50;
@@ -22,8 +22,8 @@ pub(crate) fn at_least(given_ms: u64) -> impl Iterator<Item = u64> {
 /// before the next block begins.
 const REST_LATENCIES: f64 = 3.0;
 
-/// Quads of a length that a pilot must hold for its variance to be judged.
-const QUADS_MIN: usize = 8;
+/// Octets of a length that a pilot must hold for its variance to be judged.
+const OCTETS_MIN: usize = 3;
 
 /// Transactions of one client that a block must have room for.
 const TRANSACTIONS_MIN: f64 = 10.0;
@@ -38,9 +38,9 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// How long a quad of blocks takes, in seconds.
-    pub(crate) fn quad_s(self) -> f64 {
-        QUAD as f64 * self.length_ms as f64 / 1e3
+    /// How long an octet of blocks takes, in seconds.
+    pub(crate) fn octet_s(self) -> f64 {
+        OCTET as f64 * self.length_ms as f64 / 1e3
     }
 }
 
@@ -63,25 +63,27 @@ pub(crate) fn shape(slices: &[u64], mean_latency_s: f64, lengths_ms: &[u64]) -> 
     Some(Shape { length_ms, rest_ms })
 }
 
-/// The variance of a quad's log-ratio, times the seconds that the quad takes; none where there are
-/// too few quads to tell. Quads overlap, which makes the most of a short pilot.
+/// The variance of an octet's log-ratio, times the seconds that the octet takes; none where there are
+/// too few octets to tell. Octets overlap, which makes the most of a short pilot.
 fn variance_per_second(slices: &[u64], length_ms: u64) -> Option<f64> {
     let each = (length_ms / SLICE_MS) as usize;
-    if slices.len() < QUADS_MIN * QUAD * each {
+    if slices.len() < OCTETS_MIN * OCTET * each {
         return None;
     }
     let mut squares = 0.0;
     let mut n = 0;
-    for quad in slices.windows(QUAD * each).step_by(each.div_ceil(4)) {
-        let block = |index: usize| quad[index * each..(index + 1) * each].iter().sum::<u64>();
-        let (outer, inner) = (block(0) + block(3), block(1) + block(2));
-        if outer == 0 || inner == 0 {
+    for octet in slices.windows(OCTET * each).step_by(each.div_ceil(4)) {
+        let block = |index: usize| octet[index * each..(index + 1) * each].iter().sum::<u64>();
+        let mut sums = [0_u64; 2];
+        (0..OCTET).for_each(|index| sums[ORDER[index]] += block(index));
+        let [a, b] = sums.map(|sum| sum as f64);
+        if a == 0.0 || b == 0.0 {
             continue;
         }
-        squares += (outer as f64 / inner as f64).ln().powi(2);
+        squares += (b / a).ln().powi(2);
         n += 1;
     }
-    let seconds = QUAD as f64 * length_ms as f64 / 1e3;
+    let seconds = OCTET as f64 * length_ms as f64 / 1e3;
     (n > 0).then(|| squares / f64::from(n) * seconds)
 }
 

@@ -1,10 +1,13 @@
 //! A server that knows one answer: what is left when nothing is asked of PostgreSQL.
 //!
-//! One thread with one epoll behind a Unix socket. It accepts anybody, answers every statement
-//! with the same row, and never is in a transaction block. What a generator does against it is the
-//! most that the generator, the kernel and this thread can do together on this machine.
+//! One thread with one epoll behind a Unix socket. It accepts every login, answers every statement
+//! with the same row, and never is in a transaction block. It reads all that has arrived before it
+//! answers: an answer wakes a client, which may take the CPU before the other questions are read.
+//! What a generator does against it is the most that the generator, the kernel and this thread can
+//! do together on this machine.
 
 use std::io::{self, Write};
+use std::ops::Range;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -80,6 +83,8 @@ struct Service {
     connections: Vec<Option<Connection>>,
     buffer: Vec<u8>,
     out: Vec<u8>,
+    /// Which part of `out` goes to which connection.
+    unsent: Vec<(usize, Range<usize>)>,
 }
 
 struct Connection {
@@ -99,6 +104,7 @@ impl Service {
             connections: Vec::new(),
             buffer: vec![0; 64 * 1024],
             out: Vec::new(),
+            unsent: Vec::new(),
         })
     }
 
@@ -118,7 +124,19 @@ impl Service {
                 index => self.serve(index as usize, flags.intersects(HUNG_UP)),
             }
         }
+        self.send();
         Ok(())
+    }
+
+    /// Sends every answer; a connection that does not take its answer is closed.
+    fn send(&mut self) {
+        for (index, range) in self.unsent.drain(..) {
+            let Some(connection) = &mut self.connections[index] else { continue };
+            if connection.stream.write_all(&self.out[range]).is_err() {
+                self.connections[index] = None;
+            }
+        }
+        self.out.clear();
     }
 
     fn accept(&mut self) -> io::Result<()> {
@@ -139,30 +157,33 @@ impl Service {
         Ok(())
     }
 
-    /// Answers what has arrived on a connection; one that misbehaves is closed.
+    /// Reads what has arrived on a connection, and notes the answers; one that misbehaves is closed.
     fn serve(&mut self, index: usize, has_hung_up: bool) {
         let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else {
             return;
         };
-        loop {
-            self.out.clear();
+        let start = self.out.len();
+        let stays = loop {
             let read = match recv(&connection.stream, &mut self.buffer, RecvFlags::DONTWAIT) {
                 Ok((read @ 1.., _)) => read,
                 Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => return,
-                Ok(_) | Err(_) => break,
+                Err(Errno::AGAIN) => break true,
+                Ok(_) | Err(_) => break false,
             };
-            let goes_on = connection.take(&self.buffer[..read], &mut self.out);
-            let sent = connection.stream.write_all(&self.out).is_ok();
-            if !goes_on || !sent {
-                break;
+            if !connection.take(&self.buffer[..read], &mut self.out) {
+                // The answer may say why.
+                let _ = connection.stream.write_all(&self.out[start..]);
+                break false;
             }
             // A read that does not fill the buffer has emptied the socket, unless its end follows.
             if read < self.buffer.len() && !has_hung_up {
-                return;
+                break true;
             }
+        };
+        match stays {
+            true => self.unsent.push((index, start..self.out.len())),
+            false => self.connections[index] = None,
         }
-        self.connections[index] = None;
     }
 }
 

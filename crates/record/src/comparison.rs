@@ -3,7 +3,7 @@
 //! ```text
 //! runs/DATE-compare-N/
 //!   comparison.json   the sides, every figure with its interval, the verdicts, the doubts
-//!   looks.jsonl       the same ratios as they were after each quad of blocks
+//!   looks.jsonl       the same ratios as they were after each octet of blocks
 //!   profile-a.folded, profile-b.folded    where the servers' CPU time went, with --profile
 //!   report.html       the report
 //! ```
@@ -86,7 +86,7 @@ pub struct Comparison {
     pub doubts: Vec<String>,
     /// The machine and its system.
     pub facts: Vec<Fact>,
-    /// The ratios as they were after each quad; a file of its own.
+    /// The ratios as they were after each octet; a file of its own.
     #[serde(skip)]
     pub looks: Vec<Look>,
 }
@@ -314,7 +314,11 @@ pub struct Profile {
     pub folded: [String; 2],
 }
 
-/// The state of a comparison after a quad of blocks.
+/// Pairs of neighbouring blocks in an octet: the unit of observation, eight blocks of which each
+/// side has four.
+pub const OCTET_PAIRS: usize = 4;
+
+/// The state of a comparison after an octet of blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Look {
@@ -322,8 +326,10 @@ pub struct Look {
     pub pairs: usize,
     /// Since measuring began.
     pub seconds: f64,
-    /// Throughput of B ÷ A in this quad alone; none where A did nothing.
-    pub quad: Option<f64>,
+    /// Throughput of B ÷ A in this octet alone; none where A did nothing. Records made before
+    /// octets have quads.
+    #[serde(alias = "quad")]
+    pub octet: Option<f64>,
     /// Value, lower and upper bound of each ratio that has an interval.
     pub ratios: BTreeMap<Metric, [f64; 3]>,
 }

@@ -66,7 +66,7 @@ pub struct Paired {
     pub conditions: Conditions,
     /// What stands against the figures.
     pub doubts: Vec<String>,
-    /// The ratios as they were after each quad.
+    /// The ratios as they were after each octet.
     pub looks: Vec<Look>,
 }
 

@@ -86,7 +86,7 @@ fn outcome(verdict: Verdict) -> Outcome {
     }
 }
 
-/// The ratio with its interval over the pairs, and for throughput each quad by itself.
+/// The ratio with its interval over the pairs, and for throughput each octet by itself.
 pub(crate) fn curve(metric: Metric, looks: &[Look], quotient: &str) -> Option<Json> {
     let step = looks.len().div_ceil(LOOKS_MAX).max(1);
     let last = looks.len().checked_sub(1)?;
@@ -119,8 +119,8 @@ pub(crate) fn curve(metric: Metric, looks: &[Look], quotient: &str) -> Option<Js
     };
     let mut lines = vec![line("so far, with its interval", 0, ratio(0), ratio(1), ratio(2))];
     if metric == Metric::Throughput {
-        let quads = || Json::series(shown.iter().map(|look| look.quad));
-        lines.push(line("each four blocks", 1, quads(), quads(), quads()));
+        let octets = || Json::series(shown.iter().map(|look| look.octet));
+        lines.push(line("each eight blocks", 1, octets(), octets(), octets()));
     }
     Some(Json::Object(vec![
         ("title", Json::text(format!("{}, {quotient}", metric.words()))),

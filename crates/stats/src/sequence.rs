@@ -7,8 +7,10 @@
 
 use crate::interval::{Interval, Method, NoInterval};
 
-/// Observations before the first interval: the normal approximation is poor with fewer.
-pub const OBSERVATIONS_MIN: usize = 16;
+/// Observations before the first interval: the normal approximation is poor with fewer. From 10 on,
+/// simulated octets of blocks with outliers, stalls, two peaks or drift were missed in less than 5 %
+/// of measurements (the tests below); from 8 on, in 5 %.
+pub const OBSERVATIONS_MIN: usize = 10;
 
 /// One term of a [`product of totals`](totals): what is summed up, and whether it is above or below
 /// the fraction line.
@@ -204,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_quotient_of_quotients() {
-        let (ones, twos, threes) = (vec![1.0; 16], vec![2.0; 16], vec![3.0; 16]);
+        let (ones, twos, threes) = (vec![1.0; 10], vec![2.0; 10], vec![3.0; 10]);
         let term = |values, place| Term { values, place };
         let terms = [
             term(threes.as_slice(), Place::Above),
@@ -212,19 +214,19 @@ mod tests {
             term(&twos, Place::Below),
             term(&ones, Place::Above),
         ];
-        let found = totals(&terms, 0.95, 16).expect("16 observations");
+        let found = totals(&terms, 0.95, 10).expect("10 observations");
         assert!((found.point - 0.75).abs() < 1e-12);
     }
 
     #[test]
     fn reasons_for_no_interval() {
         let check = |b: &[f64], a: &[f64], expected| assert_eq!(ratio(b, a, 10), Err(expected));
-        let (ones, zeros) = ([1.0; 16], [0.0; 16]);
-        check(&[1.0; 15], &[1.0; 15], NoInterval::TooFew { n: 15, needed: 16 });
-        check(&ones, &[1.0; 17], NoInterval::Unpaired { left: 16, right: 17 });
+        let (ones, zeros) = ([1.0; 10], [0.0; 10]);
+        check(&[1.0; 9], &[1.0; 9], NoInterval::TooFew { n: 9, needed: 10 });
+        check(&ones, &[1.0; 11], NoInterval::Unpaired { left: 10, right: 11 });
         check(&ones, &zeros, NoInterval::NotPositive);
-        check(&[-1.0; 16], &ones, NoInterval::NotPositive);
-        check(&[f64::NAN; 16], &ones, NoInterval::NotFinite);
+        check(&[-1.0; 10], &ones, NoInterval::NotPositive);
+        check(&[f64::NAN; 10], &ones, NoInterval::NotFinite);
     }
 
     /// What one machine does to blocks of equal work.
@@ -267,7 +269,7 @@ mod tests {
         }
     }
 
-    /// How often, of `repeats` measurements of 200 quads, some interval missed a true factor, and
+    /// How often, of `repeats` measurements of 100 octets, some interval missed a true factor, and
     /// how often some interval lay wholly below 1.
     fn simulate(noise: Noise, factor: f64, repeats: u64) -> (f64, f64) {
         let (mut missed, mut found) = (0, 0);
@@ -275,17 +277,18 @@ mod tests {
             let mut blocks = Blocks { noise, prng: Prng::new(seed), level: 0.0 };
             let (mut a, mut b) = (Vec::new(), Vec::new());
             let (mut misses, mut finds) = (false, false);
-            for n in 1..=200 {
-                let quad: [f64; 4] = std::array::from_fn(|_| blocks.next());
-                let (outer, inner) = (quad[0] + quad[3], quad[1] + quad[2]);
-                let outer_is_a = blocks.prng.unit() < 0.5;
-                let (x, y) = if outer_is_a { (outer, inner) } else { (inner, outer) };
+            for n in 1..=100 {
+                let octet: [f64; 8] = std::array::from_fn(|_| blocks.next());
+                let first = octet[0] + octet[3] + octet[5] + octet[6];
+                let second = octet[1] + octet[2] + octet[4] + octet[7];
+                let a_is_first = blocks.prng.unit() < 0.5;
+                let (x, y) = if a_is_first { (first, second) } else { (second, first) };
                 a.push(x);
                 b.push(factor * y);
-                if n < OBSERVATIONS_MIN || n % 4 != 0 {
+                if n < OBSERVATIONS_MIN {
                     continue;
                 }
-                let seen = ratio(&b, &a, 100).expect("enough quads");
+                let seen = ratio(&b, &a, 50).expect("enough octets");
                 misses |= !seen.contains(factor);
                 finds |= seen.high < 1.0;
             }
@@ -296,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_after_every_quad_misses_the_truth_in_one_measurement_of_twenty_at_most() {
+    fn looking_after_every_octet_misses_the_truth_in_one_measurement_of_twenty_at_most() {
         let noises =
             [Noise::LogNormal, Noise::Outliers, Noise::TwoPeaked, Noise::Stalls, Noise::Drifting];
         for noise in noises {

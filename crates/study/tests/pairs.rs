@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use load::Control;
-use record::comparison::{Metric, Stop};
+use record::comparison::{Metric, OCTET_PAIRS, Stop};
 use record::{Ending, Generator, Paired, Reader};
 use spec::{Folder, Profile, Study};
 use study::{Ended, Event, Place, Request, Servers};
@@ -97,7 +97,7 @@ fn check(reset: &str) {
             verdict => verdict == Verdict::Holds,
         };
         assert!(is_expected, "{claim:?}");
-        assert!(matches!(claim.measured, Measured::Pairs { pairs, .. } if pairs >= 32));
+        assert!(matches!(claim.measured, Measured::Pairs { pairs, .. } if pairs >= 40));
     }
     // Without its pairs, a claim about pairs has nothing to rest on, whatever the trials show.
     for claim in judge(&[]) {
@@ -115,7 +115,7 @@ fn assert_is_measured(paired: &Paired) {
     let ratio = throughput.b_over_a.as_ref().expect("an interval");
     assert!(ratio.lower < ratio.value && ratio.value < ratio.upper, "{ratio:?}");
     let series = paired.series(Metric::Throughput).expect("a series");
-    assert_eq!((series.above.len(), 2 * series.below.len()), (ratio.n, paired.pairs));
+    assert_eq!((series.above.len(), OCTET_PAIRS * series.below.len()), (ratio.n, paired.pairs));
 }
 
 fn is_not_measured_again(folder: &Folder, record: &Path) {

@@ -1,10 +1,10 @@
 //! A value that was measured in pairs, and where it is expected.
 //!
-//! Quads of blocks are the unit of replication. The interval is a confidence sequence
+//! Octets of blocks are the unit of replication. The interval is a confidence sequence
 //! ([`stats::sequence`]), which stays valid although measuring stopped when it was narrow enough.
 //! It is computed again from the record's series, so that the verdict rests on what was observed.
 
-use record::comparison::{Metric, Stop};
+use record::comparison::{Metric, OCTET_PAIRS, Stop};
 use record::{Conditions, Ending, Generator, Paired, Series};
 use spec::{Expression, Study};
 use stats::{Expectation, HEADLINE_ROUNDS_MIN, Interval, sequence};
@@ -46,7 +46,7 @@ pub(crate) fn judge(
     let series = Metric::of(above.metric).and_then(|metric| paired.series(metric));
     let interval = series.map(|series| interval(series, CONFIDENCE));
     let Some((series, Ok(interval))) = series.zip(interval) else {
-        let needed = 2 * sequence::OBSERVATIONS_MIN;
+        let needed = OCTET_PAIRS * sequence::OBSERVATIONS_MIN;
         return nothing(format!(
             "{} pairs are too few; an interval takes {needed} or more",
             paired.pairs

@@ -146,7 +146,7 @@ mod tests {
                 seconds: 60.0,
                 folded: ["postgres;main 70\n", "postgres;main 80\n"].map(str::to_owned),
             }),
-            looks: vec![Look { pairs: 2, seconds: 1.0, quad: Some(0.9), ratios }],
+            looks: vec![Look { pairs: 2, seconds: 1.0, octet: Some(0.9), ratios }],
         }
     }
 
