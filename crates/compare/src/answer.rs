@@ -1,6 +1,6 @@
 //! What the figures say, and when they say enough.
 
-use record::comparison::{Comparison, Metric, OCTET_PAIRS, Stop, Verdict};
+use record::comparison::{Comparison, Metric, OCTET_PAIRS, Ratio, Stop, Verdict};
 use stats::Interval;
 use stats::equivalence::{Difference, Region};
 
@@ -56,11 +56,15 @@ pub(crate) fn answer(found: &Comparison) -> String {
     };
     let others = found.deciding().into_iter().filter(|metric| *metric != headline);
     let others = others.filter_map(|metric| {
-        let (words, ratio) = (metric.words(), ratio_of(metric)?.words());
+        let words = metric.words();
+        let Some(ratio) = ratio_of(metric).map(Ratio::words) else {
+            return Some(format!(" Too few transactions for the {words}."));
+        };
         let is_lower = match found.verdict(metric) {
             Verdict::Better => !metric.higher_is_better(),
             Verdict::Worse => metric.higher_is_better(),
-            Verdict::Equal | Verdict::CannotTell => return None,
+            Verdict::Equal => return None,
+            Verdict::CannotTell => return Some(format!(" The {words} cannot be told: {ratio}.")),
         };
         let which = if is_lower { "lower" } else { "higher" };
         Some(format!(" The {words} is {which} on B: {ratio}."))

@@ -57,7 +57,7 @@ pub(crate) fn build(
     let clients = 2 * request.workload.clients;
     let settings =
         [0, 1].map(|side| settings(clients, memory.total_bytes, &request.sides[side].settings));
-    room::memory(&settings, clients, memory)?;
+    room::memory(&settings, request.workload.clients, memory)?;
     room::disk(a.node.directory(), &request.data)?;
     load(&mut a, request, control)?;
     let origin = match copy(&mut b, &a) {

@@ -10,12 +10,12 @@ use record::comparison::{Look, Metric, OCTET_PAIRS, Profile, Stop, Wait};
 use record::{Conditions, Series};
 
 use crate::answer::Rule;
-use crate::design::{self, OCTET};
+use crate::design::{self, CYCLE};
 use crate::doubts;
 use crate::error::Error;
 use crate::figure::{self, Confidence, Figure};
 use crate::meter::Meter;
-use crate::observation::Octet;
+use crate::observation::{self, Octet};
 use crate::pilot::{self, SLICE_MS, Shape};
 use crate::profile::{self, Profiler};
 use crate::waits::Watch;
@@ -163,11 +163,11 @@ impl Contest<'_> {
                 first.get_or_insert(message.text);
             }
         });
-        let outcome = outcome
-            .map_err(|source| Error::Load { side: name.to_owned(), source: Box::new(source) })?;
         if self.control.urgency() != Urgency::None {
             return Err(Error::Interrupted { doing: "looking for the length of a block" });
         }
+        let outcome = outcome
+            .map_err(|source| Error::Load { side: name.to_owned(), source: Box::new(source) })?;
         let result = &outcome.workloads[0];
         // How long transactions wait for a client is no property of blocks.
         let took = match side.workload.pace.rate() {
@@ -234,13 +234,16 @@ impl Contest<'_> {
         let mut run = Run::new(self, shape, began);
         let stop = run.segments(observe)?;
         run.conditions.steal_share = CpuTime::now().steal_share_since(cpu);
+        let missed = self.missed_rates(&run.found.figures);
+        run.conditions.is_rate_missed = !missed.is_empty();
+        run.conditions.failed_share_max = observation::failed_share_max(&run.found.octets);
         let Run { watch, conditions, confidence, mut found, .. } = run;
         found.series = figure::series(&found.octets, confidence.tuned_for);
         found.conditions = conditions;
         let grounds = self.sides.each_ref().map(|side| side.ground);
         let doubts = doubts::doubts(&found.octets, grounds.map(Ground::name), &conditions);
         found.doubts.extend(doubts);
-        found.doubts.extend(self.missed_rates(&found.figures));
+        found.doubts.extend(missed);
         found.doubts.extend(found.lost.clone());
         found.waits = watch.end();
         let cpu = found.figures.iter().find(|figure| figure.metric == Metric::Cpu);
@@ -292,7 +295,10 @@ impl<'a> Run<'a> {
             if let Err(error) = tidy(grounds) {
                 return self.stopped(error);
             }
-            let seconds = self.left().as_secs_f64().min(SEGMENT_S);
+            if self.contest.control.urgency() != Urgency::None {
+                return Ok(Stop::Interrupted);
+            }
+            let seconds = self.left().as_secs_f64().min(SEGMENT_S.max(self.shape.octet_s()));
             let octets = (seconds / self.shape.octet_s()).floor() as usize;
             if octets < 1 {
                 return Ok(Stop::Time);
@@ -310,6 +316,10 @@ impl<'a> Run<'a> {
 
     /// What was measured until a side stopped answering counts, if there is an interval.
     fn stopped(&mut self, error: Error) -> Result<Stop, Error> {
+        // What ends because the user asked for it has not failed.
+        if self.contest.control.urgency() != Urgency::None {
+            return Ok(Stop::Interrupted);
+        }
         if self.found.figures.iter().all(|figure| figure.ratio.is_none()) {
             return Err(error);
         }
@@ -331,7 +341,8 @@ impl<'a> Run<'a> {
         meter: &mut Meter,
         observe: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Option<Stop>, Error> {
-        let warm_blocks = WARM_MS.div_ceil(self.shape.length_ms) as usize;
+        // Each side has two blocks at least.
+        let warm_blocks = (WARM_MS.div_ceil(self.shape.length_ms) as usize).max(4);
         let plan = self.plan(number, warm_blocks, octets);
         let own = Control::new();
         let mut blocks = 0;
@@ -362,8 +373,13 @@ impl<'a> Run<'a> {
                         }
                         return;
                     }
-                    octet.add(cells);
-                    if (blocks - warm_blocks) % OCTET == 0 {
+                    let number = (blocks - warm_blocks - 1) % CYCLE;
+                    if number == 0 {
+                        octet.lead_in(cells);
+                    } else {
+                        octet.add(cells);
+                    }
+                    if number == CYCLE - 1 {
                         meter.read(&mut octet.sides);
                         self.found.octets.push(std::mem::take(&mut octet));
                         stop = self.look(observe);
@@ -417,8 +433,8 @@ impl<'a> Run<'a> {
     fn plan(&self, number: u64, warm_blocks: usize, octets: usize) -> Plan {
         // Each segment draws keys of its own, the same on both sides.
         let seed = self.contest.seed.wrapping_add(number);
-        let mut order = design::order(octets + warm_blocks.div_ceil(OCTET), seed);
-        let order = order.split_off(order.len() - octets * OCTET - warm_blocks);
+        let mut order = design::order(octets + warm_blocks.div_ceil(CYCLE), seed);
+        let order = order.split_off(order.len() - octets * CYCLE - warm_blocks);
         let workloads = self.contest.sides.iter().map(|side| side.workload.clone());
         let Shape { length_ms, rest_ms } = self.shape;
         let window_ms = order.len() as u64 * length_ms;

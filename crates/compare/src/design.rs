@@ -12,26 +12,22 @@ pub(crate) const OCTET: usize = 2 * OCTET_PAIRS;
 /// The sides of an octet's blocks: the order of Thue and Morse.
 pub(crate) const ORDER: [usize; OCTET] = [0, 1, 1, 0, 1, 0, 0, 1];
 
-/// How often an octet is the mirror image of the one before it.
-///
-/// Where that happens, its first block follows one of its own side. More often would make octets
-/// differ by what a block gains from that; never would let a disturbance with the period of an
-/// octet favour one side.
-const MIRRORED_SHARE: f64 = 0.25;
+/// Blocks from the beginning of an octet to that of the next: one that leads in, and the octet.
+pub(crate) const CYCLE: usize = 1 + OCTET;
 
-/// The side that each block belongs to: octets ABBABAAB, or their mirror image BAABABBA.
+/// The side that each block belongs to: octets ABBABAAB or BAABABBA at random, each led in by a block
+/// of the side that does not begin it.
 ///
-/// Within an octet, what rises or falls steadily, or along a
-/// parabola, meets both sides alike. So does what a block gains from following one of its own side,
-/// whose data and code are still in the CPUs' caches: each side has one such block.
+/// Within an octet, what rises or falls steadily, or along a parabola, meets both sides alike. So does
+/// what a block gains from following one of its own side, whose data and code are still in the CPUs'
+/// caches: each side has one such block. The block that leads in is not observed. What the rig does
+/// between two octets falls into it, and the first block of every octet follows the other side.
 pub(crate) fn order(octets: usize, seed: u64) -> Vec<usize> {
     let mut prng = Prng::new(seed);
-    let mut first = usize::from(prng.unit() < 0.5);
-    let mut blocks = Vec::with_capacity(octets * OCTET);
+    let mut blocks = Vec::with_capacity(octets * CYCLE);
     for _ in 0..octets {
-        if prng.unit() < MIRRORED_SHARE {
-            first = 1 - first;
-        }
+        let first = usize::from(prng.unit() < 0.5);
+        blocks.push(1 - first);
         blocks.extend(ORDER.map(|side| side ^ first));
     }
     blocks
@@ -44,14 +40,15 @@ mod tests {
     #[test]
     fn each_octet_is_balanced_against_trends_and_carry_over() {
         for seed in 0..20 {
-            for octet in order(50, seed).chunks(OCTET) {
+            for cycle in order(50, seed).chunks(CYCLE) {
+                let octet = &cycle[1..];
                 let sign = |side: usize| if side == 0 { 1_i64 } else { -1 };
                 for degree in 0..=2 {
                     let trend = |at: usize| (at as i64).pow(degree);
                     let sum: i64 = (0..OCTET).map(|at| sign(octet[at]) * trend(at)).sum();
                     assert_eq!(sum, 0, "degree {degree}: {octet:?}");
                 }
-                let after_its_own = octet.windows(2).filter(|two| two[0] == two[1]);
+                let after_its_own = cycle.windows(2).filter(|two| two[0] == two[1]);
                 let sum: i64 = after_its_own.map(|two| sign(two[0])).sum();
                 assert_eq!(sum, 0, "{octet:?}");
             }

@@ -17,7 +17,7 @@ const THIRD_MIN: usize = 4;
 pub(crate) fn doubts(octets: &[Octet], names: [&str; 2], conditions: &Conditions) -> Vec<String> {
     let mut doubts = Vec::new();
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    let Conditions { busy_share_max, run_delay_share_max, steal_share, cores } = *conditions;
+    let Conditions { busy_share_max, run_delay_share_max, steal_share, cores, .. } = *conditions;
     if busy_share_max > record::Generator::BUSY_SHARE_MAX {
         doubts.push(format!(
             "a generator thread was busy for {} of a segment: differences between the servers may \

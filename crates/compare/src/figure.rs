@@ -88,6 +88,7 @@ fn rate(
         Some([side(0)?, side(1)?])
     };
     let transactions = column(&|half| Some(half.transactions as f64))?;
+    let all = column(&|half| Some((half.transactions + half.lead) as f64))?;
     let amount = match metric {
         Metric::Throughput => None,
         used => Some(column(&|half| half.used.get(&used).copied())?),
@@ -97,13 +98,14 @@ fn rate(
     let [tx_a, tx_b] = &transactions;
     let (sides, ratio) = match &amount {
         Some([a, b]) => {
+            let [all_a, all_b] = &all;
             let terms = [
                 term(b.as_slice(), Place::Above),
-                term(tx_b, Place::Below),
+                term(all_b, Place::Below),
                 term(a, Place::Below),
-                term(tx_a, Place::Above),
+                term(all_a, Place::Above),
             ];
-            let sides = [sum(a) / sum(tx_a), sum(b) / sum(tx_b)];
+            let sides = [sum(a) / sum(all_a), sum(b) / sum(all_b)];
             (sides, totals(&terms, confidence, tuned_for))
         }
         None => {
@@ -211,6 +213,7 @@ mod tests {
             }
             Half {
                 transactions,
+                lead: 0,
                 failures: 0,
                 latency,
                 used: [(Metric::Cpu, transactions as f64 * cpu)].into(),

@@ -36,6 +36,7 @@ mod room;
 mod run;
 mod same;
 mod side;
+mod unfit;
 mod waits;
 
 pub use answer::Rule;

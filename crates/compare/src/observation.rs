@@ -10,6 +10,8 @@ use stats::Latency;
 pub struct Half {
     /// Transactions that ended well.
     pub transactions: u64,
+    /// Transactions of the block that leads in, if it was this side's: of them only `used` knows.
+    pub lead: u64,
     /// Transactions that failed, retries left aside.
     pub failures: u64,
     /// Their latency.
@@ -37,9 +39,29 @@ impl Octet {
         }
     }
 
+    /// Adds the block that leads in, of which only the transactions and failures count.
+    pub(crate) fn lead_in(&mut self, cells: &[record::Interval]) {
+        for cell in cells {
+            let half = &mut self.sides[cell.workload];
+            half.lead += cell.counts.transactions;
+            half.failures += cell.counts.failed();
+        }
+    }
+
     /// Throughput of B ÷ A; none where A did nothing.
     pub(crate) fn ratio(&self) -> Option<f64> {
         let [a, b] = &self.sides;
         (a.transactions > 0).then(|| b.transactions as f64 / a.transactions as f64)
     }
+}
+
+/// The larger share of failed transactions of both sides.
+pub(crate) fn failed_share_max(octets: &[Octet]) -> f64 {
+    let share = |side: usize| {
+        let halves = || octets.iter().map(|octet| &octet.sides[side]);
+        let failures: u64 = halves().map(|half| half.failures).sum();
+        let all = halves().map(|half| half.transactions + half.lead).sum::<u64>() + failures;
+        if all == 0 { 0.0 } else { failures as f64 / all as f64 }
+    };
+    share(0).max(share(1))
 }

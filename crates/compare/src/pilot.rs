@@ -4,7 +4,7 @@
 //! cut into octets of blocks of each candidate length, as if every other block belonged to another
 //! server, and the length is chosen whose octets say most in a second of measuring.
 
-use crate::design::{OCTET, ORDER};
+use crate::design::{CYCLE, OCTET, ORDER};
 
 /// Length of a slice, in milliseconds.
 pub(crate) const SLICE_MS: u64 = 50;
@@ -38,9 +38,9 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// How long an octet of blocks takes, in seconds.
+    /// How long an octet of blocks takes, in seconds, the block that leads in included.
     pub(crate) fn octet_s(self) -> f64 {
-        OCTET as f64 * self.length_ms as f64 / 1e3
+        CYCLE as f64 * self.length_ms as f64 / 1e3
     }
 }
 

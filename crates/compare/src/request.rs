@@ -1,10 +1,11 @@
 //! What to compare, and whether it can mean anything.
 
-use pgbench::options::{Length, RunOptions};
+use pgbench::options::RunOptions;
 
 use crate::common::Common;
 use crate::error::Error;
 use crate::side::{Data, SideOptions};
+use crate::unfit;
 
 /// What to compare.
 pub struct Request {
@@ -18,9 +19,6 @@ pub struct Request {
     pub common: Common,
 }
 
-/// pgbench's own number of transactions where none is given.
-const DEFAULT_TRANSACTIONS: u32 = 10;
-
 impl Request {
     /// Whether the sides are servers of the user's.
     pub(crate) fn is_outside(&self) -> bool {
@@ -29,22 +27,8 @@ impl Request {
 
     /// Whether the request can mean anything.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let unfit = |option, why| Err(Error::Option { option, why });
-        let workload = &self.workload;
-        if workload.pace != load::Pace::Closed && workload.latency_limit_us.is_some() {
-            return unfit(
-                "-L",
-                "with a rate, transactions that are late are compared, not skipped",
-            );
-        }
-        if workload.connect_each {
-            return unfit("-C", "sides keep their connections open");
-        }
-        if workload.log.is_some() {
-            return unfit("-l", "a comparison writes no transaction log");
-        }
-        if workload.length != Length::Transactions(DEFAULT_TRANSACTIONS) {
-            return unfit("-t, -T", "the precision decides how long it takes; see --max-time");
+        if let Some((option, why)) = unfit::first(&self.workload) {
+            return Err(Error::Option { option, why });
         }
         self.check_places()?;
         let [a, b] = &self.sides;

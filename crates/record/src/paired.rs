@@ -96,6 +96,12 @@ pub struct Conditions {
     pub steal_share: f64,
     /// CPUs of this machine, where the servers are on it.
     pub cores: Option<usize>,
+    /// Whether a side did less than the rate that it was asked for.
+    #[serde(default)]
+    pub is_rate_missed: bool,
+    /// The larger share of failed transactions of both sides, 0 to 1.
+    #[serde(default)]
+    pub failed_share_max: f64,
 }
 
 impl Paired {

@@ -33,6 +33,18 @@ pub(crate) struct PairsOrder<'a> {
     pub(crate) program: &'a Path,
 }
 
+/// Why pairs were not measured to their end.
+struct Failure {
+    fault: Fault,
+    why: String,
+}
+
+impl From<String> for Failure {
+    fn from(why: String) -> Failure {
+        Failure { fault: Fault::Rig, why }
+    }
+}
+
 impl PairsOrder<'_> {
     /// The point of the denominator, then that of the numerator: A and B.
     fn points(&self) -> [&Point; 2] {
@@ -56,8 +68,8 @@ impl PairsOrder<'_> {
         if self.control.urgency() != Urgency::None {
             return None;
         }
-        if let Err(why) = result {
-            paired.ending = Ending::failed(Fault::Rig, why);
+        if let Err(Failure { fault, why }) = result {
+            paired.ending = Ending::failed(fault, why);
         }
         paired.ended = clock::now(self.origin);
         Some(paired)
@@ -68,7 +80,7 @@ impl PairsOrder<'_> {
         mut sites: [&mut Site; 2],
         paired: &mut Paired,
         observe: &mut dyn FnMut(compare::Progress<'_>),
-    ) -> Result<(), String> {
+    ) -> Result<(), Failure> {
         let points = self.points();
         for (site, point) in sites.iter_mut().zip(points) {
             let place = ready::Place { labs: self.labs, program: self.program };
@@ -113,7 +125,7 @@ impl PairsOrder<'_> {
         paired.pairs = contested.pairs();
         paired.seconds = began.elapsed().as_secs_f64();
         paired.stop = Some(stop);
-        let Contested { figures, series, conditions, waits, doubts, looks, .. } = contested;
+        let Contested { figures, series, conditions, waits, doubts, looks, lost, .. } = contested;
         paired.figures =
             figures.iter().map(|figure| figure.judged(pairs.precision, deciding)).collect();
         (paired.series, paired.conditions) = (series, conditions);
@@ -125,12 +137,12 @@ impl PairsOrder<'_> {
             );
             paired.doubts.insert(0, doubt);
         }
-        let servers = [0, 1].map(|index| sites[index].check_alive(points[index]));
-        for alive in servers {
-            alive.map_err(|error| error.to_string())?;
+        let of_server = |why| Failure { fault: Fault::Server, why };
+        for (site, point) in sites.iter().zip(points) {
+            site.check_alive(point).map_err(|error| of_server(error.to_string()))?;
         }
         match stop {
-            Stop::Died => Err(paired.doubts.last().cloned().unwrap_or_default()),
+            Stop::Died => Err(of_server(lost.unwrap_or_default())),
             _ => Ok(()),
         }
     }

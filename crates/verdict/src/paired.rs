@@ -5,12 +5,15 @@
 //! It is computed again from the record's series, so that the verdict rests on what was observed.
 
 use record::comparison::{Metric, OCTET_PAIRS, Stop};
-use record::{Conditions, Ending, Generator, Paired, Series};
+use record::{Conditions, Ending, Fault, Generator, Paired, Series};
 use spec::{Expression, Study};
 use stats::{Expectation, HEADLINE_ROUNDS_MIN, Interval, sequence};
 
 use crate::claim_verdict::{Found, Measured, Verdict};
 use crate::doubt::STEAL_PCT_MAX;
+
+/// A side of which more transactions fail does other work.
+const FAILED_SHARE_MAX: f64 = 0.01;
 
 /// The confidence of every interval.
 const CONFIDENCE: f64 = 0.95;
@@ -68,7 +71,13 @@ pub(crate) fn judge(
         verdict,
         p: Some(p),
     };
-    found.doubt(doubts(paired, above.metric.is_latency()));
+    let mut doubts = doubts(paired, above.metric.is_latency());
+    let died = |paired: &&Paired| matches!(&paired.ending, Ending::Failed(why) if why.kind == Fault::Server);
+    if let Some(earlier) = pairs.iter().filter(is_meant).find(died) {
+        let (attempt, why) = (earlier.attempt, earlier.ending.why());
+        doubts.push(format!("a server failed in attempt {attempt}: {why}"));
+    }
+    found.doubt(doubts);
     found
 }
 
@@ -95,6 +104,15 @@ fn doubts(paired: &Paired, is_latency: bool) -> Vec<String> {
     if steal_share * 100.0 > STEAL_PCT_MAX {
         let share = percent(steal_share);
         doubts.push(format!("the hypervisor gave {share} of the machine's CPU to others"));
+    }
+    if paired.conditions.is_rate_missed {
+        doubts.push(
+            "a side did not reach its rate: latencies depend on how long it was loaded".to_owned(),
+        );
+    }
+    if paired.conditions.failed_share_max > FAILED_SHARE_MAX {
+        let share = paired.conditions.failed_share_max * 100.0;
+        doubts.push(format!("{share:.1} % of a side's transactions failed"));
     }
     if paired.stop == Some(Stop::Died) {
         doubts.push("a side stopped answering".to_owned());

@@ -2,8 +2,9 @@
 //!
 //! A goal that holds at some load is taken to hold below it, and one that fails to fail above it.
 //! What else the machine does makes goals fail and hardly ever makes them hold. A load therefore
-//! fails only if two of up to three windows fail. What was found must also hold in a longer window,
-//! and the load above it, which failed in short windows, is tried once more in the end.
+//! fails only if two of up to three windows fail, and one that has failed once holds only if two of
+//! three hold. What was found must also hold in a longer window, and the load above it, which failed
+//! in short windows, is tried once more in the end.
 
 /// Loads whose ratio is less than this are not told apart.
 const RESOLUTION: f64 = 1.02;
@@ -35,6 +36,8 @@ pub(crate) struct Search {
     stage: Stage,
     confirmations: u32,
     climbs: u32,
+    /// The highest load that held in a longer window.
+    confirmed: Option<f64>,
 }
 
 /// What a window is for.
@@ -45,9 +48,7 @@ enum Stage {
     /// To confirm what was found.
     Confirming,
     /// To see whether the load above this one, which was confirmed, fails indeed.
-    LookingAbove {
-        confirmed: f64,
-    },
+    LookingAbove,
     Over(End),
 }
 
@@ -86,6 +87,7 @@ impl Search {
             stage: Stage::Bracketing,
             confirmations: 0,
             climbs: 0,
+            confirmed: None,
         };
         search.at = search.rounded(first);
         search
@@ -93,7 +95,7 @@ impl Search {
 
     pub(crate) fn next(&self) -> Next {
         match self.stage {
-            Stage::Bracketing | Stage::LookingAbove { .. } => Next::Try(self.at),
+            Stage::Bracketing | Stage::LookingAbove => Next::Try(self.at),
             Stage::Confirming => Next::Confirm(self.at),
             Stage::Over(end) => Next::End(end),
         }
@@ -102,9 +104,9 @@ impl Search {
     /// What the window at the load of [`Search::next`] has shown.
     pub(crate) fn tell(&mut self, holds: bool) {
         let one_is_enough = match self.stage {
-            Stage::Bracketing => holds && !self.is_close(),
-            Stage::Confirming => holds,
-            Stage::LookingAbove { .. } | Stage::Over(_) => false,
+            Stage::Bracketing => holds && !self.is_close() && self.votes.1 == 0,
+            Stage::Confirming => holds && self.votes.1 == 0,
+            Stage::LookingAbove | Stage::Over(_) => false,
         };
         let votes = if holds { &mut self.votes.0 } else { &mut self.votes.1 };
         *votes += 1;
@@ -117,47 +119,54 @@ impl Search {
                 *(if holds { &mut self.held } else { &mut self.failed }) = Some(self.at);
                 self.advance();
             }
-            Stage::Confirming if holds => self.confirmed(),
+            Stage::Confirming if holds => self.confirm(),
             Stage::Confirming => self.step_down(),
-            Stage::LookingAbove { .. } if holds => {
+            Stage::LookingAbove if holds => {
                 (self.held, self.failed) = (Some(self.at), None);
                 self.stage = Stage::Bracketing;
                 self.climbs += 1;
                 self.advance();
             }
-            Stage::LookingAbove { confirmed } => {
-                self.stage = Stage::Over(End::Found { held: confirmed, failed: self.at });
-            }
+            Stage::LookingAbove => self.end(),
             Stage::Over(_) => {}
         }
     }
 
-    fn confirmed(&mut self) {
-        let held = self.at;
-        self.stage = match self.failed {
-            None => Stage::Over(End::Everywhere),
-            // It failed in longer windows, or was looked at often enough.
-            Some(failed) if self.confirmations > 0 || self.climbs == CLIMBS => {
-                Stage::Over(End::Found { held, failed })
-            }
-            Some(failed) => {
+    fn confirm(&mut self) {
+        self.confirmed = Some(self.at);
+        match self.failed {
+            // It failed in no longer window, and was not looked at often enough.
+            Some(failed) if self.confirmations == 0 && self.climbs < CLIMBS => {
                 self.at = failed;
-                Stage::LookingAbove { confirmed: held }
+                self.stage = Stage::LookingAbove;
             }
-        };
+            _ => self.end(),
+        }
     }
 
     fn step_down(&mut self) {
         self.failed = Some(self.at);
-        let lower = match self.whole {
+        self.at = match self.whole {
             true => (self.at * STEP_DOWN).floor().min(self.at - 1.0),
             false => self.at * STEP_DOWN,
         };
         self.confirmations += 1;
-        if self.confirmations == CONFIRMATIONS || lower < self.lowest() {
-            self.stage = Stage::Over(End::Nowhere);
+        // What was confirmed before a climb needs no other window.
+        let is_low = match self.confirmed {
+            Some(confirmed) => self.at <= confirmed,
+            None => self.at < self.lowest(),
+        };
+        if is_low || self.confirmations == CONFIRMATIONS {
+            self.end();
         }
-        self.at = lower;
+    }
+
+    fn end(&mut self) {
+        self.stage = Stage::Over(match (self.confirmed, self.failed) {
+            (None, _) => End::Nowhere,
+            (Some(_), None) => End::Everywhere,
+            (Some(held), Some(failed)) => End::Found { held, failed },
+        });
     }
 
     fn advance(&mut self) {

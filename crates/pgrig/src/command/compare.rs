@@ -24,6 +24,9 @@ use crate::{compared, records, signals, studies, terminal};
 pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     arguments.exchange.check()?;
     let asked = asked(arguments)?;
+    if let Some(out) = &arguments.out {
+        Comparison::reserve(out)?;
+    }
     let control = signals::control();
     let mut page = ServedComparison::new(served::asked(arguments.serve, "pgrig compare")?);
     let live = Live::new();
@@ -44,15 +47,19 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
         }
     };
     live.end();
+    if let (Err(_), Some(out)) = (&found, &arguments.out) {
+        // Empty, unless somebody else has put something there.
+        let _ = std::fs::remove_dir(out);
+    }
     let found = found?;
     compared::print(&found);
+    let directory = found.save(Path::new("runs"), arguments.out.as_deref())?;
+    let written = records::write_compared(&directory, &found)?;
     if let Some(path) = &arguments.json {
         std::fs::write(path, found.json() + "\n")
             .map_err(|source| compare::Error::Write { path: path.clone(), source })?;
     }
     arguments.exchange.write(&Results::of_comparison(&found))?;
-    let directory = found.save(Path::new("runs"), arguments.out.as_deref())?;
-    let written = records::write_compared(&directory, &found)?;
     terminal::narrate(format_args!("  report          {}", written.display()));
     page.end(&found);
     Ok(exit(&found, arguments.gate))
@@ -274,7 +281,7 @@ fn exit(found: &Comparison, gate: bool) -> Exit {
         Stop::Died => Exit::Incomplete,
         _ if !gate => Exit::Done,
         _ if verdicts.contains(&Verdict::Worse) => Exit::DoesNotHold,
-        _ if found.verdict(found.headline()) == Verdict::CannotTell => Exit::CannotTell,
+        _ if verdicts.contains(&Verdict::CannotTell) => Exit::CannotTell,
         _ => Exit::Done,
     }
 }

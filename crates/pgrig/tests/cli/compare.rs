@@ -76,6 +76,11 @@ fn what_a_comparison_cannot_follow_is_refused() {
     check(&["--self", "-S", "--b-set", "jit=on"], "--self compares", "side B is given a setting");
     check(&["--self", "-S", "-R", "100", "-L", "5"], "option -L", "not skipped");
     check(&["--self", "-S", "-C"], "option -C", "keep their connections open");
+    check(&["--self", "-S", "-P", "1"], "option -P", "its own progress");
+    check(&["--self", "-S", "mydb"], "option DBNAME", "--a-conninfo");
+    check(&["--self", "-S", "--random-seed", "1"], "option --random-seed", "--seed");
+    check(&["--self", "-S", "--html", "x"], "option --html", "--out");
+    check(&["--self", "-S", "--generators", "2"], "option --generators", "one process");
     check(&["--self", "-S", "-T", "5"], "option -t, -T", "--max-time");
     check(&["--self", "-i"], "not for -i", "the scale of -s");
     check(&["--self", "-f", "missing.sql"], "missing.sql", "could not");
@@ -84,6 +89,8 @@ fn what_a_comparison_cannot_follow_is_refused() {
     check(&["--self", "-S", "--set", "work_mem"], "--set", "NAME=VALUE");
     check(&["--self", "-S", "--data", "missing.sql"], "reading missing.sql", "No such file");
     check(&["--self", "-S", "--set", "no_such=1"], "no_such", "");
+    desk.write("taken/notes.txt", "");
+    check(&["--self", "-S", "--out", "taken"], "taken", "");
     desk.write("broken.sql", "CREATE TABEL t ();\n");
     check(&["-S", "--b-sql", "broken.sql"], "filling side B: broken.sql", "TABEL");
     desk.write("fails.sql", "SELECT no_such_column;\n");

@@ -44,6 +44,14 @@ impl Comparison {
         Ok(directory)
     }
 
+    /// Makes the directory `out`, so that nothing is measured for a place that cannot be written.
+    ///
+    /// # Errors
+    /// If it cannot be made, or is not empty.
+    pub fn reserve(out: &Path) -> Result<(), Error> {
+        files::make_empty(out).map(drop)
+    }
+
     /// Reads one.
     ///
     /// # Errors
