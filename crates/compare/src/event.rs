@@ -1,5 +1,7 @@
 //! What happens while a comparison runs.
 
+use std::time::Duration;
+
 use record::Comparison;
 use record::comparison::DataOrigin;
 
@@ -21,7 +23,12 @@ pub enum Event<'a> {
         seconds: f64,
     },
     /// A short load finds the length of a block.
-    Pilot,
+    Pilot {
+        /// Measuring stops when the first deciding ratio is known to this share on either side.
+        precision: f64,
+        /// It stops after this time at the latest.
+        max_time: Duration,
+    },
     /// There is more to say: the comparison as it would be if it ended now.
     Progress(&'a Comparison),
 }

@@ -60,7 +60,7 @@ pub fn measure(
         figures.iter().map(|figure| figure.judged(threshold, deciding)).collect()
     };
     let began = Instant::now();
-    observe(Event::Pilot);
+    observe(Event::Pilot { precision, max_time: common.max_time });
     let shape = contest.find_shape(None)?;
     let mut found = blank(subject, rate, common);
     (found.block_ms, found.rest_ms) = (shape.length_ms, shape.rest_ms);

@@ -29,7 +29,7 @@ impl SideOptions {
     /// What this side has that the other has not, besides its server.
     #[must_use]
     pub fn difference(&self, other: &SideOptions) -> Option<&'static str> {
-        if self.bin != other.bin {
+        if self.bin != other.bin && self.programs() != other.programs() {
             Some("a bin directory")
         } else if self.sql != other.sql {
             Some("a script")
@@ -38,6 +38,14 @@ impl SideOptions {
         } else {
             None
         }
+    }
+
+    /// The program that its server would be, without symbolic links; what was given, where that
+    /// holds none.
+    fn programs(&self) -> Option<PathBuf> {
+        let found = lab::find::find(self.bin.as_deref()).ok();
+        let postgres = found.and_then(|found| found.program("postgres").canonicalize().ok());
+        postgres.or_else(|| self.bin.clone())
     }
 }
 

@@ -77,6 +77,9 @@ pub(crate) fn run(
     }
     let clock = plan::Clock::start();
     let mut metrics = options.ours.metrics.as_deref().map(Metrics::open).transpose()?;
+    if let Some(address) = metrics.as_ref().and_then(Metrics::address) {
+        console.narrate(format_args!("pgrig: metrics           http://{address}/metrics"));
+    }
     let hosts = match &options.ours.hosts {
         Some(asked) => Some(hosts::reach(asked, options, invocation, control)?),
         None => None,
@@ -91,8 +94,8 @@ pub(crate) fn run(
     };
     let baseline = match options.ours.baseline {
         true => {
-            let generators = options.ours.generators;
-            let plan = plan::plan(options, &conninfo, &tables, seed, clock, generators);
+            // In this process, with the threads of all generators.
+            let plan = plan::plan(options, &conninfo, &tables, seed, clock, 1);
             Some(baseline::measure(&plan, control)?)
         }
         false => None,

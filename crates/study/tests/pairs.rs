@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use load::Control;
 use record::comparison::{Metric, OCTET_PAIRS, Stop};
-use record::{Ending, Generator, Paired, Reader};
+use record::{Ending, Fault, Generator, Paired, Reader};
 use spec::{Folder, Profile, Study};
 use study::{Ended, Event, Place, Request, Servers};
 use verdict::{Measured, Verdict};
@@ -102,6 +102,24 @@ fn check(reset: &str) {
     // Without its pairs, a claim about pairs has nothing to rest on, whatever the trials show.
     for claim in judge(&[]) {
         assert_eq!((claim.verdict, claim.measured), (Verdict::CannotTell, Measured::Nothing));
+    }
+    // What stands against the figures of one side stands against the claim.
+    let died = Ending::failed(Fault::Server, "it crashed");
+    type Spoil = fn(&mut Vec<Paired>, Ending);
+    let spoiled: [(&str, Spoil); 3] = [
+        ("did not reach its rate", |pairs, _| pairs[0].conditions.is_rate_missed = true),
+        ("2.0 % of a side's transactions", |pairs, _| pairs[0].conditions.failed_share_max = 0.02),
+        ("a server failed in attempt 0", |pairs, died| {
+            pairs.push(Paired { attempt: 0, ending: died, ..pairs[0].clone() });
+        }),
+    ];
+    for (why, spoil) in spoiled {
+        let mut pairs = reader.pairs().to_vec();
+        spoil(&mut pairs, died.clone());
+        for claim in judge(&pairs) {
+            assert_eq!(claim.verdict, Verdict::CannotTell, "{claim:?}");
+            assert!(claim.why.contains(why), "{why}: {claim:?}");
+        }
     }
     is_not_measured_again(&folder, &ended.directory);
 }

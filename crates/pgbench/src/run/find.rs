@@ -76,7 +76,9 @@ pub(super) fn find(
         }
     };
     let mut search = Search::new(highest / 2.0, highest, find.range == Range::Clients);
+    // The run that is shown: the last one that confirmed, else the last one.
     let mut last = None;
+    let mut is_confirmed = false;
     let end = loop {
         let (load, confirms) = match search.next() {
             Next::Try(load) => (load, false),
@@ -97,8 +99,12 @@ pub(super) fn find(
             verdict(&tried)
         ));
         search.tell(tried.holds);
+        let is_answer = confirms && tried.holds;
         curve.windows.push(tried);
-        last = Some((tried_options, outcome));
+        if is_answer || !is_confirmed {
+            last = Some((tried_options, outcome));
+        }
+        is_confirmed |= is_answer;
     };
     let Some((options, outcome)) = last else {
         return Err(Complaint::error("there was nothing to try"));

@@ -24,8 +24,8 @@ const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 enum Target {
     /// A file, replaced whole.
     File(PathBuf),
-    /// Whoever asks a thread of ours.
-    Served(Arc<Mutex<String>>),
+    /// Anyone who asks a thread at this address.
+    Served(SocketAddr, Arc<Mutex<String>>),
 }
 
 /// Sums up a run and shows the sums.
@@ -51,12 +51,28 @@ impl Metrics {
     /// When it cannot be written to, or listened on.
     pub(super) fn open(target: &str) -> Result<Self, Complaint> {
         let target = match target.parse::<SocketAddr>() {
-            Ok(address) => Target::Served(serve(address)?),
+            Ok(address) => {
+                let (address, shown) = serve(address)?;
+                Target::Served(address, shown)
+            }
+            Err(_) if is_name_and_port(target) => {
+                let text = format!("invalid address for --metrics: \"{target}\"");
+                let hint = "give an IP address and a port, as in 127.0.0.1:9187, or a file";
+                return Err(Complaint::error(text).with_our_hint(hint));
+            }
             Err(_) => Target::File(PathBuf::from(target)),
         };
         let metrics = Metrics { target, sums: Sums::default(), failed: None };
         metrics.publish()?;
         Ok(metrics)
+    }
+
+    /// Where it is served, with the port that the system chose for 0.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        match self.target {
+            Target::Served(address, _) => Some(address),
+            Target::File(_) => None,
+        }
     }
 
     /// Takes what happens into the sums. What goes wrong is told at the end.
@@ -84,7 +100,7 @@ impl Metrics {
     fn publish(&self) -> Result<(), Complaint> {
         let text = self.sums.text();
         match &self.target {
-            Target::Served(shown) => {
+            Target::Served(_, shown) => {
                 *shown.lock().unwrap_or_else(PoisonError::into_inner) = text;
                 Ok(())
             }
@@ -106,12 +122,14 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// Answers every request with the text, on a thread that ends with the program.
-fn serve(address: SocketAddr) -> Result<Arc<Mutex<String>>, Complaint> {
-    let listener = TcpListener::bind(address).map_err(|error| {
+fn serve(address: SocketAddr) -> Result<(SocketAddr, Arc<Mutex<String>>), Complaint> {
+    let failed = |error: std::io::Error| {
         let reason = system_error(&error);
         Complaint::error(format_args!("could not listen on {address} for --metrics: {reason}"))
             .with_our_hint("give another port, or 0 for a free one")
-    })?;
+    };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
     let shown = Arc::new(Mutex::new(String::new()));
     let text = Arc::clone(&shown);
     thread::spawn(move || {
@@ -120,7 +138,14 @@ fn serve(address: SocketAddr) -> Result<Arc<Mutex<String>>, Complaint> {
             let _ = answer(stream, &text);
         }
     });
-    Ok(shown)
+    Ok((address, shown))
+}
+
+/// `localhost:9187` and `:9187`, which would be odd names for a file.
+fn is_name_and_port(target: &str) -> bool {
+    target.rsplit_once(':').is_some_and(|(name, port)| {
+        !name.contains('/') && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 fn answer(stream: TcpStream, text: &Mutex<String>) -> std::io::Result<()> {
@@ -235,6 +260,14 @@ mod tests {
         unique.sort_unstable();
         unique.dedup();
         assert_eq!(unique.len(), names.len());
+    }
+
+    #[test]
+    fn a_name_with_a_port_is_no_file() {
+        for target in ["localhost:9187", ":9187"] {
+            let complaint = Metrics::open(target).err().expect("no file").to_string();
+            assert!(complaint.contains("invalid address for --metrics"), "{complaint}");
+        }
     }
 
     #[test]

@@ -256,9 +256,11 @@ fn line(event: &Event<'_>) -> String {
             let took = duration(*seconds);
             format!("  built           A PostgreSQL {a}, B PostgreSQL {b}, {data}  {took}")
         }
-        Event::Pilot => {
-            "  pilot           loading both sides to find the length of a block".to_owned()
-        }
+        Event::Pilot { precision, max_time } => format!(
+            "  pilot           to find the length of a block; measuring stops at ± {} %, or after {}",
+            precision * 100.0,
+            duration(max_time.as_secs_f64())
+        ),
         Event::Progress(found) => {
             let mut line = format!("  comparing       {} pairs   B ÷ A ", found.pairs);
             let ratio = |metric| found.figure(metric).and_then(|figure| figure.b_over_a.as_ref());

@@ -80,7 +80,7 @@ fn what_a_comparison_cannot_follow_is_refused() {
     check(&["--self", "-S", "mydb"], "option DBNAME", "--a-conninfo");
     check(&["--self", "-S", "--random-seed", "1"], "option --random-seed", "--seed");
     check(&["--self", "-S", "--html", "x"], "option --html", "--out");
-    check(&["--self", "-S", "--generators", "2"], "option --generators", "one process");
+    check(&["--self", "-S", "-c", "2", "--generators", "2"], "option --generators", "one process");
     check(&["--self", "-S", "-T", "5"], "option -t, -T", "--max-time");
     check(&["--self", "-i"], "not for -i", "the scale of -s");
     check(&["--self", "-f", "missing.sql"], "missing.sql", "could not");
