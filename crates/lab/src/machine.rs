@@ -88,7 +88,7 @@ impl Machine {
             memory: Memory::parse(&read("meminfo")).limited(cgroup_memory_bytes()),
             huge_pages: HugePages::here(),
             kernel: format!("Linux {}", read("sys/kernel/osrelease").trim()),
-            distribution: distribution(&read("/etc/os-release")),
+            distribution: distribution(&text("/etc/os-release")),
             virtualisation: virtualisation(&cpuinfo),
             load_average: load_average(&read("loadavg")),
             steal_share: steal_share(&read("stat")),
@@ -203,7 +203,7 @@ impl Memory {
 impl HugePages {
     fn here() -> Self {
         let meminfo = read("meminfo");
-        let modes = read("/sys/kernel/mm/transparent_hugepage/enabled");
+        let modes = text("/sys/kernel/mm/transparent_hugepage/enabled");
         let chosen = modes.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
         Self {
             total: kilobytes(&meminfo, "HugePages_Total"),
@@ -225,7 +225,7 @@ fn kilobytes(meminfo: &str, name: &str) -> u64 {
 fn cgroup_memory_bytes() -> Option<u64> {
     ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .into_iter()
-        .filter_map(|path| read(path).trim().parse().ok())
+        .filter_map(|path| text(path).trim().parse().ok())
         .min()
 }
 
@@ -256,7 +256,7 @@ fn virtualisation(cpuinfo: &str) -> Option<String> {
         .lines()
         .find(|line| line.starts_with("flags"))
         .is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
-    let product = read("/sys/class/dmi/id/product_name");
+    let product = text("/sys/class/dmi/id/product_name");
     let known = ["KVM", "VMware", "VirtualBox", "Virtual Machine", "HVM domU", "Standard PC"];
     let names_itself = known.iter().any(|name| product.contains(name));
     match (is_guest || names_itself, product.trim()) {
@@ -327,13 +327,28 @@ fn unescaped(field: &str) -> String {
 }
 
 /// A file of `/proc`; empty where the kernel does not have it.
+/// A file of `/proc`.
 fn read(file: &str) -> String {
     proc_files::read(file).unwrap_or_default()
+}
+
+/// A file elsewhere.
+fn text(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn facts_outside_of_proc_are_read() {
+        let machine = Machine::here();
+        assert_eq!(machine.distribution == "unknown", !Path::new("/etc/os-release").exists());
+        let modes = text("/sys/kernel/mm/transparent_hugepage/enabled");
+        let chosen = format!("[{}]", machine.huge_pages.transparent);
+        assert!(modes.is_empty() || modes.contains(&chosen), "{chosen} of {modes}");
+    }
 
     #[test]
     fn this_machine_has_the_usual_facts() {

@@ -80,6 +80,8 @@ fn search(curve: &Curve, words: &str) -> report::Search {
         quantile: format!("p{}", (curve.quantile * 1e8).round() / 1e6),
         words: words.to_owned(),
         points: curve.points(),
+        tried: curve.tried(),
+        knee: curve.knee(),
         windows: windows.collect(),
     }
 }

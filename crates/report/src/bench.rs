@@ -63,6 +63,10 @@ pub struct Search {
     pub words: String,
     /// Load and milliseconds, ascending.
     pub points: Vec<(f64, f64)>,
+    /// Load and milliseconds of each window by itself.
+    pub tried: Vec<(f64, f64)>,
+    /// The load at which latency turns up.
+    pub knee: Option<f64>,
     /// Every window: load, seconds, what it was for, transactions a second, milliseconds, whether
     /// the goal held.
     pub windows: Vec<[String; 6]>,
@@ -70,29 +74,48 @@ pub struct Search {
 
 impl Search {
     fn curve(&self) -> Json {
-        let values = || Json::series(self.points.iter().map(|(_, ms)| Some(*ms)));
         let spread = self
-            .points
+            .tried
             .iter()
             .fold((f64::MAX, 0.0f64), |(low, high), (_, ms)| (low.min(*ms), high.max(*ms)));
-        let none = || Json::series(self.points.iter().map(|_| None));
-        let line = Json::Object(vec![
-            ("label", Json::text(&self.quantile)),
-            ("colour", Json::Exact(0)),
-            ("dashed", Json::Flag(false)),
-            ("values", values()),
-            ("low", values()),
-            ("high", values()),
-            ("rounds", Json::List(self.points.iter().map(|_| Json::List(Vec::new())).collect())),
-            ("published", none()),
-        ]);
+        let windows = |load: f64| {
+            let own = self.tried.iter().filter(move |(at, _)| *at == load);
+            Json::series(own.map(|(_, ms)| Some(*ms)))
+        };
+        let mut lines = vec![self.line(&self.quantile, 0, &|_| true, &windows)];
+        if let Some(knee) = self.knee {
+            let none = |_| Json::List(Vec::new());
+            lines.push(self.line("it turns up", 1, &|load| load == knee, &none));
+        }
         Json::Object(vec![
             ("title", Json::text(format!("Latency, {}", self.quantile))),
             ("unit", Json::text("ms")),
             ("axis", Json::text(&self.axis)),
             ("log", Json::Flag(spread.0 > 0.0 && spread.1 / spread.0 > 20.0)),
             ("x", Json::series(self.points.iter().map(|(load, _)| Some(*load)))),
-            ("lines", Json::List(vec![line])),
+            ("lines", Json::List(lines)),
+        ])
+    }
+
+    /// A line through the points at some loads, with windows of their own beside each.
+    fn line(
+        &self,
+        label: &str,
+        colour: u64,
+        is_at: &dyn Fn(f64) -> bool,
+        windows: &dyn Fn(f64) -> Json,
+    ) -> Json {
+        let value = |&(load, ms): &(f64, f64)| is_at(load).then_some(ms);
+        let values = || Json::series(self.points.iter().map(value));
+        Json::Object(vec![
+            ("label", Json::text(label)),
+            ("colour", Json::Exact(colour)),
+            ("dashed", Json::Flag(false)),
+            ("values", values()),
+            ("low", values()),
+            ("high", values()),
+            ("rounds", Json::List(self.points.iter().map(|(load, _)| windows(*load)).collect())),
+            ("published", Json::series(self.points.iter().map(|_| None))),
         ])
     }
 

@@ -127,6 +127,7 @@ pub(crate) fn curve(metric: Metric, looks: &[Look], quotient: &str) -> Option<Js
         ("unit", Json::text("")),
         ("axis", Json::text("pairs of blocks")),
         ("log", Json::Flag(false)),
+        ("ratio", Json::Flag(true)),
         ("x", Json::series(shown.iter().map(|look| Some(look.pairs as f64)))),
         ("lines", Json::List(lines)),
     ]))

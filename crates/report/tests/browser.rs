@@ -30,7 +30,7 @@ fn a_page_without_charts_is_quiet() {
 #[test]
 fn every_chart_of_a_single_load_draws() {
     // Throughput, latency; percentiles.
-    check(&example::bench().html(), "3/3");
+    check(&example::bench().html(), "4/4");
 }
 
 #[test]

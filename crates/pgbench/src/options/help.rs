@@ -109,7 +109,8 @@ Options that pgbench does not have:
                            gaps between transactions under -R (default: poisson)
   --as=18|19               speak as this version of pgbench (default: 19)
   --connect-rate=NUM       begin at most NUM connections a second
-  --baseline               first measure the rig itself, against a server that does nothing
+  --baseline               first measure the highest rate and the lowest latency that pgrig itself
+                           reaches here, against a server that does nothing
   --connections=NUM        with -i: load the accounts on NUM connections (default: 1)
   --curve=FILE             list every window of a search as CSV
   --find-clients=GOAL      find how many clients, up to -c, keep a goal:
@@ -122,7 +123,8 @@ Options that pgbench does not have:
                            of them together (docs/many-hosts.md)
   --html=FILE              write a report that a browser shows
   --influx=FILE            write Influx line protocol, one line each interval
-  --interval=MS            length of an interval in these files (default: 1000)
+  --interval=MS            length of an interval in --hdr, --html, --influx, --json and --metrics
+                           (default: 1000)
   --json=FILE              write everything that was measured
   --metrics=FILE|IP:PORT   write OpenMetrics text, or serve it while the run lasts
   --no-describe            do not ask for the description of results (libpq always does)

@@ -59,6 +59,16 @@ impl Curve {
         loads.into_iter().filter_map(point).collect()
     }
 
+    /// The load of every window, and its quantile in milliseconds.
+    #[must_use]
+    pub fn tried(&self) -> Vec<(f64, f64)> {
+        let ms = |window: &Tried| {
+            let ns = window.latency.quantile_ns(self.quantile)?;
+            Some((window.load, ns as f64 / 1e6))
+        };
+        self.windows.iter().filter_map(ms).collect()
+    }
+
     /// The load behind which latency rises faster than before: the point that lies farthest below
     /// the line from the first point to the last. None where there are fewer than five points, or
     /// the curve does not bend upwards.

@@ -4,7 +4,7 @@
 //   title, unit      what it shows
 //   x                shared values along x, in ascending order
 //   xKind            "time" (seconds), "percentile" (1 ÷ (1 − q)) or "points" (an axis of a study)
-//   yKind            "linear", "log", "stack" (areas) or "bars" (a stack of bars)
+//   yKind            "linear", "log", "ratio" (around 1), "stack" (areas) or "bars" (a stack of bars)
 //   series           [{label, colour, dashed, values, low?, high?, rounds?, published?}]
 //   range            [from, to] of x when nothing is zoomed
 //   group            charts with one zoom and one cursor (a Set), if any
@@ -236,6 +236,12 @@ function scalesOf({ xKind, yKind, range, x, series, ceiling }) {
     if (dataMin === null || dataMax === null) return yKind === "log" ? [0.1, 10] : [0, 1];
     const [min, max] = [Math.min(dataMin, ...marks), Math.max(dataMax, ...marks)];
     if (yKind === "log") return [min * 0.8, max * 1.25];
+    if (yKind === "ratio") {
+      // Around 1, and not down to 0: differences of a few per cent are to be seen.
+      const [low, high] = [Math.min(min, 1), Math.max(max, 1)];
+      const pad = (high - low) * 0.08 || 0.01;
+      return [low - pad, high + pad];
+    }
     return [
       Math.min(min * 1.08, 0),
       ceiling ? Math.max(ceiling, max) : Math.max(max * 1.08, 0) || 1,

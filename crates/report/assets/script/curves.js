@@ -1,13 +1,13 @@
 // Curves over an axis of the study, and latency percentiles.
 
-function curveOf({ title, unit, axis, x, lines, log, time }, host) {
+function curveOf({ title, unit, axis, x, lines, log, ratio, time }, host) {
   makeChart(host, {
     title,
     unit,
     x,
     xKind: time ? "time" : "points",
     xLabel: axis,
-    yKind: log ? "log" : "linear",
+    yKind: log ? "log" : ratio ? "ratio" : "linear",
     range: x[0] > 0 && !time ? [x[0] / 1.15, x[x.length - 1] * 1.15] : undefined,
     series: lines,
     height: 260,

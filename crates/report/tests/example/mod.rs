@@ -204,6 +204,28 @@ pub(crate) fn bench() -> report::Bench {
         samples: Vec::new(),
         marks: made.marks,
         facts: vec![fact],
-        search: None,
+        search: Some(report::Search {
+            axis: "rate, 1/s".to_owned(),
+            quantile: "p99".to_owned(),
+            words: "2,000 a second keep p99 < 5ms, 3,000 a second do not (7 windows)".to_owned(),
+            points: vec![
+                (500.0, 1.0),
+                (1_000.0, 1.1),
+                (1_500.0, 1.2),
+                (2_000.0, 1.5),
+                (3_000.0, 9.0),
+            ],
+            tried: vec![
+                (500.0, 1.0),
+                (1_000.0, 1.1),
+                (1_500.0, 1.2),
+                (2_000.0, 1.4),
+                (2_000.0, 1.6),
+                (3_000.0, 8.0),
+                (3_000.0, 10.0),
+            ],
+            knee: Some(2_000.0),
+            windows: vec![["500", "5", "searches", "500", "1.000", "holds"].map(str::to_owned)],
+        }),
     }
 }
