@@ -98,10 +98,15 @@ pub struct Rule {
 impl Rule {
     /// Whether these figures are enough. Valid at every look: the intervals are confidence
     /// sequences.
-    pub(crate) fn stops(&self, figures: &[Figure]) -> Option<Stop> {
+    ///
+    /// `is_other_due` says whether the other deciding figure, where it has no interval yet, will have
+    /// one within the time: the precision of the first one then waits for it.
+    pub(crate) fn stops(&self, figures: &[Figure], is_other_due: bool) -> Option<Stop> {
         let deciding = || figures.iter().filter(|one| self.deciding.contains(&one.metric));
-        let ratio = figures.iter().find(|one| one.metric == self.deciding[0])?.ratio?;
-        if half_width(&ratio) <= self.precision {
+        let of = |metric| figures.iter().find(|one| one.metric == metric)?.ratio;
+        let ratio = of(self.deciding[0])?;
+        let is_complete = of(self.deciding[1]).is_some() || !is_other_due;
+        if half_width(&ratio) <= self.precision && is_complete {
             return Some(Stop::Precision);
         }
         let region = Region::within(self.threshold);
@@ -150,8 +155,11 @@ mod tests {
         };
         let deciding = Metric::DECIDING;
         let rule = |by_threshold| Rule { deciding, precision: 0.01, threshold: 0.05, by_threshold };
+        let check_due = |by_threshold, tps, p99, is_due, expected| {
+            assert_eq!(rule(by_threshold).stops(&figures(tps, p99), is_due), expected);
+        };
         let check = |by_threshold, tps, p99, expected| {
-            assert_eq!(rule(by_threshold).stops(&figures(tps, p99)), expected);
+            check_due(by_threshold, tps, p99, false, expected);
         };
         let (narrow, within, beyond, wide) = (
             interval(0.995, 1.005),
@@ -160,6 +168,8 @@ mod tests {
             interval(0.9, 1.1),
         );
         check(false, narrow, None, Some(Stop::Precision));
+        check_due(false, narrow, None, true, None);
+        check_due(false, narrow, Some(wide), true, Some(Stop::Precision));
         check(false, within, Some(within), None);
         check(true, within, Some(within), Some(Stop::Decided));
         check(true, beyond, Some(within), Some(Stop::Decided));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use lab::machine::CpuTime;
 use load::{Blocks, Control, End, Limit, Plan, Urgency, WarmUp, Workload};
 use postgres::Client;
-use record::comparison::{Look, Metric, OCTET_PAIRS, Profile, Stop, Wait};
+use record::comparison::{Background, Look, Metric, OCTET_PAIRS, Profile, Stop, Wait};
 use record::{Conditions, Series};
 
 use crate::answer::Rule;
@@ -79,6 +79,8 @@ pub struct Contested {
     pub figures: Vec<Figure>,
     /// What they gave after each octet.
     pub looks: Vec<Look>,
+    /// What the servers of each side did besides the load.
+    pub background: [Background; 2],
     /// What the clients waited for.
     pub waits: Vec<Wait>,
     /// What the ratios of throughput and latency are computed from.
@@ -89,7 +91,7 @@ pub struct Contested {
     pub profile: Option<Profile>,
     /// What stands against the figures, in sentences.
     pub doubts: Vec<String>,
-    /// Which side stopped answering, and why.
+    /// Whose client failed, and why.
     pub lost: Option<String>,
 }
 
@@ -219,7 +221,7 @@ impl Contest<'_> {
     }
 
     /// Loads the sides in turn in blocks of this shape, and says why it ended. What was measured
-    /// before an interruption, or before a side stopped answering, is a result. `began` is when the
+    /// before an interruption, or before a client failed, is a result. `began` is when the
     /// time of the contest began.
     ///
     /// # Errors
@@ -240,6 +242,7 @@ impl Contest<'_> {
         let Run { watch, conditions, confidence, mut found, .. } = run;
         found.series = figure::series(&found.octets, confidence.tuned_for);
         found.conditions = conditions;
+        found.background = observation::background(&found.octets);
         let grounds = self.sides.each_ref().map(|side| side.ground);
         let doubts = doubts::doubts(&found.octets, grounds.map(Ground::name), &conditions);
         found.doubts.extend(doubts);
@@ -314,7 +317,7 @@ impl<'a> Run<'a> {
         Ok(Stop::Time)
     }
 
-    /// What was measured until a side stopped answering counts, if there is an interval.
+    /// What was measured until a client failed counts, if there is an interval.
     fn stopped(&mut self, error: Error) -> Result<Stop, Error> {
         // What ends because the user asked for it has not failed.
         if self.contest.control.urgency() != Urgency::None {
@@ -326,7 +329,7 @@ impl<'a> Run<'a> {
         let pairs = self.found.pairs();
         self.found.lost = Some(match error {
             Error::Died { side, why } => {
-                format!("side {side} stopped answering after {pairs} pairs: {why}")
+                format!("a client of side {side} failed after {pairs} pairs: {why}")
             }
             error => format!("it ended after {pairs} pairs: {error}"),
         });
@@ -344,6 +347,7 @@ impl<'a> Run<'a> {
         // Each side has two blocks at least.
         let warm_blocks = (WARM_MS.div_ceil(self.shape.length_ms) as usize).max(4);
         let plan = self.plan(number, warm_blocks, octets);
+        let order = plan.blocks.as_ref().map_or(&[][..], |blocks| &blocks.order);
         let own = Control::new();
         let mut blocks = 0;
         let mut octet = Octet::default();
@@ -373,9 +377,14 @@ impl<'a> Run<'a> {
                         }
                         return;
                     }
+                    // After the last block there may be a rest.
+                    let Some(turn) = order.get(blocks - 1) else { return };
                     let number = (blocks - warm_blocks - 1) % CYCLE;
                     if number == 0 {
                         octet.lead_in(cells);
+                        // Nothing began on the other side since the octet before.
+                        let idle = 1 - turn.workload;
+                        meter.read_idle(idle, &mut octet.sides[idle]);
                     } else {
                         octet.add(cells);
                     }
@@ -463,10 +472,15 @@ impl<'a> Run<'a> {
             seconds,
             octet: found.octets.last().and_then(Octet::ratio),
             ratios: ratios.collect(),
+            background: found.octets.last().map(Octet::background).unwrap_or_default(),
         });
         let (figures, looks) = (&found.figures, &found.looks);
         observe(Progress { pairs, figures, looks, seconds });
-        self.contest.rule.stops(&found.figures)
+        let quantile = self.contest.rule.deciding[1].quantile().unwrap_or(0.5);
+        let share = seconds / self.contest.max_time.as_secs_f64();
+        let is_due = observation::transactions_min(&found.octets) as f64
+            >= figure::transactions_min(quantile) as f64 * share;
+        self.contest.rule.stops(&found.figures, is_due)
     }
 }
 

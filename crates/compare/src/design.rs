@@ -1,5 +1,6 @@
 //! The order of blocks.
 
+use load::Turn;
 use record::comparison::OCTET_PAIRS;
 use stats::Prng;
 
@@ -22,15 +23,24 @@ pub(crate) const CYCLE: usize = 1 + OCTET;
 /// what a block gains from following one of its own side, whose data and code are still in the CPUs'
 /// caches: each side has one such block. The block that leads in is not observed. What the rig does
 /// between two octets falls into it, and the first block of every octet follows the other side.
-pub(crate) fn order(octets: usize, seed: u64) -> Vec<usize> {
+///
+/// The first blocks of both sides in an octet draw the same random numbers, and so do the second, the
+/// third and the fourth ones.
+pub(crate) fn order(octets: usize, seed: u64) -> Vec<Turn> {
     let mut prng = Prng::new(seed);
-    let mut blocks = Vec::with_capacity(octets * CYCLE);
+    let mut turns = Vec::with_capacity(octets * CYCLE);
+    let mut draws = 0;
     for _ in 0..octets {
         let first = usize::from(prng.unit() < 0.5);
-        blocks.push(1 - first);
-        blocks.extend(ORDER.map(|side| side ^ first));
+        turns.push(Turn { workload: 1 - first, draws });
+        let mut next = [draws; 2];
+        for side in ORDER.map(|side| side ^ first) {
+            next[side] += 1;
+            turns.push(Turn { workload: side, draws: next[side] });
+        }
+        draws = next[first] + 1;
     }
-    blocks
+    turns
 }
 
 #[cfg(test)]
@@ -41,18 +51,34 @@ mod tests {
     fn each_octet_is_balanced_against_trends_and_carry_over() {
         for seed in 0..20 {
             for cycle in order(50, seed).chunks(CYCLE) {
-                let octet = &cycle[1..];
+                let side = |turn: &Turn| turn.workload;
+                let octet: Vec<usize> = cycle[1..].iter().map(side).collect();
                 let sign = |side: usize| if side == 0 { 1_i64 } else { -1 };
                 for degree in 0..=2 {
                     let trend = |at: usize| (at as i64).pow(degree);
                     let sum: i64 = (0..OCTET).map(|at| sign(octet[at]) * trend(at)).sum();
                     assert_eq!(sum, 0, "degree {degree}: {octet:?}");
                 }
-                let after_its_own = cycle.windows(2).filter(|two| two[0] == two[1]);
-                let sum: i64 = after_its_own.map(|two| sign(two[0])).sum();
+                let after_its_own = cycle.windows(2).filter(|two| side(&two[0]) == side(&two[1]));
+                let sum: i64 = after_its_own.map(|two| sign(side(&two[0]))).sum();
                 assert_eq!(sum, 0, "{octet:?}");
             }
         }
+    }
+
+    #[test]
+    fn both_sides_draw_the_numbers_of_a_pair_and_no_others() {
+        let turns = order(20, 3);
+        let draws = |side: usize| -> Vec<u64> {
+            let cycles = turns.chunks(CYCLE).flat_map(|cycle| &cycle[1..]);
+            cycles.filter(|turn| turn.workload == side).map(|turn| turn.draws).collect()
+        };
+        assert_eq!(draws(0), draws(1));
+        let leads = turns.iter().step_by(CYCLE).map(|turn| turn.draws);
+        let mut all: Vec<u64> = draws(0).into_iter().chain(leads).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 20 * (1 + OCTET / 2), "no numbers are drawn twice by a side");
     }
 
     #[test]

@@ -2,10 +2,13 @@
 
 use record::Conditions;
 
-use crate::observation::Octet;
+use crate::observation::{self, Octet};
 
 /// Above this share of CPU time that the hypervisor took away, a machine is not one's own.
 const STEAL_SHARE_MAX: f64 = 0.05;
+
+/// Above this many CPUs that a side keeps busy in the other one's turn, it is not quiet.
+const IDLE_CPUS_MAX: f64 = 0.1;
 
 /// Throughput that moves by more than this between the first and the last third is not steady.
 const DRIFT_MAX: f64 = 0.25;
@@ -51,6 +54,24 @@ pub(crate) fn doubts(octets: &[Octet], names: [&str; 2], conditions: &Conditions
             drifts.join(", ")
         ));
     }
+    let background = observation::background(octets);
+    for (name, other, seen) in [(0, 1), (1, 0)].map(|(i, j)| (names[i], names[j], background[i])) {
+        if let Some(cpus) = seen.idle_cpus.filter(|cpus| *cpus > IDLE_CPUS_MAX) {
+            doubts.push(format!(
+                "while side {other} had its turn, the servers of side {name} used {} of a CPU",
+                percent(cpus)
+            ));
+        }
+    }
+    let [a, b] = background;
+    let mut counted = |what: &str, a: u64, b: u64| {
+        if a + b > 0 {
+            let [one, other] = names;
+            doubts.push(format!("{what} while it was measured: {a} on {one}, {b} on {other}"));
+        }
+    };
+    counted("checkpoints began", a.checkpoints, b.checkpoints);
+    counted("autovacuum was seen at work", a.autovacuums, b.autovacuums);
     for (index, name) in names.into_iter().enumerate() {
         let failures: u64 = octets.iter().map(|octet| octet.sides[index].failures).sum();
         if failures > 0 {
@@ -80,6 +101,8 @@ fn drift(octets: &[Octet], side: usize) -> Option<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
+    use record::comparison::Background;
+
     use super::*;
     use crate::observation::Half;
 
@@ -108,6 +131,18 @@ mod tests {
         check(&steady, Conditions { cores: Some(1), ..none }, &["one CPU"]);
         check(&steady, Conditions { cores: Some(2), ..none }, &[]);
         check(&octets(|index| [1_000, 900 - 20 * index]), none, &["B went from 810 to 410"]);
+        let background = |change: fn(&mut Background)| {
+            let mut octets = steady.clone();
+            octets.iter_mut().for_each(|octet| change(&mut octet.sides[1].background));
+            octets
+        };
+        check(&background(|seen| seen.idle_cpus = Some(0.02)), none, &[]);
+        let idle = background(|seen| seen.idle_cpus = Some(0.25));
+        check(&idle, none, &["while side A had its turn, the servers of side B used 25 %"]);
+        let checkpoints = background(|seen| seen.checkpoints = 1);
+        check(&checkpoints, none, &["checkpoints began while it was measured: 0 on A, 30 on B"]);
+        let vacuum = background(|seen| seen.autovacuums = 2);
+        check(&vacuum, none, &["autovacuum was seen at work"]);
         let mut failing = steady;
         failing[0].sides[1].failures = 3;
         check(&failing, none, &["3 transactions of side B failed"]);

@@ -17,6 +17,8 @@ pub enum Event<'a> {
     Built {
         /// PostgreSQL of A and of B.
         versions: [&'a str; 2],
+        /// The scale of pgbench's tables, where these are the data that were made.
+        scale: Option<u32>,
         /// How the data of both came to be the same.
         data: DataOrigin,
         /// How long it took.

@@ -213,10 +213,9 @@ mod tests {
             }
             Half {
                 transactions,
-                lead: 0,
-                failures: 0,
                 latency,
                 used: [(Metric::Cpu, transactions as f64 * cpu)].into(),
+                ..Half::default()
             }
         };
         let octet = |i: u64| Octet {

@@ -28,7 +28,7 @@ pub struct Subject {
 }
 
 /// Loads two sides in turn by `lanes` threads until the answer is as precise as was asked for. What
-/// was measured before an interruption, or before a side stopped answering, is an answer.
+/// was measured before an interruption, or before a client failed, is an answer.
 ///
 /// # Errors
 /// When nothing can be said.
@@ -74,8 +74,8 @@ pub fn measure(
     found.seconds = began.elapsed().as_secs_f64();
     found.stop = stop;
     found.pairs = contested.pairs();
-    let Contested { figures, waits, profile, doubts, looks, .. } = contested;
-    found.profile = profile;
+    let Contested { figures, background, waits, profile, doubts, looks, .. } = contested;
+    (found.background, found.profile) = (background, profile);
     found.figures = judged(&figures);
     (found.waits, found.doubts, found.looks) = (waits, doubts, looks);
     if stop != Stop::Died {
@@ -111,6 +111,7 @@ fn blank(subject: Subject, rate: Option<f64>, common: &Common) -> Comparison {
         seed: common.seed,
         stop: Stop::Running,
         figures: Vec::new(),
+        background: Default::default(),
         waits: Vec::new(),
         plans: Vec::new(),
         profile: None,

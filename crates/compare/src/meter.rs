@@ -1,7 +1,9 @@
 //! What the servers used between two moments: CPU time and context switches of their processes,
-//! WAL, buffers and temporary files as their statistics count them.
+//! WAL, buffers and temporary files as their statistics count them. And what they did besides the
+//! load: CPU time in the other side's turn, checkpoints, autovacuum.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use postgres::Client;
 use probe::ServerUse;
@@ -18,17 +20,35 @@ pub(crate) struct Meter {
 struct Counter {
     processes: Vec<ServerUse>,
     client: Option<Client>,
-    before: BTreeMap<Metric, f64>,
+    statement: String,
+    before: Reading,
+}
+
+/// What a server's counters show at one moment.
+#[derive(Default)]
+struct Reading {
+    /// The processes were read then.
+    at: Option<Instant>,
+    used: BTreeMap<Metric, f64>,
+    checkpoints: Option<u64>,
+    /// At work at this moment.
+    autovacuum_workers: u64,
 }
 
 impl Meter {
     /// Connects to both.
     pub(crate) fn new(sides: [&dyn Ground; 2]) -> Meter {
-        let counter = |side: &dyn Ground| Counter {
-            processes: side.pids().into_iter().map(ServerUse::of).collect(),
+        let counter = |side: &dyn Ground| {
             // Without a connection these figures are missing, and everything else goes on.
-            client: side.connect().ok(),
-            before: BTreeMap::new(),
+            let mut client = side.connect().ok();
+            let version = client.as_mut().and_then(|client| client.query_one(VERSION, &[]).ok());
+            let version = version.map_or(0, |row| row.get::<_, i32>(0));
+            Counter {
+                processes: side.pids().into_iter().map(ServerUse::of).collect(),
+                client,
+                statement: counters(version),
+                before: Reading::default(),
+            }
         };
         Meter { sides: sides.map(counter) }
     }
@@ -44,43 +64,80 @@ impl Meter {
     pub(crate) fn read(&mut self, halves: &mut [Half; 2]) {
         for (counter, half) in self.sides.iter_mut().zip(halves) {
             let now = counter.read();
-            let since = now.iter().filter_map(|(metric, now)| {
-                let before = counter.before.get(metric)?;
+            let before = std::mem::replace(&mut counter.before, now);
+            let now = &counter.before;
+            let since = now.used.iter().filter_map(|(metric, now)| {
+                let before = before.used.get(metric)?;
                 Some((*metric, (now - before).max(0.0)))
             });
             half.used = since.collect();
-            counter.before = now;
+            let began = now.checkpoints.zip(before.checkpoints);
+            half.background.checkpoints =
+                began.map_or(0, |(now, before)| now.saturating_sub(before));
+            half.background.autovacuums = now.autovacuum_workers;
         }
+    }
+
+    /// Gives the half of a side what its processes used since the last reading, in which the other
+    /// side had its turn.
+    pub(crate) fn read_idle(&mut self, side: usize, half: &mut Half) {
+        let counter = &mut self.sides[side];
+        let before = counter.before.at.zip(counter.before.used.get(&Metric::Cpu).copied());
+        let used = counter.processes().and_then(|now| now.get(&Metric::Cpu).copied());
+        half.background.idle_cpus = used.zip(before).map(|(now_us, (at, before_us))| {
+            (now_us - before_us).max(0.0) / 1e6 / at.elapsed().as_secs_f64().max(1e-3)
+        });
     }
 }
 
 impl Counter {
-    fn read(&mut self) -> BTreeMap<Metric, f64> {
-        let mut read = BTreeMap::new();
+    /// What its processes have used; none where they cannot be read.
+    fn processes(&mut self) -> Option<BTreeMap<Metric, f64>> {
         let used: Result<Vec<_>, _> = self.processes.iter_mut().map(ServerUse::read).collect();
-        if let Some(used) = used.ok().filter(|servers| !servers.is_empty()) {
-            let cpu_ns: u64 = used.iter().map(|one| one.cpu_ns).sum();
-            let switches: u64 = used.iter().map(|one| one.switches).sum();
-            read.insert(Metric::Cpu, cpu_ns as f64 / 1e3);
-            read.insert(Metric::ContextSwitches, switches as f64);
-        }
-        let row = self.client.as_mut().and_then(|client| client.query_one(COUNTERS, &[]).ok());
+        let used = used.ok().filter(|servers| !servers.is_empty())?;
+        let cpu_ns: u64 = used.iter().map(|one| one.cpu_ns).sum();
+        let switches: u64 = used.iter().map(|one| one.switches).sum();
+        let cpu = (Metric::Cpu, cpu_ns as f64 / 1e3);
+        Some(BTreeMap::from([cpu, (Metric::ContextSwitches, switches as f64)]))
+    }
+
+    fn read(&mut self) -> Reading {
+        let at = Some(Instant::now());
+        let used = self.processes().unwrap_or_default();
+        let mut read = Reading { at, used, ..Reading::default() };
+        let statement = self.statement.as_str();
+        let row = self.client.as_mut().and_then(|client| client.query_one(statement, &[]).ok());
         if let Some(row) = row {
             let of_server =
                 [Metric::Wal, Metric::BuffersHit, Metric::BuffersRead, Metric::TempBytes];
             for (index, metric) in of_server.into_iter().enumerate() {
                 if let Some(value) = row.get::<_, Option<f64>>(index) {
-                    read.insert(metric, value);
+                    read.used.insert(metric, value);
                 }
             }
+            let count = |index| row.get::<_, i64>(index).unsigned_abs();
+            read.checkpoints = Some(count(4));
+            read.autovacuum_workers = count(5);
         }
         read
     }
 }
 
-/// A standby writes no WAL of its own.
-const COUNTERS: &str = "
-    SELECT CASE WHEN NOT pg_is_in_recovery()
-                THEN (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::float8 END,
-           blks_hit::float8, blks_read::float8, temp_bytes::float8
-    FROM pg_stat_database WHERE datname = current_database()";
+const VERSION: &str = "SELECT current_setting('server_version_num')::int";
+
+/// The counters of a server of this version, in the order in which they are read. A standby writes no
+/// WAL of its own.
+fn counters(version: i32) -> String {
+    let checkpoints = match version {
+        ..170_000 => "checkpoints_timed + checkpoints_req FROM pg_stat_bgwriter",
+        _ => "num_timed + num_requested FROM pg_stat_checkpointer",
+    };
+    format!(
+        "SELECT CASE WHEN NOT pg_is_in_recovery()
+                     THEN (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::float8 END,
+                blks_hit::float8, blks_read::float8, temp_bytes::float8,
+                (SELECT {checkpoints}),
+                (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'autovacuum worker')
+         FROM pg_stat_database WHERE datname = current_database()"
+    )
+}

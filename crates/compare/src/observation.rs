@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::comparison::Metric;
+use record::comparison::{Background, Metric};
 use stats::Latency;
 
 /// What one side did in one octet: four blocks of its own.
@@ -19,6 +19,8 @@ pub struct Half {
     /// What its server used over the whole octet, in the unit of the metric; nothing where it cannot
     /// be read.
     pub used: BTreeMap<Metric, f64>,
+    /// What its servers did besides the load.
+    pub background: Background,
 }
 
 /// One octet: the unit of observation.
@@ -48,11 +50,29 @@ impl Octet {
         }
     }
 
+    /// What the servers of each side did besides the load.
+    pub(crate) fn background(&self) -> [Background; 2] {
+        self.sides.each_ref().map(|half| half.background)
+    }
+
     /// Throughput of B ÷ A; none where A did nothing.
     pub(crate) fn ratio(&self) -> Option<f64> {
         let [a, b] = &self.sides;
         (a.transactions > 0).then(|| b.transactions as f64 / a.transactions as f64)
     }
+}
+
+/// Transactions of the side that has done fewer.
+pub(crate) fn transactions_min(octets: &[Octet]) -> u64 {
+    let of = |side: usize| -> u64 {
+        octets.iter().map(|octet| octet.sides[side].transactions).sum()
+    };
+    of(0).min(of(1))
+}
+
+/// What the servers of each side did besides the load.
+pub(crate) fn background(octets: &[Octet]) -> [Background; 2] {
+    [0, 1].map(|side| Background::of(octets.iter().map(|octet| octet.sides[side].background)))
 }
 
 /// The larger share of failed transactions of both sides.

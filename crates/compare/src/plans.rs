@@ -1,9 +1,9 @@
 //! The plans of a workload's statements on both sides, after the load.
 
-use load::Workload;
+use load::{Protocol, Workload};
 use postgres::{Client, SimpleQueryMessage};
 use record::comparison::{Plan, PlanPair};
-use script::{CommandKind, Names, Prng, Script, Target, Variables};
+use script::{CommandKind, Names, Prng, Script, Target, Template, Variables};
 use serde_json::Value;
 
 use crate::contest::Corner;
@@ -29,7 +29,7 @@ pub(crate) fn compare(sides: &[Corner<'_>; 2], seed: u64) -> Vec<PlanPair> {
     for statement in statements(&sides[0].workload, seed) {
         let plans = [explain(&mut a, &statement), explain(&mut b, &statement)];
         if let [Some(a), Some(b)] = plans {
-            pairs.push(PlanPair { statement, a, b });
+            pairs.push(PlanPair { statement: statement.text, a, b });
         }
     }
     let key = |pair: &PlanPair| (pair.is_same(), -pair.a.cost.max(pair.b.cost));
@@ -41,8 +41,37 @@ pub(crate) fn compare(sides: &[Corner<'_>; 2], seed: u64) -> Vec<PlanPair> {
     pairs
 }
 
-/// The statements that one transaction of each script sends, variables filled in.
-fn statements(workload: &Workload, seed: u64) -> Vec<String> {
+/// A statement that a script sends.
+#[derive(Clone, Debug, PartialEq)]
+struct Statement {
+    /// Variables filled in.
+    text: String,
+    /// As a prepared statement: its text with `$1`, `$2`, …, and their values as SQL.
+    prepared: Option<(String, Vec<String>)>,
+}
+
+impl Statement {
+    fn of(template: &Template, variables: &Variables, protocol: Protocol) -> Statement {
+        let mut simple = Vec::new();
+        template.write_simple(variables, &mut simple);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        let value = |slot: &script::Slot| {
+            let mut value = Vec::new();
+            match variables.write(*slot, &mut value) {
+                true => format!("'{}'", String::from_utf8_lossy(&value).replace('\'', "''")),
+                false => "NULL".to_owned(),
+            }
+        };
+        let parameterized = template.parameterized().ok();
+        let prepared = parameterized.filter(|_| protocol == Protocol::Prepared).map(|given| {
+            (text(given.text), given.slots.iter().map(value).collect())
+        });
+        Statement { text: text(&simple), prepared }
+    }
+}
+
+/// The statements that one transaction of each script sends.
+fn statements(workload: &Workload, seed: u64) -> Vec<Statement> {
     let mut statements = Vec::new();
     for given in &workload.scripts {
         let mut names = Names::default();
@@ -60,7 +89,7 @@ fn statements(workload: &Workload, seed: u64) -> Vec<String> {
                 variables.set_text(slot, value);
             }
         }
-        one(&script, variables, seed, &mut statements);
+        one(&script, variables, workload.protocol, seed, &mut statements);
     }
     statements.dedup();
     statements
@@ -68,7 +97,13 @@ fn statements(workload: &Workload, seed: u64) -> Vec<String> {
 
 /// Follows a script once. Results of statements are not known, so what is computed from them is
 /// not either, and ends it.
-fn one(script: &Script, mut variables: Variables, seed: u64, statements: &mut Vec<String>) {
+fn one(
+    script: &Script,
+    mut variables: Variables,
+    protocol: Protocol,
+    seed: u64,
+    statements: &mut Vec<Statement>,
+) {
     let mut prng = Prng::from_seed(seed);
     let mut at = 0;
     for _ in 0..STEPS_MAX {
@@ -76,9 +111,7 @@ fn one(script: &Script, mut variables: Variables, seed: u64, statements: &mut Ve
         let mut eval = |expr: &script::Expr| expr.eval(&variables, &mut prng, &mut |_| {}).ok();
         at = match &command.kind {
             CommandKind::Sql { template, .. } => {
-                let mut sql = Vec::new();
-                template.write_simple(&variables, &mut sql);
-                statements.push(String::from_utf8_lossy(&sql).trim().to_owned());
+                statements.push(Statement::of(template, &variables, protocol));
                 script.next(at)
             }
             CommandKind::Set { target: Target::Slot(slot), expr } => {
@@ -98,7 +131,28 @@ fn one(script: &Script, mut variables: Variables, seed: u64, statements: &mut Ve
     }
 }
 
-fn explain(client: &mut Client, statement: &str) -> Option<Plan> {
+/// After so many executions with plans for their values, the server decides whether a prepared
+/// statement gets a plan for any values (src/backend/utils/cache/plancache.c, `choose_custom_plan`).
+const CUSTOM_PLANS: usize = 5;
+
+/// The plan that a client gets; of a prepared statement, the one that it keeps.
+fn explain(client: &mut Client, statement: &Statement) -> Option<Plan> {
+    let Some((text, values)) = &statement.prepared else {
+        return explained(client, &statement.text);
+    };
+    client.batch_execute(&format!("PREPARE pgrig_plan AS {text}")).ok()?;
+    let execute = match values.as_slice() {
+        [] => "EXECUTE pgrig_plan".to_owned(),
+        values => format!("EXECUTE pgrig_plan ({})", values.join(", ")),
+    };
+    // To explain an execution counts as one.
+    let plans = (0..=CUSTOM_PLANS).map(|_| explained(client, &execute));
+    let kept = plans.last().flatten();
+    client.batch_execute("DEALLOCATE pgrig_plan").ok()?;
+    kept
+}
+
+fn explained(client: &mut Client, statement: &str) -> Option<Plan> {
     let said = client.simple_query(&format!("EXPLAIN (FORMAT JSON) {statement}")).ok()?;
     let lines = said.iter().filter_map(|message| match message {
         SimpleQueryMessage::Row(row) => row.get(0),
@@ -156,8 +210,13 @@ mod tests {
             let syntax = script::Syntax::Current;
             let script = Script::parse("one", text, syntax, &mut names).expect("a script");
             let mut statements = Vec::new();
-            one(&script, Variables::new(&names), 1, &mut statements);
-            assert_eq!(statements, expected, "{text}");
+            one(&script, Variables::new(&names), Protocol::Prepared, 1, &mut statements);
+            let seen: Vec<&str> = statements.iter().map(|one| one.text.as_str()).collect();
+            assert_eq!(seen, expected, "{text}");
+            let has_values = |one: &Statement| one.prepared.as_ref().is_some_and(|(text, values)| {
+                text.matches('$').count() == values.len() && !text.contains(':')
+            });
+            assert!(statements.iter().all(has_values), "{statements:?}");
         };
         check("\\set a 1 + 1\nSELECT :a;\n", &["SELECT 2;"]);
         check(

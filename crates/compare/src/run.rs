@@ -34,6 +34,10 @@ pub fn compare(
     let scale = scale(request, &sides[0]);
     observe(Event::Built {
         versions: [&sides[0].version, &sides[1].version],
+        scale: match request.data {
+            Data::Pgbench(scale) => Some(scale),
+            Data::Script(_) | Data::Found => None,
+        },
         data,
         seconds: began.elapsed().as_secs_f64(),
     });

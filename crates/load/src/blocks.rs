@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::grid::{Grid, NEVER};
 
 /// A sequence of blocks of equal length, counted from the beginning of the load. After the last one
-/// no transaction begins. Clients of the same rank in their workloads draw the same random numbers.
+/// no transaction begins.
 /// The schedule of a workload with a rate stands still outside its blocks: what is due and has no
 /// client yet waits for the next one, and the time between does not count as waiting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,15 +17,32 @@ pub struct Blocks {
     /// The part at the end of each block in which no transaction begins, so that those under way
     /// end before the next block begins. In milliseconds, less than the length.
     pub rest_ms: u64,
-    /// The workload that each block belongs to.
-    pub order: Vec<usize>,
+    /// What each block is.
+    pub order: Vec<Turn>,
+}
+
+/// One block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Turn {
+    /// The workload whose clients begin transactions.
+    pub workload: usize,
+    /// Which random numbers they draw. Clients of the same rank in their workloads draw the same ones
+    /// in all blocks of the same number.
+    pub draws: u64,
 }
 
 impl Blocks {
     /// Whether clients of a workload may begin a transaction.
     pub(crate) fn is_on(&self, workload: usize, grid: &Grid, now: u64) -> bool {
-        let (block, within) = self.block(grid, now);
-        self.order.get(block) == Some(&workload) && within < self.active_ns()
+        let (_, within) = self.block(grid, now);
+        self.turn(grid, now).is_some_and(|turn| turn.workload == workload)
+            && within < self.active_ns()
+    }
+
+    /// The block under way; none after the last one.
+    pub(crate) fn turn(&self, grid: &Grid, now: u64) -> Option<Turn> {
+        self.order.get(self.block(grid, now).0).copied()
     }
 
     /// When clients of a workload that may begin nothing now may do so again; [`NEVER`] where no
@@ -33,18 +50,19 @@ impl Blocks {
     pub(crate) fn next(&self, workload: usize, grid: &Grid, now: u64) -> u64 {
         let (block, _) = self.block(grid, now);
         let later = self.order.iter().enumerate().skip(block + 1);
-        let next = later.filter(|(_, owner)| **owner == workload).map(|(index, _)| index).next();
-        next.map_or(NEVER, |index| grid.began + index as u64 * self.length_ns())
+        let mut own = later.filter(|(_, turn)| turn.workload == workload).map(|(index, _)| index);
+        own.next().map_or(NEVER, |index| grid.began + index as u64 * self.length_ns())
     }
 
     /// How long clients of a workload could begin transactions until now, in nanoseconds: the clock
     /// of its schedule.
     pub(crate) fn active_until(&self, workload: usize, grid: &Grid, now: u64) -> u64 {
         let (block, within) = self.block(grid, now);
-        let whole = self.order.iter().take(block).filter(|owner| **owner == workload).count();
-        let part = match self.order.get(block) {
-            Some(owner) if *owner == workload => within.min(self.active_ns()),
-            _ => 0,
+        let own = |turn: &&Turn| turn.workload == workload;
+        let whole = self.order.iter().take(block).filter(own).count();
+        let part = match self.order.get(block).filter(own) {
+            Some(_) => within.min(self.active_ns()),
+            None => 0,
         };
         whole as u64 * self.active_ns() + part
     }
@@ -68,9 +86,14 @@ impl Blocks {
 mod tests {
     use super::*;
 
+    fn blocks(order: &[usize]) -> Blocks {
+        let turn = |workload: &usize| Turn { workload: *workload, draws: 0 };
+        Blocks { length_ms: 10, rest_ms: 2, order: order.iter().map(turn).collect() }
+    }
+
     #[test]
     fn one_workload_at_a_time_and_a_rest_after_each_block() {
-        let blocks = Blocks { length_ms: 10, rest_ms: 2, order: vec![0, 1, 1, 0] };
+        let blocks = blocks(&[0, 1, 1, 0]);
         let grid = Grid { began: 5_000_000, ..Grid::UNDECIDED };
         let check = |ms: u64, on: [bool; 2], next: [u64; 2]| {
             let now = grid.began + ms * 1_000_000;
@@ -94,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_clock_of_a_schedule_stands_still_outside_its_blocks() {
-        let blocks = Blocks { length_ms: 10, rest_ms: 2, order: vec![0, 1, 1, 0] };
+        let blocks = blocks(&[0, 1, 1, 0]);
         let grid = Grid { began: 5_000_000, ..Grid::UNDECIDED };
         let check = |ms: u64, expected_ms: [u64; 2]| {
             let now = grid.began + ms * 1_000_000;

@@ -9,6 +9,7 @@
 //! sessions in [`ending`]; how connections are made and ended in [`crate::connecting`].
 
 mod cpu;
+mod draws;
 mod ending;
 mod slot;
 mod starting;
@@ -116,7 +117,7 @@ impl<'p> Lane<'p> {
             plan: parts.plan,
             programs: parts.programs,
             routes: parts.routes,
-            slots: parts.sessions.into_iter().map(Slot::new).collect(),
+            slots: parts.sessions.into_iter().map(|one| Slot::new(one, parts.plan)).collect(),
             epoll,
             wake: parts.wake,
             shared: parts.shared,
@@ -231,7 +232,7 @@ impl<'p> Lane<'p> {
             log: self.log.as_mut(),
             ledger: self.ledger.as_mut(),
             narration: &mut self.narration,
-            choose: &mut self.choose,
+            choose: slot.draws.as_mut().map_or(&mut self.choose, |draws| &mut draws.choose),
             out: &mut self.out,
             grid: self.grid,
             clock: &clock,

@@ -42,7 +42,7 @@ mod summary;
 mod tally;
 mod warm_up;
 
-pub use blocks::Blocks;
+pub use blocks::{Blocks, Turn};
 pub use control::{Control, Urgency};
 pub use error::LoadError;
 pub use outcome::{

@@ -35,6 +35,14 @@ pub(crate) fn print(found: &Comparison) {
         found.seed
     );
     terminal::result(styled(FAINT, how));
+    if let [Some(a), Some(b)] = found.background.map(|side| side.idle_cpus) {
+        let idle = format!(
+            "  a side's servers while the other one had its turn: A {:.1} %, B {:.1} % of a CPU",
+            a * 100.0,
+            b * 100.0
+        );
+        terminal::result(styled(FAINT, idle));
+    }
     for doubt in &found.doubts {
         terminal::result(format_args!("  {} {doubt}", styled(UNSURE, "doubt:")));
     }

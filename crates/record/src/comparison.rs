@@ -8,6 +8,7 @@
 //!   report.html       the report
 //! ```
 
+mod background;
 mod files;
 mod metric;
 
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Fact;
 
+pub use background::Background;
 pub use files::{COMPARISON, is_comparison};
 pub use metric::Metric;
 
@@ -75,6 +77,9 @@ pub struct Comparison {
     pub stop: Stop,
     /// What was compared.
     pub figures: Vec<Figure>,
+    /// What the servers of A and of B did besides the load. Older records do not say.
+    #[serde(default)]
+    pub background: [Background; 2],
     /// What the clients waited for, the largest difference first.
     pub waits: Vec<Wait>,
     /// Statements whose plans differ or cost most.
@@ -160,7 +165,7 @@ pub enum Stop {
     Time,
     /// The user interrupted it.
     Interrupted,
-    /// A side stopped answering.
+    /// A client of a side ended with an error.
     Died,
 }
 
@@ -174,7 +179,7 @@ impl Stop {
             Stop::Decided => "the threshold is decided",
             Stop::Time => "the time is over",
             Stop::Interrupted => "interrupted",
-            Stop::Died => "a side stopped answering",
+            Stop::Died => "a client failed",
         }
     }
 }
@@ -332,6 +337,9 @@ pub struct Look {
     pub octet: Option<f64>,
     /// Value, lower and upper bound of each ratio that has an interval.
     pub ratios: BTreeMap<Metric, [f64; 3]>,
+    /// What the servers of A and of B did besides the load in this octet. Older records do not say.
+    #[serde(default)]
+    pub background: [Background; 2],
 }
 
 impl Comparison {

@@ -226,5 +226,18 @@ fn sides(found: &Comparison) -> Table {
         settings.collect::<Vec<_>>().join(", ")
     });
     row("script", &|side| side.sql.clone().unwrap_or_default());
+    let seen = found.background;
+    if let [Some(a), Some(b)] = seen.map(|side| side.idle_cpus) {
+        let [a, b] = [a, b].map(number::percent);
+        table.row(["CPU use while the other side had its turn".to_owned(), a, b]);
+    }
+    if seen.iter().any(|side| side.checkpoints > 0) {
+        let [a, b] = seen.map(|side| side.checkpoints.to_string());
+        table.row(["checkpoints while measured".to_owned(), a, b]);
+    }
+    if seen.iter().any(|side| side.autovacuums > 0) {
+        let [a, b] = seen.map(|side| side.autovacuums.to_string());
+        table.row(["autovacuum seen at work".to_owned(), a, b]);
+    }
     table
 }

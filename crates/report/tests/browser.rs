@@ -34,6 +34,28 @@ fn every_chart_of_a_single_load_draws() {
 }
 
 #[test]
+fn every_figure_of_a_history_draws_with_a_line_for_each_machine() {
+    let point = |day: u32, machine: &str, value: f64| Point {
+        time: format!("2026-11-{day:02}T04:00:00Z"),
+        commit: format!("c{day}"),
+        machine: machine.to_owned(),
+        value,
+        bounds: Some([value - 0.02, value + 0.02]),
+    };
+    let series = |name: &str, more_is_better| Series {
+        study: "compare".to_owned(),
+        benchmark: "B ÷ A".to_owned(),
+        name: name.to_owned(),
+        unit: String::new(),
+        more_is_better,
+        points: (1..9)
+            .map(|day| point(day, if day % 3 == 0 { "two" } else { "one" }, 1.0))
+            .collect(),
+    };
+    check(&report::history(&[series("throughput", true), series("p99", false)]), "2/2");
+}
+
+#[test]
 fn all_panels_of_a_trial_have_one_cursor_and_one_zoom() {
     let probe = r#"
         const over = document.querySelector("\x23timeline .u-over");

@@ -80,6 +80,7 @@ pub fn versus(
     let versions = installations.each_ref().map(|one| one.version().to_string());
     observe(compare::Event::Built {
         versions: versions.each_ref().map(String::as_str),
+        scale: None,
         data,
         seconds: began.elapsed().as_secs_f64(),
     });

@@ -115,7 +115,7 @@ fn doubts(paired: &Paired, is_latency: bool) -> Vec<String> {
         doubts.push(format!("{share:.1} % of a side's transactions failed"));
     }
     if paired.stop == Some(Stop::Died) {
-        doubts.push("a side stopped answering".to_owned());
+        doubts.push("a client of a side failed".to_owned());
     }
     doubts
 }

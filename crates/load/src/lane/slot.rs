@@ -2,7 +2,8 @@
 
 use wire::backend::BackendKey;
 
-use crate::{dial::Dial, session::Session, socket::Socket};
+use super::draws::Draws;
+use crate::{Plan, dial::Dial, session::Session, socket::Socket};
 
 /// A session's place in its lane.
 pub(crate) struct Slot {
@@ -18,11 +19,14 @@ pub(crate) struct Slot {
     pub(super) queued: bool,
     /// Attempts to connect again since the connection was lost.
     pub(crate) attempts: u32,
+    /// Where workloads have turns.
+    pub(super) draws: Option<Box<Draws>>,
 }
 
 impl Slot {
-    pub(super) fn new(session: Session) -> Self {
+    pub(super) fn new(session: Session, plan: &Plan) -> Self {
         Slot {
+            draws: plan.blocks.as_ref().map(|_| Box::new(Draws::new(&session.prng))),
             session,
             link: Link::None,
             key: None,

@@ -71,10 +71,20 @@ impl Lane<'_> {
         } else if matches!(self.slots[index].link, Link::None) {
             self.redial(index, now);
         } else {
+            self.begin_turn(index, now);
             self.step(index, now, |session, cx| {
                 session.choose(cx);
                 session.begin(cx, now, now)
             });
+        }
+    }
+
+    /// The first transaction of a session in a block begins its random numbers anew.
+    fn begin_turn(&mut self, index: usize, now: u64) {
+        let turn = self.plan.blocks.as_ref().and_then(|blocks| blocks.turn(&self.grid, now));
+        let slot = &mut self.slots[index];
+        if let (Some(turn), Some(draws)) = (turn, &mut slot.draws) {
+            draws.begin(turn.draws, &mut slot.session);
         }
     }
 
@@ -218,6 +228,7 @@ impl Lane<'_> {
         let ahead = scheduled > now;
         let ends = enough || (ahead && scheduled >= self.grid.close);
         let apart = matches!(self.slots[index].link, Link::None);
+        self.begin_turn(index, now);
         self.step(index, now, |session, cx| {
             session.choose(cx);
             for scheduled in skipped {

@@ -32,7 +32,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     let live = Live::new();
     let mut next_line_s = 0.0;
     let mut observe = |event: Event<'_>| {
-        let line = show(&event, &live, &mut next_line_s);
+        let line = show(&event, arguments.precision, &live, &mut next_line_s);
         page.say(&line);
         if let Event::Progress(found) = event {
             page.show(found);
@@ -223,8 +223,8 @@ fn workload(words: &[String]) -> Result<RunOptions, Complaint> {
 const LINE_S: f64 = 60.0;
 
 /// Says what happens, and returns it.
-fn show(event: &Event<'_>, live: &Live, next_line_s: &mut f64) -> String {
-    let line = line(event);
+fn show(event: &Event<'_>, precision: f64, live: &Live, next_line_s: &mut f64) -> String {
+    let line = line(event, precision);
     match event {
         Event::Progress(found) if !live.is_live() => {
             let has_interval = found.figures.iter().any(|figure| figure.b_over_a.is_some());
@@ -239,7 +239,7 @@ fn show(event: &Event<'_>, live: &Live, next_line_s: &mut f64) -> String {
     line
 }
 
-fn line(event: &Event<'_>) -> String {
+fn line(event: &Event<'_>, precision: f64) -> String {
     match event {
         Event::Building { is_outside: false } => {
             "  building        two servers with the same data".to_owned()
@@ -247,14 +247,15 @@ fn line(event: &Event<'_>) -> String {
         Event::Building { is_outside: true } => {
             "  connecting      to both servers, and seeing that their data are the same".to_owned()
         }
-        Event::Built { versions: [a, b], data, seconds } => {
+        Event::Built { versions: [a, b], scale, data, seconds } => {
             let data = match data {
                 DataOrigin::Copied => "the same files",
                 DataOrigin::LoadedTwice => "the same data, made twice from the same seed",
                 DataOrigin::Found => "the same data, as they were",
             };
+            let scale = scale.map_or(String::new(), |scale| format!("scale {scale}, "));
             let took = duration(*seconds);
-            format!("  built           A PostgreSQL {a}, B PostgreSQL {b}, {data}  {took}")
+            format!("  built           A PostgreSQL {a}, B PostgreSQL {b}, {scale}{data}  {took}")
         }
         Event::Pilot { precision, max_time } => format!(
             "  pilot           to find the length of a block; measuring stops at ± {} %, or after {}",
@@ -271,7 +272,8 @@ fn line(event: &Event<'_>) -> String {
                     line.push_str(&format!(" {label} {value:.3} [{lower:.3}, {upper:.3}]  "));
                 }
             }
-            format!("{line} {}", duration(found.seconds))
+            let (took, stops) = (duration(found.seconds), precision * 100.0);
+            format!("{line} {took}, stops at ± {stops} %")
         }
     }
 }

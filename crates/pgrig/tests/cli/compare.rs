@@ -160,7 +160,7 @@ fn a_side_that_dies_is_named_and_what_was_measured_counts() {
     arguments.extend(["-f", "work.sql", "-c", "2", "--max-time", "100s", "--out", "record"]);
     arguments.extend(["--precision", "0.01%"]);
     let said = desk.pgrig(&arguments).ended(2);
-    assert!(said.out.contains("side B stopped answering after"), "{}", said.out);
+    assert!(said.out.contains("a client of side B failed after"), "{}", said.out);
     assert!(said.out.contains("administrator command"), "{}", said.out);
     assert!(desk.path("record/comparison.json").is_file());
 }

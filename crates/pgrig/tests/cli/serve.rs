@@ -102,3 +102,17 @@ fn a_study_draws_its_trial_and_its_report() {
     open.shows(&desk, &["data-state=\"running\"", "data-page=", "data-now=", ": 2/2\""]);
     open.end();
 }
+
+#[test]
+fn a_load_draws_itself_while_it_runs() {
+    let desk = Desk::new();
+    let (node, _lab) = crate::target::plain();
+    desk.write("one.sql", "SELECT 1;\n");
+    let place = node.endpoint().to_string();
+    let load = ["bench", "-n", "-f", "one.sql", "-T", "300", "--serve", &place];
+    let open = open(&desk, &load);
+    assert_eq!(open.status("/"), "HTTP/1.1 404 Not Found");
+    // Throughput and latency.
+    open.shows(&desk, &["data-state=\"running\"", ": 2/2\""]);
+    open.end();
+}

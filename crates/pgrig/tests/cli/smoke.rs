@@ -59,6 +59,37 @@ fn a_new_study_runs_as_it_is() {
     let record = fs::read_to_string(desk.path("record/record.json")).unwrap();
     assert!(record.contains("data directories, without the WAL"), "{record}");
     reads(&desk, "record", &said);
+    tells(&desk, "record");
+}
+
+/// What other programs are told of a study.
+fn tells(desk: &Desk, record: &str) {
+    let json = desk.pgrig(&["show", record, "--json"]).ended(0).out;
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let claims = value["claims"].as_array().unwrap();
+    let mut show = desk.command(&["show", record, "--github-summary", "--junit", "junit.xml"]);
+    show.args(["--benchmark-action", "action", "--bencher", "bencher.json"]);
+    let output = show.env("GITHUB_STEP_SUMMARY", desk.path("summary.md")).output().unwrap();
+    Said::of(&output).ended(0);
+
+    let read = |name: &str| fs::read_to_string(desk.path(name)).unwrap();
+    let (junit, summary) = (read("junit.xml"), read("summary.md"));
+    assert_eq!(junit.matches("<testcase ").count(), claims.len(), "{junit}");
+    let holds = claims.iter().filter(|claim| claim["verdict"] == "holds").count();
+    assert_eq!(junit.matches("<system-out>holds: ").count(), holds, "{junit}");
+    assert_eq!(junit.matches("<failure ").count(), 0, "the gate was passed: {junit}");
+    assert_eq!(summary.matches("| ✅ |").count(), holds, "{summary}");
+
+    let json = |name: &str| -> serde_json::Value { serde_json::from_str(&read(name)).unwrap() };
+    let (bencher, bigger) = (json("bencher.json"), json("action/bigger-is-better.json"));
+    let tps = bencher.as_object().unwrap().values().map(|benchmark| &benchmark["tps"]);
+    let tps: Vec<_> = tps.collect();
+    assert_eq!(bigger.as_array().unwrap().len(), tps.len(), "{bigger}");
+    for measure in tps {
+        let number = |name: &str| measure[name].as_f64().expect(name);
+        assert!(number("lower_value") <= number("value"), "{measure}");
+        assert!(number("value") <= number("upper_value"), "{measure}");
+    }
 }
 
 fn reads(desk: &Desk, study: &str, said: &Said) {

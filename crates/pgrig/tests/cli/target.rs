@@ -115,7 +115,7 @@ fn dump_database(node: &Node, database: &str) -> String {
 }
 
 /// A server with nothing but its defaults.
-fn plain() -> (Node, Lab) {
+pub(crate) fn plain() -> (Node, Lab) {
     with(Settings::new())
 }
 

@@ -99,7 +99,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use crate::comparison::{
-        DataOrigin, Figure, Look, Metric, Profile, Ratio, Side, Stop, Verdict,
+        Background, DataOrigin, Figure, Look, Metric, Profile, Ratio, Side, Stop, Verdict,
     };
 
     use super::*;
@@ -122,6 +122,7 @@ mod tests {
             verdict: Verdict::Worse,
             deciding: true,
         };
+        let quiet = Background { idle_cpus: Some(0.01), ..Background::default() };
         let ratios = BTreeMap::from([(Metric::Throughput, [0.9, 0.8, 1.0])]);
         Comparison {
             format: FORMAT,
@@ -146,6 +147,7 @@ mod tests {
             seed: 1,
             stop: Stop::Precision,
             figures: vec![figure],
+            background: [quiet, quiet],
             waits: Vec::new(),
             plans: Vec::new(),
             doubts: vec!["one".to_owned()],
@@ -154,7 +156,13 @@ mod tests {
                 seconds: 60.0,
                 folded: ["postgres;main 70\n", "postgres;main 80\n"].map(str::to_owned),
             }),
-            looks: vec![Look { pairs: 2, seconds: 1.0, octet: Some(0.9), ratios }],
+            looks: vec![Look {
+                pairs: 4,
+                seconds: 1.0,
+                octet: Some(0.9),
+                ratios,
+                background: [Background { checkpoints: 1, ..quiet }, quiet],
+            }],
         }
     }
 

@@ -1,0 +1,36 @@
+//! The random numbers of a client whose workload has turns.
+
+use script::Prng;
+
+use crate::session::Session;
+
+/// Begins a client's random numbers anew with each turn, so that clients of the same rank draw the
+/// same ones in turns of the same number, however many transactions they have run before.
+pub(crate) struct Draws {
+    /// The same for clients of the same rank.
+    seed: u64,
+    /// The turn that the numbers belong to.
+    number: Option<u64>,
+    /// Chooses scripts. The lane's own state would be shared with clients of other workloads.
+    pub(super) choose: Prng,
+}
+
+impl Draws {
+    /// Of the client whose first random numbers these are.
+    pub(super) fn new(prng: &Prng) -> Draws {
+        let seed = prng.clone().next_u64();
+        Draws { seed, number: None, choose: Prng::from_seed(seed) }
+    }
+
+    /// The session is about to begin a transaction in turn `number`.
+    pub(super) fn begin(&mut self, number: u64, session: &mut Session) {
+        if self.number.replace(number) == Some(number) {
+            return;
+        }
+        // Distinct seeds for distinct turns: the multiplier is odd.
+        let seed = self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut source = Prng::from_seed(seed);
+        session.prng = Prng::from_seed(source.next_u64());
+        self.choose = Prng::from_seed(source.next_u64());
+    }
+}
