@@ -7,11 +7,11 @@
 //! Reading order: [`compare`] does what a [`Request`] asks for and returns a
 //! [`record::Comparison`]. Inside, `build` makes two servers and `outside` connects to two of the
 //! user's, and `same` checks their data. [`measure`] makes a comparison of any two sides that stand:
-//! `pilot` finds the length of a block, `design` the order of blocks, `contest` loads them; `meter`,
-//! `waits` and `profile` look at the servers meanwhile, `plans` at their plans afterwards; `figure`
-//! makes figures of what was observed, `answer` the verdict, `doubts` what stands against it.
-//! Neither [`measure`] nor a [`Contest`] has servers of its own: studies compare their variants and
-//! measure their pairs with them.
+//! `contest` says what two sides are, `pilot` finds the length of a block, `design` the order of
+//! blocks, `course` loads them; `meter`, `waits` and `profile` look at the servers meanwhile,
+//! `plans` at their plans afterwards; `figure` makes figures of what was observed, `answer` the
+//! verdict, `doubts` what stands against it. Neither [`measure`] nor a [`Contest`] has servers of
+//! its own: studies compare their variants and measure their pairs with them.
 //!
 //! Limits: nothing is printed here, and no record is written.
 
@@ -19,6 +19,7 @@ mod answer;
 mod build;
 mod common;
 mod contest;
+mod course;
 mod design;
 mod doubts;
 mod error;
