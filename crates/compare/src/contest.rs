@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use load::{Control, Limit, Plan, Urgency, WarmUp, Workload};
 use postgres::Client;
-use record::comparison::{Background, Look, Metric, OCTET_PAIRS, Profile, Stop, Wait};
+use record::comparison::{Background, Look, OCTET_PAIRS, Profile, Wait};
 use record::{Conditions, Series};
 
 use crate::answer::Rule;

@@ -7,6 +7,8 @@ mod example;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use report::{Point, Series};
+
 /// Browsers that take the same options, by the names they are installed under.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
