@@ -3,7 +3,8 @@
 // A chart is described by
 //   title, unit      what it shows
 //   x                shared values along x, in ascending order
-//   xKind            "time" (seconds), "percentile" (1 ÷ (1 − q)) or "points" (an axis of a study)
+//   xKind            "time" (seconds), "percentile" (1 ÷ (1 − q)), "points" (an axis of a study) or
+//                    "count" (of observations)
 //   yKind            "linear", "log", "ratio" (around 1), "stack" (areas) or "bars" (a stack of bars)
 //   series           [{label, colour, dashed, values, low?, high?, rounds?, published?}]
 //   range            [from, to] of x when nothing is zoomed
@@ -393,7 +394,7 @@ function showValues(chart) {
   series.forEach(({ values }, index) => {
     chart.outputs[index].textContent = inside ? figure(values[idx]) : "";
   });
-  const say = { time: seconds, percentile, points: tick }[xKind];
+  const say = { time: seconds, percentile, points: tick, count: tick }[xKind];
   chart.at.textContent = inside ? `  at ${say(x[idx])}` : "";
 }
 

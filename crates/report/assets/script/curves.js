@@ -5,10 +5,10 @@ function curveOf({ title, unit, axis, x, lines, log, ratio, time }, host) {
     title,
     unit,
     x,
-    xKind: time ? "time" : "points",
+    xKind: time ? "time" : ratio ? "count" : "points",
     xLabel: axis,
     yKind: log ? "log" : ratio ? "ratio" : "linear",
-    range: x[0] > 0 && !time ? [x[0] / 1.15, x[x.length - 1] * 1.15] : undefined,
+    range: x[0] > 0 && !time && !ratio ? [x[0] / 1.15, x[x.length - 1] * 1.15] : undefined,
     series: lines,
     height: 260,
   });
