@@ -2,7 +2,7 @@
 
 PGRIG := target/release/pgrig
 
-.PHONY: demo build setup setup-test setup-bench test check bench extension dist test-dist soak soak-promote soak-guard soak-shard soak-power clean
+.PHONY: demo build setup setup-test setup-bench test check bench extension dist test-dist fresh soak soak-promote soak-guard soak-shard soak-power clean
 
 # Sets up, builds, proves itself on this machine, and runs the main job.
 demo: setup build
@@ -36,6 +36,10 @@ dist:
 # Installs and tries them on a fresh Debian; as root.
 test-dist: dist
 	@scripts/test-dist
+
+# make demo and make test on a fresh Debian 12 and 13, as a plain user with sudo; this one as root.
+fresh:
+	@scripts/fresh --test
 
 # What a change must pass before anything else: formatting and lints.
 check:
