@@ -3,7 +3,7 @@
 use load::{Control, Urgency};
 use script::Builtin;
 
-use crate::complaint::Complaint;
+use crate::complaint::{Cause, Complaint};
 use crate::console::Console;
 use crate::initialise::{self, Names};
 use crate::options::{InitialiseOptions, Invocation, Request, help};
@@ -55,7 +55,9 @@ fn execute(
         )),
         Request::ListScripts => console.narrate_part(&Builtin::list()),
         Request::ShowScript(builtin) => console.narrate_part(&builtin.show()),
-        Request::Initialise(options) => fill(options, invocation, control, console)?,
+        Request::Initialise(options) => {
+            fill(options, invocation, control, console).map_err(advised)?;
+        }
         Request::Run(options) => {
             if options.debug {
                 console.show_debug();
@@ -64,6 +66,23 @@ fn execute(
         }
     }
     Ok(0)
+}
+
+/// What to do about an initialisation that has failed.
+fn advised(complaint: Complaint) -> Complaint {
+    let hint = match complaint.cause() {
+        Some(Cause::FullDisk) => {
+            "the disk of the server is full: make room there, then run the same command with \
+             --resume, which keeps what is loaded and does the rest"
+        }
+        Some(Cause::LostConnection) => {
+            "the connection was lost: the log of the server says why (no room for WAL, for \
+             example); when the server is back, run the same command with --resume, which keeps \
+             what is loaded and does the rest"
+        }
+        None => return complaint,
+    };
+    complaint.with_our_hint(hint)
 }
 
 /// Does what an invocation with `-i` asks for, and nothing for any other.

@@ -2,12 +2,24 @@
 
 use std::fmt;
 
+use postgres::error::SqlState;
+
 use crate::console::Console;
 
 /// One error with what belongs to it. Shown as pgbench shows it: each line with its own prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
     lines: Vec<(Tone, String)>,
+    cause: Option<Cause>,
+}
+
+/// A cause after which more can be advised than the message says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// A disk of the server is full.
+    FullDisk,
+    /// The connection is gone, and perhaps the server: it also goes where its WAL finds no room.
+    LostConnection,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +34,12 @@ enum Tone {
 impl Complaint {
     /// `pgbench: error: …`
     pub fn error(text: impl fmt::Display) -> Self {
-        Complaint { lines: vec![(Tone::Error, text.to_string())] }
+        Complaint::new(Tone::Error, text)
     }
 
     /// A line without a prefix of ours, such as getopt's own complaint.
     pub fn bare(text: impl fmt::Display) -> Self {
-        Complaint { lines: vec![(Tone::Bare, text.to_string())] }
+        Complaint::new(Tone::Bare, text)
     }
 
     /// Adds `pgbench: detail: …`.
@@ -60,6 +72,24 @@ impl Complaint {
         self.with(Tone::Error, text)
     }
 
+    /// Keeps the cause of an error.
+    #[must_use]
+    pub(crate) fn caused_by(self, error: &postgres::Error) -> Self {
+        let cause = match error.code() {
+            Some(&SqlState::DISK_FULL) => Some(Cause::FullDisk),
+            Some(&(SqlState::CRASH_SHUTDOWN | SqlState::ADMIN_SHUTDOWN)) => {
+                Some(Cause::LostConnection)
+            }
+            Some(_) => None,
+            None => Some(Cause::LostConnection),
+        };
+        Complaint { cause, ..self }
+    }
+
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        self.cause
+    }
+
     /// Its errors, without details, hints and prefixes.
     pub fn errors(&self) -> impl Iterator<Item = &str> {
         let errors = self.lines.iter().filter(|(tone, _)| *tone == Tone::Error);
@@ -79,6 +109,10 @@ impl Complaint {
                 Tone::Bare => console.narrate(text),
             }
         }
+    }
+
+    fn new(tone: Tone, text: impl fmt::Display) -> Self {
+        Complaint { lines: vec![(tone, text.to_string())], cause: None }
     }
 
     fn with(mut self, tone: Tone, text: impl fmt::Display) -> Self {

@@ -89,7 +89,7 @@ fn run_step(
     console: &mut Console<'_>,
 ) -> Result<Option<&'static str>, Complaint> {
     let name = match step {
-        'd' | 't' if options.resume && tables::exist(names, server)? => return Ok(None),
+        'd' | 't' if options.resume && tables::exist(options, names, server)? => return Ok(None),
         'd' => {
             console.narrate("dropping old tables...");
             server.execute(&tables::drop(names))?;
@@ -112,7 +112,12 @@ fn run_step(
         }
         'G' => {
             console.narrate("generating data (server-side)...");
-            generate::on_server(options, names, server)?;
+            match server {
+                Outlet::Server(server) if options.resume => {
+                    pieces::on_server(options, names, server)?;
+                }
+                _ => generate::on_server(options, names, server)?,
+            }
             "server-side generate"
         }
         'v' => {

@@ -142,6 +142,7 @@ impl Server {
                 "unexpected copy in result: {}",
                 message::text(&error, Some(sql))
             ))
+            .caused_by(&error)
         })
     }
 
@@ -226,4 +227,5 @@ pub(crate) fn query_failed(error: &postgres::Error, sql: &str) -> Complaint {
     let message = message::text(error, Some(sql));
     Complaint::error(format_args!("query failed: {message}"))
         .with_detail(format_args!("Query was: {sql}"))
+        .caused_by(error)
 }

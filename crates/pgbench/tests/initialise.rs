@@ -84,7 +84,7 @@ fn several_connections_load_the_same_and_go_on_after_a_crash() {
         let sqls = contents.iter().map(|sql| &**sql).chain([CONSTRAINTS]);
         sqls.flat_map(|sql| server.rows(database, sql)).collect()
     };
-    for database in ["one", "several", "cut"] {
+    for database in ["one", "several", "cut", "cut_on_server"] {
         server.create_database(database);
     }
     let line = "-i -q -s 5 --foreign-keys";
@@ -94,28 +94,61 @@ fn several_connections_load_the_same_and_go_on_after_a_crash() {
     }
     assert_eq!(all("one"), all("several"));
 
-    // As a crash leaves it: some pieces, some keys.
-    assert_eq!(server.ours("cut", "-i -q -s 5 -I dtg --connections=2").code, 0);
-    server.execute("cut", "delete from pgbench_accounts where bid in (2, 5)");
-    server.execute("cut", "alter table pgbench_tellers add primary key (tid)");
-    server.execute(
-        "cut",
-        "create table kept as select ctid as place from pgbench_accounts where bid = 3",
-    );
-    let wrong = server.ours("cut", "-i -q -s 6 --resume");
-    assert_eq!(wrong.code, 1, "{wrong:?}");
-    let why = "cannot resume: the tables were begun at scale 5, not 6";
-    assert!(wrong.err.contains(why), "{wrong:?}");
-    for connections in ["--connections=2", ""] {
-        let ended = server.ours("cut", &format!("{line} --resume {connections}"));
-        assert_eq!(ended.code, 0, "{ended:?}");
-        assert_eq!(all("one"), all("cut"), "{connections}");
+    for (database, generate, connections) in
+        [("cut", "g", "--connections=2"), ("cut_on_server", "G", "")]
+    {
+        // As a crash leaves it: some pieces, some keys.
+        let begun = format!("-i -q -s 5 -I dt{generate} {connections}");
+        assert_eq!(server.ours(database, &begun).code, 0);
+        server.execute(database, "delete from pgbench_accounts where bid in (2, 5)");
+        server.execute(database, "alter table pgbench_tellers add primary key (tid)");
+        server.execute(
+            database,
+            "create table kept as select ctid as place from pgbench_accounts where bid = 3",
+        );
+        let wrong = server.ours(database, &format!("-i -q -s 6 -I dt{generate} --resume"));
+        assert_eq!(wrong.code, 1, "{wrong:?}");
+        let why = "cannot resume: the tables were begun at scale 5, not 6";
+        assert!(wrong.err.contains(why), "{wrong:?}");
+        for connections in [connections, ""] {
+            let line = format!("{line} -I dt{generate}vp --resume {connections}");
+            let ended = server.ours(database, &line);
+            assert_eq!(ended.code, 0, "{ended:?}");
+            assert_eq!(all("one"), all(database), "{line}");
+        }
+        let moved = "select count(*) from kept left join pgbench_accounts a on a.ctid = kept.place
+                     and a.bid = 3 where a.aid is null";
+        assert_eq!(server.value(database, moved), "0", "what was there is kept");
     }
-    let moved = "select count(*) from kept left join pgbench_accounts a on a.ctid = kept.place
-                 and a.bid = 3 where a.aid is null";
-    assert_eq!(server.value("cut", moved), "0", "what was there is kept");
     let empty = server.ours("postgres", "-i -q -s 2 --resume");
     assert_eq!(empty.code, 0, "nothing to go on with is the beginning: {empty:?}");
+}
+
+/// No rows can be there before the last table and the last partition are.
+#[test]
+fn resume_creates_the_tables_again_unless_all_are_there() {
+    let server = Server::start(&[]);
+    let check = |begun: &str, options: &str, expected: &str| {
+        server.create_database("shop");
+        server.execute("shop", begun);
+        let ended = server.ours("shop", &format!("-i -q {options} --resume"));
+        assert_eq!(ended.code, 0, "{begun}: {ended:?}");
+        let found = "select count(*), count(distinct tableoid) from pgbench_accounts";
+        assert_eq!(server.rows("shop", found), [expected], "{begun}");
+        server.execute("postgres", "drop database shop");
+    };
+    check("create table pgbench_accounts (aid int)", "", "100000|1");
+    let tables = "create table pgbench_history (aid int); create table pgbench_tellers (tid int);
+                  create table pgbench_accounts (aid int) partition by range (aid);
+                  create table pgbench_accounts_1 partition of pgbench_accounts default;
+                  create table pgbench_branches (bid int);";
+    check(tables, "--partitions=2", "100000|2");
+
+    // Rows are kept, whatever is asked for.
+    assert_eq!(server.ours("postgres", "-i -q --partitions=2").code, 0);
+    assert_eq!(server.ours("postgres", "-i -q --partitions=3 --resume").code, 0);
+    let parts = "select count(*) from pg_inherits where inhparent = 'pgbench_accounts'::regclass";
+    assert_eq!(server.value("postgres", parts), "2");
 }
 
 #[test]

@@ -66,10 +66,21 @@ pub(super) fn on_server(
     names: &Names,
     server: &mut Outlet<'_>,
 ) -> Result<(), Complaint> {
-    let scale = u64::from(options.scale);
-    let (tellers, accounts) = (TELLERS_PER_SCALE * scale, ACCOUNTS_PER_SCALE * scale);
     server.execute("begin")?;
     server.execute(&truncate(names))?;
+    on_server_but_accounts(options, names, server)?;
+    let accounts = ACCOUNTS_PER_SCALE * u64::from(options.scale);
+    server.execute(&accounts_on_server(names, 1, accounts))?;
+    server.execute("commit")
+}
+
+/// Has the server generate branches and tellers, within the transaction that has emptied them.
+pub(super) fn on_server_but_accounts(
+    options: &InitialiseOptions,
+    names: &Names,
+    server: &mut Outlet<'_>,
+) -> Result<(), Complaint> {
+    let scale = u64::from(options.scale);
     server.execute(&format!(
         "insert into {}(bid,bbalance) select bid, 0 from generate_series(1, {}) as bid",
         names.table("branches"),
@@ -77,15 +88,19 @@ pub(super) fn on_server(
     ))?;
     server.execute(&format!(
         "insert into {}(tid,bid,tbalance) select tid, (tid - 1) / {TELLERS_PER_SCALE} + 1, 0 \
-         from generate_series(1, {tellers}) as tid",
-        names.table("tellers")
-    ))?;
-    server.execute(&format!(
+         from generate_series(1, {}) as tid",
+        names.table("tellers"),
+        TELLERS_PER_SCALE * scale
+    ))
+}
+
+/// The statement that generates the accounts from `first` to `last`.
+pub(super) fn accounts_on_server(names: &Names, first: u64, last: u64) -> String {
+    format!(
         "insert into {}(aid,bid,abalance,filler) select aid, (aid - 1) / {ACCOUNTS_PER_SCALE} + 1, \
-         0, '' from generate_series(1, {accounts}) as aid",
+         0, '' from generate_series({first}, {last}) as aid",
         names.table("accounts")
-    ))?;
-    server.execute("commit")
+    )
 }
 
 fn copy(

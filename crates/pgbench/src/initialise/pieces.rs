@@ -4,6 +4,7 @@
 //! there, or none of it is. That costs COPY's FREEZE, which needs the table to be emptied in the
 //! same transaction; the vacuum afterwards does that work.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -14,11 +15,27 @@ use crate::console::Console;
 use crate::options::InitialiseOptions;
 use crate::server::{Server, query_failed};
 
-use super::generate::{ROWS_AT_ONCE, RowProgress, on_client_but_accounts};
+use super::generate::{
+    ROWS_AT_ONCE, RowProgress, accounts_on_server, on_client_but_accounts, on_server_but_accounts,
+};
 use super::names::Names;
 use super::outlet::Outlet;
 use super::rows::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, Rows};
 use super::tables::truncate;
+
+/// Has the server generate what is missing.
+pub(super) fn on_server(
+    options: &InitialiseOptions,
+    names: &Names,
+    server: &mut Server,
+) -> Result<(), Complaint> {
+    let missing =
+        missing(options, names, server, |outlet| on_server_but_accounts(options, names, outlet))?;
+    missing.into_iter().try_for_each(|piece| {
+        let first = piece * ACCOUNTS_PER_SCALE + 1;
+        server.execute(&accounts_on_server(names, first, first + ACCOUNTS_PER_SCALE - 1))
+    })
+}
 
 /// Loads what is missing, on all of these connections; with `--resume` that may be a part.
 pub(super) fn on_clients(
@@ -29,22 +46,10 @@ pub(super) fn on_clients(
     interrupted: &(dyn Fn() -> bool + Sync),
     console: &mut Console<'_>,
 ) -> Result<(), Complaint> {
-    let scale = u64::from(options.scale);
-    let branches: u64 =
-        count(server, &format!("select count(*) from {}", names.table("branches")))?;
-    if options.resume && branches > 0 && branches != BRANCHES_PER_SCALE * scale {
-        let text = format!("cannot resume: the tables were begun at scale {branches}, not {scale}");
-        return Err(Complaint::error(text).with_hint("give the same scale (-s)"));
-    }
-    if !options.resume || branches == 0 {
-        server.execute("begin")?;
-        server.execute(&truncate(names))?;
-        on_client_but_accounts(options, names, &mut Outlet::Server(server), console)?;
-        server.execute("commit")?;
-    }
-    let accounts = names.table("accounts");
-    let missing = missing(server, &accounts, scale)?;
-    let sql = format!("copy {accounts} from stdin");
+    let missing = missing(options, names, server, |outlet| {
+        on_client_but_accounts(options, names, outlet, console)
+    })?;
+    let sql = format!("copy {} from stdin", names.table("accounts"));
     let total = missing.len() as u64 * ACCOUNTS_PER_SCALE;
     let mut progress = RowProgress::new("pgbench_accounts", total, options.progress);
     let next = AtomicUsize::new(0);
@@ -69,7 +74,11 @@ pub(super) fn on_clients(
             if let Err(complaint) = done {
                 // The others end their pieces, and begin no more.
                 next.store(missing.len(), Ordering::Relaxed);
-                return Err(complaint.with_our_hint("go on with --resume"));
+                return Err(match complaint.cause() {
+                    None => complaint.with_our_hint("go on with --resume"),
+                    // Whoever has asked knows what to do about it.
+                    Some(_) => complaint,
+                });
             }
             rows += ACCOUNTS_PER_SCALE;
             progress.report(rows, console);
@@ -106,17 +115,36 @@ fn load(
     copy.finish().map(drop).map_err(|error| query_failed(&error, sql))
 }
 
-/// The branches, counted from 0, whose accounts are not there.
-fn missing(server: &mut Server, accounts: &str, scale: u64) -> Result<Vec<u64>, Complaint> {
-    let mut missing: Vec<u64> = (0..scale).collect();
-    let sql = format!("select string_agg(distinct ((bid - 1)::text), ',') from {accounts}");
+/// The branches, counted from 0, whose accounts are not there. Branches and tellers are loaded by
+/// `fill`, unless an earlier load has done that.
+fn missing(
+    options: &InitialiseOptions,
+    names: &Names,
+    server: &mut Server,
+    fill: impl FnOnce(&mut Outlet<'_>) -> Result<(), Complaint>,
+) -> Result<Vec<u64>, Complaint> {
+    let scale = u64::from(options.scale);
+    let sql = format!("select count(*) from {}", names.table("branches"));
+    let branches = server.value(&sql)?.and_then(|text| text.parse().ok()).unwrap_or(0);
+    if options.resume && branches > 0 && branches != BRANCHES_PER_SCALE * scale {
+        let text = format!("cannot resume: the tables were begun at scale {branches}, not {scale}");
+        return Err(Complaint::error(text).with_hint("give the same scale (-s)"));
+    }
+    if !options.resume || branches == 0 {
+        server.execute("begin")?;
+        server.execute(&truncate(names))?;
+        fill(&mut Outlet::Server(server))?;
+        server.execute("commit")?;
+        return Ok((0..scale).collect());
+    }
+    // Grouped before it is made text: the server then keeps one number a branch, and writes no
+    // temporary file.
+    let sql = format!(
+        "select string_agg(bid::text, ',') from (select distinct bid from {}) as present",
+        names.table("accounts")
+    );
     let present = server.value(&sql)?;
-    let present: std::collections::BTreeSet<u64> =
+    let present: BTreeSet<u64> =
         present.iter().flat_map(|text| text.split(',')).filter_map(|n| n.parse().ok()).collect();
-    missing.retain(|piece| !present.contains(piece));
-    Ok(missing)
-}
-
-fn count(server: &mut Server, sql: &str) -> Result<u64, Complaint> {
-    Ok(server.value(sql)?.and_then(|text| text.parse().ok()).unwrap_or(0))
+    Ok((0..scale).filter(|piece| !present.contains(&(piece + 1))).collect())
 }

@@ -25,9 +25,23 @@ pub(super) fn truncate(names: &Names) -> String {
     format!("truncate table {}", names.tables(&TABLES))
 }
 
-/// Whether there are tables to go on with.
-pub(super) fn exist(names: &Names, server: &mut Outlet<'_>) -> Result<bool, Complaint> {
-    server.has(&format!("pg_class where oid = {}", oid(names, "accounts")))
+/// Whether there are tables to go on with. Where an earlier -i ended before it had created all of
+/// them, there are none.
+pub(super) fn exist(
+    options: &InitialiseOptions,
+    names: &Names,
+    server: &mut Outlet<'_>,
+) -> Result<bool, Complaint> {
+    let oids = TABLES.map(|table| oid(names, table)).join(", ");
+    let all = format!("pg_class where oid in ({oids}) having count(*) = {}", TABLES.len());
+    if !server.has(&all)? {
+        return Ok(false);
+    }
+    let Some(Partitions { count, .. }) = options.partitions else { return Ok(true) };
+    let accounts = oid(names, "accounts");
+    let parts = format!("pg_inherits where inhparent = {accounts} having count(*) >= {count}");
+    // Rows come after the last partition, and are kept whatever was asked for this time.
+    Ok(server.has(&parts)? || server.has(&names.table("branches"))?)
 }
 
 /// A table's oid; null where there is none.

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -31,8 +31,18 @@ impl Server {
     }
 
     pub(crate) fn start_on(settings: &[(&str, &str)], listen: Listen) -> Self {
+        Server::start_at(None, settings, listen)
+    }
+
+    /// With its data in a new folder of this one.
+    pub(crate) fn start_in(folder: &Path, settings: &[(&str, &str)]) -> Self {
+        Server::start_at(Some(folder.join("lab")), settings, Listen::Unix)
+    }
+
+    fn start_at(directory: Option<PathBuf>, settings: &[(&str, &str)], listen: Listen) -> Self {
         let installation = lab::find::find(None).expect("PostgreSQL is installed");
-        let lab = Lab::open(LabConfig::new(installation)).expect("a lab opens");
+        let lab = Lab::open(LabConfig { directory, ..LabConfig::new(installation) });
+        let lab = lab.expect("a lab opens");
         let defaults = [("fsync", "off"), ("autovacuum", "off")];
         let all: Settings = defaults
             .iter()
