@@ -229,11 +229,11 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn plan(prefix: String, aggregate_s: Option<u64>) -> LogPlan {
+    fn plan(prefix: String) -> LogPlan {
         LogPlan {
             prefix,
             sampling_rate: 0.0,
-            aggregate_s,
+            aggregate_s: None,
             other_failures: false,
             failures_detailed: true,
             epoch_us: 1_000_000_000,
@@ -242,10 +242,20 @@ mod tests {
 
     /// What a lane writes about transactions that ended so at these milliseconds.
     fn written(aggregate_s: Option<u64>, ended_ms: u64, done: &[(u64, Ending, u32)]) -> String {
+        written_with(|plan| plan.aggregate_s = aggregate_s, ended_ms, done)
+    }
+
+    /// The same, with more of the plan changed.
+    fn written_with(
+        change: impl FnOnce(&mut LogPlan),
+        ended_ms: u64,
+        done: &[(u64, Ending, u32)],
+    ) -> String {
         let directory = tempfile::tempdir().unwrap();
         let prefix = directory.path().join("log").display().to_string();
         let columns = Columns { lag: true, retries: true };
-        let plan = plan(prefix.clone(), aggregate_s);
+        let mut plan = plan(prefix.clone());
+        change(&mut plan);
         let file = Arc::new(create(&plan, 3).unwrap());
         let mut log = LaneLog::new(file, plan, columns, Prng::from_seed(1), 0);
         for (number, (at_ms, ending, retries)) in done.iter().enumerate() {
@@ -282,5 +292,29 @@ mod tests {
         assert_eq!(written(Some(1), 2_900, &done), expected, "the last second is not over");
         let text = written(Some(1), 3_100, &done);
         assert_eq!(text.lines().count(), 3, "its end is seen although nothing followed: {text}");
+    }
+
+    /// Errors that are neither serialization failures nor deadlocks, as pgbench 19 logs them.
+    #[test]
+    fn other_failures_have_a_word_and_a_column() {
+        let done = [(10, Ending::Other, 0), (20, Ending::Serialization, 0), (30, Ending::Other, 0)];
+        let check = |other_failures, failures_detailed, each: &str, sum: &str| {
+            let change = |aggregate_s| {
+                move |plan: &mut LogPlan| {
+                    (plan.aggregate_s, plan.other_failures) = (aggregate_s, other_failures);
+                    plan.failures_detailed = failures_detailed;
+                }
+            };
+            let words: Vec<String> = written_with(change(None), 2_000, &done)
+                .lines()
+                .filter_map(|line| line.split(' ').nth(2).map(str::to_owned))
+                .collect();
+            assert_eq!(words.join(" "), each, "{other_failures} {failures_detailed}");
+            let line = written_with(change(Some(1)), 1_100, &done);
+            assert_eq!(line, format!("1000 0 0 0 0 0 0 0 0 0 0 0 0 {sum}\n"));
+        };
+        check(true, true, "other serialization other", "1 0 2");
+        check(true, false, "failed failed failed", "0 0 0");
+        check(false, false, "failed failed failed", "0 0");
     }
 }

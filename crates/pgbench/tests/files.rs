@@ -77,6 +77,54 @@ fn logs_have_pgbenchs_columns() {
     }
 }
 
+/// A client whose every transaction fails by an error that is neither a serialization failure nor a
+/// deadlock, beside one that has none.
+#[test]
+fn logs_have_pgbench_19s_other_failures() {
+    let server = Server::start(&[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = folder.path().join("half.sql");
+    fs::write(&script, "select 1 / :client_id;\n").expect("a script");
+    let base = format!("-n -f {} -c 2 -l --continue-on-error", script.display());
+    let logged = |number: usize, line: &str| {
+        let run = |who: &str| {
+            let prefix = format!("{who}{number}");
+            let line =
+                format!("{base} {line} --log-prefix={}", folder.path().join(&prefix).display());
+            let ended = match who {
+                "ours" => server.ours("postgres", &format!("{line} --as=19")),
+                _ => server.theirs("postgres", &line),
+            };
+            assert_eq!(ended.code, 0, "{line}: {ended:?}");
+            log_lines(folder.path(), &prefix)
+        };
+        // Earlier ones have neither the option nor the column.
+        let theirs = (common::theirs_major() >= 19).then(|| run("theirs"));
+        [Some(run("ours")), theirs].into_iter().flatten().collect::<Vec<_>>()
+    };
+    for (number, (line, word)) in
+        [("-t 20 --failures-detailed", "other"), ("-t 20", "failed")].into_iter().enumerate()
+    {
+        for log in logged(number, line) {
+            let count = |is_it: &dyn Fn(&str) -> bool| {
+                log.iter().filter(|columns| is_it(&columns[2])).count()
+            };
+            assert_eq!(log.len(), 40, "{log:?}");
+            assert_eq!(count(&|latency| latency == word), 20, "{line}: {log:?}");
+            assert_eq!(count(&|latency| latency.parse::<u64>().is_ok()), 20, "{line}: {log:?}");
+        }
+    }
+    let aggregate = "-T 3 -R 100 --aggregate-interval=1 --failures-detailed";
+    for log in logged(2, aggregate) {
+        let sum_of = |column: usize| -> u64 {
+            log.iter().map(|columns| columns[column].parse::<u64>().expect("a number")).sum()
+        };
+        assert!(log.iter().all(|columns| columns.len() == 16), "{log:?}");
+        assert_eq!((sum_of(13), sum_of(14)), (0, 0), "{log:?}");
+        assert!((50..=250).contains(&sum_of(15)), "{log:?}");
+    }
+}
+
 #[test]
 fn the_document_holds_everything() {
     let server = initialised();

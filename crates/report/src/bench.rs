@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use record::{
-    Fact, Finished, Generator, Interval, Mark, MarkKind, Moment, Phase, PlannedTrial, Sample,
-    Trial, Window, WorkloadResult,
+    Counts, Fact, Finished, Generator, Interval, Mark, MarkKind, Moment, Phase, PlannedTrial,
+    Sample, Trial, Window, WorkloadResult,
 };
 
 use crate::environment;
@@ -201,8 +201,16 @@ impl Bench {
                 }
             }
         }
-        let failed: u64 = self.workloads.iter().map(|w| w.counts.failed()).sum();
-        tiles.push(("failed", number::count(failed)));
+        let mut counts = Counts::default();
+        self.workloads.iter().for_each(|workload| counts.add(&workload.counts));
+        tiles.push(("failed", number::count(counts.failed())));
+        let kinds = [
+            ("serialization failures", counts.serialization_failures),
+            ("deadlock failures", counts.deadlock_failures),
+            ("other failures", counts.other_failures),
+        ];
+        let some = kinds.into_iter().filter(|(_, count)| *count > 0);
+        tiles.extend(some.map(|(name, count)| (name, number::count(count))));
         tiles.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 

@@ -130,6 +130,27 @@ fn what_a_study_says_is_text() {
     assert!(!html.contains("<img"));
 }
 
+/// pgbench's kinds of failures; one that did not occur has no tile.
+#[test]
+fn failures_of_a_load_are_shown_by_kind() {
+    let tiles = |serialization, deadlock, other| {
+        let mut bench = example::bench();
+        let counts = &mut bench.workloads[0].counts;
+        counts.serialization_failures = serialization;
+        counts.deadlock_failures = deadlock;
+        counts.other_failures = other;
+        let html = bench.html();
+        let tiles =
+            html.split("<div><dt>").skip(1).map(|rest| &rest[..rest.find("</dd>").unwrap()]);
+        let failures = tiles.filter(|tile| tile.contains("fail"));
+        failures.map(|tile| tile.replace("</dt><dd>", " ")).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(tiles(0, 0, 0), "failed 0");
+    let all = "failed 1,234, serialization failures 1,200, deadlock failures 30, other failures 4";
+    assert_eq!(tiles(1_200, 30, 4), all);
+    assert_eq!(tiles(0, 0, 7), "failed 7, other failures 7");
+}
+
 #[test]
 fn the_vendored_library_is_the_one_that_was_published() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("vendor/uplot");

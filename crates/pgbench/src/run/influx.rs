@@ -17,10 +17,14 @@ pub(super) fn lines(intervals: &[Interval], clock: Clock, script: &str) -> Strin
         // Writing to a String cannot fail.
         let _ = write!(
             text,
-            "pgrig_bench,script={script} transactions={}i,failed={}i,skipped={}i,retries={}i,\
-             reconnects={}i,backlog={}i,length_ns={}i",
+            "pgrig_bench,script={script} transactions={}i,failed={}i,serialization_failures={}i,\
+             deadlock_failures={}i,other_failures={}i,skipped={}i,retries={}i,reconnects={}i,\
+             backlog={}i,length_ns={}i",
             counts.transactions,
             counts.failed(),
+            counts.serialization_failures,
+            counts.deadlock_failures,
+            counts.other_failures,
             counts.skipped,
             counts.retries,
             counts.reconnects,
@@ -72,7 +76,13 @@ mod tests {
             start: Moment(5),
             length_ns: 1_000,
             workload: 0,
-            counts: Counts { transactions: 7, ..Counts::default() },
+            counts: Counts {
+                transactions: 7,
+                serialization_failures: 1,
+                deadlock_failures: 2,
+                other_failures: 4,
+                ..Counts::default()
+            },
             latency,
             service: Latency::new(),
             lag: Latency::new(),
@@ -82,7 +92,8 @@ mod tests {
         let text = lines(&[interval], clock, "<builtin: select only>");
         assert_eq!(
             text,
-            "pgrig_bench,script=<builtin:\\ select\\ only> transactions=7i,failed=0i,skipped=0i,\
+            "pgrig_bench,script=<builtin:\\ select\\ only> transactions=7i,failed=7i,\
+             serialization_failures=1i,deadlock_failures=2i,other_failures=4i,skipped=0i,\
              retries=0i,reconnects=0i,backlog=2i,length_ns=1000i,p50_ns=1000i,p95_ns=1000i,\
              p99_ns=1000i,p99_9_ns=1000i,max_ns=1000i 3000001005\n"
         );
