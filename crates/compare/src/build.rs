@@ -60,14 +60,12 @@ pub(crate) fn build(
     room::memory(&settings, request.workload.clients, memory)?;
     room::disk(a.node.directory(), &request.data)?;
     load(&mut a, request, control)?;
-    let origin = match copy(&mut b, &a) {
-        Ok(()) => DataOrigin::Copied,
-        Err(error) if is_about_files(&error) => return Err(error),
-        // Another catalog version: the server does not start on such files.
-        Err(_) => {
-            load(&mut b, request, control)?;
-            DataOrigin::LoadedTwice
-        }
+    let origin = if can_read(&mut b, &a)? {
+        b.node.clone_data(&a.node)?;
+        DataOrigin::Copied
+    } else {
+        load(&mut b, request, control)?;
+        DataOrigin::LoadedTwice
     };
     let [mut a, mut b] = [a, b].map(Draft::side);
     for side in [&mut a, &mut b] {
@@ -137,17 +135,14 @@ fn load(side: &mut Draft, request: &Request, control: &load::Control) -> Result<
     room::copy(side.node.directory(), bytes.and_then(|text| text.parse().ok()).unwrap_or(0))
 }
 
-/// Gives B the files of A, which is stopped, and sees whether it starts with them.
-fn copy(b: &mut Draft, a: &Draft) -> Result<(), Error> {
-    b.node.clone_data(&a.node)?;
-    b.node.start()?;
-    b.node.stop(StopMode::Fast)?;
-    Ok(())
-}
-
-/// Whether copying failed, not starting.
-fn is_about_files(error: &Error) -> bool {
-    matches!(error, Error::Lab(lab::Error::File { .. }))
+/// Whether B's programs can read the files of A, which is stopped: those that they make themselves
+/// have the same format.
+fn can_read(b: &mut Draft, a: &Draft) -> Result<bool, Error> {
+    if a.node.installation() == b.node.installation() {
+        return Ok(true);
+    }
+    b.node.init()?;
+    Ok(a.node.format()? == b.node.format()?)
 }
 
 /// pgbench's tables, in a schema if one is given.

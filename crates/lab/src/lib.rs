@@ -64,7 +64,7 @@ pub use link::{LinkBy, LinkConfig, LinkCost, LinkTap};
 pub use listen::{Listen, RemoteAccess};
 pub use log::LogFormat;
 pub use network::Network;
-pub use node::{Checksums, NodeConfig};
+pub use node::{Checksums, Format, NodeConfig};
 pub use os::init::Exit;
 pub use os::throttle::Limits;
 pub use pooler::{ConsoleRow, PoolerConfig, PoolerProgram};

@@ -7,6 +7,7 @@ mod checksums;
 mod config;
 mod data;
 mod disk;
+mod format;
 mod rescue;
 mod settings_file;
 mod standby;
@@ -42,6 +43,7 @@ pub(crate) use base_backup::Backup;
 pub use checksums::Checksums;
 pub use config::NodeConfig;
 pub(crate) use data::Snapshot;
+pub use format::Format;
 pub(crate) use standby::Upstream;
 
 /// One PostgreSQL server. It is killed when it is dropped; its directory stays until the lab ends.

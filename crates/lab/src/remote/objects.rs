@@ -273,6 +273,7 @@ impl Objects {
                 let Object::Node(from) = &*from else { return Err(not_that(other)) };
                 value(node.clone_data(from)?)
             }
+            NodeVerb::Format => value(node.format()?),
             NodeVerb::CheckChecksums => value(node.check_checksums()?),
             NodeVerb::ResetWal => value(node.reset_wal()?),
             NodeVerb::TakeBackup => value(node.take_backup()?),

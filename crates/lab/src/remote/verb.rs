@@ -128,6 +128,8 @@ pub(crate) enum NodeVerb {
     InitFromSnapshot(u32),
     /// Take the data of the node of that number.
     CloneData(u32),
+    /// pg_controldata: [`crate::Format`].
+    Format,
     /// pg_checksums: [`crate::Checksums`].
     CheckChecksums,
     /// pg_resetwal.

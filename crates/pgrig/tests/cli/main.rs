@@ -5,6 +5,7 @@ mod bad_input;
 mod compare;
 mod history;
 mod interruption;
+mod majors;
 mod power;
 mod serve;
 mod shard;

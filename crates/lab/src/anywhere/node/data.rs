@@ -7,7 +7,7 @@ use fault::disk::{Cut, Disk};
 use super::{Node, Place};
 use crate::anywhere::copy::{self, Snapshot};
 use crate::error::Error;
-use crate::node::Checksums;
+use crate::node::{Checksums, Format};
 use crate::remote::NodeVerb;
 
 impl Node {
@@ -50,6 +50,19 @@ impl Node {
             (Place::Here(node), Place::Here(from)) => node.clone_data(from),
             (Place::There(node), Place::There(from)) => node.ask(NodeVerb::CloneData(from.object)),
             _ => Err(self.elsewhere("cloning into")),
+        }
+    }
+
+    /// The format of the stopped node's data, as its own pg_controldata tells it: programs whose data
+    /// have the same can read them.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it runs; [`Error::MissingPart`] without pg_controldata; [`Error::File`] with
+    /// what pg_controldata said.
+    pub fn format(&self) -> Result<Format, Error> {
+        match &self.0 {
+            Place::Here(node) => node.format(),
+            Place::There(node) => node.ask(NodeVerb::Format),
         }
     }
 
