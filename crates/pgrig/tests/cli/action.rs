@@ -1,9 +1,12 @@
 //! The composite action's steps, run as the service runs them.
 
 use std::collections::BTreeMap;
-use std::process::Command;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-use crate::Desk;
+use crate::{Desk, Said};
 
 /// One step: its name, its environment as written, its script.
 struct Step {
@@ -39,8 +42,8 @@ fn action() -> (Vec<Step>, BTreeMap<String, String>) {
     (steps.collect(), defaults)
 }
 
-/// Runs the steps until one fails; its name and exit code.
-fn run(desk: &Desk, inputs: &[(&str, &str)]) -> (String, Option<i32>, String) {
+/// Runs the steps of an action that lies in `place`, until one fails; its name and exit code.
+fn run_in(place: &Path, desk: &Desk, inputs: &[(&str, &str)]) -> (String, Option<i32>, String) {
     let (steps, mut values) = action();
     for (name, value) in inputs {
         assert!(values.insert((*name).to_owned(), (*value).to_owned()).is_some(), "{name}");
@@ -53,6 +56,7 @@ fn run(desk: &Desk, inputs: &[(&str, &str)]) -> (String, Option<i32>, String) {
         // As the service runs `shell: bash`.
         command.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", &step.script]);
         command.current_dir(desk.path("")).env("GITHUB_ENV", &environment);
+        command.env("GITHUB_ACTION_PATH", place).env("CARGO_TARGET_DIR", desk.path("elsewhere"));
         command.env("GITHUB_STEP_SUMMARY", desk.path("summary.md")).env_remove("PG_CONFIG");
         for line in std::fs::read_to_string(&environment).unwrap().lines() {
             let (name, value) = line.split_once('=').expect("NAME=VALUE");
@@ -70,6 +74,15 @@ fn run(desk: &Desk, inputs: &[(&str, &str)]) -> (String, Option<i32>, String) {
         }
     }
     last
+}
+
+/// The same with the action of this repository.
+fn run(desk: &Desk, inputs: &[(&str, &str)]) -> (String, Option<i32>, String) {
+    run_in(&repository(), desk, inputs)
+}
+
+fn repository() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
 #[test]
@@ -97,4 +110,162 @@ fn the_steps_build_compare_and_leave_a_summary() {
     let (step, code, said) = run(&desk, &[pgrig, ("b-build", "echo /nowhere")]);
     assert_eq!((step.as_str(), code), ("Build B", Some(1)));
     assert!(said.contains("b-build: its last line, /nowhere, is no folder"), "{said}");
+}
+
+/// What the extension's function does; `ROUNDS` is the part that a commit changes.
+const WORK: &str = r#"
+#include "postgres.h"
+#include "fmgr.h"
+
+PG_MODULE_MAGIC;
+PG_FUNCTION_INFO_V1(work);
+
+Datum
+work(PG_FUNCTION_ARGS)
+{
+	volatile int64 sum = 0;
+
+	for (int64 i = 0; i < ROUNDS; i++)
+		sum += i;
+	PG_RETURN_INT64(sum);
+}
+"#;
+
+/// Installs the extension into a copy of PostgreSQL. The server finds the copy's other folders from
+/// where it is itself.
+const BUILD: &str = r#"#!/bin/sh
+set -eu
+cd "$(dirname "$0")"
+install=$PWD/install
+for part in --bindir --pkglibdir --sharedir; do
+    folder=$("$PG_CONFIG" "$part")
+    mkdir -p "$install${folder%/*}"
+    cp -R "$folder" "$install${folder%/*}"
+done
+make PG_CONFIG="$PG_CONFIG" with_llvm=no
+make PG_CONFIG="$PG_CONFIG" with_llvm=no DESTDIR="$install" install
+"#;
+
+/// A repository of an extension with two commits: the second one has its function do more.
+fn write_extension(desk: &Desk) {
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=ann", "-c", "user.email=ann@localhost"]).args(arguments);
+        Said::of(&git.current_dir(desk.path("extension")).output().expect("git")).ended(0);
+    };
+    desk.write(
+        "extension/Makefile",
+        "MODULES = work\nEXTENSION = work\nDATA = work--1.sql\nPGXS := $(shell $(PG_CONFIG) --pgxs)\n\
+         include $(PGXS)\n",
+    );
+    desk.write("extension/work.control", "default_version = '1'\n");
+    desk.write(
+        "extension/work--1.sql",
+        "CREATE FUNCTION work() RETURNS bigint LANGUAGE c AS 'work', 'work';\n",
+    );
+    desk.write("extension/build.sh", BUILD);
+    std::fs::set_permissions(desk.path("extension/build.sh"), Permissions::from_mode(0o755))
+        .unwrap();
+    git(&["init", "-q"]);
+    for rounds in ["1000", "300000"] {
+        desk.write("extension/work.c", &WORK.replace("ROUNDS", rounds));
+        git(&["add", "."]);
+        git(&["commit", "-q", "-m", rounds]);
+    }
+}
+
+/// The `pg_config` that the headers of a server came with, if everything is here that builds an
+/// extension.
+fn builder() -> Option<String> {
+    let installation = lab::find::find(None).expect("PostgreSQL is installed");
+    let pg_config = installation.program("pg_config").display().to_string();
+    let pgxs = Command::new(&pg_config).arg("--pgxs").output().ok()?;
+    let pgxs = String::from_utf8_lossy(&pgxs.stdout).trim().to_owned();
+    let is_here = |program: &&str| {
+        let tried = Command::new(program).arg("--version").stdout(Stdio::null()).status();
+        tried.is_ok_and(|status| status.success())
+    };
+    let is_complete = Path::new(&pgxs).is_file() && ["cc", "make", "git"].iter().all(is_here);
+    is_complete.then_some(pg_config)
+}
+
+/// Base and head of an extension, each in a PostgreSQL of its own.
+#[test]
+fn an_extension_is_built_for_both_sides_and_head_is_found_slower() {
+    let Some(pg_config) = builder() else {
+        return testing::skip::because("needs a server's headers, cc, make and git");
+    };
+    let desk = Desk::new();
+    // The servers' user runs what is built here.
+    std::fs::set_permissions(desk.path(""), Permissions::from_mode(0o755)).unwrap();
+    write_extension(&desk);
+    desk.write("make.sql", "CREATE EXTENSION work;\n");
+    desk.write("call.sql", "SELECT work();\n");
+    let build = format!("PG_CONFIG={pg_config} ./build.sh >&2");
+    let bin = format!("echo \"$PWD/install$({pg_config} --bindir)\"");
+    let base = "cd extension && git worktree add -q ../base HEAD~1 && cd ../base";
+    let options = "--data make.sql -f call.sql -M prepared -c 2 --threshold 20% --precision 10% \
+                   --max-time 60s";
+    let inputs = [
+        ("pgrig", env!("CARGO_BIN_EXE_pgrig")),
+        ("a-build", &format!("{base} && {build} && {bin}")),
+        ("b-build", &format!("cd extension && {build} && {bin}")),
+        ("options", options),
+    ];
+    let (step, code, said) = run(&desk, &inputs);
+    // The gate closes: hundreds of times the work is found on a busy machine, too.
+    assert_eq!((step.as_str(), code), ("Compare", Some(4)), "{said}");
+    assert!(said.contains("B is slower: 0."), "{said}");
+    let record = desk.path("pgrig-compare/record/comparison.json");
+    let record: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(record).unwrap()).unwrap();
+    for (side, folder) in [("a", "base"), ("b", "extension")] {
+        let bin = record[side]["bin"].as_str().expect("a folder");
+        assert!(Path::new(bin).starts_with(desk.path(folder)), "{side}: {bin}");
+    }
+    assert_eq!(record["data"], "copied");
+}
+
+/// Without the input `pgrig` cargo builds it: the very command, on a package whose program hands over
+/// to the one that is tested here, since a release build of the real one takes minutes.
+#[test]
+fn without_a_program_the_action_builds_its_own() {
+    let desk = Desk::new();
+    let version = "0.0.0";
+    desk.write(
+        "action/Cargo.toml",
+        &format!(
+            "[package]\nname = \"pgrig\"\nversion = \"{version}\"\nedition = \"2024\"\n[workspace]\n"
+        ),
+    );
+    let lock = format!("version = 4\n\n[[package]]\nname = \"pgrig\"\nversion = \"{version}\"\n");
+    desk.write("action/Cargo.lock", &lock);
+    desk.write(
+        "action/src/main.rs",
+        &format!(
+            "use std::os::unix::process::CommandExt;\nfn main() {{\n    let error = \
+             std::process::Command::new({:?}).args(std::env::args_os().skip(1)).exec();\n    \
+             panic!(\"{{error}}\");\n}}\n",
+            env!("CARGO_BIN_EXE_pgrig")
+        ),
+    );
+    desk.write("one.sql", "SELECT 1;\n");
+    let options = "--self -f one.sql -c 2 --max-time 16s --threshold 90%";
+    let inputs = [("options", options), ("gate", "no")];
+    let (step, code, said) = run_in(&desk.path("action"), &desk, &inputs);
+    assert_eq!((step.as_str(), code), ("Compare", Some(0)), "{said}");
+    assert!(desk.path("action/target/release/pgrig").is_file(), "{said}");
+    assert!(desk.path("pgrig-compare/record/comparison.json").is_file(), "{said}");
+
+    // The repository has such a program, and its lock file is up to date.
+    let manifest = repository().join("Cargo.toml").display().to_string();
+    let metadata = ["metadata", "--locked", "--format-version", "1", "--manifest-path", &manifest];
+    let metadata =
+        Said::of(&Command::new("cargo").args(metadata).output().expect("cargo")).ended(0);
+    let metadata: serde_json::Value = serde_json::from_str(&metadata.out).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    let ours = packages.iter().find(|one| one["name"] == "pgrig").expect("a package");
+    let is_program = |target: &&serde_json::Value| target["kind"] == serde_json::json!(["bin"]);
+    let program = ours["targets"].as_array().expect("targets").iter().find(is_program);
+    assert_eq!(program.expect("a program")["name"], "pgrig");
 }
