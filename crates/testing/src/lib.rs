@@ -1,9 +1,11 @@
 //! What the tests of all crates share: skips that are counted, a harness for test programs that
-//! are also processes of what they test, and waiting for a condition.
+//! are also processes of what they test, JSON documents against their schemas, and waiting for a
+//! condition.
 //!
 //! A dev-dependency only.
 
 pub mod harness;
+pub mod schema;
 pub mod skip;
 
 use std::time::{Duration, Instant};

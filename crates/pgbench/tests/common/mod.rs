@@ -144,6 +144,13 @@ impl Drop for Server {
     }
 }
 
+/// The schema of `--json`.
+pub(crate) fn schema() -> serde_json::Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/bench.schema.json");
+    let text = std::fs::read_to_string(path).expect("the schema");
+    serde_json::from_str(&text).expect("JSON")
+}
+
 /// The major version of the real pgbench.
 pub(crate) fn theirs_major() -> u32 {
     static MAJOR: OnceLock<u32> = OnceLock::new();

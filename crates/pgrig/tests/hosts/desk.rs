@@ -10,6 +10,9 @@ use serde_json::Value;
 /// The program under test.
 pub(crate) const PGRIG: &str = env!("CARGO_BIN_EXE_pgrig");
 
+/// The schema of `--json`.
+const SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/bench.schema.json");
+
 /// A server and a folder that are removed with the test.
 pub(crate) struct Desk {
     pub(crate) node: Node,
@@ -98,10 +101,16 @@ impl Desk {
         command
     }
 
-    /// What `--json` has written.
+    /// What `--json` of `pgrig bench` has written, which keeps to its schema.
     pub(crate) fn json(&self, name: &str) -> Value {
-        let text = fs::read_to_string(self.folder().join(name)).expect("the file of --json");
-        serde_json::from_str(&text).expect("JSON")
+        let read = |path: &Path| -> Value {
+            let text = fs::read_to_string(path).expect("a file");
+            serde_json::from_str(&text).expect("JSON")
+        };
+        let document = read(&self.folder().join(name));
+        let faults = testing::schema::faults(&read(Path::new(SCHEMA)), &document);
+        assert!(faults.is_empty(), "{name}: {faults:#?}");
+        document
     }
 }
 
