@@ -318,7 +318,10 @@ fn every_option_is_in_the_help() {
     for option in theirs.lines().filter_map(option) {
         assert!(help.contains(&option), "{option}");
     }
-    assert!(help.contains("\nReport bugs to "), "{help}");
+    let end = "\n\nReport bugs to whoever you got pgrig from; it is not part of PostgreSQL. Include the \
+               output of\n\"pgrig bench --version\" and \"pgrig check\", the whole command, and all \
+               that it printed.\n";
+    assert!(help.ends_with(end), "{help}");
     let older = pgbench::options::help("pgrig bench", pgbench::Major::V18);
     assert!(help.contains("--continue-on-error") && !older.contains("--continue-on-error"));
 }

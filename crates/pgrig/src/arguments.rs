@@ -385,12 +385,17 @@ Operate
 `pgrig COMMAND --help` or `pgrig help COMMAND` describes a command.
 ";
 
-/// The help, and how pgrig ends.
+const BUGS: &str = "\
+Report bugs to whoever you got pgrig from. Include the output of `pgrig --version` and
+`pgrig check`, the whole command, and all that it printed.
+";
+
+/// The help, how pgrig ends, and what a report of a bug needs.
 fn help() -> String {
     let code = |(exit, meaning): (Exit, &str)| {
         format!("  {:<3}  {}\n", exit.number(), meaning.replace('`', ""))
     };
-    format!("{HELP}\nExit codes\n{}", MEANINGS.map(code).concat())
+    format!("{HELP}\nExit codes\n{}\n{BUGS}", MEANINGS.map(code).concat())
 }
 
 #[cfg(test)]

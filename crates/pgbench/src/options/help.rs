@@ -10,7 +10,9 @@ pub fn help(command: &str, major: Major) -> String {
     let options: String = lines.filter(known).collect();
     format!(
         "{command} is a benchmarking tool for PostgreSQL.\n\nUsage:\n  {command} [OPTION]... \
-         [DBNAME]\n\n{options}"
+         [DBNAME]\n\n{options}\n\
+         Report bugs to whoever you got pgrig from; it is not part of PostgreSQL. Include the output of\n\
+         \"{command} --version\" and \"pgrig check\", the whole command, and all that it printed.\n"
     )
 }
 
@@ -145,6 +147,4 @@ Common options:
   -U, --username=USERNAME  connect as specified database user
   -V, --version            output version information, then exit
   -?, --help               show this help, then exit
-
-Report bugs to the maintainers of pgrig; it is not part of PostgreSQL.
 ";

@@ -17,6 +17,8 @@ fn the_help_is_grouped_by_what_commands_are_for() {
     for line in said.out.lines() {
         assert!(line.chars().count() <= 100, "{line}");
     }
+    let end = "the whole command, and all that it printed.\n";
+    assert!(said.out.contains("\nReport bugs to ") && said.out.ends_with(end), "{}", said.out);
 }
 
 #[test]
