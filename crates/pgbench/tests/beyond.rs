@@ -19,7 +19,7 @@ fn the_highest_rate_that_keeps_a_goal_is_found() {
     let folder = tempfile::tempdir().expect("a folder");
     let script = folder.path().join("sleep.sql");
     fs::write(&script, "select pg_sleep(0.01);\n").expect("a script");
-    let curve = folder.path().join("curve.csv");
+    let (curve, json) = (folder.path().join("curve.csv"), folder.path().join("found.json"));
     let base = format!("-n -f {} -c 4 --warmup=0 --find-seconds=1", script.display());
     let find = |options: &str, goal: &str| {
         let mut arguments: Vec<String> =
@@ -27,7 +27,8 @@ fn the_highest_rate_that_keeps_a_goal_is_found() {
         arguments.push(goal.to_owned());
         ours_until(&server.environment("postgres"), &arguments, &Control::new())
     };
-    let found = find(&format!("-T 2 --curve={}", curve.display()), "--find-rate=p50 < 12ms");
+    let files = format!("--curve={} --json={}", curve.display(), json.display());
+    let found = find(&format!("-T 2 {files}"), "--find-rate=p50 < 12ms");
     assert_eq!(found.code, 0, "{found:?}");
     let line = found.out.lines().find(|line| line.starts_with("pgrig: found")).expect("an answer");
     let rate: f64 = line["pgrig: found".len()..].trim().split(' ').next().unwrap().parse().unwrap();
@@ -39,15 +40,60 @@ fn the_highest_rate_that_keeps_a_goal_is_found() {
         csv.lines().skip(1).map(|line| line.split(',').collect()).collect();
     assert!(windows.iter().any(|window| window[2] == "true" && window[13] == "true"), "{csv}");
     assert!(windows.iter().any(|window| window[13] == "false"), "{csv}");
+    let text = fs::read_to_string(&json).expect("the document");
+    let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let faults = testing::schema::faults(&common::schema(), &document);
+    assert!(faults.is_empty(), "{faults:#?}");
+    assert!(document["search"]["held"].is_number(), "{}", document["search"]);
+}
 
-    let nowhere = find("-T 1", "--find-clients=p50 < 1ms");
-    assert_eq!(nowhere.code, 2, "{nowhere:?}");
-    let words = "pgbench: error: \"p50 < 1ms\" holds nowhere, not even at 1 client\n";
-    assert!(nowhere.err.ends_with(words), "{nowhere:?}");
-    let everywhere = find("-T 1", "--find-clients=p99 < 10s and failures < 1%");
-    assert_eq!(everywhere.code, 2, "{everywhere:?}");
-    let words = "holds at everything that can be sent, up to 4 clients: give more clients (-c)\n";
-    assert!(everywhere.err.ends_with(words), "{everywhere:?}");
+/// What there is to say where a search finds no boundary: exit code 2 and what to do.
+#[test]
+fn a_goal_may_hold_nowhere_or_everywhere() {
+    let server = Server::start(&[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = folder.path().join("sleep.sql");
+    fs::write(&script, "select pg_sleep(0.01);\n").expect("a script");
+    let check = |goal: &str, begins: &str, ends: &str| {
+        let base = format!("-n -f {} -c 4 -T 1 --warmup=0 --find-seconds=1", script.display());
+        let mut arguments: Vec<String> = base.split_whitespace().map(str::to_owned).collect();
+        arguments.push(goal.to_owned());
+        let ended = ours_until(&server.environment("postgres"), &arguments, &Control::new());
+        assert_eq!(ended.code, 2, "{goal}: {ended:?}");
+        let last = ended.err.lines().last().unwrap_or_default();
+        assert!(last.starts_with(begins) && last.ends_with(ends), "{goal}: {last:?}");
+        assert!(!ended.out.contains("pgrig: found"), "{goal}: {ended:?}");
+    };
+    let limits = " ms): give limits that this server can keep";
+    let more = ": give more clients (-c)";
+    thread::scope(|scope| {
+        for (goal, begins, ends) in [
+            (
+                "--find-clients=p50 < 1ms",
+                "pgbench: error: \"p50 < 1ms\" holds nowhere, not even at 1 client (p50 ",
+                limits,
+            ),
+            (
+                "--find-clients=p99 < 10s and failures < 1%",
+                "pgbench: error: \"p99 < 10s and failures < 1%\" holds at everything that can be \
+                 sent, up to 4 clients",
+                more,
+            ),
+            (
+                "--find-rate=mean < 1ms and failures < 1%",
+                "pgbench: error: \"mean < 1ms and failures < 1%\" holds nowhere, not even at ",
+                " %): give limits that this server can keep",
+            ),
+            (
+                "--find-rate=p50 < 10s",
+                "pgbench: error: \"p50 < 10s\" holds at everything that can be sent, up to ",
+                more,
+            ),
+        ] {
+            let check = &check;
+            scope.spawn(move || check(goal, begins, ends));
+        }
+    });
 }
 
 #[test]

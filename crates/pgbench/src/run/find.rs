@@ -148,6 +148,7 @@ impl Axis<'_> {
 
     fn load(&self, load: f64) -> String {
         match self.find.range {
+            Range::Rate if load < 10.0 => format!("{load:.1} a second"),
             Range::Rate => format!("{} a second", grouped(load)),
             Range::Clients if load == 1.0 => "1 client".to_owned(),
             Range::Clients => format!("{load:.0} clients"),
@@ -220,8 +221,12 @@ impl Axis<'_> {
                 self.load(highest)
             ),
             Some(End::Nowhere) => {
-                let lowest = curve.points().first().map_or(0.0, |(load, _)| *load);
-                format!("\"{goal}\" holds nowhere, not even at {}", self.load(lowest))
+                let by_load = |a: &&Tried, b: &&Tried| a.load.total_cmp(&b.load);
+                let lowest = curve.windows.iter().min_by(by_load).map_or(String::new(), |tried| {
+                    let values = self.find.goal.values(&observed(tried));
+                    format!(", not even at {} ({values})", self.load(tried.load))
+                });
+                format!("\"{goal}\" holds nowhere{lowest}: give limits that this server can keep")
             }
             None => format!("interrupted after {windows} windows"),
         }
