@@ -318,7 +318,7 @@ fn every_option_is_in_the_help() {
     for option in theirs.lines().filter_map(option) {
         assert!(help.contains(&option), "{option}");
     }
-    let end = "\n\nReport bugs to whoever you got pgrig from; it is not part of PostgreSQL. Include the \
+    let end = "\n\nReport bugs to the maintainers of pgrig; it is not part of PostgreSQL. Include the \
                output of\n\"pgrig bench --version\" and \"pgrig check\", the whole command, and all \
                that it printed.\n";
     assert!(help.ends_with(end), "{help}");

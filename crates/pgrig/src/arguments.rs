@@ -386,7 +386,7 @@ Operate
 ";
 
 const BUGS: &str = "\
-Report bugs to whoever you got pgrig from. Include the output of `pgrig --version` and
+Report bugs to the maintainers of pgrig. Include the output of `pgrig --version` and
 `pgrig check`, the whole command, and all that it printed.
 ";
 

@@ -11,7 +11,7 @@ pub fn help(command: &str, major: Major) -> String {
     format!(
         "{command} is a benchmarking tool for PostgreSQL.\n\nUsage:\n  {command} [OPTION]... \
          [DBNAME]\n\n{options}\n\
-         Report bugs to whoever you got pgrig from; it is not part of PostgreSQL. Include the output of\n\
+         Report bugs to the maintainers of pgrig; it is not part of PostgreSQL. Include the output of\n\
          \"{command} --version\" and \"pgrig check\", the whole command, and all that it printed.\n"
     )
 }
