@@ -64,9 +64,8 @@ impl Octet {
 
 /// Transactions of the side that has done fewer.
 pub(crate) fn transactions_min(octets: &[Octet]) -> u64 {
-    let of = |side: usize| -> u64 {
-        octets.iter().map(|octet| octet.sides[side].transactions).sum()
-    };
+    let of =
+        |side: usize| -> u64 { octets.iter().map(|octet| octet.sides[side].transactions).sum() };
     of(0).min(of(1))
 }
 

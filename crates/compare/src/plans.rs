@@ -63,9 +63,9 @@ impl Statement {
             }
         };
         let parameterized = template.parameterized().ok();
-        let prepared = parameterized.filter(|_| protocol == Protocol::Prepared).map(|given| {
-            (text(given.text), given.slots.iter().map(value).collect())
-        });
+        let prepared = parameterized
+            .filter(|_| protocol == Protocol::Prepared)
+            .map(|given| (text(given.text), given.slots.iter().map(value).collect()));
         Statement { text: text(&simple), prepared }
     }
 }
@@ -213,9 +213,11 @@ mod tests {
             one(&script, Variables::new(&names), Protocol::Prepared, 1, &mut statements);
             let seen: Vec<&str> = statements.iter().map(|one| one.text.as_str()).collect();
             assert_eq!(seen, expected, "{text}");
-            let has_values = |one: &Statement| one.prepared.as_ref().is_some_and(|(text, values)| {
-                text.matches('$').count() == values.len() && !text.contains(':')
-            });
+            let has_values = |one: &Statement| {
+                one.prepared.as_ref().is_some_and(|(text, values)| {
+                    text.matches('$').count() == values.len() && !text.contains(':')
+                })
+            };
             assert!(statements.iter().all(has_values), "{statements:?}");
         };
         check("\\set a 1 + 1\nSELECT :a;\n", &["SELECT 2;"]);

@@ -5,8 +5,7 @@ use load::{Blocks, Limit, Pace, Plan, Protocol, ScriptText, Syntax, Turn, WarmUp
 use crate::support::{Server, plan, run, workload};
 
 /// Which side has each block, and the number of what it draws.
-const ORDER: [(usize, u64); 8] =
-    [(0, 1), (1, 1), (1, 2), (0, 2), (1, 3), (0, 3), (0, 4), (1, 4)];
+const ORDER: [(usize, u64); 8] = [(0, 1), (1, 1), (1, 2), (0, 2), (1, 3), (0, 3), (0, 4), (1, 4)];
 
 /// Two workloads in turn, in blocks of 250 ms.
 fn in_turn(a: load::Workload, b: load::Workload) -> Plan {
