@@ -55,10 +55,17 @@ fn a_goal_may_hold_nowhere_or_everywhere() {
     let script = folder.path().join("sleep.sql");
     fs::write(&script, "select pg_sleep(0.01);\n").expect("a script");
     let check = |goal: &str, begins: &str, ends: &str| {
+        // Poisson's bursts are more than the clients can do at their highest rate.
+        let options: &[&str] =
+            if goal.starts_with("--find-rate") { &["--arrivals=constant"] } else { &[] };
         let base = format!("-n -f {} -c 4 -T 1 --warmup=0 --find-seconds=1", script.display());
         let mut arguments: Vec<String> = base.split_whitespace().map(str::to_owned).collect();
+        arguments.extend(options.iter().map(|option| (*option).to_owned()));
         arguments.push(goal.to_owned());
-        let ended = ours_until(&server.environment("postgres"), &arguments, &Control::new());
+        let search = || ours_until(&server.environment("postgres"), &arguments, &Control::new());
+        // A busy machine may not do again at a rate what it did as fast as it could; a boundary is
+        // then found.
+        let ended = (0..5).map(|_| search()).find(|ended| ended.code != 0).expect("an end");
         assert_eq!(ended.code, 2, "{goal}: {ended:?}");
         let last = ended.err.lines().last().unwrap_or_default();
         assert!(last.starts_with(begins) && last.ends_with(ends), "{goal}: {last:?}");
