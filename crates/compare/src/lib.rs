@@ -9,7 +9,7 @@
 //! user's, and `same` checks their data. [`measure`] makes a comparison of any two sides that stand:
 //! `contest` says what two sides are, `pilot` finds the length of a block, `design` the order of
 //! blocks, `course` loads them; `meter`, `waits` and `profile` look at the servers meanwhile,
-//! `plans` at their plans afterwards; `figure` makes figures of what was observed, `answer` the
+//! `plans` at their plans afterwards and `presets` at how they were built; `figure` makes figures of what was observed, `answer` the
 //! verdict, `doubts` what stands against it. Neither [`measure`] nor a [`Contest`] has servers of
 //! its own: studies compare their variants and measure their pairs with them.
 //!
@@ -31,6 +31,7 @@ mod observation;
 mod outside;
 mod pilot;
 mod plans;
+mod presets;
 mod profile;
 mod request;
 mod room;

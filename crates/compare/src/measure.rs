@@ -12,7 +12,7 @@ use crate::common::Common;
 use crate::contest::{CONFIDENCE, Contest, Contested, Corner};
 use crate::error::Error;
 use crate::event::Event;
-use crate::plans;
+use crate::{plans, presets};
 
 /// What a record says of the sides.
 #[derive(Clone, Debug)]
@@ -80,6 +80,7 @@ pub fn measure(
     (found.waits, found.doubts, found.looks) = (waits, doubts, looks);
     if stop != Stop::Died {
         found.plans = plans::compare(&contest.sides, common.seed);
+        found.doubts.extend(presets::doubts(contest.sides.each_ref().map(|side| side.ground)));
     }
     found.answer = answer::answer(&found);
     Ok(found)
