@@ -367,7 +367,9 @@ impl Error {
         match self {
             Self::NoPostgres { .. } => Some(advice::how_to_install()),
             Self::BadInstallation { .. } => {
-                Some("name the folder that holds postgres and initdb: --pg-bin DIR".into())
+                let hint = "name the folder that holds postgres and initdb: --pg-bin DIR, or --a-bin \
+                            DIR and --b-bin DIR of pgrig compare";
+                Some(hint.into())
             }
             Self::TooOld { .. } => Some(format!(
                 "PostgreSQL {} or later is needed: {}",

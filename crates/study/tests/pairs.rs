@@ -35,12 +35,12 @@ checks = ["counts"]
 says = "five times the wait, less throughput"
 value = "tps('slow/load') / tps('fast/load')"
 expect = "<= 0.75"
-pairs = { block = "200ms", precision = "1%", max = "25s" }
+pairs = { block = "200ms", precision = "1%", max = "40s" }
 [[claims]]
 says = "and more latency"
 value = "latency_p50_ms('slow/load') / latency_p50_ms('fast/load')"
 expect = ">= 1.25"
-pairs = { block = "200ms", precision = "30%", max = "25s" }
+pairs = { block = "200ms", precision = "30%", max = "40s" }
 "#;
 
 fn folder(reset: &str) -> Folder {

@@ -84,6 +84,11 @@ fn what_a_comparison_cannot_follow_is_refused() {
     check(&["--self", "-S", "-T", "5"], "option -t, -T", "--max-time");
     check(&["--self", "-i"], "not for -i", "the scale of -s");
     check(&["--self", "-f", "missing.sql"], "missing.sql", "could not");
+    check(
+        &["-S", "--b-bin", "/nowhere"],
+        "/nowhere holds no usable PostgreSQL",
+        "--b-bin DIR of pgrig compare",
+    );
     check(&["--self", "-S", "--max-time", "0s"], "--max-time", "more than 0 s");
     check(&["--self", "-S", "--precision", "x"], "--precision", "as in 1%");
     check(&["--self", "-S", "--set", "work_mem"], "--set", "NAME=VALUE");
