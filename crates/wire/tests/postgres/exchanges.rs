@@ -55,7 +55,8 @@ fn exchanges_read_as_libpq_traces_them() {
             frontend::bind(out, b"p", b"", []).unwrap();
             frontend::execute(out, b"p", 2).unwrap();
             frontend::close(out, frontend::Target::Portal, b"p").unwrap();
-            frontend::query(out, b"").unwrap();
+            // Without it, the query that follows is inside a transaction from version 18 on.
+            frontend::sync(out);
         },
         "
         B\t4\tParseComplete
@@ -64,6 +65,12 @@ fn exchanges_read_as_libpq_traces_them() {
         B\t11\tDataRow\t 1 1 '2'
         B\t4\tPortalSuspended
         B\t4\tCloseComplete
+        B\t5\tReadyForQuery\t I
+",
+    );
+    check(
+        &|out| frontend::query(out, b"").unwrap(),
+        "
         B\t4\tEmptyQueryResponse
         B\t5\tReadyForQuery\t I
 ",
