@@ -1,4 +1,5 @@
-//! Two sides that are loaded in turn, until an interval is narrow enough.
+//! A contest: two sides, what is found of them, and the pilot loads that find a length of a block
+//! that fits both.
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};

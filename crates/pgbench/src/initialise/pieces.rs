@@ -76,7 +76,7 @@ pub(super) fn on_clients(
                 next.store(missing.len(), Ordering::Relaxed);
                 return Err(match complaint.cause() {
                     None => complaint.with_our_hint("go on with --resume"),
-                    // Whoever has asked knows what to do about it.
+                    // The caller gives the hint that fits the cause.
                     Some(_) => complaint,
                 });
             }

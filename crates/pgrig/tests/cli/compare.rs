@@ -291,6 +291,10 @@ fn a_record_of_a_comparison_is_shown_and_told_to_other_programs() {
     arguments.extend(["--junit", "first.xml", "-c", "2", "-M", "prepared"]);
     arguments.extend(["--max-time", "90s"]);
     desk.pgrig(&arguments).ended(0);
+    let record = std::fs::read_to_string(desk.path("record/comparison.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    assert_eq!(record["plans"][0]["statement"], "SELECT work();", "{}", record["plans"]);
+    assert!(record["background"][1]["idle_cpus"].is_number(), "{}", record["background"]);
     let junit = std::fs::read_to_string(desk.path("first.xml")).expect("the JUnit file");
     assert!(junit.contains(r#"name="throughput"><failure message="B ÷ A: 0."#), "{junit}");
 
