@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use postgres::{Client, Config, NoTls};
 
@@ -329,10 +329,18 @@ fn place(config: &Config) -> String {
 
 /// At most one tool at a time, for as long as its connection lives.
 pub(crate) fn lock(proxy: &mut Client) -> Result<(), Error> {
-    let locked = proxy.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK]);
     let failed = |source| on_proxy("locking the cluster", source);
-    if locked.map_err(failed)?.get(0) {
-        return Ok(());
+    let deadline = Instant::now() + ENDING;
+    loop {
+        let is_late = Instant::now() >= deadline;
+        let locked = proxy.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK]);
+        if locked.map_err(failed)?.get(0) {
+            return Ok(());
+        }
+        if is_late {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
     let holder = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted
                   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -389,6 +397,10 @@ pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server that is there answers in milliseconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a tool that has just ended may still hold the cluster: a busy server notices late that its
+/// connection is closed.
+const ENDING: Duration = Duration::from_secs(2);
 
 /// The key of the advisory lock: "pgrig" and "shard" in eight bytes.
 const LOCK: i64 = 0x7067_7269_675f_7368;

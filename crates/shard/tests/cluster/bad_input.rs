@@ -1,8 +1,22 @@
 //! What cannot be, and what is said of it.
 
+use std::time::Duration;
+
 use shard::{Cluster, Error, NodeConfig};
 
 use crate::common::{Servers, TEMPLATE, connect};
+
+#[test]
+fn a_tool_that_is_about_to_end_is_waited_for() {
+    let servers = Servers::start(1);
+    let first = servers.create(1);
+    let ending = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        drop(first);
+    });
+    drop(Cluster::open(&servers.conninfo()).unwrap());
+    ending.join().unwrap();
+}
 
 #[test]
 fn a_cluster_that_cannot_be_is_refused_with_a_reason() {
