@@ -317,7 +317,8 @@ pub(crate) fn keep_what_it_says(shared: &Arc<Shared>, stderr: ChildStderr) -> Jo
         while (&mut lines).take(64 * 1024).read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
             let text = String::from_utf8_lossy(&line).trim().to_owned();
             line.clear();
-            if !text.is_empty() {
+            // Open MPI draws a line below its messages.
+            if text.contains(char::is_alphanumeric) {
                 let mut state = shared.lock();
                 state.said.push_back(text);
                 if state.said.len() > SAID_LINES_MAX {

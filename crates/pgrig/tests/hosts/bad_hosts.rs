@@ -20,7 +20,7 @@ fn script(folder: &Path, name: &str, text: &str) -> String {
 pub(crate) fn each_cause_is_told_once_for_all_hosts_that_have_it() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let denied = "echo \"root@$1: Permission denied (publickey,password).\" >&2; exit 255";
+    let denied = "echo \"root@$1: Permission denied (publickey,password).\" >&2; echo -------- >&2; exit 255";
     let denied = script(folder, "denied", denied);
     // A terminal could be asked for a password: there must be none.
     let asks = "if read -r word </dev/tty; then echo asked >&2; fi; echo \"$1's password:\" >&2; exec sleep 60";

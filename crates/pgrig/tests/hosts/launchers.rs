@@ -235,9 +235,12 @@ pub(crate) fn mpirun() {
             "--prtemca plm_ssh_agent 'ssh -F {config}' --prtemca prte_if_include 10.77.0.0/24"
         ),
     };
+    // Open MPI names its directories after process numbers, which are the same in each network of a test,
+    // and may leave them behind.
+    let own = site.desk.folder().display().to_string();
     site.inventory(|_, host| {
         let address = &host.address;
-        format!("mpirun.openmpi --allow-run-as-root {options} --bind-to none -n 1 --host {address}")
+        format!("env TMPDIR={own} mpirun.openmpi --allow-run-as-root {options} --bind-to none -n 1 --host {address}")
     });
     site.bench(&["sshd"]);
 }
