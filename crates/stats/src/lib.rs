@@ -7,7 +7,8 @@
 //! Reading order: what one trial yields ([`Latency`], [`Moments`], [`hdr_log`], [`steady`]); what
 //! several rounds say ([`sample`], [`Interval`], [`centre`] and [`ratio`], which choose among the
 //! modules that make one; [`serial`] asks whether the rounds may be taken for independent); what
-//! that proves ([`Expectation`], [`equivalence`], [`holm()`], [`resolution`], [`failure_rate`]).
+//! that proves ([`Expectation`], [`equivalence`], [`holm()`], [`resolution`], [`failure_rate`]). [`Threshold`]
+//! says which load to try next.
 
 mod latency;
 mod moments;
@@ -34,6 +35,8 @@ pub mod student;
 
 mod prng;
 
+mod threshold;
+
 mod expectation;
 
 pub mod equivalence;
@@ -52,3 +55,4 @@ pub use latency::{CurvePoint, Latency};
 pub use moments::Moments;
 pub use prng::{Prng, mix};
 pub use steady::{SteadyState, Unsteady, steady_state};
+pub use threshold::Threshold;

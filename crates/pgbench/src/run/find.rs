@@ -19,6 +19,8 @@ const WARM_UP_MS: u64 = 1_000;
 const KEEPS_UP: f64 = 0.97;
 /// Standard deviations of the number of arrivals by which it may lie lower still.
 const ARRIVALS_SIGMAS: f64 = 3.0;
+/// A lapse rate above this is worth a word.
+const LAPSES_SHOWN: f64 = 0.1;
 
 /// What a search came to.
 pub(super) struct Found {
@@ -53,7 +55,8 @@ pub(super) fn find(
         quantile: find.goal.quantile().unwrap_or(0.99),
         windows: Vec::new(),
         held: None,
-        failed: None,
+        interval: None,
+        lapse_rate: None,
     };
     let highest = match find.range {
         Range::Clients => f64::from(options.clients),
@@ -75,7 +78,7 @@ pub(super) fn find(
             most
         }
     };
-    let mut search = Search::new(highest / 2.0, highest, find.range == Range::Clients);
+    let mut search = Search::new(highest, find.range == Range::Clients);
     // The run that is shown: the last one that confirmed, else the last one.
     let mut last = None;
     let mut is_confirmed = false;
@@ -109,8 +112,9 @@ pub(super) fn find(
     let Some((options, outcome)) = last else {
         return Err(Complaint::error("there was nothing to try"));
     };
-    if let Some(End::Found { held, failed }) = end {
-        (curve.held, curve.failed) = (Some(held), Some(failed));
+    if let Some(End::Found { held, low, high }) = end {
+        (curve.held, curve.interval) = (Some(held), Some((low, high)));
+        curve.lapse_rate = Some(search.lapse_rate());
     }
     let words = axis.words(end, highest, &curve);
     let is_answer = matches!(end, Some(End::Found { .. }));
@@ -147,11 +151,18 @@ impl Axis<'_> {
     }
 
     fn load(&self, load: f64) -> String {
+        let unit = match self.find.range {
+            Range::Rate => "a second",
+            Range::Clients if load == 1.0 => "client",
+            Range::Clients => "clients",
+        };
+        format!("{} {unit}", self.number(load))
+    }
+
+    fn number(&self, load: f64) -> String {
         match self.find.range {
-            Range::Rate if load < 10.0 => format!("{load:.1} a second"),
-            Range::Rate => format!("{} a second", grouped(load)),
-            Range::Clients if load == 1.0 => "1 client".to_owned(),
-            Range::Clients => format!("{load:.0} clients"),
+            Range::Rate if load < 10.0 => format!("{load:.1}"),
+            Range::Rate | Range::Clients => grouped(load),
         }
     }
 
@@ -206,29 +217,47 @@ impl Axis<'_> {
     fn words(&self, end: Option<End>, highest: f64, curve: &Curve) -> String {
         let (goal, windows) = (&curve.goal, curve.windows.len());
         match end {
-            Some(End::Found { held, failed }) => {
+            Some(End::Found { held, low, high }) => {
                 let knee = curve.knee().map_or(String::new(), |knee| {
                     format!("; the curve turns up at {}", self.load(knee))
                 });
+                let lapses = curve.lapse_rate.filter(|lapses| *lapses > LAPSES_SHOWN);
+                let lapses = lapses.map_or(String::new(), |lapses| {
+                    format!("; about {:.0} % of the windows below failed as well", lapses * 100.0)
+                });
                 format!(
-                    "{} keep {goal}, {} do not ({windows} windows){knee}",
+                    "{} keep {goal}; 90 % interval {} to {} ({windows} windows){lapses}{knee}",
                     self.load(held),
-                    self.load(failed)
+                    self.number(low),
+                    self.number(high),
                 )
             }
             Some(End::Everywhere) => format!(
                 "\"{goal}\" holds at everything that can be sent, up to {}: give more clients (-c)",
                 self.load(highest)
             ),
-            Some(End::Nowhere) => {
-                let by_load = |a: &&Tried, b: &&Tried| a.load.total_cmp(&b.load);
-                let lowest = curve.windows.iter().min_by(by_load).map_or(String::new(), |tried| {
-                    let values = self.find.goal.values(&observed(tried));
-                    format!(", not even at {} ({values})", self.load(tried.load))
-                });
-                format!("\"{goal}\" holds nowhere{lowest}: give limits that this server can keep")
-            }
+            Some(End::Nowhere) => format!(
+                "\"{goal}\" holds nowhere{}: give limits that this server can keep",
+                self.lowest(curve)
+            ),
+            Some(End::Unconfirmed) => format!(
+                "\"{goal}\" holds in windows of {} s, but in none as long as -T{}: give longer \
+                 windows (--find-seconds), or limits that this server can keep",
+                self.find.seconds,
+                self.lowest(curve)
+            ),
             None => format!("interrupted after {windows} windows"),
         }
+    }
+
+    /// The lowest load of the windows that decide, and what was seen there.
+    fn lowest(&self, curve: &Curve) -> String {
+        let is_confirmed = curve.windows.iter().any(|window| window.confirms);
+        let deciding = curve.windows.iter().filter(|window| window.confirms || !is_confirmed);
+        let lowest = deciding.min_by(|a, b| a.load.total_cmp(&b.load));
+        lowest.map_or(String::new(), |tried| {
+            let values = self.find.goal.values(&observed(tried));
+            format!(", not even at {} ({values})", self.load(tried.load))
+        })
     }
 }

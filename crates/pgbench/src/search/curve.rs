@@ -17,8 +17,10 @@ pub struct Curve {
     pub windows: Vec<Tried>,
     /// The highest load that was confirmed.
     pub held: Option<f64>,
-    /// The lowest load at which the goal did not hold.
-    pub failed: Option<f64>,
+    /// The boundary lies between these loads with a probability of 90 %.
+    pub interval: Option<(f64, f64)>,
+    /// The share of windows that failed at loads that can be kept, 0 to 1.
+    pub lapse_rate: Option<f64>,
 }
 
 /// One window of a search.
@@ -160,7 +162,8 @@ mod tests {
             quantile: 0.99,
             windows: vec![window(200.0, 4), window(100.0, 2), window(200.0, 6)],
             held: None,
-            failed: None,
+            interval: None,
+            lapse_rate: None,
         };
         let points = curve.points();
         assert_eq!(points.iter().map(|(x, _)| *x).collect::<Vec<_>>(), [100.0, 200.0]);

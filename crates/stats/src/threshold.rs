@@ -1,0 +1,228 @@
+//! The load above which a goal no longer holds, from windows that hold or fail, some of them by
+//! chance.
+//!
+//! A window at load x holds with the probability
+//!
+//! ```text
+//! γ (1 − F) + (1 − λ) F,   F = 1 / (1 + exp(−(θ − ln x) / σ))
+//! ```
+//!
+//! θ is the logarithm of the threshold, σ the width of the transition, λ the lapse rate: the share of
+//! windows that fail although the load can be kept, because something else disturbed them. γ is the
+//! share that holds although it cannot. What is known of θ, σ and λ is a posterior distribution over
+//! a grid. The next load is the one whose window is expected to lower the entropy of θ most. This is
+//! the psi method (Kontsevich and Tyler, "Bayesian adaptive estimation of psychometric slope and
+//! threshold", Vision Research 39, 1999) with the lapse rate as a nuisance parameter (Prins, "The
+//! psi-marginal adaptive method", Journal of Vision 13, 2013).
+
+/// Lapse rates, and how likely each is beforehand.
+const LAPSES: [(f64, f64); 4] = [(0.02, 0.4), (0.1, 0.3), (0.25, 0.2), (0.45, 0.1)];
+/// Widths of the transition, of the logarithm of the load, and how likely each is beforehand.
+const WIDTHS: [(f64, f64); 4] = [(0.005, 0.35), (0.02, 0.3), (0.06, 0.2), (0.15, 0.15)];
+/// The share of windows that hold at a load that cannot be kept.
+const GUESSES: f64 = 0.02;
+/// How likely it is beforehand that no load can be kept, and that every load can.
+const NOWHERE: f64 = 0.02;
+const EVERYWHERE: f64 = 0.05;
+/// Quantiles of the posterior beside which the next load is looked for.
+const LOOKED_AT: [f64; 11] = [0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.98];
+/// Distances from its median, in loads, which are looked at too: a window far below tells lapses
+/// from a low threshold.
+const DISTANCES: [isize; 7] = [-40, -20, -10, -5, 5, 10, 20];
+/// Thresholds less likely than this do not count for what to try next.
+const NEGLIGIBLE: f64 = 1e-7;
+
+const SHAPES: usize = LAPSES.len() * WIDTHS.len();
+
+/// What is known of a threshold among given loads.
+#[derive(Clone, Debug)]
+pub struct Threshold {
+    /// ln of the loads, ascending.
+    loads: Vec<f64>,
+    /// The probability of each threshold (that so many of the loads can be kept), for each lapse
+    /// rate and width. Sums to 1.
+    posterior: Vec<[f64; SHAPES]>,
+}
+
+impl Threshold {
+    /// Nothing is known but that higher loads are rather the ones of interest.
+    ///
+    /// `loads` are positive and ascending.
+    #[must_use]
+    pub fn new(loads: &[f64]) -> Threshold {
+        let loads: Vec<f64> = loads.iter().map(|load| load.ln()).collect();
+        // Between two loads: by their distance and the root of the load.
+        let between: Vec<f64> = loads
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]) * ((pair[0] + pair[1]) / 4.0).exp())
+            .collect();
+        let all: f64 = between.iter().sum();
+        let inner = between.iter().map(|weight| weight / all * (1.0 - NOWHERE - EVERYWHERE));
+        let posterior = [NOWHERE]
+            .into_iter()
+            .chain(inner)
+            .chain([EVERYWHERE])
+            .map(|prior| {
+                std::array::from_fn(|shape| {
+                    let (lapse, width) =
+                        (LAPSES[shape / WIDTHS.len()], WIDTHS[shape % WIDTHS.len()]);
+                    prior * lapse.1 * width.1
+                })
+            })
+            .collect();
+        let mut threshold = Threshold { loads, posterior };
+        threshold.normalise();
+        threshold
+    }
+
+    /// A window at the load with this index has held, or has not.
+    pub fn tell(&mut self, load: usize, held: bool) {
+        for threshold in 0..self.posterior.len() {
+            let holds = self.holds(load, threshold);
+            for (probability, holds) in self.posterior[threshold].iter_mut().zip(holds) {
+                *probability *= if held { holds } else { 1.0 - holds };
+            }
+        }
+        self.normalise();
+    }
+
+    /// How many of the loads, from the lowest, can be kept: the `q` quantile of what is known.
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> usize {
+        let mut sum = 0.0;
+        let reaches = |probabilities: &[f64; SHAPES]| {
+            sum += probabilities.iter().sum::<f64>();
+            sum >= q
+        };
+        self.posterior.iter().position(reaches).unwrap_or(self.loads.len())
+    }
+
+    /// The mean of what is known of the lapse rate, 0 to 1.
+    #[must_use]
+    pub fn lapse_rate(&self) -> f64 {
+        let mean = |probabilities: &[f64; SHAPES]| -> f64 {
+            let each = probabilities.iter().enumerate();
+            each.map(|(shape, probability)| probability * LAPSES[shape / WIDTHS.len()].0).sum()
+        };
+        self.posterior.iter().map(mean).sum()
+    }
+
+    /// The index of the load at which a window is expected to tell most about the threshold.
+    #[must_use]
+    pub fn most_informative(&self) -> usize {
+        let last = self.loads.len().saturating_sub(1);
+        let median = self.quantile(0.5);
+        let mut candidates: Vec<usize> = LOOKED_AT
+            .iter()
+            .map(|q| self.quantile(*q))
+            .flat_map(|at| [at.saturating_sub(1), at])
+            .chain(DISTANCES.iter().map(|distance| median.saturating_add_signed(*distance)))
+            .map(|load| load.min(last))
+            .collect();
+        candidates.sort_unstable();
+        candidates.dedup();
+        let entropies = candidates.iter().map(|load| (*load, self.expected_entropy(*load)));
+        entropies.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(load, _)| load)
+    }
+
+    /// The entropy of the threshold after a window at this load, in nats.
+    fn expected_entropy(&self, load: usize) -> f64 {
+        let (mut held, mut failed) = (Entropy::default(), Entropy::default());
+        for (threshold, probabilities) in self.posterior.iter().enumerate() {
+            let all: f64 = probabilities.iter().sum();
+            if all < NEGLIGIBLE {
+                continue;
+            }
+            let holds = self.holds(load, threshold);
+            let both: f64 = probabilities.iter().zip(holds).map(|(p, holds)| p * holds).sum();
+            held.add(both);
+            failed.add((all - both).max(0.0));
+        }
+        held.weighted() + failed.weighted()
+    }
+
+    /// The probability that a window at a load holds where so many loads can be kept, for each shape.
+    fn holds(&self, load: usize, threshold: usize) -> [f64; SHAPES] {
+        let theta = match threshold {
+            0 => f64::NEG_INFINITY,
+            n if n == self.loads.len() => f64::INFINITY,
+            n => self.loads[n - 1].midpoint(self.loads[n]),
+        };
+        let mut holds = [0.0; SHAPES];
+        for (at, (width, _)) in WIDTHS.iter().enumerate() {
+            let kept = 1.0 / (1.0 + (-(theta - self.loads[load]) / width).exp());
+            for (of, (lapse, _)) in LAPSES.iter().enumerate() {
+                holds[of * WIDTHS.len() + at] = GUESSES * (1.0 - kept) + (1.0 - lapse) * kept;
+            }
+        }
+        holds
+    }
+
+    fn normalise(&mut self) {
+        let all: f64 = self.posterior.iter().flatten().sum();
+        self.posterior.iter_mut().flatten().for_each(|probability| *probability /= all);
+    }
+}
+
+/// Σ p and Σ p ln p of probabilities that do not sum to 1.
+#[derive(Default)]
+struct Entropy {
+    sum: f64,
+    sum_p_ln_p: f64,
+}
+
+impl Entropy {
+    fn add(&mut self, p: f64) {
+        if p > 0.0 {
+            self.sum += p;
+            self.sum_p_ln_p += p * p.ln();
+        }
+    }
+
+    /// The entropy of the distribution, times the probability of all of it.
+    fn weighted(&self) -> f64 {
+        if self.sum > 0.0 { self.sum * self.sum.ln() - self.sum_p_ln_p } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_windows_show_moves_what_is_known() {
+        let loads: Vec<f64> = (1..=100).map(f64::from).collect();
+        let mut known = Threshold::new(&loads);
+        assert!(known.quantile(0.05) < 20 && known.quantile(0.95) > 80, "nothing is known");
+        for _ in 0..20 {
+            let load = known.most_informative();
+            known.tell(load, loads[load] <= 60.0);
+        }
+        assert_eq!(known.quantile(0.5), 60);
+        assert!(known.quantile(0.95) - known.quantile(0.05) <= 3);
+        assert!(known.lapse_rate() < 0.1, "{}", known.lapse_rate());
+    }
+
+    #[test]
+    fn windows_that_fail_far_below_are_lapses() {
+        let loads: Vec<f64> = (1..=100).map(f64::from).collect();
+        let mut known = Threshold::new(&loads);
+        for window in 0..40 {
+            let load = known.most_informative();
+            known.tell(load, loads[load] <= 60.0 && window % 3 != 0);
+        }
+        assert!((57..=63).contains(&known.quantile(0.5)), "{}", known.quantile(0.5));
+        assert!(known.lapse_rate() > 0.15, "{}", known.lapse_rate());
+    }
+
+    #[test]
+    fn there_may_be_one_load() {
+        let mut known = Threshold::new(&[1.0]);
+        assert_eq!(known.most_informative(), 0);
+        (0..5).for_each(|_| known.tell(0, true));
+        assert_eq!(known.quantile(0.1), 1);
+        let mut known = Threshold::new(&[1.0]);
+        (0..5).for_each(|_| known.tell(0, false));
+        assert_eq!(known.quantile(0.9), 0);
+    }
+}
