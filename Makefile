@@ -46,7 +46,10 @@ check:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
-# The generator beside pgbench, interleaved, medians with spread. Some minutes; a quiet machine.
+setup-bench:
+	@scripts/setup bench
+
+# The generator beside pgbench, interleaved, medians with spread. Half an hour; a quiet machine.
 bench: setup-bench build
 	@scripts/bench
 

@@ -29,6 +29,12 @@ const LOOKED_AT: [f64; 11] = [0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9,
 /// Distances from its median, in loads, which are looked at too: a window far below tells lapses
 /// from a low threshold.
 const DISTANCES: [isize; 7] = [-40, -20, -10, -5, 5, 10, 20];
+/// By how much the logarithm of longer windows' threshold may lie lower or higher: the scales of two
+/// exponential distributions.
+const LOWER: f64 = 0.15;
+const HIGHER: f64 = 0.03;
+/// How likely a threshold is that the shorter windows exclude, against one that they are sure of.
+const UNRELATED: f64 = 0.01;
 /// Thresholds less likely than this do not count for what to try next.
 const NEGLIGIBLE: f64 = 1e-7;
 
@@ -45,12 +51,15 @@ pub struct Threshold {
 }
 
 impl Threshold {
-    /// Nothing is known but that higher loads are rather the ones of interest.
+    /// Nothing is known yet. Higher thresholds are more likely, with the root of the load.
     ///
-    /// `loads` are positive and ascending.
+    /// `loads` are positive and ascending, at least one.
     #[must_use]
     pub fn new(loads: &[f64]) -> Threshold {
-        let loads: Vec<f64> = loads.iter().map(|load| load.ln()).collect();
+        Threshold::unknown(loads.iter().map(|load| load.ln()).collect())
+    }
+
+    fn unknown(loads: Vec<f64>) -> Threshold {
         // Between two loads: by their distance and the root of the load.
         let between: Vec<f64> = loads
             .windows(2)
@@ -73,6 +82,34 @@ impl Threshold {
         let mut threshold = Threshold { loads, posterior };
         threshold.normalise();
         threshold
+    }
+
+    /// What is known of the threshold of longer windows: it is rather lower, because an event that is
+    /// rare in short windows is frequent in long ones. Nothing is known of their lapse rate and width.
+    #[must_use]
+    pub fn of_longer_windows(&self) -> Threshold {
+        let mut longer = Threshold::unknown(self.loads.clone());
+        let own: Vec<f64> = self.posterior.iter().map(|all| all.iter().sum()).collect();
+        let last = self.loads.len() - 1;
+        let place = |threshold: usize| match threshold {
+            0 => self.loads[0],
+            threshold => self.loads[(threshold - 1).min(last)],
+        };
+        for (to, probabilities) in longer.posterior.iter_mut().enumerate() {
+            let likely: f64 = own
+                .iter()
+                .enumerate()
+                .map(|(from, probability)| {
+                    let rise = place(to) - place(from);
+                    let scale = if rise > 0.0 { HIGHER } else { LOWER };
+                    probability * (-rise.abs() / scale).exp()
+                })
+                .sum();
+            // The prior stays where nothing else speaks for a threshold.
+            probabilities.iter_mut().for_each(|probability| *probability *= likely + UNRELATED);
+        }
+        longer.normalise();
+        longer
     }
 
     /// A window at the load with this index has held, or has not.
@@ -213,6 +250,28 @@ mod tests {
         }
         assert!((57..=63).contains(&known.quantile(0.5)), "{}", known.quantile(0.5));
         assert!(known.lapse_rate() > 0.15, "{}", known.lapse_rate());
+    }
+
+    #[test]
+    fn longer_windows_have_a_threshold_nearby() {
+        let loads: Vec<f64> = (1..=100).map(f64::from).collect();
+        let mut short = Threshold::new(&loads);
+        for _ in 0..20 {
+            let load = short.most_informative();
+            short.tell(load, loads[load] <= 60.0);
+        }
+        let mut longer = short.of_longer_windows();
+        let likely = longer.quantile(0.25)..=longer.quantile(0.75);
+        assert!(
+            likely.contains(&56) && !likely.contains(&30) && !likely.contains(&70),
+            "{likely:?}"
+        );
+        // What longer windows show is believed, wherever it lies.
+        for _ in 0..20 {
+            let load = longer.most_informative();
+            longer.tell(load, loads[load] <= 20.0);
+        }
+        assert_eq!(longer.quantile(0.5), 20);
     }
 
     #[test]

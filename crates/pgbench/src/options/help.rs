@@ -115,11 +115,13 @@ Options that pgbench does not have:
                            reaches here, against a server that does nothing
   --connections=NUM        with -i: load the accounts on NUM connections (default: 1)
   --curve=FILE             list every window of a search as CSV
-  --find-clients=GOAL      find how many clients, up to -c, keep a goal:
+  --find-clients=GOAL      find how many clients, up to -c, keep a goal
+  --find-rate=GOAL         find the highest rate that keeps a goal, for example
                            p99 < 10ms and failures < 1% and backlog < 100
-  --find-rate=GOAL         find the highest rate that keeps a goal; -T is the window that confirms
-  --find-seconds=NUM       length of the other windows of a search (default: -T / 5)
-  --generators=NUM         drive the load from NUM processes (default: 1)
+  --find-seconds=NUM       length of the short windows of a search (default: -T / 5, at least 2);
+                           the others are as long as -T
+  --generators=NUM         drive the load from NUM processes (default: 1); -c and -j are for all
+                           of them together
   --hdr=FILE               write an HDR histogram log (V2), one line each interval
   --hosts=FILE             drive the load from the hosts of an inventory; -c and -j are for all
                            of them together (docs/many-hosts.md)
@@ -127,9 +129,10 @@ Options that pgbench does not have:
   --influx=FILE            write Influx line protocol, one line each interval
   --interval=MS            length of an interval in --hdr, --html, --influx, --json and --metrics
                            (default: 1000)
-  --json=FILE              write everything that was measured
+  --json=FILE              write everything that was measured, as JSON
   --metrics=FILE|IP:PORT   write OpenMetrics text, or serve it while the run lasts
-  --no-describe            do not ask for the description of results (libpq always does)
+  --no-describe            do not ask for the description of results; libpq always does, so the
+                           results are not comparable with pgbench's
   --on-host-loss=stop|go-on
                            what to do when a host is lost (default: stop)
   --push                   copy this program to the hosts first
@@ -137,7 +140,8 @@ Options that pgbench does not have:
   --resume                 with -i: keep what an earlier -i has loaded, and do the rest
   --serve                  show the run in a browser while it lasts: a page on 127.0.0.1
   --syntax=9.x             read scripts as pgbench before 9.6 did: SQL ends at the newline
-  --warmup=auto|SECONDS    load before the duration begins; auto: until throughput is steady
+  --warmup=auto|SECONDS    load before the duration begins; auto: until throughput is steady,
+                           3 to 120 s
 
 Common options:
   --debug                  print debugging output

@@ -20,7 +20,7 @@ const KEEPS_UP: f64 = 0.97;
 /// Standard deviations of the number of arrivals by which it may lie lower still.
 const ARRIVALS_SIGMAS: f64 = 3.0;
 /// A lapse rate above this is worth a word.
-const LAPSES_SHOWN: f64 = 0.1;
+const LAPSES_SHOWN: f64 = 0.2;
 
 /// What a search came to.
 pub(super) struct Found {
