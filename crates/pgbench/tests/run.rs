@@ -127,8 +127,9 @@ fn progress_has_pgbenchs_lines() {
         let (ours, theirs) = (server.ours_alike("postgres", line), server.theirs("postgres", line));
         let first = |ended: &Ended| ended.err.lines().next().map(without_numbers);
         assert_eq!(first(&ours), first(&theirs), "{line}");
+        // If the machine stands still at the end, a statement outlasts -T, and its line is the fourth.
         let lines = ours.err.lines().filter(|line| line.starts_with("progress: ")).count();
-        assert!((2..=3).contains(&lines), "{line}: {ours:?}");
+        assert!((2..=4).contains(&lines), "{line}: {ours:?}");
     }
 }
 
