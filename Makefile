@@ -49,7 +49,7 @@ check:
 setup-bench:
 	@scripts/setup bench
 
-# The generator beside pgbench, interleaved, medians with spread. Half an hour; a quiet machine.
+# The generator beside pgbench, interleaved, medians with spread. More than half an hour; a quiet machine.
 bench: setup-bench build
 	@scripts/bench
 

@@ -2,6 +2,8 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2034 # For those that source this.
 trees=${PGRIG_VERSIONS:-/var/tmp/pgrig-versions}
+# This machine's newest major version.
+ours=$(basename "$(dirname "$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1)")")
 
 # Which release of Debian has a version.
 release_of() {

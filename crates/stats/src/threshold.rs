@@ -226,15 +226,20 @@ impl Entropy {
 mod tests {
     use super::*;
 
+    /// Twenty windows, each at the load that tells most: loads up to `truth`, counted from 1, hold.
+    fn narrow(known: &mut Threshold, truth: usize) {
+        for _ in 0..20 {
+            let load = known.most_informative();
+            known.tell(load, load < truth);
+        }
+    }
+
     #[test]
     fn what_windows_show_moves_what_is_known() {
         let loads: Vec<f64> = (1..=100).map(f64::from).collect();
         let mut known = Threshold::new(&loads);
         assert!(known.quantile(0.05) < 20 && known.quantile(0.95) > 80, "nothing is known");
-        for _ in 0..20 {
-            let load = known.most_informative();
-            known.tell(load, loads[load] <= 60.0);
-        }
+        narrow(&mut known, 60);
         assert_eq!(known.quantile(0.5), 60);
         assert!(known.quantile(0.95) - known.quantile(0.05) <= 3);
         assert!(known.lapse_rate() < 0.1, "{}", known.lapse_rate());
@@ -256,10 +261,7 @@ mod tests {
     fn longer_windows_have_a_threshold_nearby() {
         let loads: Vec<f64> = (1..=100).map(f64::from).collect();
         let mut short = Threshold::new(&loads);
-        for _ in 0..20 {
-            let load = short.most_informative();
-            short.tell(load, loads[load] <= 60.0);
-        }
+        narrow(&mut short, 60);
         let mut longer = short.of_longer_windows();
         let likely = longer.quantile(0.25)..=longer.quantile(0.75);
         assert!(
@@ -267,10 +269,7 @@ mod tests {
             "{likely:?}"
         );
         // What longer windows show is believed, wherever it lies.
-        for _ in 0..20 {
-            let load = longer.most_informative();
-            longer.tell(load, loads[load] <= 20.0);
-        }
+        narrow(&mut longer, 20);
         assert_eq!(longer.quantile(0.5), 20);
     }
 

@@ -24,7 +24,7 @@ const LAPSES_SHOWN: f64 = 0.2;
 
 /// What a search came to.
 pub(super) struct Found {
-    /// The run that confirmed, or the last one that was tried.
+    /// The confirming run whose load is nearest to the answer, or the last one that was tried.
     pub(super) options: RunOptions,
     pub(super) outcome: Outcome,
     pub(super) curve: Curve,
@@ -79,9 +79,9 @@ pub(super) fn find(
         }
     };
     let mut search = Search::new(highest, find.range == Range::Clients);
-    // The run that is shown: the last one that confirmed, else the last one.
+    // Which run is shown is known in the end.
     let mut last = None;
-    let mut is_confirmed = false;
+    let mut confirmed = Vec::new();
     let end = loop {
         let (load, confirms) = match search.next() {
             Next::Try(load) => (load, false),
@@ -102,20 +102,24 @@ pub(super) fn find(
             verdict(&tried)
         ));
         search.tell(tried.holds);
-        let is_answer = confirms && tried.holds;
-        curve.windows.push(tried);
-        if is_answer || !is_confirmed {
-            last = Some((tried_options, outcome));
+        match confirms && tried.holds {
+            true => confirmed.push((load, (tried_options, outcome))),
+            false => last = Some((tried_options, outcome)),
         }
-        is_confirmed |= is_answer;
-    };
-    let Some((options, outcome)) = last else {
-        return Err(Complaint::error("there was nothing to try"));
+        curve.windows.push(tried);
     };
     if let Some(End::Found { held, low, high }) = end {
         (curve.held, curve.interval) = (Some(held), Some((low, high)));
         curve.lapse_rate = Some(search.lapse_rate());
+        let distance = |(load, _): &(f64, _)| (load - held).abs();
+        let nearest = confirmed.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        last = nearest.map(|(_, run)| run).or(last);
+    } else if end.is_some() {
+        last = confirmed.pop().map(|(_, run)| run).or(last);
     }
+    let Some((options, outcome)) = last else {
+        return Err(Complaint::error("there was nothing to try"));
+    };
     let words = axis.words(end, highest, &curve);
     let is_answer = matches!(end, Some(End::Found { .. }));
     Ok(Found { options, outcome, curve, words, is_answer })

@@ -15,7 +15,7 @@ pub struct Curve {
     pub quantile: f64,
     /// The windows.
     pub windows: Vec<Tried>,
-    /// The highest load that was confirmed.
+    /// The answer: a window that confirms has held at this load or above it.
     pub held: Option<f64>,
     /// The boundary lies between these loads with a probability of 90 %.
     pub interval: Option<(f64, f64)>,
