@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use fault::disk::{self, Cut, Disk, DiskConfig, DiskError, Error, Failing, Method, Program, What};
-use os::init::{Init, Isolation, WhenOrphaned};
+use os::init::{Init, Isolation};
 use testing::skip;
 
 fn main() -> ExitCode {
@@ -230,7 +230,7 @@ fn what_is_missing_is_named() {
     let error = disk.format(&init).unwrap_err();
     assert!(matches!(error, Error::NoSpace { .. }), "{error}");
     assert!(error.to_string().starts_with("the image of a disk of 1099511627776 MiB does not fit"));
-    let keeper = Init::start(Isolation::Keeper, WhenOrphaned::Keep, &[]).unwrap();
+    let keeper = Init::start(Isolation::Keeper, None, &[]).unwrap();
     assert!(matches!(disk.format(&keeper), Err(Error::NoNamespace)));
     let disk = Disk::new(
         DiskConfig { size_bytes: SIZE, method: Method::FileSystem },
@@ -329,7 +329,7 @@ fn with_disk(method: &Method, test: impl FnOnce(&mut Rig<'_>)) {
 
 /// Root's namespaces, which a disk needs.
 fn init() -> Init {
-    Init::start(Isolation::Namespaces, WhenOrphaned::Keep, &[]).unwrap()
+    Init::start(Isolation::Namespaces, None, &[]).unwrap()
 }
 
 fn directory() -> tempfile::TempDir {

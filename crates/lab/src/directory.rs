@@ -46,7 +46,8 @@ impl Directory {
 impl Drop for Directory {
     fn drop(&mut self) {
         if self.at_end == AtEnd::Remove {
-            // What cannot be removed now (a failing disk) is found by clean() later.
+            // The lab's init has removed it, unless it never ran or was killed. What cannot be
+            // removed now (a failing disk) is found by clean() later.
             let _ = remove_tree(&self.path);
         }
     }

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use os::init::{Init, WhenOrphaned};
+use os::init::Init;
 pub use os::limits::OpenFiles;
 use os::proc_files;
 use os::user::User;
@@ -169,7 +169,7 @@ pub fn namespaces() -> Result<(), os::init::Failure> {
         true => os::init::Isolation::Namespaces,
         false => os::init::Isolation::UserNamespace,
     };
-    Init::start(isolation, WhenOrphaned::Keep, &[]).map(drop)
+    Init::start(isolation, None, &[]).map(drop)
 }
 
 /// Raises this process's limit of open files, and that of the servers it starts later, as far as

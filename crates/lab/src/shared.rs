@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use os::command::Command;
-use os::init::{Exit, Init, Network, WhenOrphaned};
+use os::init::{Exit, Init, Network};
 use os::user::User;
 
 use crate::directory::{Directory, NODES, SNAPSHOTS, SOCKETS, TEMPLATES};
@@ -21,7 +21,7 @@ use crate::random::random_hex;
 /// What the lab and its nodes share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// `None` only while it is dropped. It ends before the directory is removed.
+    /// `None` only while it is dropped.
     init: Option<Init>,
     isolation: Isolation,
     pub(crate) installation: Installation,
@@ -192,7 +192,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Servers first: the directory is removed when its field is dropped, after this.
+        // Before the directory is dropped: the init ends the servers and removes it.
         drop(self.init.take());
     }
 }
@@ -208,14 +208,12 @@ fn isolate(directory: &Directory, wish: Wish) -> Result<(Init, Isolation), Error
         Wish::Namespaces => &[namespaces],
         Wish::Keeper => &[Kind::Keeper],
     };
-    let when_orphaned = match directory.at_end {
-        AtEnd::Remove => WhenOrphaned::Remove(directory.path.clone()),
-        AtEnd::Keep => WhenOrphaned::Keep,
-    };
+    // The init removes it, so that it goes even if this process is killed while the lab ends.
+    let removed = (directory.at_end == AtEnd::Remove).then_some(directory.path.as_path());
     let lock: Vec<_> = directory.marker.iter().map(|marker| marker.file().as_fd()).collect();
     let mut reasons = Vec::new();
     for kind in kinds {
-        match Init::start(*kind, when_orphaned.clone(), &lock) {
+        match Init::start(*kind, removed, &lock) {
             Ok(init) => {
                 let isolation = match kind {
                     Kind::Namespaces => Isolation::Namespaces,

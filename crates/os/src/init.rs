@@ -2,8 +2,9 @@
 //! them, and takes them with it when the rig is gone, however the rig ended.
 //!
 //! [`Init::start`] forks it. It closes every descriptor but its socket to the rig, enters its
-//! [`Isolation`], and serves requests. When the socket closes (the rig ended, be it by `kill -9`)
-//! it kills everything that descends from it, removes the directory that it was told to, and ends.
+//! [`Isolation`], and serves requests. When the rig asks it to end, or the socket closes (the rig
+//! ended, be it by `kill -9`), it kills everything that descends from it, removes the directory
+//! that it was given, and ends.
 //! In namespaces it is process 1, so that its own death, too, makes the kernel kill all of them
 //! and drop their mounts and shared memory; as a keeper it is a child subreaper, so that nothing
 //! that it started escapes from the tree below it.
@@ -42,15 +43,6 @@ pub enum Isolation {
     UserNamespace,
     /// Nothing but the init that watches over them.
     Keeper,
-}
-
-/// What the init does with the lab's directory when the rig is gone without having said so.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WhenOrphaned {
-    /// Leaves everything that is in it.
-    Keep,
-    /// Removes this directory.
-    Remove(PathBuf),
 }
 
 /// How a process ended.
@@ -130,14 +122,15 @@ struct Line {
 }
 
 impl Init {
-    /// Starts an init in the given isolation. `inherited` are the only descriptors that it keeps
-    /// (a lock, say); the processes that it starts get none of them.
+    /// Starts an init in the given isolation. It removes the directory `removed` when it ends.
+    /// `inherited` are the only descriptors that it keeps (a lock, say); the processes that it
+    /// starts get none of them.
     ///
     /// # Errors
     /// The step that the system does not allow; nothing is left behind then.
     pub fn start(
         isolation: Isolation,
-        when_orphaned: WhenOrphaned,
+        removed: Option<&Path>,
         inherited: &[BorrowedFd<'_>],
     ) -> Result<Self, Failure> {
         let (ours, theirs) = rustix::net::socketpair(
@@ -147,7 +140,7 @@ impl Init {
             None,
         )
         .map_err(Failure::at("making a socket pair"))?;
-        let forked = server::fork(&theirs, isolation, when_orphaned, inherited)
+        let forked = server::fork(&theirs, isolation, removed, inherited)
             .map_err(|error| Failure::new("forking the init", &error))?;
         drop(theirs);
         let line = Line { socket: Some(ours), exits: HashMap::new() };
@@ -325,7 +318,8 @@ impl Init {
         }
     }
 
-    /// Kills everything that the init started and waits until it has ended.
+    /// Kills everything that the init started, and waits until the init has removed its directory
+    /// and has ended.
     ///
     /// # Errors
     /// The system's error of waiting for it.

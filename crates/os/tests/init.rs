@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use os::command::{Command, Output};
-use os::init::{Exit, Init, Isolation, WhenOrphaned};
+use os::init::{Exit, Init, Isolation};
 use os::user::User;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
@@ -18,12 +18,12 @@ const LONG: Duration = Duration::from_secs(30);
 
 /// A keeper always; namespaces unless this machine refuses them, which has to have a reason.
 fn each_isolation(check: impl Fn(Init)) {
-    check(Init::start(Isolation::Keeper, WhenOrphaned::Keep, &[]).unwrap());
+    check(Init::start(Isolation::Keeper, None, &[]).unwrap());
     let namespaces = match User::current().is_root() {
         true => Isolation::Namespaces,
         false => Isolation::UserNamespace,
     };
-    match Init::start(namespaces, WhenOrphaned::Keep, &[]) {
+    match Init::start(namespaces, None, &[]) {
         Ok(init) => check(init),
         Err(failure) => {
             // Not allowed, a limit of zero (ENOSPC), or a kernel built without (unshare(2)).
@@ -161,6 +161,25 @@ fn its_end_is_the_end_of_all() {
 }
 
 #[test]
+fn its_directory_ends_with_it_and_another_stays() {
+    let parent = tempfile::tempdir().unwrap();
+    each_isolation(|init| {
+        let isolation = init.isolation();
+        let (removed, kept) = (parent.path().join("removed"), parent.path().join("kept"));
+        for directory in [&removed, &kept] {
+            fs::create_dir_all(directory.join("base/1")).unwrap();
+        }
+        let init = Init::start(isolation, Some(&removed), &[]).unwrap();
+        let running = "n=0; while :; do n=$((n + 1)); echo > base/1/$n; done";
+        init.spawn(&sh(running, &removed)).unwrap();
+        init.spawn(&sh(running, &kept)).unwrap();
+        init.end().unwrap();
+        assert!(!removed.exists(), "{isolation:?}");
+        assert!(kept.exists(), "{isolation:?}");
+    });
+}
+
+#[test]
 fn requests_of_several_threads_do_not_mix() {
     let directory = tempfile::tempdir().unwrap();
     each_isolation(|init| {
@@ -209,7 +228,7 @@ fn it_starts_while_other_threads_hold_all_kinds_of_locks() {
             });
         }
         for _ in 0..20 {
-            let init = Init::start(Isolation::Keeper, WhenOrphaned::Keep, &[]).unwrap();
+            let init = Init::start(Isolation::Keeper, None, &[]).unwrap();
             let pid = init.spawn(&sh("exit 5", directory.path())).unwrap();
             assert_eq!(init.wait(pid, LONG).unwrap(), Exit::Code(5));
         }

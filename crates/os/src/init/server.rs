@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::command::Command;
 use crate::init::message::{MESSAGE_BYTES_MAX, Report, Request};
-use crate::init::{Exit, Failure, Isolation, WhenOrphaned, retry};
+use crate::init::{Exit, Failure, Isolation, retry};
 use crate::namespaces::{self, Entry};
 use crate::processes::{self, Process};
 use crate::shared_memory::Segments;
@@ -26,7 +26,7 @@ use crate::signals;
 pub(crate) fn fork(
     socket: &OwnedFd,
     isolation: Isolation,
-    when_orphaned: WhenOrphaned,
+    removed: Option<&Path>,
     inherited: &[BorrowedFd<'_>],
 ) -> io::Result<Pid> {
     let mut kept: Vec<RawFd> = inherited.iter().map(AsRawFd::as_raw_fd).collect();
@@ -39,9 +39,9 @@ pub(crate) fn fork(
         });
         match (born, isolation) {
             (Err(failure), _) => give_up(socket, &failure),
-            (Ok(()), Isolation::Keeper) => serve(socket.as_fd(), isolation, when_orphaned),
+            (Ok(()), Isolation::Keeper) => serve(socket.as_fd(), isolation, removed),
             (Ok(()), Isolation::Namespaces | Isolation::UserNamespace) => {
-                match signals::fork(|| serve(socket.as_fd(), isolation, when_orphaned)) {
+                match signals::fork(|| serve(socket.as_fd(), isolation, removed)) {
                     Ok(inner) => stand_by(inner, &kept),
                     Err(error) => give_up(socket, &Failure::new("forking process 1", &error)),
                 }
@@ -102,7 +102,7 @@ fn stand_by(inner: Pid, kept: &[RawFd]) -> i32 {
     }
 }
 
-fn serve(socket: BorrowedFd<'_>, isolation: Isolation, when_orphaned: WhenOrphaned) -> i32 {
+fn serve(socket: BorrowedFd<'_>, isolation: Isolation, removed: Option<&Path>) -> i32 {
     let prepared = prepare(isolation);
     let children = match prepared {
         Ok(children) => children,
@@ -115,12 +115,12 @@ fn serve(socket: BorrowedFd<'_>, isolation: Isolation, when_orphaned: WhenOrphan
     let left = (isolation == Isolation::Keeper).then(Segments::default);
     let (spawned, networks) = (HashMap::new(), HashMap::new());
     let mut server = Server { socket, children, spawned, networks, left };
-    let ending = server.run();
+    server.run();
     server.kill_everything();
-    if let (Ending::Orphaned, WhenOrphaned::Remove(directory)) = (ending, when_orphaned) {
+    if let Some(directory) = removed {
         if isolation != Isolation::Keeper {
             // What is mounted in it goes away as a whole, and not file by file.
-            let _ = namespaces::unmount_below(&directory);
+            let _ = namespaces::unmount_below(directory);
         }
         // What cannot be removed (a full or failing disk) is left to `pgrig clean`.
         let _ = fs::remove_dir_all(directory);
@@ -155,18 +155,11 @@ struct Server<'a> {
     left: Option<Segments>,
 }
 
-/// Why the init ends.
-enum Ending {
-    /// The rig said so.
-    Asked,
-    /// The rig is gone.
-    Orphaned,
-}
-
 impl Server<'_> {
-    fn run(&mut self) -> Ending {
+    /// Serves requests until the rig says that the init shall end, or is gone.
+    fn run(&mut self) {
         if say(self.socket, &Report::Ready).is_err() {
-            return Ending::Orphaned;
+            return;
         }
         let mut packet = vec![0; MESSAGE_BYTES_MAX];
         loop {
@@ -175,12 +168,12 @@ impl Server<'_> {
                 PollFd::new(&self.children, PollFlags::IN),
             ];
             if retry(|| rustix::event::poll(&mut events, None)).is_err() {
-                return Ending::Orphaned;
+                return;
             }
             let (spoken, ended) =
                 (!events[0].revents().is_empty(), !events[1].revents().is_empty());
             if ended && self.reap().is_err() {
-                return Ending::Orphaned;
+                return;
             }
             if !spoken {
                 continue;
@@ -188,9 +181,9 @@ impl Server<'_> {
             let length =
                 retry(|| rustix::net::recv(self.socket, &mut packet[..], RecvFlags::empty()));
             let answer = match length {
-                Ok((0, _)) | Err(_) => return Ending::Orphaned,
+                Ok((0, _)) | Err(_) => return,
                 Ok((length, _)) => match Request::decode(&packet[..length]) {
-                    Ok(Request::End) => return Ending::Asked,
+                    Ok(Request::End) => return,
                     Ok(request) => self.answer(request),
                     Err(_) => {
                         Report::Failed { step: "reading a request".into(), errno: libc::EPROTO }
@@ -198,7 +191,7 @@ impl Server<'_> {
                 },
             };
             if say(self.socket, &answer).is_err() {
-                return Ending::Orphaned;
+                return;
             }
         }
     }
