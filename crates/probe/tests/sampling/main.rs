@@ -83,7 +83,8 @@ fn what_sessions_wait_for_is_seen_and_ends() {
     let running = Probes::start(bench.config(), Instant::now()).unwrap();
     let mut client = bench.node.connect().unwrap();
     client.batch_execute("SELECT pg_sleep(2.5)").unwrap();
-    thread::sleep(Duration::from_millis(1_500));
+    // A whole second without the wait, and time for its sample.
+    thread::sleep(Duration::from_millis(2_200));
     let readings = running.stop();
     let values = |metric: &str, label: &str| -> Vec<f64> {
         let samples = of(&readings, "primary", metric).into_iter();
