@@ -174,7 +174,7 @@ pub(crate) fn pgbench_tables(
     if control.urgency() != load::Urgency::None {
         return Err(Error::Interrupted { doing: "loading the data" });
     }
-    made.map_err(|complaint| Error::Data { side: side.to_owned(), why: complaint.to_string() })
+    made.map_err(|complaint| Error::Data { side: side.to_owned(), why: complaint.message() })
 }
 
 /// Runs a script in one go: one transaction, unless it says otherwise. `seed` is that of

@@ -74,7 +74,7 @@ pub enum Error {
         source: Box<load::LoadError>,
     },
     /// What pgbench's options ask for.
-    #[error("{0}")]
+    #[error("{}", .0.message())]
     Workload(pgbench::Complaint),
     /// An option of pgbench's that a comparison cannot follow.
     #[error("option {option} does not fit a comparison: {why}")]
@@ -176,6 +176,7 @@ impl Error {
         let hint = match self {
             Error::Lab(error) => return error.hint(),
             Error::Server { source, .. } => return source.hint(),
+            Error::Workload(complaint) => return complaint.hint(),
             Error::Conninfo { source, .. } => return source.hint().map(str::to_owned),
             Error::Tls { source, .. } => source.hint(),
             Error::OneServer { .. } => {

@@ -131,7 +131,7 @@ fn facts(machine: &Machine) -> Vec<Fact> {
     };
     let memory = format!("{} MiB", machine.memory.total_bytes >> 20);
     vec![
-        fact("machine", "processor", format!("{}, {} cores", machine.cpu_model, machine.cores)),
+        fact("machine", "processor", machine.processor()),
         fact("machine", "memory", memory),
         fact("system", "distribution", machine.distribution.clone()),
         fact("system", "kernel", machine.kernel.clone()),

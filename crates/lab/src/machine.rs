@@ -78,7 +78,22 @@ pub struct Disk {
     pub free_bytes: u64,
 }
 
+/// A number of cores in words, as in "1 core".
+#[must_use]
+pub fn cores(count: usize) -> String {
+    match count {
+        1 => "1 core".to_owned(),
+        _ => format!("{count} cores"),
+    }
+}
+
 impl Machine {
+    /// The processor's name and the number of cores, as in "AMD EPYC, 2 cores".
+    #[must_use]
+    pub fn processor(&self) -> String {
+        format!("{}, {}", self.cpu_model, cores(self.cores))
+    }
+
     /// The facts of this machine now.
     pub fn here() -> Self {
         let cpuinfo = read("cpuinfo");
@@ -398,6 +413,11 @@ mod tests {
     fn steal_is_a_share_of_all_time() {
         assert_eq!(steal_share("cpu  10 0 20 60 0 0 0 10 5 0\ncpu0 1\n"), 0.1);
         assert_eq!(steal_share(""), 0.0);
+    }
+
+    #[test]
+    fn cores_are_counted_in_words() {
+        assert_eq!([1, 2, 16].map(cores), ["1 core", "2 cores", "16 cores"]);
     }
 
     #[test]

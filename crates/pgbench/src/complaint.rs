@@ -90,10 +90,20 @@ impl Complaint {
         self.cause
     }
 
-    /// Its errors, without details, hints and prefixes.
-    pub fn errors(&self) -> impl Iterator<Item = &str> {
-        let errors = self.lines.iter().filter(|(tone, _)| *tone == Tone::Error);
-        errors.map(|(_, text)| text.as_str())
+    /// What went wrong, in one line without pgbench's prefixes and without hints.
+    pub fn message(&self) -> String {
+        self.joined(|tone| !matches!(tone, Tone::Hint | Tone::OurHint)).unwrap_or_default()
+    }
+
+    /// Its hints, in one line without prefixes.
+    pub fn hint(&self) -> Option<String> {
+        self.joined(|tone| matches!(tone, Tone::Hint | Tone::OurHint))
+    }
+
+    fn joined(&self, is_meant: impl Fn(Tone) -> bool) -> Option<String> {
+        let lines = self.lines.iter().filter(|(tone, _)| is_meant(*tone));
+        let texts: Vec<&str> = lines.map(|(_, text)| text.as_str()).collect();
+        (!texts.is_empty()).then(|| texts.join("; "))
     }
 
     /// Shows it: what pgbench says, then our advice.

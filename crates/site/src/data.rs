@@ -35,7 +35,7 @@ pub enum DataError {
     #[error(transparent)]
     Send(#[from] SendError),
     /// The tables of `pgbench -i`, in pgbench's words.
-    #[error("{}", .0.errors().collect::<Vec<_>>().join("; "))]
+    #[error("{}", .0.message())]
     Pgbench(pgbench::Complaint),
     /// The PL/Proxy cluster.
     #[error(transparent)]

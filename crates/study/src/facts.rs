@@ -16,7 +16,7 @@ pub(crate) fn machine(labs: &Path) -> Vec<Fact> {
     let machine = Machine::here();
     let group = "machine";
     let mut facts = vec![
-        fact(group, "processor", format!("{}, {} cores", machine.cpu_model, machine.cores)),
+        fact(group, "processor", machine.processor()),
         fact(group, "memory", size(machine.memory.total_bytes)),
         fact(group, "swap", size(machine.memory.swap_bytes)),
     ];

@@ -150,7 +150,7 @@ fn machine(arguments: &CheckArguments) -> Result<Exit, Complaint> {
         terminal::result(format_args!("  {name:14}  {value}"));
     };
     terminal::result(styled(STRONG, "this machine"));
-    line("processor", format!("{}, {} cores", machine.cpu_model, machine.cores));
+    line("processor", machine.processor());
     let memory = machine.memory;
     let (total, available) = (size(memory.total_bytes), size(memory.available_bytes));
     line("memory", format!("{total}, {available} available"));

@@ -107,9 +107,9 @@ fn line(host: &Host) -> String {
         false => "a watching process",
     };
     format!(
-        "{}, {} cores, {}; round trip {round_trip:.2} ms, clock ± {bound:.2} ms; kept in {contained}",
+        "{}, {}, {}; round trip {round_trip:.2} ms, clock ± {bound:.2} ms; kept in {contained}",
         hello.name,
-        hello.cores,
+        lab::machine::cores(hello.cores as usize),
         facts.join(", ")
     )
 }

@@ -83,7 +83,13 @@ fn what_a_comparison_cannot_follow_is_refused() {
     check(&["--self", "-S", "-c", "2", "--generators", "2"], "option --generators", "one process");
     check(&["--self", "-S", "-T", "5"], "option -t, -T", "--max-time");
     check(&["--self", "-i"], "not for -i", "the scale of -s");
-    check(&["--self", "-f", "missing.sql"], "missing.sql", "could not");
+    check(&["--self", "-f", "missing.sql"], "error: could not open", "missing.sql");
+    check(&["--self", "-S", "-c", "x"], "error: invalid value \"x\"", "-c/--client");
+    check(
+        &["--self", "-S", "--no-such"],
+        "unrecognized option '--no-such'",
+        "  hint:   Try \"pgrig",
+    );
     check(
         &["-S", "--b-bin", "/nowhere"],
         "/nowhere holds no usable PostgreSQL",
