@@ -63,26 +63,30 @@ fn ask_password(prompt: &str) -> Option<String> {
 }
 
 fn search(curve: &Curve, words: &str) -> report::Search {
-    let windows = curve.windows.iter().map(|window| {
-        let quantile_ns = window.latency.quantile_ns(curve.quantile);
-        [
-            format!("{:.0}", window.load),
-            format!("{:.0}", window.seconds),
-            if window.confirms { "confirms" } else { "searches" }.to_owned(),
-            format!("{:.0}", window.achieved),
-            quantile_ns.map_or("–".to_owned(), |ns| format!("{:.3}", ns as f64 / 1e6)),
-            if window.holds { "holds" } else { "does not hold" }.to_owned(),
-        ]
+    let windows = curve.windows.iter().map(|window| report::SearchWindow {
+        load: window.load,
+        seconds: window.seconds,
+        confirms: window.confirms,
+        rate: window.achieved,
+        ms: curve.quantile_ms(window),
+        holds: window.holds,
     });
     report::Search {
-        axis: if curve.axis == "rate" { "rate, 1/s" } else { "clients" }.to_owned(),
+        axis: match curve.axis {
+            "rate" => report::SearchAxis::Rate,
+            _ => report::SearchAxis::Clients,
+        },
+        goal: curve.goal.clone(),
         // 0.999 times 100 is not quite 99.9.
         quantile: format!("p{}", (curve.quantile * 1e8).round() / 1e6),
+        limit_ms: curve.limit_ns.map(|ns| ns / 1e6),
         words: words.to_owned(),
-        points: curve.points(),
-        tried: curve.tried(),
+        held: curve.held,
+        interval: curve.interval,
         knee: curve.knee(),
+        fitted: curve.fitted(),
         windows: windows.collect(),
+        shown: curve.shown,
     }
 }
 

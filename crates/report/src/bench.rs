@@ -11,7 +11,7 @@ use record::{
 use crate::environment;
 use crate::grouping::{Group, Line};
 use crate::json::Json;
-use crate::page::BenchPage;
+use crate::page::{BenchPage, SearchSection};
 use crate::timeline::{self, Timeline, timeline};
 use crate::view::Table;
 use crate::{data, latency_tables, number};
@@ -55,76 +55,175 @@ pub struct Bench {
 /// What a search has tried.
 #[derive(Clone, Debug)]
 pub struct Search {
-    /// What was varied: `rate, 1/s` or `clients`.
-    pub axis: String,
+    /// What was varied.
+    pub axis: SearchAxis,
+    /// What the server had to keep: `p99 < 10ms`.
+    pub goal: String,
     /// What is drawn: `p99`.
     pub quantile: String,
+    /// Its limit, in milliseconds.
+    pub limit_ms: Option<f64>,
     /// What came of it, in words.
     pub words: String,
-    /// Load and milliseconds, ascending.
-    pub points: Vec<(f64, f64)>,
-    /// Load and milliseconds of each window by itself.
-    pub tried: Vec<(f64, f64)>,
+    /// The answer.
+    pub held: Option<f64>,
+    /// The interval of the boundary.
+    pub interval: Option<(f64, f64)>,
     /// The load at which latency turns up.
     pub knee: Option<f64>,
-    /// Every window: load, seconds, what it was for, transactions a second, milliseconds, whether
-    /// the goal held.
-    pub windows: Vec<[String; 6]>,
+    /// Load and milliseconds as they would be without noise, ascending.
+    pub fitted: Vec<(f64, f64)>,
+    /// Every window, in order.
+    pub windows: Vec<SearchWindow>,
+    /// The load of the window that the rest of the page is about.
+    pub shown: f64,
+}
+
+/// What a search varies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchAxis {
+    /// Transactions a second.
+    Rate,
+    /// Clients.
+    Clients,
+}
+
+impl SearchAxis {
+    /// What stands below the axis of a chart.
+    fn label(self) -> &'static str {
+        match self {
+            SearchAxis::Rate => "rate, 1/s",
+            SearchAxis::Clients => "clients",
+        }
+    }
+
+    /// A load in words.
+    fn load(self, load: f64) -> String {
+        let load = number::figure(load.round());
+        match self {
+            SearchAxis::Rate => format!("{load} transactions a second"),
+            SearchAxis::Clients => format!("{load} clients"),
+        }
+    }
+}
+
+/// A window of a search.
+#[derive(Clone, Debug)]
+pub struct SearchWindow {
+    /// What it was tried with, in the unit of the axis.
+    pub load: f64,
+    /// Its length.
+    pub seconds: f64,
+    /// Whether it was one of the longer windows that confirm.
+    pub confirms: bool,
+    /// Transactions a second.
+    pub rate: f64,
+    /// The quantile; none without a transaction.
+    pub ms: Option<f64>,
+    /// Whether the goal held.
+    pub holds: bool,
 }
 
 impl Search {
+    /// The windows as dots, the curve through them, and the limit.
     fn curve(&self) -> Json {
-        let spread = self
-            .tried
-            .iter()
-            .fold((f64::MAX, 0.0f64), |(low, high), (_, ms)| (low.min(*ms), high.max(*ms)));
-        let windows = |load: f64| {
-            let own = self.tried.iter().filter(move |(at, _)| *at == load);
-            Json::series(own.map(|(_, ms)| Some(*ms)))
+        let mut windows: Vec<_> = self.windows.iter().filter(|w| w.ms.is_some()).collect();
+        windows.sort_by(|a, b| a.load.total_cmp(&b.load));
+        let dots =
+            |holds: bool| Json::series(windows.iter().map(|w| w.ms.filter(|_| w.holds == holds)));
+        let fitted = Json::series(self.fitted.iter().map(|(_, ms)| Some(*ms)));
+        let line = |label: String, colour, style: &'static str, values| {
+            Json::Object(vec![
+                ("label", Json::text(label)),
+                ("colour", Json::Exact(colour)),
+                ("dots", Json::Flag(style == "dots")),
+                ("dashed", Json::Flag(style == "dashed")),
+                ("values", values),
+            ])
         };
-        let mut lines = vec![self.line(&self.quantile, 0, &|_| true, &windows)];
-        if let Some(knee) = self.knee {
-            let none = |_| Json::List(Vec::new());
-            lines.push(self.line("it turns up", 1, &|load| load == knee, &none));
+        let name = &self.quantile;
+        let mut lines = vec![
+            line(format!("{name}, fitted"), 0, "line", fitted),
+            line(format!("{name}, the goal holds"), 2, "dots", dots(true)),
+            line(format!("{name}, it does not hold"), 1, "dots", dots(false)),
+        ];
+        if let Some(limit) = self.limit_ms {
+            let label = format!("limit {} ms", number::as_written(limit));
+            lines.push(line(label, 3, "dashed", Json::series(windows.iter().map(|_| Some(limit)))));
         }
+        let drawn = windows.iter().filter_map(|window| window.ms).chain(self.limit_ms);
+        let (low, high) =
+            drawn.fold((f64::MAX, 0.0f64), |(low, high), ms| (low.min(ms), high.max(ms)));
         Json::Object(vec![
-            ("title", Json::text(format!("Latency, {}", self.quantile))),
+            ("title", Json::text(format!("Latency, {name}"))),
             ("unit", Json::text("ms")),
-            ("axis", Json::text(&self.axis)),
-            ("log", Json::Flag(spread.0 > 0.0 && spread.1 / spread.0 > 20.0)),
-            ("x", Json::series(self.points.iter().map(|(load, _)| Some(*load)))),
+            ("axis", Json::text(self.axis.label())),
+            ("dots", Json::Flag(true)),
+            ("log", Json::Flag(low > 0.0 && high / low > 20.0)),
+            ("x", Json::series(windows.iter().map(|window| Some(window.load)))),
             ("lines", Json::List(lines)),
+            ("marks", Json::List(self.marks())),
         ])
     }
 
-    /// A line through the points at some loads, with windows of their own beside each.
-    fn line(
-        &self,
-        label: &str,
-        colour: u64,
-        is_at: &dyn Fn(f64) -> bool,
-        windows: &dyn Fn(f64) -> Json,
-    ) -> Json {
-        let value = |&(load, ms): &(f64, f64)| is_at(load).then_some(ms);
-        let values = || Json::series(self.points.iter().map(value));
-        Json::Object(vec![
-            ("label", Json::text(label)),
-            ("colour", Json::Exact(colour)),
-            ("dashed", Json::Flag(false)),
-            ("values", values()),
-            ("low", values()),
-            ("high", values()),
-            ("rounds", Json::List(self.points.iter().map(|(load, _)| windows(*load)).collect())),
-            ("published", Json::series(self.points.iter().map(|_| None))),
-        ])
+    /// The answer with its interval, and the knee, from the left to the right.
+    fn marks(&self) -> Vec<Json> {
+        let interval =
+            self.interval.map(|(low, high)| (low, high - low, "checkpoint", "90 % interval"));
+        let held = self.held.map(|held| (held, 0.0, "action", "answer"));
+        let knee = self.knee.map(|knee| (knee, 0.0, "phase", "turns up"));
+        let mut marks: Vec<_> = [interval, held, knee].into_iter().flatten().collect();
+        marks.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
+        let mark = |(at, length, kind, text)| {
+            Json::Object(vec![
+                ("at", Json::Number(at)),
+                ("length", Json::Number(length)),
+                ("kind", Json::text(kind)),
+                ("text", Json::text(text)),
+            ])
+        };
+        marks.into_iter().map(|one: (f64, f64, &str, &str)| mark(one)).collect()
+    }
+
+    /// Of which window the rest of the page is.
+    fn note(&self) -> String {
+        let load = self.axis.load(self.shown);
+        format!("The figures above and the sections below are those of the window with {load}.")
+    }
+
+    fn headline(&self) -> String {
+        match self.held {
+            Some(held) => format!("{} keep {}", self.axis.load(held), self.goal),
+            None => format!("no load is known to keep {}", self.goal),
+        }
+    }
+
+    fn section(&self) -> SearchSection {
+        let (words, note) = (self.words.clone(), self.note());
+        SearchSection { words, note, windows: self.table() }
     }
 
     fn table(&self) -> Table {
         let milliseconds = format!("#{}, ms", self.quantile);
-        let columns =
-            [&format!("#{}", self.axis), "#s", "window", "#1/s", &milliseconds, "the goal"];
+        let columns = [
+            "window",
+            "#s",
+            &format!("#{}", self.axis.label()),
+            "#reached, 1/s",
+            &milliseconds,
+            "the goal",
+        ];
         let mut table = Table::new("Every window, in order", "", &columns);
-        self.windows.iter().for_each(|window| table.row(window.clone()));
+        for window in &self.windows {
+            table.row([
+                if window.confirms { "confirms" } else { "searches" }.to_owned(),
+                number::figure(window.seconds),
+                number::figure(window.load.round()),
+                number::figure(window.rate.round()),
+                window.ms.map_or("–".to_owned(), number::figure),
+                if window.holds { "holds" } else { "does not hold" }.to_owned(),
+            ]);
+        }
         table
     }
 }
@@ -149,7 +248,7 @@ impl Bench {
             started_at: self.started_at.clone(),
             tiles: self.tiles(),
             has_timeline: course.is_some(),
-            search: self.search.as_ref().map(|search| (search.words.clone(), search.table())),
+            search: self.search.as_ref().map(Search::section),
             has_percentiles: !percentiles.is_empty(),
             latency_tables,
             tables: vec![self.phases(), self.generator_table()],
@@ -162,6 +261,9 @@ impl Bench {
     }
 
     fn headline(&self) -> String {
+        if let Some(search) = &self.search {
+            return format!("{}: {}", self.what, search.headline());
+        }
         let clients: u32 = self.workloads.iter().map(|workload| workload.clients).sum();
         let plural = if clients == 1 { "" } else { "s" };
         let rate = self.rate().map_or_else(String::new, |rate| {

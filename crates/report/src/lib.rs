@@ -46,7 +46,7 @@ mod view;
 mod json;
 mod number;
 
-pub use bench::{Bench, Search};
+pub use bench::{Bench, Search, SearchAxis, SearchWindow};
 pub use compared::compared;
 pub use csv_files::{TRIAL_COLUMNS, VERDICT_COLUMNS};
 pub use exchange::{Case, CaseOutcome, Measure, Results};

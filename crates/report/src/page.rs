@@ -118,6 +118,17 @@ pub(crate) struct StudyPage {
     pub(crate) data: String,
 }
 
+/// The section about a search.
+#[derive(Debug)]
+pub(crate) struct SearchSection {
+    /// What it came to.
+    pub(crate) words: String,
+    /// Of which window the rest of the page is.
+    pub(crate) note: String,
+    /// Every window.
+    pub(crate) windows: Table,
+}
+
 /// The page of a single load.
 #[derive(Template)]
 #[template(path = "bench.html")]
@@ -128,8 +139,8 @@ pub(crate) struct BenchPage {
     pub(crate) started_at: String,
     /// The figures that most look for: name and value.
     pub(crate) tiles: Vec<(String, String)>,
-    /// What a search came to, and its windows.
-    pub(crate) search: Option<(String, Table)>,
+    /// A search, where the load was one.
+    pub(crate) search: Option<SearchSection>,
     /// Whether the load began.
     pub(crate) has_timeline: bool,
     /// Whether there is a latency to draw.

@@ -130,6 +130,26 @@ fn what_a_study_says_is_text() {
     assert!(!html.contains("<img"));
 }
 
+/// The headline of a search is its answer, and the page says of which window its figures are.
+#[test]
+fn a_search_says_what_it_found() {
+    let mut bench = example::bench();
+    let html = bench.html();
+    assert!(
+        html.contains("<h1>read-write.sql: 2,000 transactions a second keep p99 &#60; 5ms</h1>")
+    );
+    assert!(html.contains("those of the window with 2,000 transactions a second"));
+    assert!(html.contains(">does not hold</td>"));
+    let search = bench.search.as_mut().unwrap();
+    (search.held, search.axis) = (None, report::SearchAxis::Clients);
+    let html = bench.html();
+    assert!(html.contains("<h1>read-write.sql: no load is known to keep p99 &#60; 5ms</h1>"));
+    assert!(html.contains("those of the window with 2,000 clients"));
+    // Sections are numbered without it, too.
+    bench.search = None;
+    assert!(bench.html().contains(r#"<span class="number">1</span> Time"#));
+}
+
 /// pgbench's kinds of failures; one that did not occur has no tile.
 #[test]
 fn failures_of_a_load_are_shown_by_kind() {

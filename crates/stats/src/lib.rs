@@ -8,7 +8,7 @@
 //! several rounds say ([`sample`], [`Interval`], [`centre`] and [`ratio`], which choose among the
 //! modules that make one; [`serial`] asks whether the rounds may be taken for independent); what
 //! that proves ([`Expectation`], [`equivalence`], [`holm()`], [`resolution`], [`failure_rate`]). [`Threshold`]
-//! says which load to try next.
+//! says which load to try next, [`isotonic()`] how latency rises with load.
 
 mod latency;
 mod moments;
@@ -35,6 +35,7 @@ pub mod student;
 
 mod prng;
 
+mod isotonic;
 mod threshold;
 
 mod expectation;
@@ -51,6 +52,7 @@ pub use expectation::{Doubt, Expectation, Verdict};
 pub use hdr_payload::DecodeError;
 pub use holm::{FAMILY_ERROR, holm};
 pub use interval::{HEADLINE_ROUNDS_MIN, Interval, Method, NoInterval};
+pub use isotonic::isotonic;
 pub use latency::{CurvePoint, Latency};
 pub use moments::Moments;
 pub use prng::{Prng, mix};

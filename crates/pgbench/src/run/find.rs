@@ -49,11 +49,14 @@ pub(super) fn find(
     run: Run<'_>,
 ) -> Result<Found, Complaint> {
     let axis = Axis { find, options };
+    let (quantile, limit_ns) = find.goal.quantile().unzip();
     let mut curve = Curve {
         axis: axis.name(),
         goal: find.goal.text().to_owned(),
-        quantile: find.goal.quantile().unwrap_or(0.99),
+        quantile: quantile.unwrap_or(0.99),
+        limit_ns,
         windows: Vec::new(),
+        shown: 0.0,
         held: None,
         interval: None,
         lapse_rate: None,
@@ -79,7 +82,7 @@ pub(super) fn find(
         }
     };
     let mut search = Search::new(highest, find.range == Range::Clients);
-    // Which run is shown is known in the end.
+    // Which window is shown is known in the end.
     let mut last = None;
     let mut confirmed = Vec::new();
     let end = loop {
@@ -91,7 +94,7 @@ pub(super) fn find(
         let tried_options = axis.options(Some(load), confirms);
         let outcome = run(&tried_options, console)?;
         if control.urgency() != Urgency::None {
-            last = Some((tried_options, outcome));
+            last = Some((load, (tried_options, outcome)));
             break None;
         }
         let tried = axis.look(&find.goal, load, confirms, &outcome);
@@ -104,7 +107,7 @@ pub(super) fn find(
         search.tell(tried.holds);
         match confirms && tried.holds {
             true => confirmed.push((load, (tried_options, outcome))),
-            false => last = Some((tried_options, outcome)),
+            false => last = Some((load, (tried_options, outcome))),
         }
         curve.windows.push(tried);
     };
@@ -113,13 +116,14 @@ pub(super) fn find(
         curve.lapse_rate = Some(search.lapse_rate());
         let distance = |(load, _): &(f64, _)| (load - held).abs();
         let nearest = confirmed.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
-        last = nearest.map(|(_, run)| run).or(last);
+        last = nearest.or(last);
     } else if end.is_some() {
-        last = confirmed.pop().map(|(_, run)| run).or(last);
+        last = confirmed.pop().or(last);
     }
-    let Some((options, outcome)) = last else {
+    let Some((load, (options, outcome))) = last else {
         return Err(Complaint::error("there was nothing to try"));
     };
+    curve.shown = load;
     let words = axis.words(end, highest, &curve);
     let is_answer = matches!(end, Some(End::Found { .. }));
     Ok(Found { options, outcome, curve, words, is_answer })

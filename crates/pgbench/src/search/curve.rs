@@ -13,8 +13,12 @@ pub struct Curve {
     pub goal: String,
     /// The quantile that the goal is about, 0 to 1; else 0.99.
     pub quantile: f64,
+    /// The quantile's limit, where the goal has one.
+    pub limit_ns: Option<f64>,
     /// The windows.
     pub windows: Vec<Tried>,
+    /// The load of the window whose results are shown.
+    pub shown: f64,
     /// The answer: a window that confirms has held at this load or above it.
     pub held: Option<f64>,
     /// The boundary lies between these loads with a probability of 90 %.
@@ -45,38 +49,31 @@ pub struct Tried {
 }
 
 impl Curve {
-    /// The loads tried, ascending, each with the goal's quantile in milliseconds over all its
-    /// windows.
+    /// The goal's quantile of a window, in milliseconds.
     #[must_use]
-    pub fn points(&self) -> Vec<(f64, f64)> {
-        let mut loads: Vec<f64> = self.windows.iter().map(|window| window.load).collect();
-        loads.sort_by(f64::total_cmp);
-        loads.dedup();
-        let point = |load: f64| {
-            let mut all = Latency::new();
-            let own = self.windows.iter().filter(|window| window.load == load);
-            own.for_each(|window| all.merge(&window.latency));
-            all.quantile_ns(self.quantile).map(|ns| (load, ns as f64 / 1e6))
-        };
-        loads.into_iter().filter_map(point).collect()
+    pub fn quantile_ms(&self, window: &Tried) -> Option<f64> {
+        window.latency.quantile_ns(self.quantile).map(|ns| ns as f64 / 1e6)
     }
 
-    /// The load of every window, and its quantile in milliseconds.
+    /// Latency over load, as it would be without noise: the rising curve that is nearest to the
+    /// logarithms of the quantiles. Loads are ascending, latencies in milliseconds.
     #[must_use]
-    pub fn tried(&self) -> Vec<(f64, f64)> {
-        let ms = |window: &Tried| {
-            let ns = window.latency.quantile_ns(self.quantile)?;
-            Some((window.load, ns as f64 / 1e6))
-        };
-        self.windows.iter().filter_map(ms).collect()
+    pub fn fitted(&self) -> Vec<(f64, f64)> {
+        let point = |window: &Tried| Some((window.load, self.quantile_ms(window)?));
+        let mut points: Vec<_> = self.windows.iter().filter_map(point).collect();
+        // Windows of one load fall, so that they become one pool.
+        points.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
+        let logarithms: Vec<f64> = points.iter().map(|(_, ms)| ms.ln()).collect();
+        let fitted = stats::isotonic(&logarithms).into_iter().map(f64::exp);
+        points.iter().map(|(load, _)| *load).zip(fitted).collect()
     }
 
-    /// The load behind which latency rises faster than before: the point that lies farthest below
-    /// the line from the first point to the last. None where there are fewer than five points, or
-    /// the curve does not bend upwards.
+    /// The load behind which latency rises faster than before: the point of the fitted curve that
+    /// lies farthest below the line from the first point to the last. None where there are fewer
+    /// than five points, or the curve does not bend upwards.
     #[must_use]
     pub fn knee(&self) -> Option<f64> {
-        knee(&self.points())
+        knee(&self.fitted())
     }
 
     /// One line for each window.
@@ -141,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_of_one_load_are_one_point() {
+    fn a_fitted_curve_rises_and_has_a_line_for_each_window() {
         let window = |load: f64, ms: u64| {
             let mut latency = Latency::new();
             latency.record_ns(ms * 1_000_000);
@@ -160,16 +157,22 @@ mod tests {
             axis: "rate",
             goal: "p99 < 10ms".to_owned(),
             quantile: 0.99,
-            windows: vec![window(200.0, 4), window(100.0, 2), window(200.0, 6)],
+            limit_ns: Some(1e7),
+            windows: vec![window(200.0, 8), window(100.0, 3), window(300.0, 2), window(400.0, 9)],
+            shown: 200.0,
             held: None,
             interval: None,
             lapse_rate: None,
         };
-        let points = curve.points();
-        assert_eq!(points.iter().map(|(x, _)| *x).collect::<Vec<_>>(), [100.0, 200.0]);
-        assert!((points[1].1 - 6.0).abs() < 0.1, "{points:?}");
+        let fitted = curve.fitted();
+        // 4 is the geometric mean of 8 and 2.
+        let expected = [(100.0, 3.0), (200.0, 4.0), (300.0, 4.0), (400.0, 9.0)];
+        for ((load, ms), (expected_load, expected_ms)) in fitted.iter().zip(expected) {
+            assert_eq!(*load, expected_load);
+            assert!((ms - expected_ms).abs() < 0.02 * expected_ms, "{fitted:?}");
+        }
         let csv = curve.csv();
-        assert_eq!(csv.lines().count(), 4);
+        assert_eq!(csv.lines().count(), 5);
         assert!(csv.lines().all(|line| line.split(',').count() == 14), "{csv}");
     }
 }

@@ -74,11 +74,11 @@ impl Goal {
         values.join(", ")
     }
 
-    /// The quantile that the first limit of a latency is about, for a curve.
+    /// The first quantile of latency that is limited, 0 to 1, and its limit in nanoseconds.
     #[must_use]
-    pub fn quantile(&self) -> Option<f64> {
+    pub fn quantile(&self) -> Option<(f64, f64)> {
         self.clauses.iter().find_map(|clause| match clause.what {
-            What::Quantile(quantile) => Some(quantile),
+            What::Quantile(quantile) => Some((quantile, clause.limit)),
             _ => None,
         })
     }

@@ -3,10 +3,10 @@
 // A chart is described by
 //   title, unit      what it shows
 //   x                shared values along x, in ascending order
-//   xKind            "time" (seconds), "percentile" (1 ÷ (1 − q)), "points" (an axis of a study) or
-//                    "count" (of observations)
+//   xKind            "time" (seconds), "percentile" (1 ÷ (1 − q)), "points" (an axis of a study),
+//                    "log" (a logarithmic axis) or "count" (of observations)
 //   yKind            "linear", "log", "ratio" (around 1), "stack" (areas) or "bars" (a stack of bars)
-//   series           [{label, colour, dashed, values, low?, high?, rounds?, published?}]
+//   series           [{label, colour, dashed, dots?, values, low?, high?, rounds?, published?}]
 //   range            [from, to] of x when nothing is zoomed
 //   group            charts with one zoom and one cursor (a Set), if any
 //   height, drawUnder, drawOver, topSpace
@@ -80,7 +80,7 @@ function chartFrame(chart) {
   const at = element("span", { class: "at" });
   const legend = element("ul", { class: "legend" });
   const outputs = series.map((each, index) => {
-    const marker = isStacked(yKind) ? "area" : each.dashed ? "dashed" : "";
+    const marker = isStacked(yKind) ? "area" : each.dashed ? "dashed" : each.dots ? "dot" : "";
     const output = element("output");
     const button = element(
       "button",
@@ -223,7 +223,7 @@ function cursorOf({ description }) {
 }
 
 function scalesOf({ xKind, yKind, range, x, series, ceiling }) {
-  const logX = xKind === "percentile" || (xKind === "points" && x[0] > 0);
+  const logX = xKind === "percentile" || xKind === "log" || (xKind === "points" && x[0] > 0);
   const whole = (plot, min, max) => {
     if (!range) return [min, max];
     const all = min <= x[0] && max >= x[x.length - 1];
@@ -276,20 +276,22 @@ function axesOf({ xKind, xLabel, x, yKind }) {
       [1, 2, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7].filter((at) => at <= x[x.length - 1] * 1.01);
     bottom.values = (plot, splits) => splits.map(percentile);
   }
-  const left = {
-    ...common,
-    size: Y_AXIS_WIDTH,
-    values: (plot, splits) => splits.map((v) => (v === null ? "" : tick(v))),
-  };
-  if (yKind === "log") {
-    left.splits = (plot, axis, min, max) => logTicks(min, max).map(({ value }) => value);
-    left.filter = (plot, splits) => {
-      const { min, max } = plot.scales.y;
+  const values = (plot, splits) => splits.map((v) => (v === null ? "" : tick(v)));
+  const left = { ...common, size: Y_AXIS_WIDTH, values };
+  if (xKind === "log") Object.assign(bottom, { values }, logAxis("x"));
+  if (yKind === "log") Object.assign(left, logAxis("y"));
+  return [bottom, left];
+}
+
+function logAxis(scale) {
+  return {
+    splits: (plot, axis, min, max) => logTicks(min, max).map(({ value }) => value),
+    filter: (plot, splits) => {
+      const { min, max } = plot.scales[scale];
       const ticks = logTicks(min, max);
       return splits.map((value, index) => (ticks[index]?.named ? value : null));
-    };
-  }
-  return [bottom, left];
+    },
+  };
 }
 
 // 1 to 9 of each decade. Those get a label that have room for one: fewer, the more decades.
@@ -321,7 +323,7 @@ function spaced(plot, splits) {
 
 function seriesOf(chart, { index, edge }) {
   const { series, yKind, xKind } = chart.description;
-  const { label, colour, dashed } = series[index];
+  const { label, colour, dashed, dots } = series[index];
   if (edge) return { label, stroke: "transparent", width: 0, points: { show: false } };
   const options = {
     label,
@@ -330,6 +332,10 @@ function seriesOf(chart, { index, edge }) {
     points: { show: xKind === "points", size: 6, fill: () => cssColour("paper") },
   };
   if (dashed) options.dash = [6, 4];
+  if (dots) {
+    options.paths = () => null;
+    options.points = { show: true, size: 7, width: 0, fill: () => seriesColour(colour) };
+  }
   if (yKind === "bars") {
     options.paths = uPlot.paths.bars({ size: [0.85, 60], align: 0 });
     options.points = { show: false };
@@ -394,7 +400,7 @@ function showValues(chart) {
   series.forEach(({ values }, index) => {
     chart.outputs[index].textContent = inside ? figure(values[idx]) : "";
   });
-  const say = { time: seconds, percentile, points: tick, count: tick }[xKind];
+  const say = { time: seconds, percentile }[xKind] ?? tick;
   chart.at.textContent = inside ? `  at ${say(x[idx])}` : "";
 }
 

@@ -1,16 +1,21 @@
 // Curves over an axis of the study, and latency percentiles.
 
-function curveOf({ title, unit, axis, x, lines, log, ratio, time }, host) {
+function curveOf({ title, unit, axis, x, lines, log, ratio, time, dots, marks }, host) {
+  const [first, last] = [x[0], x[x.length - 1]];
+  const scattered = last > first * 5 ? "log" : "count";
+  const room = dots && last > first ? Math.min(1.15, (last / first) ** 0.05) : 1.15;
   makeChart(host, {
     title,
     unit,
     x,
-    xKind: time ? "time" : ratio ? "count" : "points",
+    xKind: time ? "time" : ratio ? "count" : dots ? scattered : "points",
     xLabel: axis,
     yKind: log ? "log" : ratio ? "ratio" : "linear",
-    range: x[0] > 0 && !time && !ratio ? [x[0] / 1.15, x[x.length - 1] * 1.15] : undefined,
+    range: first > 0 && !time && !ratio ? [first / room, last * room] : undefined,
     series: lines,
-    height: 260,
+    height: marks ? 320 : 260,
+    topSpace: marks ? 40 : undefined,
+    drawOver: marks && ((plot) => drawMarks(plot, { marks }, true)),
   });
 }
 

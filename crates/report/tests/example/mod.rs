@@ -205,27 +205,32 @@ pub(crate) fn bench() -> report::Bench {
         marks: made.marks,
         facts: vec![fact],
         search: Some(report::Search {
-            axis: "rate, 1/s".to_owned(),
+            axis: report::SearchAxis::Rate,
+            goal: "p99 < 5ms".to_owned(),
             quantile: "p99".to_owned(),
-            words: "2,000 a second keep p99 < 5ms, 3,000 a second do not (7 windows)".to_owned(),
-            points: vec![
-                (500.0, 1.0),
-                (1_000.0, 1.1),
-                (1_500.0, 1.2),
-                (2_000.0, 1.5),
-                (3_000.0, 9.0),
-            ],
-            tried: vec![
-                (500.0, 1.0),
-                (1_000.0, 1.1),
-                (1_500.0, 1.2),
-                (2_000.0, 1.4),
-                (2_000.0, 1.6),
-                (3_000.0, 8.0),
-                (3_000.0, 10.0),
-            ],
+            limit_ms: Some(5.0),
+            words: "2,000 a second keep p99 < 5ms; 90 % interval 1,900 to 2,400 (6 windows)"
+                .to_owned(),
+            held: Some(2_000.0),
+            interval: Some((1_900.0, 2_400.0)),
             knee: Some(2_000.0),
-            windows: vec![["500", "5", "searches", "500", "1.000", "holds"].map(str::to_owned)],
+            fitted: FITTED.to_vec(),
+            windows: FITTED
+                .into_iter()
+                .map(|(load, ms)| report::SearchWindow {
+                    load,
+                    seconds: 5.0,
+                    confirms: load >= 1_500.0,
+                    rate: load,
+                    ms: Some(ms),
+                    holds: ms < 5.0,
+                })
+                .collect(),
+            shown: 2_000.0,
         }),
     }
 }
+
+/// Load and p99 in milliseconds of a search.
+const FITTED: [(f64, f64); 6] =
+    [(500.0, 1.0), (1_000.0, 1.1), (1_500.0, 1.2), (2_000.0, 1.5), (3_000.0, 9.0), (3_500.0, 30.0)];
