@@ -3,9 +3,12 @@
 //! The definitions and every row are pgbench's own, since published results depend on them. Only
 //! the way rows are sent differs: many to a message, from one buffer.
 
+mod connections;
 mod generate;
+mod keys;
 mod names;
 mod outlet;
+mod partitions;
 mod pieces;
 mod rows;
 mod tables;
@@ -20,7 +23,8 @@ use crate::server::Server;
 pub(crate) use names::Names;
 pub(crate) use outlet::Outlet;
 
-/// Runs all steps and says what each took. `others` are further connections for the accounts.
+/// Runs all steps and says what each took. `others` are further connections, for the accounts and the keys
+/// of their partitions.
 ///
 /// # Errors
 /// In pgbench's words when a statement fails, and when interrupted.
@@ -73,7 +77,7 @@ pub(crate) fn statements(
     Ok(statements)
 }
 
-/// Who loads the accounts beside the first connection, and when to stop.
+/// Connections beside the first, and when to stop.
 struct Loaders<'a> {
     others: &'a mut [Server],
     interrupted: &'a (dyn Fn() -> bool + Sync),
@@ -101,10 +105,9 @@ fn run_step(
         }
         'g' => {
             console.narrate("generating data (client-side)...");
-            let Loaders { others, interrupted } = loaders;
             match server {
-                Outlet::Server(server) if options.resume || !others.is_empty() => {
-                    pieces::on_clients(options, names, server, others, interrupted, console)?;
+                Outlet::Server(server) if options.resume || !loaders.others.is_empty() => {
+                    pieces::on_clients(options, names, server, loaders, console)?;
                 }
                 _ => generate::on_client(options, names, server, console)?,
             }
@@ -127,12 +130,12 @@ fn run_step(
         }
         'p' => {
             console.narrate("creating primary keys...");
-            tables::primary_keys(options, names, server)?;
+            keys::primary(options, names, server, loaders)?;
             "primary keys"
         }
         'f' => {
             console.narrate("creating foreign keys...");
-            tables::foreign_keys(options, names, server)?;
+            keys::foreign(options, names, server)?;
             "foreign keys"
         }
         _ => return Ok(None),

@@ -124,6 +124,69 @@ fn several_connections_load_the_same_and_go_on_after_a_crash() {
     assert_eq!(empty.code, 0, "nothing to go on with is the beginning: {empty:?}");
 }
 
+/// Each connection loads a partition with FREEZE, and builds its key; what is there already is kept.
+#[test]
+fn several_connections_load_partition_by_partition() {
+    let server = Server::start(&[]);
+    let check = |partitions: &str, steps: &str, frozen: bool| {
+        for database in ["plain", "apart"] {
+            server.create_database(database);
+        }
+        let line = format!("-i -q -s 3 {partitions} {steps}");
+        let plain = server.ours("plain", &line);
+        assert_eq!(plain.code, 0, "{line}: {plain:?}");
+        let all = |database: &str| -> Vec<String> {
+            let contents = contents("pgbench_accounts");
+            let indexes = "select conname, indisprimary, indisvalid, conislocal, coninhcount
+                           from pg_index join pg_constraint on conindid = indexrelid
+                           where conname ~ '^pgbench' order by 1";
+            let sqls = [DEFINITIONS, CONSTRAINTS, indexes, &contents];
+            sqls.iter().flat_map(|sql| server.rows(database, sql)).collect()
+        };
+        // Steps one by one, so that the rows are looked at before a vacuum freezes them.
+        for step in steps.trim_start_matches("-I ").chars() {
+            let line = format!("-i -q -s 3 {partitions} -I {step} --connections=2");
+            let ended = server.ours("apart", &line);
+            assert_eq!(ended.code, 0, "{line}: {ended:?}");
+            if step == 'g' {
+                let visible = "select bool_and(relallvisible > 0.9 * relpages and relpages > 0)
+                               from pg_class where relkind = 'r' and relispartition";
+                server.execute("apart", "analyze pgbench_accounts");
+                let expected = if frozen { "t" } else { "f" };
+                assert_eq!(server.value("apart", visible), expected, "{line}");
+            }
+        }
+        assert_eq!(all("plain"), all("apart"), "{line}");
+
+        // As a crash leaves it: one partition and one key are missing.
+        server
+            .execute("apart", "alter table pgbench_accounts drop constraint pgbench_accounts_pkey");
+        server.execute("apart", "alter table pgbench_accounts_1 add primary key (aid)");
+        server.execute("apart", "delete from pgbench_accounts_2");
+        let kept = "select pg_relation_filenode('pgbench_accounts_1')";
+        let before = server.value("apart", kept);
+        let line = format!("-i -q -s 3 {partitions} -I dtgp --resume --connections=2");
+        let ended = server.ours("apart", &line);
+        assert_eq!(ended.code, 0, "{line}: {ended:?}");
+        assert_eq!(server.value("apart", kept), before, "{line}");
+        if frozen {
+            assert_eq!(all("plain"), all("apart"), "{line}");
+        }
+        for database in ["plain", "apart"] {
+            server.execute("postgres", &format!("drop database {database}"));
+        }
+    };
+    check("--partitions=2", "-I dtgp", true);
+    check("--partitions=7", "-I dtgp", true);
+    check("--partitions=3 --partition-method=hash", "-I dtgp", false);
+
+    // With foreign keys, a partition cannot be emptied by itself.
+    assert_eq!(server.ours("postgres", "-i -q --partitions=2 --foreign-keys").code, 0);
+    let again = server.ours("postgres", "-i -q -I g --partitions=2 --connections=2");
+    assert_eq!(again.code, 0, "{again:?}");
+    assert_eq!(server.value("postgres", "select count(*) from pgbench_accounts"), "100000");
+}
+
 /// No rows can be there before the last table and the last partition are.
 #[test]
 fn resume_creates_the_tables_again_unless_all_are_there() {
@@ -154,12 +217,14 @@ fn resume_creates_the_tables_again_unless_all_are_there() {
 #[test]
 fn loaded_rows_are_frozen() {
     let server = Server::start(&[]);
-    assert_eq!(server.ours("postgres", "-i -I dtg -q").code, 0);
-    // From 16 on the table may end in pages that were added ahead of need.
-    let sql = "select relallvisible > 0.9 * relpages and relpages > 0 from pg_class
-               where relname = 'pgbench_accounts'";
-    server.execute("postgres", "analyze pgbench_accounts");
-    assert_eq!(server.value("postgres", sql), "t");
+    for partitions in ["", "--partitions=2"] {
+        assert_eq!(server.ours("postgres", &format!("-i -I dtg -q {partitions}")).code, 0);
+        // From 16 on the table may end in pages that were added ahead of need.
+        let sql = "select bool_and(relallvisible > 0.9 * relpages and relpages > 0) from pg_class
+                   where relname ~ '^pgbench_accounts' and relkind = 'r'";
+        server.execute("postgres", "analyze pgbench_accounts");
+        assert_eq!(server.value("postgres", sql), "t", "{partitions}");
+    }
 }
 
 #[test]

@@ -136,7 +136,14 @@ const GOALS: &[Goal] = &[
         name: "loading scale 200 with -i --connections=CORES, speed ÷ pgbench's",
         goal: 1.5,
         better: Better::Higher,
-        measure: data::loading,
+        measure: |server, size| data::loading(server, size, data::Tables::Whole),
+    },
+    Goal {
+        name: "loading scale 200 with -i --partitions=CORES --connections=CORES, speed ÷ pgbench's \
+               with the same partitions",
+        goal: 1.5,
+        better: Better::Higher,
+        measure: |server, size| data::loading(server, size, data::Tables::Partitioned),
     },
     Goal {
         name: "--find-rate twice on the same server, statements that sleep, difference",

@@ -6,16 +6,17 @@ use std::time::Instant;
 use crate::complaint::Complaint;
 use crate::console::Console;
 use crate::options::{InitialiseOptions, LoadProgress};
-use crate::server::query_failed;
+use crate::server::{Server, query_failed};
 
 use super::names::Names;
 use super::outlet::Outlet;
+use super::partitions::{self, Share};
 use super::rows::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, Rows, TELLERS_PER_SCALE};
 use super::tables::truncate;
 
 /// Rows between two looks at the clock, and in one message to the server: about 64 KiB, which
 /// keeps both sides busy.
-pub(super) const ROWS_AT_ONCE: u64 = 4_000;
+const ROWS_AT_ONCE: u64 = 4_000;
 
 /// pgbench says where it is every so many rows.
 const ROWS_PER_REPORT: u64 = 100_000;
@@ -36,8 +37,13 @@ pub(super) fn on_client(
     server.execute(&truncate(names))?;
     on_client_but_accounts(options, names, server, console)?;
     let count = ACCOUNTS_PER_SCALE * u64::from(options.scale);
-    let progress = RowProgress::new("pgbench_accounts", count, options.progress);
-    copy(server, &names.table("accounts"), Rows::accounts(), count, progress, console)?;
+    let mut progress = RowProgress::new("pgbench_accounts", count, options.progress);
+    let whole = || vec![Share { table: names.table("accounts"), first: 1, count }];
+    for share in partitions::shares(names, server, count)?.unwrap_or_else(whole) {
+        let rows = Rows::accounts_from(share.first);
+        copy(server, &share.table, rows, share.count, &mut progress, console)?;
+    }
+    progress.end(console);
     server.execute("commit")
 }
 
@@ -54,8 +60,9 @@ pub(super) fn on_client_but_accounts(
         ("tellers", Rows::tellers(), TELLERS_PER_SCALE * scale),
     ] {
         let told = format!("pgbench_{table}");
-        let progress = RowProgress::new(&told, count, options.progress);
-        copy(server, &names.table(table), rows, count, progress, console)?;
+        let mut progress = RowProgress::new(&told, count, options.progress);
+        copy(server, &names.table(table), rows, count, &mut progress, console)?;
+        progress.end(console);
     }
     Ok(())
 }
@@ -106,47 +113,73 @@ pub(super) fn accounts_on_server(names: &Names, first: u64, last: u64) -> String
 fn copy(
     server: &mut Outlet<'_>,
     table: &str,
-    mut rows: Rows,
+    rows: Rows,
     count: u64,
-    mut progress: RowProgress<'_>,
+    progress: &mut RowProgress<'_>,
     console: &mut Console<'_>,
 ) -> Result<(), Complaint> {
     // FREEZE saves the vacuum afterwards from writing every page again. It is for ordinary
     // tables only, and the visibility map is set by it since version 14.
-    let freeze = server.version_num() >= 140_000 && server.is_ordinary_table(table)?;
-    let options = if freeze { " with (freeze on)" } else { "" };
-    let sql = format!("copy {table} from stdin{options}");
-    let server = match server {
-        Outlet::Server(server) => server,
+    let freeze = server.version_num() >= SETS_VISIBILITY_MAP && server.is_ordinary_table(table)?;
+    let sql = copy_statement(table, freeze);
+    match server {
+        Outlet::Server(server) => send(server, &sql, rows, count, |sent| {
+            progress.add(sent, console);
+            // Never beyond a report, so that it names the same row as pgbench's.
+            Ok(progress.until_report())
+        }),
         Outlet::List { statements, .. } => {
             statements.push(format!("{sql}; -- {count} rows"));
-            return Ok(());
+            Ok(())
         }
-    };
-    let mut copy = server.copy_in(&sql)?;
+    }
+}
+
+/// From this version on, COPY with FREEZE sets the visibility map.
+pub(super) const SETS_VISIBILITY_MAP: u32 = 140_000;
+
+/// The statement that loads a table.
+pub(super) fn copy_statement(table: &str, freeze: bool) -> String {
+    let options = if freeze { " with (freeze on)" } else { "" };
+    format!("copy {table} from stdin{options}")
+}
+
+/// Sends so many rows. `pace` hears how many have just been sent, beginning with none, and says how
+/// many may be sent before it is asked again.
+///
+/// # Errors
+/// In pgbench's words when the server refuses them, and what `pace` says.
+pub(super) fn send(
+    server: &mut Server,
+    sql: &str,
+    mut rows: Rows,
+    count: u64,
+    mut pace: impl FnMut(u64) -> Result<u64, Complaint>,
+) -> Result<(), Complaint> {
+    let mut copy = server.copy_in(sql)?;
     let mut buffer = Vec::with_capacity(128 * 1024);
-    let mut sent = 0;
-    while sent < count {
-        // Never beyond a report, so that it names the same row as pgbench's.
-        let before_report = ROWS_PER_REPORT - sent % ROWS_PER_REPORT;
-        let part = ROWS_AT_ONCE.min(count - sent).min(before_report);
+    let (mut left, mut part) = (count, 0);
+    loop {
+        part = ROWS_AT_ONCE.min(left).min(pace(part)?);
+        if part == 0 {
+            break;
+        }
         buffer.clear();
         rows.append(part, &mut buffer);
         if copy.write_all(&buffer).is_err() {
             // The server has ended the COPY; finishing it says why.
             break;
         }
-        sent += part;
-        progress.report(sent, console);
+        left -= part;
     }
-    progress.end(console);
-    copy.finish().map(drop).map_err(|error| query_failed(&error, &sql))
+    copy.finish().map(drop).map_err(|error| query_failed(&error, sql))
 }
 
 /// pgbench's lines about one table.
 pub(super) struct RowProgress<'a> {
     table: &'a str,
     total: u64,
+    done: u64,
     began: Instant,
     pace: LoadProgress,
     reports_due: u64,
@@ -154,16 +187,28 @@ pub(super) struct RowProgress<'a> {
 
 impl<'a> RowProgress<'a> {
     pub(super) fn new(table: &'a str, total: u64, pace: LoadProgress) -> Self {
-        RowProgress { table, total, began: Instant::now(), pace, reports_due: 1 }
+        RowProgress { table, total, done: 0, began: Instant::now(), pace, reports_due: 1 }
     }
 
-    pub(super) fn report(&mut self, done: u64, console: &mut Console<'_>) {
+    /// So many rows until the next report that goes by rows.
+    fn until_report(&self) -> u64 {
+        ROWS_PER_REPORT - self.done % ROWS_PER_REPORT
+    }
+
+    /// So many more rows have been loaded.
+    pub(super) fn add(&mut self, rows: u64, console: &mut Console<'_>) {
+        let is_past_report = rows >= self.until_report();
+        self.done += rows;
         let elapsed_s = self.began.elapsed().as_secs_f64();
+        let done = match self.pace {
+            LoadProgress::Rows => self.done - self.done % ROWS_PER_REPORT,
+            LoadProgress::Seconds => self.done,
+        };
         let due = match self.pace {
-            LoadProgress::Rows => done.is_multiple_of(ROWS_PER_REPORT),
+            LoadProgress::Rows => is_past_report,
             LoadProgress::Seconds => {
                 // pgbench looks at the clock every 100 rows.
-                let looks = done.is_multiple_of(100);
+                let looks = rows > 0 && done.is_multiple_of(100);
                 let late = elapsed_s >= self.reports_due as f64 * SECONDS_PER_REPORT;
                 looks && (late || done == self.total)
             }

@@ -22,6 +22,11 @@ impl Names {
         format!("{}pgbench_{name}", self.prefix)
     }
 
+    /// An expression for a table's oid; null where there is no such table.
+    pub(super) fn oid(&self, name: &str) -> String {
+        format!("to_regclass('{}')", self.table(name).replace('\'', "''"))
+    }
+
     /// Several, with commas between them.
     pub(super) fn tables(&self, names: &[&str]) -> String {
         let names: Vec<String> = names.iter().map(|name| self.table(name)).collect();

@@ -1,25 +1,26 @@
 //! Filling pgbench_accounts on several connections, and going on where a load was cut off.
 //!
 //! Accounts are loaded in pieces, each in a transaction of its own: after a crash every piece is
-//! there, or none of it is. That costs COPY's FREEZE, which needs the table to be emptied in the
-//! same transaction; the vacuum afterwards does that work.
+//! there, or none of it is. A piece is a partition where that can be loaded by itself, which lets
+//! COPY freeze its rows: FREEZE needs the table to be emptied in the same transaction. Otherwise a
+//! piece is the accounts of one branch, and the vacuum afterwards does what FREEZE would have done.
 
 use std::collections::BTreeSet;
-use std::io::Write;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
-use std::thread;
 
 use crate::complaint::Complaint;
 use crate::console::Console;
 use crate::options::InitialiseOptions;
-use crate::server::{Server, query_failed};
+use crate::server::Server;
 
+use super::Loaders;
+use super::connections::share_out;
 use super::generate::{
-    ROWS_AT_ONCE, RowProgress, accounts_on_server, on_client_but_accounts, on_server_but_accounts,
+    RowProgress, SETS_VISIBILITY_MAP, accounts_on_server, copy_statement, on_client_but_accounts,
+    on_server_but_accounts, send,
 };
 use super::names::Names;
 use super::outlet::Outlet;
+use super::partitions::{self, Share};
 use super::rows::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, Rows};
 use super::tables::truncate;
 
@@ -29,11 +30,11 @@ pub(super) fn on_server(
     names: &Names,
     server: &mut Server,
 ) -> Result<(), Complaint> {
-    let missing =
-        missing(options, names, server, |outlet| on_server_but_accounts(options, names, outlet))?;
-    missing.into_iter().try_for_each(|piece| {
-        let first = piece * ACCOUNTS_PER_SCALE + 1;
-        server.execute(&accounts_on_server(names, first, first + ACCOUNTS_PER_SCALE - 1))
+    let has_begun =
+        begin(options, names, server, |outlet| on_server_but_accounts(options, names, outlet))?;
+    missing(options, names, server, has_begun)?.into_iter().try_for_each(|piece| {
+        let last = piece.first + piece.count - 1;
+        server.execute(&accounts_on_server(names, piece.first, last))
     })
 }
 
@@ -42,87 +43,79 @@ pub(super) fn on_clients(
     options: &InitialiseOptions,
     names: &Names,
     server: &mut Server,
-    others: &mut [Server],
-    interrupted: &(dyn Fn() -> bool + Sync),
+    loaders: Loaders<'_>,
     console: &mut Console<'_>,
 ) -> Result<(), Complaint> {
-    let missing = missing(options, names, server, |outlet| {
+    let has_begun = begin(options, names, server, |outlet| {
         on_client_but_accounts(options, names, outlet, console)
     })?;
-    let sql = format!("copy {} from stdin", names.table("accounts"));
-    let total = missing.len() as u64 * ACCOUNTS_PER_SCALE;
+    let partitions = partitions_to_load(options, names, server)?;
+    let frozen = partitions.is_some();
+    let pieces = match partitions {
+        Some(partitions) => partitions,
+        None => missing(options, names, server, has_begun)?,
+    };
+    let total = pieces.iter().map(|piece| piece.count).sum();
     let mut progress = RowProgress::new("pgbench_accounts", total, options.progress);
-    let next = AtomicUsize::new(0);
-    let (sender, loaded) = channel();
-    thread::scope(|scope| {
-        for server in std::iter::once(server).chain(others) {
-            let (sender, missing, next, sql) = (sender.clone(), &missing, &next, &sql);
-            scope.spawn(move || {
-                while let Some(piece) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let done = load(server, sql, *piece, interrupted);
-                    let failed = done.is_err();
-                    // Who does not listen any more has heard of another failure.
-                    if sender.send(done).is_err() || failed {
-                        break;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        let mut rows = 0;
-        for done in loaded {
-            if let Err(complaint) = done {
-                // The others end their pieces, and begin no more.
-                next.store(missing.len(), Ordering::Relaxed);
-                return Err(match complaint.cause() {
-                    None => complaint.with_our_hint("go on with --resume"),
-                    // The caller gives the hint that fits the cause.
-                    Some(_) => complaint,
-                });
+    let Loaders { others, interrupted } = loaders;
+    let load = |server: &mut Server, piece: &Share, say: &dyn Fn(u64)| {
+        let sql = copy_statement(&piece.table, frozen);
+        if frozen {
+            server.execute("begin")?;
+            if has_begun && is_whole(server, piece)? {
+                say(piece.count);
+                return server.execute("commit");
             }
-            rows += ACCOUNTS_PER_SCALE;
-            progress.report(rows, console);
+            server.execute(&format!("truncate table {}", piece.table))?;
         }
-        progress.end(console);
-        Ok(())
+        send(server, &sql, Rows::accounts_from(piece.first), piece.count, |sent| {
+            if interrupted() {
+                return Err(Complaint::error("canceling data generation"));
+            }
+            say(sent);
+            Ok(u64::MAX)
+        })?;
+        if frozen { server.execute("commit") } else { Ok(()) }
+    };
+    let loaded = share_out(&pieces, server, others, load, |rows| progress.add(rows, console));
+    progress.end(console);
+    loaded.map_err(|complaint| match complaint.cause() {
+        None => complaint.with_our_hint("go on with --resume"),
+        // The caller gives the hint that fits the cause.
+        Some(_) => complaint,
     })
 }
 
-/// Loads the accounts of one branch, counted from 0.
-fn load(
+/// The partitions, where each can be emptied and loaded in a transaction of its own. A foreign key
+/// forbids that: accounts may only be emptied together with the tables that refer to them.
+fn partitions_to_load(
+    options: &InitialiseOptions,
+    names: &Names,
     server: &mut Server,
-    sql: &str,
-    piece: u64,
-    interrupted: &(dyn Fn() -> bool + Sync),
-) -> Result<(), Complaint> {
-    let mut rows = Rows::accounts_of(piece);
-    let mut copy = server.copy_in(sql)?;
-    let mut buffer = Vec::with_capacity(128 * 1024);
-    let mut left = ACCOUNTS_PER_SCALE;
-    while left > 0 {
-        if interrupted() {
-            return Err(Complaint::error("canceling data generation"));
-        }
-        let part = ROWS_AT_ONCE.min(left);
-        buffer.clear();
-        rows.append(part, &mut buffer);
-        if copy.write_all(&buffer).is_err() {
-            // The server has ended the COPY; finishing it says why.
-            break;
-        }
-        left -= part;
+) -> Result<Option<Vec<Share>>, Complaint> {
+    let own = names.oid("accounts");
+    let keys = format!("pg_catalog.pg_constraint where contype = 'f' and confrelid = {own}");
+    if server.version_num() < SETS_VISIBILITY_MAP || server.has(&keys)? {
+        return Ok(None);
     }
-    copy.finish().map(drop).map_err(|error| query_failed(&error, sql))
+    let accounts = ACCOUNTS_PER_SCALE * u64::from(options.scale);
+    partitions::shares(names, &mut Outlet::Server(server), accounts)
 }
 
-/// The branches, counted from 0, whose accounts are not there. Branches and tellers are loaded by
-/// `fill`, unless an earlier load has done that.
-fn missing(
+/// Whether all accounts of a partition are there.
+fn is_whole(server: &mut Server, partition: &Share) -> Result<bool, Complaint> {
+    let sql = format!("select count(*) from {}", partition.table);
+    Ok(server.value(&sql)?.is_some_and(|rows| rows == partition.count.to_string()))
+}
+
+/// Loads branches and tellers by `fill`, unless an earlier load has done that and its rows are to
+/// be kept. Whether they are.
+fn begin(
     options: &InitialiseOptions,
     names: &Names,
     server: &mut Server,
     fill: impl FnOnce(&mut Outlet<'_>) -> Result<(), Complaint>,
-) -> Result<Vec<u64>, Complaint> {
+) -> Result<bool, Complaint> {
     let scale = u64::from(options.scale);
     let sql = format!("select count(*) from {}", names.table("branches"));
     let branches = server.value(&sql)?.and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -130,21 +123,39 @@ fn missing(
         let text = format!("cannot resume: the tables were begun at scale {branches}, not {scale}");
         return Err(Complaint::error(text).with_hint("give the same scale (-s)"));
     }
-    if !options.resume || branches == 0 {
-        server.execute("begin")?;
-        server.execute(&truncate(names))?;
-        fill(&mut Outlet::Server(server))?;
-        server.execute("commit")?;
-        return Ok((0..scale).collect());
+    if options.resume && branches > 0 {
+        return Ok(true);
     }
-    // Grouped before it is made text: the server then keeps one number a branch, and writes no
-    // temporary file.
-    let sql = format!(
-        "select string_agg(bid::text, ',') from (select distinct bid from {}) as present",
-        names.table("accounts")
-    );
-    let present = server.value(&sql)?;
+    server.execute("begin")?;
+    server.execute(&truncate(names))?;
+    fill(&mut Outlet::Server(server))?;
+    server.execute("commit")?;
+    Ok(false)
+}
+
+/// The accounts of each branch whose accounts are not there.
+fn missing(
+    options: &InitialiseOptions,
+    names: &Names,
+    server: &mut Server,
+    has_begun: bool,
+) -> Result<Vec<Share>, Complaint> {
+    let table = names.table("accounts");
+    let mut present = None;
+    if has_begun {
+        // Grouped before it is made text: the server then keeps one number a branch, and writes no
+        // temporary file.
+        present = server.value(&format!(
+            "select string_agg(bid::text, ',') from (select distinct bid from {table}) as present"
+        ))?;
+    }
     let present: BTreeSet<u64> =
         present.iter().flat_map(|text| text.split(',')).filter_map(|n| n.parse().ok()).collect();
-    Ok((0..scale).filter(|piece| !present.contains(&(piece + 1))).collect())
+    let share = |branch| Share {
+        table: table.clone(),
+        first: branch * ACCOUNTS_PER_SCALE + 1,
+        count: ACCOUNTS_PER_SCALE,
+    };
+    let branches = 0..u64::from(options.scale);
+    Ok(branches.filter(|branch| !present.contains(&(branch + 1))).map(share).collect())
 }

@@ -42,12 +42,13 @@ impl Rows {
         Rows::of_branches(ACCOUNTS_PER_SCALE, b"\t0\t\n")
     }
 
-    /// The accounts of one branch and those after it; branches are counted from 0.
-    pub(super) fn accounts_of(branch: u64) -> Self {
+    /// The accounts from this one on.
+    pub(super) fn accounts_from(aid: u64) -> Self {
         let mut rows = Rows::accounts();
-        rows.key = Counter::at(branch * ACCOUNTS_PER_SCALE + 1);
-        if let Some(own) = &mut rows.branch {
-            own.number = Counter::at(branch + 1);
+        rows.key = Counter::at(aid);
+        if let Some(branch) = &mut rows.branch {
+            branch.number = Counter::at((aid - 1) / ACCOUNTS_PER_SCALE + 1);
+            branch.rows_left = ACCOUNTS_PER_SCALE - (aid - 1) % ACCOUNTS_PER_SCALE;
         }
         rows
     }
@@ -128,8 +129,9 @@ mod tests {
         check(Rows::tellers(), 9, "10\t1\t0\t\\N\n11\t2\t0\t\\N\n");
         check(Rows::accounts(), 0, "1\t1\t0\t\n2\t1\t0\t\n");
         check(Rows::accounts(), 99_999, "100000\t1\t0\t\n100001\t2\t0\t\n");
-        check(Rows::accounts_of(0), 0, "1\t1\t0\t\n2\t1\t0\t\n");
-        check(Rows::accounts_of(9), 99_999, "1000000\t10\t0\t\n1000001\t11\t0\t\n");
+        check(Rows::accounts_from(1), 0, "1\t1\t0\t\n2\t1\t0\t\n");
+        check(Rows::accounts_from(900_001), 99_999, "1000000\t10\t0\t\n1000001\t11\t0\t\n");
+        check(Rows::accounts_from(200_000), 0, "200000\t2\t0\t\n200001\t3\t0\t\n");
         check(Rows::accounts(), 999_999, "1000000\t10\t0\t\n1000001\t11\t0\t\n");
     }
 

@@ -32,21 +32,16 @@ pub(super) fn exist(
     names: &Names,
     server: &mut Outlet<'_>,
 ) -> Result<bool, Complaint> {
-    let oids = TABLES.map(|table| oid(names, table)).join(", ");
+    let oids = TABLES.map(|table| names.oid(table)).join(", ");
     let all = format!("pg_class where oid in ({oids}) having count(*) = {}", TABLES.len());
     if !server.has(&all)? {
         return Ok(false);
     }
     let Some(Partitions { count, .. }) = options.partitions else { return Ok(true) };
-    let accounts = oid(names, "accounts");
+    let accounts = names.oid("accounts");
     let parts = format!("pg_inherits where inhparent = {accounts} having count(*) >= {count}");
     // Rows come after the last partition, and are kept whatever was asked for this time.
     Ok(server.has(&parts)? || server.has(&names.table("branches"))?)
-}
-
-/// A table's oid; null where there is none.
-fn oid(names: &Names, table: &str) -> String {
-    format!("to_regclass('{}')", names.table(table).replace('\'', "''"))
 }
 
 /// Creates the four tables, and the partitions of accounts.
@@ -72,61 +67,6 @@ pub(super) fn vacuum(names: &Names, server: &mut Outlet<'_>) -> Result<(), Compl
     ["branches", "tellers", "accounts", "history"]
         .iter()
         .try_for_each(|table| server.execute(&format!("vacuum analyze {}", names.table(table))))
-}
-
-/// Adds the primary keys.
-pub(super) fn primary_keys(
-    options: &InitialiseOptions,
-    names: &Names,
-    server: &mut Outlet<'_>,
-) -> Result<(), Complaint> {
-    let place = match &options.index_tablespace {
-        Some(name) => format!(" using index tablespace {}", identifier(name)),
-        None => String::new(),
-    };
-    // The server's own workers share the scan and the sort of a large index.
-    if options.connections > 1 {
-        let workers = options.connections - 1;
-        server.execute(&format!("set max_parallel_maintenance_workers = {workers}"))?;
-    }
-    for (table, column) in [("branches", "bid"), ("tellers", "tid"), ("accounts", "aid")] {
-        let own = oid(names, table);
-        let known = format!("pg_constraint where contype = 'p' and conrelid = {own}");
-        if options.resume && server.has(&known)? {
-            continue;
-        }
-        let table = names.table(table);
-        server.execute(&format!("alter table {table} add primary key ({column}){place}"))?;
-    }
-    Ok(())
-}
-
-/// Adds the foreign keys.
-pub(super) fn foreign_keys(
-    options: &InitialiseOptions,
-    names: &Names,
-    server: &mut Outlet<'_>,
-) -> Result<(), Complaint> {
-    for (table, column, referenced) in [
-        ("tellers", "bid", "branches"),
-        ("accounts", "bid", "branches"),
-        ("history", "bid", "branches"),
-        ("history", "tid", "tellers"),
-        ("history", "aid", "accounts"),
-    ] {
-        let (name, own) = (format!("pgbench_{table}_{column}_fkey"), oid(names, table));
-        let known = format!("pg_constraint where conname = '{name}' and conrelid = {own}");
-        if options.resume && server.has(&known)? {
-            continue;
-        }
-        server.execute(&format!(
-            "alter table {} add constraint {name} \
-             foreign key ({column}) references {}",
-            names.table(table),
-            names.table(referenced)
-        ))?;
-    }
-    Ok(())
 }
 
 fn definitions(options: &InitialiseOptions, names: &Names) -> [String; 4] {

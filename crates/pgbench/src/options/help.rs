@@ -113,7 +113,8 @@ Options that pgbench does not have:
   --connect-rate=NUM       begin at most NUM connections a second
   --baseline               first measure the highest rate and the lowest latency that pgrig itself
                            reaches here, against a server that does nothing
-  --connections=NUM        with -i: load the accounts on NUM connections (default: 1)
+  --connections=NUM        with -i: load the accounts on NUM connections (default: 1); with
+                           --partitions, build the keys of partitions on them as well
   --curve=FILE             list every window of a search as CSV
   --find-clients=GOAL      find how many clients, up to -c, keep a goal
   --find-rate=GOAL         find the highest rate that keeps a goal, for example

@@ -9,10 +9,20 @@ use crate::{Measured, Server, Size};
 /// The scale that is loaded.
 const SCALE: &str = "200";
 
+/// What pgbench_accounts is to be.
+#[derive(Clone, Copy)]
+pub(crate) enum Tables {
+    /// One table.
+    Whole,
+    /// As many partitions by range as there are cores.
+    Partitioned,
+}
+
 /// `-i` on as many connections as there are cores: how many times as fast as pgbench's, which has
 /// one. Each load replaces the tables of the last one, in a database of its own.
-pub(crate) fn loading(server: &Server, size: &Size) -> Result<Measured, String> {
+pub(crate) fn loading(server: &Server, size: &Size, tables: Tables) -> Result<Measured, String> {
     const DATABASE: &str = "goals_load";
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     psql(server, &format!("CREATE DATABASE {DATABASE}"))?;
     let seconds = pairs(size.pairs.min(3), BOTH, |program| {
         psql(server, "CHECKPOINT")?;
@@ -20,12 +30,14 @@ pub(crate) fn loading(server: &Server, size: &Size) -> Result<Measured, String> 
             Program::Pgbench => server.command(&server.pgbench),
             Program::Pgrig => {
                 let mut command = server.command(env!("CARGO_BIN_EXE_pgrig").as_ref());
-                let cores = std::thread::available_parallelism().map_or(1, usize::from);
                 command.args(["bench", &format!("--connections={cores}")]);
                 command
             }
         };
         command.args(["-i", "-q", "-s", SCALE, DATABASE]);
+        if let Tables::Partitioned = tables {
+            command.arg(format!("--partitions={cores}"));
+        }
         let began = Instant::now();
         let done = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
         match done.status.success() {
