@@ -163,8 +163,8 @@ impl Server {
     pub(crate) fn cancel_when<T>(
         &mut self,
         interrupted: &(dyn Fn() -> bool + Sync),
-        work: impl FnOnce(&mut Server) -> Result<T, Complaint>,
-    ) -> Result<T, Complaint> {
+        work: impl FnOnce(&mut Server) -> T,
+    ) -> T {
         let (token, tls) = (self.client.cancel_token(), self.tls.clone());
         let done = AtomicBool::new(false);
         thread::scope(|scope| {

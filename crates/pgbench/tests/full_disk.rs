@@ -118,7 +118,10 @@ fn full_tablespace() {
     };
     check("", 20, "", "copy pgbench_accounts from stdin with (freeze on)");
     check("", 20, "--connections=2", "copy pgbench_accounts from stdin");
-    check("", 20, "--partitions=2", "copy pgbench_accounts from stdin");
+    check("", 20, "--partitions=2", "copy pgbench_accounts_2 from stdin with (freeze on)");
+    let parts = "--partitions=2 --connections=2";
+    check("", 20, parts, "copy pgbench_accounts_");
+    check("-I dtgv --partitions=2", 0, &format!("-I p {parts}"), "alter table pgbench_branches");
     check("", 20, "-I dtGvp", "insert into pgbench_accounts");
     check("", 0, "", "copy pgbench_branches from stdin with (freeze on)");
     check("-I dtg --connections=2", 0, "-I vp", "vacuum analyze pgbench_branches");

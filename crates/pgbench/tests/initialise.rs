@@ -239,20 +239,25 @@ fn a_step_that_fails_says_which_and_why() {
 }
 
 #[test]
-fn an_interruption_cancels_the_statement_under_way() {
+fn an_interruption_cancels_the_statements_under_way() {
     let server = Server::start(&[]);
-    let control = load::Control::new();
-    let arguments: Vec<String> = ["-i", "-s", "200", "-q"].map(str::to_owned).to_vec();
-    let environment = server.environment("postgres");
-    let ended = std::thread::scope(|scope| {
-        let run = scope.spawn(|| common::ours_until(&environment, &arguments, &control));
-        let copying = "select count(*) from pg_stat_progress_copy";
-        while server.value("postgres", copying) != "1" {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        control.interrupt();
-        run.join().expect("no panic")
-    });
-    assert_eq!(ended.code, 1, "{ended:?}");
-    assert!(ended.err.contains("canceling statement due to user request"), "{ended:?}");
+    for (line, copies) in
+        [("-i -s 200 -q", "1"), ("-i -s 200 -q --partitions=2 --connections=2", "2")]
+    {
+        let control = load::Control::new();
+        let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let environment = server.environment("postgres");
+        let ended = std::thread::scope(|scope| {
+            let run = scope.spawn(|| common::ours_until(&environment, &arguments, &control));
+            let copying = "select count(*) from pg_stat_progress_copy";
+            while server.value("postgres", copying) != copies {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            control.interrupt();
+            run.join().expect("no panic")
+        });
+        assert_eq!(ended.code, 1, "{line}: {ended:?}");
+        let why = "canceling statement due to user request";
+        assert!(ended.err.contains(why), "{line}: {ended:?}");
+    }
 }

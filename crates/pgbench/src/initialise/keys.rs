@@ -44,18 +44,15 @@ fn of_partitions(
     server: &mut Server,
     loaders: Loaders<'_>,
 ) -> Result<(), Complaint> {
-    let Loaders { others, interrupted } = loaders;
     // Connections without a partition leave their share of the CPUs to the workers of the others.
-    let busy = tables.len().min(others.len() + 1);
-    let workers = (others.len() + 1) / busy - 1;
+    let connections = loaders.others.len() + 1;
+    let workers = connections / tables.len().min(connections) - 1;
     let add = |server: &mut Server, table: &String, _: &dyn Fn(u64)| {
-        server.cancel_when(interrupted, |server| {
-            server.execute(&format!("set max_parallel_maintenance_workers = {workers}"))?;
-            let oid = format!("'{}'::pg_catalog.regclass", table.replace('\'', "''"));
-            add(options, &mut Outlet::Server(server), table, &oid, "aid")
-        })
+        server.execute(&format!("set max_parallel_maintenance_workers = {workers}"))?;
+        let oid = format!("'{}'::pg_catalog.regclass", table.replace('\'', "''"));
+        add(options, &mut Outlet::Server(server), table, &oid, "aid")
     };
-    share_out(tables, server, others, add, drop)
+    share_out(tables, server, loaders, add, drop)
 }
 
 /// Adds one primary key, unless an earlier load that is resumed has done that.

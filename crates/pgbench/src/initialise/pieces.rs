@@ -57,7 +57,6 @@ pub(super) fn on_clients(
     };
     let total = pieces.iter().map(|piece| piece.count).sum();
     let mut progress = RowProgress::new("pgbench_accounts", total, options.progress);
-    let Loaders { others, interrupted } = loaders;
     let load = |server: &mut Server, piece: &Share, say: &dyn Fn(u64)| {
         let sql = copy_statement(&piece.table, frozen);
         if frozen {
@@ -69,15 +68,12 @@ pub(super) fn on_clients(
             server.execute(&format!("truncate table {}", piece.table))?;
         }
         send(server, &sql, Rows::accounts_from(piece.first), piece.count, |sent| {
-            if interrupted() {
-                return Err(Complaint::error("canceling data generation"));
-            }
             say(sent);
             Ok(u64::MAX)
         })?;
         if frozen { server.execute("commit") } else { Ok(()) }
     };
-    let loaded = share_out(&pieces, server, others, load, |rows| progress.add(rows, console));
+    let loaded = share_out(&pieces, server, loaders, load, |rows| progress.add(rows, console));
     progress.end(console);
     loaded.map_err(|complaint| match complaint.cause() {
         None => complaint.with_our_hint("go on with --resume"),
