@@ -46,7 +46,6 @@ fn main() -> ExitCode {
             limits_on_open_files,
             idle_sessions_are_small,
             idle_sessions_cost_no_time,
-            a_ledger_costs_little,
         ],
     }
 }
@@ -164,29 +163,6 @@ fn a_ledger_outlives_its_generators() {
 
 fn ledger_in(directory: &Path) -> LedgerPlan {
     LedgerPlan { directory: directory.display().to_string(), seed: 7 }
-}
-
-fn a_ledger_costs_little() {
-    let server = FakeServer::start();
-    let cpu = |clients: u32, keeps: bool| {
-        let mut workload = workload(&at(server.directory()), "SELECT :ledger_seq;\n", clients);
-        workload.variables = vec![("ledger_seq".to_owned(), "1".to_owned())];
-        let directory = tempfile::tempdir().unwrap();
-        let mut plan = plan(workload, window(500));
-        plan.lanes = 1;
-        plan.ledger = keeps.then(|| ledger_in(directory.path()));
-        let outcome = run(&plan).expect("a load");
-        let transactions = outcome.workloads[0].counts.transactions;
-        outcome.generator.cpu_ns as f64 / transactions.max(1) as f64
-    };
-    for clients in [1, 32] {
-        let best = |keeps| (0..5).map(|_| cpu(clients, keeps)).fold(f64::INFINITY, f64::min);
-        let (without, with) = (best(false), best(true));
-        say(&format!(
-            "CPU per transaction of {clients} clients: {without:.0} ns, {with:.0} ns with a ledger"
-        ));
-        assert!(with < without + 20_000.0, "{without:.0} ns without, {with:.0} ns with a ledger");
-    }
 }
 
 /// Runs a long load, and tells who its generators are.
@@ -380,6 +356,6 @@ fn idle_sessions_cost_no_time() {
     let (alone, among) = (best(0), best(2_000));
     say(&format!("CPU per transaction: {alone:.0} ns alone, {among:.0} ns among 2,000 idle"));
     // A lane that looked at every session on each wake-up would need a hundred times as much; how
-    // flat the cost really is belongs in the bench, which nobody's noise can fail.
+    // flat the cost really is belongs in the bench.
     assert!(among < 20.0 * alone, "{alone:.0} ns alone, {among:.0} ns among 2,000 idle clients");
 }

@@ -15,6 +15,8 @@ mod capture;
 mod data;
 #[path = "goals/hosts.rs"]
 mod hosts;
+#[path = "goals/ledger.rs"]
+mod ledger;
 #[path = "goals/measure.rs"]
 mod measure;
 #[path = "goals/server.rs"]
@@ -101,6 +103,12 @@ const GOALS: &[Goal] = &[
         goal: 0.05,
         better: Better::Lower,
         measure: connecting_with_scram,
+    },
+    Goal {
+        name: "CPU that a ledger adds to a transaction, 32 clients, null server, µs (goal: at most 5)",
+        goal: 5.0,
+        better: Better::Lower,
+        measure: |_, size| ledger::cost(size),
     },
     Goal {
         name: "generator memory an idle connection, KiB (goal: at most 4)",

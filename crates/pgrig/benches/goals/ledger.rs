@@ -1,0 +1,50 @@
+//! What a ledger costs the generator.
+
+use std::time::Instant;
+
+use load::{Control, LedgerPlan, Limit, Plan, Protocol, ScriptText, Syntax, WarmUp, Workload};
+use pgbench::null_server::{NullServer, PORT};
+
+use crate::measure::Spread;
+use crate::{Measured, Size};
+
+/// Clients, on one thread.
+const CLIENTS: u32 = 32;
+
+/// CPU of the generator that a ledger adds to a transaction, in µs.
+pub(crate) fn cost(size: &Size) -> Result<Measured, String> {
+    let mut added = Vec::new();
+    let mut without = Vec::new();
+    for _ in 0..size.pairs {
+        let alone = cpu_us(size, false)?;
+        added.push(cpu_us(size, true)? - alone);
+        without.push(alone);
+    }
+    let detail = format!("without a ledger: {:.2} µs", Spread::of(&without).median);
+    Ok(Measured { ratio: Spread::of(&added), detail })
+}
+
+/// CPU of the generator for each transaction against a null server, in µs.
+fn cpu_us(size: &Size, keeps_ledger: bool) -> Result<f64, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let null = NullServer::start(folder.path()).map_err(|error| error.to_string())?;
+    let conninfo = format!("host={} port={PORT} user=null dbname=null", null.directory().display());
+    let script = ScriptText {
+        name: "ledger".to_owned(),
+        text: "SELECT :ledger_seq;\n".to_owned(),
+        weight: 1,
+        syntax: Syntax::Current,
+    };
+    let mut workload = Workload::new("ledger", conninfo, vec![script], CLIENTS, Protocol::Simple);
+    workload.variables = vec![("ledger_seq".to_owned(), "1".to_owned())];
+    let limit =
+        Limit::Time { warm_up: WarmUp::Fixed(500), window_ms: u64::from(size.seconds) * 1_000 };
+    let mut plan = Plan::new(vec![workload], limit);
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    plan.ledger = keeps_ledger
+        .then(|| LedgerPlan { directory: directory.path().display().to_string(), seed: 7 });
+    let outcome = load::run(&plan, &Control::new(), Instant::now(), &mut |_| {})
+        .map_err(|error| error.to_string())?;
+    let transactions = outcome.workloads[0].counts.transactions.max(1);
+    Ok(outcome.generator.cpu_ns as f64 / transactions as f64 / 1e3)
+}
