@@ -52,12 +52,14 @@ fn tables(side: &dyn Ground, schema: Option<&str>) -> Result<Tables, Error> {
     };
     let failed = |statement: &str, source| Error::failed(side.name(), statement, source);
     let list = format!(
-        "SELECT format('%I.%I', n.nspname, c.relname), pg_table_size(c.oid),
+        "SELECT format('%I.%I', n.nspname, c.relname),
+                coalesce((SELECT sum(pg_table_size(relid))::bigint FROM pg_partition_tree(c.oid)),
+                         pg_table_size(c.oid)),
                 (SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', '
                                    ORDER BY attnum)
                  FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped)
          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-         WHERE c.relkind IN ('r', 'm') AND n.nspname {schemas} AND n.nspname !~ '^pg_'"
+         WHERE c.relkind IN ('r', 'm', 'p') AND NOT c.relispartition AND n.nspname {schemas} AND n.nspname !~ '^pg_'"
     );
     let rows = client.query(&list, &[]).map_err(|source| failed(&list, source))?;
     let mut tables = Tables::new();

@@ -67,6 +67,8 @@ pub(crate) struct Lane<'p> {
     pub(crate) report: &'p (dyn Fn(Report) + Sync),
     pub(crate) tally: Tally,
     pub(crate) log: Option<LaneLog>,
+    /// The log could not be written to its end.
+    pub(crate) log_is_cut: bool,
     pub(crate) ledger: Option<LaneLedger>,
     choose: Prng,
     schedules: Vec<Option<Schedule>>,
@@ -127,6 +129,7 @@ impl<'p> Lane<'p> {
             idle: vec![VecDeque::new(); parts.programs.len()],
             tally: parts.tally,
             log: None,
+            log_is_cut: false,
             ledger: None,
             choose: parts.states.choose,
             schedules: parts.schedules,

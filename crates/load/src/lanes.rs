@@ -28,6 +28,7 @@ use crate::{
     route::Route,
     schedule::Schedule,
     session::Session,
+    socket::without_errno,
     standstill::Standstills,
     tally::{Open, Statement, Tally, Totals},
 };
@@ -173,10 +174,13 @@ impl Lanes {
         if lane.connect_all() && lane.await_beginning() {
             lane.log = self.log(plan, number, lane);
             drained = lane.run();
-            if let Some(log) = lane.log.take()
+            if let (Some(log), Some(plan)) = (lane.log.take(), &plan.log)
                 && let Err(error) = log.finish(drained)
             {
-                let text = format!("could not write to the transaction log: {error}");
+                lane.log_is_cut = true;
+                let (path, why) = (log::path(plan, number), error.to_string());
+                let why = without_errno(&why);
+                let text = format!("could not write to the transaction log \"{path}\": {why}");
                 let level = crate::Level::Error;
                 (lane.report)(Report::Said(vec![crate::Message { level, text, at: None }]));
             }
@@ -311,6 +315,7 @@ fn outcome(mut lane: Lane<'_>, drained: u64) -> LaneOutcome {
         run_delay_ns: spent.run_delay_ns,
         lag,
         messages_dropped: lane.connecting.messages_dropped,
+        log_is_cut: lane.log_is_cut,
     }
 }
 
@@ -341,6 +346,7 @@ impl LaneOutcome {
             run_delay_ns: None,
             lag: Latency::new(),
             messages_dropped: 0,
+            log_is_cut: false,
         }
     }
 }

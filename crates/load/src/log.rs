@@ -68,13 +68,18 @@ struct Extent {
     max: f64,
 }
 
-/// Makes `PREFIX.PID` for the first lane and `PREFIX.PID.N` for lane N.
-pub(crate) fn create(plan: &LogPlan, lane: usize) -> Result<File, LoadError> {
+/// `PREFIX.PID` for the first lane and `PREFIX.PID.N` for lane N.
+pub(crate) fn path(plan: &LogPlan, lane: usize) -> String {
     let pid = std::process::id();
-    let path = match lane {
+    match lane {
         0 => format!("{}.{pid}", plan.prefix),
         _ => format!("{}.{pid}.{lane}", plan.prefix),
-    };
+    }
+}
+
+/// Makes the file of a lane.
+pub(crate) fn create(plan: &LogPlan, lane: usize) -> Result<File, LoadError> {
+    let path = path(plan, lane);
     File::create(&path).map_err(|error| {
         let why = without_errno(&error.to_string()).to_owned();
         LoadError::LogFile { path, why }

@@ -39,6 +39,8 @@ pub struct Outcome {
     pub end: End,
     /// Narration that was left out because there was too much of it.
     pub messages_dropped: u64,
+    /// A log of transactions could not be written to its end.
+    pub log_is_cut: bool,
 }
 
 /// One script's share of a workload: what ended after the window opened, the last answers after

@@ -122,6 +122,8 @@ pub(crate) struct LaneOutcome {
     #[serde(with = "histogram_text")]
     pub(crate) lag: Latency,
     pub(crate) messages_dropped: u64,
+    /// Its log of transactions could not be written to its end.
+    pub(crate) log_is_cut: bool,
 }
 
 /// One workload's share of a lane.

@@ -32,6 +32,7 @@ pub(crate) fn sum_up(
     let connecting = phase(lanes.iter().map(|lane| (&lane.connecting, lane.connect_span)));
     let disconnecting = phase(lanes.iter().map(|lane| (&lane.disconnecting, lane.disconnect_span)));
     let messages_dropped = lanes.iter().map(|lane| lane.messages_dropped).sum();
+    let log_is_cut = lanes.iter().any(|lane| lane.log_is_cut);
     let mut by_workload: Vec<Vec<LaneWorkload>> = plan.workloads.iter().map(|_| vec![]).collect();
     for lane in lanes {
         for (shares, share) in by_workload.iter_mut().zip(lane.workloads) {
@@ -79,6 +80,7 @@ pub(crate) fn sum_up(
         intervals,
         end: End::Completed,
         messages_dropped,
+        log_is_cut,
     }
 }
 

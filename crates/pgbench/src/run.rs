@@ -62,10 +62,7 @@ pub(crate) fn run(
     console.debug(setting(options, &conninfo));
     let seed = plan::seed(options, console)?;
     let tables = look_at_tables(options, invocation, &mut server, &conninfo.dbname, console)?;
-    vacuum::vacuum(options.vacuum, &mut server, console);
-    let server_version = server.version().to_owned();
-    drop(server);
-
+    // Before the vacuum, which empties pgbench_history.
     let files = Files::create(&options.ours)?;
     let served = pages.filter(|_| options.ours.serve);
     if let Some(pages) = served {
@@ -84,6 +81,10 @@ pub(crate) fn run(
         Some(asked) => Some(hosts::reach(asked, options, invocation, control)?),
         None => None,
     };
+    vacuum::vacuum(options.vacuum, &mut server, console);
+    let server_version = server.version().to_owned();
+    drop(server);
+
     let failed_at = OnceCell::new();
     let mut one = |options: &RunOptions, console: &mut Console<'_>| {
         let count = hosts.as_ref().map_or(options.ours.generators, |hosts| hosts.len() as u32);
@@ -144,12 +145,16 @@ pub(crate) fn run(
     }
     metrics.map_or(Ok(()), Metrics::finish)?;
     let code = end(outcome, console);
-    match search.filter(|search| !search.is_answer && code == DONE) {
-        None => Ok(code),
-        Some(search) => {
+    match search.filter(|search| !search.is_answer) {
+        Some(search) if code == DONE => {
             console.error(&search.words);
             Ok(INCOMPLETE)
         }
+        Some(search) => {
+            console.narrate(format_args!("pgrig: {}", search.words));
+            Ok(code)
+        }
+        None => Ok(code),
     }
 }
 
@@ -325,6 +330,10 @@ fn end(outcome: &Outcome, console: &mut Console<'_>) -> u8 {
         return INCOMPLETE;
     }
     match outcome.end {
+        End::Completed if outcome.log_is_cut => {
+            console.error("the transaction log is incomplete; the above results are not");
+            INCOMPLETE
+        }
         End::Interrupted => {
             console.narrate("pgrig: interrupted; the above results are of the time until then");
             INTERRUPTED

@@ -104,6 +104,20 @@ fn a_goal_may_hold_nowhere_or_everywhere() {
 }
 
 #[test]
+fn a_search_whose_clients_are_aborted_has_no_answer() {
+    let server = Server::start(&[]);
+    let script = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(script.path(), "select pg_terminate_backend(pg_backend_pid());").expect("written");
+    let line = format!("-n -T 2 -f {} --find-clients=p99<1s", script.path().display());
+    let ended = server.ours("postgres", &line);
+    assert_eq!(ended.code, 2, "{ended:?}");
+    let why = "pgrig: search ended after 0 windows, as 1 client was aborted; no window kept p99<1s: \
+               run it again, or with --reconnect";
+    assert!(ended.err.contains(why), "{ended:?}");
+    assert!(!ended.err.contains("does not hold"), "{ended:?}");
+}
+
+#[test]
 fn a_search_needs_a_window_and_no_rate() {
     for (options, why) in [
         (
@@ -113,6 +127,10 @@ fn a_search_needs_a_window_and_no_rate() {
         ("--find-rate=p99<1ms -T 5 -R 10", "--find-rate looks for the rate itself: leave out -R"),
         ("--find-clients=p99<1ms -T 5 -l", "cannot be used with a log (-l)"),
         ("--find-rate=p99<1 -T 5", "invalid goal \"p99<1\": expecting us, ms or s"),
+        (
+            "--find-rate=p99<1ms -T 5 --find-clients=p99<1ms",
+            "--find-rate and --find-clients cannot be used at the same time",
+        ),
         ("--curve=x -T 5", "allowed only with --find-rate or --find-clients"),
     ] {
         let ended = ours(&[], options);

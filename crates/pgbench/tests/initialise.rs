@@ -207,9 +207,13 @@ fn resume_creates_the_tables_again_unless_all_are_there() {
                   create table pgbench_branches (bid int);";
     check(tables, "--partitions=2", "100000|2");
 
-    // Rows are kept, whatever is asked for.
+    // Rows are kept, and other partitions are refused.
     assert_eq!(server.ours("postgres", "-i -q --partitions=2").code, 0);
-    assert_eq!(server.ours("postgres", "-i -q --partitions=3 --resume").code, 0);
+    assert_eq!(server.ours("postgres", "-i -q --resume").code, 0);
+    let other = server.ours("postgres", "-i -q --partitions=3 --resume");
+    assert_eq!(other.code, 1, "{other:?}");
+    let why = "cannot resume: pgbench_accounts was begun with 2 partitions, not 3";
+    assert!(other.err.contains(why), "{other:?}");
     let parts = "select count(*) from pg_inherits where inhparent = 'pgbench_accounts'::regclass";
     assert_eq!(server.value("postgres", parts), "2");
 }

@@ -223,6 +223,49 @@ fn files_that_cannot_be_written() {
     }
 }
 
+/// pgbench empties pgbench_history before a run; a run that cannot begin must not.
+#[test]
+fn a_run_that_cannot_begin_leaves_the_history_alone() {
+    let server = Server::start(&[]);
+    assert_eq!(server.ours("postgres", "-i -q").code, 0);
+    server.execute("postgres", "insert into pgbench_history (tid) values (1)");
+    let folder = tempfile::tempdir().expect("a folder");
+    let twice = format!("--json={0}/x --influx={0}/x", folder.path().display());
+    for (options, why) in [
+        ("--json=/nowhere/x", "could not create file \"/nowhere/x\""),
+        ("--metrics=/nowhere/x", "could not write file \"/nowhere/x\""),
+        ("--metrics=127.0.0.1", "invalid address for --metrics: \"127.0.0.1\""),
+        ("--metrics=192.0.2.1:9", "give an address of this machine"),
+        ("--hosts=/nowhere/x", "/nowhere/x"),
+        (&*twice, "--json and --influx name the same file"),
+    ] {
+        let ended = server.ours("postgres", &format!("-S -t 1 {options}"));
+        assert_says(&ended, 1, &[why]);
+        let rows = server.value("postgres", "select count(*) from pgbench_history");
+        assert_eq!(rows, "1", "{options}");
+    }
+    assert_eq!(server.ours("postgres", "-S -t 1").code, 0);
+    assert_eq!(server.value("postgres", "select count(*) from pgbench_history"), "0");
+}
+
+#[test]
+fn a_log_on_a_full_disk() {
+    let server = Server::start(&[]);
+    let script = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(script.path(), "select 1;").expect("written");
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join(format!("log.{}", std::process::id()));
+    std::os::unix::fs::symlink("/dev/full", &log).expect("a link");
+    let prefix = folder.path().join("log");
+    let (script, prefix) = (script.path().display(), prefix.display());
+    let line = format!("-n -t 10 -f {script} -l --log-prefix={prefix}");
+    let why = format!(
+        "could not write to the transaction log \"{}\": No space left on device\n",
+        log.display()
+    );
+    assert_says(&server.ours("postgres", &line), 2, &[&why, "the transaction log is incomplete"]);
+}
+
 #[test]
 fn an_interruption_reports_what_there_is() {
     let server = Server::start(&[]);

@@ -60,6 +60,9 @@ impl Error {
                      place with --out; trials that were finished are kept",
                     path.display()
                 )),
+                io::ErrorKind::PermissionDenied if *doing == "reading" => {
+                    Some("run pgrig as a user who may read it".to_owned())
+                }
                 io::ErrorKind::PermissionDenied
                 | io::ErrorKind::ReadOnlyFilesystem
                 | io::ErrorKind::NotADirectory => {

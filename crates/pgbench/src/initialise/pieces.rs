@@ -120,6 +120,7 @@ fn begin(
         return Err(Complaint::error(text).with_hint("give the same scale (-s)"));
     }
     if options.resume && branches > 0 {
+        expect_partitions(options, names, server)?;
         return Ok(true);
     }
     server.execute("begin")?;
@@ -127,6 +128,25 @@ fn begin(
     fill(&mut Outlet::Server(server))?;
     server.execute("commit")?;
     Ok(false)
+}
+
+/// Refuses to resume with other partitions than there are; without `--partitions`, any will do.
+fn expect_partitions(
+    options: &InitialiseOptions,
+    names: &Names,
+    server: &mut Server,
+) -> Result<(), Complaint> {
+    let Some(asked) = options.partitions else { return Ok(()) };
+    let own = names.oid("accounts");
+    let sql = format!("select count(*) from pg_catalog.pg_inherits where inhparent = {own}");
+    let found = server.value(&sql)?.unwrap_or_default();
+    if found == asked.count.to_string() {
+        return Ok(());
+    }
+    let asked = asked.count;
+    let text =
+        format!("cannot resume: pgbench_accounts was begun with {found} partitions, not {asked}");
+    Err(Complaint::error(text).with_hint("give the same number of partitions (--partitions)"))
 }
 
 /// The accounts of each branch whose accounts are not there.

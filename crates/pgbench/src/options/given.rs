@@ -270,8 +270,8 @@ impl Given {
             Id::Push => self.push = true,
             Id::Hdr => self.hdr = Some(value.to_owned()),
             Id::Json => self.json = Some(value.to_owned()),
-            Id::FindRate => self.find = Some((Range::Rate, goal(value)?)),
-            Id::FindClients => self.find = Some((Range::Clients, goal(value)?)),
+            Id::FindRate => self.find(Range::Rate, value)?,
+            Id::FindClients => self.find(Range::Clients, value)?,
             Id::FindSeconds => self.find_seconds = Some(positive(value, "--find-seconds")?),
             Id::Curve => self.curve = Some(value.to_owned()),
             Id::Baseline => self.baseline = true,
@@ -281,6 +281,15 @@ impl Given {
             Id::Influx => self.influx = Some(value.to_owned()),
             _ => self.html = Some(value.to_owned()),
         }
+        Ok(())
+    }
+
+    fn find(&mut self, range: Range, value: &str) -> Result<(), Complaint> {
+        if self.find.as_ref().is_some_and(|(other, _)| *other != range) {
+            let text = "--find-rate and --find-clients cannot be used at the same time";
+            return Err(Complaint::error(text));
+        }
+        self.find = Some((range, goal(value)?));
         Ok(())
     }
 

@@ -2,8 +2,9 @@
 //!
 //! They are created before the run, so that a wrong path is known before the time is spent.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt as _;
 
 use stats::hdr_log::{LogInterval, header};
 
@@ -34,13 +35,19 @@ impl Files {
     /// # Errors
     /// When one cannot be.
     pub(super) fn create(ours: &OurOptions) -> Result<Self, Complaint> {
-        let create = |name: &Option<String>| name.as_deref().map(Target::create).transpose();
+        let mut known = Vec::new();
+        let mut create = |option: &'static str, name: Option<&str>| {
+            let Some(target) = name.map(Target::create).transpose()? else { return Ok(None) };
+            target.is_only_in(&mut known, option)?;
+            Ok(Some(target))
+        };
+        let curve = ours.find.as_ref().and_then(|find| find.curve.as_deref());
         Ok(Files {
-            hdr: create(&ours.hdr)?,
-            json: create(&ours.json)?,
-            html: create(&ours.html)?,
-            curve: create(&ours.find.as_ref().and_then(|find| find.curve.clone()))?,
-            influx: create(&ours.influx)?,
+            hdr: create("--hdr", ours.hdr.as_deref())?,
+            json: create("--json", ours.json.as_deref())?,
+            html: create("--html", ours.html.as_deref())?,
+            curve: create("--curve", curve)?,
+            influx: create("--influx", ours.influx.as_deref())?,
         })
     }
 
@@ -84,6 +91,25 @@ impl Target {
                 system_error(&error)
             ))),
         }
+    }
+
+    /// Two texts in one regular file would write over each other.
+    fn is_only_in(
+        &self,
+        known: &mut Vec<(&'static str, (u64, u64))>,
+        option: &'static str,
+    ) -> Result<(), Complaint> {
+        let Some(status) = self.file.metadata().ok().filter(Metadata::is_file) else {
+            return Ok(());
+        };
+        let identity = (status.dev(), status.ino());
+        if let Some((other, _)) = known.iter().find(|(_, one)| *one == identity) {
+            let name = &self.name;
+            let text = format!("{other} and {option} name the same file: \"{name}\"");
+            return Err(Complaint::error(text).with_our_hint("give each a file of its own"));
+        }
+        known.push((option, identity));
+        Ok(())
     }
 
     fn write(mut self, text: &str) -> Result<(), Complaint> {

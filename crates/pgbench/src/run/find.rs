@@ -22,6 +22,15 @@ const ARRIVALS_SIGMAS: f64 = 3.0;
 /// A lapse rate above this is worth a word.
 const LAPSES_SHOWN: f64 = 0.2;
 
+/// Why no further window is tried.
+#[derive(Clone, Copy)]
+enum Finish {
+    Ended(End),
+    Interrupted,
+    /// So many clients were aborted in the last window, which says nothing of its load.
+    Aborted(u64),
+}
+
 /// What a search came to.
 pub(super) struct Found {
     /// The confirming run whose load is nearest to the answer, or the last one that was tried.
@@ -85,17 +94,22 @@ pub(super) fn find(
     // Which window is shown is known in the end.
     let mut last = None;
     let mut confirmed = Vec::new();
-    let end = loop {
+    let finish = loop {
         let (load, confirms) = match search.next() {
             Next::Try(load) => (load, false),
             Next::Confirm(load) => (load, true),
-            Next::End(end) => break Some(end),
+            Next::End(end) => break Finish::Ended(end),
         };
         let tried_options = axis.options(Some(load), confirms);
         let outcome = run(&tried_options, console)?;
-        if control.urgency() != Urgency::None {
+        let is_interrupted = control.urgency() != Urgency::None;
+        let aborted = outcome.workloads[0].counts_total.aborted_clients;
+        if is_interrupted || aborted > 0 {
             last = Some((load, (tried_options, outcome)));
-            break None;
+            break match is_interrupted {
+                true => Finish::Interrupted,
+                false => Finish::Aborted(aborted),
+            };
         }
         let tried = axis.look(&find.goal, load, confirms, &outcome);
         console.narrate(format_args!(
@@ -111,21 +125,21 @@ pub(super) fn find(
         }
         curve.windows.push(tried);
     };
-    if let Some(End::Found { held, low, high }) = end {
+    if let Finish::Ended(End::Found { held, low, high }) = finish {
         (curve.held, curve.interval) = (Some(held), Some((low, high)));
         curve.lapse_rate = Some(search.lapse_rate());
         let distance = |(load, _): &(f64, _)| (load - held).abs();
         let nearest = confirmed.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
         last = nearest.or(last);
-    } else if end.is_some() {
+    } else if matches!(finish, Finish::Ended(_)) {
         last = confirmed.pop().or(last);
     }
     let Some((load, (options, outcome))) = last else {
         return Err(Complaint::error("there was nothing to try"));
     };
     curve.shown = load;
-    let words = axis.words(end, highest, &curve);
-    let is_answer = matches!(end, Some(End::Found { .. }));
+    let words = axis.words(finish, highest, &curve);
+    let is_answer = matches!(finish, Finish::Ended(End::Found { .. }));
     Ok(Found { options, outcome, curve, words, is_answer })
 }
 
@@ -222,10 +236,24 @@ impl Axis<'_> {
         tried
     }
 
-    fn words(&self, end: Option<End>, highest: f64, curve: &Curve) -> String {
+    fn words(&self, finish: Finish, highest: f64, curve: &Curve) -> String {
         let (goal, windows) = (&curve.goal, curve.windows.len());
+        let end = match finish {
+            Finish::Ended(end) => end,
+            Finish::Interrupted => {
+                return format!("search interrupted after {windows} windows{}", self.best(curve));
+            }
+            Finish::Aborted(clients) => {
+                let plural = if clients == 1 { "client was" } else { "clients were" };
+                return format!(
+                    "search ended after {windows} windows, as {clients} {plural} aborted{}: run it \
+                     again, or with --reconnect",
+                    self.best(curve)
+                );
+            }
+        };
         match end {
-            Some(End::Found { held, low, high }) => {
+            End::Found { held, low, high } => {
                 let knee = curve.knee().map_or(String::new(), |knee| {
                     format!("; the curve turns up at {}", self.load(knee))
                 });
@@ -240,21 +268,29 @@ impl Axis<'_> {
                     self.number(high),
                 )
             }
-            Some(End::Everywhere) => format!(
+            End::Everywhere => format!(
                 "\"{goal}\" holds at everything that can be sent, up to {}: give more clients (-c)",
                 self.load(highest)
             ),
-            Some(End::Nowhere) => format!(
+            End::Nowhere => format!(
                 "\"{goal}\" holds nowhere{}: give limits that this server can keep",
                 self.lowest(curve)
             ),
-            Some(End::Unconfirmed) => format!(
+            End::Unconfirmed => format!(
                 "\"{goal}\" holds in windows of {} s, but in none as long as -T{}: give longer \
                  windows (--find-seconds), or limits that this server can keep",
                 self.find.seconds,
                 self.lowest(curve)
             ),
-            None => format!("interrupted after {windows} windows"),
+        }
+    }
+
+    /// What a search without an answer has seen.
+    fn best(&self, curve: &Curve) -> String {
+        let held = curve.windows.iter().filter(|window| window.holds);
+        match held.max_by(|a, b| a.load.total_cmp(&b.load)) {
+            Some(best) => format!("; {} kept {} in a window", self.load(best.load), curve.goal),
+            None => format!("; no window kept {}", curve.goal),
         }
     }
 

@@ -1,8 +1,8 @@
 //! `--metrics`: what has been counted so far, as OpenMetrics text, in a file or over HTTP.
 
 use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -55,7 +55,7 @@ impl Metrics {
                 let (address, shown) = serve(address)?;
                 Target::Served(address, shown)
             }
-            Err(_) if is_name_and_port(target) => {
+            Err(_) if is_name_and_port(target) || target.parse::<IpAddr>().is_ok() => {
                 let text = format!("invalid address for --metrics: \"{target}\"");
                 let hint = "give an IP address and a port, as in 127.0.0.1:9187, or a file";
                 return Err(Complaint::error(text).with_our_hint(hint));
@@ -126,7 +126,10 @@ fn serve(address: SocketAddr) -> Result<(SocketAddr, Arc<Mutex<String>>), Compla
     let failed = |error: std::io::Error| {
         let reason = system_error(&error);
         Complaint::error(format_args!("could not listen on {address} for --metrics: {reason}"))
-            .with_our_hint("give another port, or 0 for a free one")
+            .with_our_hint(match error.kind() {
+                ErrorKind::AddrNotAvailable => "give an address of this machine",
+                _ => "give another port, or 0 for a free one",
+            })
     };
     let listener = TcpListener::bind(address).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;

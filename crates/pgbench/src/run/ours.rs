@@ -283,10 +283,7 @@ fn generator(results: &Results<'_>) -> String {
     let window_s = results.outcome.window.map_or(0.0, |window| window.seconds());
     let cores = generator.cpu_ns as f64 / 1e9 / window_s.max(f64::MIN_POSITIVE);
     let lag_ms = short_ms(generator.lag_p99_ns);
-    let mut text = format!("{cores:.2} cores, loop lag p99 {lag_ms} ms");
-    if let Some(share) = generator.run_delay_share {
-        let _ = write!(text, ", {:.0} % of the waiting without a CPU", share * 100.0);
-    }
+    let text = format!("{cores:.2} cores, loop lag p99 {lag_ms} ms");
     match limit(generator) {
         None => format!("{text}: not the limit"),
         Some(why) => format!("{text}: the limit, {why}"),
@@ -308,8 +305,8 @@ pub(super) fn limit(generator: &Generator) -> Option<String> {
     let delay =
         generator.run_delay_share.filter(|share| *share > Generator::RUN_DELAY_SHARE_MAX)?;
     Some(format!(
-        "{:.0} % of what clients waited passed while it waited for a CPU (clients and server share \
-         the cores)",
+        "as it had no CPU for {:.0} % of the time that clients waited (clients and server share the \
+         cores)",
         delay * 100.0
     ))
 }

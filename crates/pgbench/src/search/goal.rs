@@ -43,6 +43,9 @@ pub struct Observed<'a> {
     pub backlog: u64,
 }
 
+/// A goal that can be understood, for messages.
+const EXAMPLE: &str = "\"p99 < 10ms and failures < 1%\"";
+
 impl Goal {
     /// Reads limits joined by `and`: `p50`, `p99`, `p99.9` (any percentile), `mean` and `max` with
     /// a time (`10ms`), `failures` with a percentage, `backlog` with a count.
@@ -51,6 +54,11 @@ impl Goal {
     /// What cannot be understood, and what could stand there.
     pub fn parse(text: &str) -> Result<Goal, String> {
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if words.split(' ').any(|word| word == "or") {
+            return Err(format!(
+                "invalid goal \"{words}\": limits are joined by \"and\", as in {EXAMPLE}"
+            ));
+        }
         let clauses = words.split(" and ").map(Clause::parse).collect::<Result<_, _>>()?;
         Ok(Goal { text: words, clauses })
     }
@@ -86,13 +94,8 @@ impl Goal {
 
 impl Clause {
     fn parse(text: &str) -> Result<Clause, String> {
-        let wrong = |why: &str| {
-            format!(
-                "invalid goal \"{}\": {why}, as in \"p99 < 10ms and failures < 1%\"",
-                text.trim()
-            )
-        };
-        let at = text.find('<').ok_or_else(|| wrong("expecting a limit"))?;
+        let wrong = |why: &str| format!("invalid goal \"{}\": {why}, as in {EXAMPLE}", text.trim());
+        let at = text.find('<').ok_or_else(|| wrong("expecting < or <= and a limit"))?;
         let (name, rest) = (text[..at].trim(), &text[at + 1..]);
         let inclusive = rest.starts_with('=');
         let value = rest.trim_start_matches('=').trim();
@@ -196,7 +199,9 @@ mod tests {
             let error = Goal::parse(text).expect_err(text);
             assert!(error.contains(why), "{text}: {error}");
         };
-        check("p99", "expecting a limit");
+        check("p99", "expecting < or <= and a limit");
+        check("p99 > 10ms", "expecting < or <= and a limit");
+        check("p99 < 10ms or failures < 1%", "joined by \"and\"");
         check("p99 < 10", "expecting us, ms or s");
         check("p101 < 10ms", "expecting p50");
         check("speed < 10ms", "expecting p50");

@@ -1,5 +1,6 @@
 //! `pgrig check`: what a study would do here, or what this machine can do.
 
+use lab::Installation;
 use lab::find::Search;
 use lab::machine::{Disk, Machine};
 use load::hosts::OnHostLoss;
@@ -43,13 +44,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
         }
         None => {
             let installation = lab::find::find(arguments.pg_bin.as_deref())?;
-            let mistakes = study::mistakes(&study, &installation).map_err(|error| {
-                Complaint::new(format!("asking postgres about settings: {error}"))
-            })?;
-            if !mistakes.is_empty() {
-                let hint = "correct the study; nothing was run";
-                return Err(Complaint::new(mistakes.join("\n       ")).hinted(Some(hint)));
-            }
+            settings(&study, &installation)?;
             Has::here(installation, &std::env::temp_dir())?
         }
     };
@@ -65,6 +60,20 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     let hosts = hosts.map(|file| format!(" --hosts {}", file.display())).unwrap_or_default();
     terminal::narrate(format_args!("run it with: pgrig run {name} --profile {profile}{hosts}"));
     Ok(Exit::Done)
+}
+
+/// Has postgres look at every setting of a study.
+///
+/// # Errors
+/// All mistakes in one.
+pub(crate) fn settings(study: &Study, installation: &Installation) -> Result<(), Complaint> {
+    let mistakes = study::mistakes(study, installation)
+        .map_err(|error| Complaint::new(format!("asking postgres about settings: {error}")))?;
+    if mistakes.is_empty() {
+        return Ok(());
+    }
+    let hint = "correct the study; nothing was run";
+    Err(Complaint::new(mistakes.join("\n       ")).hinted(Some(hint)))
 }
 
 fn json(study: &Study, preflight: &Preflight) -> Value {

@@ -12,7 +12,7 @@ use verdict::{Judgement, Verdict};
 use words::grouped;
 
 use crate::arguments::{HostLossName, RunArguments};
-use crate::command::hosts;
+use crate::command::{check, hosts};
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::progress::Progress;
@@ -166,6 +166,12 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
     let fresh = || (!study.is_seed_given).then(fresh_seed);
     if let Some(seed) = arguments.seed.or_else(fresh) {
         study = study.with_seed(seed);
+    }
+    if let Servers::Built { pg_bin, .. } = &servers
+        // Where there is none, a study says so itself.
+        && let Ok(installation) = lab::find::find(pg_bin.as_deref())
+    {
+        check::settings(&study, &installation)?;
     }
     let place = match &arguments.out {
         Some(directory) => Place::Directory(directory.clone()),

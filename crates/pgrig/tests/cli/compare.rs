@@ -282,6 +282,21 @@ fn servers_of_the_users_are_compared_and_left_as_they_were() {
     assert!(said.err.contains("A and B are the same database"), "{}", said.err);
     desk.pgrig(&[&twice[..], &SHORT, &theirs].concat()).ended(0);
 
+    // Partitions with the same rows are the same data.
+    let plain = "CREATE TABLE parts (id int); INSERT INTO parts SELECT generate_series(1, 50)";
+    a.connect().unwrap().batch_execute(plain).unwrap();
+    let partitioned = "CREATE TABLE parts (id int) PARTITION BY RANGE (id);
+                       CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (1) TO (30);
+                       CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (30) TO (60);
+                       INSERT INTO parts SELECT generate_series(1, 50)";
+    let mut client = b.connect().unwrap();
+    client.batch_execute(partitioned).unwrap();
+    run(&theirs).ended(0);
+    client.batch_execute("DELETE FROM parts WHERE id = 40").unwrap();
+    let said = run(&theirs).ended(1);
+    assert!(said.err.contains("table public.parts has 50 rows"), "{}", said.err);
+    client.batch_execute("INSERT INTO parts VALUES (40)").unwrap();
+
     // Data of the user's that differ are refused.
     b.connect().unwrap().batch_execute("UPDATE theirs SET note = 'x' WHERE id = 3").unwrap();
     let said = run(&theirs).ended(1);
