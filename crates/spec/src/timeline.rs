@@ -269,7 +269,9 @@ fn moment(value: &Value, window_ms: u64, problems: &Problems) -> Option<(u64, u6
         Ok((_, high)) if high >= window_ms => {
             let window_s = window_ms as f64 / 1e3;
             let message = format!("at: the window closes after {window_s} s");
-            problems.hinted(&value.span, message, "lengthen the window or move the action");
+            let hint = "lengthen the window or move the action; every profile may have its own: \
+                        { smoke = \"300ms\", quick = \"5s\" }";
+            problems.hinted(&value.span, message, hint);
             None
         }
         Ok(moment) => Some(moment),

@@ -219,8 +219,11 @@ fn check_asks_the_server_about_settings_and_reads_the_scripts() {
         let study = study.replace("[settings]\n", &format!("[settings]\n{more}\n"));
         desk.write("mine/study.toml", &study);
         desk.write("mine/insert.sql", script);
-        let said = desk.pgrig(&["check", "mine"]).ended(1);
-        assert!(said.err.contains(expected), "{expected}: {}", said.err);
+        for command in ["check", "run"] {
+            let said = desk.pgrig(&[command, "mine"]).ended(1);
+            assert!(said.err.contains(expected), "{command}, {expected}: {}", said.err);
+        }
+        assert!(!desk.path("runs").exists(), "{expected}: something was run");
     }
     desk.write_study("mine", "");
     let said = desk.pgrig(&["check", "mine/study.toml", "--json"]).ended(0);

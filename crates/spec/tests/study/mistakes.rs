@@ -55,7 +55,7 @@ fn everything_that_is_wrong_is_pointed_at() {
         "[scenarios.load]\nwindow = 20\ntimeline = [{ at = \"99s\", kill = \"primery\" }, {}]",
         "`20` window must be a duration, not an integer \
          (write a number with a unit: 500ms, 20s, 2min, 1h)\n\
-         `\"99s\"` at: the window closes after 10 s (lengthen the window or move the action)\n\
+         `\"99s\"` at: the window closes after 10 s (lengthen the window or move the action; every profile may have its own: { smoke = \"300ms\", quick = \"5s\" })\n\
          `\"primery\"` unknown node \"primery\" (did you mean \"primary\"?)\n\
          `{}` an action has no at\n\
          `{}` an action without a verb \
