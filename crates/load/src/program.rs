@@ -26,6 +26,8 @@ pub(crate) struct Program {
     pub(crate) time_each_command: bool,
     pub(crate) verbose_errors: bool,
     pub(crate) debug: bool,
+    /// Whether statements are prepared as soon as a client is connected.
+    pub(crate) prepares_early: bool,
     /// For `-t`: transactions of each client; none where time is the limit.
     pub(crate) transactions: Option<u64>,
 }
@@ -78,6 +80,11 @@ impl Program {
             weight: scripts.iter().map(|script| script.weight).sum(),
             scripts,
             sets_client_id: !is_given(workload, "client_id"),
+            // With `--debug` they are prepared where pgbench prepares them, and tells of it.
+            prepares_early: workload.protocol == Protocol::Prepared
+                && !workload.connect_each
+                && !common.debug
+                && !statements.iter().any(|statement| changes_session(&statement.sql)),
             names,
             variables,
             ledger,
@@ -160,6 +167,14 @@ fn commits(sql: &[u8]) -> bool {
     let text = text.trim().trim_end_matches(';');
     let begins = |word: &&str| text.starts_with(*word);
     text.contains(';') || ["commit", "end", "prepare transaction"].iter().any(begins)
+}
+
+/// Whether what is prepared before the statement may differ from what is prepared behind it, or be
+/// gone.
+fn changes_session(sql: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
+    let begins = |word: &&str| text.trim_start().starts_with(*word);
+    text.contains("set_config") || ["set", "reset", "discard", "deallocate"].iter().any(begins)
 }
 
 fn is_given(workload: &Workload, name: &str) -> bool {

@@ -11,11 +11,12 @@ use wire::frontend;
 
 mod account;
 mod end;
+mod place;
 mod reply;
 mod transaction;
 
 use crate::{
-    Level, Message, Protocol,
+    Level, Message,
     grid::Grid,
     ledger::LaneLedger,
     log::LaneLog,
@@ -190,8 +191,7 @@ impl Session {
     /// Appends a Parse for every statement, each with a Sync of its own: one flight, and a
     /// statement that cannot be prepared yet does not spoil the others.
     pub(crate) fn prepare(&mut self, program: &Program, out: &mut Vec<u8>) -> Wait {
-        // With `--debug` they are prepared where pgbench prepares them, and tells of it.
-        if program.protocol != Protocol::Prepared || program.connect_each || program.debug {
+        if !program.prepares_early {
             return Wait::Next;
         }
         for statement in &program.statements {

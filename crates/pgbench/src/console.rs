@@ -6,6 +6,8 @@
 use std::fmt::Display;
 use std::io::Write;
 
+use crate::colours::{Colours, Kind};
+
 /// The two streams of a command-line program, and how its messages begin.
 pub struct Console<'a> {
     out: &'a mut dyn Write,
@@ -13,6 +15,7 @@ pub struct Console<'a> {
     /// Whether stderr is a terminal: progress then stays on one line.
     pub err_is_terminal: bool,
     debug: bool,
+    colours: Colours,
     /// Columns of that terminal.
     pub columns: usize,
     /// What stands on the current line of a terminal and has to be wiped before other output.
@@ -33,9 +36,16 @@ impl<'a> Console<'a> {
             err_is_terminal,
             columns: COLUMNS,
             debug: false,
+            colours: Colours::default(),
             live_columns: 0,
             share: None,
         }
+    }
+
+    /// Shows the prefixes of pgbench's messages in these colours.
+    #[must_use]
+    pub fn coloured(self, colours: Colours) -> Self {
+        Console { colours, ..self }
     }
 
     /// Tells `share` how much of an initialisation is done, 0 to 1.
@@ -85,22 +95,22 @@ impl<'a> Console<'a> {
 
     /// `pgbench: error: …`
     pub fn error(&mut self, text: impl Display) {
-        self.narrate(format_args!("pgbench: error: {text}"));
+        self.message(Kind::Error, text);
     }
 
     /// `pgbench: warning: …`
     pub fn warning(&mut self, text: impl Display) {
-        self.narrate(format_args!("pgbench: warning: {text}"));
+        self.message(Kind::Warning, text);
     }
 
     /// `pgbench: detail: …`
     pub fn detail(&mut self, text: impl Display) {
-        self.narrate(format_args!("pgbench: detail: {text}"));
+        self.message(Kind::Detail, text);
     }
 
     /// `pgbench: hint: …`
     pub fn hint(&mut self, text: impl Display) {
-        self.narrate(format_args!("pgbench: hint: {text}"));
+        self.message(Kind::Hint, text);
     }
 
     /// `pgrig: hint: …`, where the advice is ours and not pgbench's.
@@ -110,14 +120,19 @@ impl<'a> Console<'a> {
 
     /// `pgbench: …`
     pub fn info(&mut self, text: impl Display) {
-        self.narrate(format_args!("pgbench: {text}"));
+        self.message(Kind::Info, text);
     }
 
     /// A debug message: `pgbench: …`, with `--debug` only.
     pub fn debug(&mut self, text: impl Display) {
         if self.debug {
-            self.narrate(format_args!("pgbench: {text}"));
+            self.message(Kind::Info, text);
         }
+    }
+
+    fn message(&mut self, kind: Kind, text: impl Display) {
+        let prefix = self.colours.prefix(kind);
+        self.narrate(format_args!("{prefix}{text}"));
     }
 
     /// Replaces the line that stands on the terminal; nothing when stderr is no terminal.

@@ -8,6 +8,7 @@
 //! the final block. Nothing here prints: all output goes through a [`Console`].
 
 mod bench;
+mod colours;
 mod complaint;
 mod console;
 mod getopt;
@@ -23,6 +24,7 @@ mod server;
 pub mod words;
 
 pub use bench::{bench, bench_with_pages, initialisation, initialise};
+pub use colours::Colours;
 pub use complaint::Complaint;
 pub use console::Console;
 pub use major::Major;

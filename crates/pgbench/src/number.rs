@@ -30,12 +30,12 @@ pub(crate) fn prefix_int(text: &str) -> i32 {
 pub(crate) fn prefix_float(text: &str) -> f64 {
     let text = text.trim_start_matches(is_space);
     // Rust's own syntax is the decimal part of strtod's, so the longest prefix that it takes is
-    // the number. Infinity and NaN, which it takes too, are no sensible value of any option.
+    // the number. NaN, which it takes too, is no sensible value of any option.
     (1..=text.len())
         .rev()
         .filter(|&end| text.is_char_boundary(end))
         .find_map(|end| text[..end].parse::<f64>().ok())
-        .filter(|value| value.is_finite())
+        .filter(|value| !value.is_nan())
         .unwrap_or(0.0)
 }
 
@@ -96,7 +96,8 @@ mod tests {
         float("1e", 1.0);
         float("", 0.0);
         float("x", 0.0);
-        float("inf", 0.0);
+        float("inf", f64::INFINITY);
+        float("1e400", f64::INFINITY);
         float("nan", 0.0);
         let int = |text: &str, expected: i32| assert_eq!(prefix_int(text), expected, "{text}");
         int("12abc", 12);

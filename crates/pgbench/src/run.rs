@@ -212,14 +212,13 @@ fn look_at_tables(
     if !options.scripts.iter().any(|script| script.origin == Origin::Builtin) {
         return Ok(Tables { scale: i64::from(options.scale.unwrap_or(1)), partitions: None });
     }
-    let tables = tables::look(server, database, invocation.command)?;
-    if options.scale.is_some() {
-        console.warning(format_args!(
-            "scale option ignored, using count from pgbench_branches table ({})",
-            tables.scale
-        ));
-    }
-    Ok(tables)
+    tables::look(server, database, invocation.command, |scale| {
+        if options.scale.is_some() {
+            console.warning(format_args!(
+                "scale option ignored, using count from pgbench_branches table ({scale})"
+            ));
+        }
+    })
 }
 
 /// What generators run on.

@@ -215,11 +215,18 @@ fn resolve(
         port: options.port.clone(),
         user: options.user.clone(),
         password,
-        dbname: options.dbname.clone(),
+        dbname: options.dbname.clone().or_else(|| default_dbname(environment)),
         fallback_application_name: Some("pgbench".to_owned()),
         overrides: Vec::new(),
     };
     server::resolve(&given, environment).map_err(Complaint::error)
+}
+
+/// pgbench looks for a database by itself, before libpq does: what the environment says may be a
+/// connection string, and a service has no say.
+fn default_dbname(environment: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let given = |name: &str| environment(name).filter(|value| !value.is_empty());
+    given("PGDATABASE").or_else(|| given("PGUSER")).or_else(server::os_user)
 }
 
 /// A failed statement.

@@ -88,6 +88,9 @@ fn what_the_server_lacks() {
             "Perhaps you need to do initialization (\"pgbench -i\") in database \"postgres\".",
         ],
     );
+    let unbound = server.ours("channel_binding=require", "-S");
+    let words = "channel binding required, but server authenticated client without channel binding";
+    assert_says(&unbound, 1, &[words]);
     assert_eq!(server.ours("postgres", "-i -q").code, 0);
     let full = server.ours("postgres", "-S -n -c 20");
     assert_says(

@@ -85,6 +85,7 @@ fn options_are_taken_in_every_spelling() {
     assert_eq!(options.pace, Pace::Poisson(100.5));
     assert_eq!((options.latency_limit_us, options.progress_s), (Some(2500), Some(3)));
     assert_eq!((options.on_error.tries_max, options.on_error.go_on), (0, true));
+    assert_eq!(run("-R 5 -R 1e400").pace, Pace::Closed, "an infinite rate is none");
     assert_eq!(options.seed, Some(RandomSeed::Given(7)));
     assert!(options.per_command && options.connect_each && options.failures_detailed);
     assert!(options.verbose_errors && options.exit_on_abort && options.debug);
@@ -169,6 +170,7 @@ const MISTAKES: &[&str] = &[
     "-L -1",
     "-L x",
     "-R 0",
+    "-R -inf",
     "-R slow",
     "-M bad",
     "-M Simple",

@@ -166,3 +166,30 @@ fn our_lines_cannot_be_mistaken() {
     }
     assert!(ended.out.contains("results are not described (--no-describe)"), "{ended:?}");
 }
+
+/// What is not as `-i` leaves it is told in the same words and in the same order.
+#[test]
+fn tables_of_another_kind_are_told_of() {
+    let server = Server::start(&[]);
+    let tables = "create table pgbench_branches as select 1 as bid;
+                  create table pgbench_tellers (); create table pgbench_history ();";
+    server.execute("postgres", tables);
+    for accounts in [
+        "",
+        "create view pgbench_accounts as select 1 as aid, 2 as abalance",
+        "drop view pgbench_accounts; create table pgbench_accounts (aid int) partition by list (aid)",
+    ] {
+        server.execute("postgres", accounts);
+        for line in ["-S -t 1 -s 5", "-S -t 1 -v"] {
+            let (ours, theirs) =
+                (server.ours_alike("postgres", line), server.theirs("postgres", line));
+            // Until version 16 the name was not quoted.
+            let words = |ended: &Ended| ended.err.replace("\"search_path\"", "search_path");
+            assert_eq!(
+                (ours.code, words(&ours)),
+                (theirs.code, words(&theirs)),
+                "{accounts} {line}"
+            );
+        }
+    }
+}

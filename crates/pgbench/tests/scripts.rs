@@ -122,14 +122,20 @@ fn what_scripts_do_is_told_in_the_same_words() {
         "do $$begin raise exception 'x' using detail = 'd', hint = 'h'; end$$;\n",
         "do $$begin perform nosuch(); end$$;\n",
         "do $$begin raise notice 'hi'; end$$;\n",
+        "set standard_conforming_strings=off;\nselect 'a\\'b';\n",
         "select pg_terminate_backend(pg_backend_pid());\n",
         "copy pg_class to stdout;\n",
         "begin;\nselect 1;\n",
+        "discard all;\nselect 1;\n",
+        "set search_path = x;\nselect * from pgbench_accounts;\n",
         // Results that are kept.
         "select 1 as x \\gset p_\nselect :p_x;\n",
         "select 1 as x where false \\gset\n",
         "select 1 as \"?x\" \\gset\n",
         "select 1 as x \\; select 2 as y \\aset\nselect :x, :y;\n",
+        "select 1 as x \\; begin \\; commit \\gset\nselect :x;\n",
+        "select 1 as \"?x\" \\aset\n",
+        "select 9223372036854775808 as x \\gset\n\\set y :x\n",
         // Pipelines.
         "\\startpipeline\nselect 1;\n",
         "\\startpipeline\nselect 1;\nselec 2;\nselect 3;\n\\endpipeline\n",
@@ -141,6 +147,27 @@ fn what_scripts_do_is_told_in_the_same_words() {
             beside.check(script, options);
         }
         beside.check(script, "-t 1 --failures-detailed -r --verbose-errors");
+    }
+}
+
+/// pgbench takes the database from the environment by itself, and names itself behind it.
+#[test]
+fn a_database_may_be_a_connection_string() {
+    let server = Server::start(&[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("script.sql");
+    let who = "current_database() || ' ' || current_setting('application_name')";
+    fs::write(&path, format!("do $$begin raise notice '%', {who}; end$$;\n")).expect("a script");
+    let line = format!("-n -t 1 -f {}", path.display());
+    for (database, expected) in [
+        ("template1", "template1 pgbench"),
+        ("dbname=template1", "template1 pgbench"),
+        ("postgresql:///template1?application_name=a", "template1 a"),
+        ("dbname=template1 fallback_application_name=a", "template1 pgbench"),
+    ] {
+        let (ours, theirs) = (server.ours_alike(database, &line), server.theirs(database, &line));
+        assert_eq!(told(&ours), told(&theirs), "{database}");
+        assert_eq!(ours.err, format!("NOTICE:  {expected}\n"), "{database}");
     }
 }
 

@@ -59,10 +59,8 @@ pub(crate) enum Command {
     /// Remove what a crash of the machine left
     Clean(CleanArguments),
     /// Print the completions of a shell
-    #[command(hide = true)]
     Completions(CompletionsArguments),
     /// Write the manual pages into a directory
-    #[command(hide = true)]
     Man(ManArguments),
     /// Become a generator process: reads its orders from stdin
     #[command(hide = true)]
@@ -362,23 +360,27 @@ const HELP: &str = "\
 {usage-heading} {usage}
 
 Measure
-  bench    Benchmark a server with the options and the output of pgbench, and more figures
-  run      Run a study, one of pgrig's or your own
-  compare  Compare two servers that are loaded in turn: is B faster than A?
-  check    Show what a study needs and whether it fits; without a study, what this machine can do
-  studies  List the studies that come with pgrig
-  new      Create a small, commented study to start from
+  bench       Benchmark a server with the options and the output of pgbench, and more figures
+  run         Run a study, one of pgrig's or your own
+  compare     Compare two servers that are loaded in turn: is B faster than A?
+  check       Show what a study needs and whether it fits; without a study, what this machine can do
+  studies     List the studies that come with pgrig
+  new         Create a small, commented study to start from
 
 Read
-  show     Print the verdicts of a record
-  report   Write the report of a record again
-  diff     Compare two records
-  history  Keep results over time: list, draw and export them
+  show        Print the verdicts of a record
+  report      Write the report of a record again
+  diff        Compare two records
+  history     Keep results over time: list, draw and export them
 
 Operate
-  guard    Keep commits going while synchronous standbys cannot confirm them
-  shard    Add and remove nodes of a PL/Proxy cluster while clients use it
-  clean    Remove what a crash of the machine left
+  guard       Keep commits going while synchronous standbys cannot confirm them
+  shard       Add and remove nodes of a PL/Proxy cluster while clients use it
+  clean       Remove what a crash of the machine left
+
+Install
+  completions Print the completions of a shell
+  man         Write the manual pages into a directory
 
 {options}
 
@@ -433,7 +435,7 @@ mod tests {
     fn the_help_lists_every_command_with_its_own_words() {
         for command in Arguments::command().get_subcommands().filter(|one| !one.is_hide_set()) {
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-            let line = format!("  {:<8} {about}\n", command.get_name());
+            let line = format!("  {:<11} {about}\n", command.get_name());
             assert!(HELP.contains(&line), "no line for {}: {line}", command.get_name());
         }
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use load::Control;
 use pgbench::options::Invocation;
-use pgbench::{Console, Curve, Page, Pages, bench_with_pages};
+use pgbench::{Colours, Console, Curve, Page, Pages, bench_with_pages};
 use record::Fact;
 
 use crate::served::ServedBench;
@@ -30,7 +30,8 @@ pub(crate) fn run(program: &str, command: &str, arguments: &[String]) -> ExitCod
     };
     let (mut out, mut err) = (stdout(), stderr());
     let err_is_terminal = err.is_terminal();
-    let mut console = Console::new(&mut out, &mut err, err_is_terminal);
+    let colours = Colours::read(invocation.environment, err_is_terminal);
+    let mut console = Console::new(&mut out, &mut err, err_is_terminal).coloured(colours);
     console.columns = crate::terminal::columns();
     let pages = BenchPages(ServedBench::default());
     ExitCode::from(bench_with_pages(&invocation, &control, &mut console, Some(&pages)))

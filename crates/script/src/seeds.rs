@@ -44,15 +44,15 @@ impl RandomSeed {
                 let unsigned = text.trim_start();
                 let negative = unsigned.strip_prefix('-');
                 let digits = negative.or(unsigned.strip_prefix('+')).unwrap_or(unsigned);
-                let number =
-                    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse());
-                match (number, negative) {
-                    (Some(Ok(number)), None) => Ok(RandomSeed::Given(number)),
-                    (Some(Ok(number)), Some(_)) => {
-                        Ok(RandomSeed::Given(0_u64.wrapping_sub(number)))
-                    }
-                    _ => Err(RandomSeedError(text.to_owned())),
+                if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                    return Err(RandomSeedError(text.to_owned()));
                 }
+                // What does not fit stays at the end, on either side of zero.
+                Ok(RandomSeed::Given(match (digits.parse(), negative) {
+                    (Ok(number), None) => number,
+                    (Ok(number), Some(_)) => 0_u64.wrapping_sub(number),
+                    (Err(_), _) => u64::MAX,
+                }))
             }
         }
     }

@@ -120,6 +120,11 @@ fn plain_integer(text: &[u8]) -> Option<i64> {
     }
 }
 
+/// Whether `text` is an integer, which fits or does not.
+pub(crate) fn is_integer(text: &[u8]) -> bool {
+    integer_text(text).is_some_and(|text| text.ends_with(|c: char| c.is_ascii_digit()))
+}
+
 /// `text` without leading white space if the rest is a sign and digits only.
 fn integer_text(text: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(text).ok()?;

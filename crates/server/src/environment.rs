@@ -77,7 +77,8 @@ fn read(kind: FileKind, path: &str) -> Option<String> {
 }
 
 /// The operating system's name of this process's user.
-fn os_user() -> Option<String> {
+#[must_use]
+pub fn os_user() -> Option<String> {
     let uid = rustix::process::geteuid().as_raw().to_string();
     let users = fs::read_to_string("/etc/passwd").ok()?;
     users.lines().find_map(|line| {

@@ -16,6 +16,6 @@ pub mod tls;
 
 pub use address::{Address, AddressError};
 pub use client_certificate::Witness;
-pub use environment::{keyword_form, resolve, resolve_conninfo};
+pub use environment::{keyword_form, os_user, resolve, resolve_conninfo};
 pub use sync_standbys::{Demand, Method, NotASetting, Setting};
 pub use tls::TlsError;

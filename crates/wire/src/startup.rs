@@ -175,7 +175,10 @@ impl Startup {
             let names = answer.unknown_options().map(String::from_utf8_lossy);
             return Err(StartupError::UnknownOptions(names.collect::<Vec<_>>().join(", ")));
         }
-        if answer.newest > asked || answer.newest < least || answer.newest < ProtocolVersion::V3_0 {
+        if (ProtocolVersion::V3_0..least).contains(&answer.newest) {
+            return Err(StartupError::TooOld { least, newest: answer.newest });
+        }
+        if answer.newest > asked || answer.newest < ProtocolVersion::V3_0 {
             return Err(StartupError::Version { asked, least, newest: answer.newest });
         }
         self.session.protocol = answer.newest;

@@ -77,7 +77,7 @@ impl Lane<'_> {
             }
             session.note_unfinished(cx, now);
             session.account_for_loss(cx, now);
-            let text = session.lost(why);
+            let text = session.lost(cx.program, why);
             match on_loss {
                 OnLoss::Abort => session.abort(cx, text),
                 OnLoss::Reconnect => {

@@ -4,7 +4,7 @@ use script::PipelineFault;
 use wire::frontend;
 
 use crate::{
-    CommandPlace, Level, Message,
+    Level, Message,
     log::Who,
     program::Program,
     session::{Block, LaneContext, Session, SessionState, Wait},
@@ -172,14 +172,6 @@ impl Session {
             self.id, self.command, self.script
         );
         self.abort(cx, text)
-    }
-
-    /// Where the current command stands.
-    #[cold]
-    pub(crate) fn place(&self, cx: &LaneContext<'_>) -> Option<CommandPlace> {
-        let script = &cx.program.scripts[self.script].script;
-        let command = script.commands.get(self.command)?;
-        Some(CommandPlace { script: script.name.clone(), line: command.line })
     }
 
     /// The client ends here.

@@ -9,9 +9,10 @@ use wire::{
     frame::{self, Frame},
 };
 
-use super::end::{Failure, lossy};
+use super::end::Failure;
 use crate::{
-    Level, Protocol,
+    Level,
+    program::Program,
     session::{Block, LaneContext, Session, SessionState, Wait},
     tally::Ending,
 };
@@ -24,7 +25,9 @@ pub(crate) struct Reply {
     /// Statements parsed in this flight, by number, in order.
     pub(crate) parsing: VecDeque<usize>,
     /// Results so far: pgbench's query number within a command.
-    query: u32,
+    pub(super) query: u32,
+    /// Synchronisations of a pipeline since its last result: pgbench's query number there.
+    pub(super) syncs: u32,
     error: Option<Box<ServerError>>,
     captured: Option<Box<Captured>>,
 }
@@ -32,6 +35,8 @@ pub(crate) struct Reply {
 /// A result that `\gset` or `\aset` keeps.
 #[derive(Default)]
 struct Captured {
+    /// Whether the result that is arriving has rows, or may have had some.
+    is_of_rows: bool,
     columns: Vec<Vec<u8>>,
     rows: u64,
     last: Vec<Option<Vec<u8>>>,
@@ -41,7 +46,7 @@ impl Captured {
     fn take(&mut self, message: Message<'_>) {
         match message {
             Message::RowDescription(fields) => {
-                *self = Captured::default();
+                *self = Captured { is_of_rows: true, ..Captured::default() };
                 self.columns = fields.names().map(<[u8]>::to_vec).collect();
             }
             Message::DataRow(row) => {
@@ -57,6 +62,9 @@ impl Reply {
     /// A new command is sent.
     pub(crate) fn begin(&mut self, capture: bool) {
         self.query = 0;
+        if self.awaiting == 0 {
+            self.syncs = 0;
+        }
         self.captured = capture.then(Box::default);
     }
 }
@@ -160,7 +168,8 @@ impl Session {
                     self.account_for_notice(&notice);
                     // libpq shows the context of errors only.
                     let notice = ServerError { context: None, ..notice.to_owned() };
-                    cx.say(Level::Script, notice.to_string());
+                    let query = self.statement_of(cx, &notice);
+                    cx.say(Level::Script, notice.about(query.as_deref()).to_string());
                 }
             }
             tag::COPY_IN_RESPONSE | tag::COPY_OUT_RESPONSE | tag::COPY_BOTH_RESPONSE => {
@@ -174,6 +183,7 @@ impl Session {
 
     #[cold]
     fn error(&mut self, cx: &mut LaneContext<'_>, now: u64, error: ServerError) {
+        let query = (self.state == SessionState::Parsing).then(|| self.statement_of(cx, &error));
         let failed = self.reply.parsing.pop_front();
         // A statement that cannot be prepared before the load begins (its table does not exist
         // yet) is no error; it is prepared when it is used.
@@ -188,9 +198,7 @@ impl Session {
         }
         // The server says more when it is executed.
         if self.state == SessionState::Parsing && error.severity == "ERROR" {
-            let number = failed.filter(|_| error.position.is_some());
-            let query = number.map(|number| lossy(&cx.program.statements[number].sql));
-            let text = error.about(query.as_deref()).to_string();
+            let text = error.about(query.flatten().as_deref()).to_string();
             let at = self.place(cx);
             cx.narration.push(crate::Message { level: Level::Error, text, at });
             return;
@@ -203,6 +211,7 @@ impl Session {
     fn ready(&mut self, cx: &mut LaneContext<'_>, now: u64) -> Option<Wait> {
         self.reply.awaiting = self.reply.awaiting.saturating_sub(1);
         if self.reply.awaiting > 0 {
+            self.reply.syncs += u32::from(self.reply.error.is_none());
             return None;
         }
         let error = self.reply.error.take();
@@ -294,63 +303,32 @@ impl Session {
         self.fail(cx, now, failure)
     }
 
-    /// The text that an error of the current command points into. As in libpq, a statement that
-    /// was prepared before has none.
-    #[cold]
-    fn statement_of(&self, cx: &LaneContext<'_>, error: &ServerError) -> Option<String> {
-        error.position?;
-        let script = &cx.program.scripts[self.script];
-        let mut command = self.command;
-        let commands = &script.script.commands;
-        if commands.get(command)?.kind == CommandKind::EndPipeline {
-            // The one after as many as have been answered.
-            let begin = commands[..command]
-                .iter()
-                .rposition(|command| command.kind == CommandKind::StartPipeline)?;
-            let mut statements = (begin..command).filter(|at| script.statements[*at].is_some());
-            command = statements.nth(self.reply.query as usize)?;
-        }
-        let CommandKind::Sql { template, .. } = &commands.get(command)?.kind else { return None };
-        match cx.program.protocol {
-            Protocol::Simple => {
-                let mut text = Vec::new();
-                template.write_simple(&self.variables, &mut text);
-                Some(lossy(&text))
-            }
-            Protocol::Extended => {
-                Some(lossy(&cx.program.statements[script.statements[command]?].sql))
-            }
-            Protocol::Prepared => None,
-        }
-    }
-
-    /// pgbench's number of the query within the current command: 0 in a pipeline.
-    fn query_number(&self, cx: &LaneContext<'_>) -> u32 {
-        let commands = &cx.program.scripts[self.script].script.commands;
-        match commands.get(self.command) {
-            Some(command) if command.kind == CommandKind::EndPipeline => 0,
-            _ => self.reply.query,
-        }
-    }
-
     /// One result of the command is complete.
     fn result_complete(&mut self, cx: &mut LaneContext<'_>) -> Option<Wait> {
+        let failed = self.keep_result(cx).err();
         // What follows an error is the next pipeline's.
-        self.reply.query += u32::from(self.reply.error.is_none());
-        let captured = self.reply.captured.take()?;
-        match self.capture(cx) {
-            // Every result with rows is kept.
-            Some(Capture::Aset { .. }) => {
-                let stored = if captured.rows > 0 { self.store(cx, &captured) } else { Ok(()) };
-                self.reply.captured = Some(Box::default());
-                stored.err()
-            }
-            // Only the last one counts, and it is not known yet which that is.
-            _ => {
-                self.reply.captured = Some(captured);
-                None
-            }
+        if self.reply.error.is_none() {
+            self.reply.query += 1;
+            self.reply.syncs = 0;
         }
+        failed
+    }
+
+    /// Stores the result that is complete, where the command keeps every one; where it keeps the
+    /// last one, it is not known yet whether this is it.
+    fn keep_result(&mut self, cx: &mut LaneContext<'_>) -> Result<(), Wait> {
+        let Some(mut captured) = self.reply.captured.take() else { return Ok(()) };
+        if let Some(Capture::Aset { .. }) = self.capture(cx) {
+            if captured.rows > 0 {
+                self.store(cx, &captured)?;
+            }
+            *captured = Captured::default();
+        } else if !std::mem::take(&mut captured.is_of_rows) {
+            // A command that returns no rows hides those of the one before it.
+            *captured = Captured::default();
+        }
+        self.reply.captured = Some(captured);
+        Ok(())
     }
 
     fn capture<'p>(&self, cx: &LaneContext<'p>) -> Option<&'p Capture> {
@@ -430,10 +408,11 @@ impl Session {
 
     /// The connection is gone. Says in pgbench's words what that means for this client; the lane
     /// decides whether it connects again.
-    pub(crate) fn lost(&mut self, why: Option<&str>) -> String {
-        // pgbench would notice at the first command of the next transaction.
+    pub(crate) fn lost(&mut self, program: &Program, why: Option<&str>) -> String {
+        // pgbench notices at the next command that it sends, if need be the next transaction's.
         let (command, query) = match self.state {
             SessionState::Idle => (0, 0),
+            SessionState::Sleeping => (self.next_sent(program), 0),
             _ => (self.command, self.reply.query),
         };
         match (self.reply.error.take(), self.state) {

@@ -76,6 +76,21 @@ fn a_statement_that_cannot_be_prepared_early_is_prepared_where_it_is_used() {
 }
 
 /// As in pgbench: told, then executed all the same.
+/// What `SET`, `DISCARD` and the like change is there when a statement is prepared.
+#[test]
+fn nothing_is_prepared_early_in_a_session_that_changes() {
+    let script = "discard all;\nSELECT 1;\n";
+    Client::new(&workload(Protocol::Prepared, script))
+        .connects()
+        .waits(Wait::Next)
+        .begins(0)
+        .sends("Parse P_0 discard all; | Sync")
+        .hears(1, "1 Z:I")
+        .sends("Bind P_0 [] | Describe | Execute | Sync")
+        .hears(2, "2 C Z:I")
+        .sends("Parse P_1 SELECT 1; | Sync");
+}
+
 #[test]
 fn a_statement_that_cannot_be_prepared_is_executed_all_the_same() {
     let mut client = Client::new(&workload(Protocol::Prepared, "SELEC 1;\n"));
@@ -108,6 +123,13 @@ fn results_become_variables() {
     check("T:a C Z:I", &format!("{place} expected one row, got 0"));
     check("T:a D:1 D:2 C Z:I", &format!("{place} expected one row, got 2"));
     check("T:?column? D:1 C Z:I", &format!("{place} error storing into variable ?column?"));
+    // The last result counts, also one without rows.
+    let place = "client 0 script 0 command 0 query 1:";
+    check("T:a D:1 C C Z:I", &format!("{place} expected one row, got 0"));
+
+    let mut client = Client::simple("SELECT 1 AS \"?a\" \\aset\n");
+    let why = "client 0 script 0 command 0 query 0: error storing into variable ?a";
+    client.begins(0).hears(1, "T:?a D:1 C Z:I").has_aborted(why);
 }
 
 #[test]
@@ -170,6 +192,10 @@ fn pipelines_wait_once() {
     client.begins(3).sends(flight).hears(4, "1 2 E:22012 Z:I 1 2 T:x D:2 C Z:I").is_done();
     let counts = client.counts();
     assert_eq!((counts.transactions, counts.other_failures), (1, 1));
+
+    let mut client = Client::new(&workload(Protocol::Extended, script));
+    client.begins(0).hears(1, "1 2 T:x D:1 C Z:I 1 2 E:22012 1 2 C Z:I");
+    client.has_aborted("client 0 script 0 aborted in command 4 query 1: ERROR:  why");
 
     let slow = "\\startpipeline\nSELECT 1;\n\\syncpipeline\n\\sleep 5 ms\n\\endpipeline\n";
     let mut client = Client::new(&workload(Protocol::Extended, slow));
@@ -255,7 +281,9 @@ fn outcomes_are_unknown_only_where_a_commit_may_have_happened() {
     check("BEGIN;\nUPDATE t SET a = 1;\nEND;\n", &["C Z:T", "C Z:T"], true);
     check("BEGIN;\nUPDATE t SET a = 1;\nCOMMIT;\n", &["C Z:T", "C Z:T"], true);
     check("BEGIN;\nUPDATE t SET a = 1 \\; COMMIT;\n", &["C Z:T"], true);
-    check("BEGIN;\n\\sleep 1 s\nEND;\n", &["C Z:T"], false);
+    let text = check("BEGIN;\n\\sleep 1 s\nEND;\n", &["C Z:T", "F:57P05"], false);
+    let noticed = "client 0 script 0 aborted in command 2 query 0: FATAL:  why";
+    assert_eq!(text, noticed, "pgbench notices when it sends the next command");
     check("BEGIN;\nSELECT 1/0;\nEND;\n", &["C Z:T", "E:22012 Z:E"], false);
 
     let text = check("SELECT 1;\n", &["F:57P01"], true);

@@ -6,8 +6,8 @@ use script::{Builtin, RandomSeed, Weighted};
 use super::table::{Id, Mode, OURS, pgbench};
 use super::values::{
     above_zero, arrivals, builtin, definition, goal, latency_limit_us, max_tries, on_host_loss,
-    partition_method, positive, protocol, sampling_rate, script_text, seed_option, steps, syntax,
-    warm_up, weighted,
+    partition_method, positive, protocol, rate, sampling_rate, script_text, seed_option, steps,
+    syntax, warm_up, weighted,
 };
 use super::{
     Invocation, LoadProgress, Origin, PartitionMethod, Persistence, Range, Request, Script,
@@ -239,7 +239,7 @@ impl Given {
             Id::Progress => self.progress_s = Some(positive(value, "-P/--progress")?),
             Id::ProgressTimestamp => self.progress_timestamp = true,
             Id::ReportPerCommand => self.per_command = true,
-            Id::Rate => self.rate = Some(above_zero(value, "rate limit")?),
+            Id::Rate => self.rate = rate(value)?,
             Id::Transactions => self.transactions = Some(positive(value, "-t/--transactions")?),
             Id::Time => self.seconds = Some(positive(value, "-T/--time")?),
             Id::VacuumAll => self.vacuum_all = true,

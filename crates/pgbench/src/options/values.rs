@@ -57,7 +57,15 @@ pub(super) fn positive(value: &str, option: &str) -> Result<u32, Complaint> {
 
 pub(super) fn above_zero(value: &str, what: &str) -> Result<f64, Complaint> {
     let number = prefix_float(value);
-    if number > 0.0 { Ok(number) } else { Err(invalid(what, value)) }
+    if number > 0.0 && number.is_finite() { Ok(number) } else { Err(invalid(what, value)) }
+}
+
+/// An infinite rate is none.
+pub(super) fn rate(value: &str) -> Result<Option<f64>, Complaint> {
+    if prefix_float(value) == f64::INFINITY {
+        return Ok(None);
+    }
+    above_zero(value, "rate limit").map(Some)
 }
 
 fn invalid(what: &str, value: &str) -> Complaint {

@@ -78,8 +78,8 @@ pub(super) fn find(
             let outcome = run(&closed, console)?;
             let most = window_rate(&outcome);
             console.narrate(format_args!(
-                "pgrig: as fast as {} clients can: {} a second",
-                options.clients,
+                "pgrig: as fast as {} can: {} a second",
+                clients(options.clients),
                 grouped(most)
             ));
             if most <= 0.0 {
@@ -151,6 +151,11 @@ fn verdict(tried: &Tried) -> &'static str {
     if tried.holds { "holds" } else { "does not hold" }
 }
 
+fn clients(count: u32) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} client{plural}", grouped(f64::from(count)))
+}
+
 /// Successful transactions a second in the window.
 fn window_rate(outcome: &Outcome) -> f64 {
     let seconds = outcome.window.map_or(0.0, |window| window.seconds());
@@ -175,8 +180,7 @@ impl Axis<'_> {
     fn load(&self, load: f64) -> String {
         let unit = match self.find.range {
             Range::Rate => "a second",
-            Range::Clients if load == 1.0 => "client",
-            Range::Clients => "clients",
+            Range::Clients => return clients(load as u32),
         };
         format!("{} {unit}", self.number(load))
     }

@@ -14,7 +14,7 @@ pub(crate) struct Tables {
     pub(crate) partitions: Option<Partitions>,
 }
 
-/// Counts branches and partitions.
+/// Counts branches and partitions; tells how many branches before it looks for partitions.
 ///
 /// # Errors
 /// In pgbench's words, with its hint, when the tables are not there. `command` is how the user
@@ -23,11 +23,13 @@ pub(super) fn look(
     server: &mut Server,
     database: &str,
     command: &str,
+    counted: impl FnOnce(i64),
 ) -> Result<Tables, Complaint> {
     let initialise = format!(
         "Perhaps you need to do initialization (\"{command} -i\") in database \"{database}\"."
     );
     let scale = scale(server, &initialise)?;
+    counted(scale);
     Ok(Tables { scale, partitions: partitions(server, &initialise)? })
 }
 

@@ -27,4 +27,5 @@ fn attempt(sql: &str, server: &mut Server, console: &mut Console<'_>) {
         console.error(error_text(&error, Some(sql)));
         console.detail("(ignoring this error and continuing anyway)");
     }
+    server.take_notices().iter().for_each(|notice| console.narrate(notice));
 }

@@ -292,6 +292,10 @@ fn reason(error: &postgres::Error, conninfo: &Conninfo, host: &Host) -> String {
             format!("{}\n\t{}", system_error(error), host.unreachable_hint())
         }
         None if wants_password(error) => "fe_sendauth: no password supplied".to_owned(),
+        None if says(error, "server did not use channel binding") => {
+            "channel binding required, but server authenticated client without channel binding"
+                .to_owned()
+        }
         None => message::text(error, None),
     }
 }
@@ -310,7 +314,12 @@ fn cause(error: &postgres::Error) -> Option<&io::Error> {
 
 /// Whether the server asks for a password and there is none.
 fn wants_password(error: &postgres::Error) -> bool {
-    error.source().is_some_and(|source| source.to_string() == "password missing")
+    says(error, "password missing")
+}
+
+/// Whether the client library gives these words as the reason.
+fn says(error: &postgres::Error, words: &str) -> bool {
+    error.source().is_some_and(|source| source.to_string() == words)
 }
 
 /// Whether what answered is no PostgreSQL, as far as the client library understood it.

@@ -7,7 +7,7 @@ use crate::names::Slot;
 use crate::number::fixed;
 use crate::prng::Prng;
 use crate::value::Value;
-use crate::variables::{Variable, Variables};
+use crate::variables::{self, Variable, Variables};
 use crate::{distribution, hash};
 
 /// Smallest standard deviations that `random_gaussian` spans on either side.
@@ -31,6 +31,9 @@ pub enum EvalError {
         /// What it holds.
         text: Box<str>,
     },
+    /// The variable holds the text of an integer that does not fit.
+    #[error("value \"{0}\" is out of range for type bigint")]
+    IntegerVariable(Box<str>),
     /// A value of the wrong type.
     #[error("cannot coerce {from} to {to}")]
     Coercion {
@@ -157,9 +160,12 @@ impl Expr {
         Ok(stack[0])
     }
 
-    fn variable(&self, slot: Slot, variables: &Variables) -> Evaluated {
-        let variable = variables.get(slot);
+    fn variable(&self, slot: Slot, all: &Variables) -> Evaluated {
+        let variable = all.get(slot);
         variable.value().ok_or_else(|| match variable {
+            Variable::Text(text) if variables::is_integer(text) => {
+                EvalError::IntegerVariable(String::from_utf8_lossy(text).into())
+            }
             Variable::Text(text) => EvalError::MalformedVariable {
                 name: self.name(slot).into(),
                 text: String::from_utf8_lossy(text).into(),

@@ -159,7 +159,7 @@ fn options_are_refused_in_the_same_words() {
         let here = script::Weighted::parse(weight).unwrap_err().to_string();
         assert_eq!(here, there(&["-b", weight]));
     }
-    for seed in ["x", "1x", "rand ", "", "-"] {
+    for seed in ["x", "1x", "rand ", "", "-", "18446744073709551616", "-99999999999999999999"] {
         let there = there(&[&format!("--random-seed={seed}")]);
         match script::RandomSeed::parse(seed) {
             Ok(_) => assert!(!there.contains("unrecognized"), "{seed:?}: {there}"),

@@ -92,13 +92,17 @@ fn explicit(given: &Given) -> Result<Values, ConninfoError> {
     set("port", &given.port)?;
     set("user", &given.user)?;
     set("password", &given.password)?;
-    set("fallback_application_name", &given.fallback_application_name)?;
     if let Some(dbname) = given.dbname.as_deref().filter(|dbname| !dbname.is_empty()) {
         match (uri::after_scheme(dbname), dbname.contains('=')) {
             (Some(rest), _) => values.overlay(uri::parse(dbname, rest)?),
             (None, true) => values.overlay(keyword_string::parse(dbname)?),
             (None, false) => values.set("dbname", dbname)?,
         }
+    }
+    // PostgreSQL's own programs name themselves behind the database, so that this is not theirs to
+    // say there.
+    if let Some(name) = given.fallback_application_name.as_deref().filter(|name| !name.is_empty()) {
+        values.set("fallback_application_name", name)?;
     }
     for (name, value) in &given.overrides {
         values.set(name, value)?;

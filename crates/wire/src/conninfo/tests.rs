@@ -117,6 +117,10 @@ fn the_more_explicit_wins() {
         shown(&world, &args),
         "host=string port=2 user=service dbname=given application_name=env"
     );
+    args.dbname = Some("dbname=given fallback_application_name=string".to_owned());
+    let quiet = World::new(&[], &[]);
+    let shown_name = "host=option port=2 user=os dbname=given application_name=pgbench";
+    assert_eq!(shown(&quiet, &args), shown_name, "what PostgreSQL's own programs say comes last");
     let plain = Given { host: Some("option".to_owned()), ..Given::default() };
     assert_eq!(
         shown(&World::new(&[("PGHOST", "env"), ("PGDATESTYLE", "ISO")], &[]), &plain),

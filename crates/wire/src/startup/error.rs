@@ -50,7 +50,18 @@ pub enum StartupError {
     /// The server went on without showing that it knows the password.
     #[error("the server ended the SCRAM exchange without showing that it knows the password")]
     Unverified,
-    /// No version in common.
+    /// A server that is too old for what was asked.
+    #[error(
+        "server only supports protocol version {newest}, but \"min_protocol_version\" was set to \
+         {least}"
+    )]
+    TooOld {
+        /// The least version that would do.
+        least: ProtocolVersion,
+        /// What the server speaks.
+        newest: ProtocolVersion,
+    },
+    /// An answer that is no version between those that were asked for.
     #[error(
         "the server speaks protocol {newest} at most; this client asked for {asked} and puts up \
          with {least}"

@@ -239,7 +239,7 @@ fn versions_are_negotiated() {
         modern(ProtocolVersion::V3_2),
         Channel::Plain,
         &older,
-        "the server speaks protocol 3.0 at most; this client asked for 3.2 and puts up with 3.2",
+        "server only supports protocol version 3.0, but \"min_protocol_version\" was set to 3.2",
     );
     fails(
         login(|_| {}),

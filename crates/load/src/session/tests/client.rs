@@ -198,7 +198,7 @@ impl Client {
             Wait::Server
         });
         assert_eq!(is_unknown, unknown);
-        self.session.lost(None)
+        self.session.lost(&self.program, None)
     }
 
     /// Opens an account, to be kept in `directory`.
