@@ -30,10 +30,10 @@ pub(crate) const MEANINGS: [(Exit, &str); 7] = [
     (Exit::DoesNotFit, "does not fit this machine or target, or a part is not installed"),
     (
         Exit::DoesNotHold,
-        "`--gate`: an invariant does not hold; with `--strict`, a finding does not; \
-         `compare`: B is worse",
+        "with `--gate`: an invariant does not hold, or with `--strict` a finding; B of `compare` \
+         is worse",
     ),
-    (Exit::CannotTell, "`--gate`: cannot tell"),
+    (Exit::CannotTell, "with `--gate`: cannot tell"),
     (Exit::Interrupted, "interrupted; what was measured is kept"),
 ];
 

@@ -253,5 +253,5 @@ fn a_record_that_is_named_wrongly_or_finished_is_told() {
     assert!(said.err.contains("runs/one is finished"), "{}", said.err);
     let said = desk.pgrig(&["help", "run"]).ended(0);
     assert!(said.out.contains("--target"), "{}", said.out);
-    assert!(desk.pgrig(&["help"]).ended(0).out.contains("5    --gate: cannot tell"));
+    assert!(desk.pgrig(&["help"]).ended(0).out.contains("5    with --gate: cannot tell"));
 }
