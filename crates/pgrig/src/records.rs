@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use record::{Comparison, Finished, Reader, Trial};
+use record::{Comparison, Finished, Reader, Trial, comparison};
 use report::{Report, Results};
 use spec::{Profile, Study};
 use verdict::Judgement;
@@ -30,6 +30,13 @@ pub(crate) fn is_record(directory: &Path) -> bool {
 
 /// Opens a record.
 pub(crate) fn open(directory: &Path) -> Result<Opened, Complaint> {
+    if comparison::is_comparison(directory) {
+        let directory = directory.display();
+        let what = format!("{directory} is the record of a comparison, not of a study");
+        return Err(
+            Complaint::new(what).hinted(Some(format!("read it with: pgrig show {directory}")))
+        );
+    }
     let reader = Reader::open(directory)?;
     let header = reader.header();
     let profile: Profile = header

@@ -52,6 +52,11 @@ fn add(file: &Path, directory: &Path, commit: Option<&str>) -> Result<(), Compla
         let facts = opened.reader.header().facts.clone();
         (records::results(&opened)?, facts, None)
     };
+    if results.figures.is_empty() {
+        let what = format!("{} has no figure with an interval to keep", directory.display());
+        return Err(Complaint::new(what)
+            .hinted(Some("add a study's record, or a comparison that ran longer".to_owned())));
+    }
     let commit = commit.or(known.as_deref());
     history::add(file, directory, &results, commit, &history::machine(&facts))?;
     let (count, place) = (results.figures.len(), file.display());

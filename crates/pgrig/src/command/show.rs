@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use record::{Comparison, comparison};
+use record::{Comparison, RunState, comparison};
 use report::Results;
 use serde_json::{Value, json};
 use verdict::{ClaimVerdict, Figures, Judgement, Noise, Source};
@@ -37,6 +37,12 @@ pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
     } else {
         summary::print(&judgement);
         summary::print_missed_rates(&opened.study, opened.reader.trials());
+        if opened.reader.header().state == RunState::Interrupted {
+            let directory = directory.display();
+            terminal::narrate(format_args!(
+                "interrupted; go on with: pgrig run --resume {directory}"
+            ));
+        }
     }
     if arguments.exchange.is_asked() {
         arguments.exchange.write(&records::results(&opened)?)?;

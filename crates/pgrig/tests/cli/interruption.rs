@@ -27,6 +27,8 @@ fn once_ends_cleanly_and_resume_goes_on() {
     assert!(desk.path("record/report.html").is_file());
     let done = names(&desk.path("record/trials")).len();
     assert!((1..4).contains(&done), "{done} trials");
+    let said = desk.pgrig(&["show", "record"]).ended(0);
+    assert!(said.err.contains("go on with: pgrig run --resume record"), "{}", said.err);
 
     let said = desk.pgrig(&["run", "--resume", "record"]).ended(0);
     let attempts = names(&desk.path("record/trials"));
