@@ -117,11 +117,12 @@ fn page(page: &Page<'_>) -> String {
         facts.push(fact("hosts", &host.name, value));
     }
     let began = jiff::Timestamp::try_from(page.began);
+    let began = began.map(|began| began.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
     report::Bench {
         command: page.command.clone(),
         words: page.words.to_owned(),
         what: page.what.to_owned(),
-        started_at: began.map_or_else(|_| String::new(), |began| began.to_string()),
+        started_at: began.unwrap_or_default(),
         window: outcome.window,
         connecting: outcome.connecting.clone(),
         disconnecting: outcome.disconnecting.clone(),

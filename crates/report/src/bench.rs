@@ -344,13 +344,13 @@ impl Bench {
         let columns = [
             "",
             "#Processes",
-            "#Lanes",
+            "#Threads",
             "#Cores used",
-            "#Busiest lane",
+            "#Busiest thread",
             "#Loop lag p99",
             "#Loop lag max",
         ];
-        let note = "a busiest lane above 80 %, or a loop lag above 5 % of what clients waited, \
+        let note = "a busiest thread above 80 %, or a loop lag above 5 % of what clients waited, \
                     means that the rig may be the limit";
         let mut table = Table::new("The generator's own cost", note, &columns);
         let generator = &self.generator;

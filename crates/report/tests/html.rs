@@ -38,9 +38,12 @@ fn each_difference_has_its_reasons_beside_it() {
     let why = html.find("<strong>Why</strong>").expect("a table of reasons");
     let why = &html[why..];
     let end = why.find("</table>").expect("its end");
-    for words in
-        ["19 % Lock:transactionid", "46 % no wait", "UPDATE pgbench_accounts 100 %", "100 %"]
-    {
+    for words in [
+        "19 % Lock:transactionid",
+        "46 % running or runnable",
+        "UPDATE pgbench_accounts 100 %",
+        "100 %",
+    ] {
         assert!(why[..end].contains(words), "{words} is missing in {}", &why[..end]);
     }
 }
@@ -58,9 +61,36 @@ fn evidence_stands_before_what_is_to_know_of_it() {
 #[test]
 fn a_run_that_was_stopped_at_once_has_a_page_too() {
     let html = example::nothing(|report| report.html());
-    for words in ["4 cannot be told", "incomplete", "No trial has a course", "interrupted"] {
+    for words in ["4 undecided", "incomplete", "No trial has a course", "interrupted"] {
         assert!(html.contains(words), "{words}");
     }
+}
+
+#[test]
+fn one_round_is_neither_an_estimate_nor_an_interval() {
+    let html = example::one_round(|report| report.html());
+    assert!(html.contains("<li>One round was measured; a verdict needs six.</li>"));
+    let rows = html.split("<td class=\"figure\"><svg class=\"plot dots").skip(1);
+    let rows: Vec<&str> = rows.map(|rest| &rest[..rest.find("</svg>").unwrap()]).collect();
+    assert!(!rows.is_empty());
+    for row in rows {
+        assert!(row.contains("class=\"round\""), "{row}");
+        assert!(!row.contains("class=\"point\"") && !row.contains("class=\"range\""), "{row}");
+    }
+    // A label stands below the line that it names.
+    let axes = html.split("<svg class=\"plot axis").skip(1);
+    for axis in axes.map(|rest| &rest[..rest.find("</svg>").unwrap()]) {
+        assert!(axis.contains("text-anchor=\"middle\""), "{axis}");
+        assert!(!axis.contains("\"start\"") && !axis.contains("\"end\""), "{axis}");
+    }
+}
+
+#[test]
+fn the_noise_of_each_figure_has_its_name() {
+    let html = example::report(|report| report.html());
+    let table = &html[html.find("<strong>What this machine cannot resolve").expect("a table")..];
+    let table = &table[..table.find("</table>").unwrap()];
+    assert!(table.contains("<th scope=\"row\">Transactions a second</th>"), "{table}");
 }
 
 #[test]

@@ -172,6 +172,14 @@ pub(crate) fn nothing(write: impl FnOnce(&report::Report<'_>) -> String) -> Stri
     write(&taken_up(&study, &header, Vec::new()))
 }
 
+/// What becomes of the report of a run of a single round.
+pub(crate) fn one_round(write: impl FnOnce(&report::Report<'_>) -> String) -> String {
+    let study = study();
+    let trials: Vec<Finished> = trials().into_iter().filter(|one| one.trial.round == 1).collect();
+    let header = header(&study, &trials);
+    write(&taken_up(&study, &header, trials))
+}
+
 fn taken_up<'a>(study: &'a Study, header: &'a Header, trials: Vec<Finished>) -> report::Report<'a> {
     let trials = trials.into_iter().map(Ok::<_, std::convert::Infallible>);
     let Ok(report) = report::Report::new(study, header, trials, &[]);
