@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use load::Control;
 use pgbench::options::Invocation;
-use pgbench::{Console, Curve, Page, Pages, bench_with_pages};
+use pgbench::{Console, Curve, End, Page, Pages, bench_with_pages};
 use record::Fact;
+use report::SearchEnd;
 
 use crate::served::ServedBench;
 
@@ -81,8 +82,14 @@ fn search(curve: &Curve, words: &str) -> report::Search {
         quantile: format!("p{}", (curve.quantile * 1e8).round() / 1e6),
         limit_ms: curve.limit_ns.map(|ns| ns / 1e6),
         words: words.to_owned(),
-        held: curve.held,
-        interval: curve.interval,
+        end: match curve.end {
+            Some(End::Found { held, low, high }) => {
+                SearchEnd::Found { load: held, interval: (low, high) }
+            }
+            Some(End::Everywhere) => SearchEnd::Everywhere,
+            Some(End::Nowhere | End::Unconfirmed) => SearchEnd::Nowhere,
+            None => SearchEnd::Interrupted,
+        },
         knee: curve.knee(),
         fitted: curve.fitted(),
         windows: windows.collect(),

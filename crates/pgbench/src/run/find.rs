@@ -57,8 +57,7 @@ pub(super) fn find(
         limit_ns,
         windows: Vec::new(),
         shown: 0.0,
-        held: None,
-        interval: None,
+        end: None,
         lapse_rate: None,
     };
     let highest = match find.range {
@@ -111,8 +110,8 @@ pub(super) fn find(
         }
         curve.windows.push(tried);
     };
-    if let Some(End::Found { held, low, high }) = end {
-        (curve.held, curve.interval) = (Some(held), Some((low, high)));
+    curve.end = end;
+    if let Some(held) = curve.held() {
         curve.lapse_rate = Some(search.lapse_rate());
         let distance = |(load, _): &(f64, _)| (load - held).abs();
         let nearest = confirmed.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
@@ -124,8 +123,8 @@ pub(super) fn find(
         return Err(Complaint::error("there was nothing to try"));
     };
     curve.shown = load;
-    let words = axis.words(end, highest, &curve);
-    let is_answer = matches!(end, Some(End::Found { .. }));
+    let words = axis.words(highest, &curve);
+    let is_answer = curve.held().is_some();
     Ok(Found { options, outcome, curve, words, is_answer })
 }
 
@@ -222,9 +221,9 @@ impl Axis<'_> {
         tried
     }
 
-    fn words(&self, end: Option<End>, highest: f64, curve: &Curve) -> String {
+    fn words(&self, highest: f64, curve: &Curve) -> String {
         let (goal, windows) = (&curve.goal, curve.windows.len());
-        match end {
+        match curve.end {
             Some(End::Found { held, low, high }) => {
                 let knee = curve.knee().map_or(String::new(), |knee| {
                     format!("; the curve turns up at {}", self.load(knee))
@@ -254,7 +253,16 @@ impl Axis<'_> {
                 self.find.seconds,
                 self.lowest(curve)
             ),
-            None => format!("interrupted after {windows} windows"),
+            None => {
+                let plural = if windows == 1 { "" } else { "s" };
+                let highest = curve.highest().map_or_else(
+                    || format!("none has kept {goal}"),
+                    |load| {
+                        format!("{} is the highest load at which one kept {goal}", self.load(load))
+                    },
+                );
+                format!("interrupted after {windows} window{plural}; {highest}")
+            }
         }
     }
 
