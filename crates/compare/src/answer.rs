@@ -50,7 +50,7 @@ pub(crate) fn answer(found: &Comparison) -> String {
         Verdict::Worse => format!("B is slower{rate}: {seen}."),
         Verdict::Equal => format!("B is as fast as A{rate} within {percent} %: {seen}."),
         Verdict::CannotTell => format!(
-            "Cannot tell whether B is faster or slower{rate}: {seen}. The interval is ±{:.1} % wide.",
+            "Cannot tell whether B is faster or slower{rate}: {seen}. The interval is ±{:.1} %.",
             ratio.half_width() * 100.0
         ),
     };

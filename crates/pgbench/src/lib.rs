@@ -31,3 +31,4 @@ pub use major::Major;
 pub use page::{Page, Pages};
 pub use run::workload;
 pub use search::curve::{Curve, Tried};
+pub use search::steps::End;

@@ -111,8 +111,8 @@ fn a_search_whose_clients_are_aborted_has_no_answer() {
     let line = format!("-n -T 2 -f {} --find-clients=p99<1s", script.path().display());
     let ended = server.ours("postgres", &line);
     assert_eq!(ended.code, 2, "{ended:?}");
-    let why = "pgrig: search ended after 0 windows, as 1 client was aborted; no window kept p99<1s: \
-               run it again, or with --reconnect";
+    let why = "pgrig: search ended after 0 windows, as 1 client was aborted; none has kept \
+               p99<1s: run it again, or with --reconnect";
     assert!(ended.err.contains(why), "{ended:?}");
     assert!(!ended.err.contains("does not hold"), "{ended:?}");
 }

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use load::Control;
 use pgbench::options::Invocation;
-use pgbench::{Colours, Console, Curve, Page, Pages, bench_with_pages};
+use pgbench::{Colours, Console, Curve, End, Page, Pages, bench_with_pages};
 use record::Fact;
+use report::SearchEnd;
 
 use crate::served::ServedBench;
 
@@ -82,8 +83,14 @@ fn search(curve: &Curve, words: &str) -> report::Search {
         quantile: format!("p{}", (curve.quantile * 1e8).round() / 1e6),
         limit_ms: curve.limit_ns.map(|ns| ns / 1e6),
         words: words.to_owned(),
-        held: curve.held,
-        interval: curve.interval,
+        end: match curve.end {
+            Some(End::Found { held, low, high }) => {
+                SearchEnd::Found { load: held, interval: (low, high) }
+            }
+            Some(End::Everywhere) => SearchEnd::Everywhere,
+            Some(End::Nowhere | End::Unconfirmed) => SearchEnd::Nowhere,
+            None => SearchEnd::Interrupted,
+        },
         knee: curve.knee(),
         fitted: curve.fitted(),
         windows: windows.collect(),
@@ -118,11 +125,12 @@ fn page(page: &Page<'_>) -> String {
         facts.push(fact("hosts", &host.name, value));
     }
     let began = jiff::Timestamp::try_from(page.began);
+    let began = began.map(|began| began.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
     report::Bench {
         command: page.command.clone(),
         words: page.words.to_owned(),
         what: page.what.to_owned(),
-        started_at: began.map_or_else(|_| String::new(), |began| began.to_string()),
+        started_at: began.unwrap_or_default(),
         window: outcome.window,
         connecting: outcome.connecting.clone(),
         disconnecting: outcome.disconnecting.clone(),

@@ -19,7 +19,7 @@ pub(crate) fn print(found: &Comparison) {
     for figure in &found.figures {
         let [a, b] = [figure.a, figure.b].map(verdict::number);
         let ratio = figure.b_over_a.as_ref().map_or("too few samples".to_owned(), Ratio::words);
-        let name = format!("{}, {}", figure.metric.words(), figure.unit);
+        let name = figure.title();
         let said = said(figure);
         terminal::result(format_args!("  {name:<40}{a:>10}{b:>10}   {ratio}   {said}"));
     }

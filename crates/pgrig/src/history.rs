@@ -151,6 +151,7 @@ fn line(value: &Value) -> Option<Line> {
     if value["format"] != FORMAT {
         return None;
     }
+    // Earlier versions wrote the value of a single round as its bounds.
     let figure = |value: &Value| -> Option<Measure> {
         let text = |key: &str| value[key].as_str().map(str::to_owned);
         let number = |key: &str| value[key].as_f64();
@@ -159,7 +160,10 @@ fn line(value: &Value) -> Option<Line> {
             name: text("name")?,
             unit: text("unit")?,
             value: number("value")?,
-            bounds: number("lower").zip(number("upper")).map(<[f64; 2]>::from),
+            bounds: number("lower")
+                .zip(number("upper"))
+                .map(<[f64; 2]>::from)
+                .filter(|[lower, upper]| lower < upper),
             more_is_better: value["more_is_better"].as_bool()?,
         })
     };
@@ -228,5 +232,10 @@ mod tests {
         assert_eq!(series[0].points[1].commit, "c2");
         assert_eq!(series[0].points[1].bounds, Some([0.8, 1.0]));
         assert!(History::open(&path).expect("read").series(Some("p99")).is_err());
+        // As earlier versions wrote a single round.
+        let text = std::fs::read_to_string(&path).expect("read");
+        std::fs::write(&path, text.replace("0.8", "0.9").replace("1.0", "0.9")).expect("written");
+        let series = History::open(&path).expect("read").series(None).expect("figures");
+        assert_eq!(series[0].points[1].bounds, None);
     }
 }

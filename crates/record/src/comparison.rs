@@ -231,6 +231,19 @@ pub struct Figure {
     pub deciding: bool,
 }
 
+impl Figure {
+    /// What it is, with the unit of the sides' values where that is not said yet: `median latency,
+    /// ms`, `context switches per transaction`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let (words, unit) = (self.metric.words(), &self.unit);
+        match words.contains(unit.as_str()) {
+            true => words.to_owned(),
+            false => format!("{words}, {unit}"),
+        }
+    }
+}
+
 /// A ratio with its interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -365,5 +378,23 @@ impl Comparison {
     #[must_use]
     pub fn verdict(&self, metric: Metric) -> Verdict {
         self.figure(metric).map_or(Verdict::CannotTell, |figure| figure.verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_says_its_unit_once() {
+        let title = |metric: Metric, unit: &str| {
+            let (unit, verdict) = (unit.to_owned(), Verdict::Equal);
+            Figure { metric, unit, a: 1.0, b: 1.0, b_over_a: None, verdict, deciding: false }
+                .title()
+        };
+        assert_eq!(title(Metric::P50, "ms"), "median latency, ms");
+        assert_eq!(title(Metric::Wal, "bytes"), "WAL per transaction, bytes");
+        let switches = title(Metric::ContextSwitches, "switches");
+        assert_eq!(switches, "context switches per transaction");
     }
 }

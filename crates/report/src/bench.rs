@@ -11,7 +11,8 @@ use record::{
 use crate::environment;
 use crate::grouping::{Group, Line};
 use crate::json::Json;
-use crate::page::{BenchPage, SearchSection};
+use crate::page::BenchPage;
+use crate::search::Search;
 use crate::timeline::{self, Timeline, timeline};
 use crate::view::Table;
 use crate::{data, latency_tables, number};
@@ -52,188 +53,19 @@ pub struct Bench {
     pub search: Option<Search>,
 }
 
-/// What a search has tried.
-#[derive(Clone, Debug)]
-pub struct Search {
-    /// What was varied.
-    pub axis: SearchAxis,
-    /// What the server had to keep: `p99 < 10ms`.
-    pub goal: String,
-    /// What is drawn: `p99`.
-    pub quantile: String,
-    /// Its limit, in milliseconds.
-    pub limit_ms: Option<f64>,
-    /// What came of it, in words.
-    pub words: String,
-    /// The answer.
-    pub held: Option<f64>,
-    /// The interval of the boundary.
-    pub interval: Option<(f64, f64)>,
-    /// The load at which latency turns up.
-    pub knee: Option<f64>,
-    /// Load and milliseconds as they would be without noise, ascending.
-    pub fitted: Vec<(f64, f64)>,
-    /// Every window, in order.
-    pub windows: Vec<SearchWindow>,
-    /// The load of the window that the rest of the page is about.
-    pub shown: f64,
-}
-
-/// What a search varies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SearchAxis {
-    /// Transactions a second.
-    Rate,
-    /// Clients.
-    Clients,
-}
-
-impl SearchAxis {
-    /// What stands below the axis of a chart.
-    fn label(self) -> &'static str {
-        match self {
-            SearchAxis::Rate => "rate, 1/s",
-            SearchAxis::Clients => "clients",
-        }
-    }
-
-    /// A load in words.
-    fn load(self, load: f64) -> String {
-        let load = number::figure(load.round());
-        match self {
-            SearchAxis::Rate => format!("{load} transactions a second"),
-            SearchAxis::Clients => format!("{load} clients"),
-        }
-    }
-}
-
-/// A window of a search.
-#[derive(Clone, Debug)]
-pub struct SearchWindow {
-    /// What it was tried with, in the unit of the axis.
-    pub load: f64,
-    /// Its length.
-    pub seconds: f64,
-    /// Whether it was one of the longer windows that confirm.
-    pub confirms: bool,
-    /// Transactions a second.
-    pub rate: f64,
-    /// The quantile; none without a transaction.
-    pub ms: Option<f64>,
-    /// Whether the goal held.
-    pub holds: bool,
-}
-
-impl Search {
-    /// The windows as dots, the curve through them, and the limit.
-    fn curve(&self) -> Json {
-        let mut windows: Vec<_> = self.windows.iter().filter(|w| w.ms.is_some()).collect();
-        windows.sort_by(|a, b| a.load.total_cmp(&b.load));
-        let dots =
-            |holds: bool| Json::series(windows.iter().map(|w| w.ms.filter(|_| w.holds == holds)));
-        let fitted = Json::series(self.fitted.iter().map(|(_, ms)| Some(*ms)));
-        let line = |label: String, colour, style: &'static str, values| {
-            Json::Object(vec![
-                ("label", Json::text(label)),
-                ("colour", Json::Exact(colour)),
-                ("dots", Json::Flag(style == "dots")),
-                ("dashed", Json::Flag(style == "dashed")),
-                ("values", values),
-            ])
-        };
-        let name = &self.quantile;
-        let mut lines = vec![
-            line(format!("{name}, fitted"), 0, "line", fitted),
-            line(format!("{name}, the goal holds"), 2, "dots", dots(true)),
-            line(format!("{name}, it does not hold"), 1, "dots", dots(false)),
-        ];
-        if let Some(limit) = self.limit_ms {
-            let label = format!("limit {} ms", number::as_written(limit));
-            lines.push(line(label, 3, "dashed", Json::series(windows.iter().map(|_| Some(limit)))));
-        }
-        let drawn = windows.iter().filter_map(|window| window.ms).chain(self.limit_ms);
-        let (low, high) =
-            drawn.fold((f64::MAX, 0.0f64), |(low, high), ms| (low.min(ms), high.max(ms)));
-        Json::Object(vec![
-            ("title", Json::text(format!("Latency, {name}"))),
-            ("unit", Json::text("ms")),
-            ("axis", Json::text(self.axis.label())),
-            ("dots", Json::Flag(true)),
-            ("log", Json::Flag(low > 0.0 && high / low > 20.0)),
-            ("x", Json::series(windows.iter().map(|window| Some(window.load)))),
-            ("lines", Json::List(lines)),
-            ("marks", Json::List(self.marks())),
-        ])
-    }
-
-    /// The answer with its interval, and the knee, from the left to the right.
-    fn marks(&self) -> Vec<Json> {
-        let interval =
-            self.interval.map(|(low, high)| (low, high - low, "checkpoint", "90 % interval"));
-        let held = self.held.map(|held| (held, 0.0, "action", "answer"));
-        let knee = self.knee.map(|knee| (knee, 0.0, "phase", "turns up"));
-        let mut marks: Vec<_> = [interval, held, knee].into_iter().flatten().collect();
-        marks.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
-        let mark = |(at, length, kind, text)| {
-            Json::Object(vec![
-                ("at", Json::Number(at)),
-                ("length", Json::Number(length)),
-                ("kind", Json::text(kind)),
-                ("text", Json::text(text)),
-            ])
-        };
-        marks.into_iter().map(|one: (f64, f64, &str, &str)| mark(one)).collect()
-    }
-
-    /// Of which window the rest of the page is.
-    fn note(&self) -> String {
-        let load = self.axis.load(self.shown);
-        format!("The figures above and the sections below are those of the window with {load}.")
-    }
-
-    fn headline(&self) -> String {
-        match self.held {
-            Some(held) => format!("{} keep {}", self.axis.load(held), self.goal),
-            None => format!("no load is known to keep {}", self.goal),
-        }
-    }
-
-    fn section(&self) -> SearchSection {
-        let (words, note) = (self.words.clone(), self.note());
-        SearchSection { words, note, windows: self.table() }
-    }
-
-    fn table(&self) -> Table {
-        let milliseconds = format!("#{}, ms", self.quantile);
-        let columns = [
-            "window",
-            "#s",
-            &format!("#{}", self.axis.label()),
-            "#reached, 1/s",
-            &milliseconds,
-            "the goal",
-        ];
-        let mut table = Table::new("Every window, in order", "", &columns);
-        for window in &self.windows {
-            table.row([
-                if window.confirms { "confirms" } else { "searches" }.to_owned(),
-                number::figure(window.seconds),
-                number::figure(window.load.round()),
-                number::figure(window.rate.round()),
-                window.ms.map_or("–".to_owned(), number::figure),
-                if window.holds { "holds" } else { "does not hold" }.to_owned(),
-            ]);
-        }
-        table
-    }
-}
-
 impl Bench {
     /// The load as one HTML file that needs nothing beside it.
     #[must_use]
     pub fn html(&self) -> String {
         let finished = self.finished();
-        let mut course = timeline(&finished, CELLS_MAX);
+        let (mut course, no_timeline) = match timeline(&finished, CELLS_MAX) {
+            None => (None, Some("The load never began.")),
+            // Lines join two steps at least.
+            Some(course) if course.cells < 2 => {
+                (None, Some("The load was too short to draw its course."))
+            }
+            course => (course, None),
+        };
         timeline::rank_waits(course.iter_mut());
         let trials = [finished.trial];
         let (latency_tables, percentiles) = latency_tables::latency(&[self.group()], &trials);
@@ -241,13 +73,13 @@ impl Bench {
         let figures = Json::Object(vec![
             ("trials", Json::List(charts.collect())),
             ("percentiles", Json::List(percentiles.clone())),
-            ("curves", Json::list(self.search.iter(), Search::curve)),
+            ("curves", Json::List(self.search.iter().filter_map(Search::curve).collect())),
         ]);
         let page = BenchPage {
             headline: self.headline(),
             started_at: self.started_at.clone(),
             tiles: self.tiles(),
-            has_timeline: course.is_some(),
+            no_timeline,
             search: self.search.as_ref().map(Search::section),
             has_percentiles: !percentiles.is_empty(),
             latency_tables,
@@ -344,13 +176,13 @@ impl Bench {
         let columns = [
             "",
             "#Processes",
-            "#Lanes",
+            "#Threads",
             "#Cores used",
-            "#Busiest lane",
+            "#Busiest thread",
             "#Loop lag p99",
             "#Loop lag max",
         ];
-        let note = "a busiest lane above 80 %, or a loop lag above 5 % of what clients waited, \
+        let note = "a busiest thread above 80 %, or a loop lag above 5 % of what clients waited, \
                     means that the rig may be the limit";
         let mut table = Table::new("The generator's own cost", note, &columns);
         let generator = &self.generator;

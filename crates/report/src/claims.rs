@@ -4,6 +4,7 @@ use spec::{About, Claim, Quantifier, Study, metrics};
 use stats::Method;
 use verdict::{ClaimVerdict, Judgement, Measured, Source, Verdict};
 
+use crate::comparison::{capitalised, title};
 use crate::number;
 use crate::plot::{ClaimPlot, claim_plot};
 use crate::view::{Answer, ClaimRow, Outcome, Table, Tally};
@@ -15,17 +16,15 @@ pub(crate) fn answer(judgement: &Judgement) -> Answer {
     match headline.map(|claim| (&claim.measured, claim)) {
         Some((Measured::Value { interval, per_round }, _)) => {
             let (_, range) = number::with_interval(interval.point, interval.low, interval.high);
-            sure.push(match (interval.method, interval.n) {
-                (_, 1) => "One round: what another one would give is not known.".to_owned(),
-                (Method::Range, n) => {
-                    format!("{n} rounds: too few for an interval.")
-                }
-                (method, n) => format!(
-                    "{} interval {range} from {n} rounds ({}).",
+            // A range has no verdict: why it has none says how few rounds there are.
+            if interval.method != Method::Range {
+                sure.push(format!(
+                    "{} interval {range} from {} rounds ({}).",
                     number::percent(interval.confidence),
-                    method.name()
-                ),
-            });
+                    interval.n,
+                    interval.method.name()
+                ));
+            }
             sure.extend(each_round(per_round));
         }
         Some((Measured::Pairs { interval, pairs }, _)) => {
@@ -48,7 +47,10 @@ pub(crate) fn answer(judgement: &Judgement) -> Answer {
         _ => {}
     }
     let why = headline.map(|claim| claim.why.as_str()).filter(|why| !why.is_empty());
-    sure.extend(why.map(|why| format!("But: {why}.")));
+    sure.extend(why.map(|why| match sure.is_empty() {
+        true => format!("{}.", capitalised(why)),
+        false => format!("But: {why}."),
+    }));
     let mark = headline.map_or(Outcome::Unsure, |claim| outcome(claim.verdict));
     Answer { mark, sentence: judgement.answer.clone(), sure, noise: noise(judgement) }
 }
@@ -80,7 +82,7 @@ pub(crate) fn noise_table(study: &Study, judgement: &Judgement) -> Option<Table>
         let [one, means] =
             [noise.one_percent, noise.means_percent].map(|p| number::percent(p / 100.0));
         table.row([
-            noise.metric.label.to_owned(),
+            title(noise.metric),
             format!("± {one}"),
             format!("± {means}"),
             noise.rounds.to_string(),
@@ -102,7 +104,7 @@ pub(crate) fn tallies(judgement: &Judgement) -> Vec<Tally> {
     let kinds = [
         (Outcome::Holds, "holds", "hold"),
         (Outcome::Fails, "does not hold", "do not hold"),
-        (Outcome::Unsure, "cannot be told", "cannot be told"),
+        (Outcome::Unsure, "undecided", "undecided"),
     ];
     let tallies = kinds.map(|(mark, one, many)| {
         let count = judgement.claims.iter().filter(|c| outcome(c.verdict) == mark).count();

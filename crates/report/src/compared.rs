@@ -120,7 +120,7 @@ pub(crate) fn curve(metric: Metric, looks: &[Look], quotient: &str) -> Option<Js
     let mut lines = vec![line("so far, with its interval", 0, ratio(0), ratio(1), ratio(2))];
     if metric == Metric::Throughput {
         let octets = || Json::series(shown.iter().map(|look| look.octet));
-        lines.push(line("each eight blocks", 1, octets(), octets(), octets()));
+        lines.push(line("every eight blocks", 1, octets(), octets(), octets()));
     }
     Some(Json::Object(vec![
         ("title", Json::text(format!("{}, {quotient}", metric.words()))),
@@ -139,7 +139,7 @@ pub(crate) fn figures(figures: &[Figure], [a, b]: [&str; 2], note: &str) -> Tabl
     let columns = ["Figure", &a, &b, &quotient, "#Interval", "Verdict", "#n"];
     let mut table = Table::new("Figures", note, &columns);
     for figure in figures {
-        let Figure { metric, unit, a, b, b_over_a, verdict, .. } = figure;
+        let Figure { a, b, b_over_a, verdict, .. } = figure;
         let mark = Some(outcome(*verdict));
         let (ratio, interval, n) = b_over_a.as_ref().map_or_else(
             || ("–".to_owned(), "too few samples".to_owned(), String::new()),
@@ -151,16 +151,11 @@ pub(crate) fn figures(figures: &[Figure], [a, b]: [&str; 2], note: &str) -> Tabl
                 )
             },
         );
-        let mut row: Vec<Cell> = [
-            format!("{}, {unit}", metric.words()),
-            number::figure(*a),
-            number::figure(*b),
-            ratio,
-            interval,
-        ]
-        .into_iter()
-        .map(Cell::from)
-        .collect();
+        let mut row: Vec<Cell> =
+            [figure.title(), number::figure(*a), number::figure(*b), ratio, interval]
+                .into_iter()
+                .map(Cell::from)
+                .collect();
         row.push(Cell { text: verdict.words().to_owned(), mark });
         row.push(Cell::from(n));
         table.rows.push(row);

@@ -185,7 +185,8 @@ pub(crate) fn title(metric: &Metric) -> String {
     }
 }
 
-fn capitalised(words: &str) -> String {
+/// With a capital letter at the beginning.
+pub(crate) fn capitalised(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -7,7 +7,7 @@ mod summary;
 use record::Comparison;
 use record::comparison::Verdict as Compared;
 use spec::{Better, ClaimKind, Metric, metrics};
-use verdict::{ClaimVerdict, Verdict};
+use verdict::{ClaimVerdict, Measured, Verdict};
 
 use crate::estimate::estimate;
 use crate::report::Report;
@@ -137,7 +137,8 @@ impl Report<'_> {
                     name: metric.name.to_owned(),
                     unit: metric.unit.to_owned(),
                     value: found.point,
-                    bounds: Some([found.low, found.high]),
+                    // Of one round there is no interval.
+                    bounds: (found.n > 1).then_some([found.low, found.high]),
                     more_is_better: metric.better == Better::Higher,
                 })
             })
@@ -165,7 +166,12 @@ fn case(claim: &ClaimVerdict) -> Case {
         (Verdict::CannotTell, _) => (CaseOutcome::Skipped, ""),
     };
     let figures = claim.measured.figures();
+    let is_one_round =
+        matches!(&claim.measured, Measured::Value { interval, .. } if interval.n == 1);
     let measured = match (figures.measured, figures.low, figures.high) {
+        (Some(value), ..) if is_one_round => {
+            format!("{} (one round, no interval)", verdict::number(value))
+        }
         (Some(value), Some(low), Some(high)) => {
             let number = verdict::number;
             format!("{} [{}, {}]", number(value), number(low), number(high))

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use askama::Template;
+use record::comparison::Metric;
 
+use crate::comparison::{capitalised, title};
 use crate::json::Json;
 use crate::number;
 use crate::page::HistoryPage;
@@ -46,6 +48,20 @@ impl Series {
     #[must_use]
     pub fn title(&self) -> String {
         format!("{}, {}: {}", self.study, self.benchmark, self.name)
+    }
+
+    /// The same for people: `Throughput: compare, B ÷ A`. A name that is no longer known stands as it
+    /// is.
+    fn heading(&self) -> String {
+        let compared = Metric::ALL.into_iter().find(|metric| metric.name() == self.name);
+        // Ratios of a comparison have no unit, but one has the name of a metric.
+        let what = match (compared, spec::metric(&self.name)) {
+            (Some(metric), _) if self.unit.is_empty() => capitalised(metric.words()),
+            (_, Some(metric)) => title(metric),
+            _ if self.unit.is_empty() => self.name.clone(),
+            _ => format!("{}, {}", self.name, self.unit),
+        };
+        format!("{what}: {}, {}", self.study, self.benchmark)
     }
 }
 
@@ -101,27 +117,79 @@ fn curve(series: &Series) -> Json {
     });
     let positions = (1..=series.points.len()).map(|position| Some(position as f64));
     Json::Object(vec![
-        ("title", Json::text(series.title())),
-        ("unit", Json::text(&series.unit)),
-        ("axis", Json::text("result, in the order of time")),
+        ("title", Json::text(series.heading())),
+        ("unit", Json::text("")),
+        ("axis", Json::text("results, in the order of time (UTC)")),
         ("log", Json::Flag(false)),
         ("x", Json::series(positions)),
+        ("names", Json::list(&series.points, |point| Json::text(minute(&point.time)))),
         ("lines", Json::List(lines.collect())),
     ])
+}
+
+/// `2026-11-25 03:09` of a time in RFC 3339.
+fn minute(time: &str) -> String {
+    time.chars().take(16).map(|one| if one == 'T' { ' ' } else { one }).collect()
 }
 
 fn table(series: &Series) -> Table {
     let better = if series.more_is_better { "more is better" } else { "less is better" };
     let columns = ["Result", "Time", "Commit", "#Value", "#Interval", "Machine"];
-    let mut table = Table::new(&series.title(), better, &columns);
+    let mut table = Table::new(&series.heading(), better, &columns);
     for (point, position) in series.points.iter().zip(1..) {
         let (value, interval) = match point.bounds {
             Some([low, high]) => number::with_interval(point.value, low, high),
-            None => (number::figure(point.value), String::new()),
+            None => (number::figure(point.value), "one round, no interval".to_owned()),
         };
         let texts = [position.to_string(), point.time.clone(), point.commit.clone()];
         table.row(texts.into_iter().chain([value, interval, point.machine.clone()]));
     }
     table.folded = true;
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(name: &str, unit: &str) -> Series {
+        let point = Point {
+            time: "2026-11-25T03:09:33Z".to_owned(),
+            commit: String::new(),
+            machine: "m".to_owned(),
+            value: 13_514.0,
+            bounds: None,
+        };
+        Series {
+            study: "pgbench".to_owned(),
+            benchmark: "read-only".to_owned(),
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            more_is_better: true,
+            points: vec![point],
+        }
+    }
+
+    #[test]
+    fn figures_have_the_catalogue_s_titles() {
+        let check = |name, unit, expected: &str| {
+            let heading = series(name, unit).heading();
+            assert_eq!(heading, format!("{expected}: pgbench, read-only"));
+        };
+        check("tps", "1/s", "Transactions a second");
+        check("latency_p99_ms", "ms", "Latency p99, ms");
+        check("server_cpu_us_per_tx", "µs", "Server CPU per transaction, µs");
+        check("context_switches", "1/s", "Context switches, 1/s");
+        check("context_switches", "", "Context switches per transaction");
+        check("throughput", "", "Throughput");
+        check("p99", "", "99th percentile of latency");
+        check("of_another_version", "ms", "of_another_version, ms");
+    }
+
+    #[test]
+    fn results_stand_at_their_dates() {
+        let html = history(&[series("tps", "1/s")]);
+        assert!(html.contains(r#""names":["2026-11-25 03:09"]"#));
+        assert!(html.contains("<td class=\"num\">one round, no interval</td>"));
+    }
 }

@@ -123,10 +123,14 @@ pub(crate) struct StudyPage {
 pub(crate) struct SearchSection {
     /// What it came to.
     pub(crate) words: String,
+    /// What an answer means; empty without one.
+    pub(crate) meaning: &'static str,
     /// Of which window the rest of the page is.
     pub(crate) note: String,
-    /// Every window.
-    pub(crate) windows: Table,
+    /// Whether there is anything to draw.
+    pub(crate) has_chart: bool,
+    /// Every window; none where none ended.
+    pub(crate) windows: Option<Table>,
 }
 
 /// The page of a single load.
@@ -141,8 +145,8 @@ pub(crate) struct BenchPage {
     pub(crate) tiles: Vec<(String, String)>,
     /// A search, where the load was one.
     pub(crate) search: Option<SearchSection>,
-    /// Whether the load began.
-    pub(crate) has_timeline: bool,
+    /// Why there is no course over time; none where there is one.
+    pub(crate) no_timeline: Option<&'static str>,
     /// Whether there is a latency to draw.
     pub(crate) has_percentiles: bool,
     /// Percentiles, and statements.

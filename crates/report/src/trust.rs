@@ -32,7 +32,7 @@ pub(crate) fn trust(
     words.push(if is_limit {
         "In some trials the rig itself may have been the limit; the table names them.".to_owned()
     } else {
-        "The rig itself was not the limit in any trial: its busiest lane, and its loop lag \
+        "The rig itself was not the limit in any trial: its busiest thread, and its loop lag \
          stayed below their bounds, and so did its wait for a CPU where that is known."
             .to_owned()
     });
@@ -134,7 +134,7 @@ fn generator(trials: &[Trial], points: &[PointTrials]) -> (Table, bool) {
         "",
         "#Cores used",
         "#Share of all CPU used",
-        "#Busiest lane",
+        "#Busiest thread",
         "#Loop lag p99",
         "#Lag ÷ waiting",
         "#Wait for a CPU ÷ waiting",
@@ -142,7 +142,7 @@ fn generator(trials: &[Trial], points: &[PointTrials]) -> (Table, bool) {
     ];
     let mut table = Table::new(
         "The generator's own cost",
-        "the middle of all rounds, of lanes, lag and waits the worst; on one machine it competes with the server for the same cores",
+        "the middle of all rounds, of threads, lag and waits the worst; on one machine it competes with the server for the same cores",
         &columns,
     );
     let mut any_limit = false;

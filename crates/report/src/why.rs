@@ -1,7 +1,7 @@
 //! What lies behind a difference: where the servers' time went, what they wrote, which statements
 //! took it.
 //!
-//! Everything is the middle of the rounds of one line. It describes and proves nothing: two figures
+//! Everything is a median or mean of the rounds of one line. It describes and proves nothing: two figures
 //! that differ together need not be cause and effect.
 
 use std::collections::BTreeSet;
@@ -31,8 +31,8 @@ pub(crate) fn why(group: &Group, trials: &[Trial]) -> Option<Table> {
         "#Found in shared_buffers",
         "Statements by the server's time",
     ];
-    let note = "as pg_stat_activity, the WAL position, the log, pg_stat_database and \
-                pg_stat_statements have it, the middle of all rounds";
+    let note = "medians over rounds, shares of time are means; from pg_stat_activity, WAL \
+                positions, the log, pg_stat_database and pg_stat_statements";
     let title = match group.label.as_str() {
         "" => "Why".to_owned(),
         label => format!("Why: {label}"),
@@ -70,7 +70,7 @@ fn waits(line: &Line, trials: &[Trial]) -> Option<String> {
     let named = shares.iter().filter(|(_, share)| *share >= SHARE_MIN).take(NAMED_MAX);
     let words: Vec<String> = named
         .map(|(event, share)| match event.as_str() {
-            "CPU" => format!("{} no wait: on the CPU, or waiting for one", number::percent(*share)),
+            "CPU" => format!("{} running or runnable", number::percent(*share)),
             event => format!("{} {event}", number::percent(*share)),
         })
         .collect();
@@ -93,17 +93,17 @@ fn statements(line: &Line, trials: &[Trial]) -> Option<String> {
     (!words.is_empty()).then(|| words.join("; "))
 }
 
-/// The middle of every scope of a metric, the largest first; a trial without a scope has 0 of it.
+/// The mean of every scope of a metric, the largest first; a trial without a scope has 0 of it.
 fn shares(line: &Line, trials: &[Trial], metric: &Metric) -> Vec<(String, f64)> {
     let told: Vec<&std::collections::BTreeMap<String, f64>> =
         line.trials.iter().filter_map(|&index| trials[index].scopes(metric)).collect();
     let scopes: BTreeSet<&String> = told.iter().flat_map(|scopes| scopes.keys()).collect();
-    let middle = |scope: &String| {
+    let mean = |scope: &String| {
         let values = told.iter().map(|scopes| scopes.get(scope).copied().unwrap_or(0.0));
         sample::mean(&values.collect::<Vec<f64>>()).unwrap_or(0.0)
     };
     let mut all: Vec<(String, f64)> =
-        scopes.into_iter().map(|scope| (scope.clone(), middle(scope))).collect();
+        scopes.into_iter().map(|scope| (scope.clone(), mean(scope))).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     all
 }

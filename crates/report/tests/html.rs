@@ -2,6 +2,7 @@
 
 mod example;
 
+use report::{SearchAxis, SearchEnd};
 use sha2::{Digest, Sha256};
 
 #[test]
@@ -38,9 +39,12 @@ fn each_difference_has_its_reasons_beside_it() {
     let why = html.find("<strong>Why</strong>").expect("a table of reasons");
     let why = &html[why..];
     let end = why.find("</table>").expect("its end");
-    for words in
-        ["19 % Lock:transactionid", "46 % no wait", "UPDATE pgbench_accounts 100 %", "100 %"]
-    {
+    for words in [
+        "19 % Lock:transactionid",
+        "46 % running or runnable",
+        "UPDATE pgbench_accounts 100 %",
+        "100 %",
+    ] {
         assert!(why[..end].contains(words), "{words} is missing in {}", &why[..end]);
     }
 }
@@ -58,9 +62,36 @@ fn evidence_stands_before_what_is_to_know_of_it() {
 #[test]
 fn a_run_that_was_stopped_at_once_has_a_page_too() {
     let html = example::nothing(|report| report.html());
-    for words in ["4 cannot be told", "incomplete", "No trial has a course", "interrupted"] {
+    for words in ["4 undecided", "incomplete", "No trial has a course", "interrupted"] {
         assert!(html.contains(words), "{words}");
     }
+}
+
+#[test]
+fn one_round_is_neither_an_estimate_nor_an_interval() {
+    let html = example::one_round(|report| report.html());
+    assert!(html.contains("<li>One round was measured; a verdict needs six.</li>"));
+    let rows = html.split("<td class=\"figure\"><svg class=\"plot dots").skip(1);
+    let rows: Vec<&str> = rows.map(|rest| &rest[..rest.find("</svg>").unwrap()]).collect();
+    assert!(!rows.is_empty());
+    for row in rows {
+        assert!(row.contains("class=\"round\""), "{row}");
+        assert!(!row.contains("class=\"point\"") && !row.contains("class=\"range\""), "{row}");
+    }
+    // A label stands below the line that it names.
+    let axes = html.split("<svg class=\"plot axis").skip(1);
+    for axis in axes.map(|rest| &rest[..rest.find("</svg>").unwrap()]) {
+        assert!(axis.contains("text-anchor=\"middle\""), "{axis}");
+        assert!(!axis.contains("\"start\"") && !axis.contains("\"end\""), "{axis}");
+    }
+}
+
+#[test]
+fn the_noise_of_each_figure_has_its_name() {
+    let html = example::report(|report| report.html());
+    let table = &html[html.find("<strong>What this machine cannot resolve").expect("a table")..];
+    let table = &table[..table.find("</table>").unwrap()];
+    assert!(table.contains("<th scope=\"row\">Transactions a second</th>"), "{table}");
 }
 
 #[test]
@@ -140,14 +171,66 @@ fn a_search_says_what_it_found() {
     );
     assert!(html.contains("those of the window with 2,000 transactions a second"));
     assert!(html.contains(">does not hold</td>"));
-    let search = bench.search.as_mut().unwrap();
-    (search.held, search.axis) = (None, report::SearchAxis::Clients);
-    let html = bench.html();
-    assert!(html.contains("<h1>read-write.sql: no load is known to keep p99 &#60; 5ms</h1>"));
-    assert!(html.contains("those of the window with 2,000 clients"));
+    assert!(html.contains("The answer is an estimate of the load at which half of the windows"));
+    bench.search.as_mut().unwrap().axis = SearchAxis::Clients;
+    assert!(bench.html().contains("those of the window with 2,000 clients"));
+    for (end, says) in [
+        (SearchEnd::Nowhere, "no load is known to keep p99 &#60; 5ms"),
+        (SearchEnd::Everywhere, "every load that can be sent keeps p99 &#60; 5ms"),
+        (
+            SearchEnd::Interrupted,
+            "search interrupted; the highest load at which a window kept p99 &#60; 5ms is 2,000 clients",
+        ),
+    ] {
+        bench.search.as_mut().unwrap().end = end;
+        let html = bench.html();
+        assert!(html.contains(&format!("<h1>read-write.sql: {says}</h1>")), "{says}");
+        assert!(!html.contains("The answer is an estimate"), "{says}");
+    }
     // Sections are numbered without it, too.
     bench.search = None;
     assert!(bench.html().contains(r#"<span class="number">1</span> Time"#));
+}
+
+/// What is not drawn has no place in the legend; without a window there is no chart.
+#[test]
+fn an_interrupted_search_shows_what_it_has() {
+    let legend = |windows: usize| {
+        let mut bench = example::bench();
+        let search = bench.search.as_mut().unwrap();
+        search.end = SearchEnd::Interrupted;
+        search.windows.truncate(windows);
+        search.fitted.truncate(windows);
+        let html = bench.html();
+        assert!(html.contains("those of the window that was interrupted, with 2,000"), "{windows}");
+        assert_eq!(html.contains("Every window, in order"), windows > 0);
+        assert_eq!(html.contains("id=\"curve-0\""), windows > 0);
+        let data = &html[html.find("\"curves\":").expect("curves")..];
+        let labels = data[..data.find("</script>").unwrap()].split("\"label\":\"").skip(1);
+        let labels = labels.map(|rest| rest[..rest.find('"').unwrap()].to_owned());
+        labels.collect::<Vec<_>>().join("; ")
+    };
+    assert_eq!(legend(6), "p99, fitted; p99, the goal holds; p99, it does not hold; limit 5 ms");
+    assert_eq!(legend(4), "p99, fitted; p99, the goal holds; limit 5 ms");
+    assert_eq!(legend(1), "p99, the goal holds");
+    assert_eq!(legend(0), "");
+}
+
+#[test]
+fn a_load_of_less_than_two_steps_has_no_course() {
+    let mut bench = example::bench();
+    bench.search = None;
+    bench.intervals.truncate(1);
+    let html = bench.html();
+    assert!(html.contains("<p>The load was too short to draw its course.</p>"));
+    assert!(!html.contains("<div id=\"timeline\">"));
+}
+
+/// A count belongs to its second, and to none beside it.
+#[test]
+fn errors_are_bars() {
+    let html = example::sweep::report(|report| report.html());
+    assert!(html.contains(r#""title":"Errors","unit":"errors/s","style":"bars""#));
 }
 
 /// pgbench's kinds of failures; one that did not occur has no tile.

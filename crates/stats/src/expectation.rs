@@ -176,12 +176,20 @@ impl fmt::Display for Doubt {
         match self {
             Doubt::Straddles => write!(f, "the interval reaches across the bound"),
             Doubt::TooFewRounds { n, needed } => {
-                write!(f, "{n} of the {needed} rounds that a verdict takes")
+                let rounds = if *n == 1 { "round was" } else { "rounds were" };
+                let [n, needed] = [*n, *needed].map(in_words);
+                write!(f, "{n} {rounds} measured; a verdict needs {needed}")
             }
             Doubt::NoInterval(reason) => write!(f, "no interval: {reason}"),
             Doubt::NotANumber => write!(f, "a value is not a number"),
         }
     }
+}
+
+/// Small numbers as a sentence has them.
+fn in_words(number: usize) -> String {
+    const SMALL: [&str; 7] = ["no", "one", "two", "three", "four", "five", "six"];
+    SMALL.get(number).map_or_else(|| number.to_string(), |word| (*word).to_owned())
 }
 
 #[cfg(test)]
@@ -250,7 +258,8 @@ mod tests {
             };
             assert_eq!(doubt.to_string(), expected);
         };
-        check(Ok(&interval(2.0, 3.0, 3)), "3 of the 6 rounds that a verdict takes");
+        check(Ok(&interval(2.0, 3.0, 1)), "one round was measured; a verdict needs six");
+        check(Ok(&interval(2.0, 3.0, 3)), "three rounds were measured; a verdict needs six");
         check(Ok(&interval(0.5, 3.0, 6)), "the interval reaches across the bound");
         check(Err(NoInterval::NotFinite), "no interval: a value is not a finite number");
         check(Ok(&interval(f64::NAN, 3.0, 6)), "a value is not a number");

@@ -22,6 +22,9 @@ pub struct Condition {
 const FLEETING: [&str; 4] =
     ["disk of the servers", "load average before", "CPU taken by the hypervisor", "programs"];
 
+/// Groups of such facts: what `pg_test_fsync` measures, and how long the run took.
+const FLEETING_GROUPS: [&str; 2] = ["pg_test_fsync", "time"];
+
 /// What differs between two runs, those of the whole run first; what is true of several points is
 /// one condition.
 pub(crate) fn differing(before: Side<'_>, after: Side<'_>) -> Vec<Condition> {
@@ -78,8 +81,10 @@ fn run(header: &Header) -> Properties {
         ("profile".to_owned(), header.profile.clone()),
         ("pgrig".to_owned(), header.pgrig.clone()),
     ];
-    let lasting =
-        |fact: &&Fact| !FLEETING.contains(&fact.name.as_str()) && fact.group != "pg_test_fsync";
+    let lasting = |fact: &&Fact| {
+        let is_fleeting = FLEETING.contains(&fact.name.as_str());
+        !is_fleeting && !FLEETING_GROUPS.contains(&fact.group.as_str())
+    };
     let facts = header.facts.iter().filter(lasting);
     properties.extend(facts.map(|fact| {
         let name = match fact.group.as_str() {

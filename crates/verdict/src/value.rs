@@ -17,7 +17,7 @@ use record::{Ending, Trial};
 use spec::{Expression, Study, metrics};
 use stats::serial::{self, Drift};
 use stats::{
-    Doubt, Expectation, HEADLINE_ROUNDS_MIN, Interval, NoInterval, centre, ratio, sample, sign_test,
+    Expectation, HEADLINE_ROUNDS_MIN, Interval, NoInterval, centre, ratio, sample, sign_test,
 };
 
 use crate::attempts::{self, Chosen};
@@ -119,7 +119,7 @@ fn judge_chosen(
     let interval = estimate.as_ref().map(|estimate| &estimate.interval).map_err(|why| *why);
     let judged = expect.judge(interval, HEADLINE_ROUNDS_MIN);
     let mut reasons = match judged {
-        stats::Verdict::CannotTell(doubt) => vec![worded(doubt)],
+        stats::Verdict::CannotTell(doubt) => vec![doubt.to_string()],
         _ => Vec::new(),
     };
     if let Some(drift) = estimate.as_ref().ok().and_then(|estimate| estimate.drift) {
@@ -273,15 +273,6 @@ impl Estimate {
                 Scale::Value | Scale::Share => sign_test::median_p(&self.values, nearer),
             }
         })
-    }
-}
-
-fn worded(doubt: Doubt) -> String {
-    match doubt {
-        Doubt::TooFewRounds { n, needed } => {
-            format!("{n} of the {needed} rounds that a verdict takes")
-        }
-        other => other.to_string(),
     }
 }
 

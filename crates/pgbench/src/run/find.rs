@@ -66,8 +66,7 @@ pub(super) fn find(
         limit_ns,
         windows: Vec::new(),
         shown: 0.0,
-        held: None,
-        interval: None,
+        end: None,
         lapse_rate: None,
     };
     let highest = match find.range {
@@ -125,8 +124,11 @@ pub(super) fn find(
         }
         curve.windows.push(tried);
     };
-    if let Finish::Ended(End::Found { held, low, high }) = finish {
-        (curve.held, curve.interval) = (Some(held), Some((low, high)));
+    curve.end = match finish {
+        Finish::Ended(end) => Some(end),
+        Finish::Interrupted | Finish::Aborted(_) => None,
+    };
+    if let Some(held) = curve.held() {
         curve.lapse_rate = Some(search.lapse_rate());
         let distance = |(load, _): &(f64, _)| (load - held).abs();
         let nearest = confirmed.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
@@ -139,7 +141,7 @@ pub(super) fn find(
     };
     curve.shown = load;
     let words = axis.words(finish, highest, &curve);
-    let is_answer = matches!(finish, Finish::Ended(End::Found { .. }));
+    let is_answer = curve.held().is_some();
     Ok(Found { options, outcome, curve, words, is_answer })
 }
 
@@ -245,13 +247,18 @@ impl Axis<'_> {
         let end = match finish {
             Finish::Ended(end) => end,
             Finish::Interrupted => {
-                return format!("search interrupted after {windows} windows{}", self.best(curve));
+                let plural = if windows == 1 { "" } else { "s" };
+                return format!(
+                    "search interrupted after {windows} window{plural}{}",
+                    self.best(curve)
+                );
             }
             Finish::Aborted(clients) => {
-                let plural = if clients == 1 { "client was" } else { "clients were" };
+                let plural = if windows == 1 { "" } else { "s" };
+                let aborted = if clients == 1 { "client was" } else { "clients were" };
                 return format!(
-                    "search ended after {windows} windows, as {clients} {plural} aborted{}: run it \
-                     again, or with --reconnect",
+                    "search ended after {windows} window{plural}, as {clients} {aborted} aborted{}: \
+                     run it again, or with --reconnect",
                     self.best(curve)
                 );
             }
@@ -291,10 +298,12 @@ impl Axis<'_> {
 
     /// What a search without an answer has seen.
     fn best(&self, curve: &Curve) -> String {
-        let held = curve.windows.iter().filter(|window| window.holds);
-        match held.max_by(|a, b| a.load.total_cmp(&b.load)) {
-            Some(best) => format!("; {} kept {} in a window", self.load(best.load), curve.goal),
-            None => format!("; no window kept {}", curve.goal),
+        let goal = &curve.goal;
+        match curve.highest() {
+            Some(load) => {
+                format!("; {} is the highest load at which one kept {goal}", self.load(load))
+            }
+            None => format!("; none has kept {goal}"),
         }
     }
 

@@ -200,8 +200,8 @@ fn search_of(curve: &Curve) -> Value {
     json!({
         "axis": curve.axis,
         "goal": curve.goal,
-        "held": curve.held,
-        "interval": curve.interval.map(|(low, high)| json!({ "low": low, "high": high })),
+        "held": curve.held(),
+        "interval": curve.interval().map(|(low, high)| json!({ "low": low, "high": high })),
         "lapse_rate": curve.lapse_rate,
         "knee": curve.knee(),
         "windows": curve.windows.iter().map(window).collect::<Value>(),

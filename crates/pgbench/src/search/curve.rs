@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use stats::Latency;
 
+use super::steps::End;
+
 /// Every window of a search, in the order in which they ran.
 #[derive(Clone, Debug)]
 pub struct Curve {
@@ -19,10 +21,8 @@ pub struct Curve {
     pub windows: Vec<Tried>,
     /// The load of the window whose results are shown.
     pub shown: f64,
-    /// The answer: a window that confirms has held at this load or above it.
-    pub held: Option<f64>,
-    /// The boundary lies between these loads with a probability of 90 %.
-    pub interval: Option<(f64, f64)>,
+    /// How the search ended; none if it was interrupted.
+    pub end: Option<End>,
     /// The share of windows that failed at loads that can be kept, 0 to 1.
     pub lapse_rate: Option<f64>,
 }
@@ -49,6 +49,31 @@ pub struct Tried {
 }
 
 impl Curve {
+    /// The answer: a window that confirms has held at this load or above it.
+    #[must_use]
+    pub fn held(&self) -> Option<f64> {
+        match self.end {
+            Some(End::Found { held, .. }) => Some(held),
+            _ => None,
+        }
+    }
+
+    /// The boundary lies between these loads with a probability of 90 %.
+    #[must_use]
+    pub fn interval(&self) -> Option<(f64, f64)> {
+        match self.end {
+            Some(End::Found { low, high, .. }) => Some((low, high)),
+            _ => None,
+        }
+    }
+
+    /// The highest load at which a window held, whatever its length.
+    #[must_use]
+    pub fn highest(&self) -> Option<f64> {
+        let held = self.windows.iter().filter(|window| window.holds);
+        held.map(|window| window.load).reduce(f64::max)
+    }
+
     /// The goal's quantile of a window, in milliseconds.
     #[must_use]
     pub fn quantile_ms(&self, window: &Tried) -> Option<f64> {
@@ -70,10 +95,12 @@ impl Curve {
 
     /// The load behind which latency rises faster than before: the point of the fitted curve that
     /// lies farthest below the line from the first point to the last. None where there are fewer
-    /// than five points, or the curve does not bend upwards.
+    /// than five points, or the curve does not bend upwards. None above the interval of the answer,
+    /// too: there the goal is not kept any more, and a bend says nothing of the load that can be kept.
     #[must_use]
     pub fn knee(&self) -> Option<f64> {
-        knee(&self.fitted())
+        let highest = self.interval().map_or(f64::INFINITY, |(_, high)| high);
+        knee(&self.fitted()).filter(|knee| *knee <= highest)
     }
 
     /// One line for each window.
@@ -137,9 +164,8 @@ mod tests {
         assert_eq!(knee(&[(1.0, 1.0), (2.0, 9.0)]), None, "too few points");
     }
 
-    #[test]
-    fn a_fitted_curve_rises_and_has_a_line_for_each_window() {
-        let window = |load: f64, ms: u64| {
+    fn curve(windows: &[(f64, u64)]) -> Curve {
+        let window = |&(load, ms): &(f64, u64)| {
             let mut latency = Latency::new();
             latency.record_ns(ms * 1_000_000);
             Tried {
@@ -150,20 +176,35 @@ mod tests {
                 latency,
                 failures: 0.0,
                 backlog: 0,
-                holds: true,
+                holds: ms < 10,
             }
         };
-        let curve = Curve {
+        Curve {
             axis: "rate",
             goal: "p99 < 10ms".to_owned(),
             quantile: 0.99,
             limit_ns: Some(1e7),
-            windows: vec![window(200.0, 8), window(100.0, 3), window(300.0, 2), window(400.0, 9)],
+            windows: windows.iter().map(window).collect(),
             shown: 200.0,
-            held: None,
-            interval: None,
+            end: None,
             lapse_rate: None,
-        };
+        }
+    }
+
+    #[test]
+    fn a_knee_above_the_answer_is_none() {
+        let windows = [(100.0, 2), (200.0, 3), (300.0, 4), (400.0, 5), (500.0, 90), (600.0, 200)];
+        let mut curve = curve(&windows);
+        assert_eq!((curve.knee(), curve.highest()), (Some(400.0), Some(400.0)));
+        for (high, knee) in [(450.0, Some(400.0)), (350.0, None)] {
+            curve.end = Some(End::Found { held: 300.0, low: 250.0, high });
+            assert_eq!((curve.knee(), curve.interval()), (knee, Some((250.0, high))), "{high}");
+        }
+    }
+
+    #[test]
+    fn a_fitted_curve_rises_and_has_a_line_for_each_window() {
+        let curve = curve(&[(200.0, 8), (100.0, 3), (300.0, 2), (400.0, 9)]);
         let fitted = curve.fitted();
         // 4 is the geometric mean of 8 and 2.
         let expected = [(100.0, 3.0), (200.0, 4.0), (300.0, 4.0), (400.0, 9.0)];

@@ -69,10 +69,16 @@ pub(crate) enum Next {
 
 /// How a search ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum End {
-    /// A longer window held at this load or above it, and the boundary lies between two others with a
-    /// probability of 90 %.
-    Found { held: f64, low: f64, high: f64 },
+pub enum End {
+    /// There is an answer.
+    Found {
+        /// A longer window held at this load or above it.
+        held: f64,
+        /// The boundary lies between this load …
+        low: f64,
+        /// … and this one with a probability of 90 %.
+        high: f64,
+    },
     /// The goal holds at the highest load that there is.
     Everywhere,
     /// It holds at no load.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use stats::Interval;
 use verdict::{Change, Condition, Diff, Difference, Side, number};
 
 use crate::arguments::DiffArguments;
@@ -94,13 +95,7 @@ fn print_table(differences: &[Difference]) {
         ),
     ));
     for one in differences {
-        let ratio = one.ratio.as_ref().map_or_else(
-            || "–".to_owned(),
-            |ratio| {
-                let (point, low, high) = (ratio.point, ratio.low, ratio.high);
-                format!("{} [{}, {}]", number(point), number(low), number(high))
-            },
-        );
+        let ratio = one.ratio.as_ref().map_or_else(|| "–".to_owned(), ratio);
         let style = match one.change {
             Change::Better => GOOD,
             Change::Worse => BAD,
@@ -120,6 +115,15 @@ fn print_table(differences: &[Difference]) {
             figure(one.after, after_at_least),
             styled(style, one.change.words())
         ));
+    }
+}
+
+/// `0.968 [0.957, 0.979]`
+fn ratio(ratio: &Interval) -> String {
+    let (point, low, high) = (ratio.point, ratio.low, ratio.high);
+    match ratio.n {
+        1 => format!("{}  one round, no interval", number(point)),
+        _ => format!("{} [{}, {}]", number(point), number(low), number(high)),
     }
 }
 
@@ -162,4 +166,19 @@ fn json_side(opened: &Opened, path: &Path) -> Value {
         "profile": header.profile,
         "started_at": header.started_at,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_round_has_no_interval() {
+        let check = |values: &[f64], expected: &str| {
+            let range = Interval::range(values[0], values).expect("finite");
+            assert_eq!(ratio(&range), expected);
+        };
+        check(&[2.87], "2.87  one round, no interval");
+        check(&[2.87, 2.5, 3.0], "2.87 [2.50, 3.00]");
+    }
 }

@@ -78,9 +78,10 @@ fn show(series: &[Series]) {
         terminal::result(styled(STRONG, series.title()));
         for point in &series.points {
             let commit = if point.commit.is_empty() { "–" } else { &point.commit };
-            let interval = point.bounds.map_or_else(String::new, |[low, high]| {
-                format!("[{}, {}]", number(low), number(high))
-            });
+            let interval = point.bounds.map_or_else(
+                || "one round, no interval".to_owned(),
+                |[low, high]| format!("[{}, {}]", number(low), number(high)),
+            );
             let (time, value) = (&point.time, number(point.value));
             terminal::result(format_args!("  {time}  {commit:10.10}  {value:>10} {interval}"));
         }

@@ -4,7 +4,9 @@
 //   title, unit      what it shows
 //   x                shared values along x, in ascending order
 //   xKind            "time" (seconds), "percentile" (1 ÷ (1 − q)), "points" (an axis of a study),
-//                    "log" (a logarithmic axis) or "count" (of observations)
+//                    "names" (points at even distances, each with its name), "log" (a logarithmic
+//                    axis) or "count" (of observations)
+//   names            of the points along x: a day and a time
 //   yKind            "linear", "log", "ratio" (around 1), "stack" (areas) or "bars" (a stack of bars)
 //   series           [{label, colour, dashed, dots?, values, low?, high?, rounds?, published?}]
 //   range            [from, to] of x when nothing is zoomed
@@ -251,7 +253,7 @@ function scalesOf({ xKind, yKind, range, x, series, ceiling }) {
   return { x: { time: false, distr: logX ? 3 : 1, range: whole }, y };
 }
 
-function axesOf({ xKind, xLabel, x, yKind }) {
+function axesOf({ xKind, xLabel, x, names, yKind }) {
   const lines = { stroke: () => cssColour("grid"), width: 1 };
   const common = { stroke: () => cssColour("muted"), font: AXIS_FONT, grid: lines, ticks: lines };
   const bottom = {
@@ -268,7 +270,15 @@ function axesOf({ xKind, xLabel, x, yKind }) {
     bottom.filter = (plot, splits) => splits;
     bottom.splits = () => x;
     bottom.values = (plot, splits) =>
-      spaced(plot, splits).map((value) => (value === null ? "" : tick(value)));
+      spaced(plot, splits, 42).map((value) => (value === null ? "" : tick(value)));
+  }
+  if (xKind === "names") {
+    bottom.size = 44;
+    bottom.filter = (plot, splits) => splits;
+    bottom.splits = () => x;
+    // The time stands below the day.
+    bottom.values = (plot, splits) =>
+      spaced(plot, splits, 80).map((value, at) => (value === null ? "" : names[at].replace(" ", "\n")));
   }
   if (xKind === "percentile") {
     bottom.filter = (plot, splits) => splits;
@@ -311,11 +321,11 @@ function logTicks(min, max) {
 }
 
 // Leaves out the labels that would touch their neighbour.
-function spaced(plot, splits) {
+function spaced(plot, splits, pixels) {
   let last = -Infinity;
   return splits.map((value) => {
     const at = plot.valToPos(value, "x");
-    if (at - last < 42) return null;
+    if (at - last < pixels) return null;
     last = at;
     return value;
   });
@@ -329,8 +339,11 @@ function seriesOf(chart, { index, edge }) {
     label,
     stroke: () => seriesColour(colour),
     width: 1.75,
-    points: { show: xKind === "points", size: 6, fill: () => cssColour("paper") },
+    points: { show: false, size: 5, fill: () => seriesColour(colour), filter: alone },
   };
+  if (xKind === "points" || xKind === "names") {
+    options.points = { show: true, size: 6, fill: () => cssColour("paper") };
+  }
   if (dashed) options.dash = [6, 4];
   if (dots) {
     options.paths = () => null;
@@ -345,6 +358,14 @@ function seriesOf(chart, { index, edge }) {
     options.fill = () => mixed(seriesColour(colour), cssColour("paper"), 0.72);
   }
   return options;
+}
+
+// Values without a neighbour, which no line joins.
+function alone(plot, position) {
+  const values = plot.data[position];
+  const isValue = (at) => values[at] !== null && values[at] !== undefined;
+  const isAlone = (at) => isValue(at) && !isValue(at - 1) && !isValue(at + 1);
+  return [...values.keys()].filter(isAlone);
 }
 
 // Areas of a stack cover each other, so their paler tint must be opaque.
@@ -395,13 +416,13 @@ function drawRounds(chart, plot) {
 
 function showValues(chart) {
   const { idx } = chart.plot.cursor;
-  const { x, series, xKind } = chart.description;
+  const { x, names, series, xKind } = chart.description;
   const inside = idx !== null && idx !== undefined && chart.plot.cursor.left >= 0;
   series.forEach(({ values }, index) => {
     chart.outputs[index].textContent = inside ? figure(values[idx]) : "";
   });
   const say = { time: seconds, percentile }[xKind] ?? tick;
-  chart.at.textContent = inside ? `  at ${say(x[idx])}` : "";
+  chart.at.textContent = inside ? `  at ${names?.[idx] ?? say(x[idx])}` : "";
 }
 
 function isZoomed({ description }, plot) {

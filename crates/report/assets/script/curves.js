@@ -1,17 +1,19 @@
 // Curves over an axis of the study, and latency percentiles.
 
-function curveOf({ title, unit, axis, x, lines, log, ratio, time, dots, marks }, host) {
+function curveOf({ title, unit, axis, x, names, lines, log, ratio, time, dots, marks }, host) {
   const [first, last] = [x[0], x[x.length - 1]];
   const scattered = last > first * 5 ? "log" : "count";
   const room = dots && last > first ? Math.min(1.15, (last / first) ** 0.05) : 1.15;
+  const around = first > 0 && !time && !ratio ? [first / room, last * room] : undefined;
   makeChart(host, {
     title,
     unit,
     x,
-    xKind: time ? "time" : ratio ? "count" : dots ? scattered : "points",
+    names,
+    xKind: names ? "names" : time ? "time" : ratio ? "count" : dots ? scattered : "points",
     xLabel: axis,
     yKind: log ? "log" : ratio ? "ratio" : "linear",
-    range: first > 0 && !time && !ratio ? [first / room, last * room] : undefined,
+    range: names ? [first - 0.5, last + 0.5] : around,
     series: lines,
     height: marks ? 320 : 260,
     topSpace: marks ? 40 : undefined,

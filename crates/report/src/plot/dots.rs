@@ -30,21 +30,30 @@ pub(crate) fn dot_row(row: &DotRow<'_>, scale: &Scale) -> String {
         let x = scale.pct(tick);
         line(&mut svg, "grid", x, 0.0, x, HEIGHT);
     }
-    let Estimate { low, high, point, .. } = *row.estimate;
-    let class = if row.estimate.is_interval { "interval" } else { "range" };
-    line(&mut svg, class, scale.pct(low), MIDDLE, scale.pct(high), MIDDLE);
-    for (round, &value) in row.rounds.iter().enumerate() {
-        // Rounds alternate around the line, so that equal ones do not hide each other.
-        let offset = [-4.0, 4.0, -6.5, 6.5][round % 4];
-        dot(&mut svg, "round", scale.pct(value), MIDDLE + offset, 2.6);
+    match row.estimate.n {
+        // One round estimates nothing.
+        1 => dot(&mut svg, "round", scale.pct(row.estimate.point), MIDDLE, 4.0),
+        _ => spread(&mut svg, row, scale),
     }
-    let x = scale.pct(point);
-    line(&mut svg, "point", x, 6.0, x, HEIGHT - 6.0);
     if let Some(published) = row.published {
         diamond(&mut svg, scale.pct(published), MIDDLE);
     }
     svg.push_str("</svg>");
     svg
+}
+
+/// The estimate, how sure it is, and the rounds.
+fn spread(svg: &mut String, row: &DotRow<'_>, scale: &Scale) {
+    let Estimate { low, high, point, .. } = *row.estimate;
+    let class = if row.estimate.is_interval { "interval" } else { "range" };
+    line(svg, class, scale.pct(low), MIDDLE, scale.pct(high), MIDDLE);
+    for (round, &value) in row.rounds.iter().enumerate() {
+        // Rounds alternate around the line, so that equal ones do not hide each other.
+        let offset = [-4.0, 4.0, -6.5, 6.5][round % 4];
+        dot(svg, "round", scale.pct(value), MIDDLE + offset, 2.6);
+    }
+    let x = scale.pct(point);
+    line(svg, "point", x, 6.0, x, HEIGHT - 6.0);
 }
 
 /// The axis under the rows.
@@ -55,12 +64,8 @@ pub(crate) fn axis(scale: &Scale) -> String {
     for &tick in &ticks {
         let x = scale.pct(tick);
         line(&mut svg, "grid", x, 0.0, x, 4.0);
-        let anchor = match x {
-            x if x < 4.0 => "start",
-            x if x > 94.0 => "end",
-            _ => "middle",
-        };
-        text(&mut svg, x, 16.0, anchor, &tick_label(tick));
+        // There is room for half a label on either side of the figure.
+        text(&mut svg, x, 16.0, "middle", &tick_label(tick));
     }
     svg.push_str("</svg>");
     svg

@@ -165,7 +165,7 @@ fn quantile_ms(cell: &[&Interval], quantile: f64, by_seconds: bool) -> Option<f6
 }
 
 fn errors(intervals: &[Interval], grid: &Grid) -> Panel {
-    let mut panel = panel("Errors", "errors/s", Style::Stack);
+    let mut panel = panel("Errors", "errors/s", Style::Bars);
     let mut totals: BTreeMap<&str, u64> = BTreeMap::new();
     for interval in intervals {
         for (state, count) in &interval.counts.errors {

@@ -172,6 +172,14 @@ pub(crate) fn nothing(write: impl FnOnce(&report::Report<'_>) -> String) -> Stri
     write(&taken_up(&study, &header, Vec::new()))
 }
 
+/// What becomes of the report of a run of a single round.
+pub(crate) fn one_round(write: impl FnOnce(&report::Report<'_>) -> String) -> String {
+    let study = study();
+    let trials: Vec<Finished> = trials().into_iter().filter(|one| one.trial.round == 1).collect();
+    let header = header(&study, &trials);
+    write(&taken_up(&study, &header, trials))
+}
+
 fn taken_up<'a>(study: &'a Study, header: &'a Header, trials: Vec<Finished>) -> report::Report<'a> {
     let trials = trials.into_iter().map(Ok::<_, std::convert::Infallible>);
     let Ok(report) = report::Report::new(study, header, trials, &[]);
@@ -211,8 +219,7 @@ pub(crate) fn bench() -> report::Bench {
             limit_ms: Some(5.0),
             words: "2,000 a second keep p99 < 5ms; 90 % interval 1,900 to 2,400 (6 windows)"
                 .to_owned(),
-            held: Some(2_000.0),
-            interval: Some((1_900.0, 2_400.0)),
+            end: report::SearchEnd::Found { load: 2_000.0, interval: (1_900.0, 2_400.0) },
             knee: Some(2_000.0),
             fitted: FITTED.to_vec(),
             windows: FITTED

@@ -2,12 +2,12 @@
 
 use super::*;
 
-/// A header of a run on some PostgreSQL.
+/// A header of a run on some PostgreSQL, which takes a time of its own.
 fn header(version: &str) -> Header {
-    let fact = Fact {
-        group: "PostgreSQL".to_owned(),
-        name: "version".to_owned(),
-        value: version.to_owned(),
+    let fact = |group: &str, name: &str, value: String| Fact {
+        group: group.to_owned(),
+        name: name.to_owned(),
+        value,
     };
     Header {
         format: record::FORMAT,
@@ -22,7 +22,10 @@ fn header(version: &str) -> Header {
         ended_at: None,
         state: RunState::Done,
         plan: Vec::new(),
-        facts: vec![fact],
+        facts: vec![
+            fact("PostgreSQL", "version", version.to_owned()),
+            fact("time", "wall time", format!("{version} s")),
+        ],
         notes: Vec::new(),
     }
 }

@@ -130,7 +130,7 @@ fn a_claim_holds_does_not_hold_or_cannot_be_told() {
     check(
         &rounds(5, 1000.0, 1300.0),
         Verdict::CannotTell,
-        "5 of the 6 rounds that a verdict takes",
+        "five rounds were measured; a verdict needs six",
     );
     check(&[], Verdict::CannotTell, "no trial of b/s clients=8 has tps");
     let half: Vec<Trial> = rounds(6, 1.0, 2.0).into_iter().filter(|t| t.variant == "b").collect();

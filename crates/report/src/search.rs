@@ -1,0 +1,233 @@
+//! The part of a load's page about a search, `pgrig bench --find-rate` and `--find-clients`.
+
+use crate::json::Json;
+use crate::number;
+use crate::page::SearchSection;
+use crate::view::Table;
+
+/// What the answer of a search is, and why the fitted line may disagree with it.
+const MEANING: &str = "The answer is an estimate of the load at which half of the windows that \
+    nothing else disturbs keep the goal. The line is the rising curve nearest to all dots: disturbed \
+    windows lift it, so it may cross the limit at another load.";
+
+/// What a search has tried.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// What was varied.
+    pub axis: SearchAxis,
+    /// What the server had to keep: `p99 < 10ms`.
+    pub goal: String,
+    /// What is drawn: `p99`.
+    pub quantile: String,
+    /// Its limit, in milliseconds.
+    pub limit_ms: Option<f64>,
+    /// What came of it, in words.
+    pub words: String,
+    /// How it ended.
+    pub end: SearchEnd,
+    /// The load at which latency turns up.
+    pub knee: Option<f64>,
+    /// Load and milliseconds as they would be without noise, ascending.
+    pub fitted: Vec<(f64, f64)>,
+    /// Every window, in order.
+    pub windows: Vec<SearchWindow>,
+    /// The load of the window that the rest of the page is about.
+    pub shown: f64,
+}
+
+/// How a search ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SearchEnd {
+    /// With an answer, and the interval of the boundary.
+    Found {
+        /// The answer.
+        load: f64,
+        /// Lower and upper bound.
+        interval: (f64, f64),
+    },
+    /// The goal holds at everything that can be sent.
+    Everywhere,
+    /// No load is known at which it holds.
+    Nowhere,
+    /// Before any of that was known.
+    Interrupted,
+}
+
+/// What a search varies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchAxis {
+    /// Transactions a second.
+    Rate,
+    /// Clients.
+    Clients,
+}
+
+impl SearchAxis {
+    /// What stands below the axis of a chart.
+    fn label(self) -> &'static str {
+        match self {
+            SearchAxis::Rate => "rate, 1/s",
+            SearchAxis::Clients => "clients",
+        }
+    }
+
+    /// A load in words.
+    fn load(self, load: f64) -> String {
+        let load = number::figure(load.round());
+        match self {
+            SearchAxis::Rate => format!("{load} transactions a second"),
+            SearchAxis::Clients => format!("{load} clients"),
+        }
+    }
+}
+
+/// A window of a search.
+#[derive(Clone, Debug)]
+pub struct SearchWindow {
+    /// What it was tried with, in the unit of the axis.
+    pub load: f64,
+    /// Its length.
+    pub seconds: f64,
+    /// Whether it was one of the longer windows that confirm.
+    pub confirms: bool,
+    /// Transactions a second.
+    pub rate: f64,
+    /// The quantile; none without a transaction.
+    pub ms: Option<f64>,
+    /// Whether the goal held.
+    pub holds: bool,
+}
+
+impl Search {
+    /// The windows as dots, the curve through them, and the limit; none without a latency. One load
+    /// alone has no lines.
+    pub(crate) fn curve(&self) -> Option<Json> {
+        let mut windows: Vec<_> = self.windows.iter().filter(|w| w.ms.is_some()).collect();
+        windows.sort_by(|a, b| a.load.total_cmp(&b.load));
+        let (first, last) = (windows.first()?.load, windows.last()?.load);
+        let name = &self.quantile;
+        let mut lines = Vec::new();
+        let mut add = |label: String, colour, style: &'static str, values: Vec<Option<f64>>| {
+            let is_drawn = match style {
+                "dots" => values.iter().any(Option::is_some),
+                _ => first < last,
+            };
+            let line = || {
+                Json::Object(vec![
+                    ("label", Json::text(label)),
+                    ("colour", Json::Exact(colour)),
+                    ("dots", Json::Flag(style == "dots")),
+                    ("dashed", Json::Flag(style == "dashed")),
+                    ("values", Json::series(values)),
+                ])
+            };
+            lines.extend(is_drawn.then(line));
+        };
+        let dots =
+            |holds: bool| windows.iter().map(|w| w.ms.filter(|_| w.holds == holds)).collect();
+        let fitted = self.fitted.iter().map(|(_, ms)| Some(*ms)).collect();
+        add(format!("{name}, fitted"), 0, "line", fitted);
+        add(format!("{name}, the goal holds"), 2, "dots", dots(true));
+        add(format!("{name}, it does not hold"), 1, "dots", dots(false));
+        if let Some(limit) = self.limit_ms {
+            let label = format!("limit {} ms", number::as_written(limit));
+            add(label, 3, "dashed", windows.iter().map(|_| Some(limit)).collect());
+        }
+        let drawn = windows.iter().filter_map(|window| window.ms).chain(self.limit_ms);
+        let (low, high) =
+            drawn.fold((f64::MAX, 0.0f64), |(low, high), ms| (low.min(ms), high.max(ms)));
+        Some(Json::Object(vec![
+            ("title", Json::text(format!("Latency, {name}"))),
+            ("unit", Json::text("ms")),
+            ("axis", Json::text(self.axis.label())),
+            ("dots", Json::Flag(true)),
+            ("log", Json::Flag(low > 0.0 && high / low > 20.0)),
+            ("x", Json::series(windows.iter().map(|window| Some(window.load)))),
+            ("lines", Json::List(lines)),
+            ("marks", Json::List(self.marks())),
+        ]))
+    }
+
+    /// The answer with its interval, and the knee, from the left to the right.
+    fn marks(&self) -> Vec<Json> {
+        let knee = self.knee.map(|knee| (knee, 0.0, "phase", "turns up"));
+        let mut marks: Vec<_> = knee.into_iter().collect();
+        if let SearchEnd::Found { load, interval: (low, high) } = self.end {
+            marks.push((low, high - low, "checkpoint", "90 % interval"));
+            marks.push((load, 0.0, "action", "answer"));
+        }
+        marks.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
+        let mark = |(at, length, kind, text)| {
+            Json::Object(vec![
+                ("at", Json::Number(at)),
+                ("length", Json::Number(length)),
+                ("kind", Json::text(kind)),
+                ("text", Json::text(text)),
+            ])
+        };
+        marks.into_iter().map(|one: (f64, f64, &str, &str)| mark(one)).collect()
+    }
+
+    /// Of which window the rest of the page is.
+    fn note(&self) -> String {
+        let load = self.axis.load(self.shown);
+        let which = match self.end {
+            SearchEnd::Interrupted => format!("that was interrupted, with {load}"),
+            _ => format!("with {load}"),
+        };
+        format!("The figures above and the sections below are those of the window {which}.")
+    }
+
+    pub(crate) fn headline(&self) -> String {
+        let goal = &self.goal;
+        match self.end {
+            SearchEnd::Found { load, .. } => format!("{} keep {goal}", self.axis.load(load)),
+            SearchEnd::Everywhere => format!("every load that can be sent keeps {goal}"),
+            SearchEnd::Nowhere => format!("no load is known to keep {goal}"),
+            SearchEnd::Interrupted => {
+                let held = self.windows.iter().filter(|window| window.holds);
+                match held.map(|window| window.load).reduce(f64::max) {
+                    Some(load) => format!(
+                        "search interrupted; the highest load at which a window kept {goal} is {}",
+                        self.axis.load(load)
+                    ),
+                    None => format!("search interrupted before a window kept {goal}"),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn section(&self) -> SearchSection {
+        let (words, note) = (self.words.clone(), self.note());
+        let meaning = match self.end {
+            SearchEnd::Found { .. } => MEANING,
+            _ => "",
+        };
+        let windows = (!self.windows.is_empty()).then(|| self.table());
+        SearchSection { words, meaning, note, windows, has_chart: self.curve().is_some() }
+    }
+
+    fn table(&self) -> Table {
+        let milliseconds = format!("#{}, ms", self.quantile);
+        let columns = [
+            "window",
+            "#s",
+            &format!("#{}", self.axis.label()),
+            "#reached, 1/s",
+            &milliseconds,
+            "the goal",
+        ];
+        let mut table = Table::new("Every window, in order", "", &columns);
+        for window in &self.windows {
+            table.row([
+                if window.confirms { "confirms" } else { "searches" }.to_owned(),
+                number::figure(window.seconds),
+                number::figure(window.load.round()),
+                number::figure(window.rate.round()),
+                window.ms.map_or("–".to_owned(), number::figure),
+                if window.holds { "holds" } else { "does not hold" }.to_owned(),
+            ]);
+        }
+        table
+    }
+}
