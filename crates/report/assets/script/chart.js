@@ -273,7 +273,7 @@ function axesOf({ xKind, xLabel, x, names, yKind }) {
       spaced(plot, splits, 42).map((value) => (value === null ? "" : tick(value)));
   }
   if (xKind === "names") {
-    bottom.size = 44;
+    bottom.size = 50;
     bottom.filter = (plot, splits) => splits;
     bottom.splits = () => x;
     // The time stands below the day.
