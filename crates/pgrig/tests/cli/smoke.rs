@@ -86,9 +86,9 @@ fn tells(desk: &Desk, record: &str) {
     let tps: Vec<_> = tps.collect();
     assert_eq!(bigger.as_array().unwrap().len(), tps.len(), "{bigger}");
     for measure in tps {
-        let number = |name: &str| measure[name].as_f64().expect(name);
-        assert!(number("lower_value") <= number("value"), "{measure}");
-        assert!(number("value") <= number("upper_value"), "{measure}");
+        assert!(measure["value"].is_number(), "{measure}");
+        let bounds = ["lower_value", "upper_value"].map(|name| &measure[name]);
+        assert!(bounds.iter().all(|bound| bound.is_null()), "one round has no interval: {measure}");
     }
 }
 
