@@ -23,8 +23,8 @@ use crate::server::Server;
 pub(crate) use names::Names;
 pub(crate) use outlet::Outlet;
 
-/// Runs all steps and says what each took. `others` are further connections, for the accounts and the keys
-/// of their partitions.
+/// Runs all steps and says what each took. `others` are further connections, for the accounts and
+/// the keys of their partitions.
 ///
 /// # Errors
 /// In pgbench's words when a statement fails, and when interrupted.

@@ -49,7 +49,7 @@ pub enum SearchEnd {
     Everywhere,
     /// No load is known at which it holds.
     Nowhere,
-    /// Before any of that was known.
+    /// By the user or with aborted clients, before any of that was known.
     Interrupted,
 }
 

@@ -75,7 +75,6 @@ fn a_statement_that_cannot_be_prepared_early_is_prepared_where_it_is_used() {
     assert_eq!(client.counts().errors.len(), 0, "nobody asked for it to be prepared");
 }
 
-/// As in pgbench: told, then executed all the same.
 /// What `SET`, `DISCARD` and the like change is there when a statement is prepared.
 #[test]
 fn nothing_is_prepared_early_in_a_session_that_changes() {
@@ -91,6 +90,7 @@ fn nothing_is_prepared_early_in_a_session_that_changes() {
         .sends("Parse P_1 SELECT 1; | Sync");
 }
 
+/// As in pgbench: told, then executed all the same.
 #[test]
 fn a_statement_that_cannot_be_prepared_is_executed_all_the_same() {
     let mut client = Client::new(&workload(Protocol::Prepared, "SELEC 1;\n"));

@@ -49,7 +49,7 @@ pub(super) type Run<'a> =
 /// Searches.
 ///
 /// # Errors
-/// When a load could not begin, or its clients aborted.
+/// When a load could not begin, or none of its transactions succeeded.
 pub(super) fn find(
     options: &RunOptions,
     find: &FindOptions,
