@@ -23,11 +23,6 @@ impl Opened {
     }
 }
 
-/// Whether a folder is a record.
-pub(crate) fn is_record(directory: &Path) -> bool {
-    directory.join("record.json").is_file()
-}
-
 /// Opens a record.
 pub(crate) fn open(directory: &Path) -> Result<Opened, Complaint> {
     if comparison::is_comparison(directory) {
