@@ -33,7 +33,7 @@ const LOG_SUFFIX: &str = ".log";
 
 /// Limits far above what runs write: record.json of a plan of 100,000 trials has 20 MiB.
 pub(crate) const JSON_BYTES_MAX: u64 = 32 << 20;
-pub(crate) const LINES_BYTES_MAX: u64 = 256 << 20;
+const LINES_BYTES_MAX: u64 = 128 << 20;
 const LOG_BYTES_MAX: u64 = 16 << 20;
 
 /// Writes all files of a trial into an empty directory.
@@ -87,8 +87,8 @@ pub(crate) fn read_marks(directory: &Inside) -> Result<Vec<Mark>, Error> {
 
 /// Reads what the probes read.
 pub(crate) fn read_samples(directory: &Inside) -> Result<Vec<Sample>, Error> {
-    let mut source = directory.file(SAMPLES, LINES_BYTES_MAX)?;
-    let mut reader = csv::Reader::from_reader(source.reader());
+    let source = directory.file(SAMPLES, LINES_BYTES_MAX)?;
+    let mut reader = csv::Reader::from_reader(source.lines());
     let mut samples = Vec::new();
     for (row, sample) in reader.deserialize().enumerate() {
         samples.push(sample.map_err(|error| damaged(&directory.path(SAMPLES), row + 2, &error))?);
@@ -122,10 +122,10 @@ pub(crate) fn read_lines<T: DeserializeOwned>(
     directory: &Inside,
     name: &str,
 ) -> Result<Vec<T>, Error> {
-    let mut source = directory.file(name, LINES_BYTES_MAX)?;
+    let source = directory.file(name, LINES_BYTES_MAX)?;
     let path = source.path.clone();
     let mut values = Vec::new();
-    for (row, line) in source.reader().lines().enumerate() {
+    for (row, line) in source.lines().lines().enumerate() {
         let line = line.map_err(io_error("reading", &path))?;
         let value = serde_json::from_str(&line);
         values.push(value.map_err(|error| damaged(&path, row + 1, &error))?);

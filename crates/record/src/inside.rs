@@ -159,11 +159,35 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Its content, read in pieces.
-    pub(crate) fn reader(&mut self) -> BufReader<&mut io::Take<File>> {
-        BufReader::new(&mut self.file)
+    /// Its content, read in pieces and by lines.
+    pub(crate) fn lines(self) -> BufReader<impl Read> {
+        BufReader::new(Lines { file: self.file, length: 0 })
     }
 }
+
+/// A file of lines, none of which fills the memory.
+struct Lines {
+    file: io::Take<File>,
+    /// Bytes since the last line ended.
+    length: usize,
+}
+
+impl Read for Lines {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(to)?;
+        self.length = match to[..count].iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => count - end - 1,
+            None => self.length + count,
+        };
+        match self.length > LINE_BYTES_MAX {
+            true => Err(io::Error::other(format!("a line has more than {LINE_BYTES_MAX} bytes"))),
+            false => Ok(count),
+        }
+    }
+}
+
+/// Three full histograms have a tenth of this.
+const LINE_BYTES_MAX: usize = 4 << 20;
 
 /// Refuses what is not of the kind that is read here.
 pub(crate) fn refuse_unless(wanted: FileType, found: FileType, path: &Path) -> Result<(), Error> {

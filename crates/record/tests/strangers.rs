@@ -134,6 +134,12 @@ fn what_leads_out_of_a_record_is_refused() {
         };
         check(&hole, &format!("{name}: it has more than "));
     }
+    for name in &files[1..4] {
+        let line = |directory: &Path| {
+            fs::write(directory.join(name), vec![b' '; 5 << 20]).unwrap();
+        };
+        check(&line, "a line has more than 4194304 bytes");
+    }
     let other = |directory: &Path| {
         let trials = directory.join("trials");
         fs::rename(trials.join("0001-plain-read"), trials.join("0002-plain-read")).unwrap();
