@@ -44,11 +44,16 @@ impl Complaint {
         let colour = terminal::is_watched();
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let render = |problem| render(Level::ERROR, folder, place, problem, &renderer);
-        let rendered = problems.iter().map(render);
+        let rendered = problems.iter().take(PROBLEMS_MAX).map(render);
         let mut text = rendered.collect::<Vec<_>>().join("\n\n");
         if problems.len() > 1 {
             let count = problems.len();
-            text.push_str(&format!("\n\n{} {count} mistakes in {place}", styled(BAD, "error:")));
+            let shown = match count > PROBLEMS_MAX {
+                true => format!(", of which the first {PROBLEMS_MAX} are shown"),
+                false => String::new(),
+            };
+            let error = styled(BAD, "error:");
+            text.push_str(&format!("\n\n{error} {count} mistakes in {place}{shown}"));
         }
         Complaint { text, hint: None, exit: Exit::CouldNotStart }
     }
@@ -72,6 +77,9 @@ impl Complaint {
         self.exit
     }
 }
+
+/// More mistakes than these have one cause, and each is drawn from the whole file.
+const PROBLEMS_MAX: usize = 50;
 
 fn render(
     level: Level<'_>,

@@ -108,7 +108,7 @@ impl Expression {
                 Ok::<f64, Error>(1.0)
             });
         }
-        let expression = environment.compile_expression(source).map_err(|e| fault(&e))?;
+        let expression = compile(&environment, source)?;
         let functions =
             |name: &String| metric(name).is_some() || FUNCTIONS.contains(&name.as_str());
         let names = expression.undeclared_variables(true).into_iter();
@@ -191,7 +191,7 @@ impl Condition {
     /// Reads a condition.
     pub(crate) fn parse(source: &str) -> Result<Condition, Fault> {
         let environment = arithmetic();
-        let expression = environment.compile_expression(source).map_err(|e| fault(&e))?;
+        let expression = compile(&environment, source)?;
         let names = expression.undeclared_variables(true).into_iter();
         let mut names: Vec<String> =
             names.filter(|name| !FUNCTIONS.contains(&name.as_str())).collect();
@@ -263,6 +263,21 @@ const POINTS_LISTED_MAX: usize = 16;
 
 /// What expressions can call besides metrics.
 const FUNCTIONS: [&str; 5] = ["abs", "log", "sqrt", "min", "max"];
+
+/// Compiles an expression that fits the compiler's stack: it goes one call deeper with each sign.
+fn compile<'e>(
+    environment: &'e Environment<'static>,
+    source: &'e str,
+) -> Result<minijinja::Expression<'e, 'e>, Fault> {
+    if source.len() > SOURCE_BYTES_MAX {
+        let message = format!("the expression has more than {SOURCE_BYTES_MAX} bytes");
+        return Err(plain(&message));
+    }
+    environment.compile_expression(source).map_err(|e| fault(&e))
+}
+
+/// Ten times the longest that is read at a glance.
+const SOURCE_BYTES_MAX: usize = 2_000;
 
 /// Numbers and nothing else: none of the filters and functions that templates have.
 fn arithmetic() -> Environment<'static> {

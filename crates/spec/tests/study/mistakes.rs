@@ -135,3 +135,16 @@ fn a_table_is_made_of_what_the_study_runs() {
          `gain` no column shows the value \"gain\"",
     );
 }
+
+#[test]
+fn an_expression_that_fits_no_stack_is_a_mistake() {
+    let deep = "-".repeat(200_000);
+    let table = TABLE.replace("\"failed > 0\" }]", &format!("\"{deep}1 > failed\" }}]"));
+    assert_ne!(table, TABLE);
+    let said = problems(&format!("{OWN}{table}"));
+    assert!(
+        said.contains("the expression has more than 2000 bytes"),
+        "{}",
+        &said[said.len() - 200..]
+    );
+}
