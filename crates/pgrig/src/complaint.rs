@@ -5,7 +5,7 @@ use lab::{HostError, HostErrorKind};
 use std::fmt::Display;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use spec::{Folder, Problem};
+use spec::{Folder, PROBLEMS_MAX, Problem};
 
 use crate::exit::Exit;
 use crate::fit;
@@ -44,16 +44,13 @@ impl Complaint {
         let colour = terminal::is_watched();
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let render = |problem| render(Level::ERROR, folder, place, problem, &renderer);
-        let rendered = problems.iter().take(PROBLEMS_MAX).map(render);
+        let rendered = problems.iter().map(render);
         let mut text = rendered.collect::<Vec<_>>().join("\n\n");
         if problems.len() > 1 {
             let count = problems.len();
-            let shown = match count > PROBLEMS_MAX {
-                true => format!(", of which the first {PROBLEMS_MAX} are shown"),
-                false => String::new(),
-            };
+            let more = if count == PROBLEMS_MAX { " or more" } else { "" };
             let error = styled(BAD, "error:");
-            text.push_str(&format!("\n\n{error} {count} mistakes in {place}{shown}"));
+            text.push_str(&format!("\n\n{error} {count} mistakes{more} in {place}"));
         }
         Complaint { text, hint: None, exit: Exit::CouldNotStart }
     }
@@ -77,9 +74,6 @@ impl Complaint {
         self.exit
     }
 }
-
-/// More mistakes than these have one cause, and each is drawn from the whole file.
-const PROBLEMS_MAX: usize = 50;
 
 fn render(
     level: Level<'_>,

@@ -75,7 +75,7 @@ pub use pairing::Pairing;
 pub use pairs::Pairs;
 pub use plan::Planned;
 pub use point::{Point, PointName, Requirement, Unfit};
-pub use problem::Problem;
+pub use problem::{PROBLEMS_MAX, Problem};
 pub use profile::Profile;
 pub use published::Published;
 pub use script::{Protocol, Syntax};

@@ -78,16 +78,21 @@ impl Problems {
     fn push(&self, span: &Range<usize>, message: String, hint: Option<String>) {
         let problem = Problem { file: self.file.to_owned(), span: span.clone(), message, hint };
         let mut found = self.found.borrow_mut();
-        if !found.contains(&problem) {
+        if found.len() < PROBLEMS_MAX && !found.contains(&problem) {
             found.push(problem);
         }
     }
 }
 
+/// More problems than these have one cause. Each is compared with the others and drawn from the whole
+/// file.
+pub const PROBLEMS_MAX: usize = 50;
+
 /// What was probably meant; where nothing is near, what there is.
 pub(crate) fn nearest(name: &str, known: &[&str]) -> Option<String> {
     let near = known
         .iter()
+        .filter(|_| name.len() <= NAME_BYTES_MAX)
         .map(|known| (strsim::damerau_levenshtein(name, known), *known))
         .min()
         .filter(|(distance, known)| *distance <= 1 + known.len().min(name.len()) / 4);
@@ -98,6 +103,9 @@ pub(crate) fn nearest(name: &str, known: &[&str]) -> Option<String> {
         None => None,
     }
 }
+
+/// Nobody has typed a longer name by mistake.
+const NAME_BYTES_MAX: usize = 100;
 
 /// A longer list of names is noise rather than help.
 const LISTED_MAX: usize = 16;

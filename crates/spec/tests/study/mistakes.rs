@@ -148,3 +148,10 @@ fn an_expression_that_fits_no_stack_is_a_mistake() {
         &said[said.len() - 200..]
     );
 }
+
+#[test]
+fn thousands_of_mistakes_are_as_many_as_a_person_reads() {
+    let study = format!("{OWN}\nx = {}\n", "-".repeat(200_000));
+    let found = Study::parse(&folder(&study), Profile::Quick).unwrap_err();
+    assert_eq!(found.len(), spec::PROBLEMS_MAX);
+}
