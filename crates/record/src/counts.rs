@@ -46,6 +46,16 @@ impl Counts {
         self.serialization_failures + self.deadlock_failures + self.other_failures
     }
 
+    /// Whether all of them fit into sums: no load of centuries counts further.
+    pub(crate) fn are_sound(&self) -> bool {
+        let Self { transactions, skipped, retried, retries, late, reconnects, .. } = self;
+        let Self { serialization_failures, deadlock_failures, other_failures, .. } = self;
+        let Self { aborted_clients, errors, .. } = self;
+        let failures = [serialization_failures, deadlock_failures, other_failures];
+        let others = [transactions, skipped, retried, retries, late, reconnects, aborted_clients];
+        failures.into_iter().chain(others).chain(errors.values()).all(|count| *count <= COUNT_MAX)
+    }
+
     /// Adds the counts of another lane, second or generator.
     pub fn add(&mut self, other: &Counts) {
         self.transactions += other.transactions;
@@ -63,3 +73,6 @@ impl Counts {
         }
     }
 }
+
+/// 17 · 10¹², of which half a million can be added.
+pub(crate) const COUNT_MAX: u64 = 1 << 44;

@@ -6,9 +6,10 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
+use crate::counts::COUNT_MAX;
 use crate::error::{Error, io as io_error};
 use crate::inside::Inside;
-use crate::{Interval, Mark, Sample, Trial, files};
+use crate::{Interval, Mark, PublishedWay, Sample, Trial, files};
 
 /// A trial and everything that lies beside it.
 #[derive(Clone, Debug)]
@@ -29,6 +30,7 @@ const TRIAL: &str = "trial.json";
 const INTERVALS: &str = "intervals.jsonl";
 const SAMPLES: &str = "samples.csv";
 const MARKS: &str = "marks.jsonl";
+const TOO_LARGE: &str = "a count is larger than any load can make it";
 const LOG_SUFFIX: &str = ".log";
 
 /// Limits far above what runs write: record.json of a plan of 100,000 trials has 20 MiB.
@@ -65,7 +67,17 @@ fn finite(trial: &Trial) -> Trial {
 
 /// Reads the trial alone.
 pub(crate) fn read_trial(directory: &Inside) -> Result<Trial, Error> {
-    read_json(directory, TRIAL)
+    let trial: Trial = read_json(directory, TRIAL)?;
+    let is_sound = trial.workloads.iter().all(|workload| {
+        let PublishedWay { transactions, .. } = workload.published_way;
+        let counts = [workload.unknown, workload.never_started, transactions];
+        let are_sound = counts.into_iter().all(|count| count <= COUNT_MAX);
+        are_sound && workload.counts.are_sound() && workload.counts_total.are_sound()
+    });
+    match is_sound {
+        true => Ok(trial),
+        false => Err(damaged(&directory.path(TRIAL), 0, &TOO_LARGE)),
+    }
 }
 
 /// Reads a value from a file of its own.
@@ -77,7 +89,11 @@ pub(crate) fn read_json<T: DeserializeOwned>(directory: &Inside, name: &str) -> 
 
 /// Reads what the clients did.
 pub(crate) fn read_intervals(directory: &Inside) -> Result<Vec<Interval>, Error> {
-    read_lines(directory, INTERVALS)
+    let intervals: Vec<Interval> = read_lines(directory, INTERVALS)?;
+    match intervals.iter().position(|interval| !interval.counts.are_sound()) {
+        Some(row) => Err(damaged(&directory.path(INTERVALS), row + 1, &TOO_LARGE)),
+        None => Ok(intervals),
+    }
 }
 
 /// Reads what happened.

@@ -375,6 +375,27 @@ fn a_studys_folder_is_its_texts_and_nothing_else() {
 }
 
 #[test]
+fn a_count_that_no_sum_holds_is_damage() {
+    let check = |file: &str, count: &str| {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("mine");
+        let writer = Writer::create(&directory, header(), &folder()).unwrap();
+        writer.add(&finished(1, Ending::Done)).unwrap();
+        let path = directory.join("trials/0001-plain-read").join(file);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(count), "{text}");
+        fs::write(&path, text.replace(count, &format!("{count}{}", "0".repeat(18)))).unwrap();
+        let read = Reader::open(&directory);
+        let read = read.and_then(|reader| reader.intervals(&reader.trials()[0]).map(drop));
+        let error = read.unwrap_err().to_string();
+        assert!(error.contains("a count is larger than any load can make it"), "{error}");
+        assert!(error.contains(file), "{error}");
+    };
+    check("trial.json", "\"transactions\": 3");
+    check("intervals.jsonl", "\"transactions\":3");
+}
+
+#[test]
 fn a_value_that_is_none_does_not_spoil_the_record() {
     let place = tempfile::tempdir().unwrap();
     let writer = Writer::create(&place.path().join("mine"), header(), &folder()).unwrap();
