@@ -11,6 +11,7 @@ mod power;
 mod serve;
 mod shard;
 mod smoke;
+mod strangers;
 mod target;
 mod versus;
 mod words;
