@@ -27,7 +27,7 @@ use change::words;
 #[derive(Clone)]
 pub struct Options {
     /// The primary.
-    pub server: server::Address,
+    pub server: server::Conninfo,
     /// Where state and record are kept. Only a dry run needs none.
     pub state: Option<PathBuf>,
     /// How patient it is.

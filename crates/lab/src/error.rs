@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use os::init::Exit;
-use postgres::error::SqlState;
+use server::ConnectError;
 use terms::StopMode;
 
 use crate::advice;
@@ -309,14 +309,14 @@ pub enum Error {
         log: String,
     },
     /// No connection.
-    #[error("connecting to {server} ({place}): {}", server::message::chain(.source))]
+    #[error("connecting to {server} ({place}): {source}")]
     Connect {
         /// The node or target.
         server: String,
         /// Where that is, without a password.
         place: String,
         /// Why.
-        source: postgres::Error,
+        source: Box<ConnectError>,
     },
     /// A node's own disk.
     #[error("node {node}: {source}")]
@@ -439,30 +439,13 @@ fn file_hint(source: &io::Error) -> Option<String> {
     }
 }
 
-/// What to do about the usual reasons why a server does not let us in. That a node of the lab does
-/// not listen has another reason, which is told before.
-fn connect_hint(server: &str, error: &postgres::Error) -> Option<String> {
-    let hint = match error.code() {
-        Some(&SqlState::INVALID_PASSWORD) => PASSWORD_HINT,
-        Some(&SqlState::INVALID_CATALOG_NAME) => "create that database, or name another one",
-        Some(&SqlState::TOO_MANY_CONNECTIONS) => "end other sessions, or raise max_connections",
-        Some(_) => return None,
-        None if server::message::chain(error).contains("password missing") => PASSWORD_HINT,
-        None if server == TARGET && is_unreachable(error) => {
-            "start that server, or correct its address"
-        }
-        None => return None,
-    };
-    Some(hint.to_owned())
-}
-
-const PASSWORD_HINT: &str = "give the password in PGPASSWORD or in a password file (~/.pgpass)";
-
-fn is_unreachable(error: &postgres::Error) -> bool {
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref());
-    // TLS calls its own failures data that are invalid, or that end too soon.
-    let of_tls = [io::ErrorKind::InvalidData, io::ErrorKind::UnexpectedEof];
-    cause.is_some_and(|cause: &io::Error| !of_tls.contains(&cause.kind()))
+/// The next step where a server does not let us in. That a node of the lab does not listen has another
+/// reason, which is told before.
+fn connect_hint(server: &str, error: &ConnectError) -> Option<String> {
+    match error {
+        ConnectError::Refused(failure) if failure.is_unreachable && server != TARGET => None,
+        error => error.hint(),
+    }
 }
 
 /// What to do about the usual reasons why a server does not start, recognised by its own words.

@@ -317,7 +317,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Connect`].
-    pub(crate) fn connect(&self) -> Result<postgres::Client, Error> {
+    pub(crate) fn connect(&self) -> Result<server::Client, Error> {
         self.connect_to("postgres")
     }
 
@@ -325,7 +325,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Connect`].
-    pub(crate) fn connect_to(&self, database: &str) -> Result<postgres::Client, Error> {
+    pub(crate) fn connect_to(&self, database: &str) -> Result<server::Client, Error> {
         let endpoint = self.admin_endpoint().with_database(database);
         endpoint.connect(&format!("node {}", self.name()))
     }
@@ -370,7 +370,7 @@ impl Node {
 
     fn value_by(
         &self,
-        client: &mut postgres::Client,
+        client: &mut server::Client,
         statement: &str,
     ) -> Result<Option<String>, Error> {
         crate::endpoint::first_value(client, statement, &format!("node {}", self.name()))

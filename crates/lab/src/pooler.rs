@@ -17,9 +17,10 @@ use std::time::Duration;
 
 use os::command::Output;
 use os::init::Exit;
-use postgres::{Client, SimpleQueryMessage};
+use postgres::SimpleQueryMessage;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
+use server::Client;
 use terms::{PoolMode, StopMode};
 
 use crate::copy::{failed, make_directory, write_file};

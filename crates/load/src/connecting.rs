@@ -3,21 +3,24 @@
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, VecDeque},
+    sync::Arc,
 };
 
 use os::scheduling::Patience;
 use record::Phase;
 use rustix::event::epoll::{self, EventFlags};
-use wire::{auth::Nonce, startup::Session as Started};
+use wire::startup::Session as Started;
 
 use crate::{
     cancel,
-    dial::{Dial, DialStep},
     grid::NEVER,
     lane::{LIVE, Lane, Link, thread_cpu_ns},
     report::{ConnectFailure, Report},
     session::SessionState,
-    socket::{Received, Socket},
+};
+use server::{
+    Canceller,
+    dial::{Dial, DialStep, Received, Route, Socket, nonce},
 };
 
 /// The state of a lane's connecting and disconnecting.
@@ -167,11 +170,7 @@ impl Lane<'_> {
     }
 
     /// Lets a dial take a step, and acts on it.
-    fn dial(
-        &mut self,
-        index: usize,
-        step: impl FnOnce(&mut Dial, &crate::route::Route) -> DialStep,
-    ) {
+    fn dial(&mut self, index: usize, step: impl FnOnce(&mut Dial, &Route) -> DialStep) {
         let route = &self.routes[self.slots[index].session.workload];
         let Link::Dialing(dial, _) = &mut self.slots[index].link else { return };
         let progress = step(dial, route);
@@ -189,7 +188,9 @@ impl Lane<'_> {
             }
             DialStep::NextStep => self.next_step(index),
             DialStep::Done(started) => self.started(index, *started),
-            DialStep::Failed(failure) => self.dial_failed(index, failure),
+            DialStep::Failed(failure) => self.dial_failed(index, failure.into()),
+            // Only a connection that cancels ends so.
+            DialStep::Cancelled => {}
         }
     }
 
@@ -223,8 +224,9 @@ impl Lane<'_> {
         let route = &self.routes[self.slots[index].session.workload];
         if let Link::Dialing(dial, socket) = &mut self.slots[index].link {
             *socket = None;
-            dial.step_began = now;
-            if let Some(timeout) = route.timeout_ns {
+            // Another way to the same address has what is left of its time.
+            if let Some(timeout) = route.timeout_ns.filter(|_| dial.is_at_new_address) {
+                dial.step_began = now;
                 self.connecting.timeouts.push(Reverse((now + timeout, index, now)));
             }
         }
@@ -383,7 +385,7 @@ impl Lane<'_> {
             if slot.session.state == SessionState::Sleeping {
                 self.finish(index);
             } else if let (true, Some(key)) = (slot.session.is_busy(), &slot.key) {
-                requests.push((route.steps[step].endpoint.clone(), key.clone()));
+                requests.push(Canceller::new(Arc::clone(route), step, key.clone()));
             }
         }
         cancel::send(requests);
@@ -446,11 +448,4 @@ impl Lane<'_> {
             self.have_turn(index);
         }
     }
-}
-
-fn nonce() -> Nonce {
-    let mut bytes = [0; 18];
-    // Never fails for so few bytes once the system has booted.
-    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    Nonce(bytes)
 }

@@ -42,12 +42,12 @@ use crate::{
     log::LaneLog,
     program::Program,
     report::Report,
-    route::Route,
     schedule::Schedule,
     session::{LaneContext, Session, Wait},
     tally::Tally,
 };
 use cpu::Cpu;
+use server::dial::Route;
 use traffic::WAKE;
 
 /// Messages kept from one lane; a script that fails a thousand times a second says the same.
@@ -57,7 +57,7 @@ const MESSAGES_MAX: usize = 2_000;
 pub(crate) struct Lane<'p> {
     pub(crate) plan: &'p Plan,
     pub(crate) programs: &'p [Program],
-    pub(crate) routes: &'p [Route],
+    pub(crate) routes: &'p [Arc<Route>],
     pub(crate) slots: Vec<Slot>,
     pub(crate) epoll: OwnedFd,
     pub(crate) wake: Arc<OwnedFd>,
@@ -99,7 +99,7 @@ pub(crate) struct Lane<'p> {
 pub(crate) struct Parts<'p> {
     pub(crate) plan: &'p Plan,
     pub(crate) programs: &'p [Program],
-    pub(crate) routes: &'p [Route],
+    pub(crate) routes: &'p [Arc<Route>],
     pub(crate) shared: &'p SharedGrid,
     pub(crate) clock: Clock,
     pub(crate) report: &'p (dyn Fn(Report) + Sync),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::{Duration, Instant};
 
-use postgres::{Client, Config, NoTls};
+use server::{Client, Conninfo, Limits};
 
 use crate::error::Error;
 use crate::function::Function;
@@ -301,30 +301,23 @@ pub(crate) fn function(row: &postgres::Row) -> Function {
 
 /// A connection for administration.
 pub(crate) fn connect(conninfo: &str, server: &str) -> Result<Client, Error> {
-    let parsed = conninfo.parse::<Config>();
-    let mut config = parsed.map_err(|source| {
-        let text = conninfo.split_whitespace().filter(|word| !word.starts_with("password"));
-        Error::Conninfo { text: text.collect::<Vec<_>>().join(" "), source }
-    })?;
-    config.application_name(APPLICATION);
-    if config.get_connect_timeout().is_none() {
-        config.connect_timeout(CONNECT_TIMEOUT);
-    }
+    let mut conninfo = server::resolve_conninfo(conninfo)?;
+    conninfo.set("application_name", APPLICATION);
+    let place = place(&conninfo);
     let failed =
-        |source| Error::Connect { server: server.to_owned(), place: place(&config), source };
-    let mut client = config.connect(NoTls).map_err(failed)?;
-    client.batch_execute(SESSION).map_err(failed)?;
+        |source| Error::Connect { server: server.to_owned(), place: place.clone(), source };
+    let limits = Limits::of_administration();
+    let mut client = server::connect(&conninfo, &limits).map_err(failed)?;
+    client.batch_execute(SESSION).map_err(|source| Error::Statement {
+        doing: "preparing the session",
+        server: server.to_owned(),
+        source,
+    })?;
     Ok(client)
 }
 
-fn place(config: &Config) -> String {
-    let hosts = config.get_hosts().iter().map(|host| match host {
-        postgres::config::Host::Tcp(name) => name.clone(),
-        postgres::config::Host::Unix(path) => path.display().to_string(),
-    });
-    let port = config.get_ports().first().copied().unwrap_or(5432);
-    let database = config.get_dbname().unwrap_or("the user's own");
-    format!("{}:{port}, database {database}", hosts.collect::<Vec<_>>().join(","))
+fn place(conninfo: &Conninfo) -> String {
+    format!("{}, database {}", conninfo.place(), conninfo.dbname)
 }
 
 /// At most one tool at a time, for as long as its connection lives.
@@ -366,8 +359,8 @@ impl Drop for Cluster {
 }
 
 fn no_cluster(conninfo: &str) -> Error {
-    let database = conninfo.parse::<Config>().ok();
-    let place = database.as_ref().map(place).unwrap_or_default();
+    let resolved = server::resolve_conninfo(conninfo).ok();
+    let place = resolved.as_ref().map(place).unwrap_or_default();
     Error::Refused {
         what: format!("there is no cluster at {place}"),
         hint: "name the proxy's database; `pgrig shard create` makes a cluster".into(),
@@ -394,9 +387,6 @@ const APPLICATION: &str = "pgrig shard";
 /// waits for ever for a lock that a session holds on a bucket.
 const SESSION: &str = "SET synchronous_commit = on; SET lock_timeout = '30s'";
 pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A server that is there answers in milliseconds.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a tool that has just ended may still hold the cluster: a busy server notices late that its
 /// connection is closed.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use postgres::Client;
+use server::Client;
 
 use crate::cluster::{self, Cluster, NodeConfig, connect, lock, node_name, on_node, on_proxy};
 use crate::error::Error;

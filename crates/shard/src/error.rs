@@ -7,23 +7,18 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum Error {
     /// No connection.
-    #[error("connecting to {server} ({place}): {}", server::message::chain(.source))]
+    #[error("connecting to {server} ({place}): {source}")]
     Connect {
         /// The proxy or a node.
         server: String,
         /// Where that is, without a password.
         place: String,
         /// Why.
-        source: postgres::Error,
+        source: server::ConnectError,
     },
     /// A connection string that cannot be read.
-    #[error("{text:?} is no connection string: {}", server::message::chain(.source))]
-    Conninfo {
-        /// What was given, if it holds no password.
-        text: String,
-        /// Why.
-        source: postgres::Error,
-    },
+    #[error("reading a connection string: {0}")]
+    Conninfo(#[from] server::ConninfoError),
     /// A statement failed, or the connection was lost.
     #[error("{doing} on {server}: {}", server::message::chain(.source))]
     Statement {
@@ -112,9 +107,10 @@ impl Error {
             Self::MissingPart { .. } => {
                 Some("install it there: apt-get install postgresql-15-plproxy".into())
             }
-            Self::Connect { .. } => {
-                Some("start that server, or correct its address; then run the same again".into())
-            }
+            Self::Connect { source, .. } => Some(match source.hint() {
+                Some(hint) => format!("{hint}; then run the same again"),
+                None => "start that server, or correct its address; then run the same again".into(),
+            }),
             Self::Statement { .. } | Self::Stopped => {
                 Some("`pgrig shard rebalance` goes on where this stopped".into())
             }
@@ -130,7 +126,7 @@ impl Error {
             Self::Differs { to, .. } => Some(format!(
                 "find out who else writes those tables on node {to}, then `pgrig shard rebalance`"
             )),
-            Self::Conninfo { .. } => {
+            Self::Conninfo(_) => {
                 Some("write it like \"host=db1 port=5432 user=app dbname=shop\"".into())
             }
         }

@@ -27,14 +27,16 @@ impl Found {
         Ok(match &request.servers {
             Servers::Built { pg_bin, hosts } => {
                 let installation = lab::find::find(pg_bin.as_deref())?;
-                Found::Installation(installation, site::open_hosts(hosts, &request.study)?)
+                Found::Installation(installation, site::open_hosts(hosts, &request.study, control)?)
             }
             Servers::OnHosts(asked) => {
                 let fleet = Fleet::reach(asked, &request.study, control)?;
                 let labs = fleet.open_labs(asked)?;
                 Found::OnHosts(fleet, labs)
             }
-            Servers::Outside { conninfo } => Found::Target(Box::new(outside::open(conninfo)?)),
+            Servers::Outside { conninfo } => {
+                Found::Target(Box::new(outside::open(conninfo, control)?))
+            }
         })
     }
 

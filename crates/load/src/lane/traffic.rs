@@ -9,10 +9,8 @@ use rustix::{
 };
 
 use super::{Lane, Link};
-use crate::{
-    report::Report,
-    socket::{Received, Sent, without_errno},
-};
+use crate::report::Report;
+use server::dial::{Received, Sent, without_errno};
 
 /// Events taken from the kernel at once. More would let a session wait longer for its turn after
 /// it was woken, fewer would cost more system calls.

@@ -25,7 +25,7 @@ use crate::{fit, records, signals, studies, summary};
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     let request = request(arguments)?;
     if arguments.dry_run {
-        terminal::verbatim(study::dry_run(&request)?.trim_end());
+        terminal::verbatim(study::dry_run(&request, &signals::control())?.trim_end());
         return Ok(Exit::Done);
     }
     let control = signals::control();

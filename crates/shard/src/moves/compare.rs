@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use postgres::Client;
+use server::Client;
 
 use super::Moves;
 use crate::cluster::{connect, node_name, on_node};
