@@ -7,7 +7,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use wire::conninfo::Conninfo;
 
 use crate::connect::{Canceller, ConnectError, open};
 use crate::control::Control;
-use crate::limits::Limits;
+use crate::limits::{Kept, Limits};
 use crate::stream::Stream;
 
 /// A session outside a load. Every call ends at the session's [`Limits`]; the session is closed
@@ -33,7 +33,7 @@ pub struct Client {
     // Dropped before the link, whose farewell begins when the library's client is gone.
     inner: tokio_postgres::Client,
     link: Link,
-    limits: Arc<Mutex<Limits>>,
+    kept: Arc<Kept>,
     canceller: Option<Canceller>,
 }
 
@@ -57,14 +57,14 @@ pub fn connect(conninfo: &Conninfo, limits: &Limits) -> Result<Client, ConnectEr
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed("starting a runtime", error.to_string()))?;
     let canceller = opened.canceller.clone();
-    let limits = Arc::new(Mutex::new(limits.clone()));
+    let kept = Kept::new(limits.clone());
     let begun = runtime.block_on(async {
-        let stream = Stream::new(opened, Arc::clone(&limits))
+        let stream = Stream::new(opened, Arc::clone(&kept))
             .map_err(|error| failed("watching the socket", error.to_string()))?;
         library(stream).await.map_err(|error| failed("reading the start-up", error.to_string()))
     });
     let (inner, connection) = begun?;
-    Ok(Client { link: Link { runtime, connection, notices: Vec::new() }, inner, limits, canceller })
+    Ok(Client { link: Link { runtime, connection, notices: Vec::new() }, inner, kept, canceller })
 }
 
 /// Connects for a caller with a runtime of its own; the caller polls the connection.
@@ -80,7 +80,7 @@ pub async fn connect_async(
     let (asked, kept) = (speaking_utf8(conninfo), limits.clone());
     let opened = tokio::task::spawn_blocking(move || open(&asked, &kept)).await;
     let opened = opened.map_err(|error| failed("starting a thread", error.to_string()))??;
-    let stream = Stream::new(opened, Arc::new(Mutex::new(limits.clone())))
+    let stream = Stream::new(opened, Kept::new(limits.clone()))
         .map_err(|error| failed("watching the socket", error.to_string()))?;
     library(stream).await.map_err(|error| failed("reading the start-up", error.to_string()))
 }
@@ -242,7 +242,8 @@ impl Client {
     /// As [`Client::execute`].
     pub fn copy_in(&mut self, sql: &str) -> Result<CopyIn<'_>, Error> {
         let sink = self.link.run(self.inner.copy_in(sql))?;
-        Ok(CopyIn { link: &mut self.link, sink: Box::pin(sink) })
+        let (link, kept) = (&mut self.link, &*self.kept);
+        Ok(CopyIn { link, kept, sink: Box::pin(sink), error: None })
     }
 
     /// The way to cancel what this session does; none where the server gave no key.
@@ -264,7 +265,7 @@ impl Client {
 
     /// Other limits for the statements to come.
     pub fn set_limits(&mut self, change: impl FnOnce(&mut Limits)) {
-        change(&mut self.limits.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.kept.limits());
     }
 
     /// Runs statements that the user's signals end.
@@ -345,7 +346,10 @@ impl Drop for Transaction<'_> {
 /// The data of a COPY from here. Dropped without [`CopyIn::finish`], the COPY fails.
 pub struct CopyIn<'c> {
     link: &'c mut Link,
+    kept: &'c Kept,
     sink: Pin<Box<CopyInSink<Bytes>>>,
+    /// The error of a write, which tells more than what follows from it.
+    error: Option<Error>,
 }
 
 impl CopyIn<'_> {
@@ -354,14 +358,26 @@ impl CopyIn<'_> {
     /// # Errors
     /// As [`Client::execute`].
     pub fn finish(mut self) -> Result<u64, Error> {
-        self.link.run(self.sink.as_mut().finish())
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => self.link.run(self.sink.as_mut().finish()),
+        }
     }
 }
 
 impl io::Write for CopyIn<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let sent = self.link.run(self.sink.as_mut().send(Bytes::copy_from_slice(bytes)));
-        sent.map(|()| bytes.len()).map_err(io::Error::other)
+        if self.kept.has_failed() {
+            // The server drops the data from here on; finishing says why.
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        match self.link.run(self.sink.as_mut().send(Bytes::copy_from_slice(bytes))) {
+            Ok(()) => Ok(bytes.len()),
+            Err(error) => {
+                self.error = Some(error);
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -254,7 +254,12 @@ impl Dial {
                     self.arrived.clear();
                     self.shake_hands(route, socket)
                 }
-                Err(error) => Some(self.broken(route, &error.to_string(), Lead::End)),
+                Err(error) => {
+                    let begun = self.current(route).endpoint.connection_failed();
+                    let hint = error.hint().map(str::to_owned);
+                    let failure = Failure { hint, ..Failure::new(format!("{begun}: {error}")) };
+                    Some(self.failed(route, failure, Lead::End))
+                }
             },
             Stage::Handshaking if socket.is_handshaking() => Some(DialStep::Pending),
             Stage::Handshaking => {
@@ -268,10 +273,7 @@ impl Dial {
                     Ok(progress) => {
                         self.arrived.drain(..progress.consumed);
                         match progress.session {
-                            Some(session) => match self.objection(route) {
-                                Some(why) => Some(self.broken(route, why, Lead::End)),
-                                None => self.judge(route, socket, session),
-                            },
+                            Some(session) => self.judge(route, socket, session),
                             None => self.send(socket, &answer).or(Some(DialStep::Pending)),
                         }
                     }
@@ -317,6 +319,10 @@ impl Dial {
             wire::frontend::cancel_request(&mut request, key.pid, key.key.as_bytes());
             self.stage = Stage::Cancelling;
             return self.send(socket, &request);
+        }
+        // The handshake is over, so it is known before a password is sent.
+        if let Some(why) = self.objection(route) {
+            return Some(self.broken(route, why, Lead::End));
         }
         let Some(nonce) = nonce.take() else { return Some(DialStep::Pending) };
         let mut hello = Vec::with_capacity(128);

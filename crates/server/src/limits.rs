@@ -1,6 +1,10 @@
 //! The limits on what a session outside a load may take: time, bytes, and patience with signals.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use wire::backend::tag;
 
 use crate::control::{Control, Urgency};
 
@@ -89,10 +93,37 @@ impl From<LimitReached> for std::io::Error {
     }
 }
 
+/// The limits of a session and what its stream has seen, for both ends of the session.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    limits: Mutex<Limits>,
+    /// True from an error of the server to the end of its answer.
+    has_failed: AtomicBool,
+}
+
+impl Kept {
+    pub(crate) fn new(limits: Limits) -> Arc<Self> {
+        Arc::new(Kept { limits: Mutex::new(limits), has_failed: AtomicBool::new(false) })
+    }
+
+    pub(crate) fn limits(&self) -> MutexGuard<'_, Limits> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_failed(&self, has_failed: bool) {
+        self.has_failed.store(has_failed, Ordering::Relaxed);
+    }
+}
+
 /// The answer that a session waits for: since when, and how much of it has arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Awaited {
     since: Option<Instant>,
+    has_failed: bool,
     bytes: u64,
     /// The bytes of the next frame's header that have arrived.
     header: Vec<u8>,
@@ -123,11 +154,21 @@ impl Awaited {
                 let length = u32::from_be_bytes([l0, l1, l2, l3]);
                 self.body_left = (length as usize).saturating_sub(4);
                 self.header.clear();
-                if tag == wire::backend::tag::READY_FOR_QUERY {
-                    (self.since, self.bytes) = (None, bytes.len() as u64);
+                match tag {
+                    tag::READY_FOR_QUERY => {
+                        *self = Awaited { body_left: self.body_left, ..Awaited::default() };
+                        self.bytes = bytes.len() as u64;
+                    }
+                    tag::ERROR_RESPONSE => self.has_failed = true,
+                    _ => {}
                 }
             }
         }
+    }
+
+    /// True if an error belongs to the answer.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed
     }
 
     /// True while an answer is awaited.

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use wire::backend::{ServerError, tag};
 
 use crate::connect::{Canceller, GLANCE, Opened};
 use crate::dial::{Received, Sent, Socket};
-use crate::limits::{Awaited, LimitReached, Limits};
+use crate::limits::{Awaited, Kept, LimitReached};
 
 /// The bytes of a session, within its limits.
 pub struct Stream {
@@ -29,7 +29,7 @@ pub struct Stream {
     arrived: Vec<u8>,
     read: usize,
     awaited: Awaited,
-    limits: Arc<Mutex<Limits>>,
+    kept: Arc<Kept>,
     canceller: Option<Canceller>,
     /// The moment at which the server was asked to cancel what it does.
     cancelled_at: Option<Instant>,
@@ -48,7 +48,7 @@ enum StartUp {
 
 impl Stream {
     /// A stream on the runtime of the caller.
-    pub(crate) fn new(opened: Opened, limits: Arc<Mutex<Limits>>) -> io::Result<Self> {
+    pub(crate) fn new(opened: Opened, kept: Arc<Kept>) -> io::Result<Self> {
         let mut arrived = answer(&opened);
         arrived.extend_from_slice(&opened.rest);
         let watched = opened.socket.fd().try_clone_to_owned()?;
@@ -59,7 +59,7 @@ impl Stream {
             arrived,
             read: 0,
             awaited: Awaited::default(),
-            limits,
+            kept,
             canceller: opened.canceller,
             cancelled_at: None,
             tick: Box::pin(tokio::time::sleep(GLANCE)),
@@ -69,7 +69,7 @@ impl Stream {
     /// Fails when a limit is reached; else makes sure that it is looked at again.
     fn keep_limits(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         loop {
-            let limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+            let limits = self.kept.limits();
             let now = Instant::now();
             if let Some(reached) = self.awaited.reached(&limits, now) {
                 drop(limits);
@@ -174,7 +174,10 @@ impl AsyncRead for Stream {
                 });
             match received {
                 Ok(Received::Closed) => return Poll::Ready(Ok(())),
-                Ok(_) => this.awaited.received(&this.arrived),
+                Ok(_) => {
+                    this.awaited.received(&this.arrived);
+                    this.kept.set_failed(this.awaited.has_failed());
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }

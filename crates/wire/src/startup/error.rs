@@ -131,13 +131,15 @@ impl StartupError {
             Self::ChannelBinding(_) => {
                 Some("use sslmode=require and scram-sha-256, or channel_binding=prefer")
             }
-            Self::Protocol(_) => Some(
-                "what answers there does not speak PostgreSQL's protocol: correct the host and the port",
-            ),
+            Self::Protocol(_) => Some(FOREIGN_HINT),
             _ => None,
         }
     }
 }
+
+/// The next step where something else than PostgreSQL answers.
+pub(crate) const FOREIGN_HINT: &str =
+    "what answers there does not speak PostgreSQL's protocol: correct the host and the port";
 
 const PASSWORD_HINT: &str = "give the password in PGPASSWORD or in a password file (~/.pgpass)";
 
