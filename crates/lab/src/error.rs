@@ -14,6 +14,7 @@ use crate::target_name::TARGET;
 use crate::version::{MAJOR_MIN, Version};
 
 mod guest;
+mod hint;
 mod host;
 mod streaming;
 
@@ -94,6 +95,16 @@ pub enum Error {
         directory: PathBuf,
         /// Why not.
         why: String,
+    },
+    /// The servers' user cannot come to a directory.
+    #[error("{} cannot hold a lab: its servers may not enter {}", .directory.display(), .closed.display())]
+    Closed {
+        /// The directory.
+        directory: PathBuf,
+        /// The user that its servers run as.
+        uid: u32,
+        /// The part of its path that this user may not enter.
+        closed: PathBuf,
     },
     /// The kernel's limit on the path of a Unix socket.
     #[error(
@@ -390,7 +401,7 @@ impl Error {
             Self::Link { why, .. } if why.contains("netem") => {
                 Some("delay it by = \"relay\", or use a kernel that has netem".into())
             }
-            Self::File { source, .. } => file_hint(source),
+            Self::File { source, .. } => hint::of_file(source),
             Self::Disk { source, .. } => source.hint(),
             Self::Directory { .. } => {
                 Some("name a directory that is empty or does not exist".into())
@@ -399,14 +410,16 @@ impl Error {
                 Some("use a directory with a shorter path, or set TMPDIR=/tmp".into())
             }
             Self::NoServerUser => Some("run as a plain user, or: useradd --system postgres".into()),
-            Self::Execute { closed: Some(closed), uid, .. } => Some(format!(
-                "user {uid} may not enter {}: use another directory, or chmod o+x it",
-                closed.display()
-            )),
+            Self::Execute { closed: Some(closed), uid, .. } | Self::Closed { closed, uid, .. } => {
+                Some(format!(
+                    "user {uid} may not enter {}: use another directory, or chmod o+x it",
+                    closed.display()
+                ))
+            }
             Self::Setting { why: SettingFault::OfTheLab, .. } => {
                 Some("leave it out; the lab chooses where a node listens and logs".into())
             }
-            Self::Start { log, .. } | Self::Initdb { output: log, .. } => log_hint(log),
+            Self::Start { log, .. } | Self::Initdb { output: log, .. } => hint::of_log(log),
             Self::Backup { output, .. } => streaming::hint(output),
             Self::NotStreaming(not_streaming) => not_streaming.hint(),
             Self::Behind(behind) => streaming::hint(&behind.log),
@@ -427,18 +440,6 @@ impl Error {
     }
 }
 
-fn file_hint(source: &io::Error) -> Option<String> {
-    match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Some("free some space, or put the lab on another disk (TMPDIR)".into())
-        }
-        io::ErrorKind::PermissionDenied => {
-            Some("use a directory that belongs to you (TMPDIR)".into())
-        }
-        _ => None,
-    }
-}
-
 /// The next step where a server does not let us in. That a node of the lab does not listen has another
 /// reason, which is told before.
 fn connect_hint(server: &str, error: &ConnectError) -> Option<String> {
@@ -446,21 +447,6 @@ fn connect_hint(server: &str, error: &ConnectError) -> Option<String> {
         ConnectError::Refused(failure) if failure.is_unreachable && server != TARGET => None,
         error => error.hint(),
     }
-}
-
-/// What to do about the usual reasons why a server does not start, recognised by its own words.
-fn log_hint(log: &str) -> Option<String> {
-    let hints = [
-        ("unrecognized configuration parameter", "this version does not know that setting"),
-        ("invalid value for parameter", "correct that setting"),
-        ("could not access file", "install that module, or leave it out of the settings"),
-        ("could not map anonymous shared memory", "lower shared_buffers or max_connections"),
-        ("could not create shared memory segment", "lower shared_buffers or max_connections"),
-        ("could not create semaphores", "raise kernel.sem, or lower max_connections"),
-        ("No space left on device", "free some space, or put the lab on another disk (TMPDIR)"),
-        ("Address already in use", "another server has taken the port meanwhile; try again"),
-    ];
-    hints.iter().find(|(words, _)| log.contains(words)).map(|(_, hint)| (*hint).to_owned())
 }
 
 fn list(paths: &[PathBuf]) -> String {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use os::command::Command;
 use os::user::User;
 
-use crate::copy::failed;
 use crate::error::Error;
+use crate::files::failed;
 use crate::find::Installation;
 use crate::lab_config::{Isolation, LabConfig};
 use crate::link::{Link, LinkConfig};

@@ -17,6 +17,7 @@ mod copy;
 mod directory;
 mod endpoint;
 mod error;
+mod files;
 pub mod find;
 mod flush;
 pub mod guest;

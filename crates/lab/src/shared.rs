@@ -12,8 +12,9 @@ use os::command::Command;
 use os::init::{Exit, Init, Network};
 use os::user::User;
 
-use crate::directory::{Directory, NODES, SNAPSHOTS, SOCKETS, TEMPLATES};
+use crate::directory::{DISKS, Directory, NODES, SNAPSHOTS, SOCKETS, TEMPLATES};
 use crate::error::Error;
+use crate::files::closed_to;
 use crate::find::Installation;
 use crate::lab_config::{AtEnd, Isolation, LabConfig, Wish};
 use crate::random::random_hex;
@@ -85,6 +86,11 @@ impl Shared {
 
     pub(crate) fn node_directory(&self, name: &str) -> PathBuf {
         self.directory.path.join(NODES).join(name)
+    }
+
+    /// Where the disks of nodes are.
+    pub(crate) fn disks(&self) -> PathBuf {
+        self.directory.path.join(DISKS)
     }
 
     pub(crate) fn template_directory(&self, number: usize) -> PathBuf {
@@ -240,24 +246,6 @@ fn server_user() -> Result<User, Error> {
         }
     }
     Err(Error::NoServerUser)
-}
-
-/// The first part of `path` that `user` may not enter or execute, judged by owner and mode.
-fn closed_to(path: &Path, user: User) -> Option<PathBuf> {
-    use std::os::unix::fs::MetadataExt;
-    let mut parts: Vec<&Path> = path.ancestors().collect();
-    parts.reverse();
-    let is_closed = |part: &&Path| {
-        part.metadata().is_ok_and(|file| {
-            let bit = match () {
-                () if file.uid() == user.uid => 0o100,
-                () if file.gid() == user.gid => 0o010,
-                () => 0o001,
-            };
-            file.mode() & bit == 0
-        })
-    };
-    parts.into_iter().find(is_closed).map(Path::to_owned)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -19,12 +19,13 @@ mod server;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::process::{Pid, Signal, WaitOptions};
@@ -110,6 +111,8 @@ pub struct Init {
     forked: Pid,
     /// The init's process id as this process counts, where it can be found out.
     host_pid: Option<i32>,
+    /// The root directory in the init's mount namespace.
+    root: Option<OwnedFd>,
     /// Locked for the whole of a request and its answer, so that answers find their requests.
     line: Mutex<Line>,
 }
@@ -144,7 +147,8 @@ impl Init {
             .map_err(|error| Failure::new("forking the init", &error))?;
         drop(theirs);
         let line = Line { socket: Some(ours), exits: HashMap::new() };
-        let mut init = Self { isolation, forked, host_pid: None, line: Mutex::new(line) };
+        let mut init =
+            Self { isolation, forked, host_pid: None, root: None, line: Mutex::new(line) };
         let said = init.line().receive(START_TIMEOUT);
         let failure = match said {
             Ok(Report::Ready) => None,
@@ -164,6 +168,7 @@ impl Init {
             Isolation::Keeper => Some(forked),
             Isolation::Namespaces | Isolation::UserNamespace => processes::outer_pid(forked, 1),
         };
+        init.root = init.host_pid.and_then(|pid| root_of(pid).ok());
         Ok(init)
     }
 
@@ -270,14 +275,17 @@ impl Init {
         self.line().ask(&Request::Unmount { directory, detach }).map(drop)
     }
 
-    /// A path inside the init's mount namespace, as this process can open it; `None` where the
-    /// init's process id is not known.
+    /// A path inside the init's mount namespace, as this process can open it, also with the rights
+    /// of another user; `None` where the init's process id is not known.
     pub fn path_inside(&self, path: &Path) -> Option<PathBuf> {
-        let root = PathBuf::from(format!("/proc/{}/root", self.host_pid?));
-        Some(match path.strip_prefix("/") {
-            Ok(relative) => root.join(relative),
-            Err(_) => root.join(path),
-        })
+        let root = format!("/proc/self/fd/{}", self.root.as_ref()?.as_raw_fd());
+        Some(below(root, path))
+    }
+
+    /// A path in the mount namespace of one of its processes, as root can open it; `None` for a
+    /// process that is not there.
+    pub fn path_of(&self, pid: i32, path: &Path) -> Option<PathBuf> {
+        Some(below(format!("/proc/{}/root", self.host_pid(pid)?), path))
     }
 
     /// How the process that [`Init::spawn`] returned has ended, `None` while it runs.
@@ -408,6 +416,16 @@ impl Line {
             length => Report::decode(&packet[..length]),
         }
     }
+}
+
+/// The root directory of a process, wherever it is mounted.
+fn root_of(pid: i32) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(format!("/proc/{pid}/root"), flags, Mode::empty())
+}
+
+fn below(root: String, path: &Path) -> PathBuf {
+    Path::new(&root).join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// Repeats a system call that a signal interrupted.

@@ -273,7 +273,7 @@ impl Node {
     /// What it has written to the log that people read; lines may be torn where it was killed.
     pub fn log_text(&self) -> String {
         match &self.0 {
-            Place::Here(node) => crate::log::text(&node.log()),
+            Place::Here(node) => node.log_text(),
             // A host that is lost says nothing any more.
             Place::There(node) => node.tell(Verb::LogText).unwrap_or_default(),
         }
