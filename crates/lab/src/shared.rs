@@ -50,7 +50,8 @@ impl Shared {
     /// # Errors
     /// A directory that cannot be used, or no isolation; nothing is left behind then.
     pub(crate) fn new(config: LabConfig) -> Result<Shared, Error> {
-        let user = server_user()?;
+        // PostgreSQL refuses root.
+        let user = User::unprivileged().ok_or(Error::NoServerUser)?;
         let directory = Directory::make(&config, user)?;
         let (init, isolation) = isolate(&directory, config.isolation)?;
         let password = config.password.map_or_else(|| random_hex(16), Ok)?;
@@ -232,20 +233,6 @@ fn isolate(directory: &Directory, wish: Wish) -> Result<(Init, Isolation), Error
         }
     }
     Err(Error::Isolation { reasons })
-}
-
-/// Who the servers run as: this user, or, because PostgreSQL refuses root, one without rights.
-fn server_user() -> Result<User, Error> {
-    let current = User::current();
-    if !current.is_root() {
-        return Ok(current);
-    }
-    for name in ["postgres", "nobody"] {
-        if let Some(user) = User::named(name).ok().flatten().filter(|user| !user.is_root()) {
-            return Ok(user);
-        }
-    }
-    Err(Error::NoServerUser)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -42,7 +42,9 @@ pub use outcome::{
     CommandPlace, End, Event, GeneratorOutcome, HostClock, HostOutcome, Level, Message, Outcome,
     ScriptOutcome,
 };
-pub use plan::{Connecting, LedgerPlan, Limit, LogPlan, OnError, Plan, ScriptText, Workload};
+pub use plan::{
+    Connecting, LedgerPlan, Limit, LogPlan, OnError, Plan, ScriptText, ShellUser, Workload,
+};
 pub use run::run;
 pub use script::{Protocol, Syntax};
 pub use server::{Control, Urgency};

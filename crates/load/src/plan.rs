@@ -102,6 +102,21 @@ pub struct Workload {
     /// Ask for RowDescription with every execution, as libpq does. Leaving it out saves the
     /// server and the wire some work, so it is not like for like.
     pub describe: bool,
+    /// Who runs the commands of its scripts.
+    #[serde(default)]
+    pub shell: ShellUser,
+}
+
+/// Who runs the commands of `\shell` and `\setshell`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShellUser {
+    /// The user of this program: the scripts are this user's own.
+    #[default]
+    Own,
+    /// The user that servers run as, with nothing of this program's environment: somebody else may
+    /// have written the scripts.
+    Unprivileged,
 }
 
 impl Workload {
@@ -129,6 +144,7 @@ impl Workload {
             connect_each: false,
             on_loss: OnLoss::Abort,
             describe: true,
+            shell: ShellUser::Own,
         }
     }
 }

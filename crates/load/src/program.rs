@@ -2,7 +2,7 @@
 
 use script::{CommandKind, Names, Script, Slot, Value, Variables};
 
-use crate::{LoadError, Protocol, Workload, ledger_slots::LedgerSlots};
+use crate::{LoadError, Protocol, ShellUser, Workload, ledger_slots::LedgerSlots};
 
 /// A workload as sessions see it: read by every lane, written by none.
 pub(crate) struct Program {
@@ -26,6 +26,7 @@ pub(crate) struct Program {
     pub(crate) time_each_command: bool,
     pub(crate) verbose_errors: bool,
     pub(crate) debug: bool,
+    pub(crate) shell: ShellUser,
     /// Whether statements are prepared as soon as a client is connected.
     pub(crate) prepares_early: bool,
     /// For `-t`: transactions of each client; none where time is the limit.
@@ -99,6 +100,7 @@ impl Program {
             time_each_command: common.statements,
             verbose_errors: common.verbose_errors,
             debug: common.debug,
+            shell: workload.shell,
             transactions: common.transactions,
         })
     }

@@ -69,6 +69,18 @@ impl User {
         act()
     }
 
+    /// A user without rights: this one, or, where this is the superuser, one that servers run as.
+    /// `None` where the system knows none.
+    pub fn unprivileged() -> Option<Self> {
+        let current = Self::current();
+        if !current.is_root() {
+            return Some(current);
+        }
+        let named = ["postgres", "nobody"].into_iter();
+        let mut known = named.filter_map(|name| Self::named(name).ok().flatten());
+        known.find(|user| !user.is_root())
+    }
+
     /// Whether this is the superuser.
     pub fn is_root(&self) -> bool {
         self.uid == 0

@@ -1,11 +1,14 @@
 //! A history: one line of JSON for each result, in a file to which lines are only added.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use record::Fact;
 use report::{Measure, Point, Results, Series};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
@@ -41,6 +44,31 @@ pub(crate) fn machine(facts: &[Fact]) -> String {
     known.collect::<Vec<_>>().join("; ")
 }
 
+/// Opens a history, which is a regular file of at most 64 MiB. It may lie in a folder of somebody
+/// else's: a link in its place would lead to a file that is not a history.
+fn open(path: &Path, options: &mut OpenOptions) -> std::io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = options.custom_flags(flags.bits().cast_signed()).open(path).map_err(|error| {
+        match Errno::from_io_error(&error) {
+            Some(Errno::LOOP) => std::io::Error::other("it is a symbolic link, not a history"),
+            // A FIFO that nobody reads.
+            Some(Errno::NXIO) => std::io::Error::other("it is not a regular file"),
+            _ => error,
+        }
+    })?;
+    let metadata = file.metadata()?;
+    match () {
+        () if !metadata.is_file() => Err(std::io::Error::other("it is not a regular file")),
+        () if metadata.len() > BYTES_MAX => {
+            Err(std::io::Error::other(format!("it has more than {BYTES_MAX} bytes")))
+        }
+        () => Ok(file),
+    }
+}
+
+/// Thousands of results.
+const BYTES_MAX: u64 = 64 << 20;
+
 /// Adds a result at the end of a file, in one write.
 pub(crate) fn add(
     path: &Path,
@@ -51,7 +79,7 @@ pub(crate) fn add(
 ) -> Result<(), Complaint> {
     let record = std::path::absolute(record).unwrap_or_else(|_| record.to_owned());
     let record = record.display().to_string();
-    if path.exists() {
+    if path.symlink_metadata().is_ok() {
         let known = History::open(path)?;
         let is_there = |line: &Line| line.record == record && line.time == results.started_at;
         if known.lines.iter().any(is_there) {
@@ -72,7 +100,7 @@ pub(crate) fn add(
         "study": results.name, "answer": results.answer, "record": record,
         "figures": figures.collect::<Vec<_>>(),
     });
-    let file = OpenOptions::new().create(true).append(true).open(path);
+    let file = open(path, OpenOptions::new().create(true).append(true));
     let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
     written.map_err(|error| failed("writing", path, &error))
 }
@@ -80,8 +108,11 @@ pub(crate) fn add(
 impl History {
     /// Reads a file.
     pub(crate) fn open(path: &Path) -> Result<History, Complaint> {
-        let file = File::open(path).map_err(|error| {
-            let hint = "add a record to it first: pgrig history add DIR";
+        let file = open(path, OpenOptions::new().read(true)).map_err(|error| {
+            let hint = match error.kind() {
+                ErrorKind::NotFound => "add a record to it first: pgrig history add DIR",
+                _ => "name the history with --file",
+            };
             failed("reading", path, &error).hinted(Some(hint))
         })?;
         let mut lines = Vec::new();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use record::{Comparison, Finished, Reader, Trial, comparison};
 use report::{Report, Results};
-use spec::{Profile, Study};
+use spec::{Profile, ROUNDS_MAX, Study};
 use verdict::Judgement;
 
 use crate::complaint::Complaint;
@@ -21,11 +21,6 @@ impl Opened {
         let reader = &self.reader;
         verdict::judge(&self.study, &reader.header().plan, reader.trials(), reader.pairs())
     }
-}
-
-/// Whether a folder is a record.
-pub(crate) fn is_record(directory: &Path) -> bool {
-    directory.join("record.json").is_file()
 }
 
 /// Opens a record.
@@ -48,7 +43,12 @@ pub(crate) fn open(directory: &Path) -> Result<Opened, Complaint> {
         .map_err(|problems| Complaint::of_problems(reader.folder(), &place, &problems))?;
     let study = study.with_seed(header.seed);
     let study = match header.rounds {
-        Some(rounds) => study.with_rounds(rounds),
+        Some(rounds @ 1..=ROUNDS_MAX) => study.with_rounds(rounds),
+        Some(rounds) => {
+            let what = format!("reading {}/record.json: {rounds} rounds", directory.display());
+            return Err(Complaint::new(what)
+                .hinted(Some(format!("a run has 1 to {ROUNDS_MAX} rounds; the file was changed"))));
+        }
         None => study,
     };
     Ok(Opened { reader, study })

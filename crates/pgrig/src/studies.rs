@@ -19,7 +19,11 @@ pub(crate) struct Found {
 pub(crate) fn shipped() -> Vec<Folder> {
     let folders = SHIPPED.iter().map(|(name, files)| {
         let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
-        Folder { name: (*name).to_owned(), files: files.collect::<BTreeMap<_, _>>() }
+        Folder {
+            name: (*name).to_owned(),
+            files: files.collect::<BTreeMap<_, _>>(),
+            is_private: false,
+        }
     });
     folders.collect()
 }
@@ -28,12 +32,12 @@ pub(crate) fn shipped() -> Vec<Folder> {
 /// study.
 pub(crate) fn find(name: &str) -> Result<Found, Complaint> {
     // The file stands for its folder.
-    let is_file = Path::new(name).is_file();
-    let folder = name.strip_suffix(Folder::STUDY).filter(|_| is_file);
+    let is_there = Path::new(name).symlink_metadata().is_ok_and(|found| !found.is_dir());
+    let folder = name.strip_suffix(Folder::STUDY).filter(|_| is_there);
     let name = folder.map_or(name, |folder| if folder.is_empty() { "." } else { folder });
     let path = Path::new(name);
     let place = name.trim_end_matches('/').to_owned();
-    if path.join(Folder::STUDY).is_file() {
+    if path.join(Folder::STUDY).symlink_metadata().is_ok() {
         return Ok(Found { folder: record::read_folder(path)?, place });
     }
     let shipped = shipped();

@@ -27,6 +27,37 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// Something in a study or a record is not what is read there: it may lead out of the folder, or
+    /// keep a reader waiting.
+    #[error(
+        "reading {path}: it is {found}, not {wanted}; of a study or a record only regular files \
+         inside its folder are read",
+        path = path.display()
+    )]
+    NotInside {
+        /// Its path.
+        path: PathBuf,
+        /// Its kind.
+        found: &'static str,
+        /// The kind that is read there.
+        wanted: &'static str,
+    },
+    /// A name in a file leads out of the folder.
+    #[error("reading {path}: the name leads out of its folder", path = path.display())]
+    Outside {
+        /// The folder and the name.
+        path: PathBuf,
+    },
+    /// Something is larger than any study or run makes it.
+    #[error("reading {path}: it has more than {max} {what}", path = path.display())]
+    TooLarge {
+        /// The file or directory.
+        path: PathBuf,
+        /// The unit of the limit.
+        what: &'static str,
+        /// The limit.
+        max: u64,
+    },
     /// The directory is no record.
     #[error("reading {path}: not a record: it has no record.json", path = path.display())]
     NotARecord {
@@ -78,6 +109,12 @@ impl Error {
                 ),
                 _ => None,
             },
+            Error::NotInside { .. } => {
+                Some("remove it, or put a copy of what is meant in its place".to_owned())
+            }
+            Error::Outside { .. } | Error::TooLarge { .. } => {
+                Some("do not trust this folder: pgrig writes nothing of the kind".to_owned())
+            }
             Error::Damaged { .. } => {
                 Some("the file was changed after it was written; run the study again".to_owned())
             }

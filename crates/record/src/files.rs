@@ -33,12 +33,20 @@ pub(crate) fn make_empty(directory: &Path) -> Result<PathBuf, Error> {
     Ok(directory.to_owned())
 }
 
-/// Writes a file to the end and onto the disk.
+/// Lets nobody but this user into a directory.
+pub(crate) fn close(directory: &Path) -> Result<(), Error> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = fs::Permissions::from_mode(0o700);
+    fs::set_permissions(directory, mode).map_err(io("closing", directory))
+}
+
+/// Writes a new file to the end and onto the disk. What has its name already is not written to: it may
+/// be a link that somebody has put there.
 pub(crate) fn write(
     path: &Path,
     content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> Result<(), Error> {
-    let file = File::create(path).map_err(io("writing", path))?;
+    let file = File::create_new(path).map_err(io("writing", path))?;
     let mut out = BufWriter::new(file);
     content(&mut out).and_then(|()| out.flush()).map_err(io("writing", path))?;
     out.get_ref().sync_all().map_err(io("writing", path))
@@ -52,6 +60,13 @@ pub(crate) fn replace(
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".tmp");
     let temporary = Path::new(&temporary);
+    // Of a run that was killed while it wrote.
+    match fs::remove_file(temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(io("replacing", temporary)(error));
+        }
+        _ => {}
+    }
     let written = write(temporary, content);
     if written.is_err() {
         // Half a file is no help, and its blocks may be what the disk lacks. The first error is

@@ -1,13 +1,13 @@
 //! A finished trial with all that was measured in it, and its directory.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, Write};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, io as io_error};
+use crate::inside::Inside;
 use crate::{Interval, Mark, Sample, Trial, files};
 
 /// A trial and everything that lies beside it.
@@ -30,6 +30,11 @@ const INTERVALS: &str = "intervals.jsonl";
 const SAMPLES: &str = "samples.csv";
 const MARKS: &str = "marks.jsonl";
 const LOG_SUFFIX: &str = ".log";
+
+/// Limits far above what runs write: record.json of a plan of 100,000 trials has 20 MiB.
+pub(crate) const JSON_BYTES_MAX: u64 = 32 << 20;
+const LINES_BYTES_MAX: u64 = 128 << 20;
+const LOG_BYTES_MAX: u64 = 16 << 20;
 
 /// Writes all files of a trial into an empty directory.
 pub(crate) fn write(finished: &Finished, directory: &Path) -> Result<(), Error> {
@@ -59,42 +64,45 @@ fn finite(trial: &Trial) -> Trial {
 }
 
 /// Reads the trial alone.
-pub(crate) fn read_trial(directory: &Path) -> Result<Trial, Error> {
-    let path = directory.join(TRIAL);
-    let text = fs::read_to_string(&path).map_err(io_error("reading", &path))?;
-    serde_json::from_str(&text).map_err(|error| damaged(&path, error.line(), &error))
+pub(crate) fn read_trial(directory: &Inside) -> Result<Trial, Error> {
+    read_json(directory, TRIAL)
+}
+
+/// Reads a value from a file of its own.
+pub(crate) fn read_json<T: DeserializeOwned>(directory: &Inside, name: &str) -> Result<T, Error> {
+    let text = directory.text(name, JSON_BYTES_MAX)?;
+    serde_json::from_str(&text)
+        .map_err(|error| damaged(&directory.path(name), error.line(), &error))
 }
 
 /// Reads what the clients did.
-pub(crate) fn read_intervals(directory: &Path) -> Result<Vec<Interval>, Error> {
-    read_lines(&directory.join(INTERVALS))
+pub(crate) fn read_intervals(directory: &Inside) -> Result<Vec<Interval>, Error> {
+    read_lines(directory, INTERVALS)
 }
 
 /// Reads what happened.
-pub(crate) fn read_marks(directory: &Path) -> Result<Vec<Mark>, Error> {
-    read_lines(&directory.join(MARKS))
+pub(crate) fn read_marks(directory: &Inside) -> Result<Vec<Mark>, Error> {
+    read_lines(directory, MARKS)
 }
 
 /// Reads what the probes read.
-pub(crate) fn read_samples(directory: &Path) -> Result<Vec<Sample>, Error> {
-    let path = directory.join(SAMPLES);
-    let file = File::open(&path).map_err(io_error("reading", &path))?;
-    let mut reader = csv::Reader::from_reader(BufReader::new(file));
+pub(crate) fn read_samples(directory: &Inside) -> Result<Vec<Sample>, Error> {
+    let source = directory.file(SAMPLES, LINES_BYTES_MAX)?;
+    let mut reader = csv::Reader::from_reader(source.lines());
     let mut samples = Vec::new();
     for (row, sample) in reader.deserialize().enumerate() {
-        samples.push(sample.map_err(|error| damaged(&path, row + 2, &error))?);
+        samples.push(sample.map_err(|error| damaged(&directory.path(SAMPLES), row + 2, &error))?);
     }
     Ok(samples)
 }
 
 /// Reads the tails of server logs, node → text.
-pub(crate) fn read_logs(directory: &Path) -> Result<BTreeMap<String, String>, Error> {
+pub(crate) fn read_logs(directory: &Inside) -> Result<BTreeMap<String, String>, Error> {
     let mut logs = BTreeMap::new();
-    for entry in fs::read_dir(directory).map_err(io_error("reading", directory))? {
-        let path = entry.map_err(io_error("reading", directory))?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for entry in directory.entries()? {
+        let name = entry.name.to_string_lossy();
         if let Some(node) = name.strip_suffix(LOG_SUFFIX) {
-            let bytes = fs::read(&path).map_err(io_error("reading", &path))?;
+            let bytes = directory.bytes(&entry.name, LOG_BYTES_MAX)?;
             logs.insert(node.to_owned(), String::from_utf8_lossy(&bytes).into_owned());
         }
     }
@@ -110,13 +118,17 @@ pub(crate) fn lines(out: &mut impl Write, values: &[impl serde::Serialize]) -> i
     Ok(())
 }
 
-pub(crate) fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, Error> {
-    let file = File::open(path).map_err(io_error("reading", path))?;
+pub(crate) fn read_lines<T: DeserializeOwned>(
+    directory: &Inside,
+    name: &str,
+) -> Result<Vec<T>, Error> {
+    let source = directory.file(name, LINES_BYTES_MAX)?;
+    let path = source.path.clone();
     let mut values = Vec::new();
-    for (row, line) in BufReader::new(file).lines().enumerate() {
-        let line = line.map_err(io_error("reading", path))?;
+    for (row, line) in source.lines().lines().enumerate() {
+        let line = line.map_err(io_error("reading", &path))?;
         let value = serde_json::from_str(&line);
-        values.push(value.map_err(|error| damaged(path, row + 1, &error))?);
+        values.push(value.map_err(|error| damaged(&path, row + 1, &error))?);
     }
     Ok(values)
 }

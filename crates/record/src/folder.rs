@@ -1,57 +1,83 @@
 //! A study's folder on disk: read to be run, and copied into the record as it was run.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
+use rustix::fs::FileType;
 use spec::Folder;
 
 use crate::error::{Error, io};
-use crate::files;
+use crate::inside::{Inside, refuse_unless};
+use crate::{files, reader};
 
 /// Files of a study are scripts and small tables; a bigger one was put there by mistake.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// All files of a study together: they are held in memory.
+const FOLDER_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// Folders in folders.
+const DEPTH_MAX: usize = 16;
 
 /// Reads a study's folder, sub-folders included. Left out are hidden files, files that are no
 /// text or above 16 MiB (data belong elsewhere), and records: runs may well lie in the folder.
 /// A folder without study.toml is not searched.
 ///
 /// # Errors
-/// If the folder or a file of it cannot be read.
+/// If the folder or a file of it cannot be read, or it holds something that is neither a regular
+/// file nor a directory: a link may lead to any file of the reader's.
 pub fn read_folder(path: &Path) -> Result<Folder, Error> {
     let full = path.canonicalize().map_err(io("reading", path))?;
     let name = full.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut folder = Folder { name, files: BTreeMap::new() };
-    if !full.is_dir() {
-        let why = std::io::Error::from(std::io::ErrorKind::NotADirectory);
-        return Err(io("reading", path)(why));
-    }
-    if full.join(Folder::STUDY).is_file() {
-        read_below(&full, "", &mut folder)?;
+    read(&Inside::open(&full)?, name)
+}
+
+/// Reads the study's folder of this name in a directory.
+pub(crate) fn read_below(directory: &Inside, name: &str) -> Result<Folder, Error> {
+    read(&directory.directory(name)?, name.to_owned())
+}
+
+fn read(inside: &Inside, name: String) -> Result<Folder, Error> {
+    let mut folder = Folder { name, files: BTreeMap::new(), is_private: is_closed(inside.mode()?) };
+    if inside.has(Folder::STUDY) {
+        add(inside, "", &mut folder, &mut 0)?;
     }
     Ok(folder)
 }
 
-fn read_below(directory: &Path, prefix: &str, folder: &mut Folder) -> Result<(), Error> {
-    for entry in fs::read_dir(directory).map_err(io("reading", directory))? {
-        let entry = entry.map_err(io("reading", directory))?;
-        let (path, kind) = (entry.path(), entry.file_type().map_err(io("reading", directory))?);
-        let name = entry.file_name().to_string_lossy().into_owned();
+fn add(
+    inside: &Inside,
+    prefix: &str,
+    folder: &mut Folder,
+    bytes_read: &mut u64,
+) -> Result<(), Error> {
+    for entry in inside.entries()? {
+        let name = entry.name.to_string_lossy().into_owned();
         if name.starts_with('.') {
             continue;
         }
-        // A link to a directory is not followed: it may lead back here.
-        if kind.is_dir() {
-            if !path.join(crate::reader::HEADER).exists() {
-                read_below(&path, &format!("{prefix}{name}/"), folder)?;
+        folder.is_private |= is_closed(entry.mode);
+        if entry.kind == FileType::Directory {
+            let below = inside.directory(&entry.name)?;
+            if prefix.matches('/').count() == DEPTH_MAX {
+                let (path, max) = (inside.path(name), DEPTH_MAX as u64);
+                return Err(Error::TooLarge { path, what: "folders above it", max });
+            }
+            if !below.has(reader::HEADER) {
+                add(&below, &format!("{prefix}{name}/"), folder, bytes_read)?;
             }
             continue;
         }
-        let metadata = fs::metadata(&path).map_err(io("reading", &path))?;
-        if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
+        refuse_unless(FileType::RegularFile, entry.kind, &inside.path(&entry.name))?;
+        if entry.bytes > FILE_BYTES_MAX {
             continue;
         }
-        let bytes = fs::read(&path).map_err(io("reading", &path))?;
+        let bytes = inside.bytes(&entry.name, FILE_BYTES_MAX)?;
+        *bytes_read += bytes.len() as u64;
+        if *bytes_read > FOLDER_BYTES_MAX {
+            let (path, max) = (inside.own_path(), FOLDER_BYTES_MAX);
+            return Err(Error::TooLarge { path, what: "bytes", max });
+        }
         if let Ok(text) = String::from_utf8(bytes) {
             folder.files.insert(format!("{prefix}{name}"), text);
         }
@@ -59,13 +85,21 @@ fn read_below(directory: &Path, prefix: &str, folder: &mut Folder) -> Result<(),
     Ok(())
 }
 
+/// Whether somebody may not read it.
+fn is_closed(mode: u32) -> bool {
+    mode & 0o004 == 0
+}
+
 /// Writes a folder's files below a directory.
 pub(crate) fn write_folder(folder: &Folder, to: &Path) -> Result<(), Error> {
-    fs::create_dir_all(to).map_err(io("writing", to))?;
+    std::fs::create_dir_all(to).map_err(io("writing", to))?;
+    if folder.is_private {
+        files::close(to)?;
+    }
     for (name, text) in &folder.files {
         let path = to.join(name);
         if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(io("writing", parent))?;
+            std::fs::create_dir_all(parent).map_err(io("writing", parent))?;
         }
         files::write(&path, |out| std::io::Write::write_all(out, text.as_bytes()))?;
     }

@@ -49,6 +49,7 @@ mod files;
 mod folder;
 pub mod histogram_text;
 mod host;
+mod inside;
 
 pub use comparison::Comparison;
 pub use counts::{Counts, SqlStateCounts};
@@ -62,7 +63,7 @@ pub use interval::Interval;
 pub use mark::{Mark, MarkKind};
 pub use moment::Moment;
 pub use paired::{Conditions, Paired, Series};
-pub use reader::Reader;
+pub use reader::{Reader, is_record};
 pub use sample::Sample;
 pub use trial::{
     Figure, Generator, Phase, PublishedWay, StatementResult, Trial, Window, WorkloadResult,

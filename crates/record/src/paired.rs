@@ -8,13 +8,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::comparison::{Figure, Look, Metric, Stop, Wait};
 use crate::error::{Error, io};
-use crate::{Ending, Moment, files};
+use crate::inside::Inside;
+use crate::{Ending, Moment, files, finished};
 
 /// One attempt at a pairing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -135,24 +136,17 @@ impl Paired {
     }
 
     /// All of a record, ordered by number and attempt.
-    pub(crate) fn read_all(record: &Path) -> Result<Vec<Paired>, Error> {
-        let directory = record.join(PAIRS);
-        if !directory.exists() {
+    pub(crate) fn read_all(record: &Inside) -> Result<Vec<Paired>, Error> {
+        if !record.has(PAIRS) {
             return Ok(Vec::new());
         }
-        let mut all = Vec::new();
-        for entry in fs::read_dir(&directory).map_err(io("reading", &directory))? {
-            let path: PathBuf = entry.map_err(io("reading", &directory))?.path();
-            if path.extension().is_none_or(|extension| extension != "json") {
-                continue;
+        let directory = record.directory(PAIRS)?;
+        let mut all: Vec<Paired> = Vec::new();
+        for entry in directory.entries()? {
+            let name = entry.name.to_string_lossy();
+            if name.ends_with(".json") {
+                all.push(finished::read_json(&directory, &name)?);
             }
-            let text = fs::read_to_string(&path).map_err(io("reading", &path))?;
-            let paired = serde_json::from_str::<Paired>(&text).map_err(|error| Error::Damaged {
-                path: path.clone(),
-                line: error.line(),
-                why: error.to_string(),
-            })?;
-            all.push(paired);
         }
         all.sort_by_key(|paired| (paired.number, paired.attempt));
         Ok(all)

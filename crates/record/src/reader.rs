@@ -1,15 +1,17 @@
 //! Reads a record, finished or not.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::FileType;
 
 use serde::Deserialize;
 use spec::Folder;
 
-use crate::error::{Error, io};
+use crate::error::Error;
 use crate::finished;
-use crate::folder::read_folder;
+use crate::folder::read_below;
+use crate::inside::Inside;
 use crate::writer::is_unfinished;
 use crate::{FORMAT, FORMAT_OLDEST, Header, Interval, Mark, Paired, Sample, Trial};
 
@@ -34,18 +36,25 @@ impl Reader {
     /// # Errors
     /// If the directory is no record, is of another format, or a file of it is damaged.
     pub fn open(directory: &Path) -> Result<Reader, Error> {
-        let header = read_header(directory)?;
-        let folder = read_folder(&directory.join(STUDY).join(&header.study))?;
+        let inside = Inside::open(directory)?;
+        let header = read_header(&inside)?;
+        let folder = read_below(&inside.directory(STUDY)?, &header.study)?;
+        let below = inside.directory(TRIALS)?;
         let mut trials = Vec::new();
-        let below = directory.join(TRIALS);
-        for entry in fs::read_dir(&below).map_err(io("reading", &below))? {
-            let path = entry.map_err(io("reading", &below))?.path();
-            if path.is_dir() && !is_unfinished(&path) {
-                trials.push(finished::read_trial(&path)?);
+        for entry in below.entries()? {
+            if entry.kind == FileType::Directory && !is_unfinished(Path::new(&entry.name)) {
+                let trial = finished::read_trial(&below.directory(&entry.name)?)?;
+                let expected = trial_directory(&trial);
+                if entry.name != *expected {
+                    let why = format!("it is the trial of another directory, {expected}");
+                    let path = below.path(entry.name);
+                    return Err(Error::Damaged { path, line: 0, why });
+                }
+                trials.push(trial);
             }
         }
         trials.sort_by_key(|trial| (trial.number, trial.attempt));
-        let pairs = Paired::read_all(directory)?;
+        let pairs = Paired::read_all(&inside)?;
         Ok(Reader { directory: directory.to_owned(), header, folder, trials, pairs })
     }
 
@@ -84,7 +93,7 @@ impl Reader {
     /// # Errors
     /// If the file is missing or damaged.
     pub fn intervals(&self, trial: &Trial) -> Result<Vec<Interval>, Error> {
-        finished::read_intervals(&self.place(trial))
+        finished::read_intervals(&self.place(trial)?)
     }
 
     /// What the probes read during a trial.
@@ -92,7 +101,7 @@ impl Reader {
     /// # Errors
     /// If the file is missing or damaged.
     pub fn samples(&self, trial: &Trial) -> Result<Vec<Sample>, Error> {
-        finished::read_samples(&self.place(trial))
+        finished::read_samples(&self.place(trial)?)
     }
 
     /// What happened during a trial.
@@ -100,7 +109,7 @@ impl Reader {
     /// # Errors
     /// If the file is missing or damaged.
     pub fn marks(&self, trial: &Trial) -> Result<Vec<Mark>, Error> {
-        finished::read_marks(&self.place(trial))
+        finished::read_marks(&self.place(trial)?)
     }
 
     /// The last lines of the servers' logs, node → text; empty where nothing broke.
@@ -108,12 +117,18 @@ impl Reader {
     /// # Errors
     /// If a file cannot be read.
     pub fn logs(&self, trial: &Trial) -> Result<BTreeMap<String, String>, Error> {
-        finished::read_logs(&self.place(trial))
+        finished::read_logs(&self.place(trial)?)
     }
 
-    fn place(&self, trial: &Trial) -> PathBuf {
-        self.directory.join(TRIALS).join(trial_directory(trial))
+    fn place(&self, trial: &Trial) -> Result<Inside, Error> {
+        Inside::open(&self.directory)?.directory(TRIALS)?.directory(trial_directory(trial))
     }
+}
+
+/// Whether a folder looks like a record. What it holds is found when it is opened.
+#[must_use]
+pub fn is_record(directory: &Path) -> bool {
+    directory.join(HEADER).symlink_metadata().is_ok()
 }
 
 /// What an attempt's directory is called: `0001-VARIANT-SCENARIO`, and from the second attempt on
@@ -128,18 +143,18 @@ pub(crate) fn trial_directory(trial: &Trial) -> String {
 
 /// The two fields that every format has, so that another format is recognised as one.
 #[derive(Deserialize)]
-struct Stamp {
-    format: u32,
+pub(crate) struct Stamp {
+    pub(crate) format: u32,
     #[serde(default)]
-    pgrig: String,
+    pub(crate) pgrig: String,
 }
 
-fn read_header(directory: &Path) -> Result<Header, Error> {
-    let path = directory.join(HEADER);
-    if directory.is_dir() && !path.exists() {
-        return Err(Error::NotARecord { path: directory.to_owned() });
+fn read_header(directory: &Inside) -> Result<Header, Error> {
+    if !directory.has(HEADER) {
+        return Err(Error::NotARecord { path: directory.own_path() });
     }
-    let text = fs::read_to_string(&path).map_err(io("reading", &path))?;
+    let path = directory.path(HEADER);
+    let text = directory.text(HEADER, finished::JSON_BYTES_MAX)?;
     let damaged = |error: serde_json::Error| Error::Damaged {
         path: path.clone(),
         line: error.line(),

@@ -183,6 +183,10 @@ impl Writer {
     }
 
     fn begin(directory: PathBuf, header: Header, folder: &Folder) -> Result<Writer, Error> {
+        if folder.is_private {
+            // Reports and trials quote the study.
+            files::close(&directory)?;
+        }
         write_folder(folder, &directory.join(STUDY).join(&folder.name))?;
         let trials = directory.join(TRIALS);
         fs::create_dir(&trials).map_err(io_error("creating", &trials))?;

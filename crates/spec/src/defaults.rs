@@ -115,4 +115,4 @@ fn is_at(own: &Fields<'_>, point: &[(String, String)], axes: &Axes<'_>, is_made:
 }
 
 /// More rounds than anybody waits for; beyond it a figure was mistaken.
-const ROUNDS_MAX: u32 = 10_000;
+pub const ROUNDS_MAX: u32 = 10_000;

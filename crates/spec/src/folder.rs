@@ -9,6 +9,8 @@ pub struct Folder {
     pub name: String,
     /// File name → text; names are relative to the folder, with `/` between parts.
     pub files: BTreeMap<String, String>,
+    /// Whether not everybody may read it or a file of it: then no copy is for everybody either.
+    pub is_private: bool,
 }
 
 impl Folder {

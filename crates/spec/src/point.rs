@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_trial_has_what_its_checks_give() {
         let files = [("study.toml".to_owned(), STUDY.to_owned())].into();
-        let folder = crate::Folder { name: "mine".to_owned(), files };
+        let folder = crate::Folder { name: "mine".to_owned(), files, is_private: false };
         let study = crate::Study::parse(&folder, crate::Profile::Smoke).unwrap();
         let check = |scenario: &str, expected: [bool; 5]| {
             let of = |point: &&Point| point.name.scenario == scenario;

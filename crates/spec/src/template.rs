@@ -13,7 +13,7 @@ pub fn template(name: &str) -> Folder {
         ("orders.sql", include_str!("template/orders.sql")),
     ];
     let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
-    Folder { name: name.to_owned(), files: BTreeMap::from(files) }
+    Folder { name: name.to_owned(), files: BTreeMap::from(files), is_private: false }
 }
 
 #[cfg(test)]

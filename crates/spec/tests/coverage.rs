@@ -43,7 +43,7 @@ fn made_in(name: &str, path: &Path) -> [BTreeMap<String, Vec<Profile>>; 2] {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         (name, fs::read_to_string(path).unwrap())
     });
-    let folder = Folder { name: name.to_owned(), files: files.collect() };
+    let folder = Folder { name: name.to_owned(), files: files.collect(), is_private: false };
     let [mut scenarios, mut claims] = [BTreeMap::new(), BTreeMap::new()];
     for profile in Profile::ALL {
         let study = Study::parse(&folder, profile).unwrap();

@@ -18,7 +18,7 @@ fn shipped() -> Vec<Folder> {
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
             (name, fs::read_to_string(path).unwrap())
         });
-        Folder { name, files: files.collect::<BTreeMap<_, _>>() }
+        Folder { name, files: files.collect::<BTreeMap<_, _>>(), is_private: false }
     });
     folders.collect()
 }

@@ -35,6 +35,7 @@ mod progress;
 mod samplers;
 mod watch;
 
+mod commands;
 mod controls;
 mod ending;
 mod exposure;
@@ -59,6 +60,7 @@ mod error;
 mod event;
 mod facts;
 
+pub use commands::commands;
 pub use dry_run::dry_run;
 pub use error::{Error, ListingError};
 pub use estimate::Estimate;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use load::{Connecting, Limit, OnError, OnLoss, Plan};
+use load::{Connecting, Limit, OnError, OnLoss, Plan, ShellUser};
 use server::quote::identifier;
 use spec::{Planned, Point};
 use wire::conninfo::{Conninfo, TargetSessionAttrs};
@@ -100,6 +100,7 @@ fn workload(
         connect_each: false,
         on_loss: point.on_loss,
         describe: true,
+        shell: ShellUser::Unprivileged,
     }
 }
 

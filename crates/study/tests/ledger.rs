@@ -40,7 +40,7 @@ fn study(settings: &str, scenarios: &[(&str, &str)]) -> Folder {
     );
     let files = [("study.toml", text.as_str()), ("init.sql", INIT), ("write.sql", WRITE)];
     let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
-    Folder { name: "mine".to_owned(), files: BTreeMap::from(files) }
+    Folder { name: "mine".to_owned(), files: BTreeMap::from(files), is_private: false }
 }
 
 /// What a study left behind.

@@ -49,7 +49,7 @@ fn folder(reset: &str) -> Folder {
     let init = "CREATE TABLE t (i int);\n".to_owned();
     let files = [("study.toml", study), ("init.sql", init), ("wait.sql", wait)];
     let files = files.map(|(name, text)| (name.to_owned(), text));
-    Folder { name: "mine".to_owned(), files: BTreeMap::from(files) }
+    Folder { name: "mine".to_owned(), files: BTreeMap::from(files), is_private: false }
 }
 
 /// Runs it; what was said of pairs is counted.

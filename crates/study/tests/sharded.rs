@@ -94,7 +94,7 @@ fn request(study: &str, only: &str, record: &Path) -> Request {
         ("bump.sql", format!("\\set key random(1, :rows)\n{note}\n")),
     ];
     let files = files.map(|(name, text)| (name.to_owned(), text)).into();
-    let folder = Folder { name: "mine".to_owned(), files };
+    let folder = Folder { name: "mine".to_owned(), files, is_private: false };
     let study = Study::parse(&folder, Profile::Smoke).unwrap_or_else(|why| panic!("{why:?}"));
     Request {
         folder,

@@ -52,6 +52,7 @@ fn check(reckless: &[f64], safe: &[f64], expected: [Verdict; 3], why: &str) {
     let folder = Folder {
         name: "mine".to_owned(),
         files: BTreeMap::from([("study.toml".to_owned(), STUDY.to_owned())]),
+        is_private: false,
     };
     let study = Study::parse(&folder, Profile::Quick).unwrap();
     let mut trials: Vec<Trial> =

@@ -54,7 +54,7 @@ fn claims(trials: &[Trial]) -> Vec<ClaimVerdict> {
 
 fn judged(study: &str, plan: &[PlannedTrial], trials: &[Trial]) -> Vec<ClaimVerdict> {
     let files = BTreeMap::from([("study.toml".to_owned(), study.to_owned())]);
-    let folder = Folder { name: "mine".to_owned(), files };
+    let folder = Folder { name: "mine".to_owned(), files, is_private: false };
     judge(&Study::parse(&folder, Profile::Quick).unwrap(), plan, trials, &[]).claims
 }
 

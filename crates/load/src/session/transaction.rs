@@ -185,7 +185,7 @@ impl Session {
             },
             CommandKind::Shell(command) | CommandKind::SetShell { command, .. } => {
                 match command.line(&self.variables) {
-                    Ok(line) => self.shell = Some(Box::new(Shell::start(line))),
+                    Ok(line) => self.shell = Some(Box::new(Shell::start(line, cx.program.shell))),
                     Err(error) => return Err(self.execution_failed(cx, error.to_string())),
                 }
                 self.state = SessionState::Sleeping;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use load::{Connecting, Limit, LogPlan, Pace, Plan, ScriptText, WarmUp, Workload};
+use load::{Connecting, Limit, LogPlan, Pace, Plan, ScriptText, ShellUser, WarmUp, Workload};
 use script::RandomSeed;
 use wire::conninfo::Conninfo;
 
@@ -125,6 +125,7 @@ pub fn workload(options: &RunOptions, conninfo: String, scale: i64) -> Workload 
         connect_each: options.connect_each,
         on_loss: options.ours.on_loss,
         describe: options.ours.describe,
+        shell: ShellUser::Own,
     }
 }
 

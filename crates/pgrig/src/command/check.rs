@@ -29,9 +29,12 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     }
     let Some(name) = &arguments.study else { return machine(arguments) };
     let found = studies::find(name)?;
+    let mut commands: Vec<String> = Vec::new();
     // Whatever is wrong in any profile is wrong now.
     for profile in Profile::ALL {
-        studies::parse(&found, profile)?;
+        let study = studies::parse(&found, profile)?;
+        let more = study::commands(&study);
+        commands.extend(more.into_iter().filter(|one| !commands.contains(one)).collect::<Vec<_>>());
     }
     Complaint::warn(&found.folder, &found.place, &spec::never_judged(&found.folder));
     let profile = arguments.profile.map_or(Profile::Quick, Profile::from);
@@ -50,8 +53,11 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     };
     let preflight = Preflight::of(&study, &study.trials(None), &has);
     match arguments.json {
-        true => terminal::verbatim(format_args!("{:#}", json(&study, &preflight))),
-        false => plan(&study, &preflight),
+        true => terminal::verbatim(format_args!("{:#}", json(&study, &preflight, &commands))),
+        false => {
+            plan(&study, &preflight);
+            tell_commands(&commands);
+        }
     }
     if preflight.refused {
         return Err(study::Error::DoesNotFit(Box::new(preflight)).into());
@@ -76,7 +82,15 @@ pub(crate) fn settings(study: &Study, installation: &Installation) -> Result<(),
     Err(Complaint::new(mistakes.join("\n       ")).hinted(Some(hint)))
 }
 
-fn json(study: &Study, preflight: &Preflight) -> Value {
+/// Says which commands of the operating system a study runs. They run as the user of the servers.
+pub(crate) fn tell_commands(commands: &[String]) {
+    if !commands.is_empty() {
+        let commands = commands.join(", ");
+        terminal::narrate(format_args!("this study runs commands: {commands}"));
+    }
+}
+
+fn json(study: &Study, preflight: &Preflight, commands: &[String]) -> Value {
     let points = study.points.iter().enumerate().map(|(index, point)| {
         json!({
             "point": point.name.to_string(),
@@ -99,6 +113,7 @@ fn json(study: &Study, preflight: &Preflight) -> Value {
         "fits": !preflight.refused,
         "points": points.collect::<Vec<_>>(),
         "needs": needs.collect::<Vec<_>>(),
+        "commands": commands,
     })
 }
 

@@ -28,6 +28,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
         terminal::verbatim(study::dry_run(&request, &signals::control())?.trim_end());
         return Ok(Exit::Done);
     }
+    check::tell_commands(&study::commands(&request.study));
     let control = signals::control();
     let title = format!("pgrig run {}", request.study.name);
     let page = served::asked(arguments.serve, &title)?;

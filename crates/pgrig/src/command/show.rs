@@ -1,5 +1,6 @@
 //! `pgrig show`: the verdicts of a record, for people or for programs.
 
+use std::fs::DirEntry;
 use std::path::Path;
 
 use record::{Comparison, RunState, comparison};
@@ -26,7 +27,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
         arguments.exchange.write(&Results::of_comparison(&found))?;
         return Ok(Exit::Done);
     }
-    if !records::is_record(directory) {
+    if !record::is_record(directory) {
         return list(directory);
     }
     let opened = records::open(directory)?;
@@ -59,8 +60,10 @@ fn list(directory: &Path) -> Result<Exit, Complaint> {
             .hinted(Some(format!("name the folder: pgrig show {}", parent.display()))));
     }
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
-    paths.retain(|path| records::is_record(path) || comparison::is_comparison(path));
+    // A link may lead to a record that is not of this folder.
+    let is_folder = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    let mut paths: Vec<_> = entries.filter(is_folder).map(|entry| entry.path()).collect();
+    paths.retain(|path| record::is_record(path) || comparison::is_comparison(path));
     paths.sort();
     if paths.is_empty() {
         // Says what is wrong with it.

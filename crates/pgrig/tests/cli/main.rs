@@ -6,6 +6,7 @@ mod compare;
 mod history;
 mod interruption;
 mod majors;
+mod mutants;
 mod peers;
 mod power;
 mod serve;

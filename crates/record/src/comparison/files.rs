@@ -1,11 +1,12 @@
 //! The directory of a comparison.
 
-use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::{Comparison, FORMAT};
-use crate::error::{Error, io as io_error};
+use crate::error::Error;
+use crate::inside::Inside;
+use crate::reader::Stamp;
 use crate::{files, finished};
 
 /// The file by which a directory is known as a comparison's.
@@ -16,10 +17,10 @@ const LOOKS: &str = "looks.jsonl";
 /// Folded stacks of A and of B.
 const PROFILES: [&str; 2] = ["profile-a.folded", "profile-b.folded"];
 
-/// Whether a directory holds a comparison.
+/// Whether a directory looks like a comparison. What it holds is found when it is opened.
 #[must_use]
 pub fn is_comparison(directory: &Path) -> bool {
-    directory.join(COMPARISON).is_file()
+    directory.join(COMPARISON).symlink_metadata().is_ok()
 }
 
 impl Comparison {
@@ -57,28 +58,25 @@ impl Comparison {
     /// # Errors
     /// If it is not there, damaged, or of another format.
     pub fn open(directory: &Path) -> Result<Comparison, Error> {
-        let path = directory.join(COMPARISON);
-        let text = fs::read_to_string(&path).map_err(io_error("reading", &path))?;
+        let inside = Inside::open(directory)?;
+        let path = inside.path(COMPARISON);
+        let text = inside.text(COMPARISON, finished::JSON_BYTES_MAX)?;
         let damaged = |error: serde_json::Error| Error::Damaged {
             path: path.clone(),
             line: error.line(),
             why: error.to_string(),
         };
-        let value: serde_json::Value = serde_json::from_str(&text).map_err(damaged)?;
-        let found = value["format"].as_u64().unwrap_or(0) as u32;
-        if found != FORMAT {
-            let writer = value["pgrig"].as_str().unwrap_or("another pgrig").to_owned();
-            return Err(Error::Format { path, found, writer });
+        let stamp: Stamp = serde_json::from_str(&text).map_err(damaged)?;
+        if stamp.format != FORMAT {
+            return Err(Error::Format { path, found: stamp.format, writer: stamp.pgrig });
         }
-        let mut comparison: Comparison = serde_json::from_value(value).map_err(damaged)?;
-        comparison.looks = match finished::read_lines(&directory.join(LOOKS)) {
-            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Vec::new(),
-            looks => looks?,
-        };
+        let mut comparison: Comparison = serde_json::from_str(&text).map_err(damaged)?;
+        if inside.has(LOOKS) {
+            comparison.looks = finished::read_lines(&inside, LOOKS)?;
+        }
         if let Some(profile) = &mut comparison.profile {
             for (name, folded) in PROFILES.iter().zip(&mut profile.folded) {
-                let path = directory.join(name);
-                *folded = fs::read_to_string(&path).map_err(io_error("reading", &path))?;
+                *folded = inside.text(name, finished::JSON_BYTES_MAX)?;
             }
         }
         Ok(comparison)
@@ -183,7 +181,7 @@ mod tests {
     fn another_format_is_refused() {
         let directory = tempfile::tempdir().expect("a directory");
         let text = r#"{"format": 1, "answer": ""}"#;
-        fs::write(directory.path().join(COMPARISON), text).expect("written");
+        std::fs::write(directory.path().join(COMPARISON), text).expect("written");
         let read = Comparison::open(directory.path());
         assert!(matches!(read, Err(Error::Format { found: 1, .. })), "{read:?}");
     }

@@ -1,17 +1,20 @@
 //! What the ledgers of a load say, client by client.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
 use super::entry::parse_header;
 use super::{Chain, Entry, What};
 use crate::Moment;
-use crate::error::{Error, io};
+use crate::error::Error;
+use crate::inside::Inside;
 
 /// How the files of a ledger are called: one for each lane, `LANE.ledger`.
 pub const SUFFIX: &str = ".ledger";
+
+/// A day of a lane with thousands of transactions a second.
+const LEDGER_BYTES_MAX: u64 = 64 << 30;
 
 /// The history of every client of a load.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,23 +74,19 @@ impl Ledger {
     /// # Errors
     /// When a file cannot be read, or tells what cannot have happened.
     pub fn read(directory: &Path) -> Result<Ledger, Error> {
-        let mut files = Vec::new();
-        for entry in fs::read_dir(directory).map_err(io("reading", directory))? {
-            let path = entry.map_err(io("reading", directory))?.path();
-            if path.to_string_lossy().ends_with(SUFFIX) {
-                files.push(path);
-            }
-        }
-        files.sort();
+        let inside = Inside::open(directory)?;
         let mut ledger = Ledger::default();
-        for path in files {
-            let text = fs::read(&path).map_err(io("reading", &path))?;
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            ledger.add(&name, &text).map_err(|(line, why)| Error::Damaged {
-                path: path.clone(),
-                line,
-                why,
-            })?;
+        for entry in inside.entries()? {
+            let name = entry.name.to_string_lossy();
+            if name.ends_with(SUFFIX) {
+                let text = inside.bytes(&entry.name, LEDGER_BYTES_MAX)?;
+                let path = || inside.path(&entry.name);
+                ledger.add(&name, &text).map_err(|(line, why)| Error::Damaged {
+                    path: path(),
+                    line,
+                    why,
+                })?;
+            }
         }
         Ok(ledger)
     }

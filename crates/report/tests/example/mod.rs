@@ -114,7 +114,8 @@ pub(crate) fn study() -> Study {
         ("function.sql", "SELECT tpcb();\n"),
     ];
     let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
-    let folder = Folder { name: "transfer".to_owned(), files: BTreeMap::from(files) };
+    let folder =
+        Folder { name: "transfer".to_owned(), files: BTreeMap::from(files), is_private: false };
     Study::parse(&folder, Profile::Quick).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 

@@ -54,7 +54,8 @@ tps,governed,sweep,,clients=2048,38881,1/s,2018,
 pub(crate) fn report(write: impl FnOnce(&report::Report<'_>) -> String) -> String {
     let files = [("study.toml", STUDY), ("published.csv", PUBLISHED), ("on.sql", "SELECT 1;\n")];
     let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
-    let folder = Folder { name: "sweep".to_owned(), files: BTreeMap::from(files) };
+    let folder =
+        Folder { name: "sweep".to_owned(), files: BTreeMap::from(files), is_private: false };
     let study = Study::parse(&folder, Profile::Full).unwrap_or_else(|p| panic!("{p:?}"));
     let mut prng = Prng::new(1);
     let mut trials = Vec::new();

@@ -18,7 +18,7 @@ fn folder(study: &str) -> Folder {
         ("init.sql", "CREATE TABLE orders (client int);\n"),
     ];
     let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
-    Folder { name: "mine".to_owned(), files: BTreeMap::from(files) }
+    Folder { name: "mine".to_owned(), files: BTreeMap::from(files), is_private: false }
 }
 
 fn parse(study: &str) -> Study {

@@ -221,7 +221,7 @@ run = ["limited"]
 
     fn choose(scenario: &str, at: &str, variants: [&str; 2]) -> Result<[String; 2], ChoiceError> {
         let files = [("study.toml".to_owned(), STUDY.to_owned())].into();
-        let folder = Folder { name: "mine".to_owned(), files };
+        let folder = Folder { name: "mine".to_owned(), files, is_private: false };
         let study = Study::parse(&folder, Profile::Smoke).expect("a study");
         let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let axis = |text: &str| text.split_once('=').map(|(a, v)| (a.to_owned(), v.to_owned()));

@@ -13,7 +13,7 @@ use study::{Ended, Error, Event, Place, Request, Servers};
 /// A study's folder of these files.
 fn folder(files: &[(&str, &str)]) -> Folder {
     let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
-    Folder { name: "mine".to_owned(), files: files.collect::<BTreeMap<_, _>>() }
+    Folder { name: "mine".to_owned(), files: files.collect::<BTreeMap<_, _>>(), is_private: false }
 }
 
 fn request(folder: Folder, place: Place) -> Request {

@@ -15,7 +15,7 @@ pub(crate) fn study(claims: &str, clients: &str, rounds: u32) -> Study {
          [scenarios.s]\nrun = [\"w\"]\nover = {{ clients = {clients} }}\n{claims}"
     );
     let files = BTreeMap::from([("study.toml".to_owned(), text)]);
-    let folder = Folder { name: "simulated".to_owned(), files };
+    let folder = Folder { name: "simulated".to_owned(), files, is_private: false };
     let study = Study::parse(&folder, Profile::Quick);
     study.unwrap_or_else(|problems| panic!("{problems:?}")).with_rounds(rounds)
 }

@@ -44,7 +44,7 @@ fn study() -> Study {
 
 fn parse(study: &str) -> Study {
     let files = BTreeMap::from([("study.toml".to_owned(), study.to_owned())]);
-    let folder = Folder { name: "mine".to_owned(), files };
+    let folder = Folder { name: "mine".to_owned(), files, is_private: false };
     Study::parse(&folder, Profile::Quick).unwrap()
 }
 
