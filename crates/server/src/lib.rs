@@ -19,3 +19,4 @@ pub use client_certificate::Witness;
 pub use environment::{keyword_form, os_user, resolve, resolve_conninfo};
 pub use sync_standbys::{Demand, Method, NotASetting, Setting};
 pub use tls::TlsError;
+pub use wire::conninfo::Split;
