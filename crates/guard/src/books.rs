@@ -117,7 +117,7 @@ pub fn windows(text: &str) -> Result<Vec<Window>, String> {
 /// # Errors
 /// The file system's; a file that is not one of these.
 pub fn read(directory: &Path) -> Result<Vec<Window>, Error> {
-    of(&Directory::look(directory)?)
+    Directory::there(directory)?.map_or(Ok(Vec::new()), |directory| of(&directory))
 }
 
 fn of(directory: &Directory) -> Result<Vec<Window>, Error> {

@@ -54,6 +54,14 @@ impl Directory {
         Ok(Self { path: path.to_owned(), opened: opened.into(), _lock: None })
     }
 
+    /// Opens it to read what is there, if it is there itself.
+    pub(crate) fn there(path: &Path) -> Result<Option<Self>, Error> {
+        match Self::look(path) {
+            Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            looked => looked.map(Some),
+        }
+    }
+
     /// The text of a file; none where there is no such file.
     pub(crate) fn read(&self, name: &str) -> Result<Option<String>, Error> {
         let read = || -> io::Result<String> {
@@ -162,6 +170,13 @@ mod tests {
             }
             assert_eq!(fs::read_to_string(&victim).unwrap(), "precious", "{name}");
         }
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_empty() {
+        let place = private();
+        assert!(Directory::there(&place.path().join("none")).unwrap().is_none());
+        assert!(Directory::there(place.path()).unwrap().is_some());
     }
 
     #[test]

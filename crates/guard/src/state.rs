@@ -47,7 +47,7 @@ impl GuardState {
 /// # Errors
 /// The file system's; a file that is not one of these.
 pub fn load(directory: &Path) -> Result<Option<GuardState>, Error> {
-    read(&Directory::look(directory)?)
+    Directory::there(directory)?.map_or(Ok(None), |directory| read(&directory))
 }
 
 pub(crate) fn read(directory: &Directory) -> Result<Option<GuardState>, Error> {

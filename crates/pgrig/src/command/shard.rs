@@ -121,10 +121,11 @@ fn abandon(cluster: &mut Cluster) -> Result<Exit, Complaint> {
     Moves::new(cluster, Options::default(), &mut tell, &is_stopped).abandon()?;
     match (moved.abandoned, moved.kept) {
         (0, 0) => terminal::result("no move was under way"),
-        (abandoned, 0) => terminal::result(format_args!("{abandoned} batches abandoned")),
+        (abandoned, 0) => terminal::result(format_args!("{} abandoned", batches(abandoned))),
         (abandoned, kept) => {
             terminal::result(format_args!(
-                "{abandoned} batches abandoned; {kept} can only be completed: `pgrig shard rebalance`"
+                "{} abandoned; {kept} can only be completed: `pgrig shard rebalance`",
+                batches(abandoned)
             ));
             return Ok(Exit::Incomplete);
         }
@@ -178,8 +179,11 @@ fn check_room(
 
 fn summary(batches: &[Batch], total: usize) -> String {
     let moved: usize = batches.iter().map(|batch| batch.buckets.len()).sum();
-    let word = if batches.len() == 1 { "batch" } else { "batches" };
-    format!("{moved} of {total} buckets, {} {word}", batches.len())
+    format!("{moved} of {total} buckets, {}", self::batches(batches.len()))
+}
+
+fn batches(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "batch" } else { "batches" })
 }
 
 fn list(batches: &[Batch]) {
