@@ -28,4 +28,4 @@ pub use limits::{LimitReached, Limits};
 pub use stream::Stream;
 pub use sync_standbys::{Demand, Method, NotASetting, Setting};
 pub use tls::TlsError;
-pub use wire::conninfo::{Conninfo, ConninfoError};
+pub use wire::conninfo::{Conninfo, ConninfoError, Split};

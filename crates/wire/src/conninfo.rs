@@ -15,6 +15,7 @@ mod option;
 mod pass_file;
 mod resolve;
 mod service_file;
+mod split;
 mod target;
 mod text;
 mod tls_settings;
@@ -23,6 +24,7 @@ mod uri;
 pub use error::ConninfoError;
 pub use host::{Address, Host, PasswordSource};
 pub use resolve::{FileKind, Given, SERVICE_DIRECTORY, SOCKET_DIRECTORIES, Sources};
+pub use split::Split;
 pub use target::{Judgement, TargetSessionAttrs};
 pub use tls_settings::{ClientCertificate, TlsSettings, TlsVersion};
 
