@@ -7,6 +7,7 @@ mod history;
 mod interruption;
 mod majors;
 mod power;
+mod prompt;
 mod serve;
 mod shard;
 mod smoke;
