@@ -6,11 +6,12 @@
 //!
 //! Here is the loop, and the step of one session that everything comes down to. What goes through
 //! the sockets is in [`traffic`], the starting of transactions in [`starting`], the end of
-//! sessions in [`ending`]; how connections are made and ended in [`crate::connecting`].
+//! sessions in [`ending`] and [`leaving`]; how connections are made in [`crate::connecting`].
 
 mod cpu;
 mod draws;
 mod ending;
+mod leaving;
 mod slot;
 mod starting;
 mod timers;
@@ -253,7 +254,7 @@ impl<'p> Lane<'p> {
         match wait {
             Wait::Server | Wait::Gone => {}
             // Whoever begins to sleep after the cancel sleeps for nobody.
-            Wait::Until(_) if self.cancelled => self.finish(index),
+            Wait::Until(_) if self.cancelled => self.give_up(index),
             Wait::Until(at) => self.set_timer(index, at),
             Wait::Next if self.grid.began == NEVER => self.prepared(),
             Wait::Next => self.next(index, now),

@@ -46,6 +46,6 @@ pub(crate) enum Link {
     None,
     Dialing(Box<Dial>, Option<Socket>),
     Live(Socket),
-    /// Terminate was sent; the server closes.
-    Closing(Socket),
+    /// Terminate was sent at this moment; the server closes.
+    Closing(Socket, u64),
 }

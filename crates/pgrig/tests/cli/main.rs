@@ -9,6 +9,7 @@ mod majors;
 mod mutants;
 mod peers;
 mod power;
+mod prompt;
 mod serve;
 mod shard;
 mod smoke;
