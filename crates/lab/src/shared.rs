@@ -13,6 +13,7 @@ use os::init::{Exit, Init, Network};
 use os::user::User;
 
 use crate::directory::{Directory, NODES, SNAPSHOTS, SOCKETS, TEMPLATES};
+use crate::ending::Ends;
 use crate::error::Error;
 use crate::find::Installation;
 use crate::lab_config::{AtEnd, Isolation, LabConfig, Wish};
@@ -187,6 +188,14 @@ impl Shared {
             node: command.program.display().to_string(),
             source,
         })
+    }
+}
+
+impl Ends for Shared {
+    fn end_soon(&self) {
+        if let Some(init) = &self.init {
+            init.end_soon();
+        }
     }
 }
 
