@@ -7,6 +7,7 @@ use std::sync::Arc;
 use os::command::Command;
 use os::user::User;
 
+use crate::ending;
 use crate::error::Error;
 use crate::files::failed;
 use crate::find::Installation;
@@ -29,7 +30,9 @@ impl Lab {
     /// # Errors
     /// A directory that cannot be used, or no isolation; nothing is left behind then.
     pub(crate) fn open(config: LabConfig) -> Result<Self, Error> {
-        Ok(Self { shared: Arc::new(Shared::new(config)?) })
+        let shared = Arc::new(Shared::new(config)?);
+        ending::register(&shared)?;
+        Ok(Self { shared })
     }
 
     /// A node of this lab, not initialised yet.

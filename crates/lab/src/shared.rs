@@ -13,6 +13,7 @@ use os::init::{Exit, Init, Network};
 use os::user::User;
 
 use crate::directory::{DISKS, Directory, NODES, SNAPSHOTS, SOCKETS, TEMPLATES};
+use crate::ending::Ends;
 use crate::error::Error;
 use crate::files::closed_to;
 use crate::find::Installation;
@@ -194,6 +195,14 @@ impl Shared {
             node: command.program.display().to_string(),
             source,
         })
+    }
+}
+
+impl Ends for Shared {
+    fn end_soon(&self) {
+        if let Some(init) = &self.init {
+            init.end_soon();
+        }
     }
 }
 

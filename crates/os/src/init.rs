@@ -115,6 +115,8 @@ pub struct Init {
     root: Option<OwnedFd>,
     /// Locked for the whole of a request and its answer, so that answers find their requests.
     line: Mutex<Line>,
+    /// The same socket, which can tell the init to end while a request waits for its answer.
+    ender: OwnedFd,
 }
 
 /// The socket and what came over it unasked.
@@ -146,9 +148,20 @@ impl Init {
         let forked = server::fork(&theirs, isolation, removed, inherited)
             .map_err(|error| Failure::new("forking the init", &error))?;
         drop(theirs);
+        let ender =
+            rustix::io::fcntl_dupfd_cloexec(&ours, 0).map_err(Failure::at("copying a descriptor"));
+        let ender = match ender {
+            Ok(ender) => ender,
+            Err(failure) => {
+                // The init ends with its socket.
+                drop(ours);
+                let _ = rustix::process::waitpid(Some(forked), WaitOptions::empty());
+                return Err(failure);
+            }
+        };
         let line = Line { socket: Some(ours), exits: HashMap::new() };
         let mut init =
-            Self { isolation, forked, host_pid: None, root: None, line: Mutex::new(line) };
+            Self { isolation, forked, host_pid: None, root: None, line: Mutex::new(line), ender };
         let said = init.line().receive(START_TIMEOUT);
         let failure = match said {
             Ok(Report::Ready) => None,
@@ -323,6 +336,16 @@ impl Init {
             Isolation::Namespaces | Isolation::UserNamespace => {
                 processes::outer_pid(self.host_pid?, pid)
             }
+        }
+    }
+
+    /// Has the init kill everything that it started, remove its directory and end, without waiting
+    /// for that. Every wait for one of its processes or answers ends with `BrokenPipe`.
+    pub fn end_soon(&self) {
+        if let Ok(packet) = Request::End.encode() {
+            // An init that is dead already cannot be told, and need not be.
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            let _ = rustix::net::send(&self.ender, &packet, flags);
         }
     }
 

@@ -46,8 +46,9 @@ pub(crate) fn open(directory: &Path) -> Result<Opened, Complaint> {
         Some(rounds @ 1..=ROUNDS_MAX) => study.with_rounds(rounds),
         Some(rounds) => {
             let what = format!("reading {}/record.json: {rounds} rounds", directory.display());
-            return Err(Complaint::new(what)
-                .hinted(Some(format!("a run has 1 to {ROUNDS_MAX} rounds; the file was changed"))));
+            return Err(Complaint::new(what).hinted(Some(format!(
+                "a run has 1 to {ROUNDS_MAX} rounds; the file was changed"
+            ))));
         }
         None => study,
     };

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use postgres::Client;
+use server::Client;
 
 use crate::cluster::{self, Cluster, on_node};
 use crate::error::Error;

@@ -1,6 +1,6 @@
 //! Keeping passwords out of what a server shows to others.
 
-use postgres::Transaction;
+use server::Transaction;
 
 /// Keeps the next statements of a transaction out of the server's log and out of the views of running
 /// and of past statements: they contain passwords. A role that may not change these settings runs

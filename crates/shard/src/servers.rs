@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use postgres::Client;
+use server::Client;
 use server::Split;
 
 use crate::error::Error;

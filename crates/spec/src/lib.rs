@@ -60,8 +60,8 @@ pub use catalogue::{
     Better, By, Kind, Metric, Scope, Source, catalogue, metric, metrics, statement_label,
 };
 pub use claim::{About, Added, Answer, Claim, ClaimKind, Quantifier};
-pub use defaults::ROUNDS_MAX;
 pub use data::{Buckets, Data, PgbenchTables, Reset, ScriptText, Warm, Warmer};
+pub use defaults::ROUNDS_MAX;
 pub use disk::Disk;
 pub use duration::parse_ms as duration_ms;
 pub use expression::{Condition, Expression, Reference};

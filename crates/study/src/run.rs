@@ -20,7 +20,7 @@ use crate::facts::{self, fact};
 use crate::fleet::Fleet;
 use crate::has::HasServers;
 use crate::opening::open_record;
-use crate::order::Order;
+use crate::order::order;
 use crate::platform::{Found, Platform};
 use crate::preflight::Preflight;
 use crate::request::Request;
@@ -49,6 +49,23 @@ pub struct Ended {
 /// When it could not begin, or the record cannot be written any more. Single trials that break are
 /// recorded instead.
 pub fn run(
+    request: &Request,
+    control: &Control,
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<Ended, Error> {
+    attempt(request, control, observe).map_err(|error| blamed(control, "preparing the run", error))
+}
+
+/// What fails after the user has asked for the end fails because of that, unless it is the record.
+pub(crate) fn blamed(control: &Control, doing: &'static str, error: Error) -> Error {
+    match error {
+        error @ (Error::Record(_) | Error::Stopped { .. } | Error::Interrupted { .. }) => error,
+        error if control.urgency() == Urgency::None => error,
+        _ => Error::Interrupted { doing },
+    }
+}
+
+fn attempt(
     request: &Request,
     control: &Control,
     observe: &mut dyn FnMut(Event<'_>),
@@ -150,7 +167,7 @@ impl Run<'_> {
     /// Trials that are still to be run, or to be recorded as skipped.
     fn to_run(&self, trials: &[Planned]) -> Vec<Planned> {
         let is_left = |planned: &&Planned| match self.last(planned.number) {
-            Some(last) => matches!(last.ending, Ending::Failed(_)) || self.goes_again(last),
+            Some(last) => last.ending.is_open() || self.goes_again(last),
             None => true,
         };
         trials.iter().filter(is_left).cloned().collect()
@@ -251,6 +268,9 @@ impl Run<'_> {
         points.sort_unstable();
         points.dedup();
         for plan in SitePlan::all(study, &points) {
+            if self.control.urgency() != Urgency::None {
+                return Err(Error::Interrupted { doing: "building servers" });
+            }
             let began = Instant::now();
             let what = what_is_built(&plan);
             observe(Event::Preparing { what: &what, share: None });
@@ -317,7 +337,7 @@ impl Run<'_> {
         let left_s = self.left_s(left);
         observe(Event::TrialBegins { planned, of, point: &point.name, left_s });
         let finished = loop {
-            let finished = self.attempt(platform, planned, alone, left_s, observe)?;
+            let finished = self.attempt(platform, planned, (alone, of), left_s, observe)?;
             // Each attempt is in the record before the next one begins.
             self.writer.add(&finished)?;
             match needs_its_ledger(&finished.trial) {
@@ -343,7 +363,7 @@ impl Run<'_> {
         &mut self,
         platform: &Platform,
         planned: &Planned,
-        alone: Alone,
+        (alone, of): (Alone, usize),
         left_s: f64,
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<record::Finished, Error> {
@@ -371,8 +391,12 @@ impl Run<'_> {
                 let directory = self.writer.directory().to_owned();
                 Err(Error::Statement { trial: point_name(request, planned), why, directory })
             }
-            Ran::Interrupted => {
+            // Half a trial is none, and its clients' ledger cannot be compared with anything.
+            Ran::Interrupted(finished) => {
+                self.writer.add(&finished)?;
                 self.writer.drop_ledger(planned.number)?;
+                observe(Event::TrialEnded { trial: &finished.trial, of });
+                self.keep(finished.trial);
                 Err(Error::Interrupted { doing: "running trials" })
             }
         }
@@ -410,6 +434,7 @@ impl Run<'_> {
 
     /// Writes how it ended on the record's first page.
     fn finish(mut self, result: Result<(), Error>) -> Result<Ended, Error> {
+        let result = result.map_err(|error| blamed(self.control, "building servers", error));
         let wall_s = self.spent.began.elapsed().as_secs_f64();
         let needed_s = self.spent.measured_s + self.spent.builds_s;
         let overhead = (self.spent.measured_s > 0.0).then_some(wall_s / needed_s);
@@ -448,30 +473,6 @@ fn point_name(request: &Request, planned: &Planned) -> String {
 /// By which a run is known on the user's server: when it began, and its process.
 fn run_id() -> String {
     format!("{}-{}", clock::wall(), std::process::id())
-}
-
-fn order<'o>(
-    request: &'o Request,
-    control: &'o Control,
-    origin: Instant,
-    (planned, attempt): (&'o Planned, usize),
-    alone: Alone,
-    platform: Option<&'o Platform>,
-    ledger: &'o Path,
-) -> Order<'o> {
-    Order {
-        point: &request.study.points[planned.point],
-        planned,
-        attempt,
-        profile: request.study.profile,
-        origin,
-        control,
-        alone,
-        labs: platform.and_then(Platform::labs),
-        fleet: platform.and_then(Platform::fleet),
-        generator: &request.generator,
-        ledger,
-    }
 }
 
 fn what_is_built(plan: &SitePlan) -> String {

@@ -1,7 +1,9 @@
 //! Ending connections: good-byes, and waiting for the servers to close.
 
 use super::{Lane, Link, thread_cpu_ns};
-use crate::{Limit, grid::NEVER, socket::Received};
+use server::dial::Received;
+
+use crate::{Limit, grid::NEVER};
 
 /// How long the servers are given to close connections after Terminate.
 const LEAVING_NS_MAX: u64 = 30_000_000_000;

@@ -51,7 +51,14 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
         // Empty, unless somebody else has put something there.
         let _ = std::fs::remove_dir(out);
     }
-    let found = found?;
+    let found = match found {
+        // What fails after that fails because of it.
+        Err(_) if control.urgency() != load::Urgency::None => {
+            let what = "interrupted before anything could be compared";
+            return Err(Complaint::new(what).exit(Exit::Interrupted));
+        }
+        found => found?,
+    };
     compared::print(&found);
     let directory = found.save(Path::new("runs"), arguments.out.as_deref())?;
     let written = records::write_compared(&directory, &found)?;
