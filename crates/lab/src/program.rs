@@ -1,6 +1,7 @@
 //! One program of a lab: started in a directory of its own, signalled with all that descends from
 //! it, and gone when it is dropped.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -89,7 +90,11 @@ impl Program {
 
     /// Kills all its processes and waits until none is left; returns how many.
     pub(crate) fn kill9(&mut self) -> Result<usize, Error> {
-        let killed = self.signal_all("killing all processes", Signal::KILL)?;
+        let killed = match self.signal_all("killing all processes", Signal::KILL) {
+            // Where the init has ended, everything that it had started has ended with it.
+            Err(Error::Process { source, .. }) if source.kind() == ErrorKind::BrokenPipe => 0,
+            killed => killed?,
+        };
         self.started = None;
         Ok(killed)
     }

@@ -311,6 +311,11 @@ impl Init {
         Ok(line.exits.get(&pid).copied())
     }
 
+    /// Whether the init itself still answers for its processes.
+    pub fn is_alive(&self) -> bool {
+        self.line().drain().is_ok()
+    }
+
     /// Waits for the end of a process, at most `timeout`.
     ///
     /// # Errors

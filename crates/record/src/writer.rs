@@ -9,6 +9,7 @@ use spec::Folder;
 use crate::error::{Error, io as io_error};
 use crate::finished::{self, Finished};
 use crate::folder::write_folder;
+use crate::lock::Lock;
 use crate::reader::{Reader, STUDY, TRIALS, trial_directory};
 use crate::{Header, Paired, RunState, Trial, files};
 
@@ -21,6 +22,7 @@ use crate::{Header, Paired, RunState, Trial, files};
 pub struct Writer {
     directory: PathBuf,
     header: Header,
+    _lock: Lock,
 }
 
 impl Writer {
@@ -47,6 +49,9 @@ impl Writer {
     /// # Errors
     /// If it is no record of this format, or cannot be written to.
     pub fn resume(directory: &Path) -> Result<Writer, Error> {
+        // A folder that is no record gets no lock either.
+        Reader::open(directory)?;
+        let lock = Lock::take(directory)?;
         let reader = Reader::open(directory)?;
         let trials = directory.join(TRIALS);
         for entry in fs::read_dir(&trials).map_err(io_error("reading", &trials))? {
@@ -55,8 +60,11 @@ impl Writer {
                 fs::remove_dir_all(&path).map_err(io_error("removing", &path))?;
             }
         }
-        let mut writer =
-            Writer { directory: directory.to_owned(), header: reader.header().clone() };
+        let mut writer = Writer {
+            directory: directory.to_owned(),
+            header: reader.header().clone(),
+            _lock: lock,
+        };
         // From here on its new attempts are of this format. What earlier ones lack stays said.
         if let Some(lacks) = writer.header.lacks() {
             writer.header.notes.push(lacks.to_owned());
@@ -187,10 +195,11 @@ impl Writer {
             // Reports and trials quote the study.
             files::close(&directory)?;
         }
+        let lock = Lock::take(&directory)?;
         write_folder(folder, &directory.join(STUDY).join(&folder.name))?;
         let trials = directory.join(TRIALS);
         fs::create_dir(&trials).map_err(io_error("creating", &trials))?;
-        let writer = Writer { directory, header };
+        let writer = Writer { directory, header, _lock: lock };
         // Last, for it is what makes the directory a record.
         writer.save_header()?;
         Ok(writer)

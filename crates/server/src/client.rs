@@ -318,6 +318,15 @@ impl Transaction<'_> {
         self.is_over = true;
         self.client.batch_execute("COMMIT")
     }
+
+    /// Rolls back.
+    ///
+    /// # Errors
+    /// As [`Client::execute`].
+    pub fn rollback(mut self) -> Result<(), Error> {
+        self.is_over = true;
+        self.client.batch_execute("ROLLBACK")
+    }
 }
 
 impl Deref for Transaction<'_> {

@@ -99,6 +99,18 @@ impl Platform {
         }
     }
 
+    /// Opens the lab of this machine anew if its init has ended; whether it had.
+    ///
+    /// # Errors
+    /// What the new lab says.
+    pub(crate) fn reopen(&mut self) -> Result<bool, Error> {
+        let Platform::Labs { labs, fleet: None, .. } = self else { return Ok(false) };
+        let Some(dead) = labs.iter().find(|lab| !lab.is_alive()) else { return Ok(false) };
+        let lab = Lab::open(LabConfig::new(dead.installation().clone()))?;
+        *labs = Labs::here(lab);
+        Ok(true)
+    }
+
     /// Memory for servers of the rig's own on this machine; none where they are elsewhere.
     pub(crate) fn memory_bytes(&self) -> Option<u64> {
         match self {

@@ -1,6 +1,7 @@
 //! A whole study: every trial of every round, each in the record when it is done, and what is
 //! measured in pairs after them.
 
+mod mending;
 mod pairing;
 
 use std::path::{Path, PathBuf};
@@ -118,7 +119,7 @@ fn attempt(
         trials: planned.len(),
         directory: run.writer.directory(),
     });
-    let result = run.all(&platform, &trials, &planned, observe);
+    let result = run.all(&mut platform, &trials, &planned, observe);
     // Removing servers and data is part of what a run costs.
     run.sites.clear();
     let left = platform.leave();
@@ -199,7 +200,7 @@ impl Run<'_> {
 
     fn all(
         &mut self,
-        platform: &Platform,
+        platform: &mut Platform,
         trials: &[Planned],
         planned: &[Planned],
         observe: &mut dyn FnMut(Event<'_>),
@@ -326,7 +327,7 @@ impl Run<'_> {
 
     fn one(
         &mut self,
-        platform: &Platform,
+        platform: &mut Platform,
         planned: &Planned,
         left: &[&Planned],
         of: usize,
@@ -336,6 +337,8 @@ impl Run<'_> {
         let alone = if self.sites.len() == 1 { Alone::Yes } else { Alone::No };
         let left_s = self.left_s(left);
         observe(Event::TrialBegins { planned, of, point: &point.name, left_s });
+        let is_its_own = |site: &Site| site.plan.points.contains(&planned.point);
+        self.stop_sites(platform, |site| !is_its_own(site), observe)?;
         let finished = loop {
             let finished = self.attempt(platform, planned, (alone, of), left_s, observe)?;
             // Each attempt is in the record before the next one begins.
@@ -356,6 +359,9 @@ impl Run<'_> {
             self.failed += 1;
         }
         observe(Event::TrialEnded { trial: &finished.trial, of });
+        if mending::leaves_doubt(&finished.trial.ending) {
+            self.stop_sites(platform, is_its_own, observe)?;
+        }
         Ok(())
     }
 
@@ -370,11 +376,6 @@ impl Run<'_> {
         let began = Instant::now();
         let index = self.sites.iter().position(|site| site.plan.points.contains(&planned.point));
         let index = index.unwrap_or(0);
-        for (other, site) in self.sites.iter_mut().enumerate() {
-            if other != index {
-                site.stop()?;
-            }
-        }
         let (request, control, origin) = (self.request, self.control, self.origin);
         let ledger = self.writer.ledger_place(planned.number)?;
         let attempt = (planned, self.next_attempt(planned.number));

@@ -3,6 +3,7 @@
 mod action;
 mod bad_input;
 mod compare;
+mod ending;
 mod history;
 mod interruption;
 mod majors;
