@@ -27,7 +27,10 @@ impl Clients {
     fn of(workloads: &[WorkloadResult]) -> Clients {
         let doubtful = |workload: &WorkloadResult| {
             let counts = &workload.counts_total;
-            workload.unknown + counts.failed() + counts.retries + counts.aborted_clients
+            // Each try that failed has its error, also of transactions that were given up because
+            // time was over.
+            let errors: u64 = counts.errors.values().sum();
+            workload.unknown + errors + counts.aborted_clients
         };
         Clients {
             acknowledged: workloads.iter().map(|one| one.counts_total.transactions).sum(),

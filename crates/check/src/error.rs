@@ -16,6 +16,14 @@ pub enum Error {
     /// The ledger's files.
     #[error(transparent)]
     Record(#[from] record::Error),
+    /// No connection.
+    #[error("{doing}: {source}")]
+    Connect {
+        /// What it was for, and where.
+        doing: String,
+        /// Why.
+        source: server::ConnectError,
+    },
     /// A statement failed.
     #[error("{doing}: {}", server_words(.source))]
     Query {

@@ -1,7 +1,7 @@
 //! Queries that are explained after a trial: how long each took, how many blocks it found in
 //! shared_buffers, how many it asked the operating system for, and how long it waited for those.
 
-use postgres::Client;
+use server::Client;
 use server::quote::literal;
 use site::Site;
 use spec::{Check, Explain, metrics};

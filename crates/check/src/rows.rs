@@ -1,10 +1,9 @@
 //! The tables of a ledger: what must be there before the load, and reading them afterwards, once
 //! by sequential scan and once by index.
 
-use postgres::fallible_iterator::FallibleIterator;
-use postgres::{Client, Transaction};
 use record::ledger::Row;
 use server::quote::literal;
+use server::{Client, Limits, Transaction};
 use site::{SiteNode, TablePart};
 
 use crate::error::Error;
@@ -74,11 +73,9 @@ pub(crate) fn read(parts: &[TablePart<'_>]) -> Result<Table, Error> {
 }
 
 fn read_both(client: &mut Client, name: &str, table: &str) -> Result<Table, postgres::Error> {
-    let mut transaction = client
-        .build_transaction()
-        .isolation_level(postgres::IsolationLevel::RepeatableRead)
-        .read_only(true)
-        .start()?;
+    // A row takes little memory here, and there may be hundreds of millions.
+    client.set_limits(|limits| limits.answer_bytes = ROWS_BYTES_MAX);
+    let mut transaction = client.snapshot()?;
     // Under names of their own: ORDER BY would take a result of the name for the column, and no
     // index has the order of what was cast.
     let columns = format!(
@@ -111,9 +108,11 @@ fn read_both(client: &mut Client, name: &str, table: &str) -> Result<Table, post
 }
 
 fn fetch(transaction: &mut Transaction<'_>, query: &str) -> Result<Vec<Row>, postgres::Error> {
-    let none: [&(dyn postgres::types::ToSql + Sync); 0] = [];
-    let rows = transaction.query_raw(query, none)?;
-    rows.map(|row| Ok(Row { client: row.get(0), seq: row.get(1), chain: row.get(2) })).collect()
+    let mut rows = Vec::new();
+    transaction.query_each(query, |row| {
+        rows.push(Row { client: row.get(0), seq: row.get(1), chain: row.get(2) });
+    })?;
+    Ok(rows)
 }
 
 fn is_index_scan(transaction: &mut Transaction<'_>, query: &str) -> Result<bool, postgres::Error> {
@@ -121,6 +120,9 @@ fn is_index_scan(transaction: &mut Transaction<'_>, query: &str) -> Result<bool,
     let has = |word: &str| plan.iter().any(|row| row.get::<_, &str>(0).contains(word));
     Ok(has("Index") && !has("Seq Scan"))
 }
+
+/// The most that is read of one table, in bytes.
+const ROWS_BYTES_MAX: u64 = 64 << 30;
 
 /// The columns of the index that reads the whole table in its order: the primary key, else another
 /// unique one, else any. Indexes of a part of the table or of expressions give other rows.
@@ -140,8 +142,12 @@ fn connect(part: &TablePart<'_>) -> Result<Client, Error> {
     let doing = "reading the tables of the ledger";
     match &part.conninfo {
         None => Ok(part.node.connect()?),
-        Some(conninfo) => Client::connect(conninfo, postgres::NoTls)
-            .map_err(Error::query(format!("{doing}, on {}", part.node.name))),
+        Some(conninfo) => {
+            let doing = format!("{doing}, on {}", part.node.name);
+            let failed = |source| Error::Connect { doing: doing.clone(), source };
+            let conninfo = server::resolve_conninfo(conninfo).map_err(|why| failed(why.into()))?;
+            server::connect(&conninfo, &Limits::of_administration()).map_err(failed)
+        }
     }
 }
 

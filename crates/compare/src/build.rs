@@ -184,7 +184,7 @@ fn run_script(side: &Side, path: &Path, seed: Option<u64>) -> Result<(), Error> 
 }
 
 fn run_text(
-    client: &mut postgres::Client,
+    client: &mut server::Client,
     side: &'static str,
     path: &Path,
     seed: Option<u64>,

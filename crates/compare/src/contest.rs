@@ -5,9 +5,9 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use load::{Control, Limit, Plan, Urgency, WarmUp, Workload};
-use postgres::Client;
 use record::comparison::{Background, Look, OCTET_PAIRS, Profile, Wait};
 use record::{Conditions, Series};
+use server::Client;
 
 use crate::answer::Rule;
 use crate::error::Error;

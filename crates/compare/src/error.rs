@@ -28,15 +28,6 @@ pub enum Error {
         #[source]
         source: wire::conninfo::ConninfoError,
     },
-    /// Certificates for the way to a server of the user's.
-    #[error("connecting to side {side}: {source}")]
-    Tls {
-        /// The side.
-        side: &'static str,
-        /// What is wrong with them.
-        #[source]
-        source: server::TlsError,
-    },
     /// One side is a server of the user's, the other one is not.
     #[error("only one side is a server that runs already: {missing} is missing")]
     OneServer {
@@ -178,7 +169,6 @@ impl Error {
             Error::Server { source, .. } => return source.hint(),
             Error::Workload(complaint) => return complaint.hint(),
             Error::Conninfo { source, .. } => return source.hint().map(str::to_owned),
-            Error::Tls { source, .. } => source.hint(),
             Error::OneServer { .. } => {
                 "give --a-conninfo and --b-conninfo, or neither: pgrig then makes both servers"
             }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use lab::machine::Machine;
-use load::Control;
+use load::{Control, Urgency};
 use record::comparison::{DataOrigin, FORMAT, Figure, Metric, Point, Side, Stop};
 use record::{Comparison, Fact};
 
@@ -72,7 +72,9 @@ pub fn measure(
         observe(Event::Progress(&found));
     })?;
     found.seconds = began.elapsed().as_secs_f64();
-    found.stop = stop;
+    // Servers that end because the user has asked for it did not die.
+    let is_interrupted = stop == Stop::Died && control.urgency() != Urgency::None;
+    found.stop = if is_interrupted { Stop::Interrupted } else { stop };
     found.pairs = contested.pairs();
     let Contested { figures, background, waits, profile, doubts, looks, .. } = contested;
     (found.background, found.profile) = (background, profile);

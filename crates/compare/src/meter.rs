@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use postgres::Client;
 use probe::ServerUse;
 use record::comparison::Metric;
+use server::Client;
 
 use crate::contest::Ground;
 use crate::observation::Half;

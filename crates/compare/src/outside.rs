@@ -7,7 +7,7 @@ use lab::guest::{self, Outlet, OwnSchema};
 use lab::{Server, TARGET_SCHEMA, Target, TargetConfig};
 use record::comparison::DataOrigin;
 use script::{CommandKind, Names, Script, Syntax, Variables};
-use server::{Address, AddressError};
+use server::Limits;
 
 use crate::build::{pgbench_tables, set_seed};
 use crate::contest::Ground;
@@ -22,7 +22,7 @@ pub(crate) fn open(
     request: &Request,
     control: &load::Control,
 ) -> Result<([Side; 2], DataOrigin), Error> {
-    let (mut a, mut b) = (connect(request, 0)?, connect(request, 1)?);
+    let (mut a, mut b) = (connect(request, 0, control)?, connect(request, 1, control)?);
     let is_one = identity(&a)? == identity(&b)?;
     if request.data == Data::Found {
         let differs = a.session != b.session;
@@ -49,22 +49,15 @@ pub(crate) fn open(
     Ok(([a, b], DataOrigin::LoadedTwice))
 }
 
-fn connect(request: &Request, index: usize) -> Result<Side, Error> {
+fn connect(request: &Request, index: usize, control: &load::Control) -> Result<Side, Error> {
     let (side, options) = (SIDES[index], &request.sides[index]);
     let conninfo = options.conninfo.as_deref().unwrap_or_default();
     let resolved =
         server::resolve_conninfo(conninfo).map_err(|source| Error::Conninfo { side, source })?;
     let failed = |source| Error::Server { side: side.to_owned(), source };
-    let admin = Address::new(&resolved).map_err(|error| match error {
-        AddressError::Tls(source) => Error::Tls { side, source },
-        AddressError::Client(source) => failed(lab::Error::Connect {
-            server: lab::TARGET.to_owned(),
-            place: resolved.hosts.first().map(ToString::to_string).unwrap_or_default(),
-            source,
-        }),
-    })?;
     let conninfo = resolved.to_keyword_string();
-    let config = TargetConfig { conninfo: conninfo.clone(), admin };
+    let limits = Limits::of_administration().heard_by(control);
+    let config = TargetConfig { conninfo: resolved, limits };
     let target = Target::open(config).map_err(failed)?;
     let version = target.version().split_whitespace().next().unwrap_or_default().to_owned();
     Ok(Side {

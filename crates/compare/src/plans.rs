@@ -1,10 +1,11 @@
 //! The plans of a workload's statements on both sides, after the load.
 
 use load::{Protocol, Workload};
-use postgres::{Client, SimpleQueryMessage};
+use postgres::SimpleQueryMessage;
 use record::comparison::{Plan, PlanPair};
 use script::{CommandKind, Names, Prng, Script, Target, Template, Variables};
 use serde_json::Value;
+use server::Client;
 
 use crate::contest::Corner;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use postgres::Client;
+use server::Client;
 
 use crate::contest::Ground;
 

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 
 use lab::guest::{self, OwnSchema};
 use lab::{Lab, Server, TARGET_SCHEMA};
-use postgres::Client;
 use record::comparison::Side as SideFacts;
+use server::Client;
 
 use crate::contest::Ground;
 use crate::error::Error;

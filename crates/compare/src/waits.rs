@@ -63,7 +63,7 @@ impl Drop for Watch {
 }
 
 fn look(
-    client: Option<postgres::Client>,
+    client: Option<server::Client>,
     is_on: &AtomicBool,
     is_over: &AtomicBool,
     seed: u64,

@@ -14,6 +14,8 @@
 //!
 //! Mounts are made by a lab's init in its namespace, loop devices detach themselves when they are
 //! not mounted any more, and the block device is a process of that init: with the init all is gone.
+//! That process has mounts of its own, and none of the file systems on disks is among them: whoever
+//! is the last to leave a namespace unmounts what is there, and waits for the disks below.
 //!
 //! Limits: Linux 6.5 or later (what a cut loses is counted by cachestat), as root.
 
@@ -27,6 +29,7 @@ mod serve;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -34,6 +37,7 @@ use std::time::{Duration, Instant};
 use os::command::Command;
 use os::init::Init;
 use os::loop_device::LoopDevice;
+use os::user::User;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
@@ -102,14 +106,17 @@ pub struct Disk {
     socket: PathBuf,
     process: Option<i32>,
     is_mounted: bool,
+    /// Who the files on it belong to.
+    owner: User,
 }
 
 impl Disk {
-    /// A disk that lives in `directory`, which exists, and is not formatted yet. The process of a
-    /// block disk listens at `socket`.
-    pub fn new(config: DiskConfig, directory: &Path, socket: &Path) -> Self {
+    /// A disk for the files of `owner`, which lives in `directory`, beside all other disks of its init,
+    /// and is not formatted yet. The process of a block disk listens at `socket`. Nobody but root can
+    /// write to where these two are.
+    pub fn new(config: DiskConfig, directory: &Path, socket: &Path, owner: User) -> Self {
         let (directory, socket) = (directory.to_owned(), socket.to_owned());
-        Self { config, directory, socket, process: None, is_mounted: false }
+        Self { config, directory, socket, process: None, is_mounted: false, owner }
     }
 
     /// Where its file system is mounted, as processes of the init see it.
@@ -138,8 +145,11 @@ impl Disk {
         for place in [self.mount_point(), self.device_directory()] {
             fs::create_dir_all(&place).map_err(step("making the directory", &place))?;
         }
+        // Whatever the umask says.
+        let passage = fs::Permissions::from_mode(PASSAGE);
+        fs::set_permissions(&self.directory, passage).map_err(step("opening", &self.directory))?;
         parts::make_image(&self.image(), self.config.size_bytes)?;
-        parts::make_file_system(init, &self.image(), &self.directory)?;
+        parts::make_file_system(init, &self.image(), &self.directory, self.owner)?;
         self.power_on(init)
     }
 
@@ -148,12 +158,12 @@ impl Disk {
     /// # Errors
     /// What the system refuses.
     pub fn power_on(&mut self, init: &Init) -> Result<(), Error> {
-        let backing = match self.config.method {
+        let backing = match self.config.method.clone() {
             Method::FileSystem => self.image(),
-            Method::Block { .. } => {
-                self.start_device(init)?;
+            Method::Block { sector_bytes, is_lying, program } => {
+                let pid = self.start_device(init, sector_bytes, is_lying, &program)?;
                 let file = self.device_directory().join(device::FILE);
-                init.path_inside(&file).ok_or(Error::NoNamespace)?
+                init.path_of(pid, &file).ok_or(Error::NoNamespace)?
             }
         };
         let file = File::options().read(true).write(true).open(&backing);
@@ -189,7 +199,7 @@ impl Disk {
         let failed = || step("cutting the power of", path.clone());
         let root = File::open(&path).map_err(failed())?;
         // Files cannot be opened afterwards.
-        let unwritten = parts::unwritten_files(&path).map_err(failed())?;
+        let unwritten = self.owner.access(|| parts::unwritten_files(&path)).map_err(failed())?;
         let device = match self.config.method {
             Method::FileSystem => Status::default(),
             Method::Block { .. } => self.tell(Order::Cut { seed })?,
@@ -232,11 +242,9 @@ impl Disk {
         let device = self.device_directory();
         let end = || {
             init.signal(pid, Signal::KILL)?;
-            init.wait(pid, UNMOUNT_TIMEOUT)?;
-            // The loop device may still be letting go of it.
-            init.unmount(&device, true)
+            init.wait(pid, UNMOUNT_TIMEOUT)
         };
-        end().map_err(step("removing the device", &device))
+        end().map(drop).map_err(step("removing the device", &device))
     }
 
     /// Has a block disk fail requests from a chosen one on.
@@ -281,10 +289,14 @@ impl Disk {
         self.directory.join("device")
     }
 
-    fn start_device(&mut self, init: &Init) -> Result<(), Error> {
-        let Method::Block { sector_bytes, is_lying, program } = &self.config.method else {
-            return Ok(());
-        };
+    /// Starts its process, and returns the id that this has for the init.
+    fn start_device(
+        &mut self,
+        init: &Init,
+        sector_bytes: u32,
+        is_lying: bool,
+        program: &Program,
+    ) -> Result<i32, Error> {
         let _ = fs::remove_file(&self.socket);
         let log = self.directory.join("device.log");
         let (image, mount_point) = (self.image(), self.device_directory());
@@ -292,8 +304,8 @@ impl Disk {
             image: &image,
             mount_point: &mount_point,
             socket: &self.socket,
-            sector_bytes: *sector_bytes,
-            is_lying: *is_lying,
+            sector_bytes,
+            is_lying,
         };
         // It works elsewhere than below the servers' directory: it does not die with them.
         let command = Command::new(&program.path)
@@ -308,7 +320,7 @@ impl Disk {
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
             match UnixStream::connect(&self.socket) {
-                Ok(_) => return Ok(()),
+                Ok(_) => return Ok(pid),
                 Err(source) => {
                     let ended = init.exit(pid).map_err(step("waiting for", &program.path))?;
                     if ended.is_none() && Instant::now() < deadline {
@@ -345,6 +357,9 @@ impl Disk {
 
 /// An error stops the file system instead of being passed over.
 const MOUNT_OPTIONS: &str = "errors=remount-ro";
+
+/// Directories that others pass on their way to their files, and cannot list.
+const PASSAGE: u32 = 0o711;
 
 const PAUSE: Duration = Duration::from_millis(2);
 const START_TIMEOUT: Duration = Duration::from_secs(30);

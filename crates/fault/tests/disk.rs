@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use fault::disk::{self, Cut, Disk, DiskConfig, DiskError, Error, Failing, Method, Program, What};
 use os::init::{Init, Isolation};
+use os::user::User;
 use testing::skip;
 
 fn main() -> ExitCode {
@@ -225,7 +226,8 @@ fn what_is_missing_is_named() {
     }
     let directory = directory();
     let config = DiskConfig { size_bytes: 1 << 60, method: Method::FileSystem };
-    let mut disk = Disk::new(config, directory.path(), &directory.path().join("socket"));
+    let mut disk =
+        Disk::new(config, directory.path(), &directory.path().join("socket"), User::current());
     let init = init();
     let error = disk.format(&init).unwrap_err();
     assert!(matches!(error, Error::NoSpace { .. }), "{error}");
@@ -236,13 +238,15 @@ fn what_is_missing_is_named() {
         DiskConfig { size_bytes: SIZE, method: Method::FileSystem },
         directory.path(),
         &directory.path().join("socket"),
+        User::current(),
     );
     assert!(matches!(disk.status(), Err(Error::NotABlockDisk { .. })));
     // A program that is no disk says so itself.
     let program = Program { path: "/bin/false".into(), args: Vec::new() };
     let method = Method::Block { sector_bytes: 512, is_lying: false, program };
     let config = DiskConfig { size_bytes: SIZE, method };
-    let mut disk = Disk::new(config, directory.path(), &directory.path().join("socket"));
+    let mut disk =
+        Disk::new(config, directory.path(), &directory.path().join("socket"), User::current());
     let error = disk.format(&init).unwrap_err().to_string();
     assert_eq!(error, "/bin/false did not become a disk: ended with exit code 1");
 }
@@ -318,7 +322,8 @@ fn look(path: &Path) -> Found {
 fn with_disk(method: &Method, test: impl FnOnce(&mut Rig<'_>)) {
     let (init, directory) = (init(), directory());
     let config = DiskConfig { size_bytes: SIZE, method: method.clone() };
-    let mut disk = Disk::new(config, directory.path(), &directory.path().join("socket"));
+    let mut disk =
+        Disk::new(config, directory.path(), &directory.path().join("socket"), User::current());
     disk.format(&init).unwrap();
     let place = disk.outside(&init).unwrap();
     let mut rig = Rig { init: &init, disk, place };

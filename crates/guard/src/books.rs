@@ -1,12 +1,13 @@
 //! The record of exposure: an append-only file of JSON lines. An entry is on the disk before what it
 //! tells of takes effect, so that a window is never recorded too short.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::directory::Directory;
 use crate::error::{Error, file};
 
 /// The file's name in the state directory.
@@ -116,13 +117,12 @@ pub fn windows(text: &str) -> Result<Vec<Window>, String> {
 /// # Errors
 /// The file system's; a file that is not one of these.
 pub fn read(directory: &Path) -> Result<Vec<Window>, Error> {
-    let path = directory.join(EXPOSURE);
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(file("reading", &path)(error)),
-    };
-    windows(&text).map_err(|why| Error::Content { path, why })
+    Directory::there(directory)?.map_or(Ok(Vec::new()), |directory| of(&directory))
+}
+
+fn of(directory: &Directory) -> Result<Vec<Window>, Error> {
+    let text = directory.read(EXPOSURE)?.unwrap_or_default();
+    windows(&text).map_err(|why| Error::Content { path: directory.path.join(EXPOSURE), why })
 }
 
 /// The file, open to be appended to.
@@ -134,15 +134,13 @@ pub(crate) struct Books {
 }
 
 impl Books {
-    pub(crate) fn open(directory: &Path) -> Result<Books, Error> {
-        let windows = read(directory)?;
-        let path = directory.join(EXPOSURE);
+    pub(crate) fn open(directory: &Directory) -> Result<Books, Error> {
+        let windows = of(directory)?;
+        let path = directory.path.join(EXPOSURE);
         let open = || {
-            let mut file = OpenOptions::new().create(true).read(true).append(true).open(&path)?;
+            let mut file = directory.append(EXPOSURE)?;
             end_last_line(&mut file)?;
             file.sync_all()?;
-            // The name as well.
-            File::open(directory)?.sync_all()?;
             Ok(file)
         };
         let file = open().map_err(file("opening", &path))?;
@@ -215,12 +213,13 @@ mod tests {
 
     #[test]
     fn what_is_appended_is_read_again() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut books = Books::open(directory.path()).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let directory = Directory::look(place.path()).unwrap();
+        let mut books = Books::open(&directory).unwrap();
         assert_eq!((books.number(), books.open_window()), (1, None));
         books.append(entry(1, Step::Opened, 1)).unwrap();
         books.append(entry(1, Step::Changed, 0)).unwrap();
-        let books = Books::open(directory.path()).unwrap();
+        let books = Books::open(&directory).unwrap();
         assert_eq!(books.number(), 1);
         let window = books.open_window().unwrap();
         assert_eq!((window.confirmations(), window.alone_since()), (0, window.changes.first()));
@@ -228,20 +227,21 @@ mod tests {
         books.append(entry(1, Step::Closed, 2)).unwrap();
         assert_eq!((books.number(), books.open_window()), (2, None));
         books.append(entry(2, Step::Opened, 0)).unwrap();
-        assert_eq!(read(directory.path()).unwrap().len(), 2);
+        assert_eq!(read(place.path()).unwrap().len(), 2);
     }
 
     #[test]
     fn a_torn_line_has_not_happened() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join(EXPOSURE);
+        let place = tempfile::tempdir().unwrap();
+        let directory = Directory::look(place.path()).unwrap();
+        let path = place.path().join(EXPOSURE);
         let whole = serde_json::to_string(&entry(1, Step::Opened, 0)).unwrap();
         let torn = &serde_json::to_string(&entry(1, Step::Closed, 2)).unwrap()[..60];
         std::fs::write(&path, format!("{whole}\n{torn}")).unwrap();
-        let mut books = Books::open(directory.path()).unwrap();
+        let mut books = Books::open(&directory).unwrap();
         assert!(books.open_window().is_some());
         books.append(entry(1, Step::Closed, 2)).unwrap();
-        let windows = read(directory.path()).unwrap();
+        let windows = read(place.path()).unwrap();
         assert!(windows[0].closed.is_some(), "{windows:?}");
     }
 

@@ -54,6 +54,14 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+    /// Others could put their own files into the state directory.
+    #[error("the state directory {} {why}", path.display())]
+    NotPrivate {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The state directory tells of another cluster.
     #[error(
         "{} is the state of another cluster: its system identifier is {theirs}, the server's is \
@@ -113,6 +121,13 @@ impl Error {
                 "name the primary as in `pgrig guard host=/run/postgresql`, or by PGHOST and so on"
             }
             Error::StateInUse { .. } => "give each guard a --state directory of its own",
+            Error::NotPrivate { path, .. } => {
+                return Some(format!(
+                    "nobody but the guard's user may own it or write there: chmod go-w {0}, or chown, \
+                     or name another --state",
+                    path.display()
+                ));
+            }
             Error::OtherCluster { .. } => {
                 "name this server's own state directory with --state, or a new one"
             }

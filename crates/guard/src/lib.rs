@@ -13,6 +13,7 @@
 
 mod asked;
 mod books;
+mod directory;
 mod error;
 mod event;
 mod look;

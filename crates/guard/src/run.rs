@@ -13,13 +13,14 @@ use server::Setting;
 
 use crate::asked::Asked;
 use crate::books::Books;
+use crate::directory::Directory;
 use crate::error::Error;
 use crate::event::Event;
 use crate::look::Look;
 use crate::manager;
 use crate::policy::Policy;
 use crate::session::{Facts, Observation, Session, names};
-use crate::state::{self, Directory, GuardState};
+use crate::state::{self, GuardState};
 use crate::watch::{Decision, Watch};
 use change::words;
 
@@ -27,7 +28,7 @@ use change::words;
 #[derive(Clone)]
 pub struct Options {
     /// The primary.
-    pub server: server::Address,
+    pub server: server::Conninfo,
     /// Where state and record are kept. Only a dry run needs none.
     pub state: Option<PathBuf>,
     /// How patient it is.
@@ -91,7 +92,7 @@ impl<'a> Guard<'a> {
         let keeps = match &options.state {
             Some(path) if !options.dry_run => {
                 let directory = Directory::open(path)?;
-                let books = Books::open(path)?;
+                let books = Books::open(&directory)?;
                 Some(Persisted { directory, books, saved_at: None })
             }
             _ => None,
@@ -154,7 +155,7 @@ impl<'a> Guard<'a> {
         facts.rights.check(facts.version_num / 10_000, self.options.dry_run)?;
         let Some(keeps) = &self.keeps else { return Ok(()) };
         let (path, ours) = (&keeps.directory.path, &facts.system_identifier);
-        match state::load(path)? {
+        match state::read(&keeps.directory)? {
             Some(GuardState { system_identifier: theirs, .. }) if theirs != *ours => {
                 let (path, ours) = (path.clone(), ours.clone());
                 Err(Error::OtherCluster { path, theirs, ours })

@@ -10,12 +10,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio::task::JoinHandle;
 use tokio::time;
-use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage, Socket, tls};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::{Client, SimpleQueryMessage};
 
-use server::Address;
 use server::message::reason;
 use server::quote::literal;
+use server::{Conninfo, Limits};
 
 use crate::error::Error;
 use crate::look::{Look, Lsn, Standby};
@@ -79,18 +78,13 @@ struct StandbyRow {
 }
 
 impl Session {
-    pub(crate) async fn open(server: &Address) -> Result<Session, Error> {
-        let mut config = server.config.clone();
-        config.application_name(APPLICATION).keepalives_idle(Duration::from_secs(10));
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(ANSWER_MAX);
-        }
-        let connected = match &server.tls {
-            None => connect(&config, NoTls).await,
-            Some(tls) => connect(&config, MakeRustlsConnect::new(tls.clone())).await,
-        };
-        let (client, connection) =
-            connected.map_err(|why| Error::Connect { place: server.place(), why })?;
+    pub(crate) async fn open(server: &Conninfo) -> Result<Session, Error> {
+        let mut conninfo = server.clone();
+        conninfo.set("application_name", APPLICATION);
+        conninfo.keepalives.idle_s.get_or_insert(10);
+        let (client, connection) = connect(&conninfo)
+            .await
+            .map_err(|why| Error::Connect { place: server.place(), why })?;
         let session = Session { client, connection };
         session.execute("preparing the session", PREPARE).await?;
         Ok(session)
@@ -227,13 +221,12 @@ impl Drop for Session {
     }
 }
 
-async fn connect<T: tls::MakeTlsConnect<Socket, Stream: 'static>>(
-    config: &Config,
-    tls: T,
-) -> Result<(Client, JoinHandle<()>), String> {
-    let connected = time::timeout(CONNECT_MAX, config.connect(tls)).await;
-    let (client, connection) = match connected {
-        Ok(connected) => connected.map_err(|error| reason(&error))?,
+async fn connect(conninfo: &Conninfo) -> Result<(Client, JoinHandle<()>), String> {
+    // Answers have a limit of their own, which names the question.
+    let limits = Limits { connect: ANSWER_MAX, answer: None, ..Limits::of_questions() };
+    let connecting = server::connect_async(conninfo, &limits);
+    let (client, connection) = match time::timeout(CONNECT_MAX, connecting).await {
+        Ok(connected) => connected.map_err(|error| error.to_string())?,
         Err(_) => return Err(format!("no answer within {} s", CONNECT_MAX.as_secs())),
     };
     let task = tokio::task::spawn_local(async move {

@@ -3,12 +3,11 @@
 //! What was asked for is not kept here but in the server, beside the setting that it explains: the
 //! two cannot part, whatever is restored from a backup or started elsewhere.
 
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::directory::Directory;
 use crate::error::{Error, file};
 
 /// What a guard leaves.
@@ -32,41 +31,14 @@ pub struct GuardState {
     pub last: String,
 }
 
-/// A state directory that no other process uses.
-#[derive(Debug)]
-pub(crate) struct Directory {
-    pub(crate) path: PathBuf,
-    _lock: File,
-}
-
-impl Directory {
-    /// Makes it if need be, for this user only, and locks it until the process ends.
-    pub(crate) fn open(path: &Path) -> Result<Directory, Error> {
-        use std::os::unix::fs::DirBuilderExt;
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .map_err(file("making the state directory", path))?;
-        let lock = path.join("lock");
-        let lock = File::create(&lock).map_err(file("opening", &lock))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Directory { path: path.to_owned(), _lock: lock }),
-            Err(fs::TryLockError::WouldBlock) => Err(Error::StateInUse { path: path.to_owned() }),
-            Err(fs::TryLockError::Error(error)) => Err(file("locking", path)(error)),
-        }
-    }
-
-    pub(crate) fn save(&self, state: &GuardState) -> Result<(), Error> {
-        let (new, path) = (self.path.join("state.json.new"), self.path.join(STATE));
+impl GuardState {
+    pub(crate) fn save(&self, directory: &Directory) -> Result<(), Error> {
         let write = || {
-            let mut file = File::create(&new)?;
-            serde_json::to_writer_pretty(&mut file, state)?;
-            file.write_all(b"\n")?;
-            file.sync_all()?;
-            fs::rename(&new, &path)
+            let mut text = serde_json::to_vec_pretty(self)?;
+            text.push(b'\n');
+            directory.replace(STATE, &text)
         };
-        write().map_err(file("writing", &path))
+        write().map_err(file("writing", &directory.path.join(STATE)))
     }
 }
 
@@ -75,14 +47,15 @@ impl Directory {
 /// # Errors
 /// The file system's; a file that is not one of these.
 pub fn load(directory: &Path) -> Result<Option<GuardState>, Error> {
-    let path = directory.join(STATE);
-    match fs::read_to_string(&path) {
-        Ok(text) => serde_json::from_str(&text)
-            .map(Some)
-            .map_err(|why| Error::Content { path, why: why.to_string() }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(file("reading", &path)(error)),
-    }
+    Directory::there(directory)?.map_or(Ok(None), |directory| read(&directory))
+}
+
+pub(crate) fn read(directory: &Directory) -> Result<Option<GuardState>, Error> {
+    let Some(text) = directory.read(STATE)? else { return Ok(None) };
+    let state = serde_json::from_str(&text);
+    state
+        .map(Some)
+        .map_err(|why| Error::Content { path: directory.path.join(STATE), why: why.to_string() })
 }
 
 const STATE: &str = "state.json";

@@ -57,7 +57,7 @@ pub struct SeenStandby {
 ///
 /// # Errors
 /// A state that cannot be read. A server that does not answer is part of the status.
-pub fn status(server: &server::Address, directory: Option<&Path>) -> Result<Status, Error> {
+pub fn status(server: &server::Conninfo, directory: Option<&Path>) -> Result<Status, Error> {
     let (state, windows) = match directory {
         None => (None, Vec::new()),
         Some(directory) => (state::load(directory)?, books::read(directory)?),
@@ -73,7 +73,7 @@ pub fn status(server: &server::Address, directory: Option<&Path>) -> Result<Stat
     Ok(Status { state, windows, server, hint })
 }
 
-async fn look(server: &server::Address) -> Result<Seen, Error> {
+async fn look(server: &server::Conninfo) -> Result<Seen, Error> {
     let session = Session::open(server).await?;
     let facts = session.facts().await?;
     let marked = Asked::from_mark(&facts.mark);

@@ -6,15 +6,17 @@
 //! ends with a crash of the machine. What is written inside is for people.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use os::proc_files;
+use os::regular_file;
 use os::user::User;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::copy::{failed, remove_tree};
 use crate::error::Error;
+use crate::files::{failed, remove_tree};
 
 /// What [`clean`] found.
 #[derive(Debug, Default)]
@@ -65,8 +67,9 @@ fn clean_one(directory: PathBuf, cleaned: &mut Cleaned) {
 /// directory of the system's temporary one.
 fn is_marked(directory: &Path) -> bool {
     let path = directory.join(MARKER);
-    path.symlink_metadata().is_ok_and(|file| file.is_file())
-        && fs::read_to_string(path).is_ok_and(|text| text.starts_with(FIRST_LINE))
+    let mut text = vec![0; FIRST_LINE.len()];
+    open(&path).is_ok_and(|mut file| file.read_exact(&mut text).is_ok())
+        && text == FIRST_LINE.as_bytes()
 }
 
 /// The locked marker of a lab.
@@ -80,7 +83,8 @@ impl Marker {
     pub(crate) fn make(directory: &Path) -> Result<Self, Error> {
         let path = directory.join(MARKER);
         let make = || {
-            let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+            let mut options = OpenOptions::new();
+            let mut file = options.write(true).create_new(true).mode(0o600).open(&path)?;
             // Locked before it says what it is, so that nobody cleans what is being made.
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
             let boot = proc_files::read("sys/kernel/random/boot_id").unwrap_or_default();
@@ -98,13 +102,17 @@ impl Marker {
 
     /// Locks the marker of a lab that may be gone; `None` where it is alive.
     fn take(directory: &Path) -> io::Result<Option<Self>> {
-        let file = File::open(directory.join(MARKER))?;
+        let file = open(&directory.join(MARKER))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Self { file })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
     }
+}
+
+fn open(marker: &Path) -> io::Result<File> {
+    regular_file::open(OpenOptions::new().read(true), marker)
 }
 
 /// The marker file's name.

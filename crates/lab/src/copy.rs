@@ -1,26 +1,28 @@
 //! Copying data directories: by reference where the file system can, else by the kernel.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+use os::regular_file;
 use os::user::User;
 
 use crate::error::Error;
+use crate::files::{failed, remove_tree};
 
-/// Copies the directory `from` to `to`, which must not exist. Modes stay what they are, everything
-/// belongs to `owner` afterwards; links (a tablespace, WAL elsewhere) are refused. Returns how many
-/// bytes the files hold.
+/// Copies the directory `from` of `owner`'s to `to`, which must not exist. Modes stay what they are;
+/// links (a tablespace, WAL elsewhere) are refused. Returns how many bytes the files hold.
 ///
 /// Files are cloned with FICLONE where the file system shares blocks (btrfs, xfs, bcachefs) and
 /// otherwise copied inside the kernel (copy_file_range).
 pub(crate) fn copy_tree(from: &Path, to: &Path, owner: User) -> Result<u64, Error> {
-    let mut copy = TreeCopy { owner, can_clone: true, bytes: 0 };
+    let mut copy = TreeCopy { can_clone: true, bytes: 0 };
     if to.exists() {
         return Err(failed("copying to", to)(io::ErrorKind::AlreadyExists.into()));
     }
-    copy.directory(from, to).inspect_err(|_| {
+    let copied = owner.access(|| Ok(copy.directory(from, to)));
+    copied.map_err(failed("copying", from)).flatten().inspect_err(|_| {
         // Half a data directory would look like a whole one; the first error is the one to tell.
         let _ = remove_tree(to);
     })?;
@@ -29,7 +31,6 @@ pub(crate) fn copy_tree(from: &Path, to: &Path, owner: User) -> Result<u64, Erro
 
 /// A copy under way: what was learnt from one file counts for the next.
 struct TreeCopy {
-    owner: User,
     can_clone: bool,
     bytes: u64,
 }
@@ -38,7 +39,8 @@ impl TreeCopy {
     fn directory(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
         let failed = failed("copying", from);
         let mode = fs::metadata(from).map_err(&failed)?.mode();
-        make_directory(to, self.owner)?;
+        let made = fs::DirBuilder::new().mode(0o700).create(to);
+        made.map_err(self::failed("making the directory", to))?;
         for entry in fs::read_dir(from).map_err(&failed)? {
             let entry = entry.map_err(&failed)?;
             let (source, copy) = (entry.path(), to.join(entry.file_name()));
@@ -57,60 +59,16 @@ impl TreeCopy {
     }
 
     fn file(&mut self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut source = File::open(from)?;
+        let mut source = regular_file::open(OpenOptions::new().read(true), from)?;
         let mode = source.metadata()?.mode();
         let mut copy = OpenOptions::new().write(true).create_new(true).mode(mode).open(to)?;
         self.can_clone = self.can_clone && rustix::fs::ioctl_ficlone(&copy, &source).is_ok();
         if !self.can_clone {
             io::copy(&mut source, &mut copy)?;
         }
-        if self.owner != User::current() {
-            std::os::unix::fs::fchown(&copy, Some(self.owner.uid), Some(self.owner.gid))?;
-        }
         self.bytes += copy.metadata()?.len();
         Ok(())
     }
-}
-
-/// Makes a directory that only `owner` can enter.
-pub(crate) fn make_directory(path: &Path, owner: User) -> Result<(), Error> {
-    use std::os::unix::fs::DirBuilderExt;
-    let failed = failed("making the directory", path);
-    fs::DirBuilder::new().mode(0o700).create(path).map_err(&failed)?;
-    if owner != User::current() {
-        chown(path, Some(owner.uid), Some(owner.gid)).map_err(&failed)?;
-    }
-    Ok(())
-}
-
-/// Writes a file that only `owner` can read, replacing what was there.
-pub(crate) fn write_file(path: &Path, text: &str, owner: User) -> Result<(), Error> {
-    use std::io::Write;
-    let write = || {
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
-        file.write_all(text.as_bytes())?;
-        if owner != User::current() {
-            std::os::unix::fs::fchown(&file, Some(owner.uid), Some(owner.gid))?;
-        }
-        Ok(())
-    };
-    write().map_err(failed("writing", path))
-}
-
-/// Removes a directory with all that is in it; one that is not there is no error.
-pub(crate) fn remove_tree(path: &Path) -> Result<(), Error> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(failed("removing", path)(error))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Names the step for an error of the file system.
-pub(crate) fn failed(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Error {
-    move |source| Error::File { doing, path: path.to_owned(), source }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
-//! The one directory that everything of a lab is in, 0700 and owned by the user that its servers
-//! run as: `s/` holds the Unix sockets (short, because the kernel limits their paths), `nodes/NAME/`
-//! each node's data and logs, `templates/` what initdb made, `snapshots/` copies of data.
+//! The one directory that everything of a lab is in. It is the rig's own, and the user that its
+//! servers run as can pass it to what is that user's (0700): `s/` holds the Unix sockets (short,
+//! because the kernel limits their paths), `nodes/NAME/` each node's data and logs, `templates/` what
+//! initdb made, `snapshots/` copies of data. `nodes/` and `disks/`, which holds the nodes' own disks,
+//! are the rig's: no server can replace what is directly in them.
 
 use std::fs;
 use std::io;
@@ -9,8 +11,8 @@ use std::path::{Path, PathBuf};
 use os::user::User;
 
 use crate::clean::Marker;
-use crate::copy::{failed, make_directory, remove_tree};
 use crate::error::{Error, SOCKET_PATH_BYTES_MAX};
+use crate::files::{closed_to, failed, make_directory_for, make_passage, remove_tree};
 use crate::lab_config::{AtEnd, LabConfig};
 use crate::random::random_hex;
 
@@ -26,8 +28,8 @@ impl Directory {
     /// Makes and marks it.
     pub(crate) fn make(config: &LabConfig, user: User) -> Result<Self, Error> {
         let path = match &config.directory {
-            Some(given) => make_given(given, user)?,
-            None => make_temporary(user)?,
+            Some(given) => make_given(given)?,
+            None => make_temporary()?,
         };
         // From here on it is removed on every way out.
         let mut directory = Self { path, at_end: AtEnd::Remove, marker: None };
@@ -35,8 +37,20 @@ impl Directory {
             directory.path.canonicalize().map_err(failed("resolving", &directory.path))?;
         check_socket_path(&directory.path)?;
         directory.marker = Some(Marker::make(&directory.path)?);
-        for part in [SOCKETS, NODES, TEMPLATES, SNAPSHOTS] {
-            make_directory(&directory.path.join(part), user)?;
+        for part in [NODES, DISKS] {
+            make_passage(&directory.path.join(part))?;
+        }
+        for part in [SOCKETS, TEMPLATES, SNAPSHOTS] {
+            make_directory_for(&directory.path.join(part), user)?;
+        }
+        let reach = || fs::metadata(directory.path.join(SOCKETS).join("."));
+        if let Err(error) = user.access(reach) {
+            return Err(match closed_to(&directory.path, user) {
+                Some(closed) => {
+                    Error::Closed { directory: directory.path.clone(), uid: user.uid, closed }
+                }
+                None => failed("entering", &directory.path)(error),
+            });
         }
         directory.at_end = config.at_end;
         Ok(directory)
@@ -53,7 +67,7 @@ impl Drop for Directory {
     }
 }
 
-fn make_given(given: &Path, user: User) -> Result<PathBuf, Error> {
+fn make_given(given: &Path) -> Result<PathBuf, Error> {
     let refused =
         |why: &str| Err(Error::Directory { directory: given.to_owned(), why: why.to_owned() });
     // An empty one is made anew, with the owner and the mode that it has to have.
@@ -66,15 +80,15 @@ fn make_given(given: &Path, user: User) -> Result<PathBuf, Error> {
             _ => return Err(failed("replacing the directory", given)(error)),
         },
     }
-    make_directory(given, user)?;
+    make_passage(given)?;
     Ok(given.to_owned())
 }
 
-fn make_temporary(user: User) -> Result<PathBuf, Error> {
+fn make_temporary() -> Result<PathBuf, Error> {
     let parent = std::env::temp_dir();
     loop {
         let path = parent.join(format!("pgrig-{}", random_hex(3)?));
-        match make_directory(&path, user) {
+        match make_passage(&path) {
             Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
             Ok(()) => return Ok(path),
@@ -94,5 +108,6 @@ fn check_socket_path(directory: &Path) -> Result<(), Error> {
 
 pub(crate) const SOCKETS: &str = "s";
 pub(crate) const NODES: &str = "nodes";
+pub(crate) const DISKS: &str = "disks";
 pub(crate) const TEMPLATES: &str = "templates";
 pub(crate) const SNAPSHOTS: &str = "snapshots";

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use postgres::{CancelToken, NoTls, SimpleQueryMessage};
+use postgres::SimpleQueryMessage;
 use serde::{Deserialize, Serialize};
+
+use server::{Client, ConnectError, Limits};
 
 use crate::error::Error;
 
@@ -62,62 +64,20 @@ impl Endpoint {
     }
 
     /// An administrator's connection to `server`, as errors name it.
-    pub(crate) fn connect(&self, server: &str) -> Result<postgres::Client, Error> {
+    pub(crate) fn connect(&self, server: &str) -> Result<Client, Error> {
         let failed = |source| {
-            let place = self.without_password().to_string();
+            let (place, source) = (self.without_password().to_string(), Box::new(source));
             Error::Connect { server: server.to_owned(), place, source }
         };
-        match self.encrypted(server)? {
-            None => self.admin_config().connect(NoTls).map_err(failed),
-            Some(address) => address.connect().map_err(failed),
-        }
-    }
-
-    /// Cancels what the connection of `token` to it does, encrypted as the connection is.
-    pub(crate) fn cancel(&self, token: &CancelToken) -> Result<(), postgres::Error> {
-        match self.encrypted("") {
-            Ok(Some(address)) => address.cancel(token),
-            _ => token.cancel_query(NoTls),
-        }
-    }
-
-    /// How the client libraries reach it where the way there is encrypted.
-    fn encrypted(&self, server: &str) -> Result<Option<server::Address>, Error> {
-        if self.encryption == Encryption::None {
-            return Ok(None);
-        }
-        let failed = |why: String| Error::Process {
-            doing: "encrypting the connection to",
-            node: server.to_owned(),
-            source: std::io::Error::other(why),
-        };
-        let conninfo = format!("{self} connect_timeout={}", CONNECT_TIMEOUT.as_secs());
-        let conninfo = server::resolve_conninfo(&conninfo);
-        let conninfo = conninfo.map_err(|error| failed(error.to_string()))?;
-        let mut address =
-            server::Address::new(&conninfo).map_err(|error| failed(error.to_string()))?;
-        address.config.application_name("pgrig");
-        Ok(Some(address))
-    }
-
-    fn admin_config(&self) -> postgres::Config {
-        let mut config = postgres::Config::new();
-        match &self.host {
-            Host::Unix(directory) => config.host_path(directory),
-            Host::Tcp(name) => config.host(name),
-        };
-        config.port(self.port).user(&self.user).dbname(&self.database).application_name("pgrig");
-        config.connect_timeout(CONNECT_TIMEOUT);
-        if let Some(password) = &self.password {
-            config.password(password);
-        }
-        config
+        let conninfo = server::own_conninfo(&self.to_string())
+            .map_err(|error| failed(ConnectError::Conninfo(error)))?;
+        server::connect(&conninfo, &Limits::of_administration()).map_err(failed)
     }
 }
 
 /// The first column of the first row that a statement gives, as text.
 pub(crate) fn first_value(
-    client: &mut postgres::Client,
+    client: &mut Client,
     statement: &str,
     server: &str,
 ) -> Result<Option<String>, Error> {
@@ -167,9 +127,6 @@ fn quoted(value: &str) -> String {
 
 /// A path that is not there: then sslmode=require asks for no authority (libpq, "sslrootcert").
 const NO_FILE: &str = "/nonexistent";
-
-/// A server on this machine answers at once or is not there; one that is paused never does.
-const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {

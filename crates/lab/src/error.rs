@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use os::init::Exit;
-use postgres::error::SqlState;
+use server::ConnectError;
 use terms::StopMode;
 
 use crate::advice;
@@ -14,6 +14,7 @@ use crate::target_name::TARGET;
 use crate::version::{MAJOR_MIN, Version};
 
 mod guest;
+mod hint;
 mod host;
 mod streaming;
 
@@ -94,6 +95,16 @@ pub enum Error {
         directory: PathBuf,
         /// Why not.
         why: String,
+    },
+    /// The servers' user cannot come to a directory.
+    #[error("{} cannot hold a lab: its servers may not enter {}", .directory.display(), .closed.display())]
+    Closed {
+        /// The directory.
+        directory: PathBuf,
+        /// The user that its servers run as.
+        uid: u32,
+        /// The part of its path that this user may not enter.
+        closed: PathBuf,
     },
     /// The kernel's limit on the path of a Unix socket.
     #[error(
@@ -309,14 +320,14 @@ pub enum Error {
         log: String,
     },
     /// No connection.
-    #[error("connecting to {server} ({place}): {}", server::message::chain(.source))]
+    #[error("connecting to {server} ({place}): {source}")]
     Connect {
         /// The node or target.
         server: String,
         /// Where that is, without a password.
         place: String,
         /// Why.
-        source: postgres::Error,
+        source: Box<ConnectError>,
     },
     /// A node's own disk.
     #[error("node {node}: {source}")]
@@ -390,7 +401,7 @@ impl Error {
             Self::Link { why, .. } if why.contains("netem") => {
                 Some("delay it by = \"relay\", or use a kernel that has netem".into())
             }
-            Self::File { source, .. } => file_hint(source),
+            Self::File { source, .. } => hint::of_file(source),
             Self::Disk { source, .. } => source.hint(),
             Self::Directory { .. } => {
                 Some("name a directory that is empty or does not exist".into())
@@ -399,14 +410,16 @@ impl Error {
                 Some("use a directory with a shorter path, or set TMPDIR=/tmp".into())
             }
             Self::NoServerUser => Some("run as a plain user, or: useradd --system postgres".into()),
-            Self::Execute { closed: Some(closed), uid, .. } => Some(format!(
-                "user {uid} may not enter {}: use another directory, or chmod o+x it",
-                closed.display()
-            )),
+            Self::Execute { closed: Some(closed), uid, .. } | Self::Closed { closed, uid, .. } => {
+                Some(format!(
+                    "user {uid} may not enter {}: use another directory, or chmod o+x it",
+                    closed.display()
+                ))
+            }
             Self::Setting { why: SettingFault::OfTheLab, .. } => {
                 Some("leave it out; the lab chooses where a node listens and logs".into())
             }
-            Self::Start { log, .. } | Self::Initdb { output: log, .. } => log_hint(log),
+            Self::Start { log, .. } | Self::Initdb { output: log, .. } => hint::of_log(log),
             Self::Backup { output, .. } => streaming::hint(output),
             Self::NotStreaming(not_streaming) => not_streaming.hint(),
             Self::Behind(behind) => streaming::hint(&behind.log),
@@ -427,57 +440,13 @@ impl Error {
     }
 }
 
-fn file_hint(source: &io::Error) -> Option<String> {
-    match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Some("free some space, or put the lab on another disk (TMPDIR)".into())
-        }
-        io::ErrorKind::PermissionDenied => {
-            Some("use a directory that belongs to you (TMPDIR)".into())
-        }
-        _ => None,
+/// The next step where a server does not let us in. That a node of the lab does not listen has another
+/// reason, which is told before.
+fn connect_hint(server: &str, error: &ConnectError) -> Option<String> {
+    match error {
+        ConnectError::Refused(failure) if failure.is_unreachable && server != TARGET => None,
+        error => error.hint(),
     }
-}
-
-/// What to do about the usual reasons why a server does not let us in. That a node of the lab does
-/// not listen has another reason, which is told before.
-fn connect_hint(server: &str, error: &postgres::Error) -> Option<String> {
-    let hint = match error.code() {
-        Some(&SqlState::INVALID_PASSWORD) => PASSWORD_HINT,
-        Some(&SqlState::INVALID_CATALOG_NAME) => "create that database, or name another one",
-        Some(&SqlState::TOO_MANY_CONNECTIONS) => "end other sessions, or raise max_connections",
-        Some(_) => return None,
-        None if server::message::chain(error).contains("password missing") => PASSWORD_HINT,
-        None if server == TARGET && is_unreachable(error) => {
-            "start that server, or correct its address"
-        }
-        None => return None,
-    };
-    Some(hint.to_owned())
-}
-
-const PASSWORD_HINT: &str = "give the password in PGPASSWORD or in a password file (~/.pgpass)";
-
-fn is_unreachable(error: &postgres::Error) -> bool {
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref());
-    // TLS calls its own failures data that are invalid, or that end too soon.
-    let of_tls = [io::ErrorKind::InvalidData, io::ErrorKind::UnexpectedEof];
-    cause.is_some_and(|cause: &io::Error| !of_tls.contains(&cause.kind()))
-}
-
-/// What to do about the usual reasons why a server does not start, recognised by its own words.
-fn log_hint(log: &str) -> Option<String> {
-    let hints = [
-        ("unrecognized configuration parameter", "this version does not know that setting"),
-        ("invalid value for parameter", "correct that setting"),
-        ("could not access file", "install that module, or leave it out of the settings"),
-        ("could not map anonymous shared memory", "lower shared_buffers or max_connections"),
-        ("could not create shared memory segment", "lower shared_buffers or max_connections"),
-        ("could not create semaphores", "raise kernel.sem, or lower max_connections"),
-        ("No space left on device", "free some space, or put the lab on another disk (TMPDIR)"),
-        ("Address already in use", "another server has taken the port meanwhile; try again"),
-    ];
-    hints.iter().find(|(words, _)| log.contains(words)).map(|(_, hint)| (*hint).to_owned())
 }
 
 fn list(paths: &[PathBuf]) -> String {

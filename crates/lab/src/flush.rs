@@ -1,14 +1,13 @@
 //! What one flush costs on the lab's disk: pg_test_fsync, as far as its first table.
 
-use std::fs;
 use std::time::Duration;
 
 use os::command::Output;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use crate::copy::{make_directory, remove_tree, write_file};
 use crate::error::Error;
+use crate::files::{make_directory_for, read_file, remove_tree, write_file};
 use crate::lab::Lab;
 use crate::wait::wait_until;
 
@@ -35,7 +34,7 @@ impl Lab {
             return Err(Error::MissingPart { name: PROGRAM.to_owned(), version, looked: program });
         }
         let directory = self.directory().join("flush");
-        make_directory(&directory, self.user())?;
+        make_directory_for(&directory, self.user())?;
         let output = directory.join("said");
         write_file(&output, "", self.user())?;
         let command = self
@@ -51,7 +50,7 @@ impl Lab {
         let init = self.shared().init().map_err(process)?;
         let timeout = Duration::from_secs(seconds * METHODS_MAX) + STARTS_WITHIN;
         let flushes = wait_until(timeout, || {
-            let said = fs::read_to_string(&output).unwrap_or_default();
+            let said = read_file(&output, self.user()).unwrap_or_default();
             let is_over = init.exit(pid).map_err(process)?.is_some();
             Ok::<_, Error>(match first_table(&said) {
                 // The next table goes over the same methods with two blocks.
@@ -61,7 +60,7 @@ impl Lab {
         })?;
         let _ = init.signal(pid, Signal::KILL);
         init.wait(pid, STARTS_WITHIN).map_err(process)?;
-        let said = fs::read_to_string(&output).unwrap_or_default();
+        let said = read_file(&output, self.user()).unwrap_or_default();
         remove_tree(&directory)?;
         flushes.unwrap_or(Err(said)).map_err(|said| Error::FlushTest { said })
     }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use os::user::User;
 
-use crate::copy::write_file;
 use crate::error::Error;
+use crate::files::write_file;
 
 /// The files of a server's certificate and key.
 #[derive(Debug, Clone)]

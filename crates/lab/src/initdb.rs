@@ -5,14 +5,14 @@
 //! runs in. Local connections are trusted, because only the server's user can reach the socket;
 //! over TCP the superuser needs the lab's password.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use os::command::Output;
 
-use crate::copy::{copy_tree, remove_tree, write_file};
+use crate::copy::copy_tree;
 use crate::error::Error;
+use crate::files::{failed, read_file, remove_file, remove_tree, write_file};
 use crate::log;
 use crate::network::LINKS;
 use crate::shared::Shared;
@@ -67,10 +67,10 @@ fn run(shared: &Shared, node: &str, options: &[String], directory: &Path) -> Res
         .stderr(Output::File(output.clone()));
     let exit = shared.run(&command, INITDB_TIMEOUT);
     // It has served its purpose either way; at worst it is removed with the lab.
-    let _ = fs::remove_file(&password);
+    let _ = remove_file(&password, shared.user);
     let exit = exit?;
     if !exit.is_success() {
-        let (node, output) = (node.to_owned(), log::tail(&output, 0));
+        let (node, output) = (node.to_owned(), log::tail(&output, 0, shared.user));
         return Err(Error::Initdb { node, exit, output });
     }
     include_settings(shared, directory)
@@ -78,7 +78,7 @@ fn run(shared: &Shared, node: &str, options: &[String], directory: &Path) -> Res
 
 fn include_settings(shared: &Shared, directory: &Path) -> Result<(), Error> {
     let path = directory.join("postgresql.conf");
-    let mut text = fs::read_to_string(&path).map_err(crate::copy::failed("reading", &path))?;
+    let mut text = read_file(&path, shared.user).map_err(failed("reading", &path))?;
     text.push_str(&format!("include = '{SETTINGS_FILE}'\n"));
     write_file(&path, &text, shared.user)?;
     allow_links(shared, directory)?;
@@ -89,7 +89,7 @@ fn include_settings(shared: &Shared, directory: &Path) -> Result<(), Error> {
 /// own listens there.
 fn allow_links(shared: &Shared, directory: &Path) -> Result<(), Error> {
     let path = directory.join("pg_hba.conf");
-    let mut text = fs::read_to_string(&path).map_err(crate::copy::failed("reading", &path))?;
+    let mut text = read_file(&path, shared.user).map_err(failed("reading", &path))?;
     for databases in ["all", "replication"] {
         text.push_str(&format!("host {databases} all {LINKS} scram-sha-256\n"));
     }

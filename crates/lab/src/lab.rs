@@ -7,8 +7,9 @@ use std::sync::Arc;
 use os::command::Command;
 use os::user::User;
 
-use crate::copy::failed;
+use crate::ending;
 use crate::error::Error;
+use crate::files::failed;
 use crate::find::Installation;
 use crate::lab_config::{Isolation, LabConfig};
 use crate::link::{Link, LinkConfig};
@@ -29,7 +30,9 @@ impl Lab {
     /// # Errors
     /// A directory that cannot be used, or no isolation; nothing is left behind then.
     pub(crate) fn open(config: LabConfig) -> Result<Self, Error> {
-        Ok(Self { shared: Arc::new(Shared::new(config)?) })
+        let shared = Arc::new(Shared::new(config)?);
+        ending::register(&shared)?;
+        Ok(Self { shared })
     }
 
     /// A node of this lab, not initialised yet.

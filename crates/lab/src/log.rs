@@ -1,8 +1,11 @@
 //! The end of a server's log, for people who ask why.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
+
+use os::user::User;
+
+use crate::files::open_file;
 
 /// The format of the log that programs read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,11 +14,6 @@ pub enum LogFormat {
     Json,
     /// Comma-separated values.
     Csv,
-}
-
-/// All of a log. Lines may be torn where a server was killed.
-pub(crate) fn text(path: &Path) -> String {
-    String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
 }
 
 impl LogFormat {
@@ -41,10 +39,11 @@ impl LogFormat {
     }
 }
 
-/// The last lines of `path` after its first `from_bytes`, empty where there is no such file.
-pub(crate) fn tail(path: &Path, from_bytes: u64) -> String {
+/// The last lines of `path`, a file of `owner`'s, after its first `from_bytes`; empty where there is
+/// no such file.
+pub(crate) fn tail(path: &Path, from_bytes: u64, owner: User) -> String {
     let read = || {
-        let mut file = File::open(path)?;
+        let mut file = open_file(path, owner)?;
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(from_bytes.max(length.saturating_sub(TAIL_BYTES))))?;
         let mut bytes = Vec::new();
@@ -67,6 +66,7 @@ mod tests {
 
     #[test]
     fn a_tail_is_the_last_lines() {
+        let tail = |path: &Path, from| tail(path, from, User::current());
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         let text: String = (0..10_000).map(|line| format!("line {line}\n")).collect();

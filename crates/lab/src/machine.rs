@@ -10,8 +10,8 @@ pub use os::limits::OpenFiles;
 use os::proc_files;
 use os::user::User;
 
-use crate::copy::failed;
 use crate::error::Error;
+use crate::files::failed;
 use crate::network::Tool;
 
 /// The machine's facts at one moment.

@@ -4,7 +4,6 @@
 //! its interfaces, rules and queues. Unix sockets are files and are reached from any of them.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +12,7 @@ use os::command::{Command, Output};
 use os::user::User;
 
 use crate::error::Error;
+use crate::files::remove_file;
 use crate::log;
 use crate::shared::Shared;
 
@@ -52,8 +52,8 @@ impl Network {
         path.map_err(|source| Error::Process { doing, node: node.to_owned(), source })
     }
 
-    /// Runs a program in it, as root, to its end; returns what it said. `directory` is where its
-    /// output is kept meanwhile.
+    /// Runs a program in it, as root, to its end; returns what it said. `directory`, one of root's,
+    /// is where its output is kept meanwhile.
     ///
     /// # Errors
     /// [`Error::MissingTool`]; the program's own words where it fails.
@@ -76,7 +76,7 @@ impl Network {
     ) -> Result<Result<String, String>, Error> {
         let output = directory.join("tool.log");
         // What an earlier one said is of no interest any more.
-        let _ = fs::remove_file(&output);
+        remove_file(&output, User::current())?;
         let command = Command::new(program)
             .args(args)
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
@@ -85,7 +85,7 @@ impl Network {
             .stdout(Output::File(output.clone()))
             .stderr(Output::File(output.clone()));
         let exit = self.held.shared.run_in(&command, Some(self.held.network), TOOL_TIMEOUT)?;
-        let said = log::tail(&output, 0);
+        let said = log::tail(&output, 0, User::current());
         Ok(if exit.is_success() { Ok(said) } else { Err(said) })
     }
 }

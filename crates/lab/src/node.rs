@@ -12,7 +12,6 @@ mod rescue;
 mod settings_file;
 mod standby;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,13 +23,13 @@ use os::throttle::{Limits, Throttle};
 use rustix::process::Signal;
 use terms::StopMode;
 
-use crate::copy::failed;
 use crate::endpoint::{Encryption, Endpoint, Host};
 use crate::error::Error;
+use crate::files::remove_file;
 use crate::find::Installation;
 use crate::initdb::{self, SUPERUSER};
 use crate::listen::Listen;
-use crate::log::{self, LogFormat};
+use crate::log::LogFormat;
 use crate::network::Network;
 use crate::port::Port;
 use crate::program::Program;
@@ -67,7 +66,8 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn new(shared: Arc<Shared>, name: &str, config: NodeConfig) -> Result<Self, Error> {
-        let mut program = Program::new(shared, name)?;
+        let user = shared.user;
+        let mut program = Program::new(shared, name, user)?;
         settings::check(name, &config.settings)?;
         let port = Port::take(&program.shared, config.listen, config.remote.as_ref(), name)?;
         if config.own_network {
@@ -261,7 +261,10 @@ impl Node {
     /// Its data directory, as processes of the lab see it; on a disk of its own it is mounted in the
     /// lab's namespace only.
     pub(crate) fn data(&self) -> PathBuf {
-        self.program.file(if self.disk.is_some() { disk::DATA } else { "data" })
+        match &self.disk {
+            Some(disk) => disk.mount_point().join("data"),
+            None => self.program.file("data"),
+        }
     }
 
     /// The log that people read.
@@ -317,7 +320,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Connect`].
-    pub(crate) fn connect(&self) -> Result<postgres::Client, Error> {
+    pub(crate) fn connect(&self) -> Result<server::Client, Error> {
         self.connect_to("postgres")
     }
 
@@ -325,7 +328,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Connect`].
-    pub(crate) fn connect_to(&self, database: &str) -> Result<postgres::Client, Error> {
+    pub(crate) fn connect_to(&self, database: &str) -> Result<server::Client, Error> {
         let endpoint = self.admin_endpoint().with_database(database);
         endpoint.connect(&format!("node {}", self.name()))
     }
@@ -370,7 +373,7 @@ impl Node {
 
     fn value_by(
         &self,
-        client: &mut postgres::Client,
+        client: &mut server::Client,
         statement: &str,
     ) -> Result<Option<String>, Error> {
         crate::endpoint::first_value(client, statement, &format!("node {}", self.name()))
@@ -384,12 +387,7 @@ impl Node {
         let socket = sockets.join(format!(".s.PGSQL.{}", self.port.number));
         let lock = sockets.join(format!(".s.PGSQL.{}.lock", self.port.number));
         for path in [self.data_here()?.join("postmaster.pid"), socket, lock, self.start_log()] {
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(failed("removing", &path)(error));
-                }
-                _ => {}
-            }
+            remove_file(&path, self.program.owner)?;
         }
         Ok(())
     }
@@ -405,7 +403,7 @@ impl Node {
                 let (node, why, log) = (self.name().to_owned(), exit.to_string(), self.log_tail());
                 return Err(Error::Start { node, why, log });
             }
-            let text = fs::read_to_string(&path).unwrap_or_default();
+            let text = self.program.text(&path);
             let mut lines = text.lines();
             let is_own = lines.next() == Some(pid.to_string().as_str());
             Ok((is_own && lines.nth(6).map(str::trim) == Some("ready")).then_some(()))
@@ -420,7 +418,6 @@ impl Node {
         self.program.file("start.log")
     }
 
-    /// What the server said before its log collector ran, and the end of what it said after.
     /// Runs a client program of its installation against its database postgres, to its end.
     ///
     /// # Errors
@@ -446,9 +443,17 @@ impl Node {
         Ok(Ran { code: output.status.code(), stdout, stderr })
     }
 
+    /// All of its log.
+    pub(crate) fn log_text(&self) -> String {
+        self.program.text(&self.log())
+    }
+
+    /// What the server said before its log collector ran, and the end of what it said after.
     pub(crate) fn log_tail(&self) -> String {
-        let (before, after) =
-            (log::tail(&self.start_log(), 0), log::tail(&self.log(), self.log_bytes));
+        let (before, after) = (
+            self.program.tail(&self.start_log(), 0),
+            self.program.tail(&self.log(), self.log_bytes),
+        );
         [before, after].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
     }
 }

@@ -10,25 +10,24 @@
 //! its client.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use os::command::Output;
 use os::init::Exit;
-use postgres::{Client, SimpleQueryMessage};
+use postgres::SimpleQueryMessage;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
+use server::Client;
 use terms::{PoolMode, StopMode};
 
-use crate::copy::{failed, make_directory, write_file};
 use crate::endpoint::{Encryption, Endpoint, Host};
 use crate::error::{Error, SettingFault};
+use crate::files::{remove_file, write_file};
 use crate::find::{self, PgBouncer};
 use crate::identity::Identity;
 use crate::listen::{Listen, RemoteAccess};
-use crate::log;
 use crate::port::Port;
 use crate::program::Program;
 use crate::settings::Settings;
@@ -108,7 +107,8 @@ impl Pooler {
         name: &str,
         config: PoolerConfig,
     ) -> Result<Self, Error> {
-        let program = Program::new(shared, name)?;
+        let user = shared.user;
+        let program = Program::new(shared, name, user)?;
         check(name, &config.settings)?;
         let port = Port::take(&program.shared, config.listen, config.remote.as_ref(), name)?;
         let executable = match &config.program {
@@ -270,17 +270,10 @@ impl Pooler {
     /// Makes its directory and what it reads there; returns the configuration's path.
     fn write_files(&self) -> Result<PathBuf, Error> {
         let (directory, user) = (&self.program.directory, self.program.shared.user);
-        if !directory.is_dir() {
-            make_directory(directory, user)?;
-        }
+        self.program.make_directory()?;
         // Left by one that was killed.
         let socket = self.program.shared.sockets().join(format!(".s.PGSQL.{}", self.port.number));
-        match fs::remove_file(&socket) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(failed("removing", &socket)(error));
-            }
-            _ => {}
-        }
+        remove_file(&socket, user)?;
         let (ini, users) = (self.program.file("pgbouncer.ini"), self.program.file("users.txt"));
         let quoted = |text: &str| text.replace('"', "\"\"");
         let (name, password) = (&self.config.to.user, &self.program.shared.password);
@@ -301,6 +294,11 @@ impl Pooler {
         let text = self.configuration(&users, hba.as_deref(), identity.as_ref());
         write_file(&ini, &text, user)?;
         Ok(ini)
+    }
+
+    /// All of its log.
+    pub(crate) fn log_text(&self) -> String {
+        self.program.text(&self.log())
     }
 
     /// Its configuration file. `hba` says who may connect where clients come from other hosts, and
@@ -369,7 +367,7 @@ impl Pooler {
     }
 
     pub(crate) fn log_tail(&self) -> String {
-        log::tail(&self.log(), self.log_bytes)
+        self.program.tail(&self.log(), self.log_bytes)
     }
 }
 

@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use os::command::{Command, Output};
 use os::init::Exit;
+use os::user::User;
 use rustix::process::Signal;
 use terms::StopMode;
 
-use crate::copy::make_directory;
 use crate::error::Error;
-use crate::log;
 use crate::program::Program;
 use crate::shared::Shared;
 
@@ -24,7 +23,8 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn new(shared: Arc<Shared>, name: &str, command: Command) -> Result<Self, Error> {
-        Ok(Self { program: Program::new(shared, name)?, command })
+        let owner = command.user.unwrap_or_else(User::current);
+        Ok(Self { program: Program::new(shared, name, owner)?, command })
     }
 
     /// Starts it, in its directory and with its output in its log. Whether it is ready is for its
@@ -35,9 +35,7 @@ impl Process {
     pub(crate) fn start(&mut self) -> Result<(), Error> {
         self.program.expect_stopped("starting")?;
         self.program.kill_leftovers()?;
-        if !self.program.directory.is_dir() {
-            make_directory(&self.program.directory, self.program.shared.user)?;
-        }
+        self.program.make_directory()?;
         let command = self
             .command
             .clone()
@@ -118,9 +116,14 @@ impl Process {
         self.program.file("output.log")
     }
 
+    /// All of its log.
+    pub(crate) fn log_text(&self) -> String {
+        self.program.text(&self.log())
+    }
+
     /// The end of its log.
     pub(crate) fn log_tail(&self) -> String {
-        log::tail(&self.log(), 0)
+        self.program.tail(&self.log(), 0)
     }
 }
 

@@ -1,15 +1,20 @@
 //! One program of a lab: started in a directory of its own, signalled with all that descends from
 //! it, and gone when it is dropped.
 
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use os::command::Command;
 use os::init::{Exit, Init};
+use os::user::User;
 use rustix::process::Signal;
 
 use crate::error::Error;
+use crate::files::{self, make_directory_for, remove_tree};
+use crate::log;
 use crate::network::Network;
 use crate::shared::Shared;
 use crate::wait::wait_until;
@@ -20,6 +25,8 @@ pub(crate) struct Program {
     pub(crate) shared: Arc<Shared>,
     pub(crate) name: String,
     pub(crate) directory: PathBuf,
+    /// Whose the directory is: who it runs as.
+    pub(crate) owner: User,
     /// Where its processes are started, if not in the network of this process.
     pub(crate) network: Option<Network>,
     started: Option<Started>,
@@ -34,8 +41,8 @@ pub(crate) struct Started {
 }
 
 impl Program {
-    /// Takes the name; nothing runs yet.
-    pub(crate) fn new(shared: Arc<Shared>, name: &str) -> Result<Self, Error> {
+    /// Takes the name, for a program that runs as `owner`; nothing runs yet.
+    pub(crate) fn new(shared: Arc<Shared>, name: &str, owner: User) -> Result<Self, Error> {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_word) {
             return Err(Error::NodeName { name: name.to_owned() });
@@ -44,7 +51,17 @@ impl Program {
             return Err(Error::NodeExists { name: name.to_owned() });
         }
         let directory = shared.node_directory(name);
-        Ok(Self { shared, name: name.to_owned(), directory, network: None, started: None })
+        let (name, network, started) = (name.to_owned(), None, None);
+        Ok(Self { shared, name, directory, owner, network, started })
+    }
+
+    /// Makes sure that its directory is there. One that another user left is made anew.
+    pub(crate) fn make_directory(&self) -> Result<(), Error> {
+        match self.directory.symlink_metadata() {
+            Ok(left) if left.is_dir() && left.uid() == self.owner.uid => return Ok(()),
+            _ => remove_tree(&self.directory)?,
+        }
+        make_directory_for(&self.directory, self.owner)
     }
 
     /// Starts it, and returns its process id in the lab.
@@ -73,7 +90,11 @@ impl Program {
 
     /// Kills all its processes and waits until none is left; returns how many.
     pub(crate) fn kill9(&mut self) -> Result<usize, Error> {
-        let killed = self.signal_all("killing all processes", Signal::KILL)?;
+        let killed = match self.signal_all("killing all processes", Signal::KILL) {
+            // Where the init has ended, everything that it had started has ended with it.
+            Err(Error::Process { source, .. }) if source.kind() == ErrorKind::BrokenPipe => 0,
+            killed => killed?,
+        };
         self.started = None;
         Ok(killed)
     }
@@ -143,6 +164,16 @@ impl Program {
             Some(started) if self.exit()?.is_none() => Ok(started),
             _ => Err(self.state(doing, "is not running")),
         }
+    }
+
+    /// All of one of its files, empty where there is none.
+    pub(crate) fn text(&self, path: &Path) -> String {
+        files::read_file(path, self.owner).unwrap_or_default()
+    }
+
+    /// The last lines of one of its logs after the first `from_bytes`.
+    pub(crate) fn tail(&self, path: &Path, from_bytes: u64) -> String {
+        log::tail(path, from_bytes, self.owner)
     }
 
     /// The directory's file of that name.

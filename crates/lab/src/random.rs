@@ -4,8 +4,8 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use crate::copy::failed;
 use crate::error::Error;
+use crate::files::failed;
 
 /// A password that cannot be guessed, for labs that share one.
 ///

@@ -1,6 +1,6 @@
 //! What a workload goes to and a probe looks at: a node of the lab, or an outside server.
 
-use postgres::CancelToken;
+use server::Client;
 
 use crate::anywhere::node::Node;
 use crate::error::Error;
@@ -44,21 +44,10 @@ impl Server {
     ///
     /// # Errors
     /// [`Error::Connect`].
-    pub fn connect(&self) -> Result<postgres::Client, Error> {
+    pub fn connect(&self) -> Result<Client, Error> {
         match self {
             Self::Node(node) => node.connect(),
             Self::Target(target) => target.connect(),
-        }
-    }
-
-    /// Cancels what an administrator's connection to it does.
-    ///
-    /// # Errors
-    /// Why the cancel could not be sent.
-    pub fn cancel(&self, token: &CancelToken) -> Result<(), postgres::Error> {
-        match self {
-            Self::Node(node) => node.cancel(token),
-            Self::Target(target) => target.cancel(token),
         }
     }
 

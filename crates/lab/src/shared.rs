@@ -12,8 +12,10 @@ use os::command::Command;
 use os::init::{Exit, Init, Network};
 use os::user::User;
 
-use crate::directory::{Directory, NODES, SNAPSHOTS, SOCKETS, TEMPLATES};
+use crate::directory::{DISKS, Directory, NODES, SNAPSHOTS, SOCKETS, TEMPLATES};
+use crate::ending::Ends;
 use crate::error::Error;
+use crate::files::closed_to;
 use crate::find::Installation;
 use crate::lab_config::{AtEnd, Isolation, LabConfig, Wish};
 use crate::random::random_hex;
@@ -86,6 +88,11 @@ impl Shared {
 
     pub(crate) fn node_directory(&self, name: &str) -> PathBuf {
         self.directory.path.join(NODES).join(name)
+    }
+
+    /// Where the disks of nodes are.
+    pub(crate) fn disks(&self) -> PathBuf {
+        self.directory.path.join(DISKS)
     }
 
     pub(crate) fn template_directory(&self, number: usize) -> PathBuf {
@@ -191,6 +198,14 @@ impl Shared {
     }
 }
 
+impl Ends for Shared {
+    fn end_soon(&self) {
+        if let Some(init) = &self.init {
+            init.end_soon();
+        }
+    }
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
         // Before the directory is dropped: the init ends the servers and removes it.
@@ -227,24 +242,6 @@ fn isolate(directory: &Directory, wish: Wish) -> Result<(Init, Isolation), Error
         }
     }
     Err(Error::Isolation { reasons })
-}
-
-/// The first part of `path` that `user` may not enter or execute, judged by owner and mode.
-fn closed_to(path: &Path, user: User) -> Option<PathBuf> {
-    use std::os::unix::fs::MetadataExt;
-    let mut parts: Vec<&Path> = path.ancestors().collect();
-    parts.reverse();
-    let is_closed = |part: &&Path| {
-        part.metadata().is_ok_and(|file| {
-            let bit = match () {
-                () if file.uid() == user.uid => 0o100,
-                () if file.gid() == user.gid => 0o010,
-                () => 0o001,
-            };
-            file.mode() & bit == 0
-        })
-    };
-    parts.into_iter().find(is_closed).map(Path::to_owned)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

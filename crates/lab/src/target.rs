@@ -3,26 +3,27 @@
 
 use std::fmt;
 
-use postgres::CancelToken;
-use server::Address;
+use server::{Client, Conninfo, Limits};
 
 use crate::endpoint::first_value;
 use crate::error::Error;
 use crate::target_name::TARGET;
 
-/// How an outside server is reached.
+/// An outside server and the limits of the rig's sessions on it.
 #[derive(Clone)]
 pub struct TargetConfig {
     /// What clients are told.
-    pub conninfo: String,
-    /// The same for administration.
-    pub admin: Address,
+    pub conninfo: Conninfo,
+    /// The limits of sessions for administration.
+    pub limits: Limits,
 }
 
 /// An outside server.
 #[derive(Clone)]
 pub struct Target {
     config: TargetConfig,
+    /// The connection string in keyword form.
+    text: String,
     version_number: u32,
     version: String,
 }
@@ -33,29 +34,31 @@ impl Target {
     /// # Errors
     /// [`Error::Connect`].
     pub fn open(config: TargetConfig) -> Result<Self, Error> {
-        let mut target = Self { config, version_number: 0, version: String::new() };
-        if target.config.admin.config.get_application_name().is_none() {
-            target.config.admin.config.application_name("pgrig");
-        }
-        let number = target.value("SHOW server_version_num")?.unwrap_or_default();
+        let text = config.conninfo.to_keyword_string();
+        let mut target = Self { config, text, version_number: 0, version: String::new() };
+        let mut client = target.connect()?;
+        // A server that answers at all answers these at once.
+        client.set_limits(|limits| limits.answer = Limits::of_questions().answer);
+        let mut value = |statement| first_value(&mut client, statement, TARGET);
+        let number = value("SHOW server_version_num")?.unwrap_or_default();
         target.version_number = number.parse().unwrap_or(0);
-        target.version = target.value("SHOW server_version")?.unwrap_or_default();
+        target.version = value("SHOW server_version")?.unwrap_or_default();
         Ok(target)
     }
 
     /// What clients are told; it may hold a password.
     pub fn conninfo(&self) -> &str {
-        &self.config.conninfo
+        &self.text
+    }
+
+    /// The same in libpq's keywords, for programs that connect by libpq.
+    pub fn libpq_conninfo(&self) -> String {
+        self.config.conninfo.to_libpq_string()
     }
 
     /// Where it is, without a password, as in "db.example.org:5432".
     pub fn place(&self) -> String {
-        self.config.admin.place()
-    }
-
-    /// How it is encrypted, where it may be.
-    pub fn tls(&self) -> Option<&rustls::ClientConfig> {
-        self.config.admin.tls.as_ref()
+        self.config.conninfo.place()
     }
 
     /// Its major version.
@@ -72,20 +75,11 @@ impl Target {
     ///
     /// # Errors
     /// [`Error::Connect`].
-    pub fn connect(&self) -> Result<postgres::Client, Error> {
-        self.config.admin.connect().map_err(|source| Error::Connect {
-            server: TARGET.to_owned(),
-            place: self.place(),
-            source,
+    pub fn connect(&self) -> Result<Client, Error> {
+        server::connect(&self.config.conninfo, &self.config.limits).map_err(|source| {
+            let (server, place) = (TARGET.to_owned(), self.place());
+            Error::Connect { server, place, source: Box::new(source) }
         })
-    }
-
-    /// Cancels what the connection of `token` does, by a way that is encrypted as its own is.
-    ///
-    /// # Errors
-    /// Why the cancel could not be sent.
-    pub fn cancel(&self, token: &CancelToken) -> Result<(), postgres::Error> {
-        self.config.admin.cancel(token)
     }
 
     /// The first value that a statement gives, as text.

@@ -5,8 +5,8 @@ use std::{
     collections::HashMap,
     fs::File,
     io::{self, BufRead, BufReader, Seek, SeekFrom, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU32, Ordering},
 };
 
 use record::ledger::SUFFIX;
@@ -37,10 +37,11 @@ pub(crate) fn unnamed() -> Result<File, LoadError> {
         return Ok(file.into());
     }
     // Not every file system has files without names.
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    let number = MADE.fetch_add(1, Ordering::Relaxed);
-    let path = format!("{DIRECTORY}/pgrig-file-{}-{number}", std::process::id());
-    let file = File::options().read(true).write(true).create_new(true).open(&path);
+    let mut random = [0; 8];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+        .map_err(|errno| failed(errno.into()))?;
+    let path = format!("{DIRECTORY}/pgrig-file-{:016x}", u64::from_ne_bytes(random));
+    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path);
     let file = file.map_err(failed)?;
     std::fs::remove_file(&path).map_err(failed)?;
     Ok(file)

@@ -9,8 +9,7 @@ use std::{
 use record::{Interval, Moment, Window};
 
 use crate::{
-    Control, End, Event, Level, Limit, LoadError, Message, Outcome, Plan, WarmUp,
-    control::Urgency,
+    Control, End, Event, Level, Limit, LoadError, Message, Outcome, Plan, Urgency, WarmUp,
     grid::{Grid, NEVER},
     report::{LaneOutcome, Loss, Report},
     summary,

@@ -1,23 +1,26 @@
-//! Making and ending connections: measured phases, with a budget.
+//! Making connections: a measured phase, with a budget.
 
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, VecDeque},
+    sync::Arc,
 };
 
 use os::scheduling::Patience;
 use record::Phase;
 use rustix::event::epoll::{self, EventFlags};
-use wire::{auth::Nonce, startup::Session as Started};
+use wire::startup::Session as Started;
 
 use crate::{
-    cancel,
-    dial::{Dial, DialStep},
+    Level, Message, cancel,
     grid::NEVER,
     lane::{LIVE, Lane, Link, thread_cpu_ns},
     report::{ConnectFailure, Report},
     session::SessionState,
-    socket::{Received, Socket},
+};
+use server::{
+    Canceller,
+    dial::{Dial, DialStep, Route, Socket, nonce},
 };
 
 /// The state of a lane's connecting and disconnecting.
@@ -38,8 +41,7 @@ pub(crate) struct Connecting {
     pub(crate) span: (u64, u64),
     pub(crate) leaving: Phase,
     pub(crate) leaving_span: (u64, u64),
-    closing: usize,
-    terminate_at: u64,
+    pub(crate) closing: usize,
     failed: bool,
     pub(crate) messages_dropped: u64,
     jitter: script::Prng,
@@ -52,8 +54,9 @@ const BACKLOG_PAUSE_NS: u64 = 2_000_000;
 const BACK_OFF_NS: u64 = 50_000_000;
 const BACK_OFF_NS_MAX: u64 = 1_000_000_000;
 
-/// How long the servers are given to close connections after Terminate.
-const LEAVING_NS_MAX: u64 = 30_000_000_000;
+/// How long the statements of the clients that are connected may take to be prepared after the last
+/// sign of progress.
+const PREPARING_NS_MAX: u64 = 5_000_000_000;
 
 impl Connecting {
     /// A lane's share of the budget: `at_once` attempts, `rate` a second.
@@ -71,7 +74,6 @@ impl Connecting {
             leaving: Phase::default(),
             leaving_span: (NEVER, 0),
             closing: 0,
-            terminate_at: NEVER,
             failed: false,
             messages_dropped: 0,
             jitter,
@@ -102,11 +104,20 @@ impl Lane<'_> {
         let early = slots.filter(|(_, slot)| !self.programs[slot.session.workload].connect_each);
         self.connecting.waiting = early.map(|(index, _)| index).collect();
         let wanted = self.connecting.waiting.len() as u32;
+        let mut last = (self.now(), 0);
         while self.connecting.prepared < wanted {
             let now = self.now();
             self.grid = self.shared.read();
             if now >= self.grid.abandon || self.connecting.failed {
                 return false;
+            }
+            let came = (self.connecting.phase.count, self.connecting.prepared);
+            if last.1 != came.0 + u64::from(came.1) {
+                last = (now, came.0 + u64::from(came.1));
+            }
+            if came.0 == u64::from(wanted) && now >= last.0 + PREPARING_NS_MAX {
+                self.tell_of_unprepared(wanted);
+                break;
             }
             self.tend_dials(now);
             self.wait(self.connecting.next_deadline().min(now + 100_000_000));
@@ -115,6 +126,17 @@ impl Lane<'_> {
         self.connecting.phase.generator_cpu_ns = thread_cpu_ns() - cpu;
         (self.report)(Report::Ready);
         true
+    }
+
+    /// Behind a pool of sessions that is smaller than the number of clients, some are served when
+    /// others have left.
+    fn tell_of_unprepared(&mut self, wanted: u32) {
+        let waiting = wanted - self.connecting.prepared;
+        let text = format!(
+            "{waiting} of {wanted} clients of a thread are connected, but their statements are not \
+             prepared; the others begin without them"
+        );
+        (self.report)(Report::Said(vec![Message { level: Level::Info, text, at: None }]));
     }
 
     /// Waits until the conductor says when the load begins; false when it will not.
@@ -167,11 +189,7 @@ impl Lane<'_> {
     }
 
     /// Lets a dial take a step, and acts on it.
-    fn dial(
-        &mut self,
-        index: usize,
-        step: impl FnOnce(&mut Dial, &crate::route::Route) -> DialStep,
-    ) {
+    fn dial(&mut self, index: usize, step: impl FnOnce(&mut Dial, &Route) -> DialStep) {
         let route = &self.routes[self.slots[index].session.workload];
         let Link::Dialing(dial, _) = &mut self.slots[index].link else { return };
         let progress = step(dial, route);
@@ -189,7 +207,9 @@ impl Lane<'_> {
             }
             DialStep::NextStep => self.next_step(index),
             DialStep::Done(started) => self.started(index, *started),
-            DialStep::Failed(failure) => self.dial_failed(index, failure),
+            DialStep::Failed(failure) => self.dial_failed(index, failure.into()),
+            // Only a connection that cancels ends so.
+            DialStep::Cancelled => {}
         }
     }
 
@@ -223,8 +243,9 @@ impl Lane<'_> {
         let route = &self.routes[self.slots[index].session.workload];
         if let Link::Dialing(dial, socket) = &mut self.slots[index].link {
             *socket = None;
-            dial.step_began = now;
-            if let Some(timeout) = route.timeout_ns {
+            // Another way to the same address has what is left of its time.
+            if let Some(timeout) = route.timeout_ns.filter(|_| dial.is_at_new_address) {
+                dial.step_began = now;
                 self.connecting.timeouts.push(Reverse((now + timeout, index, now)));
             }
         }
@@ -354,18 +375,6 @@ impl Lane<'_> {
         }
     }
 
-    /// Ends the connection of a session that will have another one.
-    pub(crate) fn hang_up(&mut self, index: usize) {
-        if let Link::Live(socket) = &mut self.slots[index].link {
-            let mut out = Vec::with_capacity(5);
-            wire::frontend::terminate(&mut out);
-            // Whether it arrives or not, the connection ends here.
-            let _ = socket.send(&out);
-        }
-        self.slots[index].link = Link::None;
-        self.slots[index].key = None;
-    }
-
     /// Asks the server to cancel what still runs, and ends sleeps.
     pub(crate) fn cancel_busy(&mut self) {
         self.cancelled = true;
@@ -381,59 +390,12 @@ impl Lane<'_> {
                 self.tally.totals[slot.session.workload].open.gave_up = true;
             }
             if slot.session.state == SessionState::Sleeping {
-                self.finish(index);
+                self.give_up(index);
             } else if let (true, Some(key)) = (slot.session.is_busy(), &slot.key) {
-                requests.push((route.steps[step].endpoint.clone(), key.clone()));
+                requests.push(Canceller::new(Arc::clone(route), step, key.clone()));
             }
         }
         cancel::send(requests);
-    }
-
-    /// Says good-bye on every connection and waits until the servers have closed them.
-    pub(crate) fn disconnect_all(&mut self) {
-        let cpu = thread_cpu_ns();
-        let now = self.now();
-        self.connecting.terminate_at = now;
-        self.connecting.leaving_span = (now, now);
-        let mut out = Vec::with_capacity(5);
-        wire::frontend::terminate(&mut out);
-        for slot in &mut self.slots {
-            if let Link::Live(mut socket) = std::mem::replace(&mut slot.link, Link::None)
-                && socket.send(&out).is_ok()
-            {
-                self.connecting.closing += 1;
-                slot.link = Link::Closing(socket);
-            }
-        }
-        let deadline = now + LEAVING_NS_MAX;
-        while self.connecting.closing > 0 && self.now() < deadline {
-            self.grid = self.shared.read();
-            if self.now() >= self.grid.abandon {
-                break;
-            }
-            self.wait((self.now() + 100_000_000).min(deadline));
-        }
-        self.connecting.leaving.generator_cpu_ns = thread_cpu_ns() - cpu;
-    }
-
-    /// Something happened on a connection that was said good-bye to.
-    pub(crate) fn closing_event(&mut self, index: usize) {
-        let Link::Closing(socket) = &mut self.slots[index].link else { return };
-        loop {
-            self.buffer.clear();
-            match socket.receive(&mut self.buffer) {
-                Ok(Received::Bytes { .. }) => {}
-                Ok(Received::Nothing) => return,
-                Ok(Received::Closed) | Err(_) => break,
-            }
-        }
-        self.slots[index].link = Link::None;
-        let now = self.now();
-        let connecting = &mut self.connecting;
-        connecting.closing -= 1;
-        connecting.leaving.count += 1;
-        connecting.leaving.latency.record_ns(now - connecting.terminate_at);
-        connecting.leaving_span.1 = now;
     }
 
     /// A session that was connected while the load runs goes on with its transactions.
@@ -446,11 +408,4 @@ impl Lane<'_> {
             self.have_turn(index);
         }
     }
-}
-
-fn nonce() -> Nonce {
-    let mut bytes = [0; 18];
-    // Never fails for so few bytes once the system has booted.
-    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    Nonce(bytes)
 }

@@ -33,12 +33,10 @@ pub enum LoadError {
         /// What is wrong.
         why: String,
     },
-    /// A host's name has no address.
-    #[error("could not translate host name \"{host}\" to address: {why}")]
+    /// No host of a connection string has an address.
+    #[error("{why}")]
     Resolve {
-        /// The name.
-        host: String,
-        /// What the resolver said.
+        /// The reason, in libpq's words.
         why: String,
     },
     /// Certificates could not be read.

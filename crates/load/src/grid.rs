@@ -93,6 +93,12 @@ impl Grid {
         self.start(index + 1, length).min(self.close)
     }
 
+    /// Whether a transaction that ends now is among those of which scripts and commands have their
+    /// parts: those of the window, and without a warm-up, as in pgbench, all.
+    pub(crate) fn is_told(&self, now: u64) -> bool {
+        self.in_window(now) || self.open == self.began
+    }
+
     pub(crate) fn in_window(&self, now: u64) -> bool {
         now >= self.open && now < self.close
     }

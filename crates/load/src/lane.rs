@@ -6,11 +6,12 @@
 //!
 //! Here is the loop, and the step of one session that everything comes down to. What goes through
 //! the sockets is in [`traffic`], the starting of transactions in [`starting`], the end of
-//! sessions in [`ending`]; how connections are made and ended in [`crate::connecting`].
+//! sessions in [`ending`] and [`leaving`]; how connections are made in [`crate::connecting`].
 
 mod cpu;
 mod draws;
 mod ending;
+mod leaving;
 mod slot;
 mod starting;
 mod timers;
@@ -42,12 +43,12 @@ use crate::{
     log::LaneLog,
     program::Program,
     report::Report,
-    route::Route,
     schedule::Schedule,
     session::{LaneContext, Session, Wait},
     tally::Tally,
 };
 use cpu::Cpu;
+use server::dial::Route;
 use traffic::WAKE;
 
 /// Messages kept from one lane; a script that fails a thousand times a second says the same.
@@ -57,7 +58,7 @@ const MESSAGES_MAX: usize = 2_000;
 pub(crate) struct Lane<'p> {
     pub(crate) plan: &'p Plan,
     pub(crate) programs: &'p [Program],
-    pub(crate) routes: &'p [Route],
+    pub(crate) routes: &'p [Arc<Route>],
     pub(crate) slots: Vec<Slot>,
     pub(crate) epoll: OwnedFd,
     pub(crate) wake: Arc<OwnedFd>,
@@ -99,7 +100,7 @@ pub(crate) struct Lane<'p> {
 pub(crate) struct Parts<'p> {
     pub(crate) plan: &'p Plan,
     pub(crate) programs: &'p [Program],
-    pub(crate) routes: &'p [Route],
+    pub(crate) routes: &'p [Arc<Route>],
     pub(crate) shared: &'p SharedGrid,
     pub(crate) clock: Clock,
     pub(crate) report: &'p (dyn Fn(Report) + Sync),
@@ -253,7 +254,7 @@ impl<'p> Lane<'p> {
         match wait {
             Wait::Server | Wait::Gone => {}
             // Whoever begins to sleep after the cancel sleeps for nobody.
-            Wait::Until(_) if self.cancelled => self.finish(index),
+            Wait::Until(_) if self.cancelled => self.give_up(index),
             Wait::Until(at) => self.set_timer(index, at),
             Wait::Next if self.grid.began == NEVER => self.prepared(),
             Wait::Next => self.next(index, now),

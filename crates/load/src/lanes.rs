@@ -25,18 +25,17 @@ use crate::{
     partition::{self, LaneShare, Part},
     program::{CommonSettings, Program},
     report::{ConnectFailure, LaneOutcome, LaneStatement, LaneWorkload, Report},
-    route::Route,
     schedule::Schedule,
     session::Session,
-    socket::without_errno,
     standstill::Standstills,
     tally::{Open, Statement, Tally, Totals},
 };
+use server::dial::{Route, without_errno};
 
 /// A plan made ready: parsed, resolved, divided among lanes.
 pub(crate) struct Lanes {
     pub(crate) programs: Vec<Program>,
-    pub(crate) routes: Vec<Route>,
+    pub(crate) routes: Vec<Arc<Route>>,
     pub(crate) shares: Vec<LaneShare>,
     pub(crate) shared: SharedGrid,
     pub(crate) wakes: Vec<Arc<OwnedFd>>,
@@ -68,7 +67,12 @@ impl Lanes {
             let conninfo = Conninfo::from_keyword_string(&workload.conninfo).map_err(|error| {
                 LoadError::Conninfo { workload: workload.name.clone(), why: error.to_string() }
             })?;
-            routes.push(Route::new(&conninfo, &workload.session)?);
+            let route = Route::new(&conninfo, &workload.session)?;
+            if route.leads_nowhere() {
+                let why = route.steps.iter().find_map(|step| step.endpoint.unresolved());
+                return Err(LoadError::Resolve { why: why.unwrap_or_default().to_owned() });
+            }
+            routes.push(Arc::new(route));
         }
         let clients = shares.iter().map(|share| share.clients.len() as u64).sum::<u64>();
         raise_open_files(clients + OTHER_FILES)?;

@@ -13,9 +13,6 @@ mod carried;
 mod clock;
 mod conductor;
 mod connecting;
-mod control;
-mod dial;
-mod endpoint;
 mod error;
 pub mod generators;
 mod grid;
@@ -27,23 +24,19 @@ mod ledger_slots;
 mod log;
 mod outcome;
 mod partition;
-mod peer;
 mod plan;
 mod program;
 mod report;
-mod route;
 mod run;
 mod schedule;
 mod session;
 mod shell;
-mod socket;
 mod standstill;
 mod summary;
 mod tally;
 mod warm_up;
 
 pub use blocks::{Blocks, Turn};
-pub use control::{Control, Urgency};
 pub use error::LoadError;
 pub use outcome::{
     CommandPlace, End, Event, GeneratorOutcome, HostClock, HostOutcome, Level, Message, Outcome,
@@ -54,5 +47,6 @@ pub use plan::{
 };
 pub use run::run;
 pub use script::{Protocol, Syntax};
+pub use server::{Control, Urgency};
 pub use standstill::Standstill;
 pub use terms::{OnLoss, Pace, WarmUp};

@@ -10,9 +10,9 @@ use script::Prng;
 
 use crate::{
     LoadError, LogPlan,
-    socket::without_errno,
     tally::{Ending, Finished},
 };
+use server::dial::without_errno;
 
 /// One lane's log file.
 pub(crate) struct LaneLog {

@@ -43,8 +43,8 @@ pub struct Outcome {
     pub log_is_cut: bool,
 }
 
-/// One script's share of a workload: what ended after the window opened, the last answers after
-/// its close included, as pgbench counts.
+/// One script's share of a workload: what ended in the window; without a warm-up, as pgbench counts,
+/// the last answers after its close included.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptOutcome {

@@ -24,7 +24,8 @@ pub struct Plan {
     /// How long.
     pub limit: Limit,
     /// How long after the window's close an answer is waited for before queries are cancelled, in
-    /// milliseconds; none waits for ever, as pgbench does.
+    /// milliseconds; none waits for ever, as pgbench does. Without a limit, a client disconnects as
+    /// soon as it is done and the window has closed; with one, all disconnect together afterwards.
     pub drain_ms: Option<u64>,
     /// Length of an interval, in milliseconds: how often a lane hands over what it counted.
     pub interval_ms: u64,
@@ -223,6 +224,14 @@ pub enum Limit {
         /// The part that counts, in milliseconds.
         window_ms: u64,
     },
+}
+
+impl Limit {
+    /// Whether a part does not count.
+    #[must_use]
+    pub fn has_warm_up(self) -> bool {
+        !matches!(self, Limit::Transactions(_) | Limit::Time { warm_up: WarmUp::Fixed(0), .. })
+    }
 }
 
 /// A ledger: before each transaction `:ledger_client`, `:ledger_seq` and `:ledger_chain` are set,

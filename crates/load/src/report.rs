@@ -54,6 +54,16 @@ pub(crate) struct ConnectFailure {
     pub(crate) hint: Option<String>,
 }
 
+impl From<server::dial::Failure> for ConnectFailure {
+    fn from(failure: server::dial::Failure) -> Self {
+        ConnectFailure {
+            message: failure.message,
+            sqlstate: failure.sqlstate.map(|state| state.as_str().to_owned()),
+            hint: failure.hint,
+        }
+    }
+}
+
 impl ConnectFailure {
     /// What it means for a load of which `connected` of `clients` got in.
     pub(crate) fn into_error(self, connected: u32, clients: u32) -> LoadError {

@@ -47,6 +47,8 @@ pub(crate) struct Session {
     pub(crate) began: u64,
     pub(crate) command_began: u64,
     pub(crate) tries: u32,
+    /// The commands at which earlier tries of the transaction failed, where commands are counted.
+    pub(crate) failed_tries: Vec<usize>,
     /// As the last ReadyForQuery said.
     pub(crate) block: Block,
     pub(crate) pipeline: Pipeline,
@@ -150,6 +152,7 @@ impl Session {
             began: 0,
             command_began: 0,
             tries: 0,
+            failed_tries: Vec::new(),
             block: Block::Outside,
             pipeline: Pipeline::Off,
             reply: Reply::default(),

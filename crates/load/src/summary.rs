@@ -9,7 +9,7 @@ use script::{Names, Script};
 use stats::Latency;
 
 use crate::{
-    End, GeneratorOutcome, Outcome, Plan, ScriptOutcome, Workload,
+    End, GeneratorOutcome, Limit, Outcome, Plan, ScriptOutcome, Workload,
     report::{LaneOutcome, LaneWorkload},
     standstill,
     tally::Open,
@@ -47,7 +47,7 @@ pub(crate) fn sum_up(
         let mut outcomes = script_outcomes(workload, &shares);
         let result = workload_result(workload, shares, own(), window, lasted_ns);
         if let [only] = &mut outcomes[..] {
-            of_whole_workload(only, &result, own(), window);
+            of_whole_workload(only, &result, plan.limit);
         }
         workloads.push(result);
         scripts.push(outcomes);
@@ -167,18 +167,12 @@ fn script_outcomes(workload: &Workload, shares: &[LaneWorkload]) -> Vec<ScriptOu
 }
 
 /// A single script has the workload's own counters, which lanes need not keep twice.
-fn of_whole_workload<'i>(
-    script: &mut ScriptOutcome,
-    workload: &WorkloadResult,
-    intervals: impl Iterator<Item = &'i Interval>,
-    window: Option<Window>,
-) {
+fn of_whole_workload(script: &mut ScriptOutcome, workload: &WorkloadResult, limit: Limit) {
     script.latency = workload.latency.clone();
-    for interval in intervals {
-        if window.is_some_and(|window| interval.start >= window.open) {
-            script.counts.add(&interval.counts);
-        }
-    }
+    script.counts = match limit.has_warm_up() {
+        true => workload.counts.clone(),
+        false => workload.counts_total.clone(),
+    };
 }
 
 fn statements(workload: &Workload, shares: &[LaneWorkload]) -> Vec<StatementResult> {

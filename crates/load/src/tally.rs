@@ -41,7 +41,7 @@ pub(crate) struct Totals {
     pub(crate) open_loop: bool,
     /// Successful transactions in the intervals handed over.
     pub(crate) transactions: u64,
-    /// Transactions with an unknown outcome.
+    /// Transactions with an unknown outcome; those that the rig itself ended are in no other count.
     pub(crate) unknown: u64,
     /// Clients that aborted.
     pub(crate) aborted: u64,
@@ -51,9 +51,9 @@ pub(crate) struct Totals {
     pub(crate) longest_ns: u64,
     /// What had not ended at the close.
     pub(crate) open: Open,
-    /// Per script, per command, inside the window; empty where it was not asked for.
+    /// Per script, per command; empty where it was not asked for.
     pub(crate) statements: Vec<Vec<Statement>>,
-    /// Per script, from the window's opening until the end.
+    /// Per script, what is told: see [`Grid::is_told`].
     pub(crate) scripts: Vec<ScriptOutcome>,
 }
 
@@ -98,6 +98,13 @@ pub(crate) enum Ending {
     Serialization,
     Deadlock,
     Other,
+}
+
+impl Ending {
+    /// Whether it is one of the failures.
+    pub(crate) fn is_failure(self) -> bool {
+        matches!(self, Ending::Serialization | Ending::Deadlock | Ending::Other)
+    }
 }
 
 /// A finished transaction. Times are nanoseconds since the run began.
@@ -177,7 +184,7 @@ impl Tally {
         let latency = done.ended.saturating_sub(done.scheduled);
         // A single script is the whole workload; only several are counted apart.
         if let Some(script) = totals.scripts.get_mut(done.script)
-            && done.ended >= grid.open
+            && grid.is_told(done.ended)
         {
             add(&mut script.counts, &done);
             if done.ending == Ending::Good {

@@ -12,6 +12,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
@@ -208,7 +209,10 @@ impl Command {
             Input::Null => Stdio::null(),
             Input::Pipe => Stdio::piped(),
         });
-        command.stdout(self.stdout.open()?).stderr(self.stderr.open()?);
+        // The process could write there by itself: its output leads nowhere else.
+        let user = self.user.unwrap_or_else(User::current);
+        let (stdout, stderr) = user.access(|| Ok((self.stdout.open()?, self.stderr.open()?)))?;
+        command.stdout(stdout).stderr(stderr);
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
         }
@@ -252,8 +256,7 @@ impl Output {
 }
 
 fn append_to(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+    crate::regular_file::open(OpenOptions::new().create(true).append(true).mode(0o600), path)
 }
 
 /// A running process that this one is the parent of. Dropping it kills and reaps it.

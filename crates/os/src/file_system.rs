@@ -2,6 +2,9 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+
+use crate::namespaces;
 
 /// Stops the file system that `file` is on, as a machine stops whose power fails: nothing that
 /// waits in memory is written any more, the journal's last transaction included, and every access
@@ -16,6 +19,16 @@ pub fn shut_down(file: impl AsFd) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Gives this process, which has one thread, mounts of its own, without those that are below
+/// `directory`.
+///
+/// # Errors
+/// `PermissionDenied` without root's rights; the system's.
+pub fn leave_mounts_below(directory: &Path) -> io::Result<()> {
+    namespaces::copy_mounts()?;
+    namespaces::unmount_below(directory)
 }
 
 /// How many bytes of a file lie in memory only: its pages that are dirty, or being written.

@@ -19,12 +19,13 @@ mod server;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::process::{Pid, Signal, WaitOptions};
@@ -110,8 +111,12 @@ pub struct Init {
     forked: Pid,
     /// The init's process id as this process counts, where it can be found out.
     host_pid: Option<i32>,
+    /// The root directory in the init's mount namespace.
+    root: Option<OwnedFd>,
     /// Locked for the whole of a request and its answer, so that answers find their requests.
     line: Mutex<Line>,
+    /// The same socket, which can tell the init to end while a request waits for its answer.
+    ender: OwnedFd,
 }
 
 /// The socket and what came over it unasked.
@@ -143,8 +148,20 @@ impl Init {
         let forked = server::fork(&theirs, isolation, removed, inherited)
             .map_err(|error| Failure::new("forking the init", &error))?;
         drop(theirs);
+        let ender =
+            rustix::io::fcntl_dupfd_cloexec(&ours, 0).map_err(Failure::at("copying a descriptor"));
+        let ender = match ender {
+            Ok(ender) => ender,
+            Err(failure) => {
+                // The init ends with its socket.
+                drop(ours);
+                let _ = rustix::process::waitpid(Some(forked), WaitOptions::empty());
+                return Err(failure);
+            }
+        };
         let line = Line { socket: Some(ours), exits: HashMap::new() };
-        let mut init = Self { isolation, forked, host_pid: None, line: Mutex::new(line) };
+        let mut init =
+            Self { isolation, forked, host_pid: None, root: None, line: Mutex::new(line), ender };
         let said = init.line().receive(START_TIMEOUT);
         let failure = match said {
             Ok(Report::Ready) => None,
@@ -164,6 +181,7 @@ impl Init {
             Isolation::Keeper => Some(forked),
             Isolation::Namespaces | Isolation::UserNamespace => processes::outer_pid(forked, 1),
         };
+        init.root = init.host_pid.and_then(|pid| root_of(pid).ok());
         Ok(init)
     }
 
@@ -270,14 +288,17 @@ impl Init {
         self.line().ask(&Request::Unmount { directory, detach }).map(drop)
     }
 
-    /// A path inside the init's mount namespace, as this process can open it; `None` where the
-    /// init's process id is not known.
+    /// A path inside the init's mount namespace, as this process can open it, also with the rights
+    /// of another user; `None` where the init's process id is not known.
     pub fn path_inside(&self, path: &Path) -> Option<PathBuf> {
-        let root = PathBuf::from(format!("/proc/{}/root", self.host_pid?));
-        Some(match path.strip_prefix("/") {
-            Ok(relative) => root.join(relative),
-            Err(_) => root.join(path),
-        })
+        let root = format!("/proc/self/fd/{}", self.root.as_ref()?.as_raw_fd());
+        Some(below(root, path))
+    }
+
+    /// A path in the mount namespace of one of its processes, as root can open it; `None` for a
+    /// process that is not there.
+    pub fn path_of(&self, pid: i32, path: &Path) -> Option<PathBuf> {
+        Some(below(format!("/proc/{}/root", self.host_pid(pid)?), path))
     }
 
     /// How the process that [`Init::spawn`] returned has ended, `None` while it runs.
@@ -288,6 +309,11 @@ impl Init {
         let mut line = self.line();
         line.drain()?;
         Ok(line.exits.get(&pid).copied())
+    }
+
+    /// Whether the init itself still answers for its processes.
+    pub fn is_alive(&self) -> bool {
+        self.line().drain().is_ok()
     }
 
     /// Waits for the end of a process, at most `timeout`.
@@ -315,6 +341,16 @@ impl Init {
             Isolation::Namespaces | Isolation::UserNamespace => {
                 processes::outer_pid(self.host_pid?, pid)
             }
+        }
+    }
+
+    /// Has the init kill everything that it started, remove its directory and end, without waiting
+    /// for that. Every wait for one of its processes or answers ends with `BrokenPipe`.
+    pub fn end_soon(&self) {
+        if let Ok(packet) = Request::End.encode() {
+            // An init that is dead already cannot be told, and need not be.
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            let _ = rustix::net::send(&self.ender, &packet, flags);
         }
     }
 
@@ -408,6 +444,16 @@ impl Line {
             length => Report::decode(&packet[..length]),
         }
     }
+}
+
+/// The root directory of a process, wherever it is mounted.
+fn root_of(pid: i32) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(format!("/proc/{pid}/root"), flags, Mode::empty())
+}
+
+fn below(root: String, path: &Path) -> PathBuf {
+    Path::new(&root).join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// Repeats a system call that a signal interrupted.

@@ -1,7 +1,8 @@
 //! The kernel's side: child processes, namespaces, `/proc`. The only crate with `unsafe`.
 //!
 //! [`command`] is the one spawner, [`init`] the process that takes a lab's processes with it
-//! whenever the rig ends; [`processes`], [`limits`] and [`user`] are what both stand on.
+//! whenever the rig ends; [`processes`], [`limits`] and [`user`] are what both stand on, with
+//! [`regular_file`] for files in directories of another user.
 //! [`loop_device`] and [`file_system`] are what a disk is made of whose power can be cut;
 //! [`throttle`] limits the I/O of processes, [`usage`] reads what they use, [`proc_files`] what the
 //! kernel says of the machine; [`scheduling`] is what a thread asks of the scheduler. Linux only.
@@ -14,6 +15,7 @@ pub mod loop_device;
 mod namespaces;
 pub mod proc_files;
 pub mod processes;
+pub mod regular_file;
 pub mod scheduling;
 mod shared_memory;
 mod signals;

@@ -149,13 +149,21 @@ fn enter_network(network: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::thread::move_into_link_name_space(network, Some(LinkNameSpaceType::Network))?)
 }
 
-/// Unmounts all that is mounted below a directory, the last first: it is about to be removed.
+/// Puts this process, which has one thread, into a mount namespace of its own, with copies of all
+/// mounts. Changes stay there.
+pub(crate) fn copy_mounts() -> io::Result<()> {
+    // SAFETY: no file table is unshared, which is what the function warns of.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }?;
+    Ok(make_private()?)
+}
+
+/// Unmounts all that is mounted below a directory, the last first.
 pub(crate) fn unmount_below(directory: &Path) -> io::Result<()> {
     let mounts = fs::read("/proc/self/mountinfo")?;
     let below = mounts.split(|byte| *byte == b'\n').filter_map(|line| {
         let point = line.split(|byte| *byte == b' ').nth(4)?;
         let point = PathBuf::from(OsString::from_vec(unescaped(point)));
-        point.starts_with(directory).then_some(point)
+        (point != directory && point.starts_with(directory)).then_some(point)
     });
     let below: Vec<PathBuf> = below.collect();
     for point in below.iter().rev() {

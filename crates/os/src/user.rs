@@ -1,8 +1,12 @@
-//! Users of the system, as far as starting a process under another one needs them.
+//! Users of the system, as far as starting a process under another one, and touching its files,
+//! needs them.
 
 use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
+
+use rustix::process::Gid;
+use rustix::thread::set_thread_groups;
 
 /// A user that a process can run as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,6 +55,20 @@ impl User {
         }
     }
 
+    /// Does something with the rights to files that this user has, and no others, in this thread.
+    /// Root must touch files below a directory of another user only in this way: that user may put
+    /// a link in the place of any of them at any time.
+    ///
+    /// # Errors
+    /// That of `act`; the system's, where this process may not act for the user.
+    pub fn access<T>(self, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        if self == Self::current() {
+            return act();
+        }
+        let _before = FileRights::take(self)?;
+        act()
+    }
+
     /// A user without rights: this one, or, where this is the superuser, one that servers run as.
     /// `None` where the system knows none.
     pub fn unprivileged() -> Option<Self> {
@@ -69,11 +87,50 @@ impl User {
     }
 }
 
+/// The rights to files that this thread had before it took those of another user. They come back
+/// when this is dropped.
+struct FileRights {
+    of: User,
+    groups: Vec<Gid>,
+}
+
+impl FileRights {
+    fn take(user: User) -> io::Result<Self> {
+        let groups = rustix::process::getgroups()?;
+        set_thread_groups(&[])?;
+        let before = Self { of: set_file_user(user), groups };
+        // The calls report no error; they say who had the rights before.
+        match set_file_user(user) == user {
+            true => Ok(before),
+            false => Err(io::ErrorKind::PermissionDenied.into()),
+        }
+    }
+}
+
+impl Drop for FileRights {
+    fn drop(&mut self) {
+        set_file_user(self.of);
+        // It was allowed a moment ago; without them the thread has fewer rights, not more.
+        let _ = set_thread_groups(&self.groups);
+    }
+}
+
+/// Gives this thread the rights to files that `user` has as long as its groups are not counted
+/// (setfsuid(2)); returns who had them before. The kernel takes root's power over files away with
+/// them, and keeps its other powers.
+fn set_file_user(user: User) -> User {
+    // SAFETY: the calls touch no memory, and concern this thread only.
+    let (gid, uid) = unsafe { (libc::setfsgid(user.gid), libc::setfsuid(user.uid)) };
+    User { uid: uid.cast_unsigned(), gid: gid.cast_unsigned() }
+}
+
 /// Room for the strings of one user record; glibc suggests 1 KiB, directory services need more.
 const RECORD_BYTES_MAX: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
     use super::*;
 
     #[test]
@@ -81,5 +138,30 @@ mod tests {
         assert_eq!(User::named("root").unwrap(), Some(User { uid: 0, gid: 0 }));
         assert_eq!(User::named("no-such-user-here").unwrap(), None);
         assert!(User::named("nul\0inside").is_err());
+    }
+
+    #[test]
+    fn files_are_touched_with_the_rights_of_the_user() {
+        if !User::current().is_root() {
+            return testing::skip::no_root();
+        }
+        let nobody = User::named("nobody").unwrap().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let victim = directory.path().join("victim");
+        std::fs::write(&victim, "secret").unwrap();
+        std::os::unix::fs::chown(directory.path(), Some(nobody.uid), Some(nobody.gid)).unwrap();
+        let secret = || std::fs::read_to_string(&victim);
+        std::fs::set_permissions(&victim, std::fs::Permissions::from_mode(0o660)).unwrap();
+        assert_eq!(nobody.access(secret).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        let made = directory.path().join("made");
+        nobody.access(|| std::fs::write(&made, "")).unwrap();
+        assert_eq!(std::fs::metadata(&made).unwrap().uid(), nobody.uid);
+        // Within one another, and back.
+        let nested = nobody.access(|| {
+            nobody.access(|| Ok(()))?;
+            Ok(secret().is_err())
+        });
+        assert!(nested.unwrap());
+        assert_eq!(secret().unwrap(), "secret");
     }
 }

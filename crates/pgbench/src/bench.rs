@@ -1,6 +1,6 @@
 //! One command line, from arguments to exit code.
 
-use load::{Control, Urgency};
+use load::Control;
 use script::Builtin;
 
 use crate::complaint::{Cause, Complaint};
@@ -127,12 +127,11 @@ fn fill(
         Server::open(&options.server, invocation, control).map_err(|complaint| {
             complaint.with_error("could not create connection for initialization")
         })?;
-    let interrupted = || control.urgency() != Urgency::None;
     let names = Names::in_schema(invocation.schema);
     let another = |_| Ok(Server::open(&options.server, invocation, control)?.0);
     let others = (1..options.connections).map(another).collect::<Result<Vec<_>, Complaint>>();
     let mut others = others.map_err(|complaint| {
         complaint.with_error("could not create connection for initialization")
     })?;
-    initialise::initialise(options, &names, &mut server, &mut others, &interrupted, console)
+    initialise::initialise(options, &names, &mut server, &mut others, console)
 }

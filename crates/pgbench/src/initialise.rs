@@ -33,28 +33,24 @@ pub(crate) fn initialise(
     names: &Names,
     server: &mut Server,
     others: &mut [Server],
-    interrupted: &(dyn Fn() -> bool + Sync),
     console: &mut Console<'_>,
 ) -> Result<(), Complaint> {
-    server.cancel_when(interrupted, |server| {
-        let server = &mut Outlet::Server(server);
-        let mut told = Vec::new();
-        let mut total_s = 0.0;
-        for step in options.steps.chars() {
-            let began = Instant::now();
-            let loaders = Loaders { others, interrupted };
-            let name = run_step(step, options, names, server, loaders, console);
-            server.take_notices().iter().for_each(|notice| console.narrate(notice));
-            let Some(name) = name? else {
-                continue;
-            };
-            let seconds = began.elapsed().as_secs_f64();
-            total_s += seconds;
-            told.push(format!("{name} {seconds:.2} s"));
-        }
-        console.narrate(format_args!("done in {total_s:.2} s ({}).", told.join(", ")));
-        Ok(())
-    })
+    let server = &mut Outlet::Server(server);
+    let mut told = Vec::new();
+    let mut total_s = 0.0;
+    for step in options.steps.chars() {
+        let began = Instant::now();
+        let name = run_step(step, options, names, server, others, console);
+        server.take_notices().iter().for_each(|notice| console.narrate(notice));
+        let Some(name) = name? else {
+            continue;
+        };
+        let seconds = began.elapsed().as_secs_f64();
+        total_s += seconds;
+        told.push(format!("{name} {seconds:.2} s"));
+    }
+    console.narrate(format_args!("done in {total_s:.2} s ({}).", told.join(", ")));
+    Ok(())
 }
 
 /// What all steps would send to a server of this version.
@@ -71,16 +67,9 @@ pub(crate) fn statements(
     let mut console = Console::new(&mut out, &mut err, false);
     for step in options.steps.chars() {
         let outlet = &mut Outlet::List { statements: &mut statements, version_num };
-        let loaders = Loaders { others: &mut [], interrupted: &|| false };
-        run_step(step, options, names, outlet, loaders, &mut console)?;
+        run_step(step, options, names, outlet, &mut [], &mut console)?;
     }
     Ok(statements)
-}
-
-/// Connections beside the first, and when to stop.
-struct Loaders<'a> {
-    others: &'a mut [Server],
-    interrupted: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// One step; its name in the last line, none for the space that `-n` leaves behind.
@@ -89,7 +78,7 @@ fn run_step(
     options: &InitialiseOptions,
     names: &Names,
     server: &mut Outlet<'_>,
-    loaders: Loaders<'_>,
+    others: &mut [Server],
     console: &mut Console<'_>,
 ) -> Result<Option<&'static str>, Complaint> {
     let name = match step {
@@ -106,8 +95,8 @@ fn run_step(
         'g' => {
             console.narrate("generating data (client-side)...");
             match server {
-                Outlet::Server(server) if options.resume || !loaders.others.is_empty() => {
-                    pieces::on_clients(options, names, server, loaders, console)?;
+                Outlet::Server(server) if options.resume || !others.is_empty() => {
+                    pieces::on_clients(options, names, server, others, console)?;
                 }
                 _ => generate::on_client(options, names, server, console)?,
             }
@@ -130,7 +119,7 @@ fn run_step(
         }
         'p' => {
             console.narrate("creating primary keys...");
-            keys::primary(options, names, server, loaders)?;
+            keys::primary(options, names, server, others)?;
             "primary keys"
         }
         'f' => {

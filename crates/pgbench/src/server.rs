@@ -1,27 +1,19 @@
 //! The connection on which a run is prepared and tables are created: one, blocking.
 //!
-//! What clients do goes through the load engine; this is administration.
+//! What clients do goes through the load engine; this is administration. Every wait hears the user's
+//! signals.
 
-mod connect;
 mod message;
 
 pub(crate) use message::text as error_text;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::Duration;
-
 use load::Control;
-use postgres::{Client, CopyInWriter, NoTls, SimpleQueryMessage};
-
-use tokio_postgres_rustls::MakeRustlsConnect;
+use postgres::SimpleQueryMessage;
+use server::{Client, ConnectError, CopyIn, Limits};
 use wire::conninfo::{Conninfo, Given};
 
 use crate::complaint::Complaint;
 use crate::options::{Invocation, ServerOptions};
-
-use connect::Failure;
 
 /// The oldest server that is supported.
 const OLDEST: u32 = 130_000;
@@ -29,15 +21,9 @@ const OLDEST: u32 = 130_000;
 /// A connected server.
 pub(crate) struct Server {
     client: Client,
-    /// How it is encrypted, where it may be.
-    tls: Option<MakeRustlsConnect>,
     version: String,
     version_num: u32,
-    notices: Notices,
 }
-
-/// What the server says beside its answers, as libpq tells it.
-type Notices = Arc<Mutex<Vec<String>>>;
 
 impl Server {
     /// Connects where the user says. Asks for a password when the server wants one and there is
@@ -53,19 +39,19 @@ impl Server {
     ) -> Result<(Self, Conninfo), Complaint> {
         let resolve = |password| resolve(options, password, invocation.environment);
         let mut conninfo = resolve(None)?;
-        let notices = Notices::default();
-        let (client, tls) = match connect::connect(&conninfo, &notices, control) {
-            Ok(connected) => connected,
-            Err(Failure::NoPassword(complaint)) => {
+        let limits = Limits::of_questions().heard_by(control);
+        let client = match server::connect(&conninfo, &limits) {
+            Err(error) if error.wants_password() => {
                 let Some(password) = (invocation.ask_password)("Password: ") else {
-                    return Err(complaint);
+                    return Err(refused(&error));
                 };
                 conninfo = resolve(Some(password))?;
-                connect::connect(&conninfo, &notices, control).map_err(Failure::into_complaint)?
+                server::connect(&conninfo, &limits)
             }
-            Err(failure) => return Err(failure.into_complaint()),
+            connected => connected,
         };
-        let server = Server { client, tls, version: String::new(), version_num: 0, notices };
+        let client = client.map_err(|error| refused(&error))?;
+        let server = Server { client, version: String::new(), version_num: 0 };
         Ok((server.of_known_version()?, conninfo))
     }
 
@@ -81,6 +67,8 @@ impl Server {
             ))
             .with_our_hint("use the pgbench that came with that server"));
         }
+        // What creates or reads tables may take hours.
+        server.client.set_limits(|limits| limits.answer = None);
         Ok(server)
     }
 
@@ -95,8 +83,8 @@ impl Server {
     }
 
     /// What the server has said since the last time.
-    pub(crate) fn take_notices(&self) -> Vec<String> {
-        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn take_notices(&mut self) -> Vec<String> {
+        self.client.take_notices().iter().map(|notice| message::server(notice, None)).collect()
     }
 
     /// Runs a statement.
@@ -136,7 +124,7 @@ impl Server {
     ///
     /// # Errors
     /// In pgbench's words.
-    pub(crate) fn copy_in(&mut self, sql: &str) -> Result<CopyInWriter<'_>, Complaint> {
+    pub(crate) fn copy_in(&mut self, sql: &str) -> Result<CopyIn<'_>, Complaint> {
         self.client.copy_in(sql).map_err(|error| {
             Complaint::error(format_args!(
                 "unexpected copy in result: {}",
@@ -156,34 +144,6 @@ impl Server {
             table.replace('\'', "''")
         );
         Ok(self.value(&sql)?.as_deref() == Some("r"))
-    }
-
-    /// Does something with the server, and cancels the statement under way once `interrupted`
-    /// says so.
-    pub(crate) fn cancel_when<T>(
-        &mut self,
-        interrupted: &(dyn Fn() -> bool + Sync),
-        work: impl FnOnce(&mut Server) -> T,
-    ) -> T {
-        let (token, tls) = (self.client.cancel_token(), self.tls.clone());
-        let done = AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                while !done.load(Ordering::Relaxed) {
-                    if interrupted() {
-                        // A cancel that cannot be sent leaves the statement to end by itself.
-                        let _ = match &tls {
-                            Some(tls) => token.cancel_query(tls.clone()),
-                            None => token.cancel_query(NoTls),
-                        };
-                    }
-                    thread::sleep(Duration::from_millis(20));
-                }
-            });
-            let result = work(self);
-            done.store(true, Ordering::Relaxed);
-            result
-        })
     }
 
     /// Whether `select from …` gives a row.
@@ -227,6 +187,15 @@ fn resolve(
 fn default_dbname(environment: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let given = |name: &str| environment(name).filter(|value| !value.is_empty());
     given("PGDATABASE").or_else(|| given("PGUSER")).or_else(server::os_user)
+}
+
+/// No session, in libpq's words.
+fn refused(error: &ConnectError) -> Complaint {
+    let complaint = Complaint::error(error);
+    match error.hint() {
+        Some(hint) => complaint.with_our_hint(hint),
+        None => complaint,
+    }
 }
 
 /// A failed statement.

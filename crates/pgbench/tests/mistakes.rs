@@ -76,7 +76,7 @@ fn what_the_server_lacks() {
         1,
         &[
             "FATAL:  database \"nodb\" does not exist",
-            "pgrig: hint: create it with \"createdb nodb\"",
+            "pgrig: hint: create that database (createdb)",
         ],
     );
     assert_says(

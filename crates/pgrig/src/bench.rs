@@ -9,6 +9,7 @@ use pgbench::{Colours, Console, Curve, End, Page, Pages, bench_with_pages};
 use record::Fact;
 use report::SearchEnd;
 
+use crate::prompt;
 use crate::served::ServedBench;
 
 /// Does what `arguments` ask for. `program` is what the user typed for this program, `command` how
@@ -27,7 +28,7 @@ pub(crate) fn run(program: &str, command: &str, arguments: &[String]) -> ExitCod
         arguments,
         environment: &|name| std::env::var(name).ok(),
         generator: &generator,
-        ask_password: &ask_password,
+        ask_password: &|text| prompt::password(text, &|| control.urgency() != load::Urgency::None),
     };
     let (mut out, mut err) = (stdout(), stderr());
     let err_is_terminal = err.is_terminal();
@@ -57,11 +58,6 @@ impl Pages for BenchPages {
     fn end(&self, page: String) {
         self.0.end(page);
     }
-}
-
-/// Asks at the terminal, without echo; there need not be one.
-fn ask_password(prompt: &str) -> Option<String> {
-    rpassword::prompt_password(prompt).ok()
 }
 
 fn search(curve: &Curve, words: &str) -> report::Search {

@@ -38,9 +38,13 @@ impl ExchangeArguments {
 
     /// Refuses what cannot work, before anything is measured.
     pub(crate) fn check(&self) -> Result<(), Complaint> {
-        match self.github_summary {
-            true => summary_file().map(drop),
-            false => Ok(()),
+        let summary = self.github_summary.then(summary_file).transpose()?;
+        for path in [&self.junit, &self.bencher, &summary].into_iter().flatten() {
+            record::check_file(path)?;
+        }
+        match &self.benchmark_action {
+            Some(directory) => Ok(record::check_directory(directory)?),
+            None => Ok(()),
         }
     }
 

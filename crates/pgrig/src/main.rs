@@ -19,6 +19,7 @@ mod history;
 mod live;
 mod otava;
 mod progress;
+mod prompt;
 mod records;
 mod served;
 mod signals;

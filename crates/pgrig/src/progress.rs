@@ -151,6 +151,9 @@ impl<'a> Progress<'a> {
             Ending::Skipped(why) => {
                 self.say(&styled(UNSURE, format_args!("  left out        {name}: {}", why.text)));
             }
+            Ending::Interrupted(why) => {
+                self.say(&styled(UNSURE, format_args!("  interrupted     {name}: {why}")));
+            }
             Ending::Failed(why) => {
                 self.say(&styled(BAD, format_args!("  failed          {name}: {}", why.text)));
             }

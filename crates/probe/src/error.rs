@@ -10,8 +10,11 @@ pub enum ProbeError {
         /// The node.
         node: String,
         /// What the client library says.
-        source: postgres::Error,
+        source: server::ConninfoError,
     },
+    /// No session.
+    #[error("connect: {0}")]
+    Connect(#[from] server::ConnectError),
     /// The server did not answer, or refused.
     #[error("{what}: {}", server::message::reason(.source))]
     Query {

@@ -10,9 +10,10 @@ use std::{
 
 use record::{Mark, MarkKind, Moment};
 use serde::{Deserialize, Serialize};
+use server::Conninfo;
 use spec::metrics;
 use tokio::{sync::watch, time};
-use tokio_postgres::{Config, Row};
+use tokio_postgres::Row;
 
 use crate::{
     book::Book,
@@ -41,14 +42,10 @@ const COLLECTOR_LAG: Duration = Duration::from_millis(100);
 pub struct Server {
     /// The node's name: what its samples and marks are filed under.
     pub node: String,
-    /// How to connect, as the `postgres` crate reads it. A session in another database than the
+    /// How to connect, in keyword form as the load engine reads it. A session in another database than the
     /// watched one leaves no trace in its counts; but `pg_stat_statements` is found only where it
     /// was created.
     pub conninfo: String,
-    /// How to encrypt, where the conninfo allows or demands that. A sampler on another host never
-    /// does: it is beside its servers.
-    #[serde(skip)]
-    pub tls: Option<rustls::ClientConfig>,
     /// The database whose counters and sessions are watched.
     pub database: String,
     /// Directory (or one file) into which the logging collector writes jsonlog or csvlog; none
@@ -105,7 +102,7 @@ struct Node {
     server: Server,
     clock: Clock,
     book: Rc<RefCell<Book>>,
-    config: Option<Config>,
+    conninfo: Option<Conninfo>,
     session: Option<Session>,
     own_transactions: u64,
     server_clock: ServerClock,
@@ -133,7 +130,7 @@ impl Node {
     fn of(server: Server, clock: Clock, book: Rc<RefCell<Book>>) -> Node {
         let mut node = Node {
             chronicle: Chronicle::of(&server.node, APPLICATION),
-            config: None,
+            conninfo: None,
             session: None,
             own_transactions: 0,
             server_clock: ServerClock::default(),
@@ -149,10 +146,10 @@ impl Node {
             clock,
             book,
         };
-        match node.server.conninfo.parse::<Config>() {
-            Ok(mut config) => {
-                config.application_name(APPLICATION);
-                node.config = Some(config);
+        match Conninfo::from_keyword_string(&node.server.conninfo) {
+            Ok(mut conninfo) => {
+                conninfo.set("application_name", APPLICATION);
+                node.conninfo = Some(conninfo);
             }
             Err(source) => {
                 let name = node.server.node.clone();
@@ -259,9 +256,9 @@ impl Node {
     }
 
     async fn reconnect(&mut self) {
-        let Some(config) = &self.config else { return };
+        let Some(conninfo) = &self.conninfo else { return };
         let began = self.clock.now();
-        match Session::open(config, self.server.tls.as_ref(), &self.server.database).await {
+        match Session::open(conninfo, &self.server.database).await {
             Ok((session, notes)) => {
                 self.session = Some(session);
                 notes.iter().for_each(|note| self.note(note));
@@ -285,7 +282,7 @@ impl Node {
         });
         gap.attempts += 1;
         if gap.attempts >= ATTEMPTS_MAX {
-            self.config = None;
+            self.conninfo = None;
         } else if gap.attempts >= EAGER_ATTEMPTS {
             gap.next_attempt = Instant::now() + PATIENT_PAUSE;
         }
@@ -332,7 +329,7 @@ impl Node {
     }
 
     async fn finish(mut self, before: Option<Snapshot>, began: Option<f64>) -> Story {
-        if self.session.is_none() && self.config.is_some() {
+        if self.session.is_none() && self.conninfo.is_some() {
             self.reconnect().await;
         }
         if let (Some(session), Some(began)) = (&mut self.session, began) {

@@ -6,9 +6,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use server::{Conninfo, Limits};
 use spec::{Metric, metrics};
 use tokio::{sync::watch, task::JoinHandle, time};
-use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage, SimpleQueryRow};
+use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
 use crate::book::Book;
 use crate::clock::{Clock, Ticks};
@@ -20,7 +21,7 @@ use crate::versions::APPLICATION;
 pub struct Pooler {
     /// The node's name.
     pub node: String,
-    /// How to connect to its console, as the `postgres` crate reads it.
+    /// How to connect to its console, in keyword form.
     pub console: String,
 }
 
@@ -80,9 +81,12 @@ impl Drop for Console {
 async fn ask(pooler: &Pooler, console: &mut Option<Console>) -> Result<Vec<Reading>, String> {
     let said = |error: tokio_postgres::Error| server::message::reason(&error);
     if console.is_none() {
-        let mut config: Config = pooler.console.parse().map_err(said)?;
-        config.application_name(APPLICATION);
-        let (client, connection) = config.connect(NoTls).await.map_err(said)?;
+        let conninfo = Conninfo::from_keyword_string(&pooler.console);
+        let mut conninfo = conninfo.map_err(|error| error.to_string())?;
+        conninfo.set("application_name", APPLICATION);
+        let limits = Limits { connect: ANSWER_MAX, ..Limits::of_questions() };
+        let connected = server::connect_async(&conninfo, &limits).await;
+        let (client, connection) = connected.map_err(|error| error.to_string())?;
         let task = tokio::task::spawn_local(async {
             // A connection that fails shows in the next question.
             let _ = connection.await;

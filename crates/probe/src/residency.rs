@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use postgres::Client;
+use server::Client;
 
 use crate::error::ProbeError;
 

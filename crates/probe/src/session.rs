@@ -5,13 +5,12 @@
 
 use std::{future::Future, time::Duration};
 
+use server::{Conninfo, Limits, connect_async};
 use tokio::{task::JoinHandle, time};
 use tokio_postgres::{
-    Client, Config, NoTls, Row, Socket, Statement,
-    tls::MakeTlsConnect,
+    Client, Row, Statement,
     types::{ToSql, Type},
 };
-use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{
     error::ProbeError,
@@ -48,14 +47,10 @@ type Notes = Vec<String>;
 impl Session {
     /// Connects, and finds out what this server can tell about `database`.
     pub(crate) async fn open(
-        config: &Config,
-        tls: Option<&rustls::ClientConfig>,
+        conninfo: &Conninfo,
         database: &str,
     ) -> Result<(Session, Notes), ProbeError> {
-        let (client, connection) = match tls {
-            None => connect(config, NoTls).await?,
-            Some(tls) => connect(config, MakeRustlsConnect::new(tls.clone())).await?,
-        };
+        let (client, connection) = connect(conninfo).await?;
         answer("prepare the probe's session", client.batch_execute(versions::SESSION)).await?;
         let about = query(&client, ABOUT, &[(&database, Type::NAME)]).await?;
         let about = about.first().ok_or(ProbeError::Silence { what: ABOUT_WHAT, seconds: 0 })?;
@@ -250,11 +245,16 @@ async fn prepare(client: &Client, parts: Vec<Part>) -> Result<(Statement, u64, N
     Ok((statement, attempts, notes))
 }
 
-async fn connect<T: MakeTlsConnect<Socket, Stream: 'static>>(
-    config: &Config,
-    tls: T,
-) -> Result<(Client, Connection), ProbeError> {
-    let (client, connection) = answer("connect", config.connect(tls)).await?;
+async fn connect(conninfo: &Conninfo) -> Result<(Client, Connection), ProbeError> {
+    // Answers have a limit of their own, which names the question.
+    let limits = Limits { connect: ANSWER_MAX, answer: None, ..Limits::of_administration() };
+    let (client, connection) =
+        match time::timeout(ANSWER_MAX, connect_async(conninfo, &limits)).await {
+            Ok(connected) => connected?,
+            Err(_) => {
+                return Err(ProbeError::Silence { what: "connect", seconds: ANSWER_MAX.as_secs() });
+            }
+        };
     let task = tokio::task::spawn_local(async move {
         // Whoever waits for an answer on the connection is told of its end.
         let _ = connection.await;

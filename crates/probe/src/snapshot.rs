@@ -6,8 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use postgres::{Client, Row};
+use postgres::Row;
 use serde::{Deserialize, Serialize};
+use server::Client;
 use spec::{Kind, Metric, metrics};
 
 use crate::{

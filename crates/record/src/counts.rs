@@ -11,7 +11,8 @@ pub type SqlStateCounts = BTreeMap<String, u64>;
 /// How the transactions of one workload ended, over whatever span the holder names.
 ///
 /// The classes are pgbench's: `transactions` are the successful ones; `skipped`, and the three
-/// kinds of failure, are not among them.
+/// kinds of failure, are not among them. A transaction that fails when time is over, so that it is
+/// not tried again, is in none of them; its errors are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {

@@ -17,6 +17,8 @@ pub enum Ending {
     Skipped(Reason<SkipKind>),
     /// It broke.
     Failed(Reason<Fault>),
+    /// The user interrupted it, in the words for people: nothing of it counts.
+    Interrupted(String),
 }
 
 impl Ending {
@@ -52,6 +54,12 @@ impl Ending {
         matches!(self, Ending::Void(Reason { kind: VoidKind::NotSteady, .. }))
     }
 
+    /// Whether the trial is still to be run to its end: a run that goes on makes another attempt.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        matches!(self, Ending::Failed(_) | Ending::Interrupted(_))
+    }
+
     /// One word for it.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -60,6 +68,7 @@ impl Ending {
             Ending::Void(_) => "void",
             Ending::Skipped(_) => "skipped",
             Ending::Failed(_) => "failed",
+            Ending::Interrupted(_) => "interrupted",
         }
     }
 
@@ -71,6 +80,7 @@ impl Ending {
             Ending::Void(reason) => &reason.text,
             Ending::Skipped(reason) => &reason.text,
             Ending::Failed(reason) => &reason.text,
+            Ending::Interrupted(text) => text,
         }
     }
 }

@@ -58,6 +58,14 @@ pub enum Error {
         /// The limit.
         max: u64,
     },
+    /// Another run writes into it.
+    #[error("writing {path}: {holder} is running into it", path = path.display())]
+    Held {
+        /// The record.
+        path: PathBuf,
+        /// The process that has it.
+        holder: String,
+    },
     /// The directory is no record.
     #[error("reading {path}: not a record: it has no record.json", path = path.display())]
     NotARecord {
@@ -85,6 +93,9 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
+            Error::Held { .. } => {
+                Some("wait for its end or stop it, or name another record with --out".to_owned())
+            }
             Error::Io { doing, source, path } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(format!(
                     "make room on the disk of {} and go on with --resume, or choose another \

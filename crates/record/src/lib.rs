@@ -36,9 +36,12 @@ mod ending;
 mod trial;
 
 mod header;
+mod layout;
+mod lock;
 
 mod finished;
 mod reader;
+mod writable;
 mod writer;
 
 pub mod comparison;
@@ -68,4 +71,5 @@ pub use sample::Sample;
 pub use trial::{
     Figure, Generator, Phase, PublishedWay, StatementResult, Trial, Window, WorkloadResult,
 };
+pub use writable::{check_directory, check_file};
 pub use writer::{Writer, attach};

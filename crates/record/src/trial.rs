@@ -178,7 +178,8 @@ pub struct WorkloadResult {
     /// The same over the whole life of the clients, from all-connected until drained: what the
     /// server's own counters are compared with.
     pub counts_total: Counts,
-    /// Transactions with an unknown outcome: the connection was lost while committing.
+    /// Transactions with an unknown outcome: the connection was lost while committing, or the rig
+    /// itself cancelled or abandoned them. The latter are in no count.
     pub unknown: u64,
     /// Latency of the successful transactions of the window: in an open loop from the moment at
     /// which they were due, in a closed loop from the first send.

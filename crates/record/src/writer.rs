@@ -9,7 +9,9 @@ use spec::Folder;
 use crate::error::{Error, io as io_error};
 use crate::finished::{self, Finished};
 use crate::folder::write_folder;
-use crate::reader::{Reader, STUDY, TRIALS, trial_directory};
+use crate::layout::{STUDY, TRIALS, UNFINISHED, is_unfinished, trial_directory};
+use crate::lock::Lock;
+use crate::reader::Reader;
 use crate::{Header, Paired, RunState, Trial, files};
 
 /// A record being written.
@@ -21,6 +23,7 @@ use crate::{Header, Paired, RunState, Trial, files};
 pub struct Writer {
     directory: PathBuf,
     header: Header,
+    _lock: Lock,
 }
 
 impl Writer {
@@ -47,6 +50,9 @@ impl Writer {
     /// # Errors
     /// If it is no record of this format, or cannot be written to.
     pub fn resume(directory: &Path) -> Result<Writer, Error> {
+        // A folder that is no record gets no lock either.
+        Reader::open(directory)?;
+        let lock = Lock::take(directory)?;
         let reader = Reader::open(directory)?;
         let trials = directory.join(TRIALS);
         for entry in fs::read_dir(&trials).map_err(io_error("reading", &trials))? {
@@ -55,8 +61,11 @@ impl Writer {
                 fs::remove_dir_all(&path).map_err(io_error("removing", &path))?;
             }
         }
-        let mut writer =
-            Writer { directory: directory.to_owned(), header: reader.header().clone() };
+        let mut writer = Writer {
+            directory: directory.to_owned(),
+            header: reader.header().clone(),
+            _lock: lock,
+        };
         // From here on its new attempts are of this format. What earlier ones lack stays said.
         if let Some(lacks) = writer.header.lacks() {
             writer.header.notes.push(lacks.to_owned());
@@ -187,17 +196,18 @@ impl Writer {
             // Reports and trials quote the study.
             files::close(&directory)?;
         }
+        let lock = Lock::take(&directory)?;
         write_folder(folder, &directory.join(STUDY).join(&folder.name))?;
         let trials = directory.join(TRIALS);
         fs::create_dir(&trials).map_err(io_error("creating", &trials))?;
-        let writer = Writer { directory, header };
+        let writer = Writer { directory, header, _lock: lock };
         // Last, for it is what makes the directory a record.
         writer.save_header()?;
         Ok(writer)
     }
 
     fn save_header(&self) -> Result<(), Error> {
-        let path = self.directory.join(crate::reader::HEADER);
+        let path = self.directory.join(crate::layout::HEADER);
         files::replace(&path, |out| files::json(out, &self.header))
     }
 }
@@ -214,10 +224,3 @@ pub fn attach(directory: &Path, name: &str, text: &str) -> Result<PathBuf, Error
 
 /// The directory of a ledger beside its trial's files.
 const LEDGER: &str = "ledger";
-
-const UNFINISHED: &str = ".tmp";
-
-/// Whether a directory below `trials` is one that was never finished.
-pub(crate) fn is_unfinished(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == &UNFINISHED[1..])
-}

@@ -41,12 +41,12 @@ pub fn resolve_conninfo(conninfo: &str) -> Result<Conninfo, ConninfoError> {
     resolve(&given, &|name| std::env::var(name).ok())
 }
 
-/// The address of a server of our own in keyword form, as the load engine reads it: every keyword
-/// that matters is given, and neither the environment nor the user's files say anything about it.
+/// The address of a server of our own: neither the environment nor the user's files say anything
+/// about it.
 ///
 /// # Errors
 /// In libpq's words.
-pub fn keyword_form(address: &str) -> Result<String, ConninfoError> {
+pub fn own_conninfo(address: &str) -> Result<Conninfo, ConninfoError> {
     let given = Given {
         dbname: Some(address.to_owned()),
         fallback_application_name: Some("pgrig".to_owned()),
@@ -60,7 +60,15 @@ pub fn keyword_form(address: &str) -> Result<String, ConninfoError> {
         home: None,
         socket_directories: &[],
     };
-    Ok(Conninfo::resolve(&given, &sources)?.to_keyword_string())
+    Conninfo::resolve(&given, &sources)
+}
+
+/// The same in keyword form, as the load engine reads it.
+///
+/// # Errors
+/// In libpq's words.
+pub fn keyword_form(address: &str) -> Result<String, ConninfoError> {
+    Ok(own_conninfo(address)?.to_keyword_string())
 }
 
 /// A service or password file, unless it is missing or must not be trusted.

@@ -2,20 +2,30 @@
 //! user's files to a connection; TLS; what a server's errors say; quoting; least versions; and
 //! `synchronous_standby_names`.
 //!
-//! Starts no server and measures nothing. The load engine connects by itself and uses the TLS
-//! settings of this crate.
+//! Starts no server and measures nothing. The load engine's clients and every other session begin by
+//! the same code ([`dial`]).
 
-mod address;
+mod client;
 mod client_certificate;
+mod connect;
+mod control;
+pub mod dial;
 mod environment;
 pub mod least_version;
+mod limits;
 pub mod message;
 pub mod quote;
+mod stream;
 mod sync_standbys;
 pub mod tls;
 
-pub use address::{Address, AddressError};
+pub use client::{Client, CopyIn, Transaction, connect, connect_async};
 pub use client_certificate::Witness;
-pub use environment::{keyword_form, os_user, resolve, resolve_conninfo};
+pub use connect::{Canceller, ConnectError};
+pub use control::{Control, Urgency};
+pub use environment::{keyword_form, os_user, own_conninfo, resolve, resolve_conninfo};
+pub use limits::{LimitReached, Limits};
+pub use stream::Stream;
 pub use sync_standbys::{Demand, Method, NotASetting, Setting};
 pub use tls::TlsError;
+pub use wire::conninfo::{Conninfo, ConninfoError, Split};

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::{Duration, Instant};
 
-use postgres::{Client, Config, NoTls};
+use server::{Client, Conninfo, Limits};
 
 use crate::error::Error;
 use crate::function::Function;
 use crate::plan::Batch;
 use crate::routines::{self, Serves};
-use crate::servers;
+use crate::servers::{Defined, Wanted};
 
 /// How a data node is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,13 @@ pub struct NodeConfig {
     pub conninfo: String,
     /// By the proxy, where a pooler stands between.
     pub route: Option<String>,
+}
+
+impl NodeConfig {
+    /// How the proxy reaches it.
+    pub(crate) fn route(&self) -> &str {
+        self.route.as_ref().unwrap_or(&self.conninfo)
+    }
 }
 
 /// A data node as the proxy knows it.
@@ -51,6 +58,7 @@ pub struct Cluster {
     pub(crate) owners: Vec<i32>,
     pub(crate) functions: Vec<Function>,
     connected: BTreeMap<i32, Client>,
+    has_hidden: bool,
 }
 
 impl Cluster {
@@ -66,6 +74,7 @@ impl Cluster {
         let tool = "UPDATE pgrig_shard.cluster SET tool = tool + 1 RETURNING tool";
         let row = cluster.proxy.query_one(tool, &[]);
         cluster.tool = row.map_err(|source| on_proxy("taking the cluster", source))?.get(0);
+        cluster.hide_passwords()?;
         Ok(cluster)
     }
 
@@ -90,6 +99,7 @@ impl Cluster {
             owners: Vec::new(),
             functions: Vec::new(),
             connected: BTreeMap::new(),
+            has_hidden: false,
         };
         cluster.reload()?;
         cluster.check()?;
@@ -112,6 +122,13 @@ impl Cluster {
     #[must_use]
     pub fn owners(&self) -> &[i32] {
         &self.owners
+    }
+
+    /// Whether passwords were found where every role of the proxy could read them. They are no
+    /// longer there.
+    #[must_use]
+    pub fn has_hidden_passwords(&self) -> bool {
+        self.has_hidden
     }
 
     /// The functions that the proxy offers.
@@ -203,10 +220,23 @@ impl Cluster {
         &mut self,
         routes: &BTreeMap<i32, String>,
     ) -> Result<String, Error> {
-        let row = self.proxy.query_opt(servers::PARTITIONS, &[]);
-        let row = row.map_err(|source| on_proxy("looking at the partitions", source))?;
-        let old = row.and_then(|row| usize::try_from(row.get::<_, i64>(0)).ok());
-        Ok(servers::define(old, &servers::partitions(routes)))
+        Ok(self.defined()?.become_sql(&Wanted::new(routes)?))
+    }
+
+    /// The partitions and the user mapping as they are.
+    pub(crate) fn defined(&mut self) -> Result<Defined, Error> {
+        let defined = Defined::read(&mut self.proxy);
+        defined.map_err(|source| on_proxy("looking at the partitions", source))
+    }
+
+    /// Takes passwords from where other roles can read them.
+    fn hide_passwords(&mut self) -> Result<(), Error> {
+        let mut sql = include_str!("sql/private.sql").to_owned();
+        self.has_hidden = self.defined()?.shows_password();
+        if self.has_hidden {
+            sql.push_str(&self.define_server(&self.routes())?);
+        }
+        self.change_proxy("hiding passwords", &sql)
     }
 
     pub(crate) fn routes(&self) -> BTreeMap<i32, String> {
@@ -301,30 +331,25 @@ pub(crate) fn function(row: &postgres::Row) -> Function {
 
 /// A connection for administration.
 pub(crate) fn connect(conninfo: &str, server: &str) -> Result<Client, Error> {
-    let parsed = conninfo.parse::<Config>();
-    let mut config = parsed.map_err(|source| {
-        let text = conninfo.split_whitespace().filter(|word| !word.starts_with("password"));
-        Error::Conninfo { text: text.collect::<Vec<_>>().join(" "), source }
-    })?;
-    config.application_name(APPLICATION);
-    if config.get_connect_timeout().is_none() {
-        config.connect_timeout(CONNECT_TIMEOUT);
-    }
+    let conninfo = server::resolve_conninfo(conninfo);
+    let mut conninfo =
+        conninfo.map_err(|source| Error::Conninfo { server: server.to_owned(), source })?;
+    conninfo.set("application_name", APPLICATION);
+    let place = place(&conninfo);
     let failed =
-        |source| Error::Connect { server: server.to_owned(), place: place(&config), source };
-    let mut client = config.connect(NoTls).map_err(failed)?;
-    client.batch_execute(SESSION).map_err(failed)?;
+        |source| Error::Connect { server: server.to_owned(), place: place.clone(), source };
+    let limits = Limits::of_administration();
+    let mut client = server::connect(&conninfo, &limits).map_err(failed)?;
+    client.batch_execute(SESSION).map_err(|source| Error::Statement {
+        doing: "preparing the session",
+        server: server.to_owned(),
+        source,
+    })?;
     Ok(client)
 }
 
-fn place(config: &Config) -> String {
-    let hosts = config.get_hosts().iter().map(|host| match host {
-        postgres::config::Host::Tcp(name) => name.clone(),
-        postgres::config::Host::Unix(path) => path.display().to_string(),
-    });
-    let port = config.get_ports().first().copied().unwrap_or(5432);
-    let database = config.get_dbname().unwrap_or("the user's own");
-    format!("{}:{port}, database {database}", hosts.collect::<Vec<_>>().join(","))
+fn place(conninfo: &Conninfo) -> String {
+    format!("{}, database {}", conninfo.place(), conninfo.dbname)
 }
 
 /// At most one tool at a time, for as long as its connection lives.
@@ -366,8 +391,8 @@ impl Drop for Cluster {
 }
 
 fn no_cluster(conninfo: &str) -> Error {
-    let database = conninfo.parse::<Config>().ok();
-    let place = database.as_ref().map(place).unwrap_or_default();
+    let resolved = server::resolve_conninfo(conninfo).ok();
+    let place = resolved.as_ref().map(place).unwrap_or_default();
     Error::Refused {
         what: format!("there is no cluster at {place}"),
         hint: "name the proxy's database; `pgrig shard create` makes a cluster".into(),
@@ -392,11 +417,10 @@ const APPLICATION: &str = "pgrig shard";
 
 /// What the tool records must outlive a crash, whatever the server's default is; and it never
 /// waits for ever for a lock that a session holds on a bucket.
-const SESSION: &str = "SET synchronous_commit = on; SET lock_timeout = '30s'";
-pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+const SESSION: &str = "SET synchronous_commit = on; SET lock_timeout = '5s'";
 
-/// A server that is there answers in milliseconds.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long locks are waited for, in several attempts: in between, a signal is heard.
+pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a tool that has just ended may still hold the cluster: a busy server notices late that its
 /// connection is closed.

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use postgres::Client;
+use server::Client;
 
 use crate::cluster::{self, Cluster, NodeConfig, connect, lock, node_name, on_node, on_proxy};
 use crate::error::Error;
-use crate::function::{FUNCTIONS, REFUSED};
+use crate::function::FUNCTIONS;
+use crate::movable::{data_node_sql, listed, try_template, with_mask};
 use crate::routines;
+use crate::secret;
+use crate::servers::Wanted;
 use crate::text::{bucket_schema, in_bucket, literal};
 
 impl Cluster {
@@ -38,9 +41,12 @@ impl Cluster {
             });
         }
         // All of them answer and are fit before anything is changed.
+        let routes = (0..).zip(nodes).map(|(number, node)| (number, node.route().to_owned()));
+        Wanted::new(&routes.collect())?;
         for (number, node) in (0..).zip(nodes) {
             check_server(&mut connect(&node.conninfo, &node_name(number))?, number)?;
         }
+        check_template(&mut connect(&nodes[0].conninfo, &node_name(0))?, buckets, template)?;
         let mut client = connect(proxy, cluster::PROXY)?;
         lock(&mut client)?;
         begin(&mut client, nodes, buckets, template)?;
@@ -71,7 +77,7 @@ impl Cluster {
         }
         self.check_new(node)?;
         let number = self.free_number();
-        let route = node.route.clone().unwrap_or_else(|| node.conninfo.clone());
+        let route = node.route().to_owned();
         let row = cluster::NodeRow {
             number,
             conninfo: node.conninfo.clone(),
@@ -106,6 +112,9 @@ impl Cluster {
     /// [`Error::Refused`] if not.
     pub fn check_new(&mut self, node: &NodeConfig) -> Result<(), Error> {
         let number = self.free_number();
+        let mut routes = self.routes();
+        routes.insert(number, node.route().to_owned());
+        Wanted::new(&routes)?;
         let mut client = connect(&node.conninfo, &node_name(number))?;
         check_server(&mut client, number)?;
         self.check_is_new(&mut client, number)
@@ -184,6 +193,7 @@ impl Cluster {
     pub(crate) fn change_proxy(&mut self, doing: &'static str, sql: &str) -> Result<(), Error> {
         let failed = |source| on_proxy(doing, source);
         let mut transaction = self.proxy.transaction().map_err(failed)?;
+        secret::hide(&mut transaction).map_err(failed)?;
         transaction.batch_execute(sql).map_err(failed)?;
         transaction.commit().map_err(failed)
     }
@@ -191,7 +201,7 @@ impl Cluster {
     /// Makes a server a node of this cluster, with these buckets.
     fn deploy_node(&mut self, number: i32, buckets: &[i32]) -> Result<(), Error> {
         let (id, version, tool) = (literal(&self.id), self.version, self.tool);
-        let base = with_mask(include_str!("sql/data_node.sql"), self.buckets);
+        let base = data_node_sql(self.buckets);
         let node = format!(
             "{base}\nINSERT INTO pgrig_shard.node (cluster, number, version, tool)
                  VALUES ({id}, {number}, {version}, {tool})
@@ -226,18 +236,8 @@ impl Cluster {
         let first = self.owners[0];
         let client = self.data_node(first)?;
         let failed = |source| on_node("looking at the template's functions", first, source);
-        let refused = client.query(REFUSED, &[&schema]).map_err(failed)?;
         let functions = client.query(FUNCTIONS, &[&schema]).map_err(failed)?;
         self.functions = functions.iter().map(cluster::function).collect();
-        let faults = self.functions.iter().filter_map(crate::Function::fault);
-        let faults: Vec<String> =
-            refused.iter().map(|row| row.get::<_, String>(0)).chain(faults).collect();
-        if !faults.is_empty() {
-            return Err(Error::Refused {
-                what: format!("the template cannot be sharded: {}", faults.join("; ")),
-                hint: "correct the template, drop the schemas that were made, create again".into(),
-            });
-        }
         for number in self.nodes.iter().map(|node| node.number).collect::<Vec<_>>() {
             self.check_names(number)?;
         }
@@ -272,7 +272,7 @@ impl Cluster {
         refuse_taken(taken, &node_name(number))
     }
 
-    fn set_leaving(&mut self, number: i32, is_leaving: bool) -> Result<(), Error> {
+    pub(crate) fn set_leaving(&mut self, number: i32, is_leaving: bool) -> Result<(), Error> {
         let sql =
             format!("UPDATE pgrig_shard.node SET leaving = {is_leaving} WHERE number = {number}");
         self.change_proxy("marking a node", &sql)?;
@@ -346,12 +346,12 @@ fn begin(
              VALUES (gen_random_uuid(), {buckets}, 1, {});\n",
         literal(template)
     ));
+    sql.push_str(include_str!("sql/private.sql"));
     for (number, node) in nodes.iter().enumerate() {
-        let route = node.route.as_ref().unwrap_or(&node.conninfo);
         sql.push_str(&format!(
             "INSERT INTO pgrig_shard.node (number, conninfo, route) VALUES ({number}, {}, {});\n",
             literal(&node.conninfo),
-            literal(route)
+            literal(node.route())
         ));
     }
     sql.push_str(&format!(
@@ -360,8 +360,23 @@ fn begin(
         nodes.len()
     ));
     let mut transaction = proxy.transaction().map_err(failed)?;
+    secret::hide(&mut transaction).map_err(failed)?;
     transaction.batch_execute(&sql).map_err(failed)?;
     transaction.commit().map_err(failed)
+}
+
+/// Whether a template can be sharded. It is made on the first node and taken back.
+fn check_template(client: &mut Client, buckets: i32, template: &str) -> Result<(), Error> {
+    let refused = |what: String| Error::Refused {
+        what: format!("the template cannot be sharded: {what}"),
+        hint: "correct the template; nothing was made".into(),
+    };
+    match try_template(client, buckets, template) {
+        Ok(trial) if trial.faults.is_empty() => Ok(()),
+        Ok(trial) => Err(refused(listed(&trial.faults))),
+        Err(source) if source.code().is_some() => Err(refused(server::message::chain(&source))),
+        Err(source) => Err(on_node("trying the template", 0, source)),
+    }
 }
 
 /// Whether a server can send and receive buckets.
@@ -369,6 +384,7 @@ fn check_server(client: &mut Client, number: i32) -> Result<(), Error> {
     let failed = |source| on_node("looking at its settings", number, source);
     let row = client.query_one(FITNESS, &[]).map_err(failed)?;
     let (version, level, slots): (i32, String, i32) = (row.get(0), row.get(1), row.get(2));
+    let (senders, workers, is_superuser): (i32, i32, bool) = (row.get(3), row.get(4), row.get(5));
     let (what, hint) = if version < VERSION_MIN {
         (format!("has PostgreSQL {}", version / 10_000), "PostgreSQL 15 or later is needed")
     } else if level != "logical" {
@@ -377,6 +393,19 @@ fn check_server(client: &mut Client, number: i32) -> Result<(), Error> {
         (
             format!("has max_replication_slots = {slots}"),
             "set it to 10 or more there, and max_wal_senders too, and restart it",
+        )
+    } else if senders < SLOTS_MIN {
+        (format!("has max_wal_senders = {senders}"), "set it to 10 or more there, and restart it")
+    } else if workers < WORKERS_MIN {
+        (
+            format!("has max_logical_replication_workers = {workers}"),
+            "set it to 4 or more there, and max_worker_processes to 8, and restart it",
+        )
+    } else if !is_superuser {
+        (
+            "is reached as a role that is no superuser".to_owned(),
+            "name a superuser in its connection string: only a superuser can subscribe; let the \
+             proxy connect as another role with --route",
         )
     } else {
         return Ok(());
@@ -405,10 +434,6 @@ fn other_cluster(number: i32) -> Error {
     }
 }
 
-fn with_mask(sql: &str, buckets: i32) -> String {
-    sql.replace("{mask}", &(buckets - 1).to_string())
-}
-
 /// More would make schemas, and the functions that hold them, too many to be handled.
 const BUCKETS_MAX: i32 = 4096;
 
@@ -417,6 +442,9 @@ const VERSION_MIN: i32 = server::least_version::SHARD as i32 * 10_000;
 
 /// One for the batch, and some for tables that are copied at the same time.
 const SLOTS_MIN: i32 = 4;
+
+/// One that applies changes, and one that copies a table.
+const WORKERS_MIN: i32 = 2;
 
 const LOOKING: &str = "looking for functions in the cluster's place";
 
@@ -428,7 +456,11 @@ const TAKEN: &str = r"
 
 const FITNESS: &str = "
     SELECT current_setting('server_version_num')::int, current_setting('wal_level'),
-           current_setting('max_replication_slots')::int";
+           current_setting('max_replication_slots')::int,
+           current_setting('max_wal_senders')::int,
+           least(current_setting('max_logical_replication_workers')::int,
+                 current_setting('max_worker_processes')::int),
+           (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)";
 
 /// Null without a cluster, true where its making was not completed.
 const UNFINISHED: &str = "

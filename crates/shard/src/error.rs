@@ -2,27 +2,29 @@
 
 use std::time::Duration;
 
+use postgres::error::SqlState;
+
 /// A failure. The message says what and why, [`Error::hint`] what to do next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No connection.
-    #[error("connecting to {server} ({place}): {}", server::message::chain(.source))]
+    #[error("connecting to {server} ({place}): {source}")]
     Connect {
         /// The proxy or a node.
         server: String,
         /// Where that is, without a password.
         place: String,
         /// Why.
-        source: postgres::Error,
+        source: server::ConnectError,
     },
     /// A connection string that cannot be read.
-    #[error("{text:?} is no connection string: {}", server::message::chain(.source))]
+    #[error("what is given for {server} is no connection string: {source}")]
     Conninfo {
-        /// What was given, if it holds no password.
-        text: String,
+        /// The proxy or a node. The text itself may hold a password.
+        server: String,
         /// Why.
-        source: postgres::Error,
+        source: server::ConninfoError,
     },
     /// A statement failed, or the connection was lost.
     #[error("{doing} on {server}: {}", server::message::chain(.source))]
@@ -65,6 +67,28 @@ pub enum Error {
         to: i32,
         /// How often.
         failures: i64,
+    },
+    /// Copies were begun anew again and again.
+    #[error("copying from node {from} to node {to} was begun anew {times} times: {why}")]
+    GivenUp {
+        /// The source.
+        from: i32,
+        /// The target.
+        to: i32,
+        /// How often.
+        times: u32,
+        /// Why the last time.
+        why: String,
+    },
+    /// A session that holds a replication slot does not end.
+    #[error("node {from} still uses the replication slot {slot} after {} s", .waited.as_secs())]
+    SlotInUse {
+        /// The source.
+        from: i32,
+        /// The slot.
+        slot: String,
+        /// How long it was waited for.
+        waited: Duration,
     },
     /// The fence was lifted again, because what it waited for did not happen.
     #[error(
@@ -112,9 +136,10 @@ impl Error {
             Self::MissingPart { .. } => {
                 Some("install it there: apt-get install postgresql-15-plproxy".into())
             }
-            Self::Connect { .. } => {
-                Some("start that server, or correct its address; then run the same again".into())
-            }
+            Self::Connect { source, .. } => Some(match source.hint() {
+                Some(hint) => format!("{hint}; then run the same again"),
+                None => "start that server, or correct its address; then run the same again".into(),
+            }),
             Self::Statement { .. } | Self::Stopped => {
                 Some("`pgrig shard rebalance` goes on where this stopped".into())
             }
@@ -122,13 +147,22 @@ impl Error {
                 Some("wait for it; `pgrig shard status` shows how far it is".into())
             }
             Self::Copy { to, .. } => Some(format!(
-                "see the log of node {to} (is its disk full?), then `pgrig shard rebalance`"
+                "see the log of node {to} (is its disk full?), then `pgrig shard rebalance`; `pgrig \
+                 shard abandon` gives the move up"
+            )),
+            Self::GivenUp { from, .. } => Some(format!(
+                "raise max_slot_wal_keep_size on node {from}, or move fewer buckets at once \
+                 (--batch); `pgrig shard abandon` gives the move up"
+            )),
+            Self::SlotInUse { from, .. } => Some(format!(
+                "end the walsender on node {from}, then run the same again"
             )),
             Self::Fence { .. } => {
-                Some("end what it waits for, then `pgrig shard rebalance`".into())
+                Some("end what it waits for, then `pgrig shard rebalance`; `pgrig shard abandon` gives the move up".into())
             }
             Self::Differs { to, .. } => Some(format!(
-                "find out who else writes those tables on node {to}, then `pgrig shard rebalance`"
+                "find out who else writes those tables on node {to}, then `pgrig shard abandon` and \
+                 `pgrig shard rebalance`: it copies anew"
             )),
             Self::Conninfo { .. } => {
                 Some("write it like \"host=db1 port=5432 user=app dbname=shop\"".into())
@@ -147,6 +181,12 @@ impl Error {
             },
             _ => false,
         }
+    }
+
+    /// Whether another session held a lock for longer than one attempt waits.
+    pub(crate) fn is_lock(&self) -> bool {
+        let Self::Statement { source, .. } = self else { return false };
+        source.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
     }
 }
 

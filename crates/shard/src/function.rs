@@ -74,19 +74,37 @@ pub(crate) const FUNCTIONS: &str = "
       AND p.prorettype <> 'trigger'::regtype
     ORDER BY 1, 2";
 
-/// What of a bucket's schema ($1) cannot be part of a cluster, and why.
+/// Functions of buckets' schemas ($1) that cannot be part of a cluster, and why.
 pub(crate) const REFUSED: &str = "
     SELECT format('%s gives more than one value', p.oid::regprocedure)
     FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-    WHERE n.nspname = $1 AND (p.prokind <> 'f' OR p.proretset OR p.proallargtypes IS NOT NULL)
-    UNION ALL
-    SELECT format('table %s has neither a primary key nor another replica identity',
-                  c.oid::regclass)
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = $1 AND c.relkind = 'r' AND c.relreplident IN ('d', 'n')
-      AND NOT (c.relreplident = 'd' AND EXISTS
-               (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary))
-    UNION ALL
-    SELECT format('%s is neither an ordinary table nor an index', c.oid::regclass)
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = $1 AND c.relkind NOT IN ('r', 'i', 't', 'c')";
+    WHERE n.nspname = ANY ($1)
+      AND (p.prokind <> 'f' OR p.proretset OR p.proallargtypes IS NOT NULL)";
+
+/// Tables of buckets' schemas ($1) that logical replication does not carry over whole, and why.
+/// `A` and `R` are triggers that are fired by replicated rows as well.
+pub(crate) const TABLE_FAULTS: &str = "
+    SELECT fault FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    CROSS JOIN LATERAL (
+        SELECT format('table %s has neither a primary key nor another replica identity',
+                      c.oid::regclass)
+        WHERE c.relkind = 'r' AND c.relreplident <> 'f'
+          AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisvalid
+                          AND CASE c.relreplident WHEN 'd' THEN i.indisprimary
+                                                  WHEN 'i' THEN i.indisreplident END)
+        UNION ALL
+        SELECT format('%s is neither an ordinary table nor an index', c.oid::regclass)
+        WHERE c.relkind NOT IN ('r', 'i', 't', 'c')
+        UNION ALL
+        SELECT format('table %s is not logged: its changes are not replicated', c.oid::regclass)
+        WHERE c.relkind = 'r' AND c.relpersistence <> 'p'
+        UNION ALL
+        SELECT format('table %s is a part of another table', c.oid::regclass)
+        WHERE c.relkind = 'r' AND c.relispartition
+        UNION ALL
+        SELECT format('trigger %s of table %s is enabled %s and would be fired by the copy as well',
+                      t.tgname, c.oid::regclass,
+                      CASE t.tgenabled WHEN 'A' THEN 'ALWAYS' ELSE 'REPLICA' END)
+        FROM pg_trigger t WHERE t.tgrelid = c.oid AND t.tgenabled IN ('A', 'R')
+    ) AS faults (fault)
+    WHERE n.nspname = ANY ($1) ORDER BY 1";

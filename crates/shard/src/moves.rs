@@ -8,6 +8,7 @@
 //! | switching | source and target were equal while nothing wrote; there is no way back |
 //! | switched | the target serves them, every node and the proxy have the new mapping |
 //! | done | the old rows are gone |
+//! | abandoned | the buckets are on the source as before, and nothing of them on the target |
 //!
 //! Before `switching` a failure lifts the fence and the buckets stay where they are. From then on
 //! they go to the target, however often it takes. At no moment do two nodes accept a write to the
@@ -20,7 +21,7 @@ mod replication;
 
 use std::time::{Duration, Instant};
 
-use crate::cluster::{Cluster, on_proxy};
+use crate::cluster::{Cluster, LOCK_PATIENCE, on_proxy};
 use crate::error::Error;
 use crate::plan::{Batch, plan};
 use crate::text::int_array;
@@ -110,6 +111,32 @@ pub enum Event<'a> {
         /// How long writes were refused, in milliseconds.
         fence_ms: f64,
     },
+    /// Something has lasted for a while.
+    Lasting {
+        /// The batch.
+        number: i32,
+        /// What is waited for, and how far it is.
+        what: String,
+    },
+    /// A copy cannot be continued; it begins anew.
+    Anew {
+        /// The batch.
+        number: i32,
+        /// Why.
+        why: &'a str,
+    },
+    /// A batch was given up: its buckets are where they were.
+    Abandoned {
+        /// Its number.
+        number: i32,
+        /// What it was to move.
+        batch: &'a Batch,
+    },
+    /// A batch cannot be given up any more: its target may serve it already.
+    Kept {
+        /// Its number.
+        number: i32,
+    },
     /// A server does not answer; it is waited for.
     Waiting {
         /// Why.
@@ -181,6 +208,10 @@ impl<'a> Moves<'a> {
             self.complete(number, &batch)?;
         }
         self.tidy()?;
+        self.patiently(|me| {
+            let options = me.options.clone();
+            me.cluster.check_movable(&options, Change::None)
+        })?;
         let new = plan(&self.cluster.owners, &self.cluster.staying(), self.options.batch_max);
         let mut numbered = Vec::new();
         for batch in new {
@@ -196,10 +227,44 @@ impl<'a> Moves<'a> {
         Ok(())
     }
 
+    /// Gives up every batch that was begun and that its target does not serve yet: lifts the fence,
+    /// ends replication, removes the copy. Nodes that were to be emptied by these batches stay.
+    ///
+    /// # Errors
+    /// Whatever stops it. Running it again goes on from there.
+    pub fn abandon(&mut self) -> Result<(), Error> {
+        for (number, batch) in self.cluster.unfinished()? {
+            if self.patiently(|me| me.give_up(number, &batch))? {
+                if self.cluster.node(batch.from)?.is_leaving {
+                    self.cluster.set_leaving(batch.from, false)?;
+                }
+                (self.tell)(&Event::Abandoned { number, batch: &batch });
+            } else {
+                (self.tell)(&Event::Kept { number });
+            }
+        }
+        Ok(())
+    }
+
     /// Takes a batch through its steps until its target serves it.
     fn complete(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
         (self.tell)(&Event::Batch { number, batch });
-        while self.patiently(|me| me.advance(number, batch))? != Step::Switched {}
+        let mut begun_anew = 0;
+        loop {
+            match self.patiently(|me| me.advance(number, batch))? {
+                Next::Step(Step::Switched) => break,
+                Next::Step(_) => {}
+                Next::Anew(why) if begun_anew == ANEW_MAX => {
+                    let (from, to) = (batch.from, batch.to);
+                    return Err(Error::GivenUp { from, to, times: begun_anew, why });
+                }
+                Next::Anew(why) => {
+                    begun_anew += 1;
+                    (self.tell)(&Event::Anew { number, why: &why });
+                    self.patiently(|me| me.begin_anew(number, batch))?;
+                }
+            }
+        }
         self.patiently(|me| me.end_replication(number, batch))
     }
 
@@ -216,10 +281,16 @@ impl<'a> Moves<'a> {
         &mut self,
         mut act: impl FnMut(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let deadline = Instant::now() + self.options.patience;
+        let began = Instant::now();
         loop {
             match act(self) {
-                Err(error) if error.is_lost_connection() && Instant::now() < deadline => {
+                Err(error) if error.is_lock() && began.elapsed() < LOCK_PATIENCE => {
+                    (self.tell)(&Event::Waiting { why: &error });
+                    self.pause(RETRY)?;
+                }
+                Err(error)
+                    if error.is_lost_connection() && began.elapsed() < self.options.patience =>
+                {
                     (self.tell)(&Event::Waiting { why: &error });
                     self.pause(RETRY)?;
                     // A failure here is found again by the next attempt.
@@ -256,6 +327,14 @@ impl<'a> Moves<'a> {
         Ok(())
     }
 
+    /// Tells what is waited for, now and then.
+    fn last(&mut self, number: i32, said: &mut Instant, what: impl FnOnce() -> String) {
+        if said.elapsed() >= SAY_EVERY {
+            *said = Instant::now();
+            (self.tell)(&Event::Lasting { number, what: what() });
+        }
+    }
+
     fn did(&mut self, number: i32, what: &'static str) {
         (self.tell)(&Event::Did { number, what });
     }
@@ -273,6 +352,20 @@ impl<'a> Moves<'a> {
         Ok(row.map_err(|source| on_proxy("recording a batch", source))?.get(0))
     }
 }
+
+/// What follows a step.
+enum Next {
+    /// The next one.
+    Step(Step),
+    /// The first one again, for this reason.
+    Anew(String),
+}
+
+/// More in one run would go on for ever.
+const ANEW_MAX: u32 = 3;
+
+/// How often it is told what is waited for.
+const SAY_EVERY: Duration = Duration::from_secs(5);
 
 /// Short against the fence, long against what a look costs.
 const POLL: Duration = Duration::from_millis(5);

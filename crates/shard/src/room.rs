@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use postgres::Client;
+use server::Client;
 
 use crate::cluster::{Cluster, NodeConfig, connect, node_name, on_node};
 use crate::error::Error;

@@ -16,6 +16,9 @@ pub struct Status {
     pub batches: Vec<BatchStatus>,
     /// Whether a tool is at work.
     pub is_busy: bool,
+    /// Whether every role of the proxy can read a node's password. The next command that changes
+    /// something ends that.
+    pub shows_passwords: bool,
 }
 
 /// A batch under way.
@@ -82,6 +85,7 @@ impl Status {
         };
         let batches = rows.iter().map(batch).collect();
         let is_busy = cluster.proxy.query_one(BUSY, &[]).map_err(failed)?.get(0);
+        let shows_passwords = cluster.defined()?.shows_password();
         let (version, buckets) = (cluster.version, cluster.buckets);
         let nodes = cluster.nodes.clone().into_iter().map(|node| NodeStatus {
             number: node.number,
@@ -90,7 +94,7 @@ impl Status {
             says: answer(&mut cluster, node.number).map_err(|error| error.to_string()),
         });
         let nodes = nodes.collect();
-        Ok(Self { version, buckets, nodes, batches, is_busy })
+        Ok(Self { version, buckets, nodes, batches, is_busy, shows_passwords })
     }
 }
 

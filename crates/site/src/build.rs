@@ -42,7 +42,8 @@ impl Site {
         control: &Control,
         tell: data::Tell<'_>,
     ) -> Result<Site, Error> {
-        let number = others.len() + 1;
+        // Servers that are built anew do not get the names of those that they replace.
+        let number = place.labs.new_number();
         let nodes = plan.servers().map(|node| {
             if let Some(host) = place.hosts.get(&node.name) {
                 let conninfo = host.conninfo().to_owned();

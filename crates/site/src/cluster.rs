@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use lab::{Node, Server};
-use postgres::Client;
+use server::{Client, Limits};
 use shard::{Audit, Cluster, Event, Moves, NodeConfig, Options};
 use spec::{Buckets, Plproxy, Point};
 
 use crate::data::DataError;
 use crate::error::Error;
 use crate::hosts;
-use crate::node::{SiteNode, lab_settings, probe_form};
+use crate::node::{SiteNode, lab_settings};
 use crate::plan::proxy;
 use crate::site::Site;
 
@@ -247,18 +247,13 @@ impl Site {
     }
 
     fn config(&self, name: &str) -> Option<NodeConfig> {
-        // PL/Proxy reads what libpq reads, the tool less than that.
-        let route = match &self.node(name)?.server {
-            Server::Node(_) => None,
-            Server::Target(host) => Some(host.conninfo().to_owned()),
-        };
-        Some(NodeConfig { conninfo: self.address(name)?, route })
+        Some(NodeConfig { conninfo: self.address(name)?, route: None })
     }
 
     fn address(&self, name: &str) -> Option<String> {
         Some(match &self.node(name)?.server {
             Server::Node(node) => node.endpoint().to_string(),
-            Server::Target(host) => probe_form(host),
+            Server::Target(host) => host.libpq_conninfo(),
         })
     }
 
@@ -269,8 +264,10 @@ impl Site {
 
 /// Fills the buckets of one server. Its keys are looked for once, not once for each bucket.
 fn fill(config: &NodeConfig, owned: &[i32], buckets: &Buckets) -> Result<(), DataError> {
-    let client = Client::connect(&config.conninfo, postgres::NoTls);
-    let mut client = client.map_err(DataError::sql("connecting to fill the buckets"))?;
+    let doing = "connecting to fill the buckets";
+    let failed = |source| DataError::Connect { doing: doing.to_owned(), source };
+    let conninfo = server::resolve_conninfo(&config.conninfo).map_err(|why| failed(why.into()))?;
+    let mut client = server::connect(&conninfo, &Limits::of_administration()).map_err(failed)?;
     let numbers: Vec<String> = owned.iter().map(i32::to_string).collect();
     let keys = format!(
         "CREATE TEMPORARY TABLE pgrig_keys AS

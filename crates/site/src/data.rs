@@ -6,7 +6,7 @@ use lab::guest::{self, Outlet};
 use load::{Control, Urgency};
 use pgbench::Console;
 use pgbench::options::Invocation;
-use postgres::Client;
+use server::Client;
 use server::message::with_detail as server_words;
 use server::quote::identifier;
 use spec::{Data, PgbenchTables};
@@ -20,6 +20,14 @@ pub enum DataError {
     /// A server that could not be started, stopped or reached.
     #[error(transparent)]
     Lab(#[from] lab::Error),
+    /// No connection.
+    #[error("{doing}: {source}")]
+    Connect {
+        /// What it was for.
+        doing: String,
+        /// Why.
+        source: server::ConnectError,
+    },
     /// A statement failed.
     #[error("{doing}: {}", server_words(.source))]
     Sql {
@@ -59,6 +67,7 @@ impl DataError {
     pub fn hint(&self) -> Option<String> {
         match self {
             DataError::Lab(error) => error.hint(),
+            DataError::Connect { source, .. } => source.hint(),
             DataError::Cluster(error) => error.hint(),
             DataError::HostNotEmpty { .. } => {
                 Some("give it an empty database: dbname=…".to_owned())

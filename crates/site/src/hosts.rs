@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lab::{Server, Target};
-use postgres::Client;
 use server::quote::literal;
+use server::{Client, Control};
 use spec::{NodeKind, Study, Topology};
 
 use crate::data::DataError;
@@ -22,7 +22,11 @@ pub type Hosts = BTreeMap<String, Target>;
 ///
 /// # Errors
 /// As libpq has them; what a server said; a name that no topology of the study has.
-pub fn open(conninfos: &BTreeMap<String, String>, study: &Study) -> Result<Hosts, Error> {
+pub fn open(
+    conninfos: &BTreeMap<String, String>,
+    study: &Study,
+    control: &Control,
+) -> Result<Hosts, Error> {
     let nodes = study.points.iter().flat_map(|point| &point.topology.nodes);
     let known: BTreeSet<&str> = nodes.map(|node| node.name.as_str()).collect();
     let mut hosts = Hosts::new();
@@ -31,7 +35,7 @@ pub fn open(conninfos: &BTreeMap<String, String>, study: &Study) -> Result<Hosts
             let known = known.into_iter().map(str::to_owned).collect();
             return Err(Error::NoSuchNode { name: name.clone(), known });
         }
-        let host = outside::open(conninfo)?;
+        let host = outside::open(conninfo, control)?;
         if let Some((first, _)) =
             hosts.iter().find(|(_, known)| known.conninfo() == host.conninfo())
         {

@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
+use lab::Server;
 use lab::guest::set_path;
-use lab::{Server, Target};
-use postgres::Client;
-use server::Address;
+use server::Client;
 use spec::Settings;
 use wire::conninfo::Conninfo;
 
@@ -55,21 +54,23 @@ impl SiteNode {
         }
     }
 
-    /// What the probes, which are beside it, connect to.
+    /// The connection string of the probes, which are beside it, in keyword form.
     #[must_use]
     pub fn probe_conninfo(&self) -> String {
         match &self.server {
-            Server::Node(node) => node.near_endpoint().to_string(),
-            Server::Target(target) => probe_form(target),
+            Server::Node(node) => {
+                let near = node.near_endpoint().to_string();
+                server::keyword_form(&near).unwrap_or(near)
+            }
+            Server::Target(target) => target.conninfo().to_owned(),
         }
     }
 
     /// The database that holds the data.
     #[must_use]
     pub fn database(&self) -> String {
-        let parsed = self.probe_conninfo().parse::<postgres::Config>();
-        let named = parsed.ok().and_then(|config| config.get_dbname().map(str::to_owned));
-        named.unwrap_or_else(|| "postgres".to_owned())
+        let resolved = Conninfo::from_keyword_string(&self.probe_conninfo());
+        resolved.map_or_else(|_| "postgres".to_owned(), |conninfo| conninfo.dbname)
     }
 
     /// Where the server's log for programs is, if it can be read.
@@ -88,14 +89,6 @@ impl SiteNode {
             Server::Node(node) => node.host_pid().and_then(|pid| u32::try_from(pid).ok()),
             Server::Target(_) => None,
         }
-    }
-}
-
-/// What the probes connect to.
-pub(crate) fn probe_form(target: &Target) -> String {
-    match Conninfo::from_keyword_string(target.conninfo()) {
-        Ok(conninfo) => Address::keywords(&conninfo),
-        Err(_) => target.conninfo().to_owned(),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use lab::{Server, TARGET_SCHEMA, Target, TargetConfig};
 use load::Control;
-use server::{Address, AddressError};
+use server::Limits;
 use spec::Study;
 
 use crate::data::{self, Tell};
@@ -16,17 +16,10 @@ use crate::site::Site;
 ///
 /// # Errors
 /// As libpq has them; what the server said.
-pub fn open(conninfo: &str) -> Result<Target, Error> {
-    let resolved = server::resolve_conninfo(conninfo)?;
-    let admin = Address::new(&resolved).map_err(|error| match error {
-        AddressError::Tls(error) => Error::TargetTls(error),
-        AddressError::Client(source) => Error::Lab(lab::Error::Connect {
-            server: lab::TARGET.to_owned(),
-            place: resolved.hosts.first().map(ToString::to_string).unwrap_or_default(),
-            source,
-        }),
-    })?;
-    Ok(Target::open(TargetConfig { conninfo: resolved.to_keyword_string(), admin })?)
+pub fn open(conninfo: &str, control: &Control) -> Result<Target, Error> {
+    let conninfo = server::resolve_conninfo(conninfo)?;
+    let limits = Limits::of_administration().heard_by(control);
+    Ok(Target::open(TargetConfig { conninfo, limits })?)
 }
 
 /// The one site that a target is, its data built in the rig's schema, which is there.

@@ -1,14 +1,10 @@
 //! SQL that the rig itself runs: the data's script, and the steps before a trial.
 
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
-use std::time::Duration;
-
 use lab::Server;
 use lab::guest::{self, Outlet};
-use load::{Control, Urgency};
-use postgres::Client;
+use load::Control;
 use script::{CommandKind, Names, Script, Syntax, Variables};
+use server::Client;
 use server::message::with_detail as server_words;
 use spec::{ScriptText, Settings};
 
@@ -61,7 +57,7 @@ pub fn run_script(
 ) -> Result<(), ScriptError> {
     let commands = commands(text, variables)?;
     let is_outside = matches!(server, Server::Target(_));
-    cancel_when_interrupted(server, client, control, |client| {
+    client.heard_by(control, |client| {
         for Command { line, sql } in commands {
             let sent = match is_outside {
                 true => guest::send(&sql, &mut Outlet::Server(client)).map_err(SendError::Guest),
@@ -140,30 +136,3 @@ pub fn run_step(
     let text = ScriptText { name: "step".to_owned(), text: sql.to_owned() };
     run_script(server, client, &text, &Settings::new(), control)
 }
-
-/// Does something with a client of a server; an interruption cancels the statement under way.
-fn cancel_when_interrupted<T>(
-    server: &Server,
-    client: &mut Client,
-    control: &Control,
-    work: impl FnOnce(&mut Client) -> T,
-) -> T {
-    let token = client.cancel_token();
-    thread::scope(|scope| {
-        let (done, is_done) = channel::<()>();
-        scope.spawn(move || {
-            while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(GLANCE) {
-                if control.urgency() != Urgency::None {
-                    // A cancel that cannot be sent leaves the statement to end by itself.
-                    let _ = server.cancel(&token);
-                }
-            }
-        });
-        let result = work(client);
-        drop(done);
-        result
-    })
-}
-
-/// How often the thread looks for an interruption.
-const GLANCE: Duration = Duration::from_millis(50);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use lab::Installation;
-use postgres::Client;
 use probe::ProbeError;
+use server::Client;
 use server::message::with_detail as server_words;
 use server::quote::{identifier, literal};
 use spec::{Data, Warm, Warmer};

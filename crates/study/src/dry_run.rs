@@ -2,7 +2,7 @@
 
 use lab::guest::{self, Outlet};
 use lab::{TARGET_SCHEMA, Target};
-use load::Plan;
+use load::{Control, Plan};
 use site::sql::SendError;
 use site::{SitePlan, outside, sql, warm};
 use spec::{Action, Point};
@@ -19,11 +19,11 @@ use crate::request::{Request, Servers};
 ///
 /// # Errors
 /// As [`crate::run`] has them before it begins; for a request without a target.
-pub fn dry_run(request: &Request) -> Result<String, Error> {
+pub fn dry_run(request: &Request, control: &Control) -> Result<String, Error> {
     let Servers::Outside { conninfo } = &request.servers else {
         return Ok("-- nothing: the servers are pgrig's own\n".to_owned());
     };
-    let target = outside::open(conninfo)?;
+    let target = outside::open(conninfo, control)?;
     let trials = request.trials();
     let has = Has::outside(&target, &std::env::temp_dir())?;
     let preflight = Preflight::of(&request.study, &trials, &has);

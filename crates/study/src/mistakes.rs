@@ -27,26 +27,21 @@ pub fn mistakes(study: &Study, installation: &Installation) -> std::io::Result<V
 fn settings(study: &Study, installation: &Installation) -> std::io::Result<Vec<String>> {
     let nodes = study.points.iter().flat_map(|point| &point.topology.nodes);
     let asked: BTreeSet<(&String, &String)> = nodes.flat_map(|node| &node.settings).collect();
-    let empty = std::env::temp_dir().join(format!("pgrig-check-{}", std::process::id()));
-    std::fs::create_dir(&empty)?;
-    let told = std::fs::write(empty.join("postgresql.conf"), "").and_then(|()| {
-        let mut told = Vec::new();
-        for (name, value) in asked.into_iter().filter(|(name, _)| !name.contains('.')) {
-            let output = Command::new(installation.program("postgres"))
-                .args(["-C", "server_version_num", "-D"])
-                .arg(&empty)
-                .args(["-c", &format!("{name}={value}")])
-                .env("LC_ALL", "C")
-                .output()?;
-            if !output.status.success() {
-                let words = server_words(&String::from_utf8_lossy(&output.stderr));
-                told.push(format!("setting {name} = {value}: {words}"));
-            }
+    let mut told = Vec::new();
+    for (name, value) in asked.into_iter().filter(|(name, _)| !name.contains('.')) {
+        let output = Command::new(installation.program("postgres"))
+            .args(["-C", "server_version_num"])
+            // An empty configuration and a directory that exists: nothing has to be made.
+            .args(["-D", "/", "-c", "config_file=/dev/null"])
+            .args(["-c", &format!("{name}={value}")])
+            .env("LC_ALL", "C")
+            .output()?;
+        if !output.status.success() {
+            let words = server_words(&String::from_utf8_lossy(&output.stderr));
+            told.push(format!("setting {name} = {value}: {words}"));
         }
-        Ok(told)
-    });
-    std::fs::remove_dir_all(&empty)?;
-    told
+    }
+    Ok(told)
 }
 
 /// What stands behind `FATAL:`, with its hint.

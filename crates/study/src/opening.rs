@@ -24,9 +24,10 @@ pub(crate) fn open_record(
     has: &Has,
 ) -> Result<(Writer, Vec<Trial>, Vec<Paired>), Error> {
     if let Place::Resume(directory) = &request.place {
+        // Nobody else adds anything once it is locked.
+        let mut writer = Writer::resume(directory)?;
         let reader = Reader::open(directory)?;
         let (done, pairs) = (reader.trials().to_vec(), reader.pairs().to_vec());
-        let mut writer = Writer::resume(directory)?;
         let differs = facts.iter().filter(|fact| fact.name != "load average before");
         let differs = differs.filter(|fact| !writer.header().facts.contains(fact));
         let differs: Vec<String> =

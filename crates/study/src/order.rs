@@ -8,6 +8,8 @@ use site::{Alone, Labs};
 use spec::{Planned, Point, Profile};
 
 use crate::fleet::Fleet;
+use crate::platform::Platform;
+use crate::request::Request;
 
 /// What a trial is given.
 pub(crate) struct Order<'a> {
@@ -28,4 +30,29 @@ pub(crate) struct Order<'a> {
     pub(crate) generator: &'a Path,
     /// Where its clients keep their ledger, if they keep one.
     pub(crate) ledger: &'a Path,
+}
+
+/// What an attempt at a trial of a request is given; without a platform it is not run.
+pub(crate) fn order<'o>(
+    request: &'o Request,
+    control: &'o Control,
+    origin: Instant,
+    (planned, attempt): (&'o Planned, usize),
+    alone: Alone,
+    platform: Option<&'o Platform>,
+    ledger: &'o Path,
+) -> Order<'o> {
+    Order {
+        point: &request.study.points[planned.point],
+        planned,
+        attempt,
+        profile: request.study.profile,
+        origin,
+        control,
+        alone,
+        labs: platform.and_then(Platform::labs),
+        fleet: platform.and_then(Platform::fleet),
+        generator: &request.generator,
+        ledger,
+    }
 }

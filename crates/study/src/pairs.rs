@@ -57,22 +57,22 @@ impl PairsOrder<'_> {
         Paired { ending, ..self.blank() }
     }
 
-    /// Measures it. None if it was interrupted: half of it is nothing.
+    /// Measures it. Half of it is nothing: one that was interrupted counts for no claim.
     pub(crate) fn measure(
         &self,
         sites: [&mut Site; 2],
         observe: &mut dyn FnMut(compare::Progress<'_>),
-    ) -> Option<Paired> {
+    ) -> Paired {
         let mut paired = self.blank();
         let result = self.attempt(sites, &mut paired, observe);
         if self.control.urgency() != Urgency::None {
-            return None;
-        }
-        if let Err(Failure { fault, why }) = result {
+            paired = Paired { began: paired.began, ..self.blank() };
+            paired.ending = Ending::Interrupted("by a signal".to_owned());
+        } else if let Err(Failure { fault, why }) = result {
             paired.ending = Ending::failed(fault, why);
         }
         paired.ended = clock::now(self.origin);
-        Some(paired)
+        paired
     }
 
     fn attempt(

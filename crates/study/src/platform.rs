@@ -27,14 +27,16 @@ impl Found {
         Ok(match &request.servers {
             Servers::Built { pg_bin, hosts } => {
                 let installation = lab::find::find(pg_bin.as_deref())?;
-                Found::Installation(installation, site::open_hosts(hosts, &request.study)?)
+                Found::Installation(installation, site::open_hosts(hosts, &request.study, control)?)
             }
             Servers::OnHosts(asked) => {
                 let fleet = Fleet::reach(asked, &request.study, control)?;
                 let labs = fleet.open_labs(asked)?;
                 Found::OnHosts(fleet, labs)
             }
-            Servers::Outside { conninfo } => Found::Target(Box::new(outside::open(conninfo)?)),
+            Servers::Outside { conninfo } => {
+                Found::Target(Box::new(outside::open(conninfo, control)?))
+            }
         })
     }
 
@@ -95,6 +97,18 @@ impl Platform {
             Platform::Labs { labs, .. } => Some(labs),
             Platform::Target { .. } => None,
         }
+    }
+
+    /// Opens the lab of this machine anew if its init has ended; whether it had.
+    ///
+    /// # Errors
+    /// What the new lab says.
+    pub(crate) fn reopen(&mut self) -> Result<bool, Error> {
+        let Platform::Labs { labs, fleet: None, .. } = self else { return Ok(false) };
+        let Some(dead) = labs.iter().find(|lab| !lab.is_alive()) else { return Ok(false) };
+        let lab = Lab::open(LabConfig::new(dead.installation().clone()))?;
+        *labs = Labs::here(lab);
+        Ok(true)
     }
 
     /// Memory for servers of the rig's own on this machine; none where they are elsewhere.

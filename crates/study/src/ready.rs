@@ -55,7 +55,7 @@ fn warm_up(point: &Point, site: &Site) -> Result<Warmed, String> {
 
 /// The study's steps, then the statistics of each server begin anew where they are ours.
 fn before(point: &Point, site: &Site, control: &Control) -> Result<(), String> {
-    let mut clients: BTreeMap<&str, postgres::Client> = BTreeMap::new();
+    let mut clients: BTreeMap<&str, server::Client> = BTreeMap::new();
     for step in &point.before {
         let Some(node) = site.node(&step.node) else { continue };
         if !clients.contains_key(node.name.as_str()) {

@@ -1,6 +1,7 @@
 //! A whole study: every trial of every round, each in the record when it is done, and what is
 //! measured in pairs after them.
 
+mod mending;
 mod pairing;
 
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use crate::facts::{self, fact};
 use crate::fleet::Fleet;
 use crate::has::HasServers;
 use crate::opening::open_record;
-use crate::order::Order;
+use crate::order::order;
 use crate::platform::{Found, Platform};
 use crate::preflight::Preflight;
 use crate::request::Request;
@@ -49,6 +50,23 @@ pub struct Ended {
 /// When it could not begin, or the record cannot be written any more. Single trials that break are
 /// recorded instead.
 pub fn run(
+    request: &Request,
+    control: &Control,
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<Ended, Error> {
+    attempt(request, control, observe).map_err(|error| blamed(control, "preparing the run", error))
+}
+
+/// What fails after the user has asked for the end fails because of that, unless it is the record.
+pub(crate) fn blamed(control: &Control, doing: &'static str, error: Error) -> Error {
+    match error {
+        error @ (Error::Record(_) | Error::Stopped { .. } | Error::Interrupted { .. }) => error,
+        error if control.urgency() == Urgency::None => error,
+        _ => Error::Interrupted { doing },
+    }
+}
+
+fn attempt(
     request: &Request,
     control: &Control,
     observe: &mut dyn FnMut(Event<'_>),
@@ -101,7 +119,7 @@ pub fn run(
         trials: planned.len(),
         directory: run.writer.directory(),
     });
-    let result = run.all(&platform, &trials, &planned, observe);
+    let result = run.all(&mut platform, &trials, &planned, observe);
     // Removing servers and data is part of what a run costs.
     run.sites.clear();
     let left = platform.leave();
@@ -150,7 +168,7 @@ impl Run<'_> {
     /// Trials that are still to be run, or to be recorded as skipped.
     fn to_run(&self, trials: &[Planned]) -> Vec<Planned> {
         let is_left = |planned: &&Planned| match self.last(planned.number) {
-            Some(last) => matches!(last.ending, Ending::Failed(_)) || self.goes_again(last),
+            Some(last) => last.ending.is_open() || self.goes_again(last),
             None => true,
         };
         trials.iter().filter(is_left).cloned().collect()
@@ -182,7 +200,7 @@ impl Run<'_> {
 
     fn all(
         &mut self,
-        platform: &Platform,
+        platform: &mut Platform,
         trials: &[Planned],
         planned: &[Planned],
         observe: &mut dyn FnMut(Event<'_>),
@@ -251,6 +269,9 @@ impl Run<'_> {
         points.sort_unstable();
         points.dedup();
         for plan in SitePlan::all(study, &points) {
+            if self.control.urgency() != Urgency::None {
+                return Err(Error::Interrupted { doing: "building servers" });
+            }
             let began = Instant::now();
             let what = what_is_built(&plan);
             observe(Event::Preparing { what: &what, share: None });
@@ -306,7 +327,7 @@ impl Run<'_> {
 
     fn one(
         &mut self,
-        platform: &Platform,
+        platform: &mut Platform,
         planned: &Planned,
         left: &[&Planned],
         of: usize,
@@ -316,8 +337,10 @@ impl Run<'_> {
         let alone = if self.sites.len() == 1 { Alone::Yes } else { Alone::No };
         let left_s = self.left_s(left);
         observe(Event::TrialBegins { planned, of, point: &point.name, left_s });
+        let is_its_own = |site: &Site| site.plan.points.contains(&planned.point);
+        self.stop_sites(platform, |site| !is_its_own(site), observe)?;
         let finished = loop {
-            let finished = self.attempt(platform, planned, alone, left_s, observe)?;
+            let finished = self.attempt(platform, planned, (alone, of), left_s, observe)?;
             // Each attempt is in the record before the next one begins.
             self.writer.add(&finished)?;
             match needs_its_ledger(&finished.trial) {
@@ -336,6 +359,9 @@ impl Run<'_> {
             self.failed += 1;
         }
         observe(Event::TrialEnded { trial: &finished.trial, of });
+        if mending::leaves_doubt(&finished.trial.ending) {
+            self.stop_sites(platform, is_its_own, observe)?;
+        }
         Ok(())
     }
 
@@ -343,18 +369,13 @@ impl Run<'_> {
         &mut self,
         platform: &Platform,
         planned: &Planned,
-        alone: Alone,
+        (alone, of): (Alone, usize),
         left_s: f64,
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<record::Finished, Error> {
         let began = Instant::now();
         let index = self.sites.iter().position(|site| site.plan.points.contains(&planned.point));
         let index = index.unwrap_or(0);
-        for (other, site) in self.sites.iter_mut().enumerate() {
-            if other != index {
-                site.stop()?;
-            }
-        }
         let (request, control, origin) = (self.request, self.control, self.origin);
         let ledger = self.writer.ledger_place(planned.number)?;
         let attempt = (planned, self.next_attempt(planned.number));
@@ -371,8 +392,12 @@ impl Run<'_> {
                 let directory = self.writer.directory().to_owned();
                 Err(Error::Statement { trial: point_name(request, planned), why, directory })
             }
-            Ran::Interrupted => {
+            // Half a trial is none, and its clients' ledger cannot be compared with anything.
+            Ran::Interrupted(finished) => {
+                self.writer.add(&finished)?;
                 self.writer.drop_ledger(planned.number)?;
+                observe(Event::TrialEnded { trial: &finished.trial, of });
+                self.keep(finished.trial);
                 Err(Error::Interrupted { doing: "running trials" })
             }
         }
@@ -410,6 +435,7 @@ impl Run<'_> {
 
     /// Writes how it ended on the record's first page.
     fn finish(mut self, result: Result<(), Error>) -> Result<Ended, Error> {
+        let result = result.map_err(|error| blamed(self.control, "building servers", error));
         let wall_s = self.spent.began.elapsed().as_secs_f64();
         let needed_s = self.spent.measured_s + self.spent.builds_s;
         let overhead = (self.spent.measured_s > 0.0).then_some(wall_s / needed_s);
@@ -448,30 +474,6 @@ fn point_name(request: &Request, planned: &Planned) -> String {
 /// By which a run is known on the user's server: when it began, and its process.
 fn run_id() -> String {
     format!("{}-{}", clock::wall(), std::process::id())
-}
-
-fn order<'o>(
-    request: &'o Request,
-    control: &'o Control,
-    origin: Instant,
-    (planned, attempt): (&'o Planned, usize),
-    alone: Alone,
-    platform: Option<&'o Platform>,
-    ledger: &'o Path,
-) -> Order<'o> {
-    Order {
-        point: &request.study.points[planned.point],
-        planned,
-        attempt,
-        profile: request.study.profile,
-        origin,
-        control,
-        alone,
-        labs: platform.and_then(Platform::labs),
-        fleet: platform.and_then(Platform::fleet),
-        generator: &request.generator,
-        ledger,
-    }
 }
 
 fn what_is_built(plan: &SitePlan) -> String {

@@ -110,10 +110,6 @@ fn config(point: &Point, site: &Site, is_there: impl Fn(&str) -> bool) -> Config
     let servers = site.nodes.iter().filter(watched).map(|node| probe::Server {
         node: node.name.clone(),
         conninfo: node.probe_conninfo(),
-        tls: match &node.server {
-            lab::Server::Target(target) => target.tls().cloned(),
-            lab::Server::Node(_) => None,
-        },
         database: node.database(),
         log: node.log(),
         root_pid: node.pid(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use compare::Ground;
-use postgres::Client;
+use server::Client;
 use server::message::with_detail;
 use site::Site;
 

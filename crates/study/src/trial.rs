@@ -30,8 +30,8 @@ pub(crate) enum Ran {
     Finished(Box<Finished>),
     /// A statement failed that was not expected to: others will fail, too.
     Stopped { finished: Box<Finished>, why: String },
-    /// It was interrupted; half a trial is none.
-    Interrupted,
+    /// It was interrupted: nothing of it counts, except that it was begun.
+    Interrupted(Box<Finished>),
 }
 
 /// Why a trial broke.
@@ -59,10 +59,13 @@ pub(crate) fn run(order: &Order<'_>, site: &mut Site, observe: &mut dyn FnMut(St
     let started_at = clock::wall();
     let began = clock::now(order.origin);
     let result = attempt(order, site, observe);
-    if order.control.urgency() != Urgency::None {
-        return Ran::Interrupted;
-    }
     let mut finished = blank(order, started_at, began);
+    if order.control.urgency() != Urgency::None {
+        let after_s = clock::now(order.origin).since(began) as f64 / 1e9;
+        finished.trial.ending = Ending::Interrupted(format!("by a signal, after {after_s:.1} s"));
+        finished.trial.ended = clock::now(order.origin);
+        return Ran::Interrupted(Box::new(finished));
+    }
     match result {
         Ok(loaded) => fill(order, loaded, &mut finished),
         Err(Broke::Somehow(why)) => {
@@ -79,6 +82,14 @@ pub(crate) fn run(order: &Order<'_>, site: &mut Site, observe: &mut dyn FnMut(St
     Ran::Finished(Box::new(finished))
 }
 
+/// An error if the user has asked for the end: it is not worth while to go on.
+fn go_on(order: &Order<'_>) -> Result<(), Broke> {
+    match order.control.urgency() {
+        Urgency::None => Ok(()),
+        Urgency::Clean | Urgency::AtOnce => Err(Broke::rig("interrupted")),
+    }
+}
+
 fn attempt(
     order: &Order<'_>,
     site: &mut Site,
@@ -88,14 +99,19 @@ fn attempt(
     let place = ready::Place { labs: order.labs, program: order.generator };
     let warmed = ready::servers(point, site, order.alone, &place, order.control);
     let warmed = warmed.map_err(Broke::rig)?;
+    go_on(order)?;
     check::prepare(point, site).map_err(Broke::rig)?;
+    go_on(order)?;
     ready::fronts(point, site, &place).map_err(Broke::rig)?;
+    go_on(order)?;
     check::back_up(point, site).map_err(Broke::rig)?;
+    go_on(order)?;
     site::flush_disks(site).map_err(Broke::rig)?;
     let samplers = Samplers::start(point, site, order.fleet, order.origin).map_err(Broke::rig)?;
     let loaded = load(order, site, &samplers, observe);
     // The samplers are stopped whatever became of the load: they hold connections.
     let readings = samplers.stop(order.fleet);
+    go_on(order)?;
     site.check_alive(point)
         .map_err(|error| Broke::Somehow(Reason { kind: Fault::Server, text: error.to_string() }))?;
     let (outcome, metered, messages) = loaded?;
@@ -113,6 +129,7 @@ fn check(
     readings: &Readings,
 ) -> Result<check::Outcome, Broke> {
     let point = order.point;
+    go_on(order)?;
     let recovered = site::recover(site, &metered.cuts).map_err(Broke::after)?;
     let faults: Vec<Moment> = metered.faults().collect();
     let before = Before {
@@ -149,7 +166,9 @@ fn check(
         false => Powerless { recovered, unreadable }.outcome(&checked),
     };
     found.add(checked);
+    go_on(order)?;
     found.add(check::restore(site, &before).map_err(Broke::after)?);
+    go_on(order)?;
     found.add(check::counts(site, &before).map_err(Broke::after)?);
     found.add(exposed);
     Ok(found)

@@ -98,6 +98,10 @@ pub fn uses(trials: &[Trial]) -> Vec<AttemptUse> {
             why: "not what was asked for: it can refute a claim, not support one",
         },
         Ending::Skipped(_) => AttemptUse { figures: false, why: "not run" },
+        Ending::Interrupted(_) => AttemptUse {
+            figures: false,
+            why: "interrupted by the user: a later attempt may make up for it",
+        },
         Ending::Failed(reason) => AttemptUse {
             figures: false,
             why: match reason.kind {

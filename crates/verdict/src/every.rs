@@ -180,6 +180,9 @@ impl Question<'_> {
                         Fault::Rig => broken = Some(words),
                     }
                 }
+                (Ending::Interrupted(_), _) => {
+                    broken = Some(format!("{name} was interrupted"));
+                }
                 (Ending::Void(Reason { kind: VoidKind::AllFailed, text }), _) => {
                     broken = Some(format!("{name} is void: {text}"));
                 }

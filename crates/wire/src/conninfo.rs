@@ -15,6 +15,7 @@ mod option;
 mod pass_file;
 mod resolve;
 mod service_file;
+mod split;
 mod target;
 mod text;
 mod tls_settings;
@@ -23,6 +24,7 @@ mod uri;
 pub use error::ConninfoError;
 pub use host::{Address, Host, PasswordSource};
 pub use resolve::{FileKind, Given, SERVICE_DIRECTORY, SOCKET_DIRECTORIES, Sources};
+pub use split::Split;
 pub use target::{Judgement, TargetSessionAttrs};
 pub use tls_settings::{ClientCertificate, TlsSettings, TlsVersion};
 
@@ -116,6 +118,23 @@ impl Conninfo {
         }
     }
 
+    /// Sets a setting of the session, in place of one of that name.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.settings.retain(|(known, _)| known != name);
+        self.settings.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// The servers without passwords, as in `db.example.org:5432`, for messages.
+    pub fn place(&self) -> String {
+        let place = |host: &Host| match &host.address {
+            Address::Unix { directory } => format!("{directory}:{}", host.port),
+            Address::Tcp { .. } => {
+                format!("{}:{}", host.certificate_name().unwrap_or_default(), host.port)
+            }
+        };
+        self.hosts.iter().map(place).collect::<Vec<_>>().join(",")
+    }
+
     /// The setting with this name in the start-up message.
     pub fn setting(&self, name: &str) -> Option<&str> {
         self.settings.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
@@ -124,7 +143,12 @@ impl Conninfo {
     /// All of it as one string of keywords and values, the password included, for another process
     /// of ours to read with [`Conninfo::from_keyword_string`]. Not for people to see.
     pub fn to_keyword_string(&self) -> String {
-        text::write(self, text::Secrets::Shown)
+        text::write(self, text::Reader::Ourselves)
+    }
+
+    /// As [`Conninfo::to_keyword_string`], in keywords that libpq knows: one password for all hosts.
+    pub fn to_libpq_string(&self) -> String {
+        text::write(self, text::Reader::Libpq)
     }
 
     /// Reads what [`Conninfo::to_keyword_string`] wrote: nothing comes from anywhere else.
@@ -137,7 +161,7 @@ impl Conninfo {
 
     /// As [`Conninfo::to_keyword_string`], without passwords: for messages.
     pub fn redacted(&self) -> String {
-        text::write(self, text::Secrets::Hidden)
+        text::write(self, text::Reader::Person)
     }
 }
 

@@ -9,6 +9,7 @@ mod error;
 mod login;
 mod session;
 
+pub(crate) use error::FOREIGN_HINT;
 pub use error::StartupError;
 pub use login::{ChannelBindingPolicy, Login};
 pub use session::{Parameters, Session};

@@ -143,6 +143,16 @@ pub enum NegotiationError {
     Stuffed,
 }
 
+impl NegotiationError {
+    /// The next step for the user.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Invalid(_) => Some(crate::startup::FOREIGN_HINT),
+            _ => None,
+        }
+    }
+}
+
 /// What the answer to an SSLRequest means; `None` when it has not arrived.
 ///
 /// `input` must be all that has arrived: on [`Answer::Plain`] and [`Answer::Handshake`] that is

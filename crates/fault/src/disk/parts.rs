@@ -11,6 +11,7 @@ use os::command::{Command, Output};
 use os::init::Init;
 use os::loop_device;
 use os::proc_files;
+use os::regular_file;
 use os::user::User;
 use rustix::io::Errno;
 
@@ -67,13 +68,23 @@ pub(crate) fn make_image(image: &Path, size_bytes: u64) -> Result<(), Error> {
     make().map_err(step("making", image))
 }
 
-pub(crate) fn make_file_system(init: &Init, image: &Path, directory: &Path) -> Result<(), Error> {
+/// Makes an empty file system whose root belongs to `owner`.
+pub(crate) fn make_file_system(
+    init: &Init,
+    image: &Path,
+    directory: &Path,
+    owner: User,
+) -> Result<(), Error> {
     let (program, log) = (mkfs()?, directory.join("mkfs.log"));
     let _ = fs::remove_file(&log);
     let command = Command::new(&program)
         .args(["-q", "-F", "-b", "4096", "-m", "0"])
+        .arg("-E")
         // Nothing is written later in the background, in the middle of a window.
-        .args(["-E", "lazy_itable_init=0,lazy_journal_init=0"])
+        .arg(format!(
+            "lazy_itable_init=0,lazy_journal_init=0,root_owner={}:{}",
+            owner.uid, owner.gid
+        ))
         .arg(image)
         .directory("/")
         .stdout(Output::File(log.clone()))
@@ -99,9 +110,12 @@ pub(crate) fn unwritten_files(root: &Path) -> io::Result<Vec<File>> {
             let Some(entry) = there(entry)? else { continue };
             let Some(kind) = there(entry.file_type())? else { continue };
             if kind.is_dir() {
-                pending.push(entry.path());
+                // That of mkfs is root's, and nothing is in it.
+                if entry.file_name() != "lost+found" {
+                    pending.push(entry.path());
+                }
             } else if kind.is_file() {
-                let Some(file) = there(File::open(entry.path()))? else { continue };
+                let Some(file) = there(open_file(&entry.path()))? else { continue };
                 if os::file_system::unwritten_bytes(&file)? > 0 {
                     found.push(file);
                 }
@@ -127,6 +141,10 @@ pub(crate) fn not_mounted(device: &Path, source: io::Error) -> Error {
         Some(Errno::NODEV) => Error::UnknownFileSystem { kind: FILE_SYSTEM },
         _ => step("mounting", device)(source),
     }
+}
+
+fn open_file(path: &Path) -> io::Result<File> {
+    regular_file::open(File::options().read(true), path)
 }
 
 /// What is not there any more is no error.

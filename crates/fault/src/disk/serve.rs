@@ -45,6 +45,9 @@ pub fn serve(arguments: &[OsString]) -> io::Result<()> {
     let sector = sector.filter(|bytes: &usize| bytes.is_power_of_two() && *bytes >= 512);
     let sector = sector.ok_or(io::ErrorKind::InvalidInput)?;
     let device = Device::new(Device::open(image)?, sector, honesty == OsStr::new(LYING))?;
+    // The disks of an init lie side by side.
+    let disks = Path::new(image).ancestors().nth(2).unwrap_or(Path::new("/"));
+    os::file_system::leave_mounts_below(disks)?;
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName("pgrig-disk".to_owned()),

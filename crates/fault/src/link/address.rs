@@ -4,11 +4,12 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+
+use rustix::fs::Mode;
 
 /// A Unix socket or a TCP address. As text, `unix:/path` or `tcp:127.0.0.1:5432`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,9 +29,11 @@ impl Address {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                     _ => {}
                 }
-                let listener = UnixListener::bind(path)?;
-                std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777))?;
-                Ok(Listener::Unix(listener))
+                // A change of its mode could hit what somebody else has put in its place.
+                let mask = rustix::process::umask(Mode::empty());
+                let listener = UnixListener::bind(path);
+                rustix::process::umask(mask);
+                listener.map(Listener::Unix)
             }
             Self::Tcp(address) => TcpListener::bind(address).map(Listener::Tcp),
         }

@@ -72,7 +72,7 @@ impl Guard<'_> {
         }
         keeps.saved_at = Some(Instant::now());
         let in_force = charge.seen.as_ref().map(|look| look.setting.to_string());
-        let saved = keeps.directory.save(&GuardState {
+        let state = GuardState {
             system_identifier: charge.system_identifier.clone(),
             pid: std::process::id(),
             at: wall_clock(),
@@ -81,9 +81,9 @@ impl Guard<'_> {
             confirmed_lsn: charge.watch.confirmed().map(|lsn| lsn.to_string()),
             flaps: charge.watch.flaps(),
             last: charge.last.clone(),
-        });
+        };
         // An older state makes the next exposure begin earlier, and that is the safe side.
-        if let Err(error) = saved {
+        if let Err(error) = state.save(&keeps.directory) {
             self.trouble(Event::NoRecord { why: error.to_string() });
         }
         Ok(())

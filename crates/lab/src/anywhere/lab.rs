@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use host::Host;
 use os::command::Command;
+use os::init::Init;
 use os::user::User;
 
 use crate::anywhere::link::{Link, RemoteLink};
@@ -56,6 +57,15 @@ impl Lab {
         let (password, pg_bin) = (password.to_owned(), pg_bin.map(Path::to_owned));
         let lab = RemoteLab::open(host, address, Opening { pg_bin, password })?;
         Ok(Lab(Place::There(Arc::new(lab))))
+    }
+
+    /// Whether it can still be used. One on this machine is over when its init has ended; what
+    /// becomes of a host is the host's to say.
+    pub fn is_alive(&self) -> bool {
+        match &self.0 {
+            Place::Here(lab) => lab.shared().init().is_ok_and(Init::is_alive),
+            Place::There(_) => true,
+        }
     }
 
     /// The name of the host that it is on; none on this machine.

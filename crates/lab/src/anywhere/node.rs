@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use os::init::Exit;
 use os::throttle::Limits;
-use postgres::{CancelToken, Client};
+use server::Client;
 use terms::StopMode;
 
 use crate::anywhere::limit::IoLimit;
@@ -273,7 +273,7 @@ impl Node {
     /// What it has written to the log that people read; lines may be torn where it was killed.
     pub fn log_text(&self) -> String {
         match &self.0 {
-            Place::Here(node) => crate::log::text(&node.log()),
+            Place::Here(node) => node.log_text(),
             // A host that is lost says nothing any more.
             Place::There(node) => node.tell(Verb::LogText).unwrap_or_default(),
         }
@@ -329,14 +329,6 @@ impl Node {
     /// [`Error::Connect`].
     pub fn connect_to(&self, database: &str) -> Result<Client, Error> {
         self.inner_endpoint().with_database(database).connect(&format!("node {}", self.name()))
-    }
-
-    /// Cancels what an administrator's connection to it does.
-    ///
-    /// # Errors
-    /// Why the cancel could not be sent.
-    pub fn cancel(&self, token: &CancelToken) -> Result<(), postgres::Error> {
-        self.inner_endpoint().cancel(token)
     }
 
     /// The first value that a statement gives, as text.

@@ -131,7 +131,7 @@ impl Pooler {
     /// What is in its log.
     pub fn log_text(&self) -> String {
         match &self.0 {
-            Place::Here(pooler) => crate::log::text(&pooler.log()),
+            Place::Here(pooler) => pooler.log_text(),
             Place::There(pooler) => pooler.process.log_text(),
         }
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use os::init::Exit;
 use terms::StopMode;
 
-use crate::copy::failed;
 use crate::error::Error;
+use crate::files::failed;
 use crate::process;
 use crate::remote::{Listing, MadeProgram, RemoteLab, Verb};
 
@@ -139,6 +139,10 @@ impl Process {
         };
         std::fs::create_dir_all(to).map_err(failed("making", to))?;
         for (name, bytes) in files {
+            // A name that leads elsewhere is none of a file in a directory.
+            if Path::new(&name).file_name() != Some(name.as_ref()) {
+                continue;
+            }
             let path = to.join(name);
             std::fs::write(&path, bytes).map_err(failed("writing", &path))?;
         }
@@ -172,7 +176,7 @@ impl Process {
     /// What is in its log.
     pub fn log_text(&self) -> String {
         match &self.0 {
-            Place::Here(process) => crate::log::text(&process.log()),
+            Place::Here(process) => process.log_text(),
             Place::There(process) => process.log_text(),
         }
     }

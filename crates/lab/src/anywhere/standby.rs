@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use postgres::Client;
+use server::Client;
 
 use crate::anywhere::node::Node;
 use crate::endpoint::Endpoint;

@@ -1,7 +1,7 @@
 //! Where statements for the user's server go: to the server, or into a list that says what
 //! would be sent. Whatever makes a statement does not know which.
 
-use postgres::Client;
+use server::Client;
 
 /// Where statements go.
 pub enum Outlet<'a> {

@@ -4,8 +4,10 @@
 //! The mark is the schema's comment, with the run's id. A schema without the mark is the
 //! user's, and so is everything outside that depends on something in it: the run is refused then.
 
-use postgres::Client;
+use std::time::Duration;
+
 use postgres::error::SqlState;
+use server::Client;
 use server::quote::{identifier, literal};
 
 use super::outlet::Outlet;
@@ -67,6 +69,11 @@ impl OwnSchema {
     /// Why it stays.
     pub fn leave(&mut self) -> Result<(), String> {
         self.is_left = true;
+        // The user's signal may be why this is done now.
+        self.holder.set_limits(|limits| {
+            limits.control = None;
+            limits.answer = Some(LEAVING_MAX);
+        });
         if self.holder.is_closed() {
             self.holder = self.target.connect().map_err(|error| error.to_string())?;
         }
@@ -162,6 +169,9 @@ fn failed(statement: &str, source: postgres::Error) -> Error {
 
 /// How every mark begins.
 const MARK: &str = "made by pgrig, ";
+
+/// How long the server may take to drop the schema after everything else has ended.
+const LEAVING_MAX: Duration = Duration::from_secs(5);
 
 /// Two sessions behind a pooler may be given different processes by chance.
 const PROBES: usize = 3;

@@ -6,15 +6,14 @@ use std::time::Duration;
 
 use fault::link::{Address, Control, Counters, RoundTrips, Shape, Sockets};
 use os::command::{Command, Output};
+use os::user::User;
 use rustix::process::Signal;
 use terms::Direction;
 
-use crate::copy::make_directory;
 use crate::endpoint::{Endpoint, Host};
 use crate::error::Error;
 use crate::link::{LinkCost, SILENCE};
 use crate::listen::Listen;
-use crate::log;
 use crate::port::Port;
 use crate::program::Program;
 use crate::shared::Shared;
@@ -38,7 +37,7 @@ impl Relay {
         executable: PathBuf,
         to: Endpoint,
     ) -> Result<Self, Error> {
-        let program = Program::new(shared, name)?;
+        let program = Program::new(shared, name, User::current())?;
         let listen = match to.host {
             Host::Unix(_) => Listen::Unix,
             Host::Tcp(_) => Listen::Loopback,
@@ -124,9 +123,7 @@ impl Relay {
 
 impl Relay {
     fn start(&mut self) -> Result<(), Error> {
-        if !self.program.directory.is_dir() {
-            make_directory(&self.program.directory, self.program.shared.user)?;
-        }
+        self.program.make_directory()?;
         let log = self.program.file("link.log");
         let (listen, to) = (address(&self.endpoint()), address(&self.to));
         let (listen, to) = (self.found(listen)?, self.found(to)?);
@@ -140,7 +137,7 @@ impl Relay {
         self.program.launch(&command)?;
         let control = wait_until(START_TIMEOUT, || {
             if let Some(exit) = self.program.exit()? {
-                let why = format!("the relay {exit}: {}", log::tail(&log, 0));
+                let why = format!("the relay {exit}: {}", self.program.tail(&log, 0));
                 return Err(self.error("making", why));
             }
             Ok(Control::connect(&self.sockets).ok())

@@ -10,12 +10,13 @@ use std::time::Duration;
 use fault::link::{Counters, RoundTrips, Shape};
 use os::command::{Command, Output};
 use os::proc_files;
+use os::user::User;
 use rustix::process::Signal;
 use terms::Direction;
 
-use crate::copy::{make_directory, write_file};
 use crate::endpoint::{Endpoint, Host};
 use crate::error::Error;
+use crate::files::write_file;
 use crate::link::{LinkCost, SILENCE};
 use crate::network::{Network, Tool};
 use crate::program::Program;
@@ -46,10 +47,8 @@ impl Wire {
         from: Network,
         to: Network,
     ) -> Result<Self, Error> {
-        let mut program = Program::new(shared, name)?;
-        if !program.directory.is_dir() {
-            make_directory(&program.directory, program.shared.user)?;
-        }
+        let mut program = Program::new(shared, name, User::current())?;
+        program.make_directory()?;
         program.network = Some(to.clone());
         let number = program.shared.take_link_number();
         let (cut, is_shaped, resets) = (None, false, 0);
@@ -222,7 +221,7 @@ impl Wire {
                  link set lo up\n"
             );
             let file = self.program.file("wire.ip");
-            write_file(&file, &lines, self.program.shared.user)?;
+            write_file(&file, &lines, self.program.owner)?;
             let args = [OsStr::new("-batch"), file.as_os_str()];
             if let Err(said) = network.run(Tool::Ip, &args, &self.program.directory)? {
                 return Err(self.error(doing, said));

@@ -4,8 +4,9 @@
 
 use std::path::PathBuf;
 
-use crate::copy::{copy_tree, make_directory, remove_tree, write_file};
+use crate::copy::copy_tree;
 use crate::error::Error;
+use crate::files::{make_directory, remove_tree, write_file};
 use crate::node::Node;
 use crate::node::base_backup::Backup;
 use crate::node::standby::IN_RECOVERY;

@@ -6,10 +6,9 @@ use std::time::Duration;
 use os::command::Output;
 use serde::{Deserialize, Serialize};
 
-use crate::copy::write_file;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::log;
+use crate::files::write_file;
 use crate::node::Node;
 
 /// The server that a base backup is taken of.
@@ -56,7 +55,7 @@ impl Node {
             return Ok(());
         }
         let (node, primary) = (self.name().to_owned(), from.of.clone());
-        Err(Error::Backup { node, primary, exit, output: log::tail(&output, 0) })
+        Err(Error::Backup { node, primary, exit, output: self.program.tail(&output, 0) })
     }
 }
 

@@ -5,9 +5,8 @@ use std::time::Duration;
 use os::command::Output;
 use serde::{Deserialize, Serialize};
 
-use crate::copy::write_file;
 use crate::error::Error;
-use crate::log;
+use crate::files::write_file;
 use crate::node::Node;
 
 /// What pg_checksums has found.
@@ -40,9 +39,9 @@ impl Node {
             .stdout(Output::File(output.clone()))
             .stderr(Output::File(output.clone()));
         let exit = self.program.shared.run(&command, CHECK_TIMEOUT)?;
-        let said = std::fs::read_to_string(&output).unwrap_or_default();
+        let said = self.program.text(&output);
         found(&said).ok_or_else(|| {
-            let output = log::tail(&output, 0);
+            let output = self.program.tail(&output, 0);
             Error::Checksums { node: self.name().to_owned(), exit, output }
         })
     }

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::copy::{copy_tree, make_directory, remove_tree};
+use crate::copy::copy_tree;
 use crate::error::Error;
+use crate::files::{make_directory, remove_tree};
 use crate::node::Node;
 
 /// A copy of a stopped node's data.
@@ -65,11 +66,10 @@ impl Node {
     /// Makes sure that the node's directory is there, its data directory is not, and its archive
     /// holds nothing of other data.
     pub(super) fn make_room(&mut self) -> Result<(), Error> {
-        let (user, log) = (self.program.shared.user, self.program.file("log"));
-        for directory in [&self.program.directory, &log] {
-            if !directory.is_dir() {
-                make_directory(directory, user)?;
-            }
+        self.program.make_directory()?;
+        let log = self.program.file("log");
+        if !log.is_dir() {
+            make_directory(&log, self.program.owner)?;
         }
         self.empty_archive()?;
         self.remove_data()

@@ -6,21 +6,18 @@ use std::{fs, io};
 use fault::disk::{self, Cut, Disk};
 use os::init::Init;
 
-use crate::copy::make_directory;
 use crate::error::Error;
+use crate::files::failed;
 use crate::node::{Node, NodeConfig};
 use crate::program::Program;
 
-/// The data directory of a node with a disk, in the node's own.
-pub(super) const DATA: &str = "disk/mount/data";
-
-const DISK: &str = "disk";
-
-/// The disk that a node is to have; its process listens beside the servers' sockets.
+/// The disk that a node is to have. It is the rig's own, apart from the node's directory: what a
+/// server wrote there is never formatted or mounted.
 pub(super) fn of(config: &NodeConfig, program: &Program, port: u16) -> Option<Disk> {
     let config = config.disk.clone()?;
-    let socket = program.shared.sockets().join(format!(".disk.{port}"));
-    Some(Disk::new(config, &program.file(DISK), &socket))
+    let disks = program.shared.disks();
+    let socket = disks.join(format!(".{port}"));
+    Some(Disk::new(config, &disks.join(&program.name), &socket, program.owner))
 }
 
 impl Node {
@@ -75,16 +72,11 @@ impl Node {
     /// [`Error::File`] where the directory cannot be read.
     pub(crate) fn data_bytes(&self) -> Result<u64, Error> {
         let data = self.data_here()?;
-        let unread = |source| Error::File { doing: "measuring", path: data.clone(), source };
-        bytes_below(&data).map_err(unread)
+        self.program.owner.access(|| bytes_below(&data)).map_err(failed("measuring", &data))
     }
 
     /// Gives its disk an empty file system.
     pub(super) fn format_disk(&mut self) -> Result<(), Error> {
-        let directory = self.program.file(DISK);
-        if !directory.is_dir() {
-            make_directory(&directory, self.program.shared.user)?;
-        }
         self.with_disk("formatting", Disk::format).map(drop)
     }
 

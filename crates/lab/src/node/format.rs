@@ -6,9 +6,8 @@ use std::time::Duration;
 use os::command::Output;
 use serde::{Deserialize, Serialize};
 
-use crate::copy::{failed, write_file};
 use crate::error::Error;
-use crate::log;
+use crate::files::{failed, write_file};
 use crate::node::Node;
 
 /// The format of a data directory. A server starts only on files of the format that it was compiled
@@ -69,7 +68,7 @@ impl Node {
             .stdout(Output::File(output.clone()))
             .stderr(Output::File(output.clone()));
         let exit = self.program.shared.run(&command, TIMEOUT)?;
-        let said = log::text(&output);
+        let said = self.program.text(&output);
         let format = exit.is_success().then(|| Format::parse(&said)).flatten();
         format.ok_or_else(|| {
             let why = format!("{PROGRAM} {exit}: {}", said.trim());

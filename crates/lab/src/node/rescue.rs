@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use os::command::Output;
 
-use crate::copy::write_file;
 use crate::error::Error;
-use crate::log;
+use crate::files::write_file;
 use crate::node::Node;
 
 impl Node {
@@ -33,7 +32,7 @@ impl Node {
             return Ok(());
         }
         let why = format!("has no WAL to start from: pg_resetwal {exit}");
-        Err(Error::Start { node: self.name().to_owned(), why, log: log::tail(&output, 0) })
+        Err(Error::Start { node: self.name().to_owned(), why, log: self.program.tail(&output, 0) })
     }
 }
 

@@ -1,9 +1,7 @@
 //! The files that a node's settings are written to.
 
-use std::fs;
-
-use crate::copy::{failed, write_file};
 use crate::error::Error;
+use crate::files::{failed, read_file, write_file};
 use crate::identity::Identity;
 use crate::initdb::SETTINGS_FILE;
 use crate::listen::Listen;
@@ -85,7 +83,7 @@ impl Node {
         let Some(remote) = &self.config.remote else { return Ok(None) };
         let data = self.data_here()?;
         let path = data.join("pg_hba.conf");
-        let text = fs::read_to_string(&path).map_err(failed("reading", &path))?;
+        let text = read_file(&path, self.program.owner).map_err(failed("reading", &path))?;
         let text = format!("{}\n{}", text.trim_end(), remote.hba_lines());
         write_file(&data.join(REMOTE_HBA_FILE), &text, self.program.shared.user)?;
         Ok(Some(self.data().join(REMOTE_HBA_FILE).to_string_lossy().into_owned()))

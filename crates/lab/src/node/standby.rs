@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::copy::write_file;
 use crate::error::Error;
+use crate::files::write_file;
 use crate::node::Node;
 use crate::node::base_backup::Backup;
 use crate::wait::wait_until;

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::ending::{self, Ends};
 use crate::error::{Error, HostError};
 use crate::remote::Failure;
 use crate::remote::verb::{Answer, Ask, Opened, Opening, Verb};
@@ -60,6 +61,7 @@ impl RemoteLab {
         let answers = Arc::new(Answers::default());
         let heard = Arc::clone(&answers);
         thread::spawn(move || heard.hear(output));
+        ending::register(&answers)?;
         let line = Line {
             host: name.clone(),
             process: Mutex::new(process),
@@ -140,9 +142,19 @@ impl Drop for Line {
 /// How long the end of a lab is waited for: it kills its servers and deletes their data.
 const END_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Nobody waits for an answer any more; the lab itself ends with its input.
+impl Ends for Answers {
+    fn end_soon(&self) {
+        self.lock().lost = Some(ENDED.to_owned());
+        self.changed.notify_all();
+    }
+}
+
+const ENDED: &str = "its lab has ended";
+
 impl Answers {
     fn hear(&self, output: Output) {
-        let mut why = "its lab has ended".to_owned();
+        let mut why = ENDED.to_owned();
         for line in output {
             match line {
                 Ok(line) => {

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -9,11 +11,12 @@ use std::time::SystemTime;
 use fault::disk::Method;
 use os::command::Command;
 use os::throttle::Throttle;
+use os::user::User;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::copy::failed;
 use crate::error::{Error, HostError};
+use crate::files::{failed, open_file};
 use crate::find;
 use crate::lab::Lab;
 use crate::lab_config::LabConfig;
@@ -210,9 +213,9 @@ impl Objects {
                 _ => String::new(),
             }),
             Verb::LogText => value(match &*object {
-                Object::Node(node) => crate::log::text(&node.log()),
-                Object::Pooler(pooler) => crate::log::text(&pooler.log()),
-                Object::Process(process) => crate::log::text(&process.log()),
+                Object::Node(node) => node.log_text(),
+                Object::Pooler(pooler) => pooler.log_text(),
+                Object::Process(process) => process.log_text(),
                 _ => String::new(),
             }),
             Verb::Counters => value(link(&mut object, number)?.counters()?),
@@ -318,11 +321,15 @@ fn link(object: &mut Object, number: u32) -> Result<&mut Link, Error> {
     }
 }
 
-/// The files of a directory of the lab, not of others.
+/// The files of a directory of the lab that is this user's, not of others.
 fn read(lab: &Lab, directory: &Path) -> Result<Listing, Error> {
     let reading = || failed("reading", directory);
+    let is_own = |place: &Path| {
+        let owner = place.metadata().map(|about| about.uid());
+        place.starts_with(lab.directory()) && owner.is_ok_and(|uid| uid == User::current().uid)
+    };
     let place = match directory.canonicalize() {
-        Ok(place) if place.starts_with(lab.directory()) => place,
+        Ok(place) if is_own(&place) => place,
         Ok(_) => return Err(reading()(std::io::ErrorKind::PermissionDenied.into())),
         Err(_) => return Ok(Listing::new()),
     };
@@ -330,7 +337,9 @@ fn read(lab: &Lab, directory: &Path) -> Result<Listing, Error> {
     for entry in fs::read_dir(&place).map_err(reading())? {
         let entry = entry.map_err(reading())?;
         // One that is replaced meanwhile is there under its name the next time.
-        if let Ok(bytes) = fs::read(entry.path()) {
+        let mut bytes = Vec::new();
+        let file = open_file(&entry.path(), User::current());
+        if file.and_then(|mut file| file.read_to_end(&mut bytes)).is_ok() {
             files.push((entry.file_name().to_string_lossy().into_owned(), bytes));
         }
     }

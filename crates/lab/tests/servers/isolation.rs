@@ -303,10 +303,9 @@ fn a_directory_that_the_servers_user_cannot_reach_is_explained() {
     let closed = home.path().canonicalize().unwrap();
     let config =
         LabConfig { directory: Some(closed.join("lab")), ..LabConfig::new(installation()) };
-    let lab = Lab::open(config).unwrap();
-    let mut node = lab.node("n", lab::NodeConfig::new(crate::common::settings(&[]))).unwrap();
-    let error = node.init().unwrap_err();
-    assert!(matches!(error, Error::Execute { .. }), "{error}");
+    let error = Lab::open(config).unwrap_err();
+    assert!(matches!(error, Error::Closed { .. }), "{error}");
+    assert!(!closed.join("lab").exists());
     let hint = error.hint().unwrap();
     assert!(hint.contains(&format!("may not enter {}", closed.display())), "{hint}");
 }

@@ -3,6 +3,7 @@
 mod common;
 mod disk;
 mod isolation;
+mod links;
 mod node;
 mod pooler;
 mod standby;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::common::{node, open, settings};
 use lab::{Endpoint, Error, Host, Listen, LogFormat, NodeConfig, StopMode};
+use os::user::User;
 
 #[test]
 fn a_node_starts_answers_and_stops_and_nothing_is_left() {
@@ -29,10 +30,17 @@ fn a_node_starts_answers_and_stops_and_nothing_is_left() {
 fn a_lab_is_private_to_the_servers_user() {
     let lab = open();
     let _node = node(&lab, "primary", &[]);
-    let directory = fs::metadata(lab.directory()).unwrap();
-    assert_eq!(directory.permissions().mode() & 0o777, 0o700);
-    assert_eq!(directory.uid(), lab.user().uid);
-    assert_ne!(lab.user().uid, 0, "PostgreSQL refuses root");
+    let check = |path: &str, mode: u32, owner: u32| {
+        let about = fs::metadata(lab.directory().join(path)).unwrap();
+        assert_eq!(about.permissions().mode() & 0o777, mode, "{path}");
+        assert_eq!(about.uid(), owner, "{path}");
+    };
+    let (rig, server) = (User::current().uid, lab.user().uid);
+    // Servers come to what is theirs, and replace nothing of the rig's.
+    ["", "nodes", "disks"].into_iter().for_each(|path| check(path, 0o711, rig));
+    let private = ["s", "nodes/primary", "templates", "snapshots"];
+    private.into_iter().for_each(|path| check(path, 0o700, server));
+    assert_ne!(server, 0, "PostgreSQL refuses root");
 }
 
 #[test]

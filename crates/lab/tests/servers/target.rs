@@ -2,20 +2,18 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use crate::common::{open, settings};
 use lab::{Endpoint, Error, Listen, Node, NodeConfig, Server, Target, TargetConfig};
-use postgres::config::SslMode;
 use postgres::error::SqlState;
+use server::Limits;
 
 /// The address of `node` as an outsider would give it.
 fn address(endpoint: &Endpoint) -> TargetConfig {
-    let conninfo = endpoint.to_string();
-    let admin = server::Address { config: conninfo.parse().unwrap(), tls: None };
-    TargetConfig { admin, conninfo }
+    let conninfo = server::own_conninfo(&endpoint.to_string()).unwrap();
+    TargetConfig { conninfo, limits: Limits::of_administration() }
 }
 
 fn outside(lab: &lab::Lab, pairs: &[(&str, &str)]) -> Node {
@@ -35,7 +33,7 @@ fn a_target_tells_its_version_and_answers() {
     assert!(target.version().starts_with(&node.installation().version().text));
     let mut server = Server::Target(Box::new(target));
     assert_eq!(server.value("SHOW application_name").unwrap().as_deref(), Some("pgrig"));
-    assert_eq!(server.conninfo(), node.endpoint().to_string());
+    assert_eq!(server.conninfo(), address(&node.endpoint()).conninfo.to_keyword_string());
     assert!(server.node().is_none(), "no server of the user's can be stopped");
 }
 
@@ -80,33 +78,28 @@ fn a_target_can_insist_on_encryption() {
     node.start().unwrap();
 
     let mut config = address(&node.endpoint());
-    let text = Target::open(config.clone()).unwrap_err().to_string();
+    let plain = format!("{} sslmode=disable", node.endpoint());
+    let plain = TargetConfig { conninfo: server::own_conninfo(&plain).unwrap(), ..config.clone() };
+    let text = Target::open(plain).unwrap_err().to_string();
     // Version 13 says it in other words.
     assert!(text.contains("no encryption") || text.contains("SSL off"), "{text}");
 
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let by_name = config.conninfo.replace("127.0.0.1", "localhost").parse().unwrap();
-    config.admin = server::Address { config: by_name, tls: Some(tls) };
-    config.admin.config.ssl_mode(SslMode::Require);
+    let roots = node.data().join("server.crt");
+    let by_name = node.endpoint().to_string().replace("127.0.0.1", "localhost");
+    let by_name = format!("{by_name} sslmode=verify-full sslrootcert={}", roots.display());
+    config.conninfo = server::own_conninfo(&by_name).unwrap();
     let target = Target::open(config).unwrap();
     let is_encrypted = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
     assert_eq!(target.value(is_encrypted).unwrap().as_deref(), Some("t"));
 
     let server = Server::Target(Box::new(target));
     let mut client = server.connect().unwrap();
-    let token = client.cancel_token();
+    let canceller = client.canceller().unwrap();
     let sleeping = thread::spawn(move || client.batch_execute("SELECT pg_sleep(600)"));
     let asleep = "SELECT true FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
     let is_asleep = || Ok::<_, Error>(server.value(asleep)?.map(drop));
     assert!(lab::wait_until(Duration::from_secs(30), is_asleep).unwrap().is_some());
-    server.cancel(&token).unwrap();
+    canceller.cancel();
     let error = sleeping.join().unwrap().unwrap_err();
     assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error}");
 }

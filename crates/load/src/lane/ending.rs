@@ -3,7 +3,7 @@
 
 use super::{Lane, Link};
 use crate::{
-    OnLoss,
+    Limit, OnLoss,
     grid::NEVER,
     report::{ConnectFailure, Report},
     session::{SessionState, Wait},
@@ -24,10 +24,27 @@ impl Lane<'_> {
         for index in 0..self.slots.len() {
             let slot = &self.slots[index];
             let away = matches!(slot.link, Link::None | Link::Dialing(..));
-            if away || slot.queued || slot.session.state == SessionState::Due {
+            let waits = matches!(slot.session.state, SessionState::Due | SessionState::Preparing);
+            if away || slot.queued || waits {
                 self.finish(index);
             }
         }
+        if self.leaves_alone(now) {
+            // The window ends before the first client disconnects.
+            for index in 0..self.slots.len() {
+                if self.slots[index].finished {
+                    self.leave(index);
+                }
+            }
+        }
+    }
+
+    /// Whether a client that is done disconnects by itself. Others may wait for what its session
+    /// has: a lock, a server connection of a pool. Where the rig cancels what takes too long, the
+    /// clients disconnect together instead, as a phase of its own.
+    fn leaves_alone(&self, now: u64) -> bool {
+        let is_counted = matches!(self.plan.limit, Limit::Transactions(_));
+        self.plan.drain_ms.is_none() && (is_counted || now >= self.grid.close)
     }
 
     /// Takes down the ages of the transactions that are open at the close.
@@ -65,6 +82,10 @@ impl Lane<'_> {
             return;
         }
         self.roll(now);
+        if now >= self.grid.cancel {
+            self.give_up(index);
+            return;
+        }
         let on_loss = self.plan.workloads[self.slots[index].session.workload].on_loss;
         let told = self.slots[index].session.has_server_error();
         let workload = self.slots[index].session.workload;
@@ -139,7 +160,23 @@ impl Lane<'_> {
         }
         if self.slots[index].session.state == SessionState::Aborted {
             self.slots[index].link = Link::None;
+        } else if self.leaves_alone(self.now()) {
+            self.leave(index);
         }
+    }
+
+    /// The rig ends a client, in the middle of a transaction or not.
+    pub(crate) fn give_up(&mut self, index: usize) {
+        let now = self.now();
+        let is_lost = matches!(self.slots[index].link, Link::None);
+        self.step(index, now, |session, cx| {
+            session.give_up(cx, now);
+            if is_lost {
+                session.account_for_loss(cx, now);
+            }
+            Wait::Server
+        });
+        self.finish(index);
     }
 
     /// No session waits any longer.
@@ -148,17 +185,10 @@ impl Lane<'_> {
             if self.slots[index].finished {
                 continue;
             }
-            let now = self.now();
-            self.step(index, now, |session, cx| {
-                if session.outcome_is_unknown(cx) {
-                    cx.tally.totals[session.workload].unknown += 1;
-                }
-                session.note_unfinished(cx, now);
-                session.state = SessionState::Idle;
-                Wait::Server
-            });
-            self.finish(index);
-            self.slots[index].link = Link::None;
+            if let Link::Live(_) = self.slots[index].link {
+                self.slots[index].link = Link::None;
+            }
+            self.give_up(index);
         }
     }
 }

@@ -3,7 +3,9 @@
 use wire::backend::BackendKey;
 
 use super::draws::Draws;
-use crate::{Plan, dial::Dial, session::Session, socket::Socket};
+use server::dial::{Dial, Socket};
+
+use crate::{Plan, session::Session};
 
 /// A session's place in its lane.
 pub(crate) struct Slot {
@@ -44,6 +46,6 @@ pub(crate) enum Link {
     None,
     Dialing(Box<Dial>, Option<Socket>),
     Live(Socket),
-    /// Terminate was sent; the server closes.
-    Closing(Socket),
+    /// Terminate was sent at this moment; the server closes.
+    Closing(Socket, u64),
 }

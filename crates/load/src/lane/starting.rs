@@ -127,7 +127,7 @@ impl Lane<'_> {
         let reachable = match slot.link {
             Link::Live(_) => true,
             Link::None => slot.attempts == 0 && self.programs[slot.session.workload].connect_each,
-            Link::Dialing(..) | Link::Closing(_) => false,
+            Link::Dialing(..) | Link::Closing(..) => false,
         };
         reachable && !slot.finished && slot.session.state == SessionState::Idle
     }

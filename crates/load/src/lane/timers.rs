@@ -18,7 +18,7 @@ impl Lane<'_> {
             match slot.link {
                 Link::None => self.redial(index, now),
                 Link::Live(_) => self.step(index, now, |session, cx| session.wake(cx, now)),
-                Link::Dialing(..) | Link::Closing(_) => {}
+                Link::Dialing(..) | Link::Closing(..) => {}
             }
         }
     }

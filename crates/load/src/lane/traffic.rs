@@ -9,10 +9,8 @@ use rustix::{
 };
 
 use super::{Lane, Link};
-use crate::{
-    report::Report,
-    socket::{Received, Sent, without_errno},
-};
+use crate::report::Report;
+use server::dial::{Received, Sent, without_errno};
 
 /// Events taken from the kernel at once. More would let a session wait longer for its turn after
 /// it was woken, fewer would cost more system calls.
@@ -64,7 +62,7 @@ impl Lane<'_> {
         match &mut self.slots[index].link {
             Link::None => {}
             Link::Dialing(..) => self.dial_event(index),
-            Link::Closing(_) => self.closing_event(index),
+            Link::Closing(..) => self.closing_event(index),
             Link::Live(socket) => {
                 if flags.contains(EventFlags::OUT)
                     && socket.flush().is_ok_and(|sent| sent == Sent::All)
@@ -114,6 +112,13 @@ impl Lane<'_> {
         self.buffer = buffer;
     }
 
+    /// Appends the message by which a client leaves to what is sent next.
+    pub(crate) fn say_good_bye(&mut self, index: usize) {
+        let start = self.out.len();
+        wire::frontend::terminate(&mut self.out);
+        self.unsent.push((index, start..self.out.len()));
+    }
+
     /// Sends what sessions have written since the last time.
     ///
     /// Not as they write it: a send wakes a server process, which may take this thread's core at
@@ -148,7 +153,7 @@ impl Lane<'_> {
 
     fn send(&mut self, index: usize, bytes: &[u8]) {
         let sent = match &mut self.slots[index].link {
-            Link::Live(socket) => socket.send(bytes),
+            Link::Live(socket) | Link::Closing(socket, _) => socket.send(bytes),
             _ => Ok(Sent::All),
         };
         match sent {
@@ -157,23 +162,32 @@ impl Lane<'_> {
             Err(error) => {
                 // What the server said before it hung up is still there to be read.
                 self.read(index, self.now(), true);
-                if matches!(self.slots[index].link, Link::Live(_)) {
-                    self.lost(index, Some(without_errno(&error.to_string())));
-                }
+                self.broke(index, &error);
+            }
+        }
+    }
+
+    /// A socket can no longer be used.
+    fn broke(&mut self, index: usize, why: &dyn std::error::Error) {
+        match self.slots[index].link {
+            Link::Closing(..) => self.left(index),
+            Link::None => {}
+            Link::Live(_) | Link::Dialing(..) => {
+                self.lost(index, Some(without_errno(&why.to_string())));
             }
         }
     }
 
     /// Changes what a session's socket is watched for.
     pub(crate) fn watch(&mut self, index: usize, flags: EventFlags) {
-        let (Link::Live(socket) | Link::Closing(socket) | Link::Dialing(_, Some(socket))) =
+        let (Link::Live(socket) | Link::Closing(socket, _) | Link::Dialing(_, Some(socket))) =
             &self.slots[index].link
         else {
             return;
         };
         let data = epoll::EventData::new_u64(index as u64);
         if let Err(error) = epoll::modify(&self.epoll, socket.fd(), data, flags) {
-            self.lost(index, Some(without_errno(&error.to_string())));
+            self.broke(index, &error);
         }
     }
 }

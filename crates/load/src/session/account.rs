@@ -134,6 +134,13 @@ impl Session {
         self.close_transaction(cx, now, what);
     }
 
+    /// The rig ends the transaction under way.
+    pub(crate) fn note_given_up(&mut self, cx: &mut LaneContext<'_>, now: u64) {
+        if self.open_transaction().is_some() {
+            self.close_transaction(cx, now, What::Unknown);
+        }
+    }
+
     fn open_transaction(&mut self) -> Option<&mut Open> {
         self.account.as_mut()?.open.as_mut()
     }

@@ -32,6 +32,9 @@ impl From<Failure> for Ending {
 impl Session {
     /// The transaction is over.
     pub(crate) fn end(&mut self, cx: &mut LaneContext<'_>, now: u64, ending: Ending) -> Wait {
+        if now >= cx.grid.cancel && ending != Ending::Skipped {
+            return self.end_unknown(cx, now);
+        }
         self.note_end(cx, now, ending);
         let late = cx
             .program
@@ -48,6 +51,7 @@ impl Session {
             late,
         };
         cx.tally.count(done, &cx.grid);
+        self.count_tries(cx, now, ending);
         if let Some(log) = &mut cx.log {
             log.write(
                 // pgbench counts the transactions of a client from 1.
@@ -59,6 +63,39 @@ impl Session {
         if ending == Ending::Good && cx.grid.in_window(now) {
             self.in_window += 1;
         }
+        self.state = SessionState::Idle;
+        Wait::Next
+    }
+
+    /// Counts the failed tries of a transaction that is counted, each at its command.
+    fn count_tries(&mut self, cx: &mut LaneContext<'_>, now: u64, ending: Ending) {
+        if cx.program.time_each_command && cx.grid.is_told(now) {
+            let commands = &mut cx.tally.totals[self.workload].statements[self.script];
+            for command in &self.failed_tries {
+                commands[*command].retries += 1;
+            }
+            if ending.is_failure()
+                && let Some(command) = commands.get_mut(self.command)
+            {
+                command.failures += 1;
+            }
+        }
+        self.failed_tries.clear();
+    }
+
+    /// The rig ends what is under way, if anything is.
+    pub(crate) fn give_up(&mut self, cx: &mut LaneContext<'_>, now: u64) -> Wait {
+        if self.is_in_transaction() { self.end_unknown(cx, now) } else { Wait::Next }
+    }
+
+    /// The rig itself has ended the transaction. From the moment at which it cancels what runs,
+    /// any answer of the server may be due to that: a commit that no longer waits for its standby
+    /// looks like any other. The transaction counts as neither processed nor failed, and its
+    /// outcome is unknown.
+    fn end_unknown(&mut self, cx: &mut LaneContext<'_>, now: u64) -> Wait {
+        cx.tally.totals[self.workload].unknown += 1;
+        self.note_given_up(cx, now);
+        self.failed_tries.clear();
         self.state = SessionState::Idle;
         Wait::Next
     }
@@ -93,12 +130,14 @@ impl Session {
         now: u64,
         failure: Failure,
     ) -> Wait {
-        let again = self.may_try_again(cx, now, failure);
-        if cx.program.time_each_command && cx.grid.in_window(now) {
-            let commands = &mut cx.tally.totals[self.workload].statements[self.script];
-            let command = &mut commands[self.command];
-            *if again { &mut command.retries } else { &mut command.failures } += 1;
+        if now >= cx.grid.close {
+            // As in pgbench, time is over for it: neither processed nor failed.
+            self.note_end(cx, now, failure.into());
+            self.failed_tries.clear();
+            self.state = SessionState::Idle;
+            return Wait::Next;
         }
+        let again = self.may_try_again(cx, now, failure);
         if cx.program.verbose_errors {
             let text = self.verbose(cx.program, now, again);
             cx.say(Level::Info, text);
@@ -107,6 +146,9 @@ impl Session {
             return self.end(cx, now, failure.into());
         }
         self.tries += 1;
+        if cx.program.time_each_command {
+            self.failed_tries.push(self.command);
+        }
         self.prng = self.prng_at_start.clone();
         self.command = 0;
         self.command_began = now;
@@ -118,7 +160,6 @@ impl Session {
         let limit = cx.program.tries_max;
         failure != Failure::Other
             && (limit == 0 || self.tries < limit)
-            && now < cx.grid.close
             && cx
                 .program
                 .latency_limit_ns

@@ -14,7 +14,6 @@ use crate::{
     Level,
     program::Program,
     session::{Block, LaneContext, Session, SessionState, Wait},
-    tally::Ending,
 };
 
 /// What has arrived of an answer so far.
@@ -193,11 +192,12 @@ impl Session {
             self.unmark_prepared(number);
             return;
         }
-        if !is_cut(cx, now, &error) {
+        let is_cut = now >= cx.grid.cancel;
+        if !is_cut {
             cx.tally.error(self.workload, error.sql_state.as_str());
         }
         // The server says more when it is executed.
-        if self.state == SessionState::Parsing && error.severity == "ERROR" {
+        if self.state == SessionState::Parsing && error.severity == "ERROR" && !is_cut {
             let text = error.about(query.flatten().as_deref()).to_string();
             let at = self.place(cx);
             cx.narration.push(crate::Message { level: Level::Error, text, at });
@@ -215,6 +215,10 @@ impl Session {
             return None;
         }
         let error = self.reply.error.take();
+        if error.is_some() && self.is_in_transaction() && now >= cx.grid.cancel {
+            self.reply.captured = None;
+            return Some(self.give_up(cx, now));
+        }
         match self.state {
             // Synchronised in the middle of a pipeline, or a server that says more than it was
             // asked.
@@ -274,12 +278,6 @@ impl Session {
     fn failed(&mut self, cx: &mut LaneContext<'_>, now: u64, error: &ServerError) -> Wait {
         self.reply.captured = None;
         self.account_for_error(error.sql_state.as_str());
-        if is_cut(cx, now, error) {
-            self.note_end(cx, now, Ending::Other);
-            // Neither done nor failed: the rig itself has cut it short.
-            self.state = SessionState::Idle;
-            return Wait::Next;
-        }
         let failure = match error.sql_state {
             SqlState::SERIALIZATION_FAILURE => Failure::Serialization,
             SqlState::DEADLOCK_DETECTED => Failure::Deadlock,
@@ -451,9 +449,4 @@ impl Session {
             }
         }
     }
-}
-
-/// Whether the server has cancelled the query because the load is over: the load asked for it.
-fn is_cut(cx: &LaneContext<'_>, now: u64, error: &ServerError) -> bool {
-    now >= cx.grid.cancel && error.sql_state == SqlState::QUERY_CANCELED
 }

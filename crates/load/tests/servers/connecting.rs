@@ -59,7 +59,10 @@ fn sockets_and_passwords() {
             message,
             format!("{place}: FATAL:  password authentication failed for user \"{role}\"")
         );
-        assert_eq!(hint.as_deref(), Some("check PGPASSWORD and ~/.pgpass"));
+        assert_eq!(
+            hint.as_deref(),
+            Some("give the password in PGPASSWORD or in a password file (~/.pgpass)")
+        );
     }
     let (message, _) = fails(&format!("{tcp} user=by_scram"));
     assert!(message.ends_with("fe_sendauth: no password supplied"), "{message}");

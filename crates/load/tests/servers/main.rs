@@ -7,6 +7,7 @@ mod counts;
 mod door;
 mod encryption;
 mod interruption;
+mod leaving;
 mod outages;
 mod pacing;
 mod refusals;

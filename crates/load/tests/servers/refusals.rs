@@ -29,7 +29,7 @@ fn nobody_listens() {
              \tIs the server running on that host and accepting TCP/IP connections?"
         )
     );
-    assert!(error.hint().unwrap().contains("-h and -p"), "{:?}", error.hint());
+    assert!(error.hint().unwrap().contains("PGHOST and PGPORT"), "{:?}", error.hint());
     let error = refused("host=/nonexistent port=5432 user=a dbname=b", 1);
     assert_eq!(
         error.to_string(),
@@ -46,7 +46,7 @@ fn a_database_that_is_not_there() {
     let server = Server::shared();
     let error = refused(&server.conninfo().replace("dbname=postgres", "dbname=nowhere"), 2);
     assert!(error.to_string().ends_with("FATAL:  database \"nowhere\" does not exist"), "{error}");
-    assert_eq!(error.hint().unwrap(), "create it first (createdb), or name another");
+    assert_eq!(error.hint().unwrap(), "create that database (createdb), or name another one");
 }
 
 #[test]

@@ -7,18 +7,15 @@ use std::thread;
 use crate::complaint::Complaint;
 use crate::server::Server;
 
-use super::Loaders;
-
 /// Does each job on one of the connections as soon as one is free, in the order of the jobs. What
-/// `work` says while it does a job is heard here. The caller cancels what `server` does once
-/// `interrupted` says so; the others are cancelled here.
+/// `work` says while it does a job is heard here.
 ///
 /// # Errors
 /// That of the first job that fails. Jobs under way are done, no others are begun.
 pub(super) fn share_out<J: Sync>(
     jobs: &[J],
     server: &mut Server,
-    loaders: Loaders<'_>,
+    others: &mut [Server],
     work: impl Fn(&mut Server, &J, &dyn Fn(u64)) -> Result<(), Complaint> + Sync,
     mut hear: impl FnMut(u64),
 ) -> Result<(), Complaint> {
@@ -34,12 +31,11 @@ pub(super) fn share_out<J: Sync>(
             }
         }
     };
-    let Loaders { others, interrupted } = loaders;
     thread::scope(|scope| {
         let serve = &serve;
         for other in others {
             let sender = sender.clone();
-            scope.spawn(move || other.cancel_when(interrupted, |other| serve(other, sender)));
+            scope.spawn(move || serve(other, sender));
         }
         scope.spawn(move || serve(server, sender));
         said.into_iter().try_for_each(|said| said.map(&mut hear))

@@ -6,7 +6,6 @@ use crate::complaint::Complaint;
 use crate::options::InitialiseOptions;
 use crate::server::Server;
 
-use super::Loaders;
 use super::connections::share_out;
 use super::names::Names;
 use super::outlet::Outlet;
@@ -18,7 +17,7 @@ pub(super) fn primary(
     options: &InitialiseOptions,
     names: &Names,
     server: &mut Outlet<'_>,
-    loaders: Loaders<'_>,
+    others: &mut [Server],
 ) -> Result<(), Complaint> {
     // The server's own workers share the scan and the sort of a large index.
     if options.connections > 1 {
@@ -29,10 +28,10 @@ pub(super) fn primary(
         add(options, server, &names.table(table), &names.oid(table), column)?;
     }
     if let Outlet::Server(server) = server
-        && !loaders.others.is_empty()
+        && !others.is_empty()
         && let Some(tables) = partitions::tables(names, server)?
     {
-        of_partitions(options, &tables, server, loaders)?;
+        of_partitions(options, &tables, server, others)?;
     }
     add(options, server, &names.table("accounts"), &names.oid("accounts"), "aid")
 }
@@ -42,17 +41,17 @@ fn of_partitions(
     options: &InitialiseOptions,
     tables: &[String],
     server: &mut Server,
-    loaders: Loaders<'_>,
+    others: &mut [Server],
 ) -> Result<(), Complaint> {
     // Connections without a partition leave their share of the CPUs to the workers of the others.
-    let connections = loaders.others.len() + 1;
+    let connections = others.len() + 1;
     let workers = connections / tables.len().min(connections) - 1;
     let add = |server: &mut Server, table: &String, _: &dyn Fn(u64)| {
         server.execute(&format!("set max_parallel_maintenance_workers = {workers}"))?;
         let oid = format!("'{}'::pg_catalog.regclass", table.replace('\'', "''"));
         add(options, &mut Outlet::Server(server), table, &oid, "aid")
     };
-    share_out(tables, server, loaders, add, drop)
+    share_out(tables, server, others, add, drop)
 }
 
 /// Adds one primary key, unless an earlier load that is resumed has done that.

@@ -12,7 +12,6 @@ use crate::console::Console;
 use crate::options::InitialiseOptions;
 use crate::server::Server;
 
-use super::Loaders;
 use super::connections::share_out;
 use super::generate::{
     RowProgress, SETS_VISIBILITY_MAP, accounts_on_server, copy_statement, on_client_but_accounts,
@@ -43,7 +42,7 @@ pub(super) fn on_clients(
     options: &InitialiseOptions,
     names: &Names,
     server: &mut Server,
-    loaders: Loaders<'_>,
+    others: &mut [Server],
     console: &mut Console<'_>,
 ) -> Result<(), Complaint> {
     let has_begun = begin(options, names, server, |outlet| {
@@ -73,7 +72,7 @@ pub(super) fn on_clients(
         })?;
         if frozen { server.execute("commit") } else { Ok(()) }
     };
-    let loaded = share_out(&pieces, server, loaders, load, |rows| progress.add(rows, console));
+    let loaded = share_out(&pieces, server, others, load, |rows| progress.add(rows, console));
     progress.end(console);
     loaded.map_err(|complaint| match complaint.cause() {
         None => complaint.with_our_hint("go on with --resume"),

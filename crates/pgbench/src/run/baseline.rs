@@ -1,5 +1,7 @@
 //! `--baseline`: what the rig itself does here, against a server that does nothing.
 
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use load::{Control, Limit, OnLoss, Pace, Plan, WarmUp};
@@ -30,8 +32,7 @@ pub(super) fn measure(plan: &Plan, control: &Control) -> Result<Baseline, Compla
         let reason = system_error(error);
         Complaint::error(format_args!("could not start a null server for --baseline: {reason}"))
     };
-    let folder = std::env::temp_dir().join(format!("pgrig-null-{}", std::process::id()));
-    std::fs::create_dir(&folder).map_err(|error| failed(&error))?;
+    let folder = private_folder().map_err(|error| failed(&error))?;
     let measured = NullServer::start(&folder).map_err(|error| failed(&error)).and_then(|server| {
         let plan = against(plan, &server)?;
         let outcome = load::run(&plan, control, Instant::now(), &mut |_| {});
@@ -51,6 +52,16 @@ pub(super) fn measure(plan: &Plan, control: &Control) -> Result<Baseline, Compla
     }
     let rate = workload.counts.transactions as f64 / seconds;
     Ok(Baseline { rate, latency: workload.latency.clone() })
+}
+
+/// A folder for this user only, under a name that nobody can take beforehand.
+fn private_folder() -> std::io::Result<PathBuf> {
+    let mut random = [0; 8];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    let name = format!("pgrig-null-{:016x}", u64::from_ne_bytes(random));
+    let folder = std::env::temp_dir().join(name);
+    std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
+    Ok(folder)
 }
 
 /// The plan's load on the null server.

@@ -117,7 +117,11 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     let new = PathBuf::from(name);
-    std::fs::write(&new, text)?;
+    // A name that others can guess, in a directory that may be theirs as well.
+    match std::fs::remove_file(&new) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => std::fs::File::create_new(&new)?.write_all(text.as_bytes())?,
+    }
     std::fs::rename(new, path)
 }
 

@@ -111,7 +111,7 @@ impl<'a> Progress<'a> {
         let parts = [
             format!("  measured        {:.0} s   {} tps", published.seconds, grouped(tps)),
             format!("   p50 {} ms  p99 {} ms", quantile(0.5), quantile(0.99)),
-            match workload.counts.failed() {
+            match workload.counts_total.failed() {
                 0 => String::new(),
                 failed => format!("  {} failed", grouped(failed as f64)),
             },

@@ -1,6 +1,6 @@
 //! What a run came to, seen the way pgbench counts and in its clean window.
 
-use load::{CommandPlace, Outcome};
+use load::{CommandPlace, Outcome, WarmUp};
 use record::{Counts, Interval, StatementResult, WorkloadResult};
 use stats::{SteadyState, steady_state};
 
@@ -46,7 +46,7 @@ impl Results<'_> {
     }
 
     pub(super) fn warmed_up(&self) -> bool {
-        self.options.ours.warm_up.is_some()
+        self.options.ours.warm_up.is_some_and(|warm_up| warm_up != WarmUp::Fixed(0))
     }
 
     /// For pgbench's block.

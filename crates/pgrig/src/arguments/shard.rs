@@ -22,8 +22,8 @@ pub(crate) enum ShardCommand {
         /// Connection string of a data node's database; repeat it for each node
         #[arg(long = "node", value_name = "CONNINFO", required = true)]
         nodes: Vec<String>,
-        /// Connection string that the proxy uses for the node at the same position, if a pooler is in
-        /// between
+        /// Connection string that the proxy uses for the node at the same position: an unprivileged
+        /// role, or a pooler. A password must be the same for all nodes
         #[arg(long = "route", value_name = "CONNINFO")]
         routes: Vec<String>,
         /// The SQL of one bucket: its tables and functions, with {bucket} for its schema
@@ -38,7 +38,7 @@ pub(crate) enum ShardCommand {
         /// Connection string of the new data node's database
         #[arg(value_name = "CONNINFO")]
         node: String,
-        /// Connection string that the proxy uses for it, if a pooler is in between
+        /// Connection string that the proxy uses for it: an unprivileged role, or a pooler
         #[arg(long, value_name = "CONNINFO")]
         route: Option<String>,
         #[command(flatten)]
@@ -56,6 +56,12 @@ pub(crate) enum ShardCommand {
     Rebalance {
         #[command(flatten)]
         moves: MoveArguments,
+    },
+    /// Give up interrupted moves: their buckets stay on the nodes that have them
+    Abandon {
+        /// Connection string of the proxy's database
+        #[arg(long, value_name = "CONNINFO")]
+        proxy: String,
     },
     /// Show the nodes, their buckets and moves in progress
     Status {

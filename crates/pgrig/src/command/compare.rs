@@ -24,8 +24,12 @@ use crate::{compared, records, signals, studies, terminal};
 pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     arguments.exchange.check()?;
     let asked = asked(arguments)?;
-    if let Some(out) = &arguments.out {
-        Comparison::reserve(out)?;
+    if let Some(path) = &arguments.json {
+        record::check_file(path)?;
+    }
+    match &arguments.out {
+        Some(out) => drop(Comparison::reserve(out)?),
+        None => record::check_directory(Path::new(RUNS))?,
     }
     let control = signals::control();
     let mut page = ServedComparison::new(served::asked(arguments.serve, "pgrig compare")?);
@@ -51,9 +55,16 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
         // Empty, unless somebody else has put something there.
         let _ = std::fs::remove_dir(out);
     }
-    let found = found?;
+    let found = match found {
+        // What fails after that fails because of it.
+        Err(_) if control.urgency() != load::Urgency::None => {
+            let what = "interrupted before anything could be compared";
+            return Err(Complaint::new(what).exit(Exit::Interrupted));
+        }
+        found => found?,
+    };
     compared::print(&found);
-    let directory = found.save(Path::new("runs"), arguments.out.as_deref())?;
+    let directory = found.save(Path::new(RUNS), arguments.out.as_deref())?;
     let written = records::write_compared(&directory, &found)?;
     if let Some(path) = &arguments.json {
         std::fs::write(path, found.json() + "\n")
@@ -102,6 +113,9 @@ pub(crate) fn sorted(words: Vec<String>) -> Vec<String> {
     ours.extend(theirs);
     ours
 }
+
+/// Below it lie records that were given no other place.
+const RUNS: &str = "runs";
 
 /// What is to be compared.
 enum Asked {

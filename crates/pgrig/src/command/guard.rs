@@ -138,10 +138,9 @@ fn print(status: &Status, with_state: bool) {
     }
 }
 
-/// Where the primary is and how the way there is encrypted, as libpq would find out.
-fn address(conninfo: &str) -> Result<server::Address, Complaint> {
-    let resolved = server::resolve_conninfo(conninfo).map_err(Complaint::new)?;
-    server::Address::new(&resolved).map_err(Complaint::new)
+/// The connection string of the primary, resolved as libpq does.
+fn address(conninfo: &str) -> Result<server::Conninfo, Complaint> {
+    server::resolve_conninfo(conninfo).map_err(Complaint::new)
 }
 
 fn window(window: &Window) -> String {

@@ -25,7 +25,7 @@ use crate::{fit, records, signals, studies, summary};
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     let request = request(arguments)?;
     if arguments.dry_run {
-        terminal::verbatim(study::dry_run(&request)?.trim_end());
+        terminal::verbatim(study::dry_run(&request, &signals::control())?.trim_end());
         return Ok(Exit::Done);
     }
     check::tell_commands(&study::commands(&request.study));
@@ -47,7 +47,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     };
     let opened = records::open(&ended.directory)?;
     let judgement = opened.judge();
-    if opened.reader.trials().is_empty() {
+    let is_interrupted = |trial: &Trial| matches!(trial.ending, Ending::Interrupted(_));
+    if ended.state == RunState::Interrupted && opened.reader.trials().iter().all(is_interrupted) {
         return Err(Complaint::new("interrupted before the first trial was over")
             .hinted(Some(format!("go on with: pgrig run --resume {}", ended.directory.display())))
             .exit(Exit::Interrupted));
@@ -96,7 +97,7 @@ fn is_hollow(study: &Study, trials: &[Trial]) -> bool {
     let point = |trial: &Trial| study.point(&trial.variant, &trial.scenario, &trial.axes);
     let in_vain = |points: &[usize], counts: fn(&Ending) -> bool| {
         let mut ran = trials.iter().filter(|trial| {
-            !matches!(trial.ending, Ending::Skipped(_))
+            !matches!(trial.ending, Ending::Skipped(_) | Ending::Interrupted(_))
                 && point(trial).is_some_and(|point| points.contains(&point))
         });
         ran.clone().next().is_some() && !ran.any(|trial| counts(&trial.ending))
@@ -247,7 +248,7 @@ fn resumed(directory: &Path, servers: Servers, generator: PathBuf) -> Result<Req
     // The last attempt at a trial decides: it stands after the others.
     let last: BTreeMap<usize, &Ending> =
         opened.reader.trials().iter().map(|trial| (trial.number, &trial.ending)).collect();
-    let over = last.values().filter(|ending| !matches!(ending, Ending::Failed(_))).count();
+    let over = last.values().filter(|ending| !ending.is_open()).count();
     if header.state == RunState::Done && over == header.plan.len() {
         let directory = directory.display();
         let what = format!("{directory} is finished: each of its {over} trials was run");

@@ -31,7 +31,7 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
                 check_room(&mut cluster, moves, Change::Add, Some(&node))?;
                 return dry_run(&mut cluster, moves, Change::Add);
             }
-            let mut cluster = Cluster::open(&moves.proxy)?;
+            let mut cluster = open(&moves.proxy)?;
             if !cluster.nodes().iter().any(|known| known.conninfo == node.conninfo) {
                 cluster.check_new(&node)?;
                 check_room(&mut cluster, moves, Change::Add, Some(&node))?;
@@ -47,7 +47,7 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
                 check_room(&mut cluster, moves, Change::Remove(*number), None)?;
                 return dry_run(&mut cluster, moves, Change::Remove(*number));
             }
-            let mut cluster = Cluster::open(&moves.proxy)?;
+            let mut cluster = open(&moves.proxy)?;
             cluster.check_removable(*number)?;
             check_room(&mut cluster, moves, Change::Remove(*number), None)?;
             cluster.remove(*number)?;
@@ -57,10 +57,11 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
             if moves.dry_run {
                 return dry_run(&mut Cluster::look(&moves.proxy)?, moves, Change::None);
             }
-            let mut cluster = Cluster::open(&moves.proxy)?;
+            let mut cluster = open(&moves.proxy)?;
             check_room(&mut cluster, moves, Change::None, None)?;
             run(&mut cluster, moves)
         }
+        ShardCommand::Abandon { proxy } => abandon(&mut open(proxy)?),
         ShardCommand::Status { proxy } => status(proxy),
     }
 }
@@ -93,8 +94,42 @@ fn create(
         FAINT,
         "  made: schema pgrig_shard on all of them, one schema for each bucket and the functions \
          in schema public; on the proxy extension plproxy, server pgrig_shard, a user mapping for \
-         PUBLIC. Other roles need USAGE on that server.",
+         PUBLIC. Other roles need USAGE on that server and on schema pgrig_shard.",
     ));
+    Ok(Exit::Done)
+}
+
+/// Takes a cluster, and says what has become of its passwords.
+fn open(proxy: &str) -> Result<Cluster, Error> {
+    let cluster = Cluster::open(proxy)?;
+    if cluster.has_hidden_passwords() {
+        terminal::narrate(styled(
+            BAD,
+            "  every role on the proxy could read the nodes' passwords; they are in a user mapping \
+             now. Change these passwords.",
+        ));
+    }
+    Ok(cluster)
+}
+
+/// Leaves the buckets of interrupted moves where they are.
+fn abandon(cluster: &mut Cluster) -> Result<Exit, Complaint> {
+    let control = signals::control();
+    let is_stopped = || control.urgency() != Urgency::None;
+    let mut moved = Moved::default();
+    let mut tell = |event: &Event<'_>| moved.hear(event);
+    Moves::new(cluster, Options::default(), &mut tell, &is_stopped).abandon()?;
+    match (moved.abandoned, moved.kept) {
+        (0, 0) => terminal::result("no move was under way"),
+        (abandoned, 0) => terminal::result(format_args!("{} abandoned", batches(abandoned))),
+        (abandoned, kept) => {
+            terminal::result(format_args!(
+                "{} abandoned; {kept} can only be completed: `pgrig shard rebalance`",
+                batches(abandoned)
+            ));
+            return Ok(Exit::Incomplete);
+        }
+    }
     Ok(Exit::Done)
 }
 
@@ -125,6 +160,9 @@ fn check_room(
     change: Change,
     new: Option<&NodeConfig>,
 ) -> Result<(), Complaint> {
+    if change != Change::None {
+        cluster.check_movable(&options(moves), change)?;
+    }
     let silent = match cluster.check_room(&options(moves), change, new) {
         // What goes on after a crash waits for nodes that are on their way back.
         Err(why @ Error::Connect { .. }) if change == Change::None => {
@@ -141,8 +179,11 @@ fn check_room(
 
 fn summary(batches: &[Batch], total: usize) -> String {
     let moved: usize = batches.iter().map(|batch| batch.buckets.len()).sum();
-    let word = if batches.len() == 1 { "batch" } else { "batches" };
-    format!("{moved} of {total} buckets, {} {word}", batches.len())
+    format!("{moved} of {total} buckets, {}", self::batches(batches.len()))
+}
+
+fn batches(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "batch" } else { "batches" })
 }
 
 fn list(batches: &[Batch]) {
@@ -186,6 +227,8 @@ struct Moved {
     rows: i64,
     bytes: i64,
     fence_ms_max: f64,
+    abandoned: usize,
+    kept: usize,
     /// Of the batch that moves now.
     batch: String,
     batch_buckets: usize,
@@ -206,6 +249,24 @@ impl Moved {
                 terminal::narrate(format_args!("  ▸ {}", self.batch));
             }
             Event::Did { .. } => self.is_waiting = false,
+            Event::Lasting { what, .. } => terminal::narrate(format_args!("  … {what}")),
+            Event::Anew { number, why } => {
+                terminal::narrate(format_args!("  … batch {number} begins anew: {why}"));
+            }
+            Event::Abandoned { number, batch } => {
+                self.abandoned += 1;
+                terminal::narrate(format_args!(
+                    "  batch {number} is abandoned: {} buckets stay on node {}",
+                    batch.buckets.len(),
+                    batch.from
+                ));
+            }
+            Event::Kept { number } => {
+                self.kept += 1;
+                terminal::narrate(format_args!(
+                    "  batch {number} has gone too far to be abandoned: its target may serve it"
+                ));
+            }
             Event::Switched { rows, bytes, fence_ms, .. } => {
                 self.batches += 1;
                 self.buckets += self.batch_buckets;
@@ -278,7 +339,17 @@ fn status(proxy: &str) -> Result<Exit, Complaint> {
         ));
     }
     if !status.batches.is_empty() && !status.is_busy {
-        terminal::narrate("no process works on it; `pgrig shard rebalance` continues it");
+        terminal::narrate(
+            "no process works on it; `pgrig shard rebalance` continues it, `pgrig shard abandon` \
+             gives it up",
+        );
+    }
+    if status.shows_passwords {
+        terminal::narrate(styled(
+            BAD,
+            "every role on the proxy can read the nodes' passwords; the next `pgrig shard \
+             rebalance` hides them",
+        ));
     }
     match status.nodes.iter().all(|node| node.says.is_ok()) {
         true => Ok(Exit::Done),
@@ -298,6 +369,8 @@ impl From<Error> for Complaint {
             Error::Stopped => Exit::Interrupted,
             Error::Statement { .. }
             | Error::Copy { .. }
+            | Error::GivenUp { .. }
+            | Error::SlotInUse { .. }
             | Error::Fence { .. }
             | Error::Differs { .. } => Exit::Incomplete,
             _ => Exit::CouldNotStart,

@@ -3,11 +3,14 @@
 mod action;
 mod bad_input;
 mod compare;
+mod ending;
 mod history;
 mod interruption;
 mod majors;
 mod mutants;
+mod peers;
 mod power;
+mod prompt;
 mod serve;
 mod shard;
 mod smoke;

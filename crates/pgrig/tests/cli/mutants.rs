@@ -39,7 +39,8 @@ fn a_mutated_record_does_no_harm() {
         })
         .collect();
     let failed = workers.into_iter().filter_map(|worker| worker.join().err()).count();
-    assert_eq!(failed, 0, "a mutant did harm");
+    let failed = failed > 0;
+    assert!(!failed, "a mutant did harm");
     assert_eq!(std::fs::read_to_string(desk.path("secret")).unwrap(), SECRET);
 }
 
@@ -77,9 +78,7 @@ fn read(arguments: &[&str], what: &str) {
     command.args(["-c", &script, env!("CARGO_BIN_EXE_pgrig")]).args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let began = Instant::now();
-    // A backtrace of a panic takes more memory than there is.
-    command.env("NO_COLOR", "1").env("RUST_BACKTRACE", "0");
-    let child = command.spawn().unwrap();
+    let child = command.env("NO_COLOR", "1").spawn().unwrap();
     let id = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
     let (done, ended) = std::sync::mpsc::channel::<()>();
     // Ends one that hangs, so that the test goes on to say which.

@@ -61,6 +61,18 @@ fn nodes_are_added_and_removed_and_every_step_says_what_it_does() {
     let said = shard(&["rebalance"]).ended(0);
     assert_eq!(said.out, "nothing had to move; mapping version 3\n");
 
+    let said = shard(&["abandon"]).ended(0);
+    assert_eq!(said.out, "no move was under way\n");
+    let begun = "INSERT INTO pgrig_shard.batch (source, target, buckets, step)
+                 VALUES (0, 1, '{0}', 'planned'), (0, 1, '{2}', 'switching')";
+    nodes[0].connect().unwrap().batch_execute(begun).unwrap();
+    let said = shard(&["status"]).ended(0);
+    assert!(said.err.contains("`pgrig shard abandon` gives it up"), "{}", said.err);
+    let said = shard(&["abandon"]).ended(2);
+    let expected = "1 batch abandoned; 1 can only be completed: `pgrig shard rebalance`\n";
+    assert_eq!(said.out, expected);
+    nodes[0].connect().unwrap().batch_execute("DELETE FROM pgrig_shard.batch").unwrap();
+
     shard(&["remove", "0", "--grace", "0"]).ended(0);
     let said = shard(&["status"]).ended(0);
     assert!(said.out.contains(" 16 buckets on 2 nodes\n"), "{}", said.out);

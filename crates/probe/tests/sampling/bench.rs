@@ -58,7 +58,6 @@ impl Bench {
         Server {
             node: "primary".to_owned(),
             conninfo: self.node.endpoint().to_string(),
-            tls: None,
             database: "postgres".to_owned(),
             log: Some(self.node.structured_log().1),
             root_pid: self.node.host_pid().map(|pid| pid as u32),

@@ -123,7 +123,7 @@ fn a_standby_is_seen_with_its_lag() {
 }
 
 /// Has a session's statistics told at once, in one transaction.
-fn flush(client: &mut postgres::Client, major: u32) {
+fn flush(client: &mut server::Client, major: u32) {
     if major < 15 {
         // Then a session tells by itself, but half a second apart, and to a collector.
         thread::sleep(Duration::from_millis(700));
@@ -141,7 +141,7 @@ fn the_probes_own_transactions_are_counted_exactly() {
     let bench = Bench::start(&[]);
     let mut client = bench.node.connect().unwrap();
     let major = bench.node.installation().version().major;
-    let check = |config: Config, client: &mut postgres::Client, known: u64| {
+    let check = |config: Config, client: &mut server::Client, known: u64| {
         let running = Probes::start(config, Instant::now()).unwrap();
         for _ in 0..known {
             client.batch_execute("SELECT 1").unwrap();
@@ -197,7 +197,7 @@ fn cpu_of_a_busy_backend_is_the_nodes_also_after_its_end() {
     client.batch_execute("SELECT count(*) FROM generate_series(1, 3000000)").unwrap();
     let backend: i32 = client.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
     let living = probe::cpu_time_ns(root).unwrap() - before;
-    client.close().unwrap();
+    client.close();
     let gone = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {backend}");
     bench.node.poll_query_until(&gone, "0", Duration::from_secs(5)).unwrap();
     thread::sleep(Duration::from_millis(1_300));

@@ -39,7 +39,8 @@ pub enum What {
     /// It has not happened: an error of the server's with its SQLSTATE, or one of the client's own
     /// before anything was sent.
     Failed(Option<[u8; 5]>),
-    /// The connection was lost, or given up, while the server had something to answer.
+    /// The connection was lost while the server had something to answer, or the rig itself cancelled
+    /// or abandoned the transaction.
     Unknown,
     /// The connection was lost; the entry names the client's last transaction, or 0.
     Disconnected,

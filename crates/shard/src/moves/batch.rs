@@ -1,6 +1,8 @@
 //! One batch's steps. Whatever a step did before it was cut short, it does not do twice.
 
-use super::{Event, Moves, Step};
+use std::time::Instant;
+
+use super::{Event, Moves, Next, Step};
 use crate::cluster::{on_node, on_proxy};
 use crate::error::Error;
 use crate::plan::Batch;
@@ -9,17 +11,58 @@ use crate::text::{bucket_schema, int_array};
 
 impl Moves<'_> {
     /// Does the step that a batch is at, and gives the one after it.
-    pub(super) fn advance(&mut self, number: i32, batch: &Batch) -> Result<Step, Error> {
+    pub(super) fn advance(&mut self, number: i32, batch: &Batch) -> Result<Next, Error> {
+        let step = match self.step(number)?.as_str() {
+            "planned" => self.prepare(number, batch)?,
+            "copying" => return self.copy(number, batch),
+            "fencing" => self.fence(number, batch)?,
+            "switching" => self.switch(number, batch)?,
+            _ => Step::Switched,
+        };
+        Ok(Next::Step(step))
+    }
+
+    fn step(&mut self, number: i32) -> Result<String, Error> {
         let step = "SELECT step FROM pgrig_shard.batch WHERE number = $1";
         let row = self.cluster.proxy.query_one(step, &[&number]);
-        let row = row.map_err(|source| on_proxy("reading a batch", source))?;
-        match row.get::<_, &str>(0) {
-            "planned" => self.prepare(number, batch),
-            "copying" => self.copy(number, batch),
-            "fencing" => self.fence(number, batch),
-            "switching" => self.switch(number, batch),
-            _ => Ok(Step::Switched),
+        Ok(row.map_err(|source| on_proxy("reading a batch", source))?.get(0))
+    }
+
+    /// Leaves the buckets where they are, unless the target may serve them already.
+    pub(super) fn give_up(&mut self, number: i32, batch: &Batch) -> Result<bool, Error> {
+        match self.step(number)?.as_str() {
+            "planned" | "copying" => {}
+            "fencing" => self.lift(number, batch)?,
+            _ => return Ok(false),
         }
+        self.remove_copy(number, batch)?;
+        self.set_step(number, "abandoned", ", done = clock_timestamp()")?;
+        Ok(true)
+    }
+
+    /// Back to the first step.
+    pub(super) fn begin_anew(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
+        self.remove_copy(number, batch)?;
+        self.set_step(number, "planned", "")
+    }
+
+    /// Ends replication and removes what has arrived. No bucket is touched that the target serves.
+    fn remove_copy(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
+        self.end_replication(number, batch)?;
+        let arriving = "SELECT coalesce(array_agg(bucket), '{}') FROM pgrig_shard.bucket
+                        WHERE bucket = ANY ($1) AND state = 'arriving'";
+        let row = self.cluster.data_node(batch.to)?.query_one(arriving, &[&batch.buckets]);
+        let row = row.map_err(|source| on_node("looking at its buckets", batch.to, source))?;
+        for bucket in row.get::<_, Vec<i32>>(0) {
+            let drop = format!(
+                "DROP SCHEMA IF EXISTS {} CASCADE;
+                 DELETE FROM pgrig_shard.bucket WHERE bucket = {bucket} AND state = 'arriving'",
+                bucket_schema(bucket)
+            );
+            self.cluster.change_node(batch.to, "removing a copy", &drop)?;
+        }
+        self.did(number, "removed the copy");
+        Ok(())
     }
 
     /// Schemas on the target, then replication from the source.
@@ -46,11 +89,13 @@ impl Moves<'_> {
     }
 
     /// Waits until the target has all rows and is close behind.
-    fn copy(&mut self, number: i32, batch: &Batch) -> Result<Step, Error> {
-        self.wait_for_copy(number, batch)?;
+    fn copy(&mut self, number: i32, batch: &Batch) -> Result<Next, Error> {
+        if let Some(why) = self.wait_for_copy(number, batch)? {
+            return Ok(Next::Anew(why));
+        }
         self.did(number, "copied");
         self.set_step(number, "fencing", "")?;
-        Ok(Step::Fencing)
+        Ok(Next::Step(Step::Fencing))
     }
 
     /// No client writes, all that was written arrives, both sides are equal. Whatever goes wrong
@@ -167,9 +212,11 @@ impl Moves<'_> {
         let grace_ms = i64::try_from(self.options.grace.as_millis()).unwrap_or(i64::MAX);
         let over = "SELECT clock_timestamp() >= switched + $2 * interval '1 ms'
                     FROM pgrig_shard.batch WHERE number = $1";
+        let mut said = Instant::now();
         self.poll(None, |me| {
             let row = me.cluster.proxy.query_one(over, &[&number, &(grace_ms as f64)]);
             let row = row.map_err(|source| on_proxy("waiting for the grace to end", source))?;
+            me.last(number, &mut said, || "the old rows are kept for --grace".to_owned());
             Ok(row.get::<_, bool>(0).then_some(()))
         })?;
         for bucket in &batch.buckets {

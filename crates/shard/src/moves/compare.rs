@@ -1,10 +1,13 @@
 //! Whether source and target hold the same rows, while no client writes.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Instant;
 
-use postgres::Client;
+use server::{Canceller, Client};
 
-use super::Moves;
+use super::{Moves, POLL};
 use crate::cluster::{connect, node_name, on_node};
 use crate::error::Error;
 use crate::plan::Batch;
@@ -33,15 +36,38 @@ impl Moves<'_> {
     /// The checksum is the exclusive or of a 64-bit hash of each row's text: it does not depend on
     /// the rows' order. A difference goes unseen with a probability of 2⁻⁶⁴.
     pub(super) fn compare(&mut self, batch: &Batch) -> Result<Moved, Error> {
-        let (from, to) = (batch.from, batch.to);
-        let source = self.cluster.node(from)?.conninfo.clone();
-        let target = self.cluster.node(to)?.conninfo.clone();
-        let (source, target) = thread::scope(|scope| {
-            let source = scope.spawn(|| sums(&source, from, &batch.buckets));
-            let target = sums(&target, to, &batch.buckets);
-            // Only a panic keeps a thread from giving its result.
-            (source.join().unwrap_or(Err(Error::Stopped)), target)
+        let (from, to, limit) = (batch.from, batch.to, self.options.fence_max);
+        let sides = [from, to].map(|number| (number, Running::default()));
+        let places = [self.cluster.node(from)?, self.cluster.node(to)?];
+        let places = places.map(|node| node.conninfo.clone());
+        let began = Instant::now();
+        let ([source, target], ended) = thread::scope(|scope| {
+            let jobs: Vec<_> = sides
+                .iter()
+                .zip(&places)
+                .map(|((number, running), place)| {
+                    scope.spawn(move || sums(place, *number, &batch.buckets, running))
+                })
+                .collect();
+            let mut ended = Ok(());
+            while !jobs.iter().all(thread::ScopedJoinHandle::is_finished) {
+                if ended.is_ok() && began.elapsed() >= limit {
+                    let what = "the comparison of both sides did not end".to_owned();
+                    ended = Err(Error::Fence { from, to, what, waited: limit });
+                }
+                ended = ended.and(self.pause(POLL));
+                if ended.is_err() {
+                    sides.iter().for_each(|(_, running)| running.cancel());
+                }
+            }
+            let mut sums = jobs.into_iter().map(|job| {
+                // Only a panic keeps a thread from giving its result.
+                job.join().unwrap_or(Err(Error::Stopped))
+            });
+            let mut next = || sums.next().unwrap_or(Err(Error::Stopped));
+            ([next(), next()], ended)
         });
+        ended?;
         let (source, target) = (source?, target?);
         for (index, theirs) in source.iter().enumerate() {
             let ours = target.get(index).filter(|ours| ours.table == theirs.table);
@@ -62,14 +88,41 @@ impl Moves<'_> {
     }
 }
 
-fn sums(conninfo: &str, number: i32, buckets: &[i32]) -> Result<Vec<Sum>, Error> {
+/// A session that another thread can cut short.
+#[derive(Default)]
+struct Running {
+    is_cancelled: AtomicBool,
+    canceller: OnceLock<Option<Canceller>>,
+}
+
+impl Running {
+    /// The statement ends that runs now, and no other begins.
+    fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+        if let Some(Some(canceller)) = self.canceller.get() {
+            // Asked for again until the thread has ended.
+            canceller.cancel();
+        }
+    }
+}
+
+fn sums(
+    conninfo: &str,
+    number: i32,
+    buckets: &[i32],
+    running: &Running,
+) -> Result<Vec<Sum>, Error> {
     let failed = |source| on_node("comparing", number, source);
     let mut client = connect(conninfo, &node_name(number))?;
+    running.canceller.get_or_init(|| client.canceller());
     // The same text on both sides, whatever their settings are.
     client.batch_execute(SAME_TEXT).map_err(failed)?;
     let tables = tables(&mut client, buckets).map_err(failed)?;
     let mut sums = Vec::new();
     for table in tables {
+        if running.is_cancelled.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
+        }
         let sum = format!(
             "SELECT count(*), coalesce(bit_xor(hashtextextended(t::text, 0)), 0),
                     pg_total_relation_size({}::regclass)

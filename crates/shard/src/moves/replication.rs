@@ -1,11 +1,14 @@
 //! Logical replication of a batch: publication and slot on its source, subscription on its target.
 
+use std::time::{Duration, Instant};
+
 use postgres::error::SqlState;
 
 use super::Moves;
-use crate::cluster::{LOCK_TIMEOUT, on_node, on_proxy};
+use crate::cluster::{LOCK_PATIENCE, on_node, on_proxy};
 use crate::error::Error;
 use crate::plan::Batch;
+use crate::secret;
 use crate::text::{bucket_schema, literal};
 
 impl Moves<'_> {
@@ -28,12 +31,15 @@ impl Moves<'_> {
         let client = self.cluster.data_node(batch.from)?;
         if !client.query_one(there, &[&name]).map(is_there).map_err(failed)? {
             let make = "SELECT pg_create_logical_replication_slot($1, 'pgoutput')";
-            match client.execute(make, &[&name]) {
-                // It begins where no transaction is under way that began before it.
-                Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
-                    return Err(self.in_the_way(batch, LOCK_TIMEOUT)?);
+            let made = self.poll(Some(LOCK_PATIENCE), |me| {
+                match me.cluster.data_node(batch.from)?.execute(make, &[&name]) {
+                    // It begins where no transaction is under way that began before it.
+                    Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => Ok(None),
+                    made => made.map(Some).map_err(failed),
                 }
-                made => made.map_err(failed).map(drop)?,
+            })?;
+            if made.is_none() {
+                return Err(self.in_the_way(batch, LOCK_PATIENCE)?);
             }
         }
         Ok(())
@@ -53,19 +59,57 @@ impl Moves<'_> {
              WITH (create_slot = false, slot_name = {name}, copy_data = true)",
             literal(&source)
         );
-        self.cluster.change_node(batch.to, "subscribing", &subscribe)
+        let tool = self.cluster.tool;
+        let mut transaction = self.cluster.data_node(batch.to)?.transaction().map_err(failed)?;
+        transaction.execute("SELECT pgrig_shard.take($1)", &[&tool]).map_err(failed)?;
+        secret::hide(&mut transaction).map_err(failed)?;
+        transaction.batch_execute(&subscribe).map_err(failed)?;
+        transaction.commit().map_err(failed)
     }
 
-    /// Returns when every table is copied and little is left to apply.
-    pub(super) fn wait_for_copy(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
+    /// Returns when every table is copied and little is left to apply; or with the reason why
+    /// waiting on is of no use and the copy has to begin anew.
+    pub(super) fn wait_for_copy(
+        &mut self,
+        number: i32,
+        batch: &Batch,
+    ) -> Result<Option<String>, Error> {
         let name = self.name(number)?;
         let (from, to, lag_max) = (batch.from, batch.to, self.options.lag_bytes_max);
         // Failures that are overcome are none: PostgreSQL tries again by itself.
         let (mut failures_before, mut least) = (self.failures(&name, to)?, i64::MAX);
-        self.poll(None, |me| {
+        let mut said = Instant::now();
+        let ended = self.poll(None, |me| {
+            let failed = |source| on_node("looking at the replication slot", from, source);
+            let row = me.cluster.data_node(from)?.query_opt(LAG, &[&name]).map_err(failed)?;
+            let slot = row.map(|row| (row.get::<_, i64>(0), row.get::<_, bool>(1)));
+            let Some((lag, false)) = slot else {
+                return Ok(Some(Some(format!(
+                    "node {from} has given up replication slot {name}: more WAL was written there \
+                     than max_slot_wal_keep_size keeps, or the slot was dropped"
+                ))));
+            };
             let failed = |source| on_node("waiting for the copy", to, source);
-            let row = me.cluster.data_node(to)?.query_one(NOT_READY, &[&name]).map_err(failed)?;
-            let not_ready: i64 = row.get(0);
+            let row = me.cluster.data_node(to)?.query_opt(PROGRESS, &[&name]).map_err(failed)?;
+            let Some(row) = row else {
+                return Ok(Some(Some(format!("node {to} has no subscription {name} any more"))));
+            };
+            let (tables, not_ready): (i64, i64) = (row.get(0), row.get(1));
+            let (is_enabled, workers): (bool, i64) = (row.get(2), row.get(3));
+            me.last(number, &mut said, || {
+                let trouble = match (is_enabled, workers) {
+                    (false, _) => format!("; the subscription on node {to} is disabled"),
+                    (true, 0) => format!(
+                        "; no worker of the subscription runs on node {to}, whose log says why"
+                    ),
+                    _ => String::new(),
+                };
+                let behind = words::size(lag.max(0).unsigned_abs());
+                let copied = tables - not_ready;
+                format!(
+                    "{copied} of {tables} tables are copied, node {to} is {behind} behind{trouble}"
+                )
+            });
             let failures_now = me.failures(&name, to)?;
             if not_ready < least {
                 (least, failures_before) = (not_ready, failures_now);
@@ -81,11 +125,9 @@ impl Moves<'_> {
             // to a table, nor that it is ready: changes that they have applied are not sent again.
             let failed = |source| on_node("flushing", to, source);
             me.cluster.data_node(to)?.execute(COMMIT, &[]).map_err(failed)?;
-            let failed = |source| on_node("looking at the lag", from, source);
-            let row = me.cluster.data_node(from)?.query_one(LAG, &[&name]).map_err(failed)?;
-            Ok((row.get::<_, i64>(0) <= lag_max).then_some(()))
+            Ok((lag <= lag_max).then_some(None))
         })?;
-        Ok(())
+        Ok(ended.flatten())
     }
 
     /// Returns when the target has applied all that was committed on the source until now. The
@@ -137,12 +179,20 @@ impl Moves<'_> {
             self.cluster.change_node(batch.to, "dropping the subscription", &drop)?;
         }
         let failed = |source| on_node("dropping the slot", batch.from, source);
-        self.poll(None, |me| {
+        let (began, limit) = (Instant::now(), self.options.patience);
+        let dropped = self.poll(Some(limit), |me| {
             let client = me.cluster.data_node(batch.from)?;
             let gone = client.execute(DROP_SLOT, &[&name]).map_err(failed)?;
             let left = client.query_opt(SLOT, &[&name]).map_err(failed)?;
+            if left.is_some() && began.elapsed() >= ENDING {
+                // Its subscription is gone; the walsender may not have noticed.
+                client.execute(END_WALSENDER, &[&name]).map_err(failed)?;
+            }
             Ok((gone > 0 || left.is_none()).then_some(()))
         })?;
+        if dropped.is_none() {
+            return Err(Error::SlotInUse { from: batch.from, slot: name, waited: limit });
+        }
         let drop = format!("DROP PUBLICATION IF EXISTS {name}");
         self.cluster.change_node(batch.from, "dropping the publication", &drop)
     }
@@ -171,16 +221,21 @@ const SUBSCRIPTION: &str = "
     SELECT FROM pg_subscription JOIN pg_database d ON d.oid = subdbid
     WHERE subname = $1 AND datname = current_database()";
 
-const NOT_READY: &str = "
-    SELECT count(*) FROM pg_subscription_rel JOIN pg_subscription s ON s.oid = srsubid
-    WHERE subname = $1 AND srsubstate <> 'r'";
+const PROGRESS: &str = "
+    SELECT count(srrelid), count(srrelid) FILTER (WHERE srsubstate <> 'r'), subenabled,
+           (SELECT count(pid) FROM pg_stat_subscription w WHERE w.subid = s.oid)
+    FROM pg_subscription s JOIN pg_database d ON d.oid = subdbid
+    LEFT JOIN pg_subscription_rel ON s.oid = srsubid
+    WHERE subname = $1 AND datname = current_database()
+    GROUP BY s.oid, subenabled";
 
 const FAILURES: &str = "
     SELECT apply_error_count + sync_error_count FROM pg_stat_subscription_stats
     WHERE subname = $1";
 
 const LAG: &str = "
-    SELECT coalesce(max(pg_current_wal_lsn() - confirmed_flush_lsn), 0)::bigint
+    SELECT coalesce(pg_current_wal_lsn() - confirmed_flush_lsn, 0)::bigint,
+           coalesce(wal_status = 'lost', false)
     FROM pg_replication_slots WHERE slot_name = $1";
 
 /// The message belongs to a transaction, whose commit is synchronous in the tool's sessions.
@@ -195,6 +250,13 @@ const CONFIRMED: &str = "
     FROM pg_replication_slots WHERE slot_name = $1";
 
 const SLOT: &str = "SELECT FROM pg_replication_slots WHERE slot_name = $1";
+
+const END_WALSENDER: &str = "
+    SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots
+    WHERE slot_name = $1 AND active_pid IS NOT NULL";
+
+/// A walsender whose subscription is dropped ends well within that.
+const ENDING: Duration = Duration::from_secs(2);
 
 const DROP_SLOT: &str = "
     SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots

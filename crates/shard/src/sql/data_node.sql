@@ -69,3 +69,7 @@ BEGIN
     END IF;
 END
 $$;
+
+-- Calls arrive as an unprivileged role. What they read here holds no secret.
+GRANT USAGE ON SCHEMA pgrig_shard TO PUBLIC;
+GRANT SELECT ON pgrig_shard.node, pgrig_shard.bucket TO PUBLIC;

@@ -6,18 +6,32 @@ use shard::{Cluster, Event, Moves};
 
 use crate::common::{KEYS, Servers, Writer, options};
 
-fn never() -> bool {
+pub(crate) fn never() -> bool {
     false
 }
 
 /// Runs the moves until the `at`th event and leaves them there as a killed tool would: nothing is
 /// lifted, recorded or closed in good order. Whether there were so many events.
-fn run_and_die(mut cluster: Cluster, at: usize) -> bool {
+fn run_and_die(cluster: Cluster, at: usize) -> bool {
     let mut seen = 0;
+    run_and_die_when(cluster, &mut |_| {
+        seen += 1;
+        seen == at
+    })
+}
+
+/// As a killed tool would, after a part of a step.
+pub(crate) fn run_and_die_at(cluster: Cluster, part: &str) -> bool {
+    run_and_die_when(
+        cluster,
+        &mut |event| matches!(event, Event::Did { what, .. } if *what == part),
+    )
+}
+
+fn run_and_die_when(mut cluster: Cluster, is_time: &mut dyn FnMut(&Event<'_>) -> bool) -> bool {
     let died = panic::catch_unwind(AssertUnwindSafe(|| {
-        let mut tell = |_: &Event<'_>| {
-            seen += 1;
-            if seen == at {
+        let mut tell = |event: &Event<'_>| {
+            if is_time(event) {
                 panic::resume_unwind(Box::new("killed"));
             }
         };

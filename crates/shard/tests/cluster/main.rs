@@ -5,3 +5,5 @@ mod common;
 mod crashes;
 mod deploy;
 mod moving;
+mod secrets;
+mod stuck;

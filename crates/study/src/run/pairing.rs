@@ -22,7 +22,7 @@ impl Run<'_> {
             attempts.max_by_key(|paired| paired.attempt)
         };
         let is_left = |pairing: &Pairing| match last(pairing) {
-            Some(paired) => matches!(paired.ending, Ending::Failed(_)),
+            Some(paired) => paired.ending.is_open(),
             None => true,
         };
         let mut pairings = study.pairings_of(trials);
@@ -51,7 +51,11 @@ impl Run<'_> {
                 self.failed += 1;
             }
             observe(Event::PairsEnded { paired: &paired, of });
+            let is_interrupted = matches!(paired.ending, Ending::Interrupted(_));
             self.pairs.push(paired);
+            if is_interrupted {
+                return Err(Error::Interrupted { doing: "measuring pairs" });
+            }
         }
         Ok(())
     }
@@ -98,7 +102,7 @@ impl Run<'_> {
             observe(Event::Pairs { progress, left_s });
         });
         self.spent.measured_s += began.elapsed().as_secs_f64();
-        measured.ok_or(Error::Interrupted { doing: "measuring pairs" })
+        Ok(measured)
     }
 
     /// Why two points cannot be measured in pairs here.

@@ -124,6 +124,12 @@ impl Values {
         }
     }
 
+    /// Every value that is not empty, by keyword.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let filled = self.0.iter().filter(|(_, value)| !value.is_empty());
+        filled.map(|(keyword, value)| (*keyword, value.as_str()))
+    }
+
     /// The value as given, which may be empty.
     pub(super) fn given(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)

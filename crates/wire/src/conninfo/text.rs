@@ -22,30 +22,34 @@ const PASSFILE: &str = "pgrig_passfile";
 /// Before the name of a setting that has a variable but no keyword.
 const SETTING: &str = "pgrig_setting_";
 
-/// Whether passwords are written.
+/// The reader of what is written.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Secrets {
-    Shown,
-    Hidden,
+pub(super) enum Reader {
+    /// [`read`], which knows keywords of our own.
+    Ourselves,
+    /// libpq: one password for all hosts, and settings in `options`.
+    Libpq,
+    /// A person, who sees no password.
+    Person,
 }
 
-pub(super) fn write(conninfo: &Conninfo, secrets: Secrets) -> String {
+pub(super) fn write(conninfo: &Conninfo, reader: Reader) -> String {
     let mut text = String::new();
     let mut put = |keyword: &str, value: &str| keyword_string::write(&mut text, keyword, value);
     write_hosts(&conninfo.hosts, &mut put);
     put("user", &conninfo.user);
     put("dbname", &conninfo.dbname);
-    if secrets == Secrets::Shown {
-        write_passwords(conninfo, &mut put);
-    }
-    for (name, value) in &conninfo.settings {
-        if SETTING_VARIABLES.iter().any(|(_, setting)| setting == name) {
-            put(&format!("{SETTING}{name}"), value);
-        } else {
-            put(name, value);
+    match reader {
+        Reader::Ourselves => write_passwords(conninfo, &mut put),
+        Reader::Libpq => {
+            if let Some(password) = conninfo.hosts.first().and_then(|host| host.password.as_ref()) {
+                put("password", password);
+            }
         }
+        Reader::Person => {}
     }
-    write_tls(conninfo, secrets, &mut put);
+    write_settings(conninfo, reader, &mut put);
+    write_tls(conninfo, reader, &mut put);
     if conninfo.target != TargetSessionAttrs::Any {
         put("target_session_attrs", conninfo.target.name());
     }
@@ -85,6 +89,25 @@ pub(super) fn write(conninfo: &Conninfo, secrets: Secrets) -> String {
         put("requirepeer", peer);
     }
     text
+}
+
+fn write_settings(conninfo: &Conninfo, reader: Reader, put: &mut impl FnMut(&str, &str)) {
+    let has_keyword = |name: &str| !SETTING_VARIABLES.iter().any(|(_, setting)| *setting == name);
+    let mut options = String::new();
+    for (name, value) in &conninfo.settings {
+        match reader {
+            Reader::Libpq if name == "options" => options = format!("{value} {options}"),
+            Reader::Libpq if !has_keyword(name) => {
+                let value = value.replace('\\', "\\\\").replace(' ', "\\ ");
+                options.push_str(&format!("-c {name}={value} "));
+            }
+            _ if has_keyword(name) => put(name, value),
+            _ => put(&format!("{SETTING}{name}"), value),
+        }
+    }
+    if !options.is_empty() {
+        put("options", options.trim_end());
+    }
 }
 
 fn write_hosts(hosts: &[Host], put: &mut impl FnMut(&str, &str)) {
@@ -135,7 +158,7 @@ fn write_passwords(conninfo: &Conninfo, put: &mut impl FnMut(&str, &str)) {
     put(HOST_PASSWORDS, &inner);
 }
 
-fn write_tls(conninfo: &Conninfo, secrets: Secrets, put: &mut impl FnMut(&str, &str)) {
+fn write_tls(conninfo: &Conninfo, reader: Reader, put: &mut impl FnMut(&str, &str)) {
     let tls = &conninfo.tls;
     put("sslmode", tls.mode.name());
     if tls.negotiation != SslNegotiation::Postgres {
@@ -147,7 +170,7 @@ fn write_tls(conninfo: &Conninfo, secrets: Secrets, put: &mut impl FnMut(&str, &
     if !tls.names_host {
         put("sslsni", "0");
     }
-    let password = tls.key_password.as_deref().filter(|_| secrets == Secrets::Shown);
+    let password = tls.key_password.as_deref().filter(|_| reader != Reader::Person);
     for (keyword, value) in [
         ("sslrootcert", tls.root_certificates.as_deref()),
         ("sslcert", tls.certificate.as_deref()),

@@ -123,9 +123,7 @@ impl StartupError {
             Self::Closed => Some(
                 "the server's log says why; it may be at its connection limit or shutting down",
             ),
-            Self::PasswordMissing => {
-                Some("set PGPASSWORD, or add a line for this server to ~/.pgpass")
-            }
+            Self::PasswordMissing => Some(PASSWORD_HINT),
             Self::UnsupportedMethod { .. } | Self::NoMechanism(_) => Some(
                 "let this client in by scram-sha-256, md5, password, cert, peer or trust \
                  (pg_hba.conf)",
@@ -133,19 +131,27 @@ impl StartupError {
             Self::ChannelBinding(_) => {
                 Some("use sslmode=require and scram-sha-256, or channel_binding=prefer")
             }
-            Self::Protocol(_) => Some("is it really PostgreSQL that listens there?"),
+            Self::Protocol(_) => Some(FOREIGN_HINT),
             _ => None,
         }
     }
 }
+
+/// The next step where something else than PostgreSQL answers.
+pub(crate) const FOREIGN_HINT: &str =
+    "what answers there does not speak PostgreSQL's protocol: correct the host and the port";
+
+const PASSWORD_HINT: &str = "give the password in PGPASSWORD or in a password file (~/.pgpass)";
 
 fn server_hint(sql_state: SqlState) -> Option<&'static str> {
     match sql_state {
         SqlState::TOO_MANY_CONNECTIONS => {
             Some("raise max_connections (it needs a restart), or use fewer clients")
         }
-        SqlState::INVALID_PASSWORD => Some("check PGPASSWORD and ~/.pgpass"),
-        SqlState::INVALID_CATALOG_NAME => Some("create it first (createdb), or name another"),
+        SqlState::INVALID_PASSWORD => Some(PASSWORD_HINT),
+        SqlState::INVALID_CATALOG_NAME => {
+            Some("create that database (createdb), or name another one")
+        }
         SqlState::CANNOT_CONNECT_NOW => Some("the server is starting or stopping: try again"),
         _ => None,
     }

@@ -67,19 +67,39 @@ fn a_transaction_is_given_up_after_its_last_try() {
 }
 
 #[test]
-fn nobody_tries_again_after_the_close_or_past_the_latency_limit() {
-    let mut client = with_errors(Protocol::Simple, "SELECT 1;\n", 0, false);
-    client.grid = Grid { close: 10 * MS, ..client.grid };
-    client.begins(0).hears(9, "E:40001 Z:I").waits(Wait::Server).hears(10, "E:40001 Z:I");
-    client.waits(Wait::Next);
-    assert_eq!(client.counts().serialization_failures, 1);
+fn a_transaction_that_fails_when_time_is_over_is_neither_processed_nor_failed() {
+    let block = "BEGIN;\nSELECT 1;\nEND;\n";
+    let check = |script: &str, tries, go_on, answers: &[&str]| {
+        let mut client = with_errors(Protocol::Simple, script, tries, go_on);
+        client.grid = Grid { close: 10 * MS, ..client.grid };
+        client.begins(0);
+        for (at, answer) in (11 - answers.len() as u64..).zip(answers) {
+            client.hears(at, answer);
+        }
+        client.waits(Wait::Next);
+        let counts = client.counts();
+        let context = format!("{script:?} {tries} {answers:?}");
+        assert_eq!((counts.transactions, counts.failed()), (0, 0), "{context}");
+        assert_eq!((counts.retried, counts.retries), (0, 0), "{context}");
+        let statements = client.tally.totals[0].statements.iter().flatten();
+        let told: u64 = statements.map(|one| one.failures + one.retries).sum();
+        assert_eq!(told, 0, "{context}");
+    };
+    check("SELECT 1;\n", 0, false, &["E:40001 Z:I", "E:40001 Z:I"]);
+    check("SELECT 1;\n", 1, false, &["E:40001 Z:I"]);
+    check("SELECT 1;\n", 1, true, &["E:22012 Z:I"]);
+    check(block, 0, false, &["C:BEGIN Z:T", "E:40P01 Z:E", "C:ROLLBACK Z:I"]);
+}
 
+#[test]
+fn nobody_tries_again_past_the_latency_limit() {
     let mut workload = workload(Protocol::Simple, "SELECT 1;\n");
     workload.on_error.tries_max = 0;
     workload.latency_limit_us = Some(5_000);
     let mut client = Client::new(&workload);
     client.begins(0).hears(5, "E:40001 Z:I").waits(Wait::Server).hears(6, "E:40001 Z:I");
     client.waits(Wait::Next);
+    assert_eq!(client.counts().serialization_failures, 1);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! What a client notes of its transactions, and when.
 
+use super::super::Wait;
+use super::MS;
 use super::client::{Client, workload};
-use crate::{OnError, Protocol};
+use crate::{OnError, Protocol, grid::Grid};
 
 const ONE: &str = "INSERT INTO log VALUES (:ledger_client, :ledger_seq, :ledger_chain);\n";
 
@@ -91,6 +93,56 @@ fn a_transaction_that_was_given_up_is_unknown_if_the_server_owed_an_answer() {
     check(&format!("{ONE}\\sleep 9 s\n"), &["C Z:I"], "i1 u1 l1");
     // The simple protocol knows no pipeline: nothing is sent.
     check(&format!("\\startpipeline\n{ONE}\\endpipeline\n"), &[], "i1 f1 l1");
+}
+
+/// A commit that no longer waits for its standby looks like any other where warnings are not sent.
+#[test]
+fn whatever_ends_after_the_rig_has_cancelled_it_is_unknown() {
+    let check = |script: &str, answers: &[&str]| {
+        let noted = noted(script, |client| {
+            client.grid = Grid { close: 5 * MS, cancel: 5 * MS, ..client.grid };
+            client.begins(0);
+            for answer in answers {
+                client.hears(6, answer);
+            }
+            client.is_done();
+            let counts = client.counts();
+            let ends = (counts.transactions, counts.failed(), counts.aborted_clients);
+            assert_eq!(ends, (0, 0, 0), "{script:?} {answers:?}");
+            assert_eq!(counts.errors.len(), 0, "{script:?} {answers:?}");
+            assert_eq!(client.tally.totals[0].unknown, 1, "{script:?} {answers:?}");
+            assert!(client.said().iter().all(|said| !said.contains("client")));
+        });
+        assert_eq!(noted, "i1 u1", "{script:?} {answers:?}");
+    };
+    check(ONE, &["W C Z:I"]);
+    check(ONE, &["C Z:I"]);
+    check(ONE, &["E:57014 Z:I"]);
+    // Another server's word for it.
+    check(ONE, &["E:XX000 Z:I"]);
+    check(BLOCK, &["C:BEGIN Z:T", "C Z:T", "W C:COMMIT Z:I"]);
+    check(BLOCK, &["C:BEGIN Z:T", "E:57014 Z:E"]);
+    check(BLOCK, &["C:BEGIN Z:T", "C Z:T", "E:57014 Z:I"]);
+}
+
+/// The cancel may meet a ROLLBACK or a Parse.
+#[test]
+fn a_cancel_in_between_is_no_error_of_the_client() {
+    let mut workload = workload(Protocol::Prepared, "SET a = 1;\nSELECT 1;\n");
+    workload.on_error = OnError { tries_max: 2, go_on: true };
+    let mut client = Client::new(&workload);
+    client.connects().begins(0).sends("Parse P_0 SET a = 1; | Sync");
+    client.grid = Grid { close: 5 * MS, cancel: 5 * MS, ..client.grid };
+    client.hears(6, "E:57014 Z:I").is_done();
+    assert_eq!(client.said(), Vec::<&str>::new());
+
+    let noted = noted(BLOCK, |client| {
+        client.begins(0).hears(1, "C:BEGIN Z:T").hears(1, "E:40001 Z:E");
+        client.grid = Grid { close: 5 * MS, cancel: 5 * MS, ..client.grid };
+        client.hears(6, "E:57014 Z:E").waits(Wait::Next);
+        assert_eq!(client.said(), Vec::<&str>::new());
+    });
+    assert_eq!(noted, "i1 u1");
 }
 
 #[test]

@@ -2,25 +2,31 @@
 
 use std::sync::Arc;
 
-use server::Witness;
 use wire::{
-    Message,
+    Message, SqlState,
     auth::{KeyCache, Nonce},
-    conninfo::Judgement,
+    backend::BackendKey,
+    conninfo::{Judgement, PasswordSource},
     frame,
     startup::{Channel, Session, Startup, StartupError},
     tls::{self, Answer, Attempt, SslNegotiation},
 };
 
-use crate::{
-    endpoint::Opening,
-    report::ConnectFailure,
-    route::{Lead, Route, Step},
-    socket::{Received, Socket, without_errno},
-};
+use crate::Witness;
+
+mod endpoint;
+mod failure;
+mod peer;
+mod route;
+mod socket;
+
+pub use endpoint::{Endpoint, Opening};
+pub use failure::Failure;
+pub use route::{Lead, Route, Step};
+pub use socket::{Received, Sent, Socket, without_errno};
 
 /// An attempt under way. The socket lies beside it, so that it outlives the attempt.
-pub(crate) struct Dial {
+pub struct Dial {
     /// The step that this client began with.
     first: usize,
     /// Steps tried or passed over since.
@@ -28,13 +34,17 @@ pub(crate) struct Dial {
     stage: Stage,
     arrived: Vec<u8>,
     /// When this client began to connect.
-    pub(crate) began: u64,
-    /// When the step under way began: a host's own time limit counts from there.
-    pub(crate) step_began: u64,
-    /// The last thing that went wrong.
-    failure: Option<ConnectFailure>,
+    pub began: u64,
+    /// When the first step to this address began: its time limit counts from there.
+    pub step_began: u64,
+    /// True if the step under way goes to another address than the one before.
+    pub is_at_new_address: bool,
+    /// Everything that went wrong so far.
+    failure: Option<Failure>,
+    /// The query of another session that this connection cancels, instead of beginning its own.
+    cancels: Option<BackendKey>,
     /// Whether the socket is watched for becoming writable, which says that it is connected.
-    pub(crate) awaits_writable: bool,
+    pub awaits_writable: bool,
     /// Why nothing more can be sent: what the server said before it hung up is read first.
     unsent: Option<std::io::Error>,
     /// Who sees whether the server asks for our certificate, where it must.
@@ -54,10 +64,12 @@ enum Stage {
     StartingUp(Box<Startup>),
     /// The server was asked whether it takes writes, being too old to say so by itself.
     Judging(Box<Session>),
+    /// A cancel request was sent: the server closes when it has acted on it.
+    Cancelling,
 }
 
 /// What an attempt needs next.
-pub(crate) enum DialStep {
+pub enum DialStep {
     /// A socket was made: it must be registered for events.
     Registered(Socket),
     /// More events.
@@ -68,12 +80,16 @@ pub(crate) enum DialStep {
     NextStep,
     /// Connected.
     Done(Box<Session>),
+    /// The cancel request was taken.
+    Cancelled,
     /// No step is left.
-    Failed(ConnectFailure),
+    Failed(Failure),
 }
 
 impl Dial {
-    pub(crate) fn new(first_step: usize, now: u64) -> Self {
+    /// An attempt that begins with the step `first_step` of its route, at `now` (ns).
+    #[must_use]
+    pub fn new(first_step: usize, now: u64) -> Self {
         Dial {
             first: first_step,
             tried: 0,
@@ -81,11 +97,31 @@ impl Dial {
             arrived: Vec::new(),
             began: now,
             step_began: now,
+            is_at_new_address: true,
             failure: None,
+            cancels: None,
             awaits_writable: false,
             unsent: None,
             witness: None,
         }
+    }
+
+    /// A connection that asks the server to cancel what the session of `key` does. It takes the one
+    /// `step` of the route by which that session was made.
+    #[must_use]
+    pub fn cancelling(key: BackendKey, step: usize) -> Self {
+        Dial { cancels: Some(key), ..Dial::new(step, 0) }
+    }
+
+    /// True while `connect` is under way: the socket becomes writable when it is done.
+    #[must_use]
+    pub fn is_opening(&self) -> bool {
+        matches!(self.stage, Stage::Opening)
+    }
+
+    /// What arrived behind the last message of the start-up.
+    pub fn take_rest(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.arrived)
     }
 
     fn current<'r>(&self, route: &'r Route) -> &'r Step {
@@ -93,7 +129,7 @@ impl Dial {
     }
 
     /// Opens a socket for the current step.
-    pub(crate) fn start(&mut self, route: &Route) -> DialStep {
+    pub fn start(&mut self, route: &Route) -> DialStep {
         self.arrived.clear();
         self.unsent = None;
         self.witness = None;
@@ -103,12 +139,16 @@ impl Dial {
                 DialStep::Registered(Socket::new(fd))
             }
             Ok(Opening::BacklogFull) => DialStep::Later,
+            Ok(Opening::Unresolved(why)) => {
+                let failure = Failure::new(why);
+                self.failed(route, failure, Lead::Host)
+            }
             Err(error) => self.unreachable(route, &error.to_string()),
         }
     }
 
     /// The socket is writable or readable, or has just been made.
-    pub(crate) fn advance(
+    pub fn advance(
         &mut self,
         route: &Route,
         socket: &mut Socket,
@@ -121,10 +161,17 @@ impl Dial {
             let stepped = match &mut self.stage {
                 Stage::Idle => return DialStep::Pending,
                 Stage::Opening => self.opened(route, socket, &mut nonce),
-                Stage::Asking | Stage::Handshaking | Stage::StartingUp(_) | Stage::Judging(_) => {
+                Stage::Asking
+                | Stage::Handshaking
+                | Stage::StartingUp(_)
+                | Stage::Judging(_)
+                | Stage::Cancelling => {
                     scratch.clear();
                     match socket.receive(scratch) {
                         Ok(Received::Bytes { .. }) => self.arrived.extend_from_slice(scratch),
+                        Ok(Received::Closed) if matches!(self.stage, Stage::Cancelling) => {
+                            return DialStep::Cancelled;
+                        }
                         Ok(Received::Nothing) if self.unsent.is_some() => {
                             let error = self.unsent.take().unwrap_or_else(broken_pipe);
                             return self.broken_off(route, &error);
@@ -135,6 +182,10 @@ impl Dial {
                         Ok(Received::Nothing) => {}
                         Ok(Received::Closed) => return self.refused(route, &StartupError::Closed),
                         Err(error) => return self.broken_off(route, &error),
+                    }
+                    if self.arrived.len() > ARRIVED_BYTES_MAX {
+                        let why = "the server sent more than a start-up can hold";
+                        return self.broken(route, why, Lead::End);
                     }
                     self.arrived(route, socket, keys, &mut nonce)
                 }
@@ -189,6 +240,10 @@ impl Dial {
     ) -> Option<DialStep> {
         match &mut self.stage {
             Stage::Idle | Stage::Opening => None,
+            Stage::Cancelling => {
+                self.arrived.clear();
+                Some(DialStep::Pending)
+            }
             Stage::Asking => match tls::answer(self.current(route).attempt, &self.arrived) {
                 Ok(None) => Some(DialStep::Pending),
                 Ok(Some(Answer::Plain)) => {
@@ -199,11 +254,16 @@ impl Dial {
                     self.arrived.clear();
                     self.shake_hands(route, socket)
                 }
-                Err(error) => Some(self.broken(route, &error.to_string(), Lead::End)),
+                Err(error) => {
+                    let begun = self.current(route).endpoint.connection_failed();
+                    let hint = error.hint().map(str::to_owned);
+                    let failure = Failure { hint, ..Failure::new(format!("{begun}: {error}")) };
+                    Some(self.failed(route, failure, Lead::End))
+                }
             },
             Stage::Handshaking if socket.is_handshaking() => Some(DialStep::Pending),
             Stage::Handshaking => {
-                let server_end_point = socket.tls().and_then(server::tls::server_end_point);
+                let server_end_point = socket.tls().and_then(crate::tls::server_end_point);
                 self.start_up(route, socket, Channel::Tls { server_end_point }, nonce)
             }
             Stage::StartingUp(startup) => {
@@ -213,10 +273,7 @@ impl Dial {
                     Ok(progress) => {
                         self.arrived.drain(..progress.consumed);
                         match progress.session {
-                            Some(session) => match self.objection(route) {
-                                Some(why) => Some(self.broken(route, why, Lead::End)),
-                                None => self.judge(route, socket, session),
-                            },
+                            Some(session) => self.judge(route, socket, session),
                             None => self.send(socket, &answer).or(Some(DialStep::Pending)),
                         }
                     }
@@ -257,6 +314,16 @@ impl Dial {
         channel: Channel,
         nonce: &mut Option<impl FnOnce() -> Nonce>,
     ) -> Option<DialStep> {
+        if let Some(key) = &self.cancels {
+            let mut request = Vec::with_capacity(16);
+            wire::frontend::cancel_request(&mut request, key.pid, key.key.as_bytes());
+            self.stage = Stage::Cancelling;
+            return self.send(socket, &request);
+        }
+        // The handshake is over, so it is known before a password is sent.
+        if let Some(why) = self.objection(route) {
+            return Some(self.broken(route, why, Lead::End));
+        }
         let Some(nonce) = nonce.take() else { return Some(DialStep::Pending) };
         let mut hello = Vec::with_capacity(128);
         let login = self.current(route).login.clone();
@@ -336,26 +403,25 @@ impl Dial {
             without_errno(why),
             step.endpoint.host().unreachable_hint()
         );
-        let hint =
-            "start the server, or say where it is with -h and -p (PGHOST and PGPORT)".to_owned();
-        let failure = ConnectFailure { message, sqlstate: None, hint: Some(hint) };
+        let hint = "start the server, or correct its host and port (PGHOST and PGPORT)".to_owned();
+        let failure = Failure { hint: Some(hint), is_unreachable: true, ..Failure::new(message) };
         self.failed(route, failure, Lead::Address)
     }
 
-    /// The host has had its time.
-    pub(crate) fn timed_out(&mut self, route: &Route) -> DialStep {
+    /// The address has had its time.
+    pub fn timed_out(&mut self, route: &Route) -> DialStep {
         self.broken(route, "timeout expired", Lead::Address)
     }
 
     /// The step under way, in the end the one that led to the session.
-    pub(crate) fn step(&self, route: &Route) -> usize {
+    pub fn step(&self, route: &Route) -> usize {
         route.step_number(self.first, self.tried)
     }
 
     fn broken(&mut self, route: &Route, why: &str, lead: Lead) -> DialStep {
         let begun = self.current(route).endpoint.connection_failed();
         let message = format!("{begun}: {}", without_errno(why));
-        self.failed(route, ConnectFailure { message, sqlstate: None, hint: None }, lead)
+        self.failed(route, Failure::new(message), lead)
     }
 
     /// The socket, or TLS on top of it, has failed.
@@ -363,12 +429,12 @@ impl Dial {
         let begun = self.current(route).endpoint.connection_failed();
         let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         let (message, hint) = match tls {
-            Some(tls) => (format!("{begun}: SSL error: {tls}"), server::tls::hint(tls)),
+            Some(tls) => (format!("{begun}: SSL error: {tls}"), crate::tls::hint(tls)),
             None => (format!("{begun}: {}", without_errno(&error.to_string())), None),
         };
         let hint = hint.map(str::to_owned);
         let lead = self.lead_of_handshake();
-        self.failed(route, ConnectFailure { message, sqlstate: None, hint }, lead)
+        self.failed(route, Failure { hint, ..Failure::new(message) }, lead)
     }
 
     /// Whoever fails to shake hands may still be reached without encryption.
@@ -377,33 +443,53 @@ impl Dial {
     }
 
     fn refused(&mut self, route: &Route, error: &StartupError) -> DialStep {
-        let message = format!("{}: {error}", self.current(route).endpoint.connection_failed());
-        let sqlstate = error.sql_state().map(|state| state.as_str().to_owned());
+        let step = self.current(route);
+        let mut message = format!("{}: {error}", step.endpoint.connection_failed());
+        let sqlstate = error.sql_state();
         let hint = error.hint().map(str::to_owned);
+        let is_from_file = step.endpoint.host().password_source == PasswordSource::PassFile;
+        if let Some(file) = route.passfile.as_deref().filter(|_| is_from_file)
+            && sqlstate == Some(SqlState::INVALID_PASSWORD)
+        {
+            message.push_str(&format!("\npassword retrieved from file \"{file}\""));
+        }
+        let wants_password = matches!(error, StartupError::PasswordMissing);
         let lead = match error {
             error if error.leads_to_next_host() => Lead::Host,
             error if error.leads_to_next_attempt() => Lead::Attempt,
             _ => self.lead_of_handshake(),
         };
-        self.failed(route, ConnectFailure { message, sqlstate, hint }, lead)
+        let failure = Failure { sqlstate, hint, wants_password, ..Failure::new(message) };
+        self.failed(route, failure, lead)
     }
 
-    fn failed(&mut self, route: &Route, failure: ConnectFailure, lead: Lead) -> DialStep {
+    fn failed(&mut self, route: &Route, failure: Failure, lead: Lead) -> DialStep {
         self.stage = Stage::Idle;
         let next = route.after(self.first, self.tried, lead);
-        // libpq tells the story of every host; the last failure decides what is counted.
-        let told = match self.failure.take() {
-            Some(before) if before.message != failure.message => {
-                format!("{}\n{}", before.message, failure.message)
-            }
-            _ => failure.message,
+        let failure = match self.failure.take() {
+            Some(before) => before.followed_by(failure),
+            None => failure,
         };
-        let failure = ConnectFailure { message: told, ..failure };
         let Some(next) = next else { return DialStep::Failed(failure) };
+        let address = self.current(route).address;
         self.tried = next;
+        self.is_at_new_address = self.current(route).address != address;
         self.failure = Some(failure);
         DialStep::NextStep
     }
+}
+
+/// The most that is kept of a server's messages before a session begins, in bytes. Settings and
+/// notices have a limit of 64 KiB each ([`Startup`]); a single message has not.
+const ARRIVED_BYTES_MAX: usize = 256 * 1024;
+
+/// Random bytes for a SCRAM exchange.
+#[must_use]
+pub fn nonce() -> Nonce {
+    let mut bytes = [0; 18];
+    // Never fails for so few bytes once the system has booted.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    Nonce(bytes)
 }
 
 fn broken_pipe() -> std::io::Error {

@@ -9,40 +9,53 @@ use wire::{
     tls::{Attempt, SslNegotiation},
 };
 
-use crate::{endpoint::Endpoint, error::LoadError, peer::Peer};
+use super::{endpoint::Endpoint, peer::Peer};
+use crate::tls::{self, TlsError};
 
 /// Everything that a connection of one workload needs to know.
-pub(crate) struct Route {
-    pub(crate) steps: Vec<Step>,
+pub struct Route {
+    /// The steps, in the order to try them.
+    pub steps: Vec<Step>,
     /// How many of `steps` belong to one round over the hosts.
-    pub(crate) round: usize,
-    pub(crate) tls: Option<Arc<ClientConfig>>,
-    pub(crate) negotiation: SslNegotiation,
+    pub round: usize,
+    /// Certificates, where a step may be encrypted.
+    pub tls: Option<Arc<ClientConfig>>,
+    /// The way in which TLS begins.
+    pub negotiation: SslNegotiation,
     /// Whether a server must ask for our certificate.
-    pub(crate) must_show: bool,
-    pub(crate) balance: LoadBalance,
-    pub(crate) timeout_ns: Option<u64>,
-    pub(crate) peer: Option<Peer>,
+    pub must_show: bool,
+    /// The order of hosts.
+    pub balance: LoadBalance,
+    /// The time for one address, in nanoseconds.
+    pub timeout_ns: Option<u64>,
+    /// The owner that the server process behind a Unix socket must have.
+    pub(super) peer: Option<Peer>,
+    /// The password file that was looked into.
+    pub passfile: Option<String>,
 }
 
 /// One attempt.
 #[derive(Clone)]
-pub(crate) struct Step {
-    pub(crate) endpoint: Endpoint,
-    pub(crate) attempt: Attempt,
+pub struct Step {
+    /// The address.
+    pub endpoint: Endpoint,
+    /// With or without encryption.
+    pub attempt: Attempt,
     /// What the server must be in this round.
-    pub(crate) wanted: TargetSessionAttrs,
-    pub(crate) login: Arc<Login>,
-    pub(crate) server_name: Option<ServerName<'static>>,
+    pub wanted: TargetSessionAttrs,
+    /// What is said at the start of the session.
+    pub login: Arc<Login>,
+    /// The name that a certificate must bear.
+    pub server_name: Option<ServerName<'static>>,
     /// Counts addresses: the other steps to this one are the same address in other ways.
-    pub(crate) address: usize,
+    pub address: usize,
     /// Counts hosts: one host may have several addresses.
-    pub(crate) host: usize,
+    pub host: usize,
 }
 
 /// What may still be tried after a step has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lead {
+pub enum Lead {
     /// The same address in another way, with or without encryption.
     Attempt,
     /// Another address.
@@ -54,11 +67,11 @@ pub(crate) enum Lead {
 }
 
 impl Route {
-    /// Resolves every name of `conninfo`. `session` holds the workload's own settings.
-    pub(crate) fn new(
-        conninfo: &Conninfo,
-        session: &[(String, String)],
-    ) -> Result<Self, LoadError> {
+    /// Resolves every name of `conninfo`. `session` holds settings of the session.
+    ///
+    /// # Errors
+    /// [`TlsError`]
+    pub fn new(conninfo: &Conninfo, session: &[(String, String)]) -> Result<Self, TlsError> {
         let mut steps = Vec::new();
         let (mut address, mut host_number) = (0, 0);
         for wanted in conninfo.target.rounds() {
@@ -70,7 +83,7 @@ impl Route {
                 let server_name = host
                     .certificate_name()
                     .and_then(|name| ServerName::try_from(name.to_owned()).ok());
-                for endpoint in Endpoint::resolve(host, conninfo.keepalives)? {
+                for endpoint in Endpoint::resolve(host, conninfo.keepalives) {
                     address += 1;
                     for attempt in conninfo.tls.mode.attempts(host.transport()) {
                         steps.push(Step {
@@ -90,17 +103,24 @@ impl Route {
         Ok(Route {
             round: steps.len() / conninfo.target.rounds().len(),
             steps,
-            tls: encrypts.then(|| server::tls::config(&conninfo.tls)).transpose()?,
+            tls: encrypts.then(|| tls::config(&conninfo.tls)).transpose()?,
             negotiation: conninfo.tls.negotiation,
             must_show: conninfo.tls.client_certificate == ClientCertificate::Require,
             balance: conninfo.load_balance,
             peer: conninfo.require_peer.as_deref().map(Peer::new),
+            passfile: conninfo.passfile.clone(),
             timeout_ns: conninfo.connect_timeout_s.map(|s| u64::from(s) * 1_000_000_000),
         })
     }
 
+    /// True if no host has an address.
+    #[must_use]
+    pub fn leads_nowhere(&self) -> bool {
+        self.steps.iter().all(|step| step.endpoint.unresolved().is_some())
+    }
+
     /// Where a client begins: with the first host, or, balancing, with one drawn by `draw`.
-    pub(crate) fn first_step(&self, draw: impl FnOnce(usize) -> usize) -> usize {
+    pub fn first_step(&self, draw: impl FnOnce(usize) -> usize) -> usize {
         if self.balance == LoadBalance::Disable {
             return 0;
         }
@@ -112,13 +132,13 @@ impl Route {
 
     /// The step that comes after `tried` others for a client that began with step `first`: every
     /// round begins there, and wraps.
-    pub(crate) fn step_number(&self, first: usize, tried: usize) -> usize {
+    pub fn step_number(&self, first: usize, tried: usize) -> usize {
         tried / self.round * self.round + (first + tried) % self.round
     }
 
     /// How many steps have been tried or passed over when the next one that `lead` allows is due;
     /// none when there is none.
-    pub(crate) fn after(&self, first: usize, tried: usize, lead: Lead) -> Option<usize> {
+    pub fn after(&self, first: usize, tried: usize, lead: Lead) -> Option<usize> {
         let step = |tried| &self.steps[self.step_number(first, tried)];
         let current = step(tried);
         let mut rest = tried + 1..self.steps.len();

@@ -1,4 +1,4 @@
-//! Where a connection goes: names resolved before the load begins.
+//! One address of one host, and how a socket to it is opened.
 
 use std::{
     net::{SocketAddr, ToSocketAddrs},
@@ -13,11 +13,11 @@ use rustix::net::{
 
 use wire::conninfo::{Host, Keepalives};
 
-use crate::error::LoadError;
+use super::socket::without_errno;
 
 /// One address of one host.
 #[derive(Clone, Debug)]
-pub(crate) struct Endpoint {
+pub struct Endpoint {
     address: Address,
     host: Arc<Host>,
     keepalives: Keepalives,
@@ -27,48 +27,72 @@ pub(crate) struct Endpoint {
 enum Address {
     Unix(SocketAddrUnix),
     Tcp(SocketAddr),
+    /// The name has no address; the reason in libpq's words.
+    Unresolved(String),
 }
 
 /// What became of an attempt to open a socket.
-pub(crate) enum Opening {
+pub enum Opening {
     /// The peer has accepted or will.
     Open(OwnedFd),
     /// A Unix socket's backlog is full: the same again in a moment.
     BacklogFull,
+    /// The host's name has no address; the reason in libpq's words.
+    Unresolved(String),
 }
 
 impl Endpoint {
-    /// Every address of `host`: names are looked up here, once, before the load begins.
-    pub(crate) fn resolve(host: &Host, keepalives: Keepalives) -> Result<Vec<Self>, LoadError> {
+    /// Every address of `host`, whose name is looked up here. A name without an address is one
+    /// endpoint that cannot be opened.
+    #[must_use]
+    pub fn resolve(host: &Host, keepalives: Keepalives) -> Vec<Self> {
         let addresses = match host.socket_path() {
-            Some(path) => vec![unix_address(&path)?],
-            None => tcp_addresses(host.network_name().unwrap_or_default(), host.port)?,
+            Some(path) => vec![unix_address(&path)],
+            None => tcp_addresses(host.network_name().unwrap_or_default(), host.port),
         };
         let host = Arc::new(host.clone());
         let endpoint = |address| Endpoint { address, host: Arc::clone(&host), keepalives };
-        Ok(addresses.into_iter().map(endpoint).collect())
+        addresses.into_iter().map(endpoint).collect()
     }
 
-    pub(crate) fn is_unix(&self) -> bool {
+    /// The reason why there is no address, in libpq's words.
+    #[must_use]
+    pub fn unresolved(&self) -> Option<&str> {
+        match &self.address {
+            Address::Unresolved(why) => Some(why),
+            Address::Unix(_) | Address::Tcp(_) => None,
+        }
+    }
+
+    /// True for a Unix socket.
+    #[must_use]
+    pub fn is_unix(&self) -> bool {
         matches!(self.address, Address::Unix(_))
     }
 
-    pub(crate) fn host(&self) -> &Host {
+    /// The host that it belongs to.
+    #[must_use]
+    pub fn host(&self) -> &Host {
         &self.host
     }
 
     /// How libpq begins a message about a connection that failed.
-    pub(crate) fn connection_failed(&self) -> String {
+    #[must_use]
+    pub fn connection_failed(&self) -> String {
         let resolved = match self.address {
-            Address::Unix(_) => None,
+            Address::Unix(_) | Address::Unresolved(_) => None,
             Address::Tcp(address) => Some(address.ip()),
         };
         self.host.connection_failed(resolved)
     }
 
     /// Begins to connect, without waiting.
-    pub(crate) fn open(&self) -> rustix::io::Result<Opening> {
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn open(&self) -> rustix::io::Result<Opening> {
         let family = match &self.address {
+            Address::Unresolved(why) => return Ok(Opening::Unresolved(why.clone())),
             Address::Unix(_) => AddressFamily::UNIX,
             Address::Tcp(SocketAddr::V4(_)) => AddressFamily::INET,
             Address::Tcp(SocketAddr::V6(_)) => AddressFamily::INET6,
@@ -76,6 +100,7 @@ impl Endpoint {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = socket_with(family, SocketType::STREAM, flags, None)?;
         let connected = match &self.address {
+            Address::Unresolved(_) => Err(rustix::io::Errno::DESTADDRREQ),
             Address::Unix(address) => connect(&fd, address),
             Address::Tcp(address) => {
                 sockopt::set_tcp_nodelay(&fd, true)?;
@@ -109,26 +134,31 @@ impl Endpoint {
     }
 }
 
-fn unix_address(path: &str) -> Result<Address, LoadError> {
+fn unix_address(path: &str) -> Address {
     // A leading @ is libpq's way of naming the abstract namespace.
     let address = match path.strip_prefix('@') {
         Some(name) => SocketAddrUnix::new_abstract_name(name.as_bytes()),
         None => SocketAddrUnix::new(path),
     };
-    address
-        .map(Address::Unix)
-        .map_err(|error| LoadError::Resolve { host: path.to_owned(), why: error.to_string() })
+    match address {
+        Ok(address) => Address::Unix(address),
+        Err(error) => Address::Unresolved(format!("Unix-domain socket path \"{path}\": {error}")),
+    }
 }
 
-fn tcp_addresses(name: &str, port: u16) -> Result<Vec<Address>, LoadError> {
-    let failed = |why: String| LoadError::Resolve { host: name.to_owned(), why };
-    let found: Vec<_> = (name, port)
-        .to_socket_addrs()
-        .map_err(|error| failed(error.to_string()))?
-        .map(Address::Tcp)
-        .collect();
-    if found.is_empty() {
-        return Err(failed("the name has no address".to_owned()));
+fn tcp_addresses(name: &str, port: u16) -> Vec<Address> {
+    let failed = |why: &str| {
+        let why = without_errno(why);
+        // The standard library wraps the resolver's own words.
+        let why = why.strip_prefix("failed to lookup address information: ").unwrap_or(why);
+        let text = format!("could not translate host name \"{name}\" to address: {why}");
+        vec![Address::Unresolved(text)]
+    };
+    match (name, port).to_socket_addrs() {
+        Ok(found) => {
+            let found: Vec<_> = found.map(Address::Tcp).collect();
+            if found.is_empty() { failed("the name has no address") } else { found }
+        }
+        Err(error) => failed(&error.to_string()),
     }
-    Ok(found)
 }

@@ -12,7 +12,7 @@ use rustix::{
 use rustls::ClientConnection;
 
 /// A socket and what has not yet gone out through it.
-pub(crate) struct Socket {
+pub struct Socket {
     fd: OwnedFd,
     connected: bool,
     tls: Option<Box<ClientConnection>>,
@@ -20,9 +20,12 @@ pub(crate) struct Socket {
 }
 
 /// What a read came to.
-pub(crate) enum Received {
+pub enum Received {
     /// So many bytes were appended; `more` when the socket may hold further ones.
-    Bytes { more: bool },
+    Bytes {
+        /// True if the socket may hold further ones.
+        more: bool,
+    },
     /// Nothing there.
     Nothing,
     /// The peer has closed.
@@ -31,7 +34,8 @@ pub(crate) enum Received {
 
 /// Whether everything has gone out.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sent {
+pub enum Sent {
+    /// It has.
     All,
     /// The rest goes out when the socket is writable again.
     Part,
@@ -41,37 +45,43 @@ pub(crate) enum Sent {
 const READ_BYTES: usize = 64 * 1024;
 
 impl Socket {
-    pub(crate) fn new(fd: OwnedFd) -> Self {
+    /// A socket that connects or has connected.
+    #[must_use]
+    pub fn new(fd: OwnedFd) -> Self {
         Socket { fd, connected: false, tls: None, unsent: Vec::new() }
     }
 
     /// Speaks TLS from here on.
-    pub(crate) fn encrypt(&mut self, tls: ClientConnection) {
+    pub fn encrypt(&mut self, tls: ClientConnection) {
         self.tls = Some(Box::new(tls));
     }
 
-    pub(crate) fn tls(&self) -> Option<&ClientConnection> {
+    /// TLS, once it was begun.
+    #[must_use]
+    pub fn tls(&self) -> Option<&ClientConnection> {
         self.tls.as_deref()
     }
 
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+    /// The descriptor.
+    #[must_use]
+    pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
     /// Whether the connect has succeeded by now.
-    pub(crate) fn is_connected(&mut self) -> bool {
+    pub fn is_connected(&mut self) -> bool {
         self.connected = self.connected || rustix::net::getpeername(&self.fd).is_ok();
         self.connected
     }
 
     /// The error that the connect has ended with, if it has failed; the system tells it once.
-    pub(crate) fn connect_result(&self) -> Result<(), Errno> {
+    pub fn connect_result(&self) -> Result<(), Errno> {
         rustix::net::sockopt::socket_error(&self.fd)?
     }
 
     /// Sends `bytes`, after whatever is still waiting. Takes them all: what the socket does not
     /// accept is kept.
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<Sent, std::io::Error> {
+    pub fn send(&mut self, bytes: &[u8]) -> Result<Sent, std::io::Error> {
         if self.tls.is_some() {
             return self.send_encrypted(bytes);
         }
@@ -91,8 +101,14 @@ impl Socket {
         Ok(Sent::Part)
     }
 
+    /// True while something waits to be sent.
+    #[must_use]
+    pub fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
     /// Sends what is waiting.
-    pub(crate) fn flush(&mut self) -> Result<Sent, std::io::Error> {
+    pub fn flush(&mut self) -> Result<Sent, std::io::Error> {
         while !self.unsent.is_empty() {
             match send(&self.fd, &self.unsent, SendFlags::NOSIGNAL) {
                 Ok(n) => drop(self.unsent.drain(..n)),
@@ -107,7 +123,7 @@ impl Socket {
     }
 
     /// Appends what has arrived to `into`.
-    pub(crate) fn receive(&mut self, into: &mut Vec<u8>) -> Result<Received, std::io::Error> {
+    pub fn receive(&mut self, into: &mut Vec<u8>) -> Result<Received, std::io::Error> {
         if self.tls.is_some() {
             return self.receive_encrypted(into);
         }
@@ -131,7 +147,7 @@ impl Socket {
     }
 
     /// Whether TLS is still shaking hands.
-    pub(crate) fn is_handshaking(&self) -> bool {
+    pub fn is_handshaking(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
     }
 
@@ -155,7 +171,7 @@ impl Socket {
 
     fn receive_encrypted(&mut self, into: &mut Vec<u8>) -> Result<Received, std::io::Error> {
         let before = into.len();
-        let mut closed = false;
+        let (mut closed, mut more) = (false, false);
         let mut raw = [0_u8; 16 * 1024];
         loop {
             let n = match recv(&self.fd, &mut raw[..], RecvFlags::empty()) {
@@ -174,11 +190,16 @@ impl Socket {
             if n < raw.len() && into.len() > before {
                 break;
             }
+            // A peer that sends without end is read in pieces.
+            if into.len() - before >= READ_BYTES {
+                more = true;
+                break;
+            }
         }
         // Handshake answers and alerts.
         self.send_encrypted(&[])?;
         if into.len() > before {
-            Ok(Received::Bytes { more: false })
+            Ok(Received::Bytes { more })
         } else if closed {
             Ok(Received::Closed)
         } else {
@@ -211,6 +232,6 @@ impl Socket {
 }
 
 /// What the operating system said, without the "(os error 111)" that Rust adds.
-pub(crate) fn without_errno(why: &str) -> &str {
+pub fn without_errno(why: &str) -> &str {
     why.split(" (os error").next().unwrap_or(why)
 }

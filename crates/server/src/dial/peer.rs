@@ -5,18 +5,18 @@ use std::{fs, os::fd::BorrowedFd};
 use rustix::net::sockopt::socket_peercred;
 
 /// The user that a conninfo demands.
-pub(crate) struct Peer {
+pub(super) struct Peer {
     name: String,
 }
 
 impl Peer {
-    pub(crate) fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         Peer { name: name.to_owned() }
     }
 
     /// Whether the process at the other end is that user's; if not, why, in libpq's words.
     /// Users are looked up in /etc/passwd alone.
-    pub(crate) fn check(&self, socket: BorrowedFd<'_>) -> Result<(), String> {
+    pub(super) fn check(&self, socket: BorrowedFd<'_>) -> Result<(), String> {
         let uid = socket_peercred(socket)
             .map_err(|error| format!("could not get peer credentials: {error}"))?
             .uid

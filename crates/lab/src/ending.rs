@@ -1,0 +1,51 @@
+//! The labs of this process, and their end when the user asks for it.
+//!
+//! A wait in a lab is a wait for one of its processes or servers. When the labs end, each such wait
+//! ends with an error, so that none of them has to look for the user's interruption itself.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use crate::error::Error;
+
+/// What can be told to end while others wait for it.
+pub(crate) trait Ends: Send + Sync {
+    /// Ends it without waiting.
+    fn end_soon(&self);
+}
+
+static LABS: Mutex<Labs> = Mutex::new(Labs { all: Vec::new(), are_ended: false });
+
+struct Labs {
+    all: Vec<Weak<dyn Ends>>,
+    are_ended: bool,
+}
+
+/// Ends every lab of this process, on this machine and on hosts, and refuses new ones. Servers are
+/// killed and directories are removed; whoever waits for them gets an error.
+pub fn end_labs() {
+    let mut labs = LABS.lock().unwrap_or_else(PoisonError::into_inner);
+    labs.are_ended = true;
+    let all = std::mem::take(&mut labs.all);
+    // The last owner may be this one, and dropping a lab takes the lock.
+    drop(labs);
+    for lab in all.iter().filter_map(Weak::upgrade) {
+        lab.end_soon();
+    }
+}
+
+/// Has [`end_labs`] end this one as well.
+///
+/// # Errors
+/// [`Error::Process`] after [`end_labs`].
+pub(crate) fn register(lab: &Arc<impl Ends + 'static>) -> Result<(), Error> {
+    let mut labs = LABS.lock().unwrap_or_else(PoisonError::into_inner);
+    if labs.are_ended {
+        let (doing, node) = ("opening", "a lab".to_owned());
+        return Err(Error::Process { doing, node, source: io::ErrorKind::Interrupted.into() });
+    }
+    labs.all.retain(|lab| lab.strong_count() > 0);
+    let lab: Weak<dyn Ends> = Arc::downgrade(lab) as Weak<dyn Ends>;
+    labs.all.push(lab);
+    Ok(())
+}

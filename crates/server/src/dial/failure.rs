@@ -1,0 +1,49 @@
+//! The reason why no server of a route let a client in.
+
+use wire::SqlState;
+
+/// The reason why no server of a route let a client in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failure {
+    /// Every attempt and why it failed, in libpq's words.
+    pub message: String,
+    /// SQLSTATE of the last attempt, where its server gave one.
+    pub sqlstate: Option<SqlState>,
+    /// What to do next about the first attempt that has an answer to that.
+    pub hint: Option<String>,
+    /// True if a server asked for a password and there was none.
+    pub wants_password: bool,
+    /// True if no process took the last connection.
+    pub is_unreachable: bool,
+}
+
+impl Failure {
+    /// A failure of which only the message is known.
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Failure { message: message.into(), ..Failure::default() }
+    }
+
+    /// This failure and the one of the next attempt. libpq tells the story of every attempt; the
+    /// last one decides what is counted, the first one what to do.
+    pub(super) fn followed_by(self, next: Failure) -> Failure {
+        let message = if self.message == next.message {
+            next.message
+        } else {
+            format!("{}\n{}", self.message, next.message)
+        };
+        Failure {
+            message,
+            hint: self.hint.or(next.hint),
+            wants_password: self.wants_password || next.wants_password,
+            ..next
+        }
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}

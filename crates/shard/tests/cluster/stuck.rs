@@ -1,0 +1,233 @@
+//! Moves that do not get on: refused beforehand, begun anew, or given up.
+
+use std::time::{Duration, Instant};
+
+use shard::{Change, Cluster, Error, Event, Moves, Options, Status};
+
+use crate::common::{KEYS, Servers, TEMPLATE, connect, options};
+use crate::crashes::{never, run_and_die_at};
+
+fn abandon(cluster: &mut Cluster) -> (usize, usize) {
+    let (mut abandoned, mut kept) = (0, 0);
+    let mut tell = |event: &Event<'_>| match event {
+        Event::Abandoned { .. } => abandoned += 1,
+        Event::Kept { .. } => kept += 1,
+        _ => {}
+    };
+    Moves::new(cluster, options(), &mut tell, &never).abandon().unwrap();
+    (abandoned, kept)
+}
+
+/// Opens the cluster when the server has seen that the last tool is gone.
+fn open(servers: &Servers) -> Cluster {
+    let opened =
+        lab::wait_until(Duration::from_secs(10), || match Cluster::open(&servers.conninfo()) {
+            Err(Error::Busy { .. }) => Ok(None),
+            other => other.map(Some),
+        });
+    opened.unwrap().expect("the lock is given back")
+}
+
+#[test]
+fn buckets_that_cannot_move_are_refused_before_anything_moves() {
+    let servers = Servers::start(2);
+    let mut cluster = servers.create(1);
+    servers.fill();
+    cluster.add(&servers.node(1)).unwrap();
+    let mut node = connect(&servers.node(0).conninfo);
+    let mut check = |spoil: &str, mend: &str, expected: &str| {
+        node.batch_execute(spoil).unwrap();
+        let error = cluster.check_movable(&options(), Change::None).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        assert!(error.hint().is_some());
+        let mut tell = |event: &Event<'_>| panic!("something was moved: {event:?}");
+        let error = Moves::new(&mut cluster, options(), &mut tell, &never).run().unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        assert_eq!(cluster.planned(&options(), Change::None).unwrap().0, []);
+        node.batch_execute(mend).unwrap();
+    };
+    let table = "ALTER TABLE bucket_0015.counter";
+    check(
+        &format!("{table} SET UNLOGGED"),
+        &format!("{table} SET LOGGED"),
+        "table bucket_0015.counter is not logged",
+    );
+    check(
+        &format!("{table} DROP CONSTRAINT counter_pkey"),
+        &format!("{table} ADD PRIMARY KEY (id)"),
+        "table bucket_0015.counter has neither a primary key nor another replica identity",
+    );
+    check(
+        &format!("{table} ADD COLUMN note text"),
+        &format!("{table} DROP COLUMN note"),
+        "bucket_0015 has counter.note text, which is not in the template",
+    );
+    check(
+        &format!("{table} RENAME COLUMN value TO worth"),
+        &format!("{table} RENAME COLUMN worth TO value"),
+        "bucket_0015 lacks counter.value bigint, which is in the template",
+    );
+    check(
+        "CREATE TABLE bucket_0015.more (id int PRIMARY KEY)",
+        "DROP TABLE bucket_0015.more",
+        "bucket_0015 has more.id integer, which is not in the template",
+    );
+    check(
+        &format!(
+            "CREATE TRIGGER always BEFORE UPDATE ON bucket_0015.counter FOR EACH ROW
+                 EXECUTE FUNCTION suppress_redundant_updates_trigger();
+             {table} ENABLE ALWAYS TRIGGER always"
+        ),
+        "DROP TRIGGER always ON bucket_0015.counter",
+        "trigger always of table bucket_0015.counter is enabled ALWAYS",
+    );
+    let mut tell = |_: &Event<'_>| {};
+    Moves::new(&mut cluster, options(), &mut tell, &never).run().unwrap();
+    assert_eq!(servers.check_rows(), KEYS);
+}
+
+#[test]
+fn a_template_that_cannot_be_sharded_leaves_nothing_behind() {
+    let servers = Servers::start(1);
+    let check = |more: &str, expected: &str| {
+        let template = format!("{TEMPLATE};{more}");
+        let error = Cluster::create(&servers.conninfo(), &[servers.node(0)], 16, &template);
+        let error = error.err().expect(expected);
+        assert!(matches!(error, Error::Refused { .. }), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+        let made = "SELECT count(*) FROM pg_namespace WHERE nspname ~ '^(bucket|pgrig)'";
+        for server in [servers.conninfo(), servers.node(0).conninfo] {
+            let left: i64 = connect(&server).query_one(made, &[]).unwrap().get(0);
+            assert_eq!(left, 0, "{more}");
+        }
+    };
+    let table = "{bucket}.t (id int PRIMARY KEY)";
+    check(&format!("CREATE UNLOGGED TABLE {table}"), "table {bucket}.t is not logged");
+    check("CREATE TABLE {bucket}.t (id int)", "table {bucket}.t has neither a primary key");
+    check(
+        "CREATE TABLE {bucket}.t (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY)",
+        "{bucket}.t_id_seq is neither an ordinary table nor an index",
+    );
+    check(
+        &format!(
+            "CREATE TABLE {table};
+             CREATE TRIGGER always BEFORE UPDATE ON {{bucket}}.t FOR EACH ROW
+                 EXECUTE FUNCTION suppress_redundant_updates_trigger();
+             ALTER TABLE {{bucket}}.t ENABLE REPLICA TRIGGER always"
+        ),
+        "trigger always of table {bucket}.t is enabled REPLICA",
+    );
+    check("CREATE TABEL x", "syntax error");
+}
+
+#[test]
+fn a_slot_that_the_server_has_given_up_is_made_again() {
+    let mut servers = Servers::start(2);
+    let mut cluster = servers.create(1);
+    servers.fill();
+    cluster.add(&servers.node(1)).unwrap();
+    let source = servers.node(0).conninfo;
+    let mut client = connect(&source);
+    client.batch_execute("ALTER SYSTEM SET max_slot_wal_keep_size = '16MB'").unwrap();
+    client.batch_execute("SELECT pg_reload_conf()").unwrap();
+    let target = &mut servers.nodes[1];
+    let mut reasons = Vec::new();
+    let mut is_lost = false;
+    let mut tell = |event: &Event<'_>| match event {
+        Event::Did { what: "subscribed", .. } if !is_lost => {
+            target.kill9().unwrap();
+            let lost = lab::wait_until(Duration::from_secs(60), || {
+                client.batch_execute("SELECT pg_current_xact_id(); SELECT pg_switch_wal()")?;
+                client.batch_execute("CHECKPOINT")?;
+                let lost = "SELECT bool_and(wal_status = 'lost') FROM pg_replication_slots";
+                let lost: Option<bool> = client.query_one(lost, &[])?.get(0);
+                Ok::<_, postgres::Error>((lost == Some(true)).then_some(()))
+            });
+            lost.unwrap().expect("the server gives the slot up");
+            target.start().unwrap();
+            is_lost = true;
+        }
+        Event::Anew { why, .. } => reasons.push((*why).to_owned()),
+        _ => {}
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let is_late = || Instant::now() > deadline;
+    Moves::new(&mut cluster, options(), &mut tell, &is_late).run().unwrap();
+    assert_eq!(reasons.len(), 1, "{reasons:?}");
+    assert!(reasons[0].starts_with("node 0 has given up replication slot"), "{reasons:?}");
+    assert_eq!(servers.check_rows(), KEYS);
+}
+
+#[test]
+fn a_batch_is_given_up_at_any_step_before_the_target_serves_it() {
+    let servers = Servers::start(2);
+    drop(servers.create(1));
+    servers.fill();
+    let mut cluster = open(&servers);
+    cluster.add(&servers.node(1)).unwrap();
+    drop(cluster);
+    for when in ["made the schemas", "subscribed", "copied", "fenced", "compared"] {
+        assert!(run_and_die_at(open(&servers), when), "{when}");
+        let mut cluster = open(&servers);
+        let (begun, _) = cluster.planned(&options(), Change::None).unwrap();
+        assert_eq!(abandon(&mut cluster), (begun.len(), 0), "{when}");
+        assert!(cluster.owners().iter().all(|owner| *owner == 0));
+        assert_eq!(servers.check_rows(), KEYS, "{when}");
+        let status = Status::of(&servers.conninfo()).unwrap();
+        assert_eq!(status.batches, [], "{when}");
+        let source = status.nodes[0].says.clone().unwrap();
+        assert_eq!((source.owned, source.fenced), (16, 0), "{when}");
+        let write = "SELECT count(forget(key)), count(add(key)) FROM generate_series(1, 50) key";
+        connect(&servers.conninfo()).execute(write, &[]).unwrap();
+    }
+    // From here on the target may serve it: it can only be completed.
+    assert!(run_and_die_at(open(&servers), "arrived at the target"));
+    let mut cluster = open(&servers);
+    let (begun, _) = cluster.planned(&options(), Change::None).unwrap();
+    assert_eq!(abandon(&mut cluster), (begun.len() - 1, 1));
+    let mut tell = |_: &Event<'_>| {};
+    Moves::new(&mut cluster, options(), &mut tell, &never).run().unwrap();
+    assert_eq!(servers.check_rows(), KEYS);
+}
+
+#[test]
+fn a_node_whose_removal_is_given_up_stays() {
+    let servers = Servers::start(2);
+    drop(servers.create(2));
+    servers.fill();
+    let mut cluster = open(&servers);
+    cluster.remove(1).unwrap();
+    assert!(run_and_die_at(cluster, "copied"));
+    let mut cluster = open(&servers);
+    abandon(&mut cluster);
+    assert!(cluster.nodes().iter().all(|node| !node.is_leaving));
+    assert_eq!(cluster.planned(&options(), Change::None).unwrap(), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn a_comparison_that_does_not_end_lifts_the_fence() {
+    let servers = Servers::start(2);
+    let mut cluster = servers.create(1);
+    servers.fill();
+    cluster.add(&servers.node(1)).unwrap();
+    let target = servers.node(1).conninfo;
+    let mut holder = None;
+    let mut began = None;
+    let mut tell = |event: &Event<'_>| {
+        if let Event::Did { what: "caught up", .. } = event {
+            let mut client = connect(&target);
+            let one = "SELECT bucket FROM pgrig_shard.bucket WHERE state = 'arriving' LIMIT 1";
+            let bucket: i32 = client.query_one(one, &[]).unwrap().get(0);
+            let schema = shard::bucket_schema(bucket);
+            client.batch_execute(&format!("BEGIN; LOCK TABLE {schema}.counter")).unwrap();
+            (holder, began) = (Some(client), Some(Instant::now()));
+        }
+    };
+    let short = Options { fence_max: Duration::from_secs(1), ..options() };
+    let error = Moves::new(&mut cluster, short, &mut tell, &never).run().unwrap_err();
+    assert!(error.to_string().contains("the comparison of both sides did not end"), "{error}");
+    assert!(began.unwrap().elapsed() < Duration::from_secs(4));
+    drop(holder);
+    let first = Status::of(&servers.conninfo()).unwrap().nodes[0].says.clone().unwrap();
+    assert_eq!((first.owned, first.fenced), (16, 0));
+}

@@ -1,0 +1,67 @@
+//! A connection string taken apart: who connects, and where to.
+
+use super::{ConninfoError, keyword_string, uri};
+
+/// A connection string without the role and its password, and these.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Split {
+    /// Everything else, as keywords and values.
+    pub place: String,
+    /// The role, where the string names one.
+    pub user: Option<String>,
+    /// The password, where the string has one.
+    pub password: Option<String>,
+}
+
+impl Split {
+    /// Takes a connection string apart. Nothing comes from the environment or from files.
+    ///
+    /// # Errors
+    /// [`ConninfoError`], whose text may repeat parts of a URI.
+    pub fn of(conninfo: &str) -> Result<Self, ConninfoError> {
+        let values = match uri::after_scheme(conninfo) {
+            Some(rest) => uri::parse(conninfo, rest)?,
+            None => keyword_string::parse(conninfo)?,
+        };
+        let mut place = String::new();
+        for (keyword, value) in values.all() {
+            if !["user", "password"].contains(&keyword) {
+                keyword_string::write(&mut place, keyword, value);
+            }
+        }
+        Ok(Self { place, user: values.owned("user"), password: values.owned("password") })
+    }
+
+    /// The string without its password.
+    #[must_use]
+    pub fn without_password(&self) -> String {
+        let mut text = self.place.clone();
+        if let Some(user) = &self.user {
+            keyword_string::write(&mut text, "user", user);
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_password_leaves_the_string_in_every_form() {
+        let check = |conninfo: &str, place: &str, user: Option<&str>, password: Option<&str>| {
+            let split = Split::of(conninfo).unwrap();
+            assert_eq!(split.place, place, "{conninfo}");
+            assert_eq!(split.user.as_deref(), user, "{conninfo}");
+            assert_eq!(split.password.as_deref(), password, "{conninfo}");
+        };
+        check("host=a port=1 user=u password=p", "host=a port=1", Some("u"), Some("p"));
+        check("password = 'p q' host='a b' ", "host='a b'", None, Some("p q"));
+        check("password=a password=b host=x", "host=x", None, Some("b"));
+        check("postgresql://u:p%20q@h:1/d", "dbname=d host=h port=1", Some("u"), Some("p q"));
+        check("postgres://h/d?user=u&password=p", "dbname=d host=h", Some("u"), Some("p"));
+        check("host=a password=''", "host=a", None, None);
+        assert_eq!(Split::of("postgres://u:p@h").unwrap().without_password(), "host=h user=u");
+        assert!(Split::of("nonsense").is_err());
+    }
+}
