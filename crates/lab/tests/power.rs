@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         a_failing_disk_makes_postgres_panic,
         an_archive_brings_back_what_it_has,
         a_cut_that_leaves_nothing_is_a_loss,
+        a_disk_is_not_where_its_file_system_is_mounted,
         a_node_without_a_disk_says_so,
         nothing_is_left_of_a_killed_rig,
         nothing_is_left_when_all_processes_die_at_once,
@@ -170,6 +171,28 @@ fn a_cut_that_leaves_nothing_is_a_loss() {
     check(&remove, "its file system has no data directory");
     node.init().unwrap();
     node.start().unwrap();
+}
+
+/// Whoever is the last to leave a mount namespace unmounts what is there, and waits for the disks:
+/// their processes must not be that. They have no other disk's file system either, in any order of
+/// starts.
+fn a_disk_is_not_where_its_file_system_is_mounted() {
+    let Some(lab) = open(&block()) else { return };
+    let mut nodes = ["a", "b"].map(|name| node(&lab, name, &block(), &[]));
+    cut_under_load(&mut nodes[0], 1);
+    let disks = lab.directory().join("disks").display().to_string();
+    let read = |pid: i32, file: &str| fs::read_to_string(format!("/proc/{pid}/{file}"));
+    let all = processes::all().unwrap().into_iter().map(|process| process.pid);
+    let of_disks: Vec<String> = all
+        .filter(|pid| read(*pid, "cmdline").is_ok_and(|words| words.contains(&disks)))
+        .map(|pid| read(pid, "mountinfo").unwrap())
+        .collect();
+    assert_eq!(of_disks.len(), 2);
+    for mounts in of_disks {
+        let below: Vec<&str> = mounts.lines().filter(|line| line.contains(&disks)).collect();
+        let is_own = below.len() == 1 && below[0].contains("fuse");
+        assert!(is_own, "{below:?}");
+    }
 }
 
 fn a_node_without_a_disk_says_so() {
