@@ -3,9 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::path::Path;
 
-use record::ledger::{self, Anomaly, Exposure, Findings, Ledger, Row, Rows};
+use record::ledger::{self, Anomaly, Findings, Ledger, Row, Rows};
 use record::{Moment, Note, NoteKind, Window};
 use site::{Site, SiteNode};
 use spec::{Check, Point, Workload, metrics};
@@ -52,13 +51,13 @@ struct Checked {
 }
 
 /// After the load: reads the ledger, and the rows from each server that the point has checked, by
-/// two ways. The scope of a figure is a workload, and empty for all of them together.
+/// two ways. A server that has lost all its data has no row. The scope of a figure is a workload,
+/// and empty for all of them together.
 ///
 /// # Errors
 /// When ledger or rows cannot be read.
-pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
-    let Before { point, ledger, exposed, window, faults, .. } = *before;
-    let checked = check_all(point, site, ledger, exposed, window, faults)?;
+pub fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
+    let checked = check_all(site, before)?;
     let mut outcome = Outcome::default();
     figures(&checked, &mut outcome);
     outcome.notes = checked.notes;
@@ -77,12 +76,9 @@ pub(crate) struct Kept {
 ///
 /// # Errors
 /// When ledger or rows cannot be read.
-pub(crate) fn kept(
-    point: &Point,
-    site: &Site,
-    directory: &Path,
-) -> Result<BTreeMap<String, Kept>, Error> {
-    let checked = check_all(point, site, directory, &[], None, &[])?;
+pub(crate) fn kept(site: &Site, before: &Before<'_>) -> Result<BTreeMap<String, Kept>, Error> {
+    let before = Before { exposed: &[], window: None, faults: &[], lost: &[], ..*before };
+    let checked = check_all(site, &before)?;
     let mut all: BTreeMap<String, Kept> = BTreeMap::new();
     for (name, found) in checked.workloads {
         let kept = all.entry(name).or_default();
@@ -92,14 +88,8 @@ pub(crate) fn kept(
     Ok(all)
 }
 
-fn check_all(
-    point: &Point,
-    site: &Site,
-    directory: &Path,
-    exposed: &[Exposure],
-    window: Option<Window>,
-    faults: &[Moment],
-) -> Result<Checked, Error> {
+fn check_all(site: &Site, before: &Before<'_>) -> Result<Checked, Error> {
+    let Before { point, ledger: directory, window, faults, .. } = *before;
     let nodes = checked_nodes(point, site);
     if nodes.is_empty() {
         return Ok(Checked::default());
@@ -114,7 +104,7 @@ fn check_all(
     }
     for (index, node) in nodes.iter().enumerate() {
         let looked = Looked { node, is_first: index == 0 };
-        one_node(point, site, looked, &ledger, exposed, &mut checked)?;
+        one_node(site, looked, &ledger, before, &mut checked)?;
     }
     Ok(checked)
 }
@@ -151,17 +141,19 @@ struct Looked<'s> {
 }
 
 fn one_node(
-    point: &Point,
     site: &Site,
     looked: Looked<'_>,
     ledger: &Ledger,
-    exposed: &[Exposure],
+    before: &Before<'_>,
     checked: &mut Checked,
 ) -> Result<(), Error> {
     let Looked { node, is_first } = looked;
+    let Before { point, exposed, lost, .. } = *before;
     let mut read: Vec<(&str, Table)> = Vec::new();
     for table in tables(point) {
-        let rows = rows::read(&site.parts(node, table)?)?;
+        let mut parts = site.parts(node, table)?;
+        parts.retain(|part| !lost.contains(&part.node.name));
+        let rows = rows::read(&parts)?;
         checked.notes.extend(rows.note.iter().map(|text| Note::new(NoteKind::Check, text)));
         read.push((table, rows));
     }

@@ -25,6 +25,7 @@ use site::Site;
 
 pub use counts::check as counts;
 pub use error::Error;
+pub use ledger::check as ledger;
 pub use ledger::prepare;
 pub use outcome::{Before, Figure, Outcome};
 pub use restore::{back_up, check as restore};

@@ -23,6 +23,8 @@ pub struct Before<'a> {
     pub faults: &'a [Moment],
     /// The servers and fronts that stand still since an action has paused them.
     pub paused: &'a [String],
+    /// The servers of whose data a power cut has left nothing.
+    pub lost: &'a [String],
     /// What the clients measured.
     pub workloads: &'a [WorkloadResult],
     /// What each server counted from before the first client came until after the last one left.

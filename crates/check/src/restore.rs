@@ -60,7 +60,7 @@ pub fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
 /// ledger and of all. How many were acknowledged is known of no other check where the server did not
 /// come up before it was restored.
 fn count_kept(site: &Site, before: &Before<'_>, outcome: &mut Outcome) -> Result<(), Error> {
-    let kept = ledger::kept(before.point, site, before.ledger)?;
+    let kept = ledger::kept(site, before)?;
     let all = Kept {
         acknowledged: kept.values().map(|one| one.acknowledged).sum(),
         lost: kept.values().map(|one| one.lost).sum(),

@@ -153,11 +153,21 @@ impl Disk {
         self.power_on(init)
     }
 
-    /// Switches it on and mounts it: its journal is replayed.
+    /// Switches it on and mounts it: its journal is replayed. One that is on stays so.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// [`Error::FileSystemLost`]; what else the system refuses. It is off then.
     pub fn power_on(&mut self, init: &Init) -> Result<(), Error> {
+        if self.is_mounted {
+            return Ok(());
+        }
+        self.switch_on(init).inspect_err(|_| {
+            // The first error is the one to tell.
+            let _ = self.power_off(init);
+        })
+    }
+
+    fn switch_on(&mut self, init: &Init) -> Result<(), Error> {
         let backing = match self.config.method.clone() {
             Method::FileSystem => self.image(),
             Method::Block { sector_bytes, is_lying, program } => {
@@ -170,7 +180,7 @@ impl Disk {
         let file = file.map_err(step("opening", &backing))?;
         let device = LoopDevice::attach(&file).map_err(parts::no_loop_device)?;
         init.mount(device.path(), &self.mount_point(), parts::FILE_SYSTEM, MOUNT_OPTIONS)
-            .map_err(|source| parts::not_mounted(device.path(), source))?;
+            .map_err(|source| parts::not_mounted(device.path(), &self.image(), source))?;
         self.is_mounted = true;
         Ok(())
     }

@@ -106,6 +106,14 @@ pub enum Error {
         /// The part of its path that this user may not enter.
         closed: PathBuf,
     },
+    /// A power cut has taken all data of a node.
+    #[error("node {node} has lost all its data: {why}")]
+    DataLost {
+        /// The node.
+        node: String,
+        /// How that shows.
+        why: String,
+    },
     /// The kernel's limit on the path of a Unix socket.
     #[error(
         "the path of the Unix socket {} would have {length} bytes; \

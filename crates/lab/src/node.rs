@@ -55,6 +55,8 @@ pub(crate) struct Node {
     port: Port,
     /// What its data lie on, unless it is the lab's directory.
     disk: Option<Disk>,
+    /// Whether the power of its disk was cut since it was formatted.
+    is_cut: bool,
     /// What it streams from, if it is a standby.
     upstream: Option<standby::Upstream>,
     /// Whether its data come from its archive.
@@ -78,8 +80,8 @@ impl Node {
         }
         let disk = disk::of(&config, &program, port.number);
         let (lines, upstream) = (String::new(), None);
-        let (is_restored, log_bytes) = (false, 0);
-        Ok(Self { program, config, lines, port, disk, upstream, is_restored, log_bytes })
+        let (is_cut, is_restored, log_bytes) = (false, false, 0);
+        Ok(Self { program, config, lines, port, disk, is_cut, upstream, is_restored, log_bytes })
     }
 
     /// Makes its data directory, replacing one that is there.
@@ -114,10 +116,12 @@ impl Node {
     /// Starts the server and waits until it accepts connections.
     ///
     /// # Errors
-    /// [`Error::Start`] with the end of the server's log; [`Error::Timeout`].
+    /// [`Error::Start`] with the end of the server's log; [`Error::Timeout`]; [`Error::DataLost`]
+    /// after a power cut that has left nothing.
     pub(crate) fn start(&mut self) -> Result<(), Error> {
         self.program.expect_stopped("starting")?;
-        if !self.data_here()?.join("PG_VERSION").is_file() {
+        self.give_power("starting")?;
+        if !self.has_data()? {
             return Err(self.program.state("starting", "has no data directory yet"));
         }
         self.remove_leftovers()?;
@@ -364,6 +368,10 @@ impl Node {
 }
 
 impl Node {
+    fn has_data(&self) -> Result<bool, Error> {
+        Ok(self.data_here()?.join("PG_VERSION").is_file())
+    }
+
     /// Its Unix socket, which asks for no password.
     pub(crate) fn admin_endpoint(&self) -> Endpoint {
         let host = Host::Unix(self.program.shared.sockets());

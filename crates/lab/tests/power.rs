@@ -5,8 +5,9 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,7 +16,9 @@ use std::time::Duration;
 
 use fault::disk::{self, Cut, DiskConfig, DiskError, Failing, Method, What};
 use lab::{Error, Lab, LabConfig, Node, NodeConfig, Settings, StopMode};
-use os::command::{Command, Output};
+use os::command::{Child, Command, Output};
+use os::processes;
+use rustix::process::{Pid, Signal, kill_process};
 use testing::harness::say;
 use testing::{skip, until};
 
@@ -36,8 +39,11 @@ fn main() -> ExitCode {
         a_cut_takes_only_what_was_not_promised,
         a_failing_disk_makes_postgres_panic,
         an_archive_brings_back_what_it_has,
+        a_cut_that_leaves_nothing_is_a_loss,
+        a_disk_is_not_where_its_file_system_is_mounted,
         a_node_without_a_disk_says_so,
         nothing_is_left_of_a_killed_rig,
+        nothing_is_left_when_all_processes_die_at_once,
     ]
 }
 
@@ -133,6 +139,62 @@ fn an_archive_brings_back_what_it_has() {
     assert!(checksums.bad == 0 && checksums.blocks > 1000, "{checksums:?}");
 }
 
+/// Neither a damaged file system nor one without the data is a fault of the rig's, and the disk can
+/// be used again.
+fn a_cut_that_leaves_nothing_is_a_loss() {
+    let Some(lab) = open(&block()) else { return };
+    let mut node = node(&lab, "n", &block(), &[]);
+    let mut check = |damage: &dyn Fn(&Node), expected: &str| {
+        node.init().unwrap();
+        node.start().unwrap();
+        prepare(&node);
+        node.connect().unwrap().batch_execute(INSERT).unwrap();
+        damage(&node);
+        node.power_cut(1).unwrap();
+        for _ in 0..2 {
+            let error = node.start().unwrap_err();
+            assert!(matches!(error, Error::DataLost { .. }), "{error:?}");
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+    };
+    let image = lab.directory().join("disks/n/image");
+    // The superblock and what lies behind it; a disk without power takes no more writes.
+    let wipe = |_: &Node| {
+        let image = File::options().write(true).open(&image).unwrap();
+        image.write_all_at(&vec![0; 1 << 20], 0).unwrap();
+    };
+    check(&wipe, "cannot be mounted: Invalid argument");
+    let remove = |node: &Node| {
+        let command = "COPY (SELECT) TO PROGRAM 'rm PG_VERSION; sync'";
+        node.connect().unwrap().batch_execute(command).unwrap();
+    };
+    check(&remove, "its file system has no data directory");
+    node.init().unwrap();
+    node.start().unwrap();
+}
+
+/// Whoever is the last to leave a mount namespace unmounts what is there, and waits for the disks:
+/// their processes must not be that. They have no other disk's file system either, in any order of
+/// starts.
+fn a_disk_is_not_where_its_file_system_is_mounted() {
+    let Some(lab) = open(&block()) else { return };
+    let mut nodes = ["a", "b"].map(|name| node(&lab, name, &block(), &[]));
+    cut_under_load(&mut nodes[0], 1);
+    let disks = lab.directory().join("disks").display().to_string();
+    let read = |pid: i32, file: &str| fs::read_to_string(format!("/proc/{pid}/{file}"));
+    let all = processes::all().unwrap().into_iter().map(|process| process.pid);
+    let of_disks: Vec<String> = all
+        .filter(|pid| read(*pid, "cmdline").is_ok_and(|words| words.contains(&disks)))
+        .map(|pid| read(pid, "mountinfo").unwrap())
+        .collect();
+    assert_eq!(of_disks.len(), 2);
+    for mounts in of_disks {
+        let below: Vec<&str> = mounts.lines().filter(|line| line.contains(&disks)).collect();
+        let is_own = below.len() == 1 && below[0].contains("fuse");
+        assert!(is_own, "{below:?}");
+    }
+}
+
 fn a_node_without_a_disk_says_so() {
     let lab = Lab::open(LabConfig::new(installation())).unwrap();
     let mut node = lab.node("n", NodeConfig::new(settings(&[]))).unwrap();
@@ -148,11 +210,37 @@ fn a_node_without_a_disk_says_so() {
 }
 
 fn nothing_is_left_of_a_killed_rig() {
+    kill_rigs(false, |rig| {
+        let init = processes_of(rig)[1..].to_vec();
+        rig.signal(Signal::KILL).unwrap();
+        init
+    });
+}
+
+/// As when a container is stopped: whoever is the last to leave the mounts of the disks waits for
+/// their processes, which end in the same moment.
+fn nothing_is_left_when_all_processes_die_at_once() {
+    kill_rigs(true, |rig| {
+        let all = processes_of(rig);
+        for pid in &all {
+            // One that has just ended by itself is killed already.
+            let _ = kill_process(Pid::from_raw(*pid).unwrap(), Signal::KILL);
+        }
+        all
+    });
+}
+
+fn processes_of(rig: &Child) -> Vec<i32> {
+    processes::tree(&processes::all().unwrap(), rig.id().cast_signed())
+}
+
+/// Starts rigs and ends each with `kill`, which returns the processes that have to be gone then.
+fn kill_rigs(is_init_killed: bool, kill: impl Fn(&Child) -> Vec<i32>) {
     if open(&block()).is_none() {
         return;
     }
     let kills: u64 = env::var("PGRIG_KILLS").map_or(2, |count| count.parse().unwrap());
-    for kill in 0..kills {
+    for number in 0..kills {
         let said = tempfile::NamedTempFile::new().unwrap();
         let mut rig = Command::new(env::current_exe().unwrap())
             .arg("rig")
@@ -165,11 +253,26 @@ fn nothing_is_left_of_a_killed_rig() {
         BufReader::new(rig.stdout().unwrap()).read_line(&mut line).unwrap();
         let directory = PathBuf::from(line.trim());
         assert!(directory.is_dir(), "{line} {}", fs::read_to_string(said.path()).unwrap());
-        // Anywhere between two disks being made, loads, cuts and recoveries.
-        thread::sleep(Duration::from_millis(kill * 7919 % 4000));
-        drop(rig);
-        until(&format!("nothing is left of kill {kill}"), || left_of(&directory).is_empty());
+        // Anywhere between disks being made, a standby, loads, cuts and recoveries.
+        thread::sleep(Duration::from_millis(number * 7919 % 10_000));
+        let killed = kill(&rig);
+        assert!(!killed.is_empty());
+        rig.wait().unwrap();
+        until(&format!("all processes end after kill {number}"), || {
+            killed.iter().all(|pid| has_ended(*pid))
+        });
+        if is_init_killed {
+            // What it had no time to remove.
+            assert_eq!(lab::clean(&directory).unwrap().removed.len(), 1, "kill {number}");
+        }
+        until(&format!("nothing is left of kill {number}"), || left_of(&directory).is_empty());
     }
+}
+
+/// Whether no thread of a process is left, in D or elsewhere; nobody may have reaped it yet.
+fn has_ended(pid: i32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    threads <= 1 && processes::of(pid).is_none_or(|process| process.is_zombie())
 }
 
 /// Mounts, loop devices, processes and directories of a lab that is gone.
@@ -197,12 +300,15 @@ fn left_of(directory: &Path) -> Vec<String> {
 fn rig() {
     let lab = Lab::open(LabConfig::new(installation())).unwrap();
     say(&lab.directory().display().to_string());
-    let mut nodes = [Method::FileSystem, block()]
-        .map(|method| node(&lab, if method == block() { "b" } else { "f" }, &method, &[]));
+    let mut file_system = node(&lab, "f", &Method::FileSystem, &[]);
+    let mut primary = node(&lab, "b", &block(), &[]);
+    primary.start().unwrap();
+    let mut standby = lab.node("s", on_disk(&block(), &[])).unwrap();
+    standby.init_from_backup(&primary, None).unwrap();
+    standby.start().unwrap();
     for seed in 0.. {
-        for node in &mut nodes {
-            cut_under_load(node, seed);
-        }
+        cut_under_load(&mut file_system, seed);
+        cut_under_load(&mut primary, seed);
     }
 }
 
@@ -247,11 +353,15 @@ fn rows(node: &Node) -> i64 {
 }
 
 fn node(lab: &Lab, name: &str, method: &Method, pairs: &[(&str, &str)]) -> Node {
-    let mut config = NodeConfig::new(settings(pairs));
-    config.disk = Some(DiskConfig { size_bytes: SIZE, method: method.clone() });
-    let mut node = lab.node(name, config).unwrap();
+    let mut node = lab.node(name, on_disk(method, pairs)).unwrap();
     node.init().unwrap();
     node
+}
+
+fn on_disk(method: &Method, pairs: &[(&str, &str)]) -> NodeConfig {
+    let mut config = NodeConfig::new(settings(pairs));
+    config.disk = Some(DiskConfig { size_bytes: SIZE, method: method.clone() });
+    config
 }
 
 /// A lab, where this machine can cut power; elsewhere it has to say why not.

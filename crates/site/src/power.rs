@@ -129,6 +129,8 @@ pub struct NotStarted {
     pub why: String,
     /// Whether it found no checkpoint to begin with.
     pub is_checkpoint_missing: bool,
+    /// Whether nothing of its data is left: no file system, or no data directory in it.
+    pub is_all_lost: bool,
 }
 
 impl Recovered {
@@ -138,13 +140,20 @@ impl Recovered {
         self.started.is_ok() || self.rescued == Some(true)
     }
 
+    /// Whether nothing of its data is left, so that all that was acknowledged is lost.
+    #[must_use]
+    pub fn has_lost_all(&self) -> bool {
+        self.started.as_ref().is_err_and(|why| why.is_all_lost)
+    }
+
     /// What people should know of it.
     #[must_use]
     pub fn note(&self) -> Option<String> {
         let why = &self.started.as_ref().err()?.why;
         let rescue = match self.rescued {
             Some(true) => "; after pg_resetwal it does, and the checks look at what is there then",
-            _ => "; after pg_resetwal neither",
+            Some(false) => "; after pg_resetwal neither",
+            None => "; everything that was acknowledged is lost",
         };
         Some(format!("{} did not start after the power cut: {why}{rescue}", self.taken.node))
     }
@@ -166,6 +175,8 @@ pub fn recover(site: &mut Site, cuts: &[Taken]) -> Result<Vec<Recovered>, PowerE
         };
         let rescued = match started {
             Ok(_) => None,
+            // There is nothing that pg_resetwal could work on.
+            Err(NotStarted { is_all_lost: true, .. }) => None,
             Err(_) => Some(node.reset_wal().is_ok() && start(node)?.is_ok()),
         };
         recovered.push(Recovered { taken: taken.clone(), started, rescued });
@@ -177,6 +188,9 @@ pub fn recover(site: &mut Site, cuts: &[Taken]) -> Result<Vec<Recovered>, PowerE
 fn start(node: &mut Node) -> Result<Result<(), NotStarted>, PowerError> {
     let why = match node.start() {
         Ok(()) => return Ok(Ok(())),
+        Err(lab::Error::DataLost { why, .. }) => {
+            return Ok(Err(NotStarted { why, is_checkpoint_missing: false, is_all_lost: true }));
+        }
         Err(lab::Error::Start { why, log, .. }) => reason(&log).unwrap_or(why),
         Err(
             error @ (lab::Error::Timeout { .. }
@@ -188,7 +202,7 @@ fn start(node: &mut Node) -> Result<Result<(), NotStarted>, PowerError> {
         Err(error) => return Err(error.into()),
     };
     let is_checkpoint_missing = why.contains(CHECKPOINT_MISSING);
-    Ok(Err(NotStarted { why, is_checkpoint_missing }))
+    Ok(Err(NotStarted { why, is_checkpoint_missing, is_all_lost: false }))
 }
 
 /// What PostgreSQL says when neither `pg_control` nor `backup_label` leads to a checkpoint; since

@@ -132,6 +132,8 @@ fn check(
     go_on(order)?;
     let recovered = site::recover(site, &metered.cuts).map_err(Broke::after)?;
     let faults: Vec<Moment> = metered.faults().collect();
+    let lost = recovered.iter().filter(|one| one.has_lost_all());
+    let lost: Vec<String> = lost.map(|one| one.taken.node.clone()).collect();
     let before = Before {
         point,
         ledger: order.ledger,
@@ -139,6 +141,7 @@ fn check(
         window: outcome.window,
         faults: &faults,
         paused: &metered.paused,
+        lost: &lost,
         workloads: &outcome.workloads,
         deltas: &readings.deltas,
     };
@@ -159,6 +162,12 @@ fn check(
             // That something cannot be read is what a power cut may have done.
             Err(why) if !recovered.is_empty() => unreadable = Some(why),
             Err(why) => return Err(Broke::after(why)),
+        }
+    } else if !lost.is_empty() {
+        // There is nothing to look at but what the clients have kept.
+        match check::ledger(site, &before) {
+            Ok(found) => checked = found,
+            Err(why) => unreadable = Some(why.to_string()),
         }
     }
     let mut found = match recovered.is_empty() {

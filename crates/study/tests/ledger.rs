@@ -126,6 +126,40 @@ fn a_crash_under_load_loses_nothing_that_was_acknowledged() {
     assert_eq!((trials, rate_max), (1, 1.0), "one trial says little, and that is said");
 }
 
+/// The server removes its own data before the cut, as a disk does that loses what it was given:
+/// what remains of the trial is what its clients have kept.
+#[test]
+fn all_that_was_acknowledged_is_lost_with_the_data() {
+    if !lab::machine::is_root() {
+        return testing::skip::no_root();
+    }
+    if fault::disk::check(&fault::disk::Method::FileSystem).is_err() {
+        return testing::skip::because("needs disks that can be cut");
+    }
+    let place = tempfile::tempdir().unwrap();
+    let disk = "[topologies.cut.nodes.primary]\n\
+        disk = { cut = \"filesystem\", size = \"256MB\" }\n";
+    let remove = "COPY (SELECT) TO PROGRAM 'rm PG_VERSION; sync'";
+    let scenario = format!(
+        "on_loss = \"reconnect\"\nchecks = [\"ledger\", \"amcheck\"]\n\
+         timeline = [{{ at = \"400ms\", sql = \"{remove}\", on = \"primary\" }}, \
+         {{ at = \"800ms\", power_cut = \"primary\" }}]"
+    );
+    let mut folder = study("", &[("cut", &scenario)]);
+    let text = folder.files.get_mut("study.toml").unwrap();
+    *text = text.replace("[data]", &format!("{disk}[data]"));
+    let ran = Ran::run(folder, place.path());
+    let trial = ran.trial("cut");
+    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
+    let of = |metric: &str| figure(trial, metric, "");
+    assert!(of("ledger_acknowledged") > 0.0);
+    assert_eq!(of("ledger_lost"), of("ledger_acknowledged"), "{:?}", trial.notes);
+    assert_eq!((of("cut_survived"), of("cut_started"), of("ledger_present")), (0.0, 0.0, 0.0));
+    let is_told = |note: &record::Note| note.text.contains("no data directory");
+    assert!(trial.notes.iter().any(is_told), "{:?}", trial.notes);
+    assert_eq!(ran.claim().verdict, verdict::Verdict::DoesNotHold);
+}
+
 #[test]
 fn a_crash_without_waiting_for_the_disk_loses_the_end_and_is_not_called_corrupt() {
     let place = tempfile::tempdir().unwrap();

@@ -68,6 +68,14 @@ pub enum Error {
         /// The order, as in "failing requests of".
         doing: &'static str,
     },
+    /// What is on the disk cannot be mounted: a cut has taken the file system itself.
+    #[error("the file system on {} cannot be mounted: {source}", .image.display())]
+    FileSystemLost {
+        /// The disk's image.
+        image: PathBuf,
+        /// The kernel's reason.
+        source: io::Error,
+    },
     /// A step that the system refused.
     #[error("{doing} {}: {source}", .path.display())]
     Step {
@@ -102,7 +110,10 @@ impl Error {
             Self::Step { source, .. } if source.kind() == io::ErrorKind::Unsupported => {
                 "counting what a cut loses needs Linux 6.5 or later (cachestat)"
             }
-            Self::Program { .. } | Self::NotABlockDisk { .. } | Self::Step { .. } => return None,
+            Self::Program { .. }
+            | Self::NotABlockDisk { .. }
+            | Self::FileSystemLost { .. }
+            | Self::Step { .. } => return None,
         };
         Some(hint.to_owned())
     }

@@ -136,9 +136,14 @@ pub(crate) fn no_loop_device(source: io::Error) -> Error {
     }
 }
 
-pub(crate) fn not_mounted(device: &Path, source: io::Error) -> Error {
+/// Why the file system of a disk with this image is not mounted. What the kernel finds damaged has
+/// no superblock of its kind (EINVAL), checks (EUCLEAN, EBADMSG) or journal (EIO).
+pub(crate) fn not_mounted(device: &Path, image: &Path, source: io::Error) -> Error {
     match Errno::from_io_error(&source) {
         Some(Errno::NODEV) => Error::UnknownFileSystem { kind: FILE_SYSTEM },
+        Some(Errno::INVAL | Errno::UCLEAN | Errno::BADMSG | Errno::IO) => {
+            Error::FileSystemLost { image: image.to_owned(), source }
+        }
         _ => step("mounting", device)(source),
     }
 }

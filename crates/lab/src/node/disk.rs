@@ -22,8 +22,8 @@ pub(super) fn of(config: &NodeConfig, program: &Program, port: u16) -> Option<Di
 
 impl Node {
     /// Cuts the power of its disk and kills all its processes, then gives the power back: its file
-    /// system is mounted again, and the server stands until it is started. `seed` decides what a
-    /// block disk loses.
+    /// system is mounted again, if the cut has left one, and the server stands until it is started.
+    /// `seed` decides what a block disk loses.
     ///
     /// # Errors
     /// [`Error::State`] if it has no disk of its own; [`Error::Disk`].
@@ -32,11 +32,36 @@ impl Node {
         let cut = self.with_disk(doing, |disk, init| disk.cut(init, seed))?;
         let cut = cut.ok_or_else(|| self.program.state(doing, "has no disk of its own"))?;
         self.kill9()?;
-        self.with_disk(doing, |disk, init| {
-            disk.power_off(init)?;
-            disk.power_on(init)
-        })?;
-        Ok(cut)
+        self.is_cut = true;
+        self.with_disk(doing, Disk::power_off)?;
+        match self.give_power(doing) {
+            // The next start says so.
+            Err(Error::DataLost { .. }) | Ok(()) => Ok(cut),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Switches its disk on, if it is off since a cut.
+    ///
+    /// # Errors
+    /// [`Error::DataLost`] where the cut has left no file system, or no data directory in it;
+    /// [`Error::Disk`].
+    pub(super) fn give_power(&mut self, doing: &'static str) -> Result<(), Error> {
+        if !self.is_cut {
+            return Ok(());
+        }
+        match self.with_disk(doing, Disk::power_on) {
+            Err(Error::Disk { source: source @ disk::Error::FileSystemLost { .. }, .. }) => {
+                self.lost(source.to_string())
+            }
+            Err(error) => Err(error),
+            Ok(_) if self.has_data()? => Ok(()),
+            Ok(_) => self.lost("its file system has no data directory".to_owned()),
+        }
+    }
+
+    fn lost(&self, why: String) -> Result<(), Error> {
+        Err(Error::DataLost { node: self.name().to_owned(), why })
     }
 
     /// Makes sure that what it has written so far survives a cut; on the lab's own disk there is
@@ -77,6 +102,7 @@ impl Node {
 
     /// Gives its disk an empty file system.
     pub(super) fn format_disk(&mut self) -> Result<(), Error> {
+        self.is_cut = false;
         self.with_disk("formatting", Disk::format).map(drop)
     }
 

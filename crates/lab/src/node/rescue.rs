@@ -16,6 +16,7 @@ impl Node {
     /// [`Error::State`] if it runs; [`Error::Start`] with what pg_resetwal said.
     pub(crate) fn reset_wal(&mut self) -> Result<(), Error> {
         self.program.expect_stopped("resetting the WAL of")?;
+        self.give_power("resetting the WAL of")?;
         self.remove_leftovers()?;
         let output = self.program.file("resetwal.log");
         write_file(&output, "", self.program.shared.user)?;

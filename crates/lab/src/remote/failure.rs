@@ -16,6 +16,7 @@ pub(crate) struct Failure {
 #[serde(rename_all = "snake_case")]
 enum Kind {
     Start { node: String, why: String, log: String },
+    DataLost { node: String, why: String },
     Timeout,
     Missing,
     Other,
@@ -27,6 +28,7 @@ impl Failure {
         let (host, Failure { kind, text, hint }) = (host.to_owned(), self);
         let kind = match kind {
             Kind::Start { node, why, log } => return Error::Start { node, why, log },
+            Kind::DataLost { node, why } => return Error::DataLost { node, why },
             Kind::Timeout => HostErrorKind::Timeout,
             Kind::Missing => HostErrorKind::Missing,
             Kind::Other => HostErrorKind::Other,
@@ -40,6 +42,7 @@ impl From<Error> for Failure {
         let (text, hint) = (error.to_string(), error.hint());
         let kind = match error {
             Error::Start { node, why, log } => Kind::Start { node, why, log },
+            Error::DataLost { node, why } => Kind::DataLost { node, why },
             Error::Timeout { .. } => Kind::Timeout,
             Error::NoPostgres { .. }
             | Error::TooOld { .. }
