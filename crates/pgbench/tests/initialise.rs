@@ -269,7 +269,8 @@ fn an_interruption_cancels_the_statements_under_way() {
 /// No disk has room for this. The old tables are not dropped for it.
 #[test]
 fn a_scale_that_does_not_fit_is_refused_before_anything_is_done() {
-    let server = Server::start(&[]);
+    // A scale that is not refused must not fill this machine's disk.
+    let server = Server::start(&[("statement_timeout", "5s")]);
     server.execute("postgres", "create table pgbench_history (kept int)");
     for line in ["-i -s 2000000000", "-i -I dtG -s 1000000000", "-i -q -s 1000000000 -F 50"] {
         let ended = server.ours("postgres", line);
