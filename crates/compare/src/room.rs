@@ -8,9 +8,6 @@ use lab::machine::{Disk, Memory};
 use crate::error::Error;
 use crate::side::Data;
 
-/// What pgbench's tables take at scale 1, indexes included.
-const SCALE_BYTES: u64 = 16 << 20;
-
 /// A new cluster, with WAL for a while.
 const CLUSTER_BYTES: u64 = 512 << 20;
 
@@ -32,7 +29,7 @@ pub(crate) fn memory(settings: &[Settings; 2], clients: u32, has: Memory) -> Res
 /// Refuses where both data directories cannot fit on the disk below `place`.
 pub(crate) fn disk(place: &Path, data: &Data) -> Result<(), Error> {
     let each = match data {
-        Data::Pgbench(scale) => u64::from(*scale) * SCALE_BYTES,
+        Data::Pgbench(scale) => pgbench::table_bytes(*scale),
         Data::Script(_) | Data::Found => 0,
     };
     free(place, 2 * (each + CLUSTER_BYTES))

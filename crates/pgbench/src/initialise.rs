@@ -10,6 +10,7 @@ mod names;
 mod outlet;
 mod partitions;
 mod pieces;
+mod room;
 mod rows;
 mod tables;
 
@@ -22,6 +23,7 @@ use crate::server::Server;
 
 pub(crate) use names::Names;
 pub(crate) use outlet::Outlet;
+pub use room::table_bytes;
 
 /// Runs all steps and says what each took. `others` are further connections, for the accounts and
 /// the keys of their partitions.
@@ -35,6 +37,7 @@ pub(crate) fn initialise(
     others: &mut [Server],
     console: &mut Console<'_>,
 ) -> Result<(), Complaint> {
+    room::check(options, names, server)?;
     let server = &mut Outlet::Server(server);
     let mut told = Vec::new();
     let mut total_s = 0.0;

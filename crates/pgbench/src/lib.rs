@@ -27,6 +27,7 @@ pub use bench::{bench, bench_with_pages, initialisation, initialise};
 pub use colours::Colours;
 pub use complaint::Complaint;
 pub use console::Console;
+pub use initialise::table_bytes;
 pub use major::Major;
 pub use page::{Page, Pages};
 pub use run::workload;

@@ -265,3 +265,37 @@ fn an_interruption_cancels_the_statements_under_way() {
         assert!(ended.err.contains(why), "{line}: {ended:?}");
     }
 }
+
+/// No disk has room for this. The old tables are not dropped for it.
+#[test]
+fn a_scale_that_does_not_fit_is_refused_before_anything_is_done() {
+    // A scale that is not refused must not fill this machine's disk.
+    let server = Server::start(&[("statement_timeout", "5s")]);
+    server.execute("postgres", "create table pgbench_history (kept int)");
+    for line in ["-i -s 2000000000", "-i -I dtG -s 1000000000", "-i -q -s 1000000000 -F 50"] {
+        let ended = server.ours("postgres", line);
+        assert_eq!(ended.code, 1, "{line}: {ended:?}");
+        for words in [
+            "pgbench: error: could not initialize at scale ",
+            ": the tables take ",
+            ", and the disk of the data directory \"",
+            " for them\npgrig: hint: make room there, or use a smaller scale (-s)\n",
+        ] {
+            assert!(ended.err.contains(words), "{line}: no {words:?} in {}", ended.err);
+        }
+        assert!(!ended.err.contains("dropping"), "{line}: {}", ended.err);
+    }
+    let kept = "select attname from pg_attribute where attrelid = 'pgbench_history'::regclass \
+                and attnum > 0";
+    assert_eq!(server.rows("postgres", kept), ["kept"]);
+    // What is not filled, and what cannot be known, is not refused.
+    let ended = server.ours("postgres", "-i -I dtp -s 1000000");
+    assert_eq!(ended.code, 0, "{ended:?}");
+    server.execute(
+        "postgres",
+        "create role weak login; grant all on schema public to weak; \
+        drop table pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers",
+    );
+    let ended = server.ours("postgres", "-i -s 1 -U weak");
+    assert_eq!(ended.code, 0, "{ended:?}");
+}

@@ -183,11 +183,20 @@ pub(super) struct RowProgress<'a> {
     began: Instant,
     pace: LoadProgress,
     reports_due: u64,
+    has_reported: bool,
 }
 
 impl<'a> RowProgress<'a> {
     pub(super) fn new(table: &'a str, total: u64, pace: LoadProgress) -> Self {
-        RowProgress { table, total, done: 0, began: Instant::now(), pace, reports_due: 1 }
+        RowProgress {
+            table,
+            total,
+            done: 0,
+            began: Instant::now(),
+            pace,
+            reports_due: 1,
+            has_reported: false,
+        }
     }
 
     /// So many rows until the next report that goes by rows.
@@ -216,16 +225,10 @@ impl<'a> RowProgress<'a> {
         if !due {
             return;
         }
+        self.has_reported = true;
         console.share(done as f64 / self.total as f64);
         self.reports_due = (elapsed_s / SECONDS_PER_REPORT) as u64 + 1;
-        let remaining_s = (self.total - done) as f64 * elapsed_s / done as f64;
-        let text = format!(
-            "{done} of {} tuples ({}%) of {} done (elapsed {elapsed_s:.2} s, remaining \
-             {remaining_s:.2} s)",
-            self.total,
-            done * 100 / self.total,
-            self.table
-        );
+        let text = self.text(done);
         if console.err_is_terminal {
             console.live(&text);
         } else {
@@ -233,7 +236,23 @@ impl<'a> RowProgress<'a> {
         }
     }
 
+    fn text(&self, done: u64) -> String {
+        let elapsed_s = self.began.elapsed().as_secs_f64();
+        let remaining_s = (self.total - done) as f64 * elapsed_s / done as f64;
+        format!(
+            "{done} of {} tuples ({}%) of {} done (elapsed {elapsed_s:.2} s, remaining \
+             {remaining_s:.2} s)",
+            self.total,
+            done * 100 / self.total,
+            self.table
+        )
+    }
+
+    /// Leaves what was loaded on a terminal, where earlier reports have gone.
     pub(super) fn end(&self, console: &mut Console<'_>) {
         console.wipe();
+        if console.err_is_terminal && self.has_reported {
+            console.narrate(self.text(self.done));
+        }
     }
 }

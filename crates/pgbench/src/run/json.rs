@@ -223,6 +223,7 @@ fn statement(statement: &record::StatementResult) -> Value {
         "line": statement.line,
         "text": statement.text,
         "failures": statement.failures,
+        "retries": statement.retries,
         "latency": latency(&statement.latency),
     })
 }
