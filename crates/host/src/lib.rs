@@ -17,6 +17,8 @@
 
 mod check;
 pub mod clock;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod hello;
 mod host;
 mod inventory;
@@ -26,8 +28,10 @@ mod message;
 mod monotonic;
 mod outbox;
 mod process;
+mod queue;
 mod reach;
 mod serve;
+mod sign;
 mod trouble;
 
 pub use check::{Finding, cross_check, group};
@@ -41,4 +45,5 @@ pub use monotonic::monotonic_ns;
 pub use process::{Output, Process};
 pub use reach::reach;
 pub use serve::{Stop, serve};
-pub use trouble::Trouble;
+pub use sign::signs_of_life;
+pub use trouble::{Trouble, short};

@@ -12,7 +12,7 @@ use crate::launcher::{Interrupted, Program, launch};
 pub fn reach(
     entries: &[Entry],
     program: &Program,
-    is_interrupted: Interrupted<'_>,
+    is_interrupted: &Interrupted,
 ) -> Result<Vec<Host>, Vec<Finding>> {
     let (mut hosts, mut troubles) = (Vec::new(), Vec::new());
     for (entry, reached) in entries.iter().zip(launch(entries, program, is_interrupted)) {

@@ -17,6 +17,9 @@ mod control;
 mod dial;
 mod endpoint;
 mod error;
+mod foreign;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod generators;
 mod grid;
 pub mod hosts;

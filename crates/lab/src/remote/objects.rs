@@ -210,9 +210,9 @@ impl Objects {
                 _ => String::new(),
             }),
             Verb::LogText => value(match &*object {
-                Object::Node(node) => crate::log::text(&node.log()),
-                Object::Pooler(pooler) => crate::log::text(&pooler.log()),
-                Object::Process(process) => crate::log::text(&process.log()),
+                Object::Node(node) => log_text(&node.log()),
+                Object::Pooler(pooler) => log_text(&pooler.log()),
+                Object::Process(process) => log_text(&process.log()),
                 _ => String::new(),
             }),
             Verb::Counters => value(link(&mut object, number)?.counters()?),
@@ -309,6 +309,13 @@ fn pid(object: &Object) -> Option<i32> {
         Object::Link(link) => link.host_pid(),
         Object::Snapshot(_) | Object::Limit { .. } => None,
     }
+}
+
+/// The end of a log, which a line has room for even where every character is escaped.
+fn log_text(path: &Path) -> String {
+    const BYTES_MAX: usize = 8 << 20;
+    let text = crate::log::text(path);
+    text[text.ceil_char_boundary(text.len().saturating_sub(BYTES_MAX))..].to_owned()
 }
 
 fn link(object: &mut Object, number: u32) -> Result<&mut Link, Error> {
