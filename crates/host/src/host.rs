@@ -11,11 +11,11 @@ use os::command::Child;
 use crate::Role;
 use crate::clock::Clock;
 use crate::hello::Hello;
+use crate::interrupted::Interrupted;
 use crate::inventory::Entry;
-use crate::launcher::{Interrupted, Program};
-use crate::line::{
-    FIRST_PINGS, Greeting, LEAVING, Loss, Shared, join, keep_what_it_says, write_lines,
-};
+use crate::launcher::Program;
+use crate::line::{FIRST_PINGS, Greeting, LEAVING, Shared, join, keep_what_it_says, write_lines};
+use crate::loss::Loss;
 use crate::message::{self, Ask};
 use crate::process::{Output, Process};
 use crate::queue::{Lines, Queue};

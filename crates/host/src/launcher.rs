@@ -11,6 +11,7 @@ use os::limits::OpenFiles;
 use rustix::process::Signal;
 
 use crate::host::Host;
+use crate::interrupted::Interrupted;
 use crate::inventory::Entry;
 use crate::line::{LAST_WORDS, join};
 use crate::trouble::{Trouble, short};
@@ -25,10 +26,6 @@ pub struct Program {
     /// Copy it to every host before it is started there.
     pub push: bool,
 }
-
-/// Whether the user has asked for the end. Every wait for a host looks at it, and a host is given up
-/// a few seconds later.
-pub type Interrupted = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Reaches every host at the same time, until it answers or the user has asked for the end. In the
 /// order of `entries`.

@@ -14,8 +14,9 @@ use rustix::process::Signal;
 use crate::clock::{Clock, Ping};
 use crate::hello::Hello;
 use crate::hello::Unread;
+use crate::interrupted::Interrupted;
 use crate::inventory::Entry;
-use crate::launcher::Interrupted;
+use crate::loss::Loss;
 use crate::message::{self, Ask, OWN_LINE_BYTES_MAX, Role, Tell, read_line};
 use crate::monotonic_ns;
 use crate::queue::Queue;
@@ -42,19 +43,6 @@ const SAID_LINES_MAX: usize = 20;
 pub(crate) const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How long a launcher is given to end after its input has.
 pub(crate) const LEAVING: Duration = Duration::from_secs(3);
-
-/// Why a process, or the host that it was on, is gone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loss {
-    /// What happened.
-    pub why: String,
-}
-
-impl Loss {
-    pub(crate) fn of(why: &str) -> Loss {
-        Loss { why: why.to_owned() }
-    }
-}
 
 pub(crate) struct Shared {
     pub(crate) entry: Arc<Entry>,

@@ -7,7 +7,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::line::{Loss, Shared};
+use crate::line::Shared;
+use crate::loss::Loss;
 use crate::message::{Ask, read_line};
 use crate::{Role, message};
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::line::Loss;
+use crate::loss::Loss;
 
 /// Bytes that wait. One line is taken in any case.
 const WAITING_BYTES_MAX: usize = 32 << 20;

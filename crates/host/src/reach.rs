@@ -2,8 +2,9 @@
 
 use crate::check::{Finding, group};
 use crate::host::Host;
+use crate::interrupted::Interrupted;
 use crate::inventory::Entry;
-use crate::launcher::{Interrupted, Program, launch};
+use crate::launcher::{Program, launch};
 
 /// Reaches every host, in the order of `entries`.
 ///
