@@ -315,8 +315,8 @@ mod tests {
         check(&[&samples], Err("the end"));
         check(&[&samples, "\"runs\""], Err(BUG));
         check(&[&samples, "{\"bogus\":1}"], Err("unknown variant `bogus`"));
-        let mut readings: Readings = Readings::default();
-        readings.samples = serde_json::from_str(&format!("[{sample}]")).unwrap();
+        let samples = serde_json::from_str(&format!("[{sample}]")).unwrap();
+        let mut readings = Readings { samples, ..Readings::default() };
         translate(&mut readings, "h", 7, Moment);
         assert_eq!(
             (readings.samples[0].at, &*readings.samples[0].node),

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::line::json;
 use super::verb::{Answer, Ask, Listing, MadeNode, MadeProgram, Opened, Ran};
-use crate::{Flush, Format, LinkCost};
+use crate::{Format, LinkCost};
 
 /// Reads a line as a question and as the answer to every question.
 pub fn line(text: &str) {
@@ -28,7 +28,6 @@ pub fn line(text: &str) {
             read::<Ran>(&value);
             read::<Counters>(&value);
             read::<LinkCost>(&value);
-            read::<Vec<Flush>>(&value);
             read::<Format>(&value);
             read::<os::init::Exit>(&value);
         }

@@ -315,7 +315,9 @@ fn pid(object: &Object) -> Option<i32> {
 fn log_text(path: &Path) -> String {
     const BYTES_MAX: usize = 8 << 20;
     let text = crate::log::text(path);
-    text[text.ceil_char_boundary(text.len().saturating_sub(BYTES_MAX))..].to_owned()
+    let start = text.len().saturating_sub(BYTES_MAX);
+    let start = (start..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    text[start..].to_owned()
 }
 
 fn link(object: &mut Object, number: u32) -> Result<&mut Link, Error> {
