@@ -26,6 +26,7 @@ fuzz_target!(|text: &str| {
                 FileKind::Passwords => passwords.to_owned(),
             })
         },
+        exists: &|path| path.len() % 2 == 0,
         os_user: Some("os"),
         home: Some("/home/os"),
         socket_directories: &[],

@@ -41,6 +41,12 @@ mod side;
 mod unfit;
 mod waits;
 
+/// What a server says of a plan, for fuzz targets.
+#[cfg(fuzzing)]
+pub fn fuzz_plan(json: &str) {
+    let _ = plans::read(json);
+}
+
 pub use answer::Rule;
 pub use common::Common;
 pub use contest::{CONFIDENCE, Contest, Contested, Corner, Ground, Progress};

@@ -159,7 +159,12 @@ fn explained(client: &mut Client, statement: &str) -> Option<Plan> {
         SimpleQueryMessage::Row(row) => row.get(0),
         _ => None,
     });
-    let json: Value = serde_json::from_str(&lines.collect::<Vec<_>>().join("\n")).ok()?;
+    read(&lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// Reads what EXPLAIN has said.
+pub(crate) fn read(json: &str) -> Option<Plan> {
+    let json: Value = serde_json::from_str(json).ok()?;
     plan(&json[0]["Plan"])
 }
 

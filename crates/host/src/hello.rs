@@ -19,6 +19,13 @@ pub struct Hello {
     pub facts: Vec<(String, String)>,
 }
 
+/// A greeting that cannot be read but for its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unread {
+    pub(crate) version: String,
+    pub(crate) why: String,
+}
+
 const WORD: &str = "pgrig-host";
 
 impl Hello {
@@ -30,13 +37,13 @@ impl Hello {
 
     /// Reads the line. `None` for a line that is no greeting: a banner. A greeting of another
     /// version may lack everything but the version.
-    pub(crate) fn read(line: &str) -> Option<Result<Hello, String>> {
+    pub(crate) fn read(line: &str) -> Option<Result<Hello, Unread>> {
         let (version, rest) = line.strip_prefix(WORD)?.strip_prefix(' ')?.split_once(' ')?;
         let hello = serde_json::from_str::<Hello>(rest);
         let version = version.to_owned();
         Some(match hello {
             Ok(hello) => Ok(Hello { version, ..hello }),
-            Err(_) => Err(version),
+            Err(error) => Err(Unread { version, why: error.to_string() }),
         })
     }
 }
@@ -63,6 +70,8 @@ mod tests {
         assert_eq!(Hello::read(&hello.line()), Some(Ok(hello)));
         assert_eq!(Hello::read("Welcome to db1"), None);
         assert_eq!(Hello::read("pgrig-host"), None);
-        assert_eq!(Hello::read("pgrig-host 9.9.9 {\"new\":1}"), Some(Err("9.9.9".to_owned())));
+        let unread = Hello::read("pgrig-host 9.9.9 {\"new\":1}").unwrap().unwrap_err();
+        assert_eq!(unread.version, "9.9.9");
+        assert!(unread.why.contains("missing field"), "{}", unread.why);
     }
 }

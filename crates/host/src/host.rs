@@ -1,5 +1,6 @@
 //! A host that has answered, and what can be asked of it.
 
+use std::collections::HashMap;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -10,14 +11,15 @@ use os::command::Child;
 use crate::Role;
 use crate::clock::Clock;
 use crate::hello::Hello;
+use crate::interrupted::Interrupted;
 use crate::inventory::Entry;
-use crate::launcher::{Interrupted, Program};
-use crate::line::{
-    BANNER_LINES_MAX, FIRST_PINGS, Greeting, LEAVING, Loss, Shared, keep_what_it_says, write_lines,
-};
+use crate::launcher::Program;
+use crate::line::{FIRST_PINGS, Greeting, LEAVING, Shared, join, keep_what_it_says, write_lines};
+use crate::loss::Loss;
 use crate::message::{self, Ask};
 use crate::process::{Output, Process};
-use crate::trouble::Trouble;
+use crate::queue::{Lines, Queue};
+use crate::trouble::{Trouble, short};
 
 /// How often it is looked whether the user has asked for the end.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -38,7 +40,7 @@ impl Host {
         mut child: Child,
         program: &Program,
         called: &str,
-        is_interrupted: Interrupted<'_>,
+        is_interrupted: &Interrupted,
     ) -> Result<Host, Trouble> {
         let waited = entry.timeout;
         let (Some(stdin), Some(stdout), Some(stderr)) =
@@ -46,7 +48,7 @@ impl Host {
         else {
             return Err(Trouble::Process("the launcher has no pipes; this is a bug".to_owned()));
         };
-        let (shared, lines) = Shared::new(entry, child);
+        let (shared, lines) = Shared::new(entry, child, Arc::clone(is_interrupted));
         let mut threads = vec![keep_what_it_says(&shared, stderr), write_lines(stdin, lines)];
         let (told, greeting) = channel();
         let reader = Arc::clone(&shared);
@@ -63,21 +65,26 @@ impl Host {
         };
         let hello = match heard {
             Ok(None) => Err(Trouble::Interrupted),
-            Ok(Some(Greeting { hello: Some(Ok(hello)), banner: before }))
+            Ok(Some(Greeting { hello: Some(Ok(hello)), banner: before, .. }))
                 if hello.version == program.version =>
             {
                 banner = before;
                 Ok(hello)
             }
+            Ok(Some(Greeting { hello: Some(Err(unread)), .. }))
+                if unread.version == program.version =>
+            {
+                Err(Trouble::Greeting { why: unread.why })
+            }
             Ok(Some(Greeting { hello: Some(told), .. })) => {
-                let theirs = told.map_or_else(|version| version, |hello| hello.version);
-                Err(Trouble::Version { theirs, ours: program.version.clone() })
+                let theirs = told.map_or_else(|unread| unread.version, |hello| hello.version);
+                Err(Trouble::Version { theirs: short(&theirs), ours: program.version.clone() })
             }
-            Ok(Some(Greeting { hello: None, banner })) if banner.len() > BANNER_LINES_MAX => {
+            Ok(Some(Greeting { hello: None, banner, too_much: Some(most) })) => {
                 let said = banner.last().cloned().unwrap_or_default();
-                Err(Trouble::Chatter { lines: BANNER_LINES_MAX, said })
+                Err(Trouble::Chatter { most, said })
             }
-            Ok(Some(Greeting { hello: None, banner })) => {
+            Ok(Some(Greeting { hello: None, banner, too_much: None })) => {
                 Err(shared.ended_early(&banner, called, &threads[0]))
             }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
@@ -89,7 +96,7 @@ impl Host {
             Ok(hello) => hello,
             Err(trouble) => {
                 shared.lose("the host was not used");
-                threads.into_iter().for_each(|thread| drop(thread.join()));
+                join(threads);
                 return Err(trouble);
             }
         };
@@ -131,9 +138,10 @@ impl Host {
     /// Waits until its clock is known for a start.
     ///
     /// # Errors
-    /// When the host is lost.
+    /// When the host is lost, or answers no pings.
     pub fn await_clock(&self) -> Result<(), Loss> {
-        self.shared.wait(|state| (state.clock.pings() >= FIRST_PINGS).then_some(()))
+        let what = "how late it is there";
+        self.shared.wait(what, |state| (state.clock.pings() >= FIRST_PINGS).then_some(()))
     }
 
     /// Starts a process of the rig there.
@@ -141,20 +149,22 @@ impl Host {
     /// # Errors
     /// When it cannot be started or the host is lost.
     pub fn start(&self, role: Role) -> Result<(Process, Output), Loss> {
-        let (lines, output) = channel();
+        let queue = Queue::new();
         let number = {
             let mut state = self.shared.lock();
             let number = state.next;
             state.next += 1;
-            state.outputs.insert(number, lines);
+            state.outputs.insert(number, (role, Arc::clone(&queue)));
+            state.started.insert(number, None);
             number
         };
         self.shared.send(message::message(&Ask::Start { process: number, role }));
-        let started = self.shared.wait(|state| state.started.remove(&number));
+        let what = format!("that a {} has started", role.argument());
+        let started = self.shared.wait(&what, |state| answer(&mut state.started, number));
         match started {
             Ok(Ok(pid)) => {
                 let process = Process::there(Arc::clone(&self.shared), number, pid);
-                Ok((process, Box::new(output.into_iter())))
+                Ok((process, Box::new(Lines(queue))))
             }
             Ok(Err(why)) => Err(Loss { why }),
             Err(loss) => Err(loss),
@@ -181,11 +191,21 @@ impl Host {
         let number = {
             let mut state = self.shared.lock();
             state.next += 1;
-            state.next
+            let number = state.next;
+            state.answers.insert(number, None);
+            number
         };
         self.shared.send(message::message(&make(number)));
-        self.shared.wait(|state| state.answers.remove(&number)).map_err(|loss| loss.why)?
+        let what = "if it can be connected to";
+        let heard = self.shared.wait(what, |state| answer(&mut state.answers, number));
+        heard.map_err(|loss| loss.why)?
     }
+}
+
+/// What was answered to the question of that number.
+fn answer<T>(asked: &mut HashMap<u32, Option<T>>, number: u32) -> Option<T> {
+    asked.get(&number)?.as_ref()?;
+    asked.remove(&number)?
 }
 
 /// Ends hosts at the same time, instead of one after the other.
@@ -217,9 +237,6 @@ impl Drop for Host {
             thread::sleep(Duration::from_millis(5));
         }
         self.shared.lose("the rig has ended");
-        for thread in self.threads.drain(..) {
-            // They end with the pipes.
-            let _ = thread.join();
-        }
+        join(std::mem::take(&mut self.threads));
     }
 }

@@ -1,8 +1,9 @@
 //! Running launchers: `LAUNCHER… pgrig host`, and copying the program there first.
 
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use os::command::{Child, Command, Group, Input, Output};
@@ -10,8 +11,10 @@ use os::limits::OpenFiles;
 use rustix::process::Signal;
 
 use crate::host::Host;
+use crate::interrupted::Interrupted;
 use crate::inventory::Entry;
-use crate::trouble::Trouble;
+use crate::line::{LAST_WORDS, join};
+use crate::trouble::{Trouble, short};
 
 /// This program, for the hosts that it is started on.
 #[derive(Clone, Debug)]
@@ -24,16 +27,13 @@ pub struct Program {
     pub push: bool,
 }
 
-/// Whether the user has asked for the end.
-pub type Interrupted<'a> = &'a (dyn Fn() -> bool + Sync);
-
 /// Reaches every host at the same time, until it answers or the user has asked for the end. In the
 /// order of `entries`.
 #[must_use]
 pub fn launch(
     entries: &[Entry],
     program: &Program,
-    is_interrupted: Interrupted<'_>,
+    is_interrupted: &Interrupted,
 ) -> Vec<Result<Host, Trouble>> {
     // Three pipes each; where the hard limit is too low, starting a launcher says so.
     let _ = OpenFiles::raise();
@@ -45,10 +45,10 @@ pub fn launch(
     })
 }
 
-fn one(entry: &Entry, program: &Program, is_interrupted: Interrupted<'_>) -> Result<Host, Trouble> {
+fn one(entry: &Entry, program: &Program, is_interrupted: &Interrupted) -> Result<Host, Trouble> {
     let remote = match (entry.launch.is_empty(), program.push) {
         (true, _) => None,
-        (false, true) => Some(push(entry, &program.path, &program.version)?),
+        (false, true) => Some(push(entry, program, is_interrupted)?),
         (false, false) => Some(entry.program.clone()),
     };
     let started = match &remote {
@@ -68,7 +68,7 @@ fn one(entry: &Entry, program: &Program, is_interrupted: Interrupted<'_>) -> Res
     });
     if let (Err(_), true, false) = (&host, program.push, entry.launch.is_empty()) {
         // It did not come so far as to remove its file itself.
-        let _ = run(entry, &["rm", "-f", &called], None);
+        let _ = run(entry, &["rm", "-f", &called], None, is_interrupted);
     }
     host
 }
@@ -92,7 +92,8 @@ fn start(command: Command, name: &str) -> Result<Child, Trouble> {
 }
 
 /// Copies the program to a host, by programs that every host has and words that no shell changes.
-fn push(entry: &Entry, program: &Path, version: &str) -> Result<String, Trouble> {
+fn push(entry: &Entry, program: &Program, is_interrupted: &Interrupted) -> Result<String, Trouble> {
+    let Program { path: program, version, .. } = program;
     let mut random = [0; 8];
     let path =
         |random: [u8; 8]| format!("/tmp/pgrig-{version}-{:016x}", u64::from_ne_bytes(random));
@@ -102,17 +103,23 @@ fn push(entry: &Entry, program: &Path, version: &str) -> Result<String, Trouble>
     filled.map_err(|error| failed(&path, error.to_string()))?;
     let bytes = std::fs::read(program)
         .map_err(|error| failed(&path, format!("reading {}: {error}", program.display())))?;
-    let made = run(entry, &["dd", &format!("of={path}"), "status=none"], Some(bytes))
-        .and_then(|()| run(entry, &["chmod", "700", &path], None));
+    let copy = ["dd", &format!("of={path}"), "status=none"];
+    let made = run(entry, &copy, Some(bytes), is_interrupted)
+        .and_then(|()| run(entry, &["chmod", "700", &path], None, is_interrupted));
     if let Err(why) = made {
-        let _ = run(entry, &["rm", "-f", &path], None);
+        let _ = run(entry, &["rm", "-f", &path], None, is_interrupted);
         return Err(failed(&path, why));
     }
     Ok(path)
 }
 
-/// Runs a command on a host to its end.
-fn run(entry: &Entry, words: &[&str], input: Option<Vec<u8>>) -> Result<(), String> {
+/// Runs a command on a host to its end; when the user has asked for the end, for a few seconds.
+fn run(
+    entry: &Entry,
+    words: &[&str],
+    input: Option<Vec<u8>>,
+    is_interrupted: &Interrupted,
+) -> Result<(), String> {
     let mut child =
         start(command(entry, words), &entry.launch[0]).map_err(|trouble| trouble.to_string())?;
     let mut stdin = child.stdin();
@@ -123,14 +130,17 @@ fn run(entry: &Entry, words: &[&str], input: Option<Vec<u8>>) -> Result<(), Stri
         }
     });
     let mut stderr = child.stderr();
-    let reader = std::thread::spawn(move || {
+    let (told, said) = channel();
+    std::thread::spawn(move || {
         let mut said = Vec::new();
         if let Some(stderr) = &mut stderr {
             let _ = stderr.take(64 * 1024).read_to_end(&mut said);
         }
-        String::from_utf8_lossy(&said).trim().to_owned()
+        let said = String::from_utf8_lossy(&said);
+        // Nobody waits for it where a child of the launcher's keeps the pipe.
+        let _ = told.send(short(said.lines().last().unwrap_or_default().trim()));
     });
-    let deadline = Instant::now() + entry.timeout.max(PUSH_TIMEOUT_MIN);
+    let mut deadline = Instant::now() + entry.timeout.max(PUSH_TIMEOUT_MIN);
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break Ok(status),
@@ -138,12 +148,17 @@ fn run(entry: &Entry, words: &[&str], input: Option<Vec<u8>>) -> Result<(), Stri
                 let _ = child.signal(Signal::KILL);
                 break Err(format!("`{}` did not end", words[0]));
             }
-            Ok(None) => std::thread::sleep(Duration::from_millis(5)),
+            Ok(None) => {
+                if is_interrupted() {
+                    deadline = deadline.min(Instant::now() + INTERRUPTED_TIMEOUT);
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
             Err(error) => break Err(error.to_string()),
         }
     };
-    let _ = writer.join();
-    let said = reader.join().unwrap_or_default();
+    join(vec![writer]);
+    let said = said.recv_timeout(LAST_WORDS).unwrap_or_default();
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("`{}`: {status}: {said}", words[0])),
@@ -151,5 +166,7 @@ fn run(entry: &Entry, words: &[&str], input: Option<Vec<u8>>) -> Result<(), Stri
     }
 }
 
+/// How long a command goes on when the user has asked for the end: a file is removed in it.
+const INTERRUPTED_TIMEOUT: Duration = Duration::from_secs(2);
 /// A copy takes longer than a greeting.
 const PUSH_TIMEOUT_MIN: Duration = Duration::from_secs(120);

@@ -17,28 +17,36 @@
 
 mod check;
 pub mod clock;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod hello;
 mod host;
+mod interrupted;
 mod inventory;
 mod launcher;
 mod line;
+mod loss;
 mod message;
 mod monotonic;
 mod outbox;
 mod process;
+mod queue;
 mod reach;
 mod serve;
+mod sign;
 mod trouble;
 
 pub use check::{Finding, cross_check, group};
 pub use hello::{Hello, own_name};
 pub use host::{Host, end};
+pub use interrupted::Interrupted;
 pub use inventory::{Entry, Inventory, InventoryError};
-pub use launcher::{Interrupted, Program, launch};
-pub use line::Loss;
+pub use launcher::{Program, launch};
+pub use loss::Loss;
 pub use message::Role;
 pub use monotonic::monotonic_ns;
 pub use process::{Output, Process};
 pub use reach::reach;
 pub use serve::{Stop, serve};
-pub use trouble::Trouble;
+pub use sign::signs_of_life;
+pub use trouble::{Trouble, short};

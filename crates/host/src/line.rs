@@ -1,7 +1,7 @@
 //! The rig's end of the line to one host: its threads, its heartbeat, its processes.
 
 use std::collections::{HashMap, VecDeque};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,10 +13,14 @@ use rustix::process::Signal;
 
 use crate::clock::{Clock, Ping};
 use crate::hello::Hello;
+use crate::hello::Unread;
+use crate::interrupted::Interrupted;
 use crate::inventory::Entry;
-use crate::message::{self, Ask, Tell, read_line};
+use crate::loss::Loss;
+use crate::message::{self, Ask, OWN_LINE_BYTES_MAX, Role, Tell, read_line};
 use crate::monotonic_ns;
-use crate::trouble::Trouble;
+use crate::queue::Queue;
+use crate::trouble::{Trouble, short};
 
 /// A host of which nothing was heard for so long is lost.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(4);
@@ -26,31 +30,23 @@ const BEAT: Duration = Duration::from_millis(200);
 const FIRST_BEAT: Duration = Duration::from_millis(10);
 /// Pings after which a clock is known for a start.
 pub(crate) const FIRST_PINGS: u64 = 50;
-/// Lines before the greeting that are taken for a banner.
-pub(crate) const BANNER_LINES_MAX: usize = 200;
+/// Lines before the greeting that are taken for a banner, and their bytes.
+const BANNER_LINES_MAX: usize = 200;
+const BANNER_BYTES_MAX: usize = 256 << 10;
+/// How long hosts outlive the user's wish for the end: a window is closed, readings are handed over.
+const INTERRUPTION_MAX: Duration = Duration::from_secs(7);
+/// How often waits look whether the user has asked for the end.
+const GLANCE: Duration = Duration::from_millis(50);
 /// Lines of standard error that are kept.
 const SAID_LINES_MAX: usize = 20;
 /// How long the last words of a launcher that has ended are waited for.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+pub(crate) const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How long a launcher is given to end after its input has.
 pub(crate) const LEAVING: Duration = Duration::from_secs(3);
 
-/// Why a process, or the host that it was on, is gone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loss {
-    /// What happened.
-    pub why: String,
-}
-
-impl Loss {
-    pub(crate) fn of(why: &str) -> Loss {
-        Loss { why: why.to_owned() }
-    }
-}
-
-#[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) entry: Arc<Entry>,
+    is_interrupted: Interrupted,
     pub(crate) writer: Mutex<Option<Sender<String>>>,
     state: Mutex<LineState>,
     changed: Condvar,
@@ -65,21 +61,28 @@ pub(crate) struct LineState {
     /// What was sent and has not come back: number and moment.
     pings: VecDeque<(u64, u64)>,
     pub(crate) next: u32,
-    pub(crate) started: HashMap<u32, Result<u32, String>>,
-    pub(crate) outputs: HashMap<u32, Sender<Result<String, Loss>>>,
-    pub(crate) answers: HashMap<u32, Result<u16, String>>,
+    /// What was asked for, and came of it.
+    pub(crate) started: HashMap<u32, Option<Result<u32, String>>>,
+    pub(crate) outputs: HashMap<u32, (Role, Arc<Queue>)>,
+    pub(crate) answers: HashMap<u32, Option<Result<u16, String>>>,
     pub(crate) said: VecDeque<String>,
 }
 
 /// What came until the greeting, or instead of it.
 pub(crate) struct Greeting {
-    pub(crate) hello: Option<Result<Hello, String>>,
+    pub(crate) hello: Option<Result<Hello, Unread>>,
     pub(crate) banner: Vec<String>,
+    /// More than a banner.
+    pub(crate) too_much: Option<&'static str>,
 }
 
 impl Shared {
     /// The line to the host of that launcher, and what is to be written to it.
-    pub(crate) fn new(entry: Arc<Entry>, child: Child) -> (Arc<Shared>, Receiver<String>) {
+    pub(crate) fn new(
+        entry: Arc<Entry>,
+        child: Child,
+        is_interrupted: Interrupted,
+    ) -> (Arc<Shared>, Receiver<String>) {
         let (lines, outgoing) = channel();
         let state = LineState {
             child,
@@ -94,7 +97,8 @@ impl Shared {
             said: VecDeque::new(),
         };
         let (writer, state) = (Mutex::new(Some(lines)), Mutex::new(state));
-        (Arc::new(Shared { entry, writer, state, changed: Condvar::new() }), outgoing)
+        let changed = Condvar::new();
+        (Arc::new(Shared { entry, is_interrupted, writer, state, changed }), outgoing)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, LineState> {
@@ -108,11 +112,14 @@ impl Shared {
         }
     }
 
-    /// Waits for something of the host's, or for its loss.
+    /// Waits for something of the host's (`what`, as in "did not say …"), for its loss, for the user's
+    /// wish for the end, or as long as the host may take.
     pub(crate) fn wait<T>(
         &self,
+        what: &str,
         mut look: impl FnMut(&mut LineState) -> Option<T>,
     ) -> Result<T, Loss> {
+        let (since, waited) = (Instant::now(), self.entry.timeout);
         let mut state = self.lock();
         loop {
             if let Some(found) = look(&mut state) {
@@ -121,7 +128,15 @@ impl Shared {
             if let Some(loss) = &state.lost {
                 return Err(loss.clone());
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            if (self.is_interrupted)() {
+                return Err(Loss::of("interrupted"));
+            }
+            if since.elapsed() > waited {
+                let why = format!("did not say {what} within {} s", waited.as_secs());
+                return Err(Loss { why });
+            }
+            let waited = self.changed.wait_timeout(state, GLANCE);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -130,9 +145,8 @@ impl Shared {
         let mut state = self.lock();
         if state.lost.is_none() {
             state.lost = Some(Loss::of(why));
-            for (_, output) in state.outputs.drain() {
-                // A process that has been dropped has no reader.
-                let _ = output.send(Err(Loss::of(why)));
+            for (_, (_, output)) in state.outputs.drain() {
+                output.end(Some(Loss::of(why)));
             }
         }
         let _ = state.child.signal(Signal::KILL);
@@ -177,21 +191,14 @@ impl Shared {
     /// Reads what comes until nothing comes any more.
     pub(crate) fn read(&self, stdout: ChildStdout, told: &Sender<Greeting>) {
         let mut input = BufReader::with_capacity(1 << 16, stdout);
-        let mut greeting = Greeting { hello: None, banner: Vec::new() };
-        while greeting.hello.is_none() && greeting.banner.len() <= BANNER_LINES_MAX {
-            let Ok(Some(line)) = read_line(&mut input) else { break };
-            match Hello::read(&line) {
-                Some(hello) => greeting.hello = Some(hello),
-                None => greeting.banner.push(line),
-            }
-        }
+        let greeting = greeting(&mut input);
         let is_there = matches!(greeting.hello, Some(Ok(_)));
         self.lock().heard = Instant::now();
         if told.send(greeting).is_err() || !is_there {
             return;
         }
         let why = loop {
-            match read_line(&mut input) {
+            match read_line(&mut input, |start| self.line_bytes_max(start)) {
                 Ok(Some(line)) => {
                     let received = monotonic_ns();
                     if let Err(why) = self.hear(&line, received) {
@@ -199,6 +206,9 @@ impl Shared {
                     }
                 }
                 Ok(None) => break self.how_it_ended(),
+                Err(error) if error.kind() == ErrorKind::InvalidData => {
+                    break format!("said {error}");
+                }
                 Err(error) => break format!("reading from the launcher: {error}"),
             }
         };
@@ -224,21 +234,21 @@ impl Shared {
     }
 
     fn hear(&self, line: &str, received: u64) -> Result<(), String> {
-        let unknown = || {
-            let start: String = line.chars().take(200).collect();
-            format!("said \"{start}\", which is not pgrig's")
-        };
-        let (process, rest) = message::split(line).ok_or_else(unknown)?;
+        let unknown = |why: String| format!("said \"{}\", which is not pgrig's{why}", short(line));
+        let (process, rest) = message::split(line).ok_or_else(|| unknown(String::new()))?;
         let mut state = self.lock();
         state.heard = Instant::now();
         if process > 0 {
-            if let Some(output) = state.outputs.get(&process) {
-                // A process that has been dropped has no reader.
-                let _ = output.send(Ok(rest.to_owned()));
+            let output = state.outputs.get(&process).map(|(_, output)| Arc::clone(output));
+            drop(state);
+            if let Some(output) = output
+                && let Err(loss) = output.put(rest.to_owned(), || self.is_heard())
+            {
+                output.end(Some(loss));
             }
             return Ok(());
         }
-        match serde_json::from_str::<Tell>(rest).map_err(|_| unknown())? {
+        match serde_json::from_str::<Tell>(rest).map_err(|error| unknown(format!(": {error}")))? {
             Tell::Pong(number, there) => {
                 while let Some((sent_number, sent)) = state.pings.pop_front() {
                     if sent_number == number {
@@ -247,22 +257,45 @@ impl Shared {
                     }
                 }
             }
-            Tell::Started { process, pid } => drop(state.started.insert(process, Ok(pid))),
+            Tell::Started { process, pid } => fill(&mut state.started, process, Ok(pid)),
             Tell::NotStarted { process, why } => {
                 state.outputs.remove(&process);
-                state.started.insert(process, Err(why));
+                fill(&mut state.started, process, Err(why));
             }
-            Tell::Ended { process, .. } => drop(state.outputs.remove(&process)),
-            Tell::Answer { ask, result } => drop(state.answers.insert(ask, result)),
+            Tell::Ended { process, .. } => {
+                if let Some((_, output)) = state.outputs.remove(&process) {
+                    output.end(None);
+                }
+            }
+            Tell::Answer { ask, result } => fill(&mut state.answers, ask, result),
         }
         drop(state);
         self.changed.notify_all();
         Ok(())
     }
 
-    /// Pings the host, and notices when it does not answer.
+    fn is_heard(&self) {
+        self.lock().heard = Instant::now();
+    }
+
+    /// How long a line may be that begins so.
+    fn line_bytes_max(&self, start: &[u8]) -> usize {
+        let number = start.split(|byte| *byte == b' ').next().unwrap_or_default();
+        let number = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
+        let state = self.lock();
+        let output = number.and_then(|number: u32| state.outputs.get(&number));
+        output.map_or(OWN_LINE_BYTES_MAX, |(role, _)| role.line_bytes_max())
+    }
+
+    /// Pings the host, and notices when it does not answer, or goes on when the user wants the end.
     pub(crate) fn beat(&self) {
+        let mut interrupted = None;
         for number in 0.. {
+            if (self.is_interrupted)()
+                && interrupted.get_or_insert_with(Instant::now).elapsed() > INTERRUPTION_MAX
+            {
+                return self.lose("interrupted, and it did not end");
+            }
             let pause = {
                 let mut state = self.lock();
                 if state.lost.is_some() {
@@ -283,6 +316,59 @@ impl Shared {
             self.send(message::message(&Ask::Ping(number)));
             thread::sleep(pause);
         }
+    }
+}
+
+/// What was not asked for is not kept.
+fn fill<T>(asked: &mut HashMap<u32, Option<T>>, number: u32, answer: T) {
+    if let Some(place) = asked.get_mut(&number) {
+        *place = Some(answer);
+    }
+}
+
+/// Reads until a greeting comes, or what is no banner.
+pub(crate) fn greeting(input: &mut impl BufRead) -> Greeting {
+    let mut greeting = Greeting { hello: None, banner: Vec::new(), too_much: None };
+    let mut bytes = 0;
+    loop {
+        let line = match read_line(input, |_| OWN_LINE_BYTES_MAX) {
+            Ok(Some(line)) => line,
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                return Greeting { too_much: Some("a line of 64 KiB"), ..greeting };
+            }
+            Ok(None) | Err(_) => return greeting,
+        };
+        if let Some(hello) = Hello::read(&line) {
+            return Greeting { hello: Some(hello), ..greeting };
+        }
+        bytes += line.len();
+        greeting.banner.push(line);
+        if greeting.banner.len() > BANNER_LINES_MAX {
+            return Greeting { too_much: Some("200 lines"), ..greeting };
+        }
+        if bytes > BANNER_BYTES_MAX {
+            return Greeting { too_much: Some("256 KiB"), ..greeting };
+        }
+    }
+}
+
+/// Waits for threads that end with the pipes of a launcher, which is killed; a child of its own that
+/// has them too does not hold the rig up.
+pub(crate) fn join(threads: Vec<JoinHandle<()>>) {
+    let deadline = Instant::now() + LAST_WORDS;
+    for thread in threads {
+        while !thread.is_finished() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(5));
+        }
+        if thread.is_finished() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("entry", &self.entry).finish_non_exhaustive()
     }
 }
 

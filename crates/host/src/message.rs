@@ -31,6 +31,14 @@ impl Role {
         }
     }
 
+    /// The longest line that a process of this role says: a lab hands over whole logs.
+    pub(crate) fn line_bytes_max(self) -> usize {
+        match self {
+            Role::Generator | Role::Probe => 16 << 20,
+            Role::Lab => 64 << 20,
+        }
+    }
+
     /// Whether a process of this role removes what it made when its input ends, and has to be given
     /// the time for it. It is not the first of a PID namespace then, because what it leaves to an
     /// init of its own would be killed with it.
@@ -88,14 +96,32 @@ pub(crate) fn split(line: &str) -> Option<(u32, &str)> {
     Some((process.parse().ok()?, rest))
 }
 
-/// The longest line that is read: a report with all its histograms is far below.
-const LINE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// The longest line that the rig writes: an order with all its scripts is far below.
+pub(crate) const RIG_LINE_BYTES_MAX: usize = 256 << 20;
+/// The longest line of a host's own: a greeting, a message.
+pub(crate) const OWN_LINE_BYTES_MAX: usize = 64 << 10;
 
-/// The next line; none at the end. What is not UTF-8 is replaced.
-pub(crate) fn read_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
+/// The next line; none at the end. What is not UTF-8 is replaced. `bytes_max` gets the beginning of
+/// a line that is longer than [`OWN_LINE_BYTES_MAX`].
+///
+/// # Errors
+/// The pipe's; [`io::ErrorKind::InvalidData`] for a line that is too long.
+pub(crate) fn read_line(
+    input: &mut impl BufRead,
+    bytes_max: impl FnOnce(&[u8]) -> usize,
+) -> io::Result<Option<String>> {
     let mut bytes = Vec::new();
-    if input.take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes)? == 0 {
+    if input.take(OWN_LINE_BYTES_MAX as u64).read_until(b'\n', &mut bytes)? == 0 {
         return Ok(None);
+    }
+    if bytes.len() == OWN_LINE_BYTES_MAX && !bytes.ends_with(b"\n") {
+        let bytes_max = bytes_max(&bytes);
+        let more = bytes_max.saturating_sub(bytes.len());
+        input.take(more as u64).read_until(b'\n', &mut bytes)?;
+        if bytes.len() >= bytes_max && !bytes.ends_with(b"\n") {
+            let why = format!("a line of more than {} KiB", bytes_max >> 10);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
     }
     while matches!(bytes.last(), Some(b'\n' | b'\r')) {
         bytes.pop();
@@ -124,10 +150,28 @@ mod tests {
         check(Ask::Reach { ask: 3, address: "[::1]:5432".to_owned() });
         let mut input: &[u8] = b"a\r\n\xff\n\nlast";
         let mut lines = Vec::new();
-        while let Some(line) = read_line(&mut input).unwrap() {
+        while let Some(line) = read_line(&mut input, |_| 0).unwrap() {
             lines.push(line);
         }
         assert_eq!(lines, ["a", "\u{fffd}", "", "last"]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_not_kept() {
+        let check = |length: usize, bytes_max: usize, is_read: bool| {
+            let text = format!("7 {}\n", "x".repeat(length));
+            let line = read_line(&mut text.as_bytes(), |start| {
+                assert!(start.starts_with(b"7 x"));
+                bytes_max
+            });
+            assert_eq!(line.is_ok(), is_read, "{length} of {bytes_max}: {line:?}");
+        };
+        check(10, 0, true);
+        check(OWN_LINE_BYTES_MAX, OWN_LINE_BYTES_MAX, false);
+        check(OWN_LINE_BYTES_MAX, 2 * OWN_LINE_BYTES_MAX, true);
+        check(2 * OWN_LINE_BYTES_MAX, 2 * OWN_LINE_BYTES_MAX, false);
+        let endless = std::io::repeat(b'x');
+        assert!(read_line(&mut std::io::BufReader::new(endless), |_| 1 << 20).is_err());
     }
 
     proptest! {

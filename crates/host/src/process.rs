@@ -7,7 +7,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::line::{Loss, Shared};
+use crate::line::Shared;
+use crate::loss::Loss;
 use crate::message::{Ask, read_line};
 use crate::{Role, message};
 
@@ -43,8 +44,14 @@ impl Process {
         let stdin = child.stdin.take();
         let mut output = child.stdout.take().map(BufReader::new);
         let lines = std::iter::from_fn(move || {
-            let line = read_line(output.as_mut()?);
-            line.map_err(|error| Loss::of(&error.to_string())).transpose()
+            loop {
+                let line = read_line(output.as_mut()?, |_| role.line_bytes_max());
+                match line {
+                    // A sign of life.
+                    Ok(Some(line)) if line.is_empty() => {}
+                    line => return line.map_err(|e| Loss::of(&e.to_string())).transpose(),
+                }
+            }
         });
         Ok((Process(Place::Here { child, stdin }), Box::new(lines)))
     }

@@ -2,8 +2,9 @@
 
 use crate::check::{Finding, group};
 use crate::host::Host;
+use crate::interrupted::Interrupted;
 use crate::inventory::Entry;
-use crate::launcher::{Interrupted, Program, launch};
+use crate::launcher::{Program, launch};
 
 /// Reaches every host, in the order of `entries`.
 ///
@@ -12,7 +13,7 @@ use crate::launcher::{Interrupted, Program, launch};
 pub fn reach(
     entries: &[Entry],
     program: &Program,
-    is_interrupted: Interrupted<'_>,
+    is_interrupted: &Interrupted,
 ) -> Result<Vec<Host>, Vec<Finding>> {
     let (mut hosts, mut troubles) = (Vec::new(), Vec::new());
     for (entry, reached) in entries.iter().zip(launch(entries, program, is_interrupted)) {

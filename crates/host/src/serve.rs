@@ -20,7 +20,7 @@ use os::processes;
 use rustix::process::{Pid, Signal, WaitOptions, getpid};
 
 use crate::hello::Hello;
-use crate::message::{self, Ask, Role, Tell, read_line};
+use crate::message::{self, Ask, RIG_LINE_BYTES_MAX, Role, Tell, read_line};
 use crate::monotonic_ns;
 use crate::outbox::Outbox;
 
@@ -112,7 +112,7 @@ fn write_lines(outbox: &Outbox) {
 /// process.
 fn read_lines(outbox: &Outbox, events: &Sender<Event>) {
     let mut input = BufReader::new(stdin());
-    while let Ok(Some(line)) = read_line(&mut input) {
+    while let Ok(Some(line)) = read_line(&mut input, |_| RIG_LINE_BYTES_MAX) {
         let now = monotonic_ns();
         if let Some((0, rest)) = message::split(&line)
             && let Ok(Ask::Ping(number)) = serde_json::from_str(rest)
@@ -210,7 +210,9 @@ impl Server {
         let (outbox, events) = (Arc::clone(&self.outbox), self.events.clone());
         thread::spawn(move || {
             let mut lines = output.map(BufReader::new);
-            while let Some(Ok(Some(line))) = lines.as_mut().map(read_line) {
+            while let Some(Ok(Some(line))) =
+                lines.as_mut().map(|lines| read_line(lines, |_| role.line_bytes_max()))
+            {
                 if !outbox.carry(message::line(process, &line)) {
                     return;
                 }

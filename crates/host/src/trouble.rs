@@ -44,12 +44,18 @@ pub enum Trouble {
     #[error("interrupted while waiting for an answer")]
     Interrupted,
     /// Something else answers, at length.
-    #[error("more than {lines} lines came before pgrig's first, the last{}", quoted(said))]
+    #[error("more than {most} came before pgrig's first line, the last{}", quoted(said))]
     Chatter {
-        /// How many are tolerated.
-        lines: usize,
+        /// How much is tolerated.
+        most: &'static str,
         /// The last of them.
         said: String,
+    },
+    /// The same version answers, and says nonsense.
+    #[error("the greeting of pgrig there cannot be read: {why}")]
+    Greeting {
+        /// What is wrong with it.
+        why: String,
     },
     /// Another version answers.
     #[error("pgrig there is {theirs}, here it is {ours}")]
@@ -100,7 +106,16 @@ pub enum Trouble {
 fn quoted(said: &str) -> String {
     match said.trim() {
         "" => String::new(),
-        said => format!(": {said}"),
+        said => format!(": {}", short(said)),
+    }
+}
+
+/// As much of a foreign line as a message has room for.
+#[must_use]
+pub fn short(line: &str) -> String {
+    match line.char_indices().nth(200) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
     }
 }
 
@@ -126,6 +141,9 @@ impl Trouble {
             }
             Trouble::Chatter { .. } => {
                 "the login scripts there print too much: move it behind a test for a terminal"
+            }
+            Trouble::Greeting { .. } => {
+                "something else than this pgrig answers there: look at what `launch` and `program` run"
             }
             Trouble::Version { .. } => "use the same pgrig everywhere, or --push",
             Trouble::Push { .. } => "is /tmp there writable, and may programs run from it?",

@@ -72,6 +72,8 @@ pub use os::init::Exit;
 pub use os::throttle::Limits;
 pub use pooler::{ConsoleRow, PoolerConfig, PoolerProgram};
 pub use random::new_password;
+#[cfg(fuzzing)]
+pub use remote::fuzzing;
 pub use remote::serve;
 pub use replication::Replication;
 pub use resources::Resources;

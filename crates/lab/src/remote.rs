@@ -9,6 +9,8 @@
 //! lifted while a server recovers. Objects are made and dropped in the order of the lines.
 
 mod failure;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod line;
 mod objects;
 mod serve;

@@ -29,6 +29,12 @@ pub(crate) trait Fleet {
         2_000_000
     }
 
+    /// How long after the load was abandoned a lane may take to say so; one that does not is lost.
+    /// None where lanes cannot be lost.
+    fn late_ns(&self) -> Option<u64> {
+        None
+    }
+
     /// Called often while the load is led.
     fn tend(&self, _grid: &Grid) {}
 
@@ -78,6 +84,7 @@ pub(crate) fn conduct(
             Err(RecvTimeoutError::Disconnected) => break,
         }
         conductor.glance(control);
+        conductor.miss(observe);
         fleet.tend(&conductor.grid);
         if conductor.done.iter().zip(&conductor.lost).all(|(done, lost)| done.is_some() || *lost) {
             break;
@@ -216,6 +223,20 @@ impl<'a> Conductor<'a> {
                     observe(Event::Message(Message { level: Level::Error, text, at: None }));
                 }
                 self.deliver(observe);
+            }
+        }
+    }
+
+    /// Gives up the lanes that have not ended although the load was abandoned.
+    fn miss(&mut self, observe: &mut dyn FnMut(Event<'_>)) {
+        let Some(late_ns) = self.fleet.late_ns() else { return };
+        if self.now() < self.grid.abandon.saturating_add(late_ns) {
+            return;
+        }
+        for lane in 0..self.done.len() {
+            if !self.lost[lane] {
+                let why = "it did not end when it was told to".to_owned();
+                self.lose(lane, why.into(), observe);
             }
         }
     }

@@ -6,11 +6,13 @@
 //! other hosts follow a course on it (see [`crate::clock`]).
 
 use std::{
+    collections::BTreeSet,
+    fmt::Display,
     io::{BufRead, Write},
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        mpsc::{Sender, channel},
+        mpsc::{SyncSender, channel, sync_channel},
     },
     thread,
     time::{Duration, Instant},
@@ -24,6 +26,7 @@ use crate::{
     carried::{self, Carried, Kind},
     clock::{ClockModel, Followed, Time},
     conductor::{self, Fleet},
+    foreign::Suspect,
     grid::{Grid, NEVER},
     lanes::Lanes,
     partition::Part,
@@ -87,14 +90,14 @@ pub fn run(
     let part = Part::equal(0, processes);
     // What is wrong with the plan is found here, once, and not in every process.
     Lanes::prepare(plan, &part)?;
-    let (sender, reports) = channel();
+    let (sender, reports) = sync_channel(REPORTS_MAX);
     let origin_ns = monotonic_ns() - origin.elapsed().as_nanos() as u64;
     let mut crew = Crew::new(part.lanes(plan));
     for _ in 0..processes {
         let (process, output) = Process::here(program, Role::Generator).map_err(|source| {
             LoadError::System { doing: "starting a generator process", source }
         })?;
-        crew.add(process, output, &sender, Carried::default());
+        crew.add(plan, process, output, &sender, Carried::default());
     }
     crew.order(plan, &part, |_| OrderedTime::Here(origin_ns))?;
     drop(sender);
@@ -147,6 +150,9 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
         }
     };
     thread::scope(|scope| {
+        let (alive, end) = channel();
+        let output = &output;
+        scope.spawn(move || host::signs_of_life(output, &end));
         let obey = scope.spawn(|| obey(lines, &lanes, followed.as_deref()));
         let threads: Vec<_> = (0..lanes.shares.len())
             .map(|lane| {
@@ -166,6 +172,7 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
             // A lane that panicked has said so.
             let _ = thread.join();
         }
+        drop(alive);
         drop(obey);
     });
     Ok(())
@@ -215,12 +222,14 @@ impl Crew {
         Crew { lanes, processes: Vec::new() }
     }
 
-    /// Adds the next process. The files that its lanes send go where `carried` says.
+    /// Adds the next process of a load by `plan`. The files that its lanes send go where `carried`
+    /// says.
     pub(crate) fn add(
         &mut self,
+        plan: &Plan,
         process: Process,
         output: Output,
-        reports: &Sender<(usize, Report)>,
+        reports: &SyncSender<(usize, Report)>,
         mut carried: Carried,
     ) {
         let index = self.processes.len();
@@ -228,8 +237,9 @@ impl Crew {
         let first: usize = self.lanes[..index].iter().sum();
         let lanes = self.lanes[index];
         let reports = reports.clone();
+        let mut suspect = Suspect::new(plan, lanes);
         thread::spawn(move || {
-            if let Err(loss) = listen(output, first, lanes, &mut carried, &reports) {
+            if let Err(loss) = listen(output, first, &mut suspect, &mut carried, &reports) {
                 for lane in first..first + lanes {
                     // A conductor that has given up no longer listens.
                     let _ = reports.send((lane, Report::Lost(loss.clone())));
@@ -269,30 +279,39 @@ impl Crew {
     }
 }
 
-/// Hears one process out.
-fn listen(
+/// Reports of processes that the conductor has not heard yet.
+pub(crate) const REPORTS_MAX: usize = 16;
+
+/// Hears one process out, whose first lane is number `first` of all.
+pub(crate) fn listen(
     output: Output,
     first: usize,
-    lanes: usize,
+    suspect: &mut Suspect,
     carried: &mut Carried,
-    reports: &Sender<(usize, Report)>,
+    reports: &SyncSender<(usize, Report)>,
 ) -> Result<(), Loss> {
-    let mut done = 0;
+    let (mut done, lanes) = (BTreeSet::new(), suspect.lanes);
     for line in output {
         let line = line.map_err(|loss| loss.why)?;
-        let told = serde_json::from_str(&line);
-        match told.map_err(|error| format!("said \"{line}\": {error}"))? {
+        let said = |why: &dyn Display| format!("said \"{}\": {why}", host::short(&line));
+        match serde_json::from_str(&line).map_err(|error| said(&error))? {
             Line::Report(lane, report) => {
-                done += usize::from(matches!(report, Report::Done(_)));
+                suspect.check_report(lane, &report).map_err(|why| said(&why))?;
+                if matches!(report, Report::Done(_)) {
+                    done.insert(lane);
+                }
                 if reports.send((first + lane, report)).is_err() {
                     return Ok(());
                 }
             }
-            Line::Piece(kind, lane, piece) => carried.append(kind, first, lane, &piece)?,
+            Line::Piece(kind, lane, piece) => {
+                suspect.check_lane(lane).map_err(|why| said(&why))?;
+                carried.append(kind, first, lane, &piece)?;
+            }
             Line::Failed(loss) => return Err(loss),
         }
     }
-    if done == lanes { Ok(()) } else { Err("ended before its load did".to_owned().into()) }
+    if done.len() == lanes { Ok(()) } else { Err("ended before its load did".to_owned().into()) }
 }
 
 impl Fleet for Crew {

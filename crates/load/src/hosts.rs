@@ -5,7 +5,7 @@
 
 use std::{
     path::Path,
-    sync::{Mutex, MutexGuard, PoisonError, mpsc::channel},
+    sync::{Mutex, MutexGuard, PoisonError, mpsc::sync_channel},
     thread,
     time::Instant,
 };
@@ -14,11 +14,11 @@ use host::{Host, Output, Process, Role, clock, monotonic_ns};
 use record::Moment;
 
 use crate::{
-    Control, Event, HostClock, HostOutcome, LoadError, Outcome, Plan,
+    Control, Event, HostClock, HostOutcome, LoadError, Outcome, Plan, Urgency,
     carried::Carried,
     clock::ClockModel,
     conductor::{self, AfterLoss, Fleet},
-    generators::{Crew, OrderedTime, Word},
+    generators::{Crew, OrderedTime, REPORTS_MAX, Word},
     grid::{Grid, NEVER},
     lanes::Lanes,
     partition::Part,
@@ -53,14 +53,18 @@ pub fn run(
     let part = Part { index: 0, weights };
     // What is wrong with the plan is found here, once, and not on every host.
     Lanes::prepare(plan, &part)?;
-    let (sender, reports) = channel();
+    let (sender, reports) = sync_channel(REPORTS_MAX);
     let mut crew = Crew::new(part.lanes(plan));
+    let clients = plan.workloads.iter().map(|workload| workload.clients).sum();
     for (host, started) in hosts.iter().zip(start(hosts)) {
-        let (process, output) = started.map_err(|loss| lost(host, loss.why))?;
+        let (process, output) = started.map_err(|loss| match control.urgency() {
+            Urgency::None => lost(host, loss.why),
+            _ => LoadError::Interrupted { connected: 0, clients },
+        })?;
         let name = &host.entry().name;
         let log = plan.log.as_ref().map(|log| format!("{}.{name}", log.prefix));
         let ledger = plan.ledger.as_ref().map(|ledger| Path::new(&ledger.directory));
-        crew.add(process, output, &sender, Carried::new(log, ledger));
+        crew.add(plan, process, output, &sender, Carried::new(log, ledger));
     }
     drop(sender);
     let origin_ns = monotonic_ns() - origin.elapsed().as_nanos() as u64;
@@ -218,6 +222,10 @@ impl Fleet for OnHosts<'_> {
     fn lead_ns(&self) -> u64 {
         let trips = self.hosts.iter().filter_map(|host| host.clock().round_trip_ns());
         20_000_000 + 2 * trips.max().unwrap_or(0)
+    }
+
+    fn late_ns(&self) -> Option<u64> {
+        Some(2_000_000_000)
     }
 
     fn tend(&self, grid: &Grid) {

@@ -14,6 +14,9 @@ mod clock;
 mod conductor;
 mod connecting;
 mod error;
+mod foreign;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod generators;
 mod grid;
 pub mod hosts;

@@ -53,7 +53,7 @@ impl Standstills {
 pub(crate) fn common<'a>(mut lanes: impl Iterator<Item = &'a [(u64, u64)]>) -> Vec<Standstill> {
     let first = lanes.next().unwrap_or_default().to_vec();
     let together = lanes.fold(first, |one, other| intersect(&one, other));
-    let long = together.into_iter().filter(|(from, to)| to - from >= SHORTEST_NS);
+    let long = together.into_iter().filter(|(from, to)| to.saturating_sub(*from) >= SHORTEST_NS);
     long.map(|(from, to)| Standstill { from: Moment(from), to: Moment(to) }).collect()
 }
 

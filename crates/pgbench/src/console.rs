@@ -6,6 +6,8 @@
 use std::fmt::Display;
 use std::io::Write;
 
+use words::visible;
+
 use crate::colours::{Colours, Kind};
 
 /// The two streams of a command-line program, and how its messages begin.
@@ -69,27 +71,27 @@ impl<'a> Console<'a> {
     /// A line of results.
     pub fn line(&mut self, text: impl Display) {
         self.wipe();
-        let _ = writeln!(self.out, "{text}");
+        let _ = writeln!(self.out, "{}", visible(&text.to_string()));
         let _ = self.out.flush();
     }
 
     /// Results as they are.
     pub fn text(&mut self, text: &str) {
         self.wipe();
-        let _ = self.out.write_all(text.as_bytes());
+        let _ = self.out.write_all(visible(text).as_bytes());
         let _ = self.out.flush();
     }
 
     /// A line of narration without prefix.
     pub fn narrate(&mut self, text: impl Display) {
         self.wipe();
-        let _ = writeln!(self.err, "{text}");
+        let _ = writeln!(self.err, "{}", visible(&text.to_string()));
     }
 
     /// Narration as it is: pgbench begins some lines before the work and ends them after it.
     pub fn narrate_part(&mut self, text: &str) {
         self.wipe();
-        let _ = self.err.write_all(text.as_bytes());
+        let _ = self.err.write_all(visible(text).as_bytes());
         let _ = self.err.flush();
     }
 
@@ -132,7 +134,8 @@ impl<'a> Console<'a> {
 
     fn message(&mut self, kind: Kind, text: impl Display) {
         let prefix = self.colours.prefix(kind);
-        self.narrate(format_args!("{prefix}{text}"));
+        self.wipe();
+        let _ = writeln!(self.err, "{prefix}{}", visible(&text.to_string()));
     }
 
     /// Replaces the line that stands on the terminal; nothing when stderr is no terminal.
@@ -142,7 +145,7 @@ impl<'a> Console<'a> {
         }
         // A line that breaks cannot be replaced. The last column stays free: some terminals break
         // the line there.
-        let text: String = text.chars().take(self.columns.saturating_sub(1)).collect();
+        let text: String = visible(text).chars().take(self.columns.saturating_sub(1)).collect();
         let columns = text.chars().count();
         let blank = self.live_columns.saturating_sub(columns);
         let _ = write!(self.err, "\r{text}{:blank$}", "");

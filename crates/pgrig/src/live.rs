@@ -29,7 +29,7 @@ impl Live {
     /// A line that is replaced by the next one.
     pub(crate) fn now(&self, text: &str) {
         if let Some(bar) = &self.0 {
-            bar.set_message(text.to_owned());
+            bar.set_message(terminal::clean(text));
             bar.tick();
         }
     }

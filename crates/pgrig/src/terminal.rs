@@ -18,7 +18,10 @@ pub(crate) fn result(text: impl Display) {
 /// Results whose lines are not to be broken: what programs read, and commands.
 pub(crate) fn verbatim(text: impl Display) {
     let mut out = anstream::stdout().lock();
-    let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) else { return };
+    let Err(error) = writeln!(out, "{}", clean(&text.to_string())).and_then(|()| out.flush())
+    else {
+        return;
+    };
     if error.kind() != std::io::ErrorKind::BrokenPipe {
         narrate(format_args!("{} writing to standard output: {error}", styled(BAD, "error:")));
         std::process::exit(1);
@@ -36,7 +39,21 @@ pub(crate) fn narrate(text: impl Display) {
 /// Narration whose lines are not to be broken: quoted text with a caret below it.
 pub(crate) fn quote(text: impl Display) {
     // The reader is gone.
-    let _ = writeln!(anstream::stderr().lock(), "{text}");
+    let _ = writeln!(anstream::stderr().lock(), "{}", clean(&text.to_string()));
+}
+
+/// Text of servers, hosts and files that commands no terminal: colours pass, nothing else.
+pub(crate) fn clean(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let mut out = words::visible(parts.next().unwrap_or_default()).into_owned();
+    for part in parts {
+        let end = part.find(|c: char| !"[;".contains(c) && !c.is_ascii_digit());
+        let is_colour =
+            part.starts_with('[') && end.is_some_and(|end| part[end..].starts_with('m'));
+        out.push(if is_colour { '\u{1b}' } else { '␛' });
+        out.push_str(&words::visible(part));
+    }
+    out
 }
 
 /// Whether the narration goes to a terminal.
@@ -123,6 +140,16 @@ pub(crate) const FAINT: Style = Style::new().dimmed();
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_commands_no_terminal_but_for_its_colours() {
+        let check = |text: &str, expected: &str| assert_eq!(clean(text), expected, "{text:?}");
+        let red = styled(BAD, "error:");
+        check(&format!("{red} it\tfailed\n"), &format!("{red} it\tfailed\n"));
+        check("\u{1b}]0;mine\u{7}\u{1b}[2J\u{1b}[1;1H", "␛]0;mine␇␛[2J␛[1;1H");
+        check("\u{1b}[6n\u{1b}c\u{1b}", "␛[6n␛c␛");
+        check("\u{9d}0;mine\u{9c}\u{202e}\r", "\u{fffd}0;mine\u{fffd}\u{fffd}␍");
+    }
 
     #[test]
     fn lines_are_broken_at_spaces_and_colours_take_no_room() {

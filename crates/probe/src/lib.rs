@@ -17,6 +17,8 @@
 mod book;
 mod clock;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod group;
 mod link;
 mod log;

@@ -4,10 +4,10 @@
 //! into entries, [`Chronicle`] turns entries into marks. Only the follower touches files.
 
 mod chronicle;
-mod csv;
+pub(crate) mod csv;
 mod entry;
 mod follower;
-mod json;
+pub(crate) mod json;
 
 pub(crate) use chronicle::Chronicle;
 pub use chronicle::Takeover;

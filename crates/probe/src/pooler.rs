@@ -100,7 +100,7 @@ async fn ask(pooler: &Pooler, console: &mut Option<Console>) -> Result<Vec<Readi
 }
 
 /// A row by its columns, which differ from version to version.
-type Row = BTreeMap<String, String>;
+pub(crate) type Row = BTreeMap<String, String>;
 
 fn rows(messages: Vec<SimpleQueryMessage>) -> Vec<Row> {
     let by_column = |row: &SimpleQueryRow| {
@@ -117,7 +117,7 @@ fn rows(messages: Vec<SimpleQueryMessage>) -> Vec<Row> {
 }
 
 /// Every pool of a database together: there is one for each user.
-fn pools(rows: &[Row]) -> Vec<Reading> {
+pub(crate) fn pools(rows: &[Row]) -> Vec<Reading> {
     let mut readings = Vec::new();
     let mut by_database: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
     for row in rows {
@@ -140,7 +140,7 @@ fn pools(rows: &[Row]) -> Vec<Reading> {
     readings
 }
 
-fn stats(rows: &[Row]) -> Vec<Reading> {
+pub(crate) fn stats(rows: &[Row]) -> Vec<Reading> {
     const COLUMNS: [(&Metric, &str, f64); 3] = [
         (&metrics::POOL_TRANSACTIONS, "total_xact_count", 1.0),
         (&metrics::POOL_QUERIES, "total_query_count", 1.0),

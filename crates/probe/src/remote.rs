@@ -2,17 +2,19 @@
 //!
 //! `pgrig host` starts this program there in [`host::Role::Probe`]; [`serve()`] is what it does. The
 //! first line is its [`Order`]; the sampler says when it runs. It samples on its own monotonic clock,
-//! from what that showed when the run began as far as that is known. Everything that it has read is one
-//! line in the end, whose moments are then mapped to the run's clock. In between it says nothing unless
-//! it is asked.
+//! from what that showed when the run began as far as that is known. Everything that it has read are a
+//! few lines in the end, whose moments are then mapped to the run's clock. In between it says nothing
+//! unless it is asked, but for signs of life.
 
 use std::io::{BufRead, Write};
+use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use host::clock::ClockModel;
 use host::{Host, Output, Process, Role, monotonic_ns};
-use record::Moment;
+use record::{Moment, Sample};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ProbeError;
@@ -47,6 +49,9 @@ enum Answer {
     Failed(String),
     /// Its monotonic clock, and the CPU time if there is such a process; nanoseconds.
     Cpu(u64, Option<u64>),
+    /// The first samples; more follow.
+    Samples(Vec<Sample>),
+    /// Everything else.
     Readings(Box<Readings>),
 }
 
@@ -54,11 +59,22 @@ enum Answer {
 ///
 /// # Errors
 /// A line that does not come from a rig of the same version.
-pub fn serve(mut input: impl BufRead, mut output: impl Write) -> Result<(), String> {
-    let mut say = |answer: &Answer| {
-        // Answers are plain data: they always have a JSON form. A rig that is gone is noticed by the
-        // end of the input.
-        let line = serde_json::to_string(answer).unwrap_or_default();
+pub fn serve(input: impl BufRead, output: impl Write + Send) -> Result<(), String> {
+    let output = Mutex::new(output);
+    thread::scope(|scope| {
+        let (alive, end) = channel();
+        scope.spawn(|| host::signs_of_life(&output, &{ end }));
+        let served = obey(input, &output);
+        drop(alive);
+        served
+    })
+}
+
+fn obey(mut input: impl BufRead, output: &Mutex<impl Write>) -> Result<(), String> {
+    let say = |answer: &Answer| {
+        let line = json(answer);
+        let mut output = lock(output);
+        // A rig that is gone is noticed by the end of the input.
         let _ = writeln!(output, "{line}").and_then(|()| output.flush());
     };
     let mut line = String::new();
@@ -81,13 +97,21 @@ pub fn serve(mut input: impl BufRead, mut output: impl Write) -> Result<(), Stri
                 say(&Answer::Cpu(monotonic_ns(), used));
             }
             Word::Stop => {
-                say(&Answer::Readings(Box::new(running.stop())));
+                let mut readings = running.stop();
+                let samples = std::mem::take(&mut readings.samples);
+                samples
+                    .chunks(SAMPLES_A_LINE)
+                    .for_each(|samples| say(&Answer::Samples(samples.to_vec())));
+                say(&Answer::Readings(Box::new(readings)));
                 return Ok(());
             }
         }
     }
     Ok(())
 }
+
+/// Far below the longest line that a host may say.
+const SAMPLES_A_LINE: usize = 10_000;
 
 /// The instant at which this host's monotonic clock showed that.
 fn instant_of(ns: u64) -> Instant {
@@ -96,7 +120,7 @@ fn instant_of(ns: u64) -> Instant {
 }
 
 fn parse<'l, T: Deserialize<'l>>(line: &'l str) -> Result<T, String> {
-    serde_json::from_str(line).map_err(|error| format!("{error}: {line}"))
+    serde_json::from_str(line).map_err(|error| format!("said \"{}\": {error}", host::short(line)))
 }
 
 /// A sampler on a host.
@@ -136,7 +160,9 @@ impl RemoteProbe {
         match probe.hear().map_err(failed)? {
             Answer::Runs => Ok(probe),
             Answer::Failed(why) => Err(failed(why)),
-            Answer::Cpu(..) | Answer::Readings(_) => Err(failed(BUG.to_owned())),
+            Answer::Cpu(..) | Answer::Samples(_) | Answer::Readings(_) => {
+                Err(failed(BUG.to_owned()))
+            }
         }
     }
 
@@ -158,7 +184,7 @@ impl RemoteProbe {
         self.say(&Word::Cpu(root_pid));
         match self.hear().ok()? {
             Answer::Cpu(at_ns, used) => Some((at_ns, used?)),
-            Answer::Runs | Answer::Failed(_) | Answer::Readings(_) => None,
+            _ => None,
         }
     }
 
@@ -168,23 +194,10 @@ impl RemoteProbe {
     #[must_use]
     pub fn stop(self, course: &ClockModel, origin_ns: u64) -> Readings {
         self.say(&Word::Stop);
-        let mut readings = match self.hear() {
-            Ok(Answer::Readings(readings)) => *readings,
-            Ok(_) => lost(&self.host, BUG),
-            Err(why) => lost(&self.host, &why),
-        };
-        let moment = |at: &mut Moment| {
-            *at = run_moment(course, origin_ns, self.origin_there_ns + at.0);
-        };
-        readings.samples.iter_mut().for_each(|sample| {
-            moment(&mut sample.at);
-            if [MACHINE, GENERATOR].contains(&sample.node.as_str()) {
-                sample.node = format!("{} {}", sample.node, self.host);
-            }
-        });
-        readings.marks.iter_mut().for_each(|mark| moment(&mut mark.at));
-        readings.takeovers.iter_mut().for_each(|takeover| moment(&mut takeover.at));
-        readings.notes.iter_mut().for_each(|note| *note = format!("host {}: {note}", self.host));
+        let readings = gather(|| self.hear());
+        let mut readings = readings.unwrap_or_else(|why| lost(&self.host, &why));
+        let moment = |there_ns| run_moment(course, origin_ns, there_ns);
+        translate(&mut readings, &self.host, self.origin_there_ns, moment);
         readings
     }
 
@@ -195,6 +208,54 @@ impl RemoteProbe {
     fn hear(&self) -> Result<Answer, String> {
         let line = lock(&self.answers).0.next().ok_or("the sampler has ended")?;
         parse(&line.map_err(|loss| loss.why)?)
+    }
+}
+
+/// Everything that a sampler hands over.
+fn gather(hear: impl Fn() -> Result<Answer, String>) -> Result<Readings, String> {
+    let mut all = Vec::new();
+    loop {
+        match hear()? {
+            Answer::Samples(samples) => all.extend(samples),
+            Answer::Readings(readings) => {
+                let samples = all.into_iter().chain(readings.samples).collect();
+                return Ok(Readings { samples, ..*readings });
+            }
+            _ => return Err(BUG.to_owned()),
+        }
+        if all.len() > SAMPLES_MAX {
+            return Err(format!("it has more than {SAMPLES_MAX} samples"));
+        }
+    }
+}
+
+/// Has readings speak of the run's clock, and of which host they are.
+fn translate(
+    readings: &mut Readings,
+    host: &str,
+    origin_there_ns: u64,
+    run_moment: impl Fn(u64) -> Moment,
+) {
+    let moment = |at: &mut Moment| *at = run_moment(origin_there_ns.saturating_add(at.0));
+    readings.samples.iter_mut().for_each(|sample| {
+        moment(&mut sample.at);
+        if [MACHINE, GENERATOR].contains(&sample.node.as_str()) {
+            sample.node = format!("{} {host}", sample.node);
+        }
+    });
+    readings.marks.iter_mut().for_each(|mark| moment(&mut mark.at));
+    readings.takeovers.iter_mut().for_each(|takeover| moment(&mut takeover.at));
+    readings.notes.iter_mut().for_each(|note| *note = format!("host {host}: {note}"));
+}
+
+/// Reads lines of a sampler, for fuzz targets.
+#[cfg(fuzzing)]
+pub(crate) fn read_answers(text: &str) {
+    let lines = std::cell::RefCell::new(text.lines());
+    let gathered = gather(|| parse(lines.borrow_mut().next().ok_or("the end")?));
+    if let Ok(mut readings) = gathered {
+        let course = ClockModel { at_ns: 1 << 40, offset_ns: 7, drift_ppb: 1_000.0 };
+        translate(&mut readings, "h", 1 << 41, |ns| run_moment(&course, 1 << 40, ns));
     }
 }
 
@@ -227,11 +288,41 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Some days of one server.
+const SAMPLES_MAX: usize = 50_000_000;
+
 const BUG: &str = "it answered something else; this is a bug";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn readings_come_in_parts_and_nothing_else_is_taken_for_one() {
+        let check = |lines: &[&str], expected: Result<usize, &str>| {
+            let lines = std::cell::RefCell::new(lines.iter());
+            let gathered = gather(|| parse(lines.borrow_mut().next().ok_or("the end")?));
+            match (gathered, expected) {
+                (Ok(readings), Ok(samples)) => assert_eq!(readings.samples.len(), samples),
+                (Err(why), Err(expected)) => assert!(why.contains(expected), "{why}"),
+                (found, _) => panic!("{found:?} is not {expected:?}"),
+            }
+        };
+        let sample = r#"{"at":18446744073709551615,"node":"machine","metric":"m","value":1.5}"#;
+        let samples = format!(r#"{{"samples":[{sample},{sample}]}}"#);
+        let rest = json(&Answer::Readings(Box::default()));
+        check(&[&samples, &samples, &rest], Ok(4));
+        check(&[&samples], Err("the end"));
+        check(&[&samples, "\"runs\""], Err(BUG));
+        check(&[&samples, "{\"bogus\":1}"], Err("unknown variant `bogus`"));
+        let samples = serde_json::from_str(&format!("[{sample}]")).unwrap();
+        let mut readings = Readings { samples, ..Readings::default() };
+        translate(&mut readings, "h", 7, Moment);
+        assert_eq!(
+            (readings.samples[0].at, &*readings.samples[0].node),
+            (Moment(u64::MAX), "machine h")
+        );
+    }
 
     #[test]
     fn moments_of_another_clock_are_the_runs() {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use askama::Template;
 use record::{
     Counts, Fact, Finished, Generator, Interval, Mark, MarkKind, Moment, Phase, PlannedTrial,
     Sample, Trial, Window, WorkloadResult,
@@ -12,6 +11,7 @@ use crate::environment;
 use crate::grouping::{Group, Line};
 use crate::json::Json;
 use crate::page::BenchPage;
+use crate::page::rendered;
 use crate::search::Search;
 use crate::timeline::{self, Timeline, timeline};
 use crate::view::Table;
@@ -89,7 +89,7 @@ impl Bench {
             environment: environment::grouped(&self.facts),
             data: figures.to_string(),
         };
-        page.render().expect("writing into a string cannot fail")
+        rendered(&page)
     }
 
     fn headline(&self) -> String {

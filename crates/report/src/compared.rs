@@ -1,6 +1,5 @@
 //! The page of a comparison, `pgrig compare`.
 
-use askama::Template;
 use record::Comparison;
 use record::comparison::{Figure, Look, Metric, PlanPair, Side, Stop, Verdict, Wait};
 
@@ -9,6 +8,7 @@ use crate::flame;
 use crate::json::Json;
 use crate::number;
 use crate::page::ComparedPage;
+use crate::page::rendered;
 use crate::view::{Answer, Cell, Outcome, Table};
 
 /// Looks that a chart draws at most: more than a screen has room for.
@@ -46,7 +46,7 @@ pub fn compared(found: &Comparison) -> String {
         ])
         .to_string(),
     };
-    page.render().expect("writing into a string cannot fail")
+    rendered(&page)
 }
 
 fn answer(found: &Comparison) -> Answer {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use askama::Template;
 use record::comparison::Metric;
 
 use crate::comparison::{capitalised, title};
 use crate::json::Json;
 use crate::number;
 use crate::page::HistoryPage;
+use crate::page::rendered;
 use crate::view::Table;
 
 /// One figure over time.
@@ -84,7 +84,7 @@ pub fn history(series: &[Series]) -> String {
         ])
         .to_string(),
     };
-    page.render().expect("writing into a string cannot fail")
+    rendered(&page)
 }
 
 fn curve(series: &Series) -> Json {

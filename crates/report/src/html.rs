@@ -1,10 +1,9 @@
 //! The report as one HTML file.
 
-use askama::Template;
-
 use crate::grouping::label;
 use crate::json::Json;
 use crate::page::StudyPage;
+use crate::page::rendered;
 use crate::report::Report;
 use crate::view::Table;
 use crate::{
@@ -80,7 +79,7 @@ impl Report<'_> {
             colophon: colophon(header),
             data: data.to_string(),
         };
-        page.render().expect("writing into a string cannot fail")
+        rendered(&page)
     }
 
     /// Every trial that has a course over time, and where on the page it went.

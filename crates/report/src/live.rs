@@ -1,12 +1,11 @@
 //! Pages that are looked at while something runs: the shell around a report that grows, and the
 //! load that is under way.
 
-use askama::Template;
-
 use record::comparison::Metric;
 
 use crate::compared;
 use crate::json::Json;
+use crate::page::rendered;
 use crate::page::{LivePage, UnderWayPage};
 
 /// One look at a load that is under way.
@@ -27,7 +26,7 @@ const LOOKS_MAX: usize = 600;
 /// which versions of them there are.
 #[must_use]
 pub fn live_shell(title: &str) -> String {
-    LivePage { title: title.to_owned() }.render().expect("writing into a string cannot fail")
+    rendered(&LivePage { title: title.to_owned() })
 }
 
 /// A load that is under way.
@@ -63,7 +62,7 @@ fn page(title: &str, curves: Vec<Json>) -> String {
         ])
         .to_string(),
     };
-    page.render().expect("writing into a string cannot fail")
+    rendered(&page)
 }
 
 fn curve(title: &str, unit: &str, looks: &[Look], of: impl Fn(&Look) -> Option<f64>) -> Json {

@@ -9,6 +9,13 @@ use crate::view::{
     Answer, ClaimRow, Comparison, CurveSet, FactGroup, GlanceRow, Log, PairsBlock, Table, Tally,
 };
 
+/// A page as text. Texts of servers and of strangers' files stand in it, so control characters are
+/// shown.
+pub(crate) fn rendered(page: &impl Template) -> String {
+    let html = page.render().expect("writing into a string cannot fail");
+    words::visible(&html).into_owned()
+}
+
 /// Style sheets, the library's before ours.
 pub(crate) const STYLE: &str = concat!(
     include_str!("../vendor/uplot/uPlot.min.css"),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
+use std::sync::Arc;
 
 use host::{Entry, Host};
 use lab::Lab;
@@ -47,7 +48,9 @@ impl Fleet {
         if !without.is_empty() {
             return Err(Error::NoAddress { hosts: without });
         }
-        let is_interrupted = || control.urgency() != Urgency::None;
+        let control = control.clone();
+        let is_interrupted: host::Interrupted =
+            Arc::new(move || control.urgency() != Urgency::None);
         let hosts = host::reach(&entries, &asked.program, &is_interrupted);
         if is_interrupted() {
             return Err(Error::Interrupted { doing: "reaching the hosts" });

@@ -1,4 +1,8 @@
-//! Numbers as people read them.
+//! Numbers as people read them, and text of strangers.
+
+mod visible;
+
+pub use visible::visible;
 
 /// `16,384`.
 #[must_use]

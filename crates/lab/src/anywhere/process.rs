@@ -139,11 +139,10 @@ impl Process {
         };
         std::fs::create_dir_all(to).map_err(failed("making", to))?;
         for (name, bytes) in files {
-            // A name that leads elsewhere is none of a file in a directory.
-            if Path::new(&name).file_name() != Some(name.as_ref()) {
-                continue;
+            let path = to.join(&name);
+            if !is_file_name(&name) {
+                return Err(failed("writing", &path)(std::io::ErrorKind::InvalidFilename.into()));
             }
-            let path = to.join(name);
             std::fs::write(&path, bytes).map_err(failed("writing", &path))?;
         }
         Ok(())
@@ -190,6 +189,11 @@ impl Process {
     }
 }
 
+/// Whether a name that a host gives stays in the directory that it is joined to.
+fn is_file_name(name: &str) -> bool {
+    Path::new(name).file_name().is_some_and(|own| own == name)
+}
+
 impl RemoteProcess {
     pub(crate) fn ask<T: serde::de::DeserializeOwned>(&self, verb: Verb) -> Result<T, Error> {
         self.lab.ask(self.object, verb)
@@ -221,5 +225,20 @@ impl RemoteProcess {
 impl Drop for RemoteProcess {
     fn drop(&mut self) {
         self.lab.give_up(self.object);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_a_host_stay_in_their_directory() {
+        let check = |name: &str, expected: bool| assert_eq!(is_file_name(name), expected, "{name}");
+        check("state.json", true);
+        check(".hidden", true);
+        for name in ["", ".", "..", "/etc/passwd", "../x", "a/b", "a/", "a/.."] {
+            check(name, false);
+        }
     }
 }

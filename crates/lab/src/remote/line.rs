@@ -43,7 +43,8 @@ struct Answers {
 
 #[derive(Debug, Default)]
 struct State {
-    arrived: HashMap<u64, Result<Value, Failure>>,
+    /// What was asked, and the answers that have arrived.
+    asked: HashMap<u64, Option<Result<Value, Failure>>>,
     /// Why no other answer will arrive.
     lost: Option<String>,
 }
@@ -111,6 +112,7 @@ impl RemoteLab {
 impl Line {
     fn ask<T: DeserializeOwned>(&self, object: u32, verb: Verb) -> Result<T, Error> {
         let number = self.questions.fetch_add(1, Ordering::Relaxed);
+        self.answers.lock().asked.insert(number, None);
         let line = json(&Ask { number, object, verb });
         self.process.lock().unwrap_or_else(PoisonError::into_inner).write(&line);
         let host = || self.host.clone();
@@ -158,9 +160,18 @@ impl Answers {
         for line in output {
             match line {
                 Ok(line) => {
-                    // A lab of the same version says nothing else.
-                    let Ok(answer) = serde_json::from_str::<Answer>(&line) else { continue };
-                    self.lock().arrived.insert(answer.number, answer.result);
+                    let answer = match serde_json::from_str::<Answer>(&line) {
+                        Ok(answer) => answer,
+                        Err(error) => {
+                            let line = host::short(&line);
+                            why = format!("its lab said \"{line}\": {error}");
+                            break;
+                        }
+                    };
+                    // What was not asked for is not kept.
+                    if let Some(place) = self.lock().asked.get_mut(&answer.number) {
+                        *place = Some(answer.result);
+                    }
                     self.changed.notify_all();
                 }
                 Err(loss) => {
@@ -176,7 +187,9 @@ impl Answers {
     fn wait(&self, number: u64) -> Result<Result<Value, Failure>, String> {
         let mut state = self.lock();
         loop {
-            if let Some(answer) = state.arrived.remove(&number) {
+            if let Some(Some(_)) = state.asked.get(&number)
+                && let Some(Some(answer)) = state.asked.remove(&number)
+            {
                 return Ok(answer);
             }
             if let Some(why) = &state.lost {
@@ -194,4 +207,26 @@ impl Answers {
 /// Questions and answers are plain data: they always have a JSON form.
 pub(super) fn json(line: &impl Serialize) -> String {
     serde_json::to_string(line).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_heard_once_and_what_is_none_ends_the_lab() {
+        let answers = Answers::default();
+        answers.lock().asked.insert(1, None);
+        let said = [
+            r#"{"number":1,"result":{"Ok":5}}"#,
+            r#"{"number":7,"result":{"Ok":"nobody asked"}}"#,
+            r#"{"number":"one"}"#,
+            r#"{"number":1,"result":{"Ok":6}}"#,
+        ];
+        answers.hear(Box::new(said.map(|line| Ok(line.to_owned())).into_iter()));
+        assert_eq!(answers.wait(1).unwrap().unwrap(), Value::from(5));
+        let why = answers.wait(1).unwrap_err();
+        assert!(why.contains(r#"its lab said "{"number":"one"}": invalid type"#), "{why}");
+        assert!(answers.lock().asked.is_empty());
+    }
 }

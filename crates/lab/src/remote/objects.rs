@@ -213,9 +213,9 @@ impl Objects {
                 _ => String::new(),
             }),
             Verb::LogText => value(match &*object {
-                Object::Node(node) => node.log_text(),
-                Object::Pooler(pooler) => pooler.log_text(),
-                Object::Process(process) => process.log_text(),
+                Object::Node(node) => log_end(node.log_text()),
+                Object::Pooler(pooler) => log_end(pooler.log_text()),
+                Object::Process(process) => log_end(process.log_text()),
                 _ => String::new(),
             }),
             Verb::Counters => value(link(&mut object, number)?.counters()?),
@@ -312,6 +312,14 @@ fn pid(object: &Object) -> Option<i32> {
         Object::Link(link) => link.host_pid(),
         Object::Snapshot(_) | Object::Limit { .. } => None,
     }
+}
+
+/// The end of a log, which a line has room for even where every character is escaped.
+fn log_end(text: String) -> String {
+    const BYTES_MAX: usize = 8 << 20;
+    let start = text.len().saturating_sub(BYTES_MAX);
+    let start = (start..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    text[start..].to_owned()
 }
 
 fn link(object: &mut Object, number: u32) -> Result<&mut Link, Error> {

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, Write};
 use std::path::Path;
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -23,6 +24,9 @@ pub fn serve(
 ) -> Result<(), String> {
     let output = Arc::new(Mutex::new(output));
     let objects = Arc::new(Objects::new(program));
+    let (_alive, end) = channel();
+    let signs = Arc::clone(&output);
+    thread::spawn(move || host::signs_of_life(&signs, &end));
     let mut at_work = Vec::new();
     for line in input.lines() {
         let Ok(line) = line else { break };

@@ -36,7 +36,9 @@ pub(super) fn reach(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         push: asked.push,
     };
-    let is_interrupted = || control.urgency() != Urgency::None;
+    let control = control.clone();
+    let is_interrupted: host::Interrupted =
+        std::sync::Arc::new(move || control.urgency() != Urgency::None);
     let findings = match host::reach(&entries, &program, &is_interrupted) {
         Ok(hosts) => return Ok(hosts),
         Err(findings) => findings,

@@ -1,6 +1,7 @@
 //! `pgrig check --hosts`: reaches every host of an inventory and says what it has and lacks.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use host::{Host, Inventory, Program, Trouble, clock};
 use load::hosts::OnHostLoss;
@@ -37,7 +38,8 @@ pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Exit, Com
     let program = program(arguments.push)?;
     let (mut hosts, mut troubles) = (Vec::new(), Vec::new());
     let control = signals::control();
-    let is_interrupted = || control.urgency() != load::Urgency::None;
+    let is_interrupted: host::Interrupted =
+        Arc::new(move || control.urgency() != load::Urgency::None);
     let reached = host::launch(&inventory.hosts, &program, &is_interrupted);
     if is_interrupted() {
         return Ok(Exit::Interrupted);

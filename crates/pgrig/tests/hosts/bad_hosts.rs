@@ -62,7 +62,7 @@ pub(crate) fn each_cause_is_told_once_for_all_hosts_that_have_it() {
     has("hosts other1, other2: pgrig there is 9.9.9, here it is ");
     has("host empty: there is no nosuchprogram on the host");
     has("host nolauncher: starting the launcher nosuchlauncher: No such file");
-    has("host chatty: more than 200 lines came before pgrig's first");
+    has("host chatty: more than 200 lines came before pgrig's first line");
     // Some systems let anybody listen on any address; then the others cannot reach it.
     let own = "host stranger: the host cannot listen on 192.0.2.1: ";
     let others = "host fine: no connection to stranger at 192.0.2.1: ";

@@ -5,6 +5,7 @@
 mod bad_hosts;
 mod desk;
 mod faults;
+mod hostile;
 mod launchers;
 mod load;
 mod network;
@@ -20,6 +21,7 @@ use faults::{
     a_host_that_is_killed_or_hangs_is_noticed, hosts_killed_at_random_moments_are_noticed,
     nothing_is_left_when_the_rig_is_killed,
 };
+use hostile::{a_host_that_says_nonsense_is_refused_by_name, every_wait_for_a_host_hears_signals};
 use launchers::{mpirun, nsenter_and_clocks_that_are_hours_apart, slurm, sshd_on_every_host};
 use load::{
     hosts_do_what_one_process_does, logs_of_hosts_come_home,
@@ -52,6 +54,8 @@ fn main() -> ExitCode {
         each_cause_is_told_once_for_all_hosts_that_have_it,
         a_banner_is_no_trouble,
         a_program_can_be_pushed,
+        a_host_that_says_nonsense_is_refused_by_name,
+        every_wait_for_a_host_hears_signals,
         a_host_that_is_killed_or_hangs_is_noticed,
         hosts_killed_at_random_moments_are_noticed,
         nothing_is_left_when_the_rig_is_killed,

@@ -34,7 +34,7 @@ impl Results {
             );
         }
         xml.push_str("  </testsuite>\n</testsuites>\n");
-        xml
+        words::visible(&xml).into_owned()
     }
 }
 

@@ -48,7 +48,7 @@ impl Results {
         for doubt in &self.doubts {
             let _ = write!(text, "\nDoubt: {}\n", escaped(doubt));
         }
-        text
+        words::visible(&text).into_owned()
     }
 }
 

@@ -1,0 +1,214 @@
+//! What a generator process reports, held against what it was ordered: another host may say
+//! anything.
+
+use std::time::Instant;
+
+use record::{Counts, Interval};
+
+use crate::{
+    Plan,
+    report::{LaneOutcome, LaneWorkload, Report},
+};
+
+/// Beyond every count and every time in nanoseconds that can be true: sums of a few thousand of
+/// them do not overflow.
+const NUMBER_MAX: u64 = 1 << 52;
+/// Intervals that a process may report at once, beside those for which time has passed.
+const INTERVALS_AHEAD: u64 = 1_000;
+
+/// One generator process under suspicion.
+pub(crate) struct Suspect {
+    workloads: usize,
+    clients: u32,
+    pub(crate) lanes: usize,
+    interval_ms: u64,
+    since: Instant,
+    intervals: u64,
+    /// Reports of what happens once to a lane or a client.
+    events: u64,
+}
+
+impl Suspect {
+    /// A process that runs so many lanes of a plan.
+    pub(crate) fn new(plan: &Plan, lanes: usize) -> Suspect {
+        Suspect {
+            workloads: plan.workloads.len(),
+            clients: plan.workloads.iter().map(|workload| workload.clients).sum(),
+            lanes,
+            interval_ms: plan.interval_ms.max(1),
+            since: Instant::now(),
+            intervals: 0,
+            events: 0,
+        }
+    }
+
+    /// Whether a lane can say this; if not, what is wrong.
+    pub(crate) fn check_report(&mut self, lane: usize, report: &Report) -> Result<(), String> {
+        self.check_lane(lane)?;
+        if !matches!(report, Report::Interval(..) | Report::Said(_)) {
+            self.events += 1;
+            if self.events > 4 * (u64::from(self.clients) + self.lanes as u64) {
+                return Err(format!("{} events of {} clients", self.events, self.clients));
+            }
+        }
+        match report {
+            Report::Connected(clients) if *clients > self.clients => {
+                Err(format!("{clients} clients are connected, of {}", self.clients))
+            }
+            Report::Interval(_, cells) => {
+                self.intervals += 1;
+                let passed = self.since.elapsed().as_millis() as u64 / self.interval_ms;
+                let possible = (passed + INTERVALS_AHEAD) * self.lanes as u64;
+                if self.intervals > possible {
+                    return Err(format!("{} intervals before their time", self.intervals));
+                }
+                self.check_cells(cells)
+            }
+            Report::Done(outcome) => self.check_outcome(outcome),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it has such a lane.
+    pub(crate) fn check_lane(&self, lane: usize) -> Result<(), String> {
+        match lane < self.lanes {
+            true => Ok(()),
+            false => Err(format!("lane {lane}, of {}", self.lanes)),
+        }
+    }
+
+    fn check_cells(&self, cells: &[Interval]) -> Result<(), String> {
+        let in_order = cells.iter().enumerate().all(|(at, cell)| cell.workload == at);
+        if cells.len() != self.workloads || !in_order {
+            return Err(format!("an interval of other than {} workloads", self.workloads));
+        }
+        for cell in cells {
+            let numbers = [cell.start.0, cell.length_ns, cell.backlog];
+            check_numbers("an interval", numbers)?;
+            check_counts(&cell.counts)?;
+        }
+        Ok(())
+    }
+
+    fn check_outcome(&self, outcome: &LaneOutcome) -> Result<(), String> {
+        if outcome.workloads.len() != self.workloads {
+            return Err(format!("an end of other than {} workloads", self.workloads));
+        }
+        let phases = [&outcome.connecting, &outcome.disconnecting];
+        for phase in phases {
+            let own = [phase.count, phase.length_ns, phase.generator_cpu_ns];
+            check_numbers("connecting", own.into_iter().chain(phase.failures.values().copied()))?;
+        }
+        let run_delay = outcome.run_delay_ns.unwrap_or(0);
+        let numbers = [outcome.drained, outcome.cpu_ns, outcome.messages_dropped, run_delay];
+        check_numbers("its end", numbers)?;
+        if !outcome.busy_share.is_finite() {
+            return Err("a share that is no number".to_owned());
+        }
+        outcome.workloads.iter().try_for_each(|workload| self.check_workload(workload))
+    }
+
+    fn check_workload(&self, workload: &LaneWorkload) -> Result<(), String> {
+        let open = &workload.open;
+        let numbers = [
+            workload.transactions,
+            workload.unknown,
+            workload.aborted,
+            workload.longest_ns,
+            open.never_started,
+            open.drained_ns,
+        ];
+        let statements = workload.statements.iter().flatten();
+        let statements = statements.flat_map(|one| [one.failures, one.retries]);
+        let clients = workload.clients.values().copied();
+        check_numbers("a workload", numbers.into_iter().chain(statements).chain(clients))?;
+        workload.scripts.iter().try_for_each(|script| check_counts(&script.counts))?;
+        match workload.clients.last_key_value() {
+            Some((client, _)) if *client >= self.clients => {
+                Err(format!("client {client}, of {}", self.clients))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn check_counts(counts: &Counts) -> Result<(), String> {
+    let numbers = [
+        counts.transactions,
+        counts.skipped,
+        counts.retried,
+        counts.retries,
+        counts.serialization_failures,
+        counts.deadlock_failures,
+        counts.other_failures,
+        counts.late,
+        counts.reconnects,
+        counts.aborted_clients,
+    ];
+    check_numbers("counts", numbers.into_iter().chain(counts.errors.values().copied()))
+}
+
+fn check_numbers(of: &str, numbers: impl IntoIterator<Item = u64>) -> Result<(), String> {
+    match numbers.into_iter().find(|number| *number > NUMBER_MAX) {
+        Some(number) => Err(format!("{number} as a number of {of}")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use script::{Protocol, Syntax};
+    use stats::Latency;
+
+    use super::*;
+    use crate::{Limit, ScriptText, Workload};
+
+    /// Of two lanes with three clients.
+    fn suspect() -> Suspect {
+        let text = "SELECT 1;\n".to_owned();
+        let script = ScriptText { name: "s".to_owned(), text, syntax: Syntax::Current, weight: 1 };
+        let workload = Workload::new("w", String::new(), vec![script], 3, Protocol::Simple);
+        Suspect::new(&Plan::new(vec![workload], Limit::Transactions(1)), 2)
+    }
+
+    fn interval(workloads: usize, transactions: u64) -> Report {
+        let cell = |workload| Interval {
+            start: record::Moment(0),
+            length_ns: 1,
+            workload,
+            counts: Counts { transactions, ..Counts::default() },
+            latency: Latency::new(),
+            service: Latency::new(),
+            lag: Latency::new(),
+            backlog: 0,
+        };
+        Report::Interval(0, (0..workloads).map(cell).collect())
+    }
+
+    #[test]
+    fn a_report_that_cannot_be_true_is_refused() {
+        let check = |lane, report: Report, expected: Result<(), &str>| {
+            let found = suspect().check_report(lane, &report);
+            assert_eq!(found, expected.map_err(str::to_owned), "{report:?}");
+        };
+        check(1, Report::Ready, Ok(()));
+        check(2, Report::Ready, Err("lane 2, of 2"));
+        check(0, Report::Connected(3), Ok(()));
+        check(0, Report::Connected(4), Err("4 clients are connected, of 3"));
+        check(0, interval(1, 5), Ok(()));
+        check(0, interval(0, 5), Err("an interval of other than 1 workloads"));
+        check(0, interval(2, 5), Err("an interval of other than 1 workloads"));
+        check(0, interval(1, u64::MAX), Err("18446744073709551615 as a number of counts"));
+    }
+
+    #[test]
+    fn reports_without_end_are_refused() {
+        let check = |report: Report, expected: &str| {
+            let mut suspect = suspect();
+            let refused = (0..5_000).find_map(|_| suspect.check_report(0, &report).err());
+            assert_eq!(refused.as_deref(), Some(expected));
+        };
+        check(Report::Ready, "21 events of 3 clients");
+        check(interval(1, 1), "2001 intervals before their time");
+    }
+}

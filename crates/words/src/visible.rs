@@ -1,0 +1,50 @@
+//! Text of strangers, for people.
+
+use std::borrow::Cow;
+
+/// The text with every character that commands a terminal, or hides what a line says, replaced by one
+/// that is seen: a control character by its picture (ESC is `␛`), the controls beyond ASCII and those
+/// that turn the direction of writing by `�`. Tabs and ends of lines stay.
+#[must_use]
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c| picture(c).is_some()) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().map(|c| picture(c).unwrap_or(c)).collect())
+}
+
+/// What is shown instead of a character.
+fn picture(c: char) -> Option<char> {
+    match c {
+        '\n' | '\t' => None,
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + c as u32),
+        '\u{7f}' => Some('\u{2421}'),
+        // The controls beyond ASCII, then marks, embeddings, overrides and isolates, then separators.
+        '\u{80}'..='\u{9f}'
+        | '\u{61c}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}'
+        | '\u{2028}'
+        | '\u{2029}' => Some(char::REPLACEMENT_CHARACTER),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_commands_a_terminal_is_seen() {
+        let check = |text: &str, expected: &str| assert_eq!(visible(text), expected, "{text:?}");
+        check("ERROR:  division by zero", "ERROR:  division by zero");
+        check("one\n\ttwo", "one\n\ttwo");
+        check("żółć 漢字 🐘 e\u{301}", "żółć 漢字 🐘 e\u{301}");
+        check("\u{1b}]0;title\u{7}", "␛]0;title␇");
+        check("\u{1b}[2J\u{9b}2J", "␛[2J\u{fffd}2J");
+        check("back\u{8}space \r \u{7f} \0", "back␈space ␍ ␡ ␀");
+        check("user\u{202e}lqs\u{2066}", "user\u{fffd}lqs\u{fffd}");
+    }
+}
