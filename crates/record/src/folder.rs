@@ -8,7 +8,7 @@ use spec::Folder;
 
 use crate::error::{Error, io};
 use crate::inside::{Inside, refuse_unless};
-use crate::{files, reader};
+use crate::{files, layout};
 
 /// Files of a study are scripts and small tables; a bigger one was put there by mistake.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -63,7 +63,7 @@ fn add(
                 let (path, max) = (inside.path(name), DEPTH_MAX as u64);
                 return Err(Error::TooLarge { path, what: "folders above it", max });
             }
-            if !below.has(reader::HEADER) {
+            if !below.has(layout::HEADER) {
                 add(&below, &format!("{prefix}{name}/"), folder, bytes_read)?;
             }
             continue;

@@ -36,6 +36,7 @@ mod ending;
 mod trial;
 
 mod header;
+mod layout;
 mod lock;
 
 mod finished;

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::finished;
 use crate::folder::read_below;
 use crate::inside::Inside;
-use crate::writer::is_unfinished;
+use crate::layout::{HEADER, STUDY, TRIALS, is_unfinished, trial_directory};
 use crate::{FORMAT, FORMAT_OLDEST, Header, Interval, Mark, Paired, Sample, Trial};
 
 /// A record, opened: its first page, its study and every attempt at its trials are in memory; what
@@ -25,10 +25,6 @@ pub struct Reader {
     trials: Vec<Trial>,
     pairs: Vec<Paired>,
 }
-
-pub(crate) const HEADER: &str = "record.json";
-pub(crate) const STUDY: &str = "study";
-pub(crate) const TRIALS: &str = "trials";
 
 impl Reader {
     /// Opens a record.
@@ -129,16 +125,6 @@ impl Reader {
 #[must_use]
 pub fn is_record(directory: &Path) -> bool {
     directory.join(HEADER).symlink_metadata().is_ok()
-}
-
-/// What an attempt's directory is called: `0001-VARIANT-SCENARIO`, and from the second attempt on
-/// `0001-VARIANT-SCENARIO-attempt-2`.
-pub(crate) fn trial_directory(trial: &Trial) -> String {
-    let name = format!("{:04}-{}-{}", trial.number, trial.variant, trial.scenario);
-    match trial.attempt {
-        0 | 1 => name,
-        attempt => format!("{name}-attempt-{attempt}"),
-    }
 }
 
 /// The two fields that every format has, so that another format is recognised as one.

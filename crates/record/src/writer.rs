@@ -9,8 +9,9 @@ use spec::Folder;
 use crate::error::{Error, io as io_error};
 use crate::finished::{self, Finished};
 use crate::folder::write_folder;
+use crate::layout::{STUDY, TRIALS, UNFINISHED, is_unfinished, trial_directory};
 use crate::lock::Lock;
-use crate::reader::{Reader, STUDY, TRIALS, trial_directory};
+use crate::reader::Reader;
 use crate::{Header, Paired, RunState, Trial, files};
 
 /// A record being written.
@@ -206,7 +207,7 @@ impl Writer {
     }
 
     fn save_header(&self) -> Result<(), Error> {
-        let path = self.directory.join(crate::reader::HEADER);
+        let path = self.directory.join(crate::layout::HEADER);
         files::replace(&path, |out| files::json(out, &self.header))
     }
 }
@@ -223,10 +224,3 @@ pub fn attach(directory: &Path, name: &str, text: &str) -> Result<PathBuf, Error
 
 /// The directory of a ledger beside its trial's files.
 const LEDGER: &str = "ledger";
-
-const UNFINISHED: &str = ".tmp";
-
-/// Whether a directory below `trials` is one that was never finished.
-pub(crate) fn is_unfinished(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == &UNFINISHED[1..])
-}

@@ -184,6 +184,7 @@ fn an_interrupted_run_keeps_what_it_has_and_goes_on() {
     writer.add(&finished(1, Ending::Done)).unwrap();
     writer.add(&finished(2, Ending::failed(Fault::Server, "server gone"))).unwrap();
     writer.change_header(|header| header.state = RunState::Interrupted).unwrap();
+    drop(writer);
     // What a crash in the middle of a trial leaves behind.
     let half = directory.join("trials/0003-plain-read.tmp");
     fs::create_dir(&half).unwrap();
@@ -245,6 +246,7 @@ fn a_record_of_format_1_opens_says_what_it_lacks_and_goes_on() {
         let notes = [Note::new(NoteKind::Ledger, "lost: one"), Note::new(NoteKind::Other, "two")];
         assert_eq!(trial.notes, notes);
     }
+    drop(writer);
     // A run that goes on writes format 2; what the older part lacks stays said.
     let writer = Writer::resume(&directory).unwrap();
     assert_eq!(writer.header().format, FORMAT);

@@ -98,7 +98,7 @@ fn what_leads_out_of_a_record_is_refused() {
             reader.marks(trial)?;
             reader.logs(trial)
         });
-        let error = read.unwrap_err().to_string();
+        let error = read.expect_err(expected).to_string();
         assert!(error.contains(expected), "{error}");
     };
     for name in ["../../x", "/etc", "..", ".", ""] {

@@ -78,7 +78,9 @@ fn a_target_can_insist_on_encryption() {
     node.start().unwrap();
 
     let mut config = address(&node.endpoint());
-    let text = Target::open(config.clone()).unwrap_err().to_string();
+    let plain = format!("{} sslmode=disable", node.endpoint());
+    let plain = TargetConfig { conninfo: server::own_conninfo(&plain).unwrap(), ..config.clone() };
+    let text = Target::open(plain).unwrap_err().to_string();
     // Version 13 says it in other words.
     assert!(text.contains("no encryption") || text.contains("SSL off"), "{text}");
 

@@ -1,0 +1,31 @@
+//! The names of files and directories in a record.
+
+use std::path::Path;
+
+use crate::Trial;
+
+/// The header.
+pub(crate) const HEADER: &str = "record.json";
+
+/// The directory of the study's copy.
+pub(crate) const STUDY: &str = "study";
+
+/// The directory of the trials.
+pub(crate) const TRIALS: &str = "trials";
+
+pub(crate) const UNFINISHED: &str = ".tmp";
+
+/// Whether a directory below `trials` is one that was never finished.
+pub(crate) fn is_unfinished(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == &UNFINISHED[1..])
+}
+
+/// The name of an attempt's directory: `0001-VARIANT-SCENARIO`, and from the second attempt on
+/// `0001-VARIANT-SCENARIO-attempt-2`.
+pub(crate) fn trial_directory(trial: &Trial) -> String {
+    let name = format!("{:04}-{}-{}", trial.number, trial.variant, trial.scenario);
+    match trial.attempt {
+        0 | 1 => name,
+        attempt => format!("{name}-attempt-{attempt}"),
+    }
+}
