@@ -119,8 +119,15 @@ impl Drop for FileRights {
 /// (setfsuid(2)); returns who had them before. The kernel takes root's power over files away with
 /// them, and keeps its other powers.
 fn set_file_user(user: User) -> User {
+    // The kernel forgets the parent-death signal with every change (prctl(2)): an init would outlive
+    // the process that it depends on.
+    let death_signal = rustix::process::parent_process_death_signal().ok().flatten();
     // SAFETY: the calls touch no memory, and concern this thread only.
     let (gid, uid) = unsafe { (libc::setfsgid(user.gid), libc::setfsuid(user.uid)) };
+    if death_signal.is_some() {
+        // It was set before, so that it can be set.
+        let _ = rustix::process::set_parent_process_death_signal(death_signal);
+    }
     User { uid: uid.cast_unsigned(), gid: gid.cast_unsigned() }
 }
 
@@ -163,5 +170,12 @@ mod tests {
         });
         assert!(nested.unwrap());
         assert_eq!(secret().unwrap(), "secret");
+
+        let signal = Some(rustix::process::Signal::WINCH);
+        rustix::process::set_parent_process_death_signal(signal).unwrap();
+        nobody.access(|| Ok(())).unwrap();
+        let kept = rustix::process::parent_process_death_signal().unwrap();
+        rustix::process::set_parent_process_death_signal(None).unwrap();
+        assert_eq!(kept, signal, "a parent's death is still told");
     }
 }

@@ -50,7 +50,7 @@ fn wait(control: &Control, until: Instant) {
 }
 
 /// How long the work may take to end by itself: the load cancels what runs and disconnects.
-const LABS_END_AFTER: Duration = Duration::from_secs(4);
+const LABS_END_AFTER: Duration = Duration::from_secs(3);
 
 /// How long it may take in all after the first signal, without the time that labs take.
 const FORCE_AFTER: Duration = Duration::from_secs(7);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lab::{NodeConfig, Server, StopMode};
-use load::Control;
+use load::{Control, Urgency};
 use spec::{Check, Reset, Study};
 
 use crate::cluster;
@@ -114,6 +114,9 @@ impl Site {
         tell: data::Tell<'_>,
     ) -> Result<(), Error> {
         for index in streaming::order(&self.plan.topology, &self.nodes) {
+            if control.urgency() != Urgency::None {
+                return Err(Error::Interrupted { doing: "building servers" });
+            }
             let name = self.nodes[index].name.clone();
             if self.upstream_of(index).is_some() {
                 self.back_up(index)?;

@@ -41,8 +41,9 @@ fn terminated(desk: &Desk, mut child: Child, at: &str) -> String {
     let took = asked.elapsed();
     assert_eq!(code, Some(130), "{at}: {said}");
     assert!(took < ENDS_WITHIN, "{at}: {took:?}: {said}");
-    assert!(!said.contains("by force"), "{at}: {took:?}: {said}");
-    assert_eq!(names(&desk.path("tmp")), [""; 0], "{at}: {said}");
+    // Where the disk is busy, the init goes on removing what the lab has made.
+    let is_gone = || names(&desk.path("tmp")).is_empty();
+    testing::until("the lab is gone", is_gone);
     said
 }
 
@@ -78,7 +79,8 @@ fn what_waits_for_a_server_that_does_not_stop_ends_as_well() {
     desk.write("mine/study.toml", &text.replace("[settings]\n", settings));
     let child = command(&desk, &["run", "mine", "--out", "record"]).spawn().unwrap();
     std::thread::sleep(Duration::from_secs(8));
-    terminated(&desk, child, "stopping a server");
+    let said = terminated(&desk, child, "stopping a server");
+    assert!(!said.contains("by force"), "{said}");
 }
 
 #[test]
