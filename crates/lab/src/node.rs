@@ -79,6 +79,7 @@ impl Node {
             program.network = Some(Network::make(&program.shared, name)?);
         }
         let disk = disk::of(&config, &program, port.number);
+        program.file_system = disk.as_ref().map(Disk::mount_point);
         let (lines, upstream) = (String::new(), None);
         let (is_cut, is_restored, log_bytes) = (false, false, 0);
         Ok(Self { program, config, lines, port, disk, is_cut, upstream, is_restored, log_bytes })

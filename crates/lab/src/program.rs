@@ -25,6 +25,8 @@ pub(crate) struct Program {
     pub(crate) shared: Arc<Shared>,
     pub(crate) name: String,
     pub(crate) directory: PathBuf,
+    /// The file system of its own disk, where its processes may work too.
+    pub(crate) file_system: Option<PathBuf>,
     /// Whose the directory is: who it runs as.
     pub(crate) owner: User,
     /// Where its processes are started, if not in the network of this process.
@@ -51,8 +53,8 @@ impl Program {
             return Err(Error::NodeExists { name: name.to_owned() });
         }
         let directory = shared.node_directory(name);
-        let (name, network, started) = (name.to_owned(), None, None);
-        Ok(Self { shared, name, directory, owner, network, started })
+        let (name, file_system, network, started) = (name.to_owned(), None, None, None);
+        Ok(Self { shared, name, directory, file_system, owner, network, started })
     }
 
     /// Makes sure that its directory is there. One that another user left is made anew.
@@ -186,9 +188,11 @@ impl Program {
     }
 
     fn signal_all(&self, doing: &'static str, signal: Signal) -> Result<usize, Error> {
-        self.init(doing)?
-            .signal_under(&self.directory, signal)
-            .map_err(|source| self.process(doing, source))
+        let init = self.init(doing)?;
+        let places = std::iter::once(&self.directory).chain(&self.file_system);
+        let reached: std::io::Result<usize> =
+            places.map(|place| init.signal_under(place, signal)).sum();
+        reached.map_err(|source| self.process(doing, source))
     }
 
     pub(crate) fn init(&self, doing: &'static str) -> Result<&Init, Error> {

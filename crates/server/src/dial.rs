@@ -403,7 +403,7 @@ impl Dial {
             without_errno(why),
             step.endpoint.host().unreachable_hint()
         );
-        let hint = "start the server, or correct its host and port (PGHOST and PGPORT)".to_owned();
+        let hint = "start that server, or correct its address (PGHOST and PGPORT)".to_owned();
         let failure = Failure { hint: Some(hint), is_unreachable: true, ..Failure::new(message) };
         self.failed(route, failure, Lead::Address)
     }

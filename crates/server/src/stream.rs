@@ -196,9 +196,10 @@ impl AsyncWrite for Stream {
             return Poll::Ready(Ok(swallowed));
         }
         self.awaited.sent(Instant::now());
+        // From here on somebody looks at the limits, even if nothing arrives.
+        self.keep_limits(cx)?;
         // A server that takes nothing must not fill our memory.
         if self.socket.has_unsent() {
-            self.keep_limits(cx)?;
             ready!(self.poll_flushed(cx))?;
         }
         self.socket.send(bytes)?;

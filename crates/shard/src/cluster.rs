@@ -338,13 +338,15 @@ pub(crate) fn connect(conninfo: &str, server: &str) -> Result<Client, Error> {
     let place = place(&conninfo);
     let failed =
         |source| Error::Connect { server: server.to_owned(), place: place.clone(), source };
-    let limits = Limits::of_administration();
+    // The first statement has an answer at once, or nobody is there who gives one.
+    let limits = Limits { answer: Limits::of_questions().answer, ..Limits::of_administration() };
     let mut client = server::connect(&conninfo, &limits).map_err(failed)?;
     client.batch_execute(SESSION).map_err(|source| Error::Statement {
         doing: "preparing the session",
         server: server.to_owned(),
         source,
     })?;
+    client.set_limits(|limits| limits.answer = None);
     Ok(client)
 }
 

@@ -18,7 +18,6 @@ use crate::error::Error;
 use crate::estimate;
 use crate::event::{Event, Stage};
 use crate::facts::{self, fact};
-use crate::fleet::Fleet;
 use crate::has::HasServers;
 use crate::opening::open_record;
 use crate::order::order;
@@ -222,9 +221,7 @@ impl Run<'_> {
                 return Err(Error::Interrupted { doing: "running trials" });
             }
             self.one(platform, planned, &fitting[index..], trials.len(), observe)?;
-            if let Some((host, why)) = platform.fleet().and_then(Fleet::missed) {
-                return Err(Error::HostLost { host, why });
-            }
+            mending::hosts_are_there(platform)?;
             if let Some(why) = controls::failed(&self.request.study, trials, &self.done) {
                 return Err(Error::Control { why });
             }

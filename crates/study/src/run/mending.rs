@@ -10,6 +10,7 @@ use site::Site;
 use super::Run;
 use crate::error::Error;
 use crate::event::Event;
+use crate::fleet::Fleet;
 use crate::platform::Platform;
 
 /// Whether the servers of an attempt may be in a state that nobody knows.
@@ -22,6 +23,14 @@ pub(super) fn leaves_doubt(ending: &Ending) -> bool {
     }
 }
 
+/// A host that is lost takes its servers along: nothing can be built there anew.
+pub(super) fn hosts_are_there(platform: &Platform) -> Result<(), Error> {
+    match platform.fleet().and_then(Fleet::missed) {
+        Some((host, why)) => Err(Error::HostLost { host, why }),
+        None => Ok(()),
+    }
+}
+
 impl Run<'_> {
     /// Stops the sites that are meant, and builds those anew that do not stop.
     pub(super) fn stop_sites(
@@ -30,10 +39,10 @@ impl Run<'_> {
         is_meant: impl Fn(&Site) -> bool,
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), Error> {
-        let (mut points, mut broken) = (Vec::new(), Vec::new());
+        let (mut points, mut broken, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for (index, site) in self.sites.iter_mut().enumerate().filter(|(_, site)| is_meant(site)) {
             if let Err(why) = site.stop() {
-                observe(Event::Note(&format!("servers are built anew: {why}")));
+                notes.push(format!("servers are built anew: {why}"));
                 points.extend(site.plan.points.iter().copied());
                 broken.push(index);
             }
@@ -41,6 +50,8 @@ impl Run<'_> {
         if self.control.urgency() != Urgency::None {
             return Err(Error::Interrupted { doing: "running trials" });
         }
+        hosts_are_there(platform)?;
+        notes.iter().for_each(|note| observe(Event::Note(note)));
         if platform.reopen()? {
             observe(Event::Note(
                 "all servers are built anew: the process that kept them has ended",
