@@ -275,7 +275,9 @@ fn a_session_with_any_server_ends_in_time_and_in_little_memory() {
                     let said = Said::of(&child.wait_with_output().unwrap());
                     let took_s = began.elapsed().as_secs();
                     let case = format!("{kind:?} {arguments:?} after {took_s} s\n{}", said.err);
-                    assert!(matches!(said.code, Some(1 | 2 | 3 | 130)), "{:?} {case}", said.code);
+                    // A command without a handler of its own is ended by the signal, which shells call 130.
+                    let is_documented = matches!(said.code, None | Some(1 | 2 | 3 | 130));
+                    assert!(is_documented, "{:?} {case}", said.code);
                     assert!(took_s < 16, "{case}");
                     assert!(said.err.len() < 20_000, "{case}");
                 });
