@@ -3,10 +3,13 @@
 use std::{
     collections::BTreeMap,
     ffi::OsStr,
-    fs::{self, File},
+    fs::{self, OpenOptions},
     io::{self, Read, Seek, SeekFrom},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
+
+use os::{regular_file, user::User};
 
 use super::{Entry, csv, json};
 
@@ -22,6 +25,8 @@ const RECORD_MAX: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Follower {
     path: PathBuf,
+    /// The server's user, with whose rights the files are read: what lies there is that user's.
+    owner: User,
     files: BTreeMap<PathBuf, Tail>,
 }
 
@@ -45,11 +50,18 @@ impl Follower {
     /// # Errors
     /// When `path` is not there or may not be read.
     pub(crate) fn from_now_on(path: &Path) -> io::Result<Follower> {
-        let mut follower = Follower { path: path.to_owned(), files: BTreeMap::new() };
-        for (file, format) in follower.present()? {
-            let offset = fs::metadata(&file)?.len();
-            follower.files.insert(file, Tail { format, offset, rest: Vec::new() });
-        }
+        let owned = fs::symlink_metadata(path)?;
+        let owner = User { uid: owned.uid(), gid: owned.gid() };
+        // Only root can read with the rights of another user, and only root needs to.
+        let owner = if User::current().is_root() { owner } else { User::current() };
+        let mut follower = Follower { path: path.to_owned(), owner, files: BTreeMap::new() };
+        owner.access(|| {
+            for (file, format) in follower.present()? {
+                let offset = fs::metadata(&file)?.len();
+                follower.files.insert(file, Tail { format, offset, rest: Vec::new() });
+            }
+            Ok(())
+        })?;
         Ok(follower)
     }
 
@@ -58,6 +70,10 @@ impl Follower {
     /// # Errors
     /// When the directory may not be read any more.
     pub(crate) fn read(&mut self) -> io::Result<Vec<Entry>> {
+        self.owner.access(|| self.read_files())
+    }
+
+    fn read_files(&mut self) -> io::Result<Vec<Entry>> {
         let mut present = self.present()?;
         // A server that logs both ways says everything twice.
         if present.iter().any(|(_, format)| *format == Format::Json) {
@@ -118,7 +134,7 @@ impl Format {
 
 impl Tail {
     fn read_appended(&mut self, path: &Path) -> io::Result<()> {
-        let mut file = File::open(path)?;
+        let mut file = regular_file::open(OpenOptions::new().read(true), path)?;
         if file.metadata()?.len() < self.offset {
             // Truncated: the collector began it anew.
             self.offset = 0;
@@ -171,7 +187,7 @@ mod tests {
     }
 
     fn append(path: &Path, text: &str) {
-        let mut file = File::options().create(true).append(true).open(path).unwrap();
+        let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
         file.write_all(text.as_bytes()).unwrap();
     }
 
@@ -208,6 +224,22 @@ mod tests {
         append(&a, &json_line("3"));
         fs::remove_file(&b).unwrap();
         assert_eq!(messages(&mut follower), ["3"]);
+    }
+
+    /// The server's user owns the directory, and may put anything there.
+    #[test]
+    fn a_link_is_not_followed_and_a_fifo_is_not_waited_at() {
+        let directory = tempfile::tempdir().unwrap();
+        let secret = tempfile::NamedTempFile::new().unwrap();
+        append(secret.path(), &json_line("secret"));
+        let mut follower = Follower::from_now_on(directory.path()).unwrap();
+        std::os::unix::fs::symlink(secret.path(), directory.path().join("a.json")).unwrap();
+        let fifo = rustix::fs::FileType::Fifo;
+        let place = directory.path().join("b.json");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &place, fifo, mode, 0).unwrap();
+        append(&directory.path().join("c.json"), &json_line("said"));
+        assert_eq!(messages(&mut follower), ["said"]);
     }
 
     #[test]

@@ -333,6 +333,19 @@ fn keyword_and_value() -> impl Strategy<Value = (String, String)> {
     ]
 }
 
+/// libpq repeats the URI with its password.
+#[test]
+fn a_uri_that_cannot_be_read_is_shown_without_its_password() {
+    let check = |uri: &str, shown: &str| {
+        let error = World::default().resolve(&given(uri)).unwrap_err().to_string();
+        assert!(!error.contains("secret") && error.contains(shown), "{error}");
+    };
+    check("postgres://me:secret@[::1", "\"postgres://me:…@[::1\"");
+    check("postgres://me:secret@[]/db", "\"postgres://me:…@[]/db\"");
+    check("postgresql://me:secret@[::1]x", "\"postgresql://me:…@[::1]x\"");
+    check("postgres://[::1]x/db?password=secret", "\"postgres://[::1]x/db?…\"");
+}
+
 proptest! {
     #[test]
     fn another_process_reads_the_same(

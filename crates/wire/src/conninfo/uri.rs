@@ -22,7 +22,8 @@ pub(super) fn parse(uri: &str, rest: &str) -> Result<Values, ConninfoError> {
         store(&mut values, "password", password)?;
     }
 
-    let (hosts, ports, rest) = authority(uri, rest)?;
+    let shown = || without_passwords(uri, credentials, rest);
+    let (hosts, ports, rest) = authority(uri, rest, &shown)?;
     store(&mut values, "host", &hosts)?;
     store(&mut values, "port", &ports)?;
 
@@ -36,22 +37,39 @@ pub(super) fn parse(uri: &str, rest: &str) -> Result<Values, ConninfoError> {
     Ok(values)
 }
 
+/// The URI as messages show it: libpq shows it whole, with its password.
+fn without_passwords(uri: &str, credentials: Option<&str>, rest: &str) -> String {
+    let rest = match rest.split_once('?') {
+        Some((place, query)) if query.contains("password") => format!("{place}?…"),
+        _ => rest.to_owned(),
+    };
+    let scheme = after_scheme(uri).map_or(uri, |after| &uri[..uri.len() - after.len()]);
+    match credentials.map(|credentials| credentials.split_once(':').ok_or(credentials)) {
+        None => format!("{scheme}{rest}"),
+        Some(Err(user)) => format!("{scheme}{user}@{rest}"),
+        Some(Ok((user, _))) => format!("{scheme}{user}:…@{rest}"),
+    }
+}
+
 /// The hosts and the ports, each as a comma list, and what follows them.
-fn authority<'a>(uri: &str, text: &'a str) -> Result<(String, String, &'a str), ConninfoError> {
+fn authority<'a>(
+    uri: &str,
+    text: &'a str,
+    shown: &dyn Fn() -> String,
+) -> Result<(String, String, &'a str), ConninfoError> {
     let (mut hosts, mut ports) = (String::new(), String::new());
     let mut rest = text;
     loop {
         if let Some(bracketed) = rest.strip_prefix('[') {
             let Some((address, after)) = bracketed.split_once(']') else {
-                return Err(ConninfoError::UnterminatedBracket(uri.to_owned()));
+                return Err(ConninfoError::UnterminatedBracket(shown()));
             };
             if address.is_empty() {
-                return Err(ConninfoError::EmptyBrackets(uri.to_owned()));
+                return Err(ConninfoError::EmptyBrackets(shown()));
             }
             if let Some(character) = after.chars().next().filter(|c| !":/?,".contains(*c)) {
                 let position = uri.len() - after.len() + 1;
-                let uri = uri.to_owned();
-                return Err(ConninfoError::AfterBracket { character, position, uri });
+                return Err(ConninfoError::AfterBracket { character, position, uri: shown() });
             }
             hosts.push_str(address);
             rest = after;

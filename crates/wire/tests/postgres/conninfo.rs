@@ -37,7 +37,7 @@ const CONNINFOS: &[&str] = &[
     "postgres://[::",
     "postgres://[]",
     "postgres://[::1]x",
-    "postgres://u:p@[::1]%/db",
+    "postgres://u@[::1]%/db",
     "postgres:///?port",
     "postgres:///?port=1=2",
     "postgres:///?port=1&&host=a",
