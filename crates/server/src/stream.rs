@@ -73,8 +73,8 @@ impl Stream {
             let now = Instant::now();
             if let Some(reached) = self.awaited.reached(&limits, now) {
                 drop(limits);
-                let since = *self.cancelled_at.get_or_insert(now);
-                if since == now {
+                let since = self.cancelled_at.unwrap_or(now);
+                if self.cancelled_at.replace(since).is_none() {
                     self.cancel();
                 }
                 // A server that is asked to cancel says so, and the session stays whole.

@@ -109,22 +109,6 @@ pub fn server_end_point(tls: &ClientConnection) -> Option<Vec<u8>> {
     }
 }
 
-/// What to do about an error below which a handshake has failed.
-#[must_use]
-pub fn hint_below(error: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        // What an I/O error wraps is no source of it.
-        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        if let Some(tls) = tls.or_else(|| error.downcast_ref()) {
-            return hint(tls);
-        }
-        next = error.source();
-    }
-    None
-}
-
 /// What to do about a handshake that failed.
 #[must_use]
 pub fn hint(error: &rustls::Error) -> Option<&'static str> {
