@@ -2,7 +2,7 @@
 
 PGRIG := target/release/pgrig
 
-.PHONY: demo build setup setup-test setup-bench test check bench extension dist test-dist fresh soak soak-promote soak-guard soak-shard soak-power clean
+.PHONY: demo build setup setup-test setup-bench test check bench extension dist test-dist fresh soak soak-promote soak-guard soak-shard soak-power soak-kills clean
 
 # Sets up, builds, proves itself on this machine, and runs the main job.
 demo: setup build
@@ -54,7 +54,7 @@ bench: setup-bench build
 	@scripts/bench
 
 # Hours of breaking: each part says what it repeats; nothing acknowledged may be lost in any.
-soak: soak-promote soak-guard soak-shard soak-power
+soak: soak-promote soak-guard soak-shard soak-power soak-kills
 
 # Kills the primary and promotes its standby, again and again. Each repetition has a seed of its
 # own; ROUNDS=500 for more.
@@ -78,6 +78,11 @@ soak-shard: setup-test
 soak-power: setup build
 	@PGRIG_KILLS=100 cargo test --locked -p lab --test power
 	@$(PGRIG) run fsync --profile full --only '*/cut_*' --gate
+
+# All processes of two studies killed in one moment, KILLS times; nothing may be left. As root.
+KILLS = 50
+soak-kills: setup-test
+	@PGRIG_KILLS=$(KILLS) cargo test --locked -p pgrig --test kills -- --ignored --nocapture
 
 clean:
 	cargo clean

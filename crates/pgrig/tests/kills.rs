@@ -1,0 +1,100 @@
+//! All processes of a study are killed in one moment, again and again, and nothing may be left but
+//! what `pgrig clean` removes. `make soak-kills` runs it; PGRIG_KILLS says how often, PGRIG_SEED which
+//! moments.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use os::processes;
+use rustix::process::{Pid, Signal, kill_process};
+use testing::until;
+
+/// The studies that have disks, cut power, standbys and links.
+const STUDIES: [&str; 2] = ["fsync", "replication"];
+/// Both smoke profiles take longer than this on two CPUs.
+const LATEST: Duration = Duration::from_secs(25);
+
+#[test]
+#[ignore = "takes a quarter of an hour: make soak-kills"]
+fn nothing_is_left_of_a_study_whose_processes_die_at_once() {
+    if !testing::skip::is_root() {
+        return testing::skip::no_root();
+    }
+    let kills: u64 = given("PGRIG_KILLS", 50);
+    let mut state: u64 = given("PGRIG_SEED", 7);
+    for number in 0..kills {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let after =
+            Duration::from_millis((state >> 33) % u64::try_from(LATEST.as_millis()).unwrap());
+        let study = STUDIES[usize::try_from(number).unwrap() % STUDIES.len()];
+        let at = format!("kill {number}, {study} after {after:?}");
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let mut rig = start(study, directory.path());
+        thread::sleep(after);
+        let all = processes::tree(&processes::all().unwrap(), rig.id().cast_signed());
+        for pid in &all {
+            // One that has just ended by itself is killed already.
+            let _ = kill_process(Pid::from_raw(*pid).unwrap(), Signal::KILL);
+        }
+        rig.wait().unwrap();
+        eprintln!("{at}: {} processes", all.len());
+        until(&format!("all processes end: {at}"), || all.iter().all(|pid| has_ended(*pid)));
+        let cleaned = pgrig(directory.path(), &["clean"]).status().unwrap();
+        assert!(cleaned.success(), "{at}");
+        until(&format!("nothing is left: {at}"), || left(directory.path()).is_empty());
+        let shown = directory.path().join("record/record.json");
+        if shown.is_file() {
+            assert!(
+                pgrig(directory.path(), &["show", "record"]).status().unwrap().success(),
+                "{at}"
+            );
+        }
+    }
+}
+
+fn given(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |value| value.parse().expect("a whole number"))
+}
+
+fn start(study: &str, directory: &Path) -> Child {
+    fs::create_dir(directory.join("tmp")).unwrap();
+    fs::set_permissions(directory.join("tmp"), fs::Permissions::from_mode(0o1777)).unwrap();
+    pgrig(directory, &["run", study, "--profile", "smoke", "--out", "record"]).spawn().unwrap()
+}
+
+fn pgrig(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pgrig"));
+    command.args(arguments).current_dir(directory).env("TMPDIR", directory.join("tmp"));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// True once the process has ended. One that was handed to another parent stays a zombie until that one looks.
+fn has_ended(pid: i32) -> bool {
+    processes::of(pid).is_none_or(|process| process.is_zombie())
+}
+
+/// Entries of the temporary directory, mounts below the directory, loop devices on its files, and processes at
+/// work there.
+fn left(directory: &Path) -> Vec<String> {
+    let name = directory.to_str().unwrap();
+    let mut left: Vec<String> = fs::read_dir(directory.join("tmp"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path().display().to_string())
+        .collect();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    left.extend(mounts.lines().filter(|line| line.contains(name)).map(str::to_owned));
+    for device in fs::read_dir("/sys/block").unwrap() {
+        let backing = device.unwrap().path().join("loop/backing_file");
+        left.extend(fs::read_to_string(backing).ok().filter(|file| file.contains(name)));
+    }
+    let here = processes::all().unwrap().into_iter().filter(|process| process.is_under(directory));
+    left.extend(here.map(|process| format!("process {}", process.pid)));
+    left
+}
