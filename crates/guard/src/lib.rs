@@ -16,11 +16,14 @@ mod books;
 mod directory;
 mod error;
 mod event;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod look;
 mod manager;
 mod policy;
 mod progress;
 mod rights;
+mod row;
 mod run;
 mod session;
 mod state;

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::time::Duration;
 
-use serde::Deserialize;
 use tokio::task::JoinHandle;
 use tokio::time;
 use tokio_postgres::{Client, SimpleQueryMessage};
@@ -17,64 +16,13 @@ use server::quote::literal;
 use server::{Conninfo, Limits};
 
 use crate::error::Error;
-use crate::look::{Look, Lsn, Standby};
-use crate::manager::Traces;
-use crate::rights::{MARK, Rights};
+use crate::look::Standby;
+use crate::rights::MARK;
+use crate::row::{Facts, Observation};
 
 pub(crate) struct Session {
     client: Client,
     connection: JoinHandle<()>,
-}
-
-/// What is asked once a connection.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Facts {
-    pub(crate) version_num: u32,
-    pub(crate) version: String,
-    pub(crate) system_identifier: String,
-    pub(crate) in_recovery: bool,
-    /// None on a standby.
-    pub(crate) timeline: Option<u32>,
-    pub(crate) setting: String,
-    /// `pg_settings.source` of the setting, and the file.
-    pub(crate) source: String,
-    pub(crate) file: Option<String>,
-    /// The guard's mark; empty when there is none.
-    pub(crate) mark: String,
-    pub(crate) alter_system_is_off: bool,
-    /// Of sessions that do not say.
-    pub(crate) synchronous_commit: String,
-    /// Whether the server runs on another machine.
-    pub(crate) is_remote: bool,
-    pub(crate) rights: Rights,
-    pub(crate) traces: Traces,
-}
-
-/// One look at a server.
-#[derive(Debug)]
-pub(crate) enum Observation {
-    /// It is a standby.
-    Standby,
-    Primary(Look),
-}
-
-#[derive(Deserialize)]
-struct Row {
-    in_recovery: bool,
-    setting: String,
-    wal: Option<String>,
-    checkpointer: Option<String>,
-    standbys: Vec<StandbyRow>,
-    waiting: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct StandbyRow {
-    pid: i32,
-    name: String,
-    state: Option<String>,
-    flush: Option<String>,
-    replay: Option<String>,
 }
 
 impl Session {
@@ -100,32 +48,13 @@ impl Session {
             return Err(Error::Version { version });
         }
         let text = self.value(doing, &facts_sql(version / 10_000)).await?;
-        serde_json::from_str(&text).map_err(|why| nonsense(doing, &why))
+        Facts::read(&text).map_err(|why| nonsense(doing, &why))
     }
 
     pub(crate) async fn look(&self) -> Result<Observation, Error> {
         let doing = "looking at the standbys";
         let text = self.value(doing, LOOK).await?;
-        let row: Row = serde_json::from_str(&text).map_err(|why| nonsense(doing, &why))?;
-        let lsn = |text: Option<String>| text.and_then(|text| text.parse::<Lsn>().ok());
-        let Some(wal) = lsn(row.wal).filter(|_| !row.in_recovery) else {
-            return Ok(Observation::Standby);
-        };
-        let setting = row.setting.parse().map_err(|why| nonsense(doing, &why))?;
-        let standbys = row.standbys.into_iter().map(|one| Standby {
-            pid: one.pid,
-            name: one.name,
-            // One that is told to stop confirms what it has until it has it all.
-            streams: matches!(one.state.as_deref(), Some("streaming" | "stopping")),
-            flush: lsn(one.flush),
-            replay: lsn(one.replay),
-        });
-        let settings_are_read = matches!(
-            row.checkpointer.as_deref(),
-            Some("CheckpointerMain" | "CheckpointWriteDelay")
-        );
-        let (standbys, waiting) = (standbys.collect(), row.waiting);
-        Ok(Observation::Primary(Look { setting, wal, standbys, waiting, settings_are_read }))
+        Observation::read(&text).map_err(|why| nonsense(doing, &why))
     }
 
     /// Takes the server for this guard; else who has it.

@@ -7,7 +7,8 @@ use serde::Serialize;
 use crate::asked::Asked;
 use crate::books::{self, Window};
 use crate::error::Error;
-use crate::session::{Observation, Session};
+use crate::row::Observation;
+use crate::session::Session;
 use crate::state::{self, GuardState};
 
 /// What a guard and its server are up to.

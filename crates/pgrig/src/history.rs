@@ -5,16 +5,12 @@ use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use record::Fact;
+use record::{Fact, PastFigure, PastResult};
 use report::{Measure, Point, Results, Series};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
-
-/// The version of the lines.
-const FORMAT: u64 = 1;
 
 /// Facts that make up a machine's fingerprint: results of machines that differ in one of them are
 /// never joined.
@@ -23,18 +19,7 @@ const FINGERPRINT: [&str; 4] = ["processor", "memory", "distribution", "kernel"]
 /// A history that was read.
 pub(crate) struct History {
     path: PathBuf,
-    lines: Vec<Line>,
-}
-
-/// One result.
-pub(crate) struct Line {
-    pub(crate) time: String,
-    pub(crate) commit: String,
-    pub(crate) machine: String,
-    pub(crate) study: String,
-    pub(crate) answer: String,
-    pub(crate) record: String,
-    figures: Vec<Measure>,
+    lines: Vec<PastResult>,
 }
 
 /// The machine that a record comes from.
@@ -81,25 +66,17 @@ pub(crate) fn add(
     let record = record.display().to_string();
     if path.symlink_metadata().is_ok() {
         let known = History::open(path)?;
-        let is_there = |line: &Line| line.record == record && line.time == results.started_at;
+        let is_there = |line: &PastResult| line.record == record && line.time == results.started_at;
         if known.lines.iter().any(is_there) {
             let what = format!("{record} is in {} already", path.display());
             return Err(Complaint::new(what).hinted(Some("a history holds each result once")));
         }
     }
-    let figures = results.figures.iter().map(|figure| {
-        json!({
-            "benchmark": figure.benchmark, "name": figure.name, "unit": figure.unit,
-            "value": figure.value, "lower": figure.bounds.map(|bounds| bounds[0]),
-            "upper": figure.bounds.map(|bounds| bounds[1]),
-            "more_is_better": figure.more_is_better,
-        })
-    });
-    let line = json!({
-        "format": FORMAT, "time": results.started_at, "commit": commit, "machine": machine,
-        "study": results.name, "answer": results.answer, "record": record,
-        "figures": figures.collect::<Vec<_>>(),
-    });
+    let (study, answer) = (&results.name, &results.answer);
+    let mut line = PastResult::new(&results.started_at, machine, study, answer, &record);
+    line.commit = commit.map(str::to_owned);
+    line.figures = results.figures.iter().map(past_figure).collect();
+    let line = line.line();
     let file = open(path, OpenOptions::new().create(true).append(true));
     let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
     written.map_err(|error| failed("writing", path, &error))
@@ -123,16 +100,14 @@ impl History {
                 Complaint::new(format!("reading {place}, line {number}: {why}"))
                     .hinted(Some("each line is a result that pgrig history add has written"))
             };
-            let value: Value =
-                serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
-            lines.push(line(&value).ok_or_else(|| bad("it is no result of format 1".to_owned()))?);
+            lines.push(PastResult::read(&text).map_err(bad)?);
         }
-        lines.sort_by(|one: &Line, other| one.time.cmp(&other.time));
+        lines.sort_by(|one: &PastResult, other| one.time.cmp(&other.time));
         Ok(History { path: path.to_owned(), lines })
     }
 
     /// Its results, in the order of time.
-    pub(crate) fn lines(&self) -> &[Line] {
+    pub(crate) fn lines(&self) -> &[PastResult] {
         &self.lines
     }
 
@@ -143,10 +118,10 @@ impl History {
             for figure in &line.figures {
                 let point = Point {
                     time: line.time.clone(),
-                    commit: line.commit.clone(),
+                    commit: line.commit.clone().unwrap_or_default(),
                     machine: line.machine.clone(),
                     value: figure.value,
-                    bounds: figure.bounds,
+                    bounds: figure.lower.zip(figure.upper).map(<[f64; 2]>::from),
                 };
                 let is_same = |series: &&mut Series| {
                     (&series.study, &series.benchmark, &series.name)
@@ -177,36 +152,16 @@ impl History {
     }
 }
 
-fn line(value: &Value) -> Option<Line> {
-    let text = |key: &str| value[key].as_str().map(str::to_owned);
-    if value["format"] != FORMAT {
-        return None;
+fn past_figure(figure: &Measure) -> PastFigure {
+    PastFigure {
+        benchmark: figure.benchmark.clone(),
+        name: figure.name.clone(),
+        unit: figure.unit.clone(),
+        value: figure.value,
+        lower: figure.bounds.map(|bounds| bounds[0]),
+        upper: figure.bounds.map(|bounds| bounds[1]),
+        more_is_better: figure.more_is_better,
     }
-    // Earlier versions wrote the value of a single round as its bounds.
-    let figure = |value: &Value| -> Option<Measure> {
-        let text = |key: &str| value[key].as_str().map(str::to_owned);
-        let number = |key: &str| value[key].as_f64();
-        Some(Measure {
-            benchmark: text("benchmark")?,
-            name: text("name")?,
-            unit: text("unit")?,
-            value: number("value")?,
-            bounds: number("lower")
-                .zip(number("upper"))
-                .map(<[f64; 2]>::from)
-                .filter(|[lower, upper]| lower < upper),
-            more_is_better: value["more_is_better"].as_bool()?,
-        })
-    };
-    Some(Line {
-        time: text("time")?,
-        commit: text("commit").unwrap_or_default(),
-        machine: text("machine")?,
-        study: text("study")?,
-        answer: text("answer")?,
-        record: text("record")?,
-        figures: value["figures"].as_array()?.iter().map(figure).collect::<Option<_>>()?,
-    })
 }
 
 fn failed(doing: &str, path: &Path, error: &std::io::Error) -> Complaint {
@@ -263,10 +218,5 @@ mod tests {
         assert_eq!(series[0].points[1].commit, "c2");
         assert_eq!(series[0].points[1].bounds, Some([0.8, 1.0]));
         assert!(History::open(&path).expect("read").series(Some("p99")).is_err());
-        // As earlier versions wrote a single round.
-        let text = std::fs::read_to_string(&path).expect("read");
-        std::fs::write(&path, text.replace("0.8", "0.9").replace("1.0", "0.9")).expect("written");
-        let series = History::open(&path).expect("read").series(None).expect("figures");
-        assert_eq!(series[0].points[1].bounds, None);
     }
 }

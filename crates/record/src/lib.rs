@@ -46,6 +46,7 @@ mod writer;
 
 pub mod comparison;
 mod paired;
+mod past;
 
 mod error;
 mod files;
@@ -66,6 +67,7 @@ pub use interval::Interval;
 pub use mark::{Mark, MarkKind};
 pub use moment::Moment;
 pub use paired::{Conditions, Paired, Series};
+pub use past::{PastFigure, PastResult};
 pub use reader::{Reader, is_record};
 pub use sample::Sample;
 pub use trial::{

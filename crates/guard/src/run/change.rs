@@ -11,7 +11,8 @@ use crate::books::Step;
 use crate::error::Error;
 use crate::event::{Event, called, seconds};
 use crate::look::Look;
-use crate::session::{Observation, Session};
+use crate::row::Observation;
+use crate::session::Session;
 use crate::watch::{Change, Why};
 
 impl Guard<'_> {

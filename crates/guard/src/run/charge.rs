@@ -12,7 +12,8 @@ use crate::books::{Entry, Step};
 use crate::error::Error;
 use crate::event::Event;
 use crate::look::Lsn;
-use crate::session::{Facts, Session};
+use crate::row::Facts;
+use crate::session::Session;
 use crate::state;
 use crate::watch::Watch;
 

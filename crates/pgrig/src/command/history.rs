@@ -66,7 +66,7 @@ fn add(file: &Path, directory: &Path, commit: Option<&str>) -> Result<(), Compla
 
 fn list(history: &History) {
     for line in history.lines() {
-        let commit = if line.commit.is_empty() { "–" } else { &line.commit };
+        let commit = line.commit.as_deref().unwrap_or("–");
         let (time, study, answer) = (&line.time, &line.study, &line.answer);
         terminal::result(format_args!("{time}  {commit:10.10}  {study}: {answer}"));
         terminal::result(styled(FAINT, format_args!("  {}  {}", line.record, line.machine)));

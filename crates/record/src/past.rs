@@ -1,0 +1,105 @@
+//! One line of a history file: the figures of one record, kept after the record is gone.
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the lines.
+const FORMAT: u32 = 1;
+
+/// One result in a history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PastResult {
+    format: u32,
+    /// When the run began, in RFC 3339.
+    pub time: String,
+    /// The commit that it measured, if that is known.
+    pub commit: Option<String>,
+    /// The fingerprint of its machine.
+    pub machine: String,
+    /// The name of its study.
+    pub study: String,
+    /// Its answer in one sentence.
+    pub answer: String,
+    /// The absolute path of its record.
+    pub record: String,
+    /// Its figures.
+    pub figures: Vec<PastFigure>,
+}
+
+/// One figure of a result in a history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PastFigure {
+    /// The point or side that it belongs to.
+    pub benchmark: String,
+    /// The name of the metric.
+    pub name: String,
+    /// Its unit; empty for a ratio.
+    pub unit: String,
+    /// Its value, which is finite.
+    pub value: f64,
+    /// The lower bound of its interval, where there is one.
+    pub lower: Option<f64>,
+    /// The upper bound of its interval, where there is one.
+    pub upper: Option<f64>,
+    /// True if more is better.
+    pub more_is_better: bool,
+}
+
+impl PastResult {
+    /// A result of this version without figures.
+    pub fn new(time: &str, machine: &str, study: &str, answer: &str, record: &str) -> PastResult {
+        PastResult {
+            format: FORMAT,
+            time: time.to_owned(),
+            commit: None,
+            machine: machine.to_owned(),
+            study: study.to_owned(),
+            answer: answer.to_owned(),
+            record: record.to_owned(),
+            figures: Vec::new(),
+        }
+    }
+
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// A line that is not JSON, lacks a member or has another version; the message names which.
+    pub fn read(line: &str) -> Result<PastResult, String> {
+        let result: PastResult = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        match result.format {
+            FORMAT => Ok(result),
+            other => Err(format!("it has format {other}, and this pgrig reads format {FORMAT}")),
+        }
+    }
+
+    /// The line, without its end.
+    pub fn line(&self) -> String {
+        serde_json::to_string(self).expect("texts and numbers have a JSON form")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_as_it_was_written_and_refused_with_a_reason() {
+        let mut result =
+            PastResult::new("2026-11-23T05:00:00Z", "m", "compare", "B is slower.", "/r");
+        result.figures.push(PastFigure {
+            benchmark: "B ÷ A".to_owned(),
+            name: "throughput".to_owned(),
+            unit: String::new(),
+            value: 0.9,
+            lower: Some(0.8),
+            upper: None,
+            more_is_better: true,
+        });
+        let line = result.line();
+        assert_eq!(PastResult::read(&line), Ok(result));
+        let refused = |line: &str| PastResult::read(line).expect_err("refused");
+        assert!(refused(&line.replace("\"format\":1", "\"format\":2")).contains("format 2"));
+        assert!(refused(&line.replace("\"study\"", "\"other\"")).contains("study"));
+        assert!(refused(&line.replace("0.9", "null")).contains("invalid type"));
+        assert!(!refused("[[[").is_empty());
+    }
+}
