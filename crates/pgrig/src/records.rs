@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use record::{Comparison, Finished, Reader, Trial, comparison};
-use report::{Report, Results};
+use record::{Comparison, Reader, Trial, comparison};
+use report::{Evidence, Report, Results};
 use spec::{Profile, ROUNDS_MAX, Study};
 use verdict::Judgement;
 
@@ -63,24 +63,24 @@ pub(crate) fn write_compared(directory: &Path, found: &Comparison) -> Result<Pat
 /// What other programs are told of a record.
 pub(crate) fn results(opened: &Opened) -> Result<Results, Complaint> {
     let reader = &opened.reader;
-    let finished = reader.trials().iter().map(|trial| finished(reader, trial));
-    let report = Report::new(&opened.study, reader.header(), finished, reader.pairs())?;
+    let trials = reader.trials().iter().map(|trial| evidence(reader, trial));
+    let report = Report::new(&opened.study, reader.header(), trials, reader.pairs())?;
     Ok(report.results())
 }
 
 /// The report as one HTML file.
 pub(crate) fn page(opened: &Opened) -> Result<String, Complaint> {
     let reader = &opened.reader;
-    let finished = reader.trials().iter().map(|trial| finished(reader, trial));
-    let report = Report::new(&opened.study, reader.header(), finished, reader.pairs())?;
+    let trials = reader.trials().iter().map(|trial| evidence(reader, trial));
+    let report = Report::new(&opened.study, reader.header(), trials, reader.pairs())?;
     Ok(report.html())
 }
 
 /// Writes report.html, report.md, trials.csv and verdicts.csv beside the record; the page's path.
 pub(crate) fn write_report(opened: &Opened) -> Result<PathBuf, Complaint> {
     let reader = &opened.reader;
-    let finished = reader.trials().iter().map(|trial| finished(reader, trial));
-    let report = Report::new(&opened.study, reader.header(), finished, reader.pairs())?;
+    let trials = reader.trials().iter().map(|trial| evidence(reader, trial));
+    let report = Report::new(&opened.study, reader.header(), trials, reader.pairs())?;
     let directory = reader.directory();
     record::attach(directory, "report.md", &report.markdown())?;
     record::attach(directory, "trials.csv", &report.trials_csv())?;
@@ -88,12 +88,12 @@ pub(crate) fn write_report(opened: &Opened) -> Result<PathBuf, Complaint> {
     Ok(record::attach(directory, "report.html", &report.html())?)
 }
 
-fn finished(reader: &Reader, trial: &Trial) -> Result<Finished, record::Error> {
-    Ok(Finished {
-        trial: trial.clone(),
-        intervals: reader.intervals(trial)?,
-        samples: reader.samples(trial)?,
-        marks: reader.marks(trial)?,
-        logs: reader.logs(trial)?,
-    })
+/// A trial as a page shows it: what is not shown is not kept in memory.
+fn evidence(reader: &Reader, trial: &Trial) -> Result<Evidence, record::Error> {
+    let mut evidence = Evidence::of(trial.clone());
+    reader.intervals(trial, |interval| evidence.interval(interval))?;
+    reader.samples(trial, |sample| evidence.sample(sample))?;
+    reader.marks(trial, |mark| evidence.mark(mark))?;
+    reader.logs(trial, |node, text| evidence.log(node, text))?;
+    Ok(evidence)
 }

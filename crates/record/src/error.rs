@@ -58,6 +58,29 @@ pub enum Error {
         /// The limit.
         max: u64,
     },
+    /// A file, or what was read before it of the same whole, would take more than a reader gives.
+    #[error(
+        "reading {path}, which has {bytes} bytes: {of} would take more than {max} {what}",
+        path = path.display()
+    )]
+    TooMuch {
+        /// The file at which it was too much.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// What is counted together.
+        of: &'static str,
+        /// The unit of the limit.
+        what: &'static str,
+        /// The limit.
+        max: u64,
+    },
+    /// The user asked for the end before it was read.
+    #[error("reading {path}: interrupted", path = path.display())]
+    Interrupted {
+        /// What was being read.
+        path: PathBuf,
+    },
     /// Another run writes into it.
     #[error("writing {path}: {holder} is running into it", path = path.display())]
     Held {
@@ -126,6 +149,12 @@ impl Error {
             Error::Outside { .. } | Error::TooLarge { .. } => {
                 Some("do not trust this folder: pgrig writes nothing of the kind".to_owned())
             }
+            Error::TooMuch { .. } => Some(
+                "of a stranger's record, do not trust it: a run of many hours has half of that; of your \
+                 own, move some directories below trials/ to another place and read the rest"
+                    .to_owned(),
+            ),
+            Error::Interrupted { .. } => None,
             Error::Damaged { .. } => {
                 Some("the file was changed after it was written; run the study again".to_owned())
             }

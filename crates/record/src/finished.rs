@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
+use crate::allowance::Allowance;
 use crate::counts::COUNT_MAX;
 use crate::error::{Error, io as io_error};
 use crate::inside::Inside;
-use crate::{Interval, Mark, PublishedWay, Sample, Trial, files};
+use crate::{Interval, Mark, PublishedWay, Sample, Trial, files, weight};
 
 /// A trial and everything that lies beside it.
 #[derive(Clone, Debug)]
@@ -33,10 +34,14 @@ const MARKS: &str = "marks.jsonl";
 const TOO_LARGE: &str = "a count is larger than any load can make it";
 const LOG_SUFFIX: &str = ".log";
 
-/// Limits far above what runs write: record.json of a plan of 100,000 trials has 20 MiB.
-pub(crate) const JSON_BYTES_MAX: u64 = 32 << 20;
-const LINES_BYTES_MAX: u64 = 128 << 20;
-const LOG_BYTES_MAX: u64 = 16 << 20;
+/// Limits far above what runs write: record.json of a plan of 10,000 trials has 2 MiB, trial.json of a
+/// hundred statements 500 KiB. In memory they may take 25 and 45 times as much while they are read.
+pub(crate) const JSON_BYTES_MAX: u64 = 6 << 20;
+const TRIAL_BYTES_MAX: u64 = 2 << 20;
+
+/// A day with a sample of a hundred things a second has half of it.
+const LINES_BYTES_MAX: u64 = 1 << 30;
+const LOG_BYTES_MAX: u64 = 8 << 20;
 
 /// Writes all files of a trial into an empty directory.
 pub(crate) fn write(finished: &Finished, directory: &Path) -> Result<(), Error> {
@@ -66,8 +71,13 @@ fn finite(trial: &Trial) -> Trial {
 }
 
 /// Reads the trial alone.
-pub(crate) fn read_trial(directory: &Inside) -> Result<Trial, Error> {
-    let trial: Trial = read_json(directory, TRIAL)?;
+pub(crate) fn read_trial(directory: &Inside, allowance: &mut Allowance) -> Result<Trial, Error> {
+    let path = directory.path(TRIAL);
+    let trial: Trial = allowance.unpacking(&path, || {
+        let text = directory.text(TRIAL, TRIAL_BYTES_MAX)?;
+        serde_json::from_str(&text).map_err(|error| damaged(&path, error.line(), &error))
+    })?;
+    allowance.keep(weight::of_trial(&trial), &path)?;
     let is_sound = trial.workloads.iter().all(|workload| {
         let PublishedWay { transactions, .. } = workload.published_way;
         let counts = [workload.unknown, workload.never_started, transactions];
@@ -76,7 +86,7 @@ pub(crate) fn read_trial(directory: &Inside) -> Result<Trial, Error> {
     });
     match is_sound {
         true => Ok(trial),
-        false => Err(damaged(&directory.path(TRIAL), 0, &TOO_LARGE)),
+        false => Err(damaged(&path, 0, &TOO_LARGE)),
     }
 }
 
@@ -87,66 +97,107 @@ pub(crate) fn read_json<T: DeserializeOwned>(directory: &Inside, name: &str) -> 
         .map_err(|error| damaged(&directory.path(name), error.line(), &error))
 }
 
-/// Reads what the clients did.
-pub(crate) fn read_intervals(directory: &Inside) -> Result<Vec<Interval>, Error> {
-    let intervals: Vec<Interval> = read_lines(directory, INTERVALS)?;
-    match intervals.iter().position(|interval| !interval.counts.are_sound()) {
-        Some(row) => Err(damaged(&directory.path(INTERVALS), row + 1, &TOO_LARGE)),
-        None => Ok(intervals),
+/// Reads what the clients did. `keep` takes each interval, and says how many bytes it keeps of it.
+pub(crate) fn read_intervals(
+    directory: &Inside,
+    allowance: &mut Allowance,
+    mut keep: impl FnMut(Interval) -> usize,
+) -> Result<(), Error> {
+    let path = directory.path(INTERVALS);
+    let mut lines = Lines::open(directory, INTERVALS)?;
+    while let Some(interval) = allowance.unpacking(&path, || lines.next::<Interval>())? {
+        if !interval.counts.are_sound() {
+            return Err(damaged(&path, lines.row, &TOO_LARGE));
+        }
+        allowance.keep(keep(interval), &path)?;
     }
+    Ok(())
 }
 
-/// Reads what happened.
-pub(crate) fn read_marks(directory: &Inside) -> Result<Vec<Mark>, Error> {
-    read_lines(directory, MARKS)
+/// Reads what happened. `keep` takes each mark, and says how many bytes it keeps of it.
+pub(crate) fn read_marks(
+    directory: &Inside,
+    allowance: &mut Allowance,
+    mut keep: impl FnMut(Mark) -> usize,
+) -> Result<(), Error> {
+    let path = directory.path(MARKS);
+    let mut lines = Lines::open(directory, MARKS)?;
+    while let Some(mark) = lines.next()? {
+        allowance.keep(keep(mark), &path)?;
+    }
+    Ok(())
 }
 
-/// Reads what the probes read.
-pub(crate) fn read_samples(directory: &Inside) -> Result<Vec<Sample>, Error> {
+/// Reads what the probes read. `keep` takes each sample, and says how many bytes it keeps of it.
+pub(crate) fn read_samples(
+    directory: &Inside,
+    allowance: &mut Allowance,
+    mut keep: impl FnMut(Sample) -> usize,
+) -> Result<(), Error> {
+    let path = directory.path(SAMPLES);
     let source = directory.file(SAMPLES, LINES_BYTES_MAX)?;
     let mut reader = csv::Reader::from_reader(source.lines());
-    let mut samples = Vec::new();
     for (row, sample) in reader.deserialize().enumerate() {
-        samples.push(sample.map_err(|error| damaged(&directory.path(SAMPLES), row + 2, &error))?);
+        let sample = sample.map_err(|error| damaged(&path, row + 2, &error))?;
+        allowance.keep(keep(sample), &path)?;
     }
-    Ok(samples)
+    Ok(())
 }
 
-/// Reads the tails of server logs, node → text.
-pub(crate) fn read_logs(directory: &Inside) -> Result<BTreeMap<String, String>, Error> {
-    let mut logs = BTreeMap::new();
+/// Reads the tails of server logs. `keep` takes each with the node's name, and says how many bytes it
+/// keeps of it.
+pub(crate) fn read_logs(
+    directory: &Inside,
+    allowance: &mut Allowance,
+    mut keep: impl FnMut(&str, &str) -> usize,
+) -> Result<(), Error> {
     for entry in directory.entries()? {
         let name = entry.name.to_string_lossy();
         if let Some(node) = name.strip_suffix(LOG_SUFFIX) {
             let bytes = directory.bytes(&entry.name, LOG_BYTES_MAX)?;
-            logs.insert(node.to_owned(), String::from_utf8_lossy(&bytes).into_owned());
+            let kept = keep(node, &String::from_utf8_lossy(&bytes));
+            allowance.keep(kept, &directory.path(&entry.name))?;
         }
     }
-    Ok(logs)
+    Ok(())
 }
 
 /// One value a line, so that a person can grep and a reader can stop anywhere.
 pub(crate) fn lines(out: &mut impl Write, values: &[impl serde::Serialize]) -> io::Result<()> {
     for value in values {
-        serde_json::to_writer(&mut *out, value)?;
+        out.write_all(words::escaped(&serde_json::to_string(value)?).as_bytes())?;
         out.write_all(b"\n")?;
     }
     Ok(())
 }
 
-pub(crate) fn read_lines<T: DeserializeOwned>(
-    directory: &Inside,
-    name: &str,
-) -> Result<Vec<T>, Error> {
-    let source = directory.file(name, LINES_BYTES_MAX)?;
-    let path = source.path.clone();
-    let mut values = Vec::new();
-    for (row, line) in source.lines().lines().enumerate() {
-        let line = line.map_err(io_error("reading", &path))?;
-        let value = serde_json::from_str(&line);
-        values.push(value.map_err(|error| damaged(&path, row + 1, &error))?);
+/// A file of lines, each of which is a value.
+pub(crate) struct Lines {
+    path: PathBuf,
+    source: Box<dyn BufRead>,
+    line: String,
+    /// The line that was read last, from 1.
+    row: usize,
+}
+
+impl Lines {
+    pub(crate) fn open(directory: &Inside, name: &str) -> Result<Lines, Error> {
+        let source = directory.file(name, LINES_BYTES_MAX)?;
+        let path = source.path.clone();
+        Ok(Lines { path, source: Box::new(source.lines()), line: String::new(), row: 0 })
     }
-    Ok(values)
+
+    /// The value of the next line.
+    pub(crate) fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Error> {
+        self.line.clear();
+        self.row += 1;
+        let read = self.source.read_line(&mut self.line);
+        if read.map_err(io_error("reading", &self.path))? == 0 {
+            return Ok(None);
+        }
+        let value = serde_json::from_str(&self.line);
+        value.map(Some).map_err(|error| damaged(&self.path, self.row, &error))
+    }
 }
 
 fn samples(out: &mut impl Write, samples: &[Sample]) -> io::Result<()> {

@@ -13,6 +13,9 @@ use crate::{files, layout};
 /// Files of a study are scripts and small tables; a bigger one was put there by mistake.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
+/// The study itself is parsed as a whole; the longest that comes with pgrig has a fiftieth of this.
+const STUDY_BYTES_MAX: u64 = 1024 * 1024;
+
 /// All files of a study together: they are held in memory.
 const FOLDER_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
@@ -69,10 +72,12 @@ fn add(
             continue;
         }
         refuse_unless(FileType::RegularFile, entry.kind, &inside.path(&entry.name))?;
-        if entry.bytes > FILE_BYTES_MAX {
+        let is_study = prefix.is_empty() && name == Folder::STUDY;
+        if entry.bytes > FILE_BYTES_MAX && !is_study {
             continue;
         }
-        let bytes = inside.bytes(&entry.name, FILE_BYTES_MAX)?;
+        let bytes_max = if is_study { STUDY_BYTES_MAX } else { FILE_BYTES_MAX };
+        let bytes = inside.bytes(&entry.name, bytes_max)?;
         *bytes_read += bytes.len() as u64;
         if *bytes_read > FOLDER_BYTES_MAX {
             let (path, max) = (inside.own_path(), FOLDER_BYTES_MAX);

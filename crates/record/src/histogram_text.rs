@@ -5,6 +5,8 @@
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
 use stats::{Latency, Moments};
 
+use crate::allowance;
+
 /// For `#[serde(with = …)]`.
 pub fn serialize<S: Serializer>(latency: &Latency, to: S) -> Result<S::Ok, S::Error> {
     let Moments { count, sum_ns, sum_squares_ns2, min_ns, max_ns } = latency.moments();
@@ -22,6 +24,9 @@ pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Latency, D::Err
     let text = String::deserialize(from)?;
     let (histogram, sums) = text.split_once(';').unwrap_or((&text, ""));
     let latency = Latency::from_base64(histogram).map_err(D::Error::custom)?;
+    if !allowance::unpacked(latency.unpacked_bytes()) {
+        return Err(D::Error::custom("histograms unpack to more than is read"));
+    }
     if sums.is_empty() {
         return Ok(latency);
     }

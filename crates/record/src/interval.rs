@@ -7,7 +7,7 @@ use crate::{Counts, Moment};
 
 /// What one workload's clients did in one interval, usually a second: all lanes and generators
 /// merged. A transaction belongs to the interval in which it ended.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interval {
     /// When it began.

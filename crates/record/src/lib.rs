@@ -48,12 +48,14 @@ pub mod comparison;
 mod paired;
 mod past;
 
+mod allowance;
 mod error;
 mod files;
 mod folder;
 pub mod histogram_text;
 mod host;
 mod inside;
+mod weight;
 
 pub use comparison::Comparison;
 pub use counts::{Counts, SqlStateCounts};

@@ -12,6 +12,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::allowance::Allowance;
 use crate::comparison::{Figure, Look, Metric, Stop, Wait};
 use crate::error::{Error, io};
 use crate::inside::Inside;
@@ -136,7 +137,10 @@ impl Paired {
     }
 
     /// All of a record, ordered by number and attempt.
-    pub(crate) fn read_all(record: &Inside) -> Result<Vec<Paired>, Error> {
+    pub(crate) fn read_all(
+        record: &Inside,
+        allowance: &mut Allowance,
+    ) -> Result<Vec<Paired>, Error> {
         if !record.has(PAIRS) {
             return Ok(Vec::new());
         }
@@ -145,6 +149,9 @@ impl Paired {
         for entry in directory.entries()? {
             let name = entry.name.to_string_lossy();
             if name.ends_with(".json") {
+                // In memory an observation takes that many times its text, and half of it is free.
+                let bytes = usize::try_from(entry.bytes).unwrap_or(usize::MAX);
+                allowance.keep(bytes.saturating_mul(4), &directory.path(&*name))?;
                 all.push(finished::read_json(&directory, &name)?);
             }
         }

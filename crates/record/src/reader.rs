@@ -8,8 +8,9 @@ use rustix::fs::FileType;
 use serde::Deserialize;
 use spec::Folder;
 
+use crate::allowance::Allowance;
 use crate::error::Error;
-use crate::finished;
+use crate::finished::{self, Finished};
 use crate::folder::read_below;
 use crate::inside::Inside;
 use crate::layout::{HEADER, STUDY, TRIALS, is_unfinished, trial_directory};
@@ -36,10 +37,11 @@ impl Reader {
         let header = read_header(&inside)?;
         let folder = read_below(&inside.directory(STUDY)?, &header.study)?;
         let below = inside.directory(TRIALS)?;
+        let mut allowance = Allowance::of_record();
         let mut trials = Vec::new();
         for entry in below.entries()? {
             if entry.kind == FileType::Directory && !is_unfinished(Path::new(&entry.name)) {
-                let trial = finished::read_trial(&below.directory(&entry.name)?)?;
+                let trial = finished::read_trial(&below.directory(&entry.name)?, &mut allowance)?;
                 let expected = trial_directory(&trial);
                 if entry.name != *expected {
                     let why = format!("it is the trial of another directory, {expected}");
@@ -50,7 +52,7 @@ impl Reader {
             }
         }
         trials.sort_by_key(|trial| (trial.number, trial.attempt));
-        let pairs = Paired::read_all(&inside)?;
+        let pairs = Paired::read_all(&inside, &mut allowance)?;
         Ok(Reader { directory: directory.to_owned(), header, folder, trials, pairs })
     }
 
@@ -84,41 +86,76 @@ impl Reader {
         &self.pairs
     }
 
-    /// What the clients of a trial did, second by second.
+    /// What the clients of a trial did, second by second. `keep` takes each interval, and says how many
+    /// bytes it keeps of it: a trial of hours fits into memory only when its readers keep little.
     ///
     /// # Errors
-    /// If the file is missing or damaged.
-    pub fn intervals(&self, trial: &Trial) -> Result<Vec<Interval>, Error> {
-        finished::read_intervals(&self.place(trial)?)
+    /// If the file is missing or damaged, or too much is kept.
+    pub fn intervals(
+        &self,
+        trial: &Trial,
+        keep: impl FnMut(Interval) -> usize,
+    ) -> Result<(), Error> {
+        finished::read_intervals(&self.place(trial)?, &mut Allowance::of_trial(), keep)
     }
 
-    /// What the probes read during a trial.
+    /// What the probes read during a trial. `keep` is as in [`Reader::intervals`].
     ///
     /// # Errors
-    /// If the file is missing or damaged.
-    pub fn samples(&self, trial: &Trial) -> Result<Vec<Sample>, Error> {
-        finished::read_samples(&self.place(trial)?)
+    /// If the file is missing or damaged, or too much is kept.
+    pub fn samples(&self, trial: &Trial, keep: impl FnMut(Sample) -> usize) -> Result<(), Error> {
+        finished::read_samples(&self.place(trial)?, &mut Allowance::of_trial(), keep)
     }
 
-    /// What happened during a trial.
+    /// What happened during a trial. `keep` is as in [`Reader::intervals`].
     ///
     /// # Errors
-    /// If the file is missing or damaged.
-    pub fn marks(&self, trial: &Trial) -> Result<Vec<Mark>, Error> {
-        finished::read_marks(&self.place(trial)?)
+    /// If the file is missing or damaged, or too much is kept.
+    pub fn marks(&self, trial: &Trial, keep: impl FnMut(Mark) -> usize) -> Result<(), Error> {
+        finished::read_marks(&self.place(trial)?, &mut Allowance::of_trial(), keep)
     }
 
-    /// The last lines of the servers' logs, node → text; empty where nothing broke.
+    /// The last lines of the servers' logs, node and text; there are some where something broke. `keep`
+    /// is as in [`Reader::intervals`].
     ///
     /// # Errors
-    /// If a file cannot be read.
-    pub fn logs(&self, trial: &Trial) -> Result<BTreeMap<String, String>, Error> {
-        finished::read_logs(&self.place(trial)?)
+    /// If a file cannot be read, or too much is kept.
+    pub fn logs(&self, trial: &Trial, keep: impl FnMut(&str, &str) -> usize) -> Result<(), Error> {
+        finished::read_logs(&self.place(trial)?, &mut Allowance::of_trial(), keep)
+    }
+
+    /// A trial with everything that lies beside it, where that fits into memory.
+    ///
+    /// # Errors
+    /// If a file is missing or damaged, or it is too much.
+    pub fn whole(&self, trial: &Trial) -> Result<Finished, Error> {
+        let (mut intervals, mut samples, mut marks) = (Vec::new(), Vec::new(), Vec::new());
+        let mut logs = BTreeMap::new();
+        self.intervals(trial, |interval| kept(&mut intervals, interval, 0))?;
+        self.samples(trial, |sample| {
+            let texts = sample.node.len() + sample.metric.len() + sample.label.len();
+            kept(&mut samples, sample, texts)
+        })?;
+        self.marks(trial, |mark| {
+            let texts = mark.node.len() + mark.text.len();
+            kept(&mut marks, mark, texts)
+        })?;
+        self.logs(trial, |node, text| {
+            logs.insert(node.to_owned(), text.to_owned());
+            node.len() + text.len()
+        })?;
+        Ok(Finished { trial: trial.clone(), intervals, samples, marks, logs })
     }
 
     fn place(&self, trial: &Trial) -> Result<Inside, Error> {
         Inside::open(&self.directory)?.directory(TRIALS)?.directory(trial_directory(trial))
     }
+}
+
+/// Adds to a list; the bytes that are kept, with room for the list to grow.
+fn kept<T>(list: &mut Vec<T>, one: T, beside: usize) -> usize {
+    list.push(one);
+    2 * size_of::<T>() + beside
 }
 
 /// Whether a folder looks like a record. What it holds is found when it is opened.

@@ -2,7 +2,10 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 use crate::error::{Error, io as io_error};
 
@@ -20,7 +23,9 @@ pub fn check_directory(directory: &Path) -> Result<(), Error> {
 /// # Errors
 /// The file system's.
 pub fn check_file(path: &Path) -> Result<(), Error> {
-    let check = || match OpenOptions::new().append(true).open(path) {
+    // A FIFO that nobody reads would be waited for.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let check = || match OpenOptions::new().append(true).custom_flags(flags).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
             probe(parent.unwrap_or(Path::new(".")))

@@ -1,53 +1,33 @@
 //! A record survives what happens to runs: it is resumed, interrupted, read by other versions,
 //! damaged, and written onto full disks.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use common::planned;
 use record::{
     Counts, Ending, FORMAT, Fact, Fault, Finished, Header, Interval, Mark, MarkKind, Moment, Note,
-    NoteKind, Phase, PlannedTrial, PublishedWay, Reader, RunState, Sample, SkipKind, Trial,
-    VoidKind, Window, WorkloadResult, Writer,
+    NoteKind, Phase, PublishedWay, Reader, RunState, Sample, SkipKind, Trial, VoidKind, Window,
+    WorkloadResult, Writer,
 };
 use spec::Folder;
 use stats::Latency;
 
 fn header() -> Header {
-    let plan = PlannedTrial {
-        number: 1,
-        round: 1,
-        variant: "plain".to_owned(),
-        scenario: "read".to_owned(),
-        axes: BTreeMap::from([("clients".to_owned(), "8".to_owned())]),
-    };
     let fact = |group: &str, name: &str, value: &str| Fact {
         group: group.to_owned(),
         name: name.to_owned(),
         value: value.to_owned(),
     };
-    Header {
-        format: FORMAT,
-        pgrig: "0.1.0".to_owned(),
-        study: "mine".to_owned(),
-        profile: "quick".to_owned(),
-        seed: 42,
-        rounds: None,
-        only: None,
-        again: "pgrig run mine --seed 42".to_owned(),
-        started_at: "2026-11-21T10:00:00Z".to_owned(),
-        ended_at: None,
-        state: RunState::Running,
-        plan: vec![plan],
-        facts: vec![fact("machine", "cores", "2"), fact("PostgreSQL", "version", "15.14")],
-        notes: Vec::new(),
-    }
+    let facts = vec![fact("machine", "cores", "2"), fact("PostgreSQL", "version", "15.14")];
+    Header { facts, ..common::header() }
 }
 
 fn folder() -> Folder {
-    let files = [("study.toml", "question = \"?\"\n"), ("sql/read.sql", "SELECT 1;\n")];
-    let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
-    Folder { name: "mine".to_owned(), files: BTreeMap::from(files), is_private: false }
+    common::folder(false)
 }
 
 fn latency(values: &[u64]) -> Latency {
@@ -85,13 +65,7 @@ fn finished(number: usize, ending: Ending) -> Finished {
         never_started: 0,
         published_way: PublishedWay { transactions: 3, seconds: 1.5 },
     };
-    let planned = PlannedTrial {
-        number,
-        round: 1,
-        variant: "plain".to_owned(),
-        scenario: "read".to_owned(),
-        axes: BTreeMap::from([("clients".to_owned(), "8".to_owned())]),
-    };
+    let planned = planned(number);
     let trial = Trial {
         ending,
         started_at: "2026-11-21T10:00:01Z".to_owned(),
@@ -162,10 +136,8 @@ fn what_is_written_is_what_is_read() {
     // Three significant digits are what a histogram keeps.
     let max_ns = trial.workloads[0].latency.quantile_ns(1.0).unwrap();
     assert!(max_ns.abs_diff(4_000_000) <= 4_000, "{max_ns}");
-    assert_eq!(reader.samples(trial).unwrap(), written.samples);
-    assert_eq!(reader.marks(trial).unwrap(), written.marks);
-    assert_eq!(reader.logs(trial).unwrap(), written.logs);
-    let intervals = reader.intervals(trial).unwrap();
+    let Finished { intervals, samples, marks, logs, .. } = reader.whole(trial).unwrap();
+    assert_eq!((samples, marks, logs), (written.samples, written.marks, written.logs));
     assert_eq!(intervals[0].counts, written.intervals[0].counts);
     assert_eq!(intervals[0].latency.count(), 1);
 
@@ -173,7 +145,7 @@ fn what_is_written_is_what_is_read() {
         Finished { intervals: vec![], samples: vec![], marks: vec![], ..finished(2, Ending::Done) };
     writer.add(&empty).unwrap();
     let reader = Reader::open(writer.directory()).unwrap();
-    assert!(reader.samples(&reader.trials()[1]).unwrap().is_empty());
+    assert!(reader.whole(&reader.trials()[1]).unwrap().samples.is_empty());
 }
 
 #[test]
@@ -334,7 +306,7 @@ fn a_damaged_file_is_named_with_its_line() {
     let text = fs::read_to_string(&samples).unwrap();
     fs::write(&samples, text.replace("-1000000000", "much")).unwrap();
     let reader = Reader::open(&directory).unwrap();
-    let error = reader.samples(&reader.trials()[0]).unwrap_err().to_string();
+    let error = reader.samples(&reader.trials()[0], |_| 0).unwrap_err().to_string();
     assert!(error.contains("samples.csv line 4: "), "{error}");
 }
 
@@ -388,7 +360,7 @@ fn a_count_that_no_sum_holds_is_damage() {
         assert!(text.contains(count), "{text}");
         fs::write(&path, text.replace(count, &format!("{count}{}", "0".repeat(18)))).unwrap();
         let read = Reader::open(&directory);
-        let read = read.and_then(|reader| reader.intervals(&reader.trials()[0]).map(drop));
+        let read = read.and_then(|reader| reader.intervals(&reader.trials()[0], |_| 0));
         let error = read.unwrap_err().to_string();
         assert!(error.contains("a count is larger than any load can make it"), "{error}");
         assert!(error.contains(file), "{error}");
@@ -412,5 +384,71 @@ fn a_value_that_is_none_does_not_spoil_the_record() {
     let trial = &reader.trials()[0];
     assert!(!trial.metrics.contains_key("jain"));
     assert!(trial.metrics.contains_key("tps"));
-    assert_eq!(reader.samples(trial).unwrap().len(), 3);
+    assert_eq!(reader.whole(trial).unwrap().samples.len(), 3);
+}
+
+/// A histogram with something in every counter, in a few hundred bytes.
+fn dense() -> String {
+    let mut latency = Latency::new();
+    let mut value: u64 = 1;
+    while value < Latency::LIMIT_NS {
+        latency.record_ns(value);
+        value += 1 << (value.ilog2() + 1).saturating_sub(11);
+    }
+    latency.to_base64()
+}
+
+#[test]
+fn what_takes_more_memory_than_any_run_is_refused_with_its_place() {
+    let check = |file: &str, make: &dyn Fn(&str) -> String, what: &str| {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("mine");
+        let writer = Writer::create(&directory, header(), &folder()).unwrap();
+        writer.add(&finished(1, Ending::Done)).unwrap();
+        let path = directory.join("trials/0001-plain-read").join(file);
+        fs::write(&path, make(&fs::read_to_string(&path).unwrap())).unwrap();
+        let read = Reader::open(&directory).and_then(|reader| {
+            let trial = &reader.trials()[0];
+            reader.intervals(trial, |_| 1_000)?;
+            reader.samples(trial, |_| 100)?;
+            reader.marks(trial, |_| 200)
+        });
+        let error = read.unwrap_err();
+        let expected = format!("reading {}, which has ", path.display());
+        assert!(error.to_string().starts_with(&expected), "{error}");
+        assert!(error.to_string().contains(what), "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("trials/")));
+    };
+    let repeated = |text: &str, times: usize| text.repeat(times);
+    let thicken = |text: &str| {
+        let plain: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        let mut thick = plain;
+        for name in ["latency", "service", "lag"] {
+            thick[name] = dense().into();
+        }
+        format!("{thick}\n").repeat(1_200)
+    };
+    assert!(dense().len() < 2_000, "{}", dense().len());
+    check("intervals.jsonl", &thicken, "bytes of histograms, unpacked");
+    check("intervals.jsonl", &|text| repeated(text, 70_000), "bytes of memory");
+    let (head, sample) = ("at,node,metric,label,value\n", "5,machine,cpu_user_pct,,1.5\n");
+    check("samples.csv", &|_| format!("{head}{}", sample.repeat(700_000)), "bytes of memory");
+    check("marks.jsonl", &|text| repeated(text, 400_000), "bytes of memory");
+    let crowd = |text: &str| {
+        let mut trial: serde_json::Value = serde_json::from_str(text).unwrap();
+        let statement = serde_json::json!({
+            "script": "", "line": 1, "text": "", "failures": 0, "latency": dense(),
+        });
+        trial["workloads"][0]["statements"] = vec![statement; 1_600].into();
+        trial.to_string()
+    };
+    check("trial.json", &crowd, "bytes of histograms, unpacked");
+    let names = |text: &str| {
+        let mut trial: serde_json::Value = serde_json::from_str(text).unwrap();
+        for name in 0..90_000 {
+            trial["metrics"][name.to_string()] = serde_json::json!({"": 1});
+        }
+        trial.to_string()
+    };
+    check("trial.json", &names, "bytes of memory");
 }

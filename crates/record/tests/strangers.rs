@@ -1,47 +1,18 @@
 //! Folders that somebody else has made: what leads out of them, or keeps a reader waiting, is refused.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use record::{Ending, FORMAT, Finished, Header, PlannedTrial, Reader, RunState, Writer};
-use spec::Folder;
-
-fn header() -> Header {
-    Header {
-        format: FORMAT,
-        pgrig: "0.1.0".to_owned(),
-        study: "mine".to_owned(),
-        profile: "quick".to_owned(),
-        seed: 42,
-        rounds: None,
-        only: None,
-        again: String::new(),
-        started_at: "2026-11-21T10:00:00Z".to_owned(),
-        ended_at: None,
-        state: RunState::Done,
-        plan: Vec::new(),
-        facts: Vec::new(),
-        notes: Vec::new(),
-    }
-}
-
-fn folder(is_private: bool) -> Folder {
-    let files = BTreeMap::from([("study.toml".to_owned(), "question = \"?\"".to_owned())]);
-    Folder { name: "mine".to_owned(), files, is_private }
-}
+use common::{folder, header, planned};
+use record::{Ending, Finished, Reader, Writer};
 
 fn finished() -> Finished {
-    let planned = PlannedTrial {
-        number: 1,
-        round: 1,
-        variant: "plain".to_owned(),
-        scenario: "read".to_owned(),
-        axes: BTreeMap::new(),
-    };
-    let mut trial = planned.attempt(1);
+    let mut trial = planned(1).attempt(1);
     trial.ending = Ending::Done;
     let logs = BTreeMap::from([("primary".to_owned(), "PANIC".to_owned())]);
     Finished { trial, intervals: Vec::new(), samples: Vec::new(), marks: Vec::new(), logs }
@@ -93,10 +64,10 @@ fn what_leads_out_of_a_record_is_refused() {
         change(&directory);
         let read = Reader::open(&directory).and_then(|reader| {
             let trial = &reader.trials()[0];
-            reader.intervals(trial)?;
-            reader.samples(trial)?;
-            reader.marks(trial)?;
-            reader.logs(trial)
+            reader.intervals(trial, |_| 0)?;
+            reader.samples(trial, |_| 0)?;
+            reader.marks(trial, |_| 0)?;
+            reader.logs(trial, |_, _| 0)
         });
         let error = read.expect_err(expected).to_string();
         assert!(error.contains(expected), "{error}");

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Counts, Fact, Finished, Generator, Interval, Mark, MarkKind, Moment, Phase, PlannedTrial,
-    Sample, Trial, Window, WorkloadResult,
+    Counts, Fact, Generator, Interval, Mark, MarkKind, Moment, Phase, PlannedTrial, Sample, Trial,
+    Window, WorkloadResult,
 };
 
 use crate::environment;
+use crate::evidence::Evidence;
 use crate::grouping::{Group, Line};
 use crate::json::Json;
 use crate::page::BenchPage;
@@ -57,8 +58,8 @@ impl Bench {
     /// The load as one HTML file that needs nothing beside it.
     #[must_use]
     pub fn html(&self) -> String {
-        let finished = self.finished();
-        let (mut course, no_timeline) = match timeline(&finished, CELLS_MAX) {
+        let evidence = self.evidence();
+        let (mut course, no_timeline) = match timeline(&evidence, CELLS_MAX) {
             None => (None, Some("The load never began.")),
             // Lines join two steps at least.
             Some(course) if course.cells < 2 => {
@@ -67,7 +68,7 @@ impl Bench {
             course => (course, None),
         };
         timeline::rank_waits(course.iter_mut());
-        let trials = [finished.trial];
+        let trials = [evidence.trial];
         let (latency_tables, percentiles) = latency_tables::latency(&[self.group()], &trials);
         let charts = course.iter().map(|course| self.chart(&trials[0], course));
         let figures = Json::Object(vec![
@@ -239,7 +240,7 @@ impl Bench {
     }
 
     /// The load in the shape of a study's trial, which is what charts are drawn from.
-    fn finished(&self) -> Finished {
+    fn evidence(&self) -> Evidence {
         let planned = PlannedTrial {
             number: 1,
             round: 1,
@@ -256,12 +257,16 @@ impl Bench {
             generator: self.generator.clone(),
             ..planned.attempt(1)
         };
-        Finished {
-            trial,
-            intervals: self.intervals.clone(),
-            samples: self.samples.clone(),
-            marks: self.marks.iter().cloned().chain(self.phase_marks()).collect(),
-            logs: BTreeMap::new(),
+        let mut evidence = Evidence::of(trial);
+        for interval in &self.intervals {
+            evidence.interval(interval.clone());
         }
+        for sample in &self.samples {
+            evidence.sample(sample.clone());
+        }
+        for mark in self.marks.iter().cloned().chain(self.phase_marks()) {
+            evidence.mark(mark);
+        }
+        evidence
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use record::{Finished, Sample};
 use spec::{Metric, metrics};
+
+use crate::evidence::Evidence;
 
 /// Readings of a window.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,24 +18,23 @@ pub(crate) struct Noise {
 }
 
 /// Reduces a trial's samples to what a sceptic asks for.
-pub(crate) fn noise(data: &Finished) -> Noise {
+pub(crate) fn noise(data: &Evidence) -> Noise {
     let Some(window) = data.trial.window else {
         return Noise::default();
     };
-    let inside: Vec<&Sample> =
-        data.samples.iter().filter(|s| s.at >= window.open && s.at <= window.close).collect();
+    // Of all nodes with this label.
     let of = |metric: &Metric, label: &str| -> Vec<f64> {
-        let readings = inside.iter().filter(|s| s.is_of(metric) && s.label == label);
-        readings.map(|sample| sample.value).collect()
+        let readings = data.samples.of(metric).filter(|(key, _)| key.1 == label);
+        let readings = readings.flat_map(|(_, readings)| readings);
+        let inside = readings.filter(|reading| (window.open..=window.close).contains(&reading.at));
+        inside.map(|reading| reading.value).collect()
     };
     let largest = |values: &[f64]| values.iter().copied().reduce(f64::max);
     let steal = of(&metrics::CPU_STEAL_PCT, "");
-    let resources = inside.iter().filter(|sample| sample.is_of(&metrics::PRESSURE_PCT));
-    let resources: Vec<&str> = resources.map(|sample| sample.label.as_str()).collect();
     let mut pressure_pct = BTreeMap::new();
-    for resource in resources {
+    for ((_, resource), _) in data.samples.of(&metrics::PRESSURE_PCT) {
         if let Some(mean) = stats::sample::mean(&of(&metrics::PRESSURE_PCT, resource)) {
-            pressure_pct.insert(resource.to_owned(), mean);
+            pressure_pct.insert(resource.clone(), mean);
         }
     }
     Noise {

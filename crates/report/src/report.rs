@@ -1,9 +1,10 @@
 //! A record, reduced to what a report shows of it.
 
-use record::{Finished, Header, Paired, Trial};
+use record::{Header, Paired, Trial};
 use spec::Study;
 use verdict::Judgement;
 
+use crate::evidence::Evidence;
 use crate::glance::trial_label;
 use crate::grouping::{Group, groups};
 use crate::noise::{Noise, noise};
@@ -16,8 +17,11 @@ const CHART_VALUES_MAX: usize = 900_000;
 /// Series of a trial, roughly: what the budget is divided by.
 const SERIES_TYPICAL: usize = 25;
 
-/// Lines of a server's log that a page shows of a trial that broke.
-const LOG_LINES_MAX: usize = 60;
+/// Values that charts hold whatever the typical number of series is: trials after that get none.
+const CHART_VALUES_LIMIT: usize = 4 * CHART_VALUES_MAX;
+
+/// Text of logs on a page.
+const LOGS_BYTES_MAX: usize = 8 << 20;
 
 /// A record and what it proves, ready to be written as HTML, Markdown or CSV.
 pub struct Report<'a> {
@@ -39,23 +43,33 @@ impl<'a> Report<'a> {
     ///
     /// # Errors
     /// The first error of the trials' source.
-    pub fn new<E>(
+    pub fn new<E, T: Into<Evidence>>(
         study: &'a Study,
         header: &'a Header,
-        finished: impl IntoIterator<Item = Result<Finished, E>>,
+        finished: impl IntoIterator<Item = Result<T, E>>,
         pairs: &[Paired],
     ) -> Result<Report<'a>, E> {
         let cells_max = cells_max(header.plan.len());
         let (mut trials, mut timelines, mut noises) = (Vec::new(), Vec::new(), Vec::new());
         let mut logs = Vec::new();
+        let (mut values_left, mut logs_left) = (CHART_VALUES_LIMIT, LOGS_BYTES_MAX);
         for data in finished {
-            let data = data?;
-            timelines.push(timeline(&data, cells_max));
+            let data: Evidence = data?.into();
+            let timeline = timeline(&data, cells_max).filter(|timeline| {
+                let left = values_left.checked_sub(timeline.values());
+                values_left = left.unwrap_or(0);
+                left.is_some()
+            });
+            timelines.push(timeline);
             noises.push(noise(&data));
             let name = trial_label(study, &data.trial);
             for (node, text) in data.logs {
-                let title = format!("trial {} ({name}), {node}", data.trial.number);
-                logs.push(Log { title, text: last_lines(&text) });
+                let Some(left) = logs_left.checked_sub(text.len()) else { continue };
+                logs_left = left;
+                logs.push(Log {
+                    title: format!("trial {} ({name}), {node}", data.trial.number),
+                    text,
+                });
             }
             trials.push(data.trial);
         }
@@ -65,12 +79,6 @@ impl<'a> Report<'a> {
         let (noise, pairs) = (noises, pairs.to_vec());
         Ok(Report { study, header, trials, pairs, timelines, noise, logs, groups, judgement })
     }
-}
-
-/// The end of a log, where the reason stands.
-fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(LOG_LINES_MAX)..].join("\n")
 }
 
 /// How finely each of so many trials can be drawn.

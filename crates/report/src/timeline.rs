@@ -9,8 +9,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Finished, Interval, Mark, MarkKind, Moment, Sample};
+use record::{Mark, MarkKind, Moment};
 use spec::Metric;
+
+use crate::evidence::{Evidence, SECOND_FROM_NS, Samples, Stretch};
 
 mod panels;
 
@@ -89,12 +91,19 @@ pub(crate) struct TimedMark {
     pub(crate) text: String,
 }
 
+impl Timeline {
+    /// How many values its charts hold.
+    pub(crate) fn values(&self) -> usize {
+        self.panels.iter().map(|panel| panel.series.len() * self.cells).sum()
+    }
+}
+
 /// More marks than a reader can look at are no help; faults and phases are kept first.
 const MARKS_MAX: usize = 200;
 
 /// Lays everything that was measured in a trial on one grid of at most `cells_max` cells. None
 /// when the load never began.
-pub(crate) fn timeline(data: &Finished, cells_max: usize) -> Option<Timeline> {
+pub(crate) fn timeline(data: &Evidence, cells_max: usize) -> Option<Timeline> {
     let grid = Grid::over(data, cells_max)?;
     let window_s = data.trial.window.map(|w| (grid.seconds(w.open), grid.seconds(w.close)));
     let (marks, marks_left_out) = marks(&data.marks, &grid);
@@ -126,12 +135,12 @@ struct Grid {
 }
 
 impl Grid {
-    fn over(data: &Finished, cells_max: usize) -> Option<Grid> {
-        let first = data.intervals.iter().map(|i| i.start).min()?;
-        let last = data.intervals.iter().map(|i| i.start.plus_ns(i.length_ns)).max()?;
+    fn over(data: &Evidence, cells_max: usize) -> Option<Grid> {
+        let first = data.stretches.iter().map(|i| i.start).min()?;
+        let last = data.stretches.iter().map(|i| i.start.plus_ns(i.length_ns)).max()?;
         let zero = data.trial.window.map_or(first, |window| window.load_began);
-        let longest_s = data.intervals.iter().map(|i| i.length_ns).max()? as f64 / 1e9;
-        let by_seconds = longest_s > 0.9;
+        let longest_ns = data.stretches.iter().map(|i| i.length_ns).max()?;
+        let (longest_s, by_seconds) = (longest_ns as f64 / 1e9, longest_ns > SECOND_FROM_NS);
         let grid = Grid { zero, from_s: 0.0, by_seconds, step_s: 1.0, cells: 0 };
         let from_s = grid.seconds(first).min(0.0).floor();
         let span_s = (grid.seconds(last) - from_s).max(0.1);
@@ -157,7 +166,7 @@ impl Grid {
     }
 
     /// The intervals of one workload, by the cell in which they began.
-    fn intervals<'a>(&self, all: &'a [Interval], workload: usize) -> Vec<Vec<&'a Interval>> {
+    fn intervals<'a>(&self, all: &'a [Stretch], workload: usize) -> Vec<Vec<&'a Stretch>> {
         let mut cells = vec![Vec::new(); self.cells];
         for interval in all.iter().filter(|interval| interval.workload == workload) {
             // The tolerance puts an interval that began a hair early into its own second.
@@ -182,14 +191,16 @@ impl Grid {
 
     /// The mean of one metric in each cell, by node and label, and the cells in which its node
     /// was read at all. A reading speaks of the second before it.
-    fn readings(&self, samples: &[Sample], metric: &Metric) -> Readings {
+    fn readings(&self, samples: &Samples, metric: &Metric) -> Readings {
         let mut readings = Readings { read: BTreeMap::new(), sums: BTreeMap::new() };
-        for sample in samples.iter().filter(|sample| sample.is_of(metric)) {
-            for cell in self.cells_before(self.seconds(sample.at)) {
-                let moments = readings.read.entry(sample.node.clone()).or_default();
-                moments.entry(cell).or_default().insert(sample.at);
-                let key = (sample.node.clone(), sample.label.clone());
-                *readings.sums.entry(key).or_default().entry(cell).or_default() += sample.value;
+        for (key, series) in samples.of(metric) {
+            for reading in series {
+                for cell in self.cells_before(self.seconds(reading.at)) {
+                    let moments = readings.read.entry(key.0.clone()).or_default();
+                    moments.entry(cell).or_default().insert(reading.at);
+                    let sums = readings.sums.entry(key.clone()).or_default();
+                    *sums.entry(cell).or_default() += reading.value;
+                }
             }
         }
         readings

@@ -37,7 +37,7 @@ pub fn quantile(ended: &Latency, open: &Latency, quantile: f64) -> Option<Bounde
     }
     // Both by rising duration; what ended at a duration comes before what was still open then.
     let mut at_risk = ended.count() + open.count();
-    let mut open = open.buckets().peekable();
+    let mut open = open.buckets().into_iter().peekable();
     let mut survivors = 1.0;
     for (value_ns, count) in ended.buckets() {
         while let Some((_, younger)) = open.next_if(|(age_ns, _)| *age_ns < value_ns) {

@@ -5,6 +5,7 @@
 //! first, within bounds, and handed on when it is sound.
 //! Format: `AbstractHistogram.java` of HdrHistogram, `encodeIntoByteBuffer`.
 
+use std::borrow::Cow;
 use std::io::Read;
 
 use base64::Engine;
@@ -54,18 +55,21 @@ pub(crate) fn encode<T: Counter, S: Serializer>(
     STANDARD.encode(bytes)
 }
 
-pub(crate) fn decode(text: &str) -> Result<Histogram<u64>, DecodeError> {
-    let bytes =
-        STANDARD.decode(text.trim()).map_err(|error| DecodeError::Base64(error.to_string()))?;
-    let plain = match word_at(&bytes, 0)? {
-        V2_COOKIE => bytes,
-        V2_DEFLATE_COOKIE => unpack(&bytes)?,
+/// The encoding that a text holds.
+pub(crate) fn bytes(text: &str) -> Result<Vec<u8>, DecodeError> {
+    STANDARD.decode(text.trim()).map_err(|error| DecodeError::Base64(error.to_string()))
+}
+
+/// The histogram in these bytes, and how many bytes it is unpacked.
+pub(crate) fn decode(bytes: &[u8]) -> Result<(Histogram<u64>, usize), DecodeError> {
+    let plain = match word_at(bytes, 0)? {
+        V2_COOKIE => Cow::Borrowed(bytes),
+        V2_DEFLATE_COOKIE => Cow::Owned(unpack(bytes)?),
         cookie => return Err(DecodeError::Cookie(cookie)),
     };
     check_counts(&plain)?;
-    Deserializer::new()
-        .deserialize(&mut plain.as_slice())
-        .map_err(|error| DecodeError::Counts(error.to_string()))
+    let decoded = Deserializer::new().deserialize(&mut &*plain);
+    Ok((decoded.map_err(|error| DecodeError::Counts(error.to_string()))?, plain.len()))
 }
 
 /// The V2 form inside the compressed one.

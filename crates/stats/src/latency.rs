@@ -10,13 +10,14 @@ use std::fmt;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{V2DeflateSerializer, V2Serializer};
 
+use crate::counters::Counters;
 use crate::hdr_payload::{self, DecodeError};
 use crate::moments::Moments;
 
 /// A distribution of durations in nanoseconds. Recording takes a few nanoseconds and never fails.
 #[derive(Clone, PartialEq)]
 pub struct Latency {
-    counts: Histogram<u32>,
+    counts: Counters,
     moments: Moments,
 }
 
@@ -39,28 +40,27 @@ impl Latency {
 
     /// An empty histogram of 8 KiB, which grows as longer durations are recorded.
     pub fn new() -> Self {
-        let counts = Histogram::new(Self::SIGNIFICANT_DIGITS).expect("three digits are supported");
-        Latency { counts, moments: Moments::default() }
+        Latency { counts: Counters::new(), moments: Moments::default() }
     }
 
     /// Counts one duration.
     #[inline]
     pub fn record_ns(&mut self, value_ns: u64) {
-        let fits = self.counts.record(value_ns.min(Self::LIMIT_NS));
+        let fits = self.counts.open_mut().record(value_ns.min(Self::LIMIT_NS));
         debug_assert!(fits.is_ok(), "a histogram that resizes takes every value below the limit");
         self.moments.record_ns(value_ns);
     }
 
     /// Adds all durations of `other`.
     pub fn merge(&mut self, other: &Latency) {
-        let fits = self.counts.add(&other.counts);
+        let fits = self.counts.open_mut().add(&*other.counts.open());
         debug_assert!(fits.is_ok(), "a histogram that resizes takes every other");
         self.moments.merge(&other.moments);
     }
 
     /// Forgets all durations and keeps the memory.
     pub fn reset(&mut self) {
-        self.counts.reset();
+        self.counts.open_mut().reset();
         self.moments = Moments::default();
     }
 
@@ -78,6 +78,23 @@ impl Latency {
     /// exceed, ns, at most 0.1 % too long: HDR's "value at quantile", bounded by the exact
     /// extremes. `None` when empty or when `quantile` is not within 0..1.
     pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
+        if self.is_empty() {
+            return None;
+        }
+        self.quantile_of(&self.counts.open(), quantile)
+    }
+
+    /// [`Latency::quantile_ns`] of several quantiles.
+    pub fn quantiles_ns<const N: usize>(&self, quantiles: [f64; N]) -> [Option<u64>; N] {
+        if self.is_empty() {
+            return [None; N];
+        }
+        let counts = self.counts.open();
+        quantiles.map(|quantile| self.quantile_of(&counts, quantile))
+    }
+
+    /// [`Latency::quantile_ns`] by counters that are open already.
+    fn quantile_of(&self, counts: &Histogram<u32>, quantile: f64) -> Option<u64> {
         if self.is_empty() || !(0.0..=1.0).contains(&quantile) {
             return None;
         }
@@ -87,7 +104,7 @@ impl Latency {
         }
         // 0.07 · 100 is a little more than 7 in binary; the neighbour below keeps such a product
         // from selecting the next duration. HdrHistogram for Java does the same.
-        let value_ns = self.counts.value_at_quantile(quantile.next_down().max(0.0));
+        let value_ns = counts.value_at_quantile(quantile.next_down().max(0.0));
         if value_ns == 0 && min_ns > 0 {
             // A saturated counter hides durations: the search ran off the end.
             return Some(max_ns);
@@ -141,10 +158,11 @@ impl Latency {
     pub fn percentile_curve(&self, points_max: usize) -> Vec<CurvePoint> {
         let nines_max = (2.0 * self.count() as f64).log10();
         let steps = points_max.saturating_sub(1).max(1) as f64;
+        let counts = self.counts.open();
         let mut curve: Vec<CurvePoint> = Vec::new();
         for step in (0..points_max).rev() {
             let quantile = 1.0 - 10f64.powf(-nines_max * step as f64 / steps);
-            let Some(value_ns) = self.quantile_ns(quantile) else {
+            let Some(value_ns) = self.quantile_of(&counts, quantile) else {
                 continue;
             };
             curve.push(CurvePoint { quantile, value_ns });
@@ -154,28 +172,34 @@ impl Latency {
     }
 
     /// Durations by rising length: the longest of each bucket, ns, and how many lie in it.
-    pub(crate) fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let values = self.counts.iter_recorded();
-        values.map(|bucket| {
-            let value_ns = self.counts.highest_equivalent(bucket.value_iterated_to());
+    pub(crate) fn buckets(&self) -> Vec<(u64, u64)> {
+        let counts = self.counts.open();
+        let buckets = counts.iter_recorded().map(|bucket| {
+            let value_ns = counts.highest_equivalent(bucket.value_iterated_to());
             (value_ns, u64::from(bucket.count_at_value()))
-        })
+        });
+        buckets.collect()
     }
 
     /// Memory that it holds, bytes.
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.counts.distinct_values() * size_of::<u32>()
+        size_of::<Self>() + self.counts.memory_bytes()
+    }
+
+    /// Bytes that had to be unpacked to read it: what reading it cost. 0 for one that was recorded.
+    pub fn unpacked_bytes(&self) -> usize {
+        self.counts.unpacked_bytes()
     }
 
     /// The distribution in HDR's V2 encoding, compressed, in base64: what HDR logs contain. The
     /// exact moments are not part of it.
     pub fn to_base64(&self) -> String {
-        hdr_payload::encode(&self.counts, V2DeflateSerializer::new())
+        hdr_payload::encode(&*self.counts.open(), V2DeflateSerializer::new())
     }
 
     /// As [`Latency::to_base64`], without compression.
     pub fn to_base64_plain(&self) -> String {
-        hdr_payload::encode(&self.counts, V2Serializer::new())
+        hdr_payload::encode(&*self.counts.open(), V2Serializer::new())
     }
 
     /// Reads HDR's V2 encoding in base64, compressed or not, from any implementation. Mean,
@@ -185,26 +209,8 @@ impl Latency {
     /// # Errors
     /// When the text is no base64, no such histogram, or damaged.
     pub fn from_base64(text: &str) -> Result<Self, DecodeError> {
-        let decoded = hdr_payload::decode(text)?;
-        let mut latency = Latency::new();
-        for bucket in decoded.iter_recorded() {
-            let count = bucket.count_at_value();
-            let low_ns = decoded.lowest_equivalent(bucket.value_iterated_to());
-            latency.record_bucket(low_ns, count);
-            let middle_ns = decoded.median_equivalent(low_ns);
-            latency.moments.record_n_ns(middle_ns, count);
-        }
-        if !latency.is_empty() {
-            latency.moments.min_ns = decoded.min();
-            latency.moments.max_ns = decoded.max();
-        }
-        Ok(latency)
-    }
-
-    fn record_bucket(&mut self, low_ns: u64, count: u64) {
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
-        let fits = self.counts.record_n(low_ns.min(Self::LIMIT_NS), count);
-        debug_assert!(fits.is_ok(), "a histogram that resizes takes every value below the limit");
+        let (counts, moments) = Counters::read(hdr_payload::bytes(text)?)?;
+        Ok(Latency { counts, moments })
     }
 }
 
@@ -311,6 +317,19 @@ mod tests {
     }
 
     #[test]
+    fn what_was_read_takes_the_memory_of_what_was_read() {
+        let dense = latency_of(&(1..=200_000).map(|n| n * 5_000).collect::<Vec<_>>());
+        let text = dense.to_base64();
+        let mut read = Latency::from_base64(&text).expect("own encoding");
+        assert!(read.memory_bytes() < 200 + text.len(), "{}", read.memory_bytes());
+        assert!(read.unpacked_bytes() > text.len());
+        assert_eq!(quantiles(&read.clone().with_moments(dense.moments())), quantiles(&dense));
+        read.record_ns(7);
+        assert_eq!((read.count(), read.min_ns()), (dense.count() + 1, Some(7)));
+        assert!(read.memory_bytes() > 80_000);
+    }
+
+    #[test]
     fn moments_travel_beside_the_encoding() {
         let original = latency_of(&[12_345, 67_891, 1_000_003]);
         let decoded = Latency::from_base64(&original.to_base64()).expect("own encoding");
@@ -326,7 +345,9 @@ mod tests {
     const QUANTILES: [f64; 7] = [0.0, 0.25, 0.5, 0.9, 0.99, 0.999, 1.0];
 
     fn quantiles(latency: &Latency) -> Vec<Option<u64>> {
-        QUANTILES.iter().map(|&quantile| latency.quantile_ns(quantile)).collect()
+        let all = QUANTILES.iter().map(|&quantile| latency.quantile_ns(quantile)).collect();
+        assert_eq!(latency.quantiles_ns(QUANTILES).to_vec(), all);
+        all
     }
 
     proptest! {

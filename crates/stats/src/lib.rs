@@ -46,6 +46,7 @@ pub mod resolution;
 
 mod holm;
 
+mod counters;
 mod hdr_payload;
 
 pub use expectation::{Doubt, Expectation, Verdict};

@@ -160,7 +160,7 @@ fn a_cluster_grows_under_load_and_accounts_for_its_rows() {
             assert!(steps.text.contains("Seq Scan"), "{steps:?}");
             continue;
         }
-        let marks = reader.marks(trial).unwrap();
+        let marks = reader.whole(trial).unwrap().marks;
         let marks: Vec<_> = marks.iter().filter(|mark| mark.kind == MarkKind::Action).collect();
         assert!(marks[0].text.starts_with("rebalance front: 5 buckets with "), "{marks:?}");
         assert_eq!(figure("moved_buckets"), 5.0);

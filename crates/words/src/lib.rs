@@ -2,7 +2,7 @@
 
 mod visible;
 
-pub use visible::visible;
+pub use visible::{escaped, visible, visible_in_place};
 
 /// `16,384`.
 #[must_use]

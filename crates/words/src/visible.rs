@@ -13,6 +13,41 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(|c| picture(c).unwrap_or(c)).collect())
 }
 
+/// JSON in which such characters are escapes. Every reader gets the same text from it, and no terminal that
+/// shows the file obeys it.
+#[must_use]
+pub fn escaped(json: &str) -> Cow<'_, str> {
+    // Ends of lines are the layout's; those of texts, and the controls of ASCII, are escapes already.
+    let is_raw = |c: char| !c.is_ascii_control() && picture(c).is_some() || c == '\u{7f}';
+    if !json.contains(is_raw) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        match is_raw(c) {
+            true => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The text with each such character replaced by a plain one that has as many bytes, for texts in which
+/// places are counted.
+#[must_use]
+pub fn visible_in_place(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c| picture(c).is_some()) {
+        return Cow::Borrowed(text);
+    }
+    let plain = |c: char| match (picture(c), c.len_utf8()) {
+        (None, _) => c,
+        (_, 1) => '?',
+        (_, 2) => '¿',
+        _ => char::REPLACEMENT_CHARACTER,
+    };
+    Cow::Owned(text.chars().map(plain).collect())
+}
+
 /// What is shown instead of a character.
 fn picture(c: char) -> Option<char> {
     match c {
@@ -46,5 +81,22 @@ mod tests {
         check("\u{1b}[2J\u{9b}2J", "␛[2J\u{fffd}2J");
         check("back\u{8}space \r \u{7f} \0", "back␈space ␍ ␡ ␀");
         check("user\u{202e}lqs\u{2066}", "user\u{fffd}lqs\u{fffd}");
+    }
+
+    #[test]
+    fn json_keeps_its_text_and_shows_what_is_in_it() {
+        let check = |json: &str, expected: &str| assert_eq!(escaped(json), expected);
+        check("{\n\t\"a\": \"żółć 🐘\"}", "{\n\t\"a\": \"żółć 🐘\"}");
+        check("\"\u{9b}2J\u{7f}\u{202e}\u{2028}\"", r#""\u009b2J\u007f\u202e\u2028""#);
+    }
+
+    #[test]
+    fn places_stay_where_they_are() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(visible_in_place(text), expected);
+            assert_eq!(text.len(), expected.len());
+        };
+        check("one\n\ttwo 🐘", "one\n\ttwo 🐘");
+        check("a\u{1b}[31m\u{9b}\u{202e}", "a?[31m¿\u{fffd}");
     }
 }

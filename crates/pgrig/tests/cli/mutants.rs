@@ -2,7 +2,6 @@
 //! soon, in little memory, with a documented exit code, and touches nothing outside.
 
 use std::os::unix::fs::symlink;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -71,8 +70,19 @@ fn one(place: &Path, good: &Path, secret: &Path, seed: u64) {
     let _ = std::fs::remove_file(history);
 }
 
-/// Runs a command within the limits.
+/// Has a command read a mutant.
 fn read(arguments: &[&str], what: &str) {
+    let (code, said, took) = limited(arguments);
+    let what = format!("{what}: pgrig {}: {code:?} {said}", arguments.join(" "));
+    // Signals, without a code, are what a panic that aborts and a stack that overflows end with.
+    assert!(code.is_some_and(|code| (0..=5).contains(&code) && code != 4), "{what}");
+    assert!(!said.contains("panicked"), "{what}");
+    assert!(!said.contains(SECRET), "{what}");
+    assert!(took < Duration::from_secs(SECONDS_MAX), "{what}: {took:?}");
+}
+
+/// Runs a command within the limit of memory: its exit code, what it said, and how long it took.
+pub(crate) fn limited(arguments: &[&str]) -> (Option<i32>, String, Duration) {
     let script = format!("ulimit -v {MEMORY_KIB}; exec \"$0\" \"$@\"");
     let mut command = Command::new("sh");
     command.args(["-c", &script, env!("CARGO_BIN_EXE_pgrig")]).args(arguments);
@@ -88,18 +98,11 @@ fn read(arguments: &[&str], what: &str) {
         }
     });
     let output = child.wait_with_output().unwrap();
+    let took = began.elapsed();
     let _ = done.send(());
     watch.join().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    let what = format!("{what}: pgrig {}: {} {said}", arguments.join(" "), output.status);
-    // Signals are what a panic that aborts and a stack that overflows end with.
-    assert_eq!(output.status.signal(), None, "{what}");
-    let code = output.status.code();
-    assert!(code.is_some_and(|code| (0..=5).contains(&code) && code != 4), "{what}");
-    assert!(!said.contains("panicked"), "{what}");
-    assert!(!String::from_utf8_lossy(&output.stdout).contains(SECRET), "{what}");
-    assert!(!said.contains(SECRET), "{what}");
-    assert!(began.elapsed() < Duration::from_secs(SECONDS_MAX), "{what}: {:?}", began.elapsed());
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr), took)
 }
 
 /// Changes one file of a record; how.

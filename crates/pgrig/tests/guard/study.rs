@@ -71,7 +71,7 @@ fn run(place: &Path, timeline: &str, more: &str) -> (Trial, Vec<Mark>) {
     let reader = Reader::open(&place.join("record")).unwrap_or_else(|_| panic!("{said}"));
     let [trial] = reader.trials() else { panic!("{said}") };
     assert_eq!(trial.ending, Ending::Done, "{said}\n{:?}", trial.notes);
-    (trial.clone(), reader.marks(trial).unwrap())
+    (trial.clone(), reader.whole(trial).unwrap().marks)
 }
 
 const STUDY: &str = r#"

@@ -3,11 +3,13 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::{Comparison, FORMAT};
+use super::{Comparison, FORMAT, Look};
+use crate::allowance::Allowance;
 use crate::error::Error;
+use crate::finished::Lines;
 use crate::inside::Inside;
 use crate::reader::Stamp;
-use crate::{files, finished};
+use crate::{files, finished, weight};
 
 /// The file by which a directory is known as a comparison's.
 pub const COMPARISON: &str = "comparison.json";
@@ -72,7 +74,12 @@ impl Comparison {
         }
         let mut comparison: Comparison = serde_json::from_str(&text).map_err(damaged)?;
         if inside.has(LOOKS) {
-            comparison.looks = finished::read_lines(&inside, LOOKS)?;
+            let mut allowance = Allowance::of_record();
+            let mut lines = Lines::open(&inside, LOOKS)?;
+            while let Some(look) = lines.next::<Look>()? {
+                allowance.keep(weight::of_look(&look), &inside.path(LOOKS))?;
+                comparison.looks.push(look);
+            }
         }
         if let Some(profile) = &mut comparison.profile {
             for (name, folded) in PROFILES.iter().zip(&mut profile.folded) {
@@ -88,7 +95,8 @@ impl Comparison {
     /// Never: all keys are texts.
     #[must_use]
     pub fn json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("every key is a text")
+        let json = serde_json::to_string_pretty(self).expect("every key is a text");
+        words::escaped(&json).into_owned()
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use record::{Finished, Interval, Mark, MarkKind, Sample};
+use record::{Mark, MarkKind};
 use spec::{Metric, metrics};
+
+use crate::evidence::{Evidence, Samples, Stretch};
 
 use super::{Grid, Panel, Series, Style, Timeline};
 
@@ -61,17 +63,17 @@ pub(crate) fn rank_waits<'t>(timelines: impl Iterator<Item = &'t mut Timeline>) 
 }
 
 /// Everything that can be drawn of a trial, top to bottom; a panel without data is left out.
-pub(super) fn panels(data: &Finished, grid: &Grid) -> Vec<Panel> {
+pub(super) fn panels(data: &Evidence, grid: &Grid) -> Vec<Panel> {
     let names = data.trial.workloads.iter().map(|workload| workload.name.as_str());
     let workloads: Vec<(usize, &str)> = names.enumerate().collect();
     let mut panels = Vec::new();
     for lane in lanes(&workloads, &data.marks) {
         let of = if lane.len() < workloads.len() { lane[0].1 } else { "" };
-        panels.push(throughput(&data.intervals, lane, of, grid));
-        panels.push(latency(&data.intervals, lane, of, grid));
+        panels.push(throughput(&data.stretches, lane, of, grid));
+        panels.push(latency(&data.stretches, lane, of, grid));
     }
-    panels.push(errors(&data.intervals, grid));
-    panels.push(backlog(&data.intervals, &workloads, grid));
+    panels.push(errors(&data.stretches, grid));
+    panels.push(backlog(&data.stretches, &workloads, grid));
     panels.push(behind(&data.samples, grid));
     panels.push(poolers(&data.samples, grid));
     panels.extend(waits(&data.samples, grid));
@@ -102,16 +104,16 @@ fn panel(title: impl Into<String>, unit: &str, style: Style) -> Panel {
     Panel { title: title.into(), unit: unit.to_owned(), style, series: Vec::new() }
 }
 
-fn throughput(intervals: &[Interval], lane: &[(usize, &str)], of: &str, grid: &Grid) -> Panel {
+fn throughput(intervals: &[Stretch], lane: &[(usize, &str)], of: &str, grid: &Grid) -> Panel {
     let mut panel = panel(titled(THROUGHPUT, of), "transactions/s", Style::Lines);
     for &(workload, name) in lane {
         let cells = grid.intervals(intervals, workload);
-        let rate = |i: &&Interval| i.counts.transactions as f64 / (i.length_ns as f64 / 1e9);
+        let rate = |i: &&Stretch| i.transactions as f64 / (i.length_ns as f64 / 1e9);
         // A stub of a second at the end says nothing about a rate.
-        let whole = |i: &&&Interval| i.length_ns >= 100_000_000 || !grid.by_seconds;
-        let mean = |cell: &Vec<&Interval>| {
+        let whole = |i: &&&Stretch| i.length_ns >= 100_000_000 || !grid.by_seconds;
+        let mean = |cell: &Vec<&Stretch>| {
             let seconds: f64 = cell.iter().filter(whole).map(|i| i.length_ns as f64 / 1e9).sum();
-            let count: u64 = cell.iter().filter(whole).map(|i| i.counts.transactions).sum();
+            let count: u64 = cell.iter().filter(whole).map(|i| i.transactions).sum();
             (seconds > 0.0).then(|| count as f64 / seconds)
         };
         panel.series.push(Series {
@@ -122,7 +124,7 @@ fn throughput(intervals: &[Interval], lane: &[(usize, &str)], of: &str, grid: &G
         });
         if grid.step_s > 1.0 && grid.by_seconds {
             let lowest =
-                |cell: &Vec<&Interval>| cell.iter().filter(whole).map(rate).min_by(f64::total_cmp);
+                |cell: &Vec<&Stretch>| cell.iter().filter(whole).map(rate).min_by(f64::total_cmp);
             panel.series.push(Series {
                 label: format!("{name}, lowest second"),
                 colour: workload,
@@ -134,12 +136,13 @@ fn throughput(intervals: &[Interval], lane: &[(usize, &str)], of: &str, grid: &G
     panel
 }
 
-fn latency(intervals: &[Interval], lane: &[(usize, &str)], of: &str, grid: &Grid) -> Panel {
+fn latency(intervals: &[Stretch], lane: &[(usize, &str)], of: &str, grid: &Grid) -> Panel {
     let mut panel = panel(titled("Latency", of), "ms", Style::LogLines);
     for &(workload, name) in lane {
         let cells = grid.intervals(intervals, workload);
-        for (quantile, percentile) in [(0.5, "p50"), (0.99, "p99")] {
-            let worst = |cell: &Vec<&Interval>| quantile_ms(cell, quantile, grid.by_seconds);
+        for percentile in [P50, P99] {
+            let worst = |cell: &Vec<&Stretch>| percentile.ms(cell, grid.by_seconds);
+            let percentile = percentile.name;
             let alone = lane.len() == 1;
             panel.series.push(Series {
                 label: if alone { percentile.to_owned() } else { format!("{name} {percentile}") },
@@ -152,23 +155,37 @@ fn latency(intervals: &[Interval], lane: &[(usize, &str)], of: &str, grid: &Grid
     panel
 }
 
-/// A percentile of a cell: of its worst second, or of all its intervals where they are shorter.
-fn quantile_ms(cell: &[&Interval], quantile: f64, by_seconds: bool) -> Option<f64> {
-    let ns = if by_seconds {
-        cell.iter().filter_map(|interval| interval.latency.quantile_ns(quantile)).max()
-    } else {
-        let mut all = cell.first()?.latency.clone();
-        cell[1..].iter().for_each(|interval| all.merge(&interval.latency));
-        all.quantile_ns(quantile)
-    };
-    ns.map(|ns| ns as f64 / 1e6)
+/// A percentile that is drawn.
+#[derive(Clone, Copy)]
+struct Percentile {
+    name: &'static str,
+    quantile: f64,
+    of_one: fn(&Stretch) -> Option<u64>,
 }
 
-fn errors(intervals: &[Interval], grid: &Grid) -> Panel {
+const P50: Percentile = Percentile { name: "p50", quantile: 0.5, of_one: |one| one.p50_ns };
+const P99: Percentile = Percentile { name: "p99", quantile: 0.99, of_one: |one| one.p99_ns };
+
+impl Percentile {
+    /// Of a cell: of its worst second, or of all its intervals where they are shorter.
+    fn ms(self, cell: &[&Stretch], by_seconds: bool) -> Option<f64> {
+        let ns = if by_seconds {
+            cell.iter().filter_map(|interval| (self.of_one)(interval)).max()
+        } else {
+            let mut latencies = cell.iter().filter_map(|interval| interval.latency.as_ref());
+            let mut all = latencies.next()?.clone();
+            latencies.for_each(|latency| all.merge(latency));
+            all.quantile_ns(self.quantile)
+        };
+        ns.map(|ns| ns as f64 / 1e6)
+    }
+}
+
+fn errors(intervals: &[Stretch], grid: &Grid) -> Panel {
     let mut panel = panel("Errors", "errors/s", Style::Bars);
     let mut totals: BTreeMap<&str, u64> = BTreeMap::new();
     for interval in intervals {
-        for (state, count) in &interval.counts.errors {
+        for (state, count) in &interval.errors {
             *totals.entry(state).or_default() += count;
         }
     }
@@ -180,7 +197,7 @@ fn errors(intervals: &[Interval], grid: &Grid) -> Panel {
             let Some(cell) = grid.cell(grid.seconds(interval.start) + 0.001) else {
                 continue;
             };
-            let count = interval.counts.errors.get(state).copied().unwrap_or(0) as f64;
+            let count = interval.errors.get(state).copied().unwrap_or(0) as f64;
             *values[cell].get_or_insert(0.0) += count / grid.step_s;
         }
         let label = format!("SQLSTATE {state}");
@@ -189,15 +206,14 @@ fn errors(intervals: &[Interval], grid: &Grid) -> Panel {
     panel
 }
 
-fn backlog(intervals: &[Interval], workloads: &[(usize, &str)], grid: &Grid) -> Panel {
+fn backlog(intervals: &[Stretch], workloads: &[(usize, &str)], grid: &Grid) -> Panel {
     let mut panel = panel("Backlog", "transactions", Style::Lines);
     if intervals.iter().all(|interval| interval.backlog == 0) {
         return panel;
     }
     for &(workload, name) in workloads {
         let cells = grid.intervals(intervals, workload);
-        let largest =
-            |cell: &Vec<&Interval>| cell.iter().map(|i| i.backlog as f64).reduce(f64::max);
+        let largest = |cell: &Vec<&Stretch>| cell.iter().map(|i| i.backlog as f64).reduce(f64::max);
         panel.series.push(Series {
             label: name.to_owned(),
             colour: workload,
@@ -209,7 +225,7 @@ fn backlog(intervals: &[Interval], workloads: &[(usize, &str)], grid: &Grid) -> 
 }
 
 /// One panel a node, with every wait event that it had; [`rank_waits`] does the rest.
-fn waits(samples: &[Sample], grid: &Grid) -> Vec<Panel> {
+fn waits(samples: &Samples, grid: &Grid) -> Vec<Panel> {
     let readings = grid.readings(samples, &metrics::WAITING_SESSIONS);
     let mut nodes: BTreeMap<&str, Panel> = BTreeMap::new();
     for key in readings.keys() {
@@ -225,16 +241,16 @@ fn waits(samples: &[Sample], grid: &Grid) -> Vec<Panel> {
 
 /// What is drawn of wait events, and from how many looks a second. A record made before looks were
 /// counted has one.
-fn looks(samples: &[Sample], node: &str) -> String {
-    let rates = samples.iter().filter(|s| s.is_of(&metrics::WAIT_SAMPLES) && s.node == node);
-    let rates: Vec<f64> = rates.map(|sample| sample.value).collect();
+fn looks(samples: &Samples, node: &str) -> String {
+    let rates = samples.of(&metrics::WAIT_SAMPLES).filter(|(key, _)| key.0 == node);
+    let rates: Vec<f64> = rates.flat_map(|(_, all)| all).map(|reading| reading.value).collect();
     let rate = stats::sample::median(&rates).map_or(1.0, f64::round);
     let times = if rate == 1.0 { "once".to_owned() } else { format!("{rate} times") };
     format!("active sessions, looked at {times} a second")
 }
 
 /// How far standbys are behind their primaries; the marks tell when their state changes.
-fn behind(samples: &[Sample], grid: &Grid) -> Panel {
+fn behind(samples: &Samples, grid: &Grid) -> Panel {
     let mut panel = panel("WAL that standbys have not flushed", "MiB", Style::Lines);
     let readings = grid.readings(samples, &metrics::REPLICATION_FLUSH_LAG_BYTES);
     for (position, key) in readings.keys().enumerate() {
@@ -247,7 +263,7 @@ fn behind(samples: &[Sample], grid: &Grid) -> Panel {
 }
 
 /// Clients of poolers: those that wait for a server connection, and the others.
-fn poolers(samples: &[Sample], grid: &Grid) -> Panel {
+fn poolers(samples: &Samples, grid: &Grid) -> Panel {
     let mut panel = panel("Clients of poolers", "clients", Style::Lines);
     let kinds = [
         (&metrics::POOL_CLIENTS_ACTIVE, "served", true),
@@ -268,7 +284,7 @@ fn poolers(samples: &[Sample], grid: &Grid) -> Panel {
     panel
 }
 
-fn group_cpu(samples: &[Sample], grid: &Grid) -> Panel {
+fn group_cpu(samples: &Samples, grid: &Grid) -> Panel {
     let mut panel = panel("CPU of servers and generator", "cores", Style::Lines);
     let mut generators = 0;
     let user = grid.readings(samples, &metrics::GROUP_CPU_USER_CORES);
@@ -288,7 +304,7 @@ fn group_cpu(samples: &[Sample], grid: &Grid) -> Panel {
     panel
 }
 
-fn machine_cpu(samples: &[Sample], grid: &Grid) -> Panel {
+fn machine_cpu(samples: &Samples, grid: &Grid) -> Panel {
     let mut panel = panel("CPU of the machine", "% of all cores", Style::Stack);
     let parts = [
         (&metrics::CPU_USER_PCT, "user", 0),
@@ -305,7 +321,7 @@ fn machine_cpu(samples: &[Sample], grid: &Grid) -> Panel {
     panel
 }
 
-fn storage(samples: &[Sample], grid: &Grid) -> Panel {
+fn storage(samples: &Samples, grid: &Grid) -> Panel {
     let mut panel = panel("Disk and WAL", "MiB/s", Style::Lines);
     let kinds = [
         (&metrics::WAL_BYTES, "WAL", 1, false),
@@ -318,7 +334,7 @@ fn storage(samples: &[Sample], grid: &Grid) -> Panel {
     panel
 }
 
-fn network(samples: &[Sample], grid: &Grid) -> Panel {
+fn network(samples: &Samples, grid: &Grid) -> Panel {
     let mut panel = panel("Network", "MiB/s", Style::Lines);
     let kinds = [
         (&metrics::NET_SEND_BYTES, "sent on", 0, false),
@@ -334,7 +350,7 @@ fn network(samples: &[Sample], grid: &Grid) -> Panel {
 
 /// The busiest devices of a rate in bytes, as MiB/s; one that never exceeds 1 kB/s is idle.
 fn busiest(
-    samples: &[Sample],
+    samples: &Samples,
     grid: &Grid,
     metric: &Metric,
     verb: &str,
