@@ -82,24 +82,28 @@ fn render(
     problem: &Problem,
     renderer: &Renderer,
 ) -> String {
-    let path = format!("{place}/{}", problem.file);
+    // A study is somebody else's text.
+    let path = words::visible(&format!("{place}/{}", problem.file)).into_owned();
+    let (message, hint) =
+        (words::visible(&problem.message), problem.hint.as_deref().map(words::visible));
+    let text = folder.files.get(&problem.file).map(|text| words::visible_in_place(text));
     let mut groups = Vec::new();
-    let title = level.primary_title(problem.message.as_str());
-    match folder.files.get(&problem.file) {
+    let title = level.primary_title(&*message);
+    match &text {
         Some(text) if problem.span.end <= text.len() && !text.is_empty() => {
             // A whole table as the place would show the whole table.
             let end = text[problem.span.clone()].find('\n');
             let end = end.map_or(problem.span.end, |line| problem.span.start + line);
             let annotation = AnnotationKind::Primary.span(problem.span.start..end);
-            let snippet = Snippet::source(text.as_str()).path(path).annotation(annotation);
+            let snippet = Snippet::source(&**text).path(path).annotation(annotation);
             groups.push(title.element(snippet));
         }
         _ => groups.push(Group::with_title(title)),
     }
-    if let Some(hint) = &problem.hint {
-        groups.push(Group::with_title(Level::HELP.secondary_title(hint.as_str())));
+    if let Some(hint) = &hint {
+        groups.push(Group::with_title(Level::HELP.secondary_title(&**hint)));
     }
-    renderer.render(&groups)
+    terminal::coloured(&renderer.render(&groups))
 }
 
 impl From<record::Error> for Complaint {

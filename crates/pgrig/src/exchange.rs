@@ -104,7 +104,7 @@ fn benchmark_action(figures: &[Measure], more_is_better: bool) -> String {
         }
         entry
     });
-    format!("{:#}\n", Value::Array(entries.collect()))
+    words::escaped(&format!("{:#}\n", Value::Array(entries.collect()))).into_owned()
 }
 
 /// Bencher Metric Format: benchmark → measure → value and bounds.
@@ -119,7 +119,7 @@ fn bencher(figures: &[Measure]) -> String {
         let measure = figure.name.replace('_', "-");
         benchmarks.entry(&figure.benchmark).or_default().insert(measure, value);
     }
-    format!("{:#}\n", json!(benchmarks))
+    words::escaped(&format!("{:#}\n", json!(benchmarks))).into_owned()
 }
 
 #[cfg(test)]

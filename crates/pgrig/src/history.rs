@@ -78,7 +78,8 @@ pub(crate) fn add(
     line.figures = results.figures.iter().map(past_figure).collect();
     let line = line.line();
     let file = open(path, OpenOptions::new().create(true).append(true));
-    let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+    let written =
+        file.and_then(|mut file| file.write_all(words::escaped(&format!("{line}\n")).as_bytes()));
     written.map_err(|error| failed("writing", path, &error))
 }
 

@@ -202,7 +202,7 @@ impl<'a> Progress<'a> {
     /// A line that is replaced by the next one.
     fn live(&self, text: &str) {
         if let Some(live) = &self.live {
-            live.set_message(text.to_owned());
+            live.set_message(terminal::clean(text));
             live.tick();
         }
     }

@@ -2,8 +2,10 @@
 //! any other failure to write results ends the program.
 
 use std::fmt::Display;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::sync::LazyLock;
 
 use anstyle::{AnsiColor, Style};
 
@@ -28,6 +30,16 @@ pub(crate) fn verbatim(text: impl Display) {
     }
 }
 
+/// JSON for programs.
+pub(crate) fn json(value: &serde_json::Value) {
+    verbatim(words::escaped(&format!("{value:#}")));
+}
+
+/// JSON for programs that read it line by line.
+pub(crate) fn json_line(value: &serde_json::Value) {
+    verbatim(words::escaped(&value.to_string()));
+}
+
 /// A line of narration; on a terminal that is too narrow for it, several.
 pub(crate) fn narrate(text: impl Display) {
     match is_watched() {
@@ -42,19 +54,24 @@ pub(crate) fn quote(text: impl Display) {
     let _ = writeln!(anstream::stderr().lock(), "{}", clean(&text.to_string()));
 }
 
-/// Text of servers, hosts and files that commands no terminal: colours pass, nothing else.
+/// Text of servers, hosts and files that commands no terminal. Only the colours of [`styled`] pass.
 pub(crate) fn clean(text: &str) -> String {
-    let mut parts = text.split('\u{1b}');
-    let mut out = words::visible(parts.next().unwrap_or_default()).into_owned();
-    for part in parts {
-        let end = part.find(|c: char| !"[;".contains(c) && !c.is_ascii_digit());
-        let is_colour =
-            part.starts_with('[') && end.is_some_and(|end| part[end..].starts_with('m'));
-        out.push(if is_colour { '\u{1b}' } else { '␛' });
-        out.push_str(&words::visible(part));
-    }
-    out
+    let parts = text.split(MARK.as_str()).enumerate();
+    // Between two marks stands a colour.
+    let parts = parts.map(|(index, part)| match index % 2 {
+        0 => words::visible(part),
+        _ => part.into(),
+    });
+    parts.collect()
 }
+
+/// What stands before and after each colour of the program's own. Nobody outside can know it: text of
+/// strangers has no colour.
+static MARK: LazyLock<String> = LazyLock::new(|| {
+    // The standard library seeds each of these from the operating system.
+    let nonce = || RandomState::new().build_hasher().finish();
+    format!("\u{e000}{:016x}{:016x}\u{e001}", nonce(), nonce())
+});
 
 /// Whether the narration goes to a terminal.
 pub(crate) fn is_watched() -> bool {
@@ -113,7 +130,7 @@ fn fitted_line(line: &str, columns: usize) -> String {
 
 /// Columns that a text takes: its colours take none.
 pub(crate) fn width(text: &str) -> usize {
-    anstream::adapter::strip_str(text).to_string().chars().count()
+    text.split(MARK.as_str()).step_by(2).map(|part| part.chars().count()).sum()
 }
 
 /// A wider line is hard to read.
@@ -123,7 +140,21 @@ const COLUMNS_MIN: usize = 40;
 
 /// Text in a style; without colour it is the same text.
 pub(crate) fn styled(style: Style, text: impl Display) -> String {
-    format!("{style}{text}{style:#}")
+    match style.is_plain() {
+        true => text.to_string(),
+        false => format!("{mark}{style}{mark}{text}{mark}{style:#}{mark}", mark = *MARK),
+    }
+}
+
+/// Text in which every escape sequence is a colour of the program's own.
+pub(crate) fn coloured(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find('m').map_or(0, |end| end + 1);
+        out.push_str(&format!("{mark}\u{1b}{}{mark}{}", &part[..end], &part[end..], mark = *MARK));
+    }
+    out
 }
 
 /// What went wrong.
@@ -142,12 +173,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_commands_no_terminal_but_for_its_colours() {
+    fn text_commands_no_terminal_and_has_no_colours_but_the_programs_own() {
         let check = |text: &str, expected: &str| assert_eq!(clean(text), expected, "{text:?}");
         let red = styled(BAD, "error:");
-        check(&format!("{red} it\tfailed\n"), &format!("{red} it\tfailed\n"));
+        let shown = format!("{BAD}error:{BAD:#} it\tfailed\n");
+        check(&format!("{red} it\tfailed\n"), &shown);
+        check(&coloured(&shown), &shown);
+        check(&styled(BAD, "\u{1b}[32mgood"), &format!("{BAD}␛[32mgood{BAD:#}"));
         check("\u{1b}]0;mine\u{7}\u{1b}[2J\u{1b}[1;1H", "␛]0;mine␇␛[2J␛[1;1H");
         check("\u{1b}[6n\u{1b}c\u{1b}", "␛[6n␛c␛");
+        check("\u{1b}[31mred\u{1b}[0m", "␛[31mred␛[0m");
         check("\u{9d}0;mine\u{9c}\u{202e}\r", "\u{fffd}0;mine\u{fffd}\u{fffd}␍");
     }
 

@@ -66,7 +66,7 @@ impl Files {
             target.write(&hdr(results, server, clock))?;
         }
         if let Some(target) = self.json {
-            target.write(&json::document(results, server, clock))?;
+            target.write(&words::escaped(&json::document(results, server, clock)))?;
         }
         if let Some(target) = self.influx {
             let what = results.words().what();

@@ -53,7 +53,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     };
     let preflight = Preflight::of(&study, &study.trials(None), &has);
     match arguments.json {
-        true => terminal::verbatim(format_args!("{:#}", json(&study, &preflight, &commands))),
+        true => terminal::json(&json(&study, &preflight, &commands)),
         false => {
             plan(&study, &preflight);
             tell_commands(&commands);

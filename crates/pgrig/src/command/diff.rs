@@ -25,7 +25,7 @@ pub(crate) fn diff(arguments: &DiffArguments) -> Result<Exit, Complaint> {
     if arguments.json {
         let sides =
             [(&before, paths[0]), (&after, paths[1])].map(|(one, path)| json_side(one, path));
-        terminal::verbatim(format_args!("{:#}", json(&diff, &sides)));
+        terminal::json(&json(&diff, &sides));
         return Ok(Exit::Done);
     }
     print_side("before", &before, paths[0]);

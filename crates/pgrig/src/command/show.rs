@@ -34,7 +34,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
     let judgement = opened.judge();
     if arguments.json {
         let value = json(&opened, &judgement);
-        terminal::verbatim(format_args!("{value:#}"));
+        terminal::json(&value);
     } else {
         summary::print(&judgement);
         summary::print_missed_rates(&opened.study, opened.reader.trials());

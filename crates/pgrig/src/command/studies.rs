@@ -19,7 +19,7 @@ pub(crate) fn studies(arguments: &StudiesArguments) -> Result<Exit, Complaint> {
             Ok(json!({ "name": study.name, "question": study.question }))
         });
         let all = all.collect::<Result<Vec<_>, Complaint>>()?;
-        terminal::verbatim(format_args!("{:#}", json!(all)));
+        terminal::json(&json!(all));
         return Ok(Exit::Done);
     }
     let width = shipped.iter().map(|folder| folder.name.len()).max().unwrap_or(0);
