@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use record::ledger::{self, Anomaly, Findings, Ledger, Row, Rows};
 use record::{Moment, Note, NoteKind, Window};
+use server::Urgency;
 use site::{Site, SiteNode};
 use spec::{Check, Point, Workload, metrics};
 
@@ -94,7 +95,8 @@ fn check_all(site: &Site, before: &Before<'_>) -> Result<Checked, Error> {
     if nodes.is_empty() {
         return Ok(Checked::default());
     }
-    let ledger = Ledger::read(directory)?;
+    let is_over = || before.control.urgency() != Urgency::None;
+    let ledger = Ledger::read_unless(directory, &is_over)?;
     let pauses = window.map(|window| pauses(point, &ledger, window)).unwrap_or_default();
     let in_flight = faults.iter().map(|at| in_flight(&ledger, *at)).min();
     let mut checked = Checked { pauses, in_flight, ..Checked::default() };
@@ -170,7 +172,11 @@ fn one_node(
         let insert = take(&tables.insert, Table::rows);
         let update = take(&tables.update, Table::rows);
         let ledger = ledger.of_clients(clients[index].clone());
-        let mut findings = ledger::check(&ledger, &Rows { insert, update }, exposed);
+        let rows = Rows { insert, update };
+        let is_over = || before.control.urgency() != Urgency::None;
+        let found = ledger::check_unless(&ledger, &rows, exposed, &is_over);
+        let interrupted = || record::Error::Interrupted { path: before.ledger.to_owned() };
+        let mut findings = found.ok_or_else(interrupted)?;
         for name in [&tables.insert, &tables.update].into_iter().flatten() {
             let Some((name, table)) = read.iter_mut().find(|(other, _)| *other == name) else {
                 continue;

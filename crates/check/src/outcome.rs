@@ -6,6 +6,7 @@ use std::path::Path;
 use probe::Delta;
 use record::ledger::Exposure;
 use record::{Mark, Moment, Note, NoteKind, Window, WorkloadResult};
+use server::Control;
 use spec::{Metric, Point};
 
 /// What is known of a trial when its checks begin.
@@ -13,6 +14,8 @@ use spec::{Metric, Point};
 pub struct Before<'a> {
     /// What was run.
     pub point: &'a Point,
+    /// The user's wish for the end: what takes long is given up then.
+    pub control: &'a Control,
     /// Where its clients have kept their ledger, if they keep one.
     pub ledger: &'a Path,
     /// When a commit may have been on the primary alone.

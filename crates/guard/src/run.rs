@@ -6,10 +6,9 @@ mod records;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use server::Setting;
+use server::{Control, Setting, Urgency};
 
 use crate::asked::Asked;
 use crate::books::Books;
@@ -43,11 +42,7 @@ pub struct Options {
 ///
 /// # Errors
 /// Whatever keeps it from beginning; later, only what another connection does not help against.
-pub fn run(
-    options: &Options,
-    stop: &AtomicBool,
-    tell: &mut dyn FnMut(&Event),
-) -> Result<(), Error> {
+pub fn run(options: &Options, stop: &Control, tell: &mut dyn FnMut(&Event)) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|source| Error::File {
         doing: "starting the event loop in",
@@ -102,9 +97,9 @@ impl<'a> Guard<'a> {
         Ok(Guard { options, tell, keeps, began, charge: None, trouble: None })
     }
 
-    async fn run(&mut self, stop: &AtomicBool) -> Result<(), Error> {
+    async fn run(&mut self, stop: &Control) -> Result<(), Error> {
         let mut session = Some(self.connect(true).await?);
-        while !stop.load(Ordering::Relaxed) {
+        while stop.urgency() == Urgency::None {
             let turned = match &session {
                 Some(session) => self.turn(session).await,
                 None => match self.connect(false).await {

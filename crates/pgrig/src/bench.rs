@@ -3,22 +3,18 @@
 use std::io::{IsTerminal, stderr, stdout};
 use std::process::ExitCode;
 
-use load::Control;
 use pgbench::options::Invocation;
 use pgbench::{Colours, Console, Curve, End, Page, Pages, bench_with_pages};
 use record::Fact;
 use report::SearchEnd;
 
-use crate::prompt;
 use crate::served::ServedBench;
+use crate::{prompt, signals};
 
 /// Does what `arguments` ask for. `program` is what the user typed for this program, `command` how
 /// to call it for benchmarks: `pgrig bench`, or `pgbench` under that name.
 pub(crate) fn run(program: &str, command: &str, arguments: &[String]) -> ExitCode {
-    let control = Control::new();
-    let interrupted = control.clone();
-    // Without a handler an interruption ends the program as it ends pgbench: nothing is reported.
-    let _ = ctrlc::set_handler(move || interrupted.interrupt());
+    let control = signals::quiet_control();
     // Only `--generators` starts this program again, and says so if it cannot be found.
     let generator = std::env::current_exe().unwrap_or_else(|_| program.into());
     let invocation = Invocation {

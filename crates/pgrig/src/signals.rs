@@ -14,6 +14,16 @@ use crate::terminal;
 
 /// A handle that the user's signals reach.
 pub(crate) fn control() -> Control {
+    handle("\ninterrupted: finishing what runs (once more to stop at once)")
+}
+
+/// The same for a command that says itself what an interruption does; the second signal or the limit of
+/// time ends it by force all the same.
+pub(crate) fn quiet_control() -> Control {
+    handle("")
+}
+
+fn handle(words: &'static str) -> Control {
     let control = Control::new();
     let heard = control.clone();
     // Without a handler an interruption ends the program at once; servers and data are removed
@@ -22,7 +32,9 @@ pub(crate) fn control() -> Control {
         let is_first = heard.urgency() == Urgency::None;
         heard.interrupt();
         if is_first {
-            terminal::narrate("\ninterrupted: finishing what runs (once more to stop at once)");
+            if !words.is_empty() {
+                terminal::narrate(words);
+            }
             let control = heard.clone();
             thread::spawn(move || see_to_the_end(&control));
         }

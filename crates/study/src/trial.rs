@@ -136,6 +136,7 @@ fn check(
     let lost: Vec<String> = lost.map(|one| one.taken.node.clone()).collect();
     let before = Before {
         point,
+        control: order.control,
         ledger: order.ledger,
         exposed: &[],
         window: outcome.window,

@@ -1,14 +1,12 @@
 //! `pgrig guard`: keeps commits going when synchronous standbys cannot confirm them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use guard::{Event, Options, Policy, Status, Window};
 use serde_json::json;
 
 use crate::arguments::{GuardArguments, GuardCommand, GuardRunArguments, GuardStatusArguments};
 use crate::complaint::Complaint;
 use crate::exit::Exit;
+use crate::signals;
 use crate::terminal::{self, BAD, FAINT, GOOD, UNSURE, styled};
 
 /// Guards until it is told to end, or says what a guard is up to.
@@ -32,12 +30,10 @@ fn run(arguments: &GuardRunArguments) -> Result<Exit, Complaint> {
         policy: Policy { grace: arguments.grace },
         dry_run: arguments.dry_run,
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    let heard = Arc::clone(&stop);
-    // Without a handler a signal ends the program at once, and the next guard goes on from there.
-    let _ = ctrlc::set_handler(move || heard.store(true, Ordering::Relaxed));
+    // However it ends, the next guard goes on from there.
+    let control = signals::quiet_control();
     let mut has_begun = false;
-    let ended = guard::run(&options, &stop, &mut |event| {
+    let ended = guard::run(&options, &control, &mut |event| {
         has_begun = true;
         tell(event, arguments.json);
     });
@@ -69,7 +65,7 @@ fn tell(event: &Event, as_json: bool) {
     ));
     if as_json && let Ok(mut line) = serde_json::to_value(event) {
         line["at"] = json!(now.to_string());
-        terminal::result(line);
+        terminal::json_line(&line);
     }
 }
 
@@ -78,7 +74,7 @@ fn status(arguments: &GuardStatusArguments) -> Result<Exit, Complaint> {
     let status = guard::status(&server, arguments.state.as_deref())
         .map_err(|error| Complaint::new(&error).hinted(error.hint()))?;
     if arguments.json {
-        terminal::verbatim(format_args!("{:#}", json!(status)));
+        terminal::json(&json!(status));
         return Ok(Exit::Done);
     }
     print(&status, arguments.state.is_some());

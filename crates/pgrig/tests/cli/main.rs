@@ -3,7 +3,9 @@
 mod action;
 mod bad_input;
 mod compare;
+mod controls;
 mod ending;
+mod heavy;
 mod history;
 mod interruption;
 mod majors;
@@ -13,6 +15,7 @@ mod power;
 mod prompt;
 mod serve;
 mod shard;
+mod signals;
 mod smoke;
 mod strangers;
 mod target;

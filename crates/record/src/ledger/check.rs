@@ -49,10 +49,24 @@ impl Exposure {
 /// `exposed` are the stretches in which the primary was alone.
 #[must_use]
 pub fn check(ledger: &Ledger, rows: &Rows, exposed: &[Exposure]) -> Findings {
+    check_unless(ledger, rows, exposed, &|| false).unwrap_or_default()
+}
+
+/// [`check()`], given up as soon as `is_over`; none then.
+#[must_use]
+pub fn check_unless(
+    ledger: &Ledger,
+    rows: &Rows,
+    exposed: &[Exposure],
+    is_over: &dyn Fn() -> bool,
+) -> Option<Findings> {
     let mut findings = Findings::default();
     let inserted = rows.insert.as_ref().map(|rows| inserted(ledger, rows, &mut findings));
     let updated = rows.update.as_ref().map(|rows| updated(ledger, rows, &mut findings));
     for (client, history) in ledger.clients() {
+        if is_over() {
+            return None;
+        }
         let counts = inserted.as_ref().map(|all| all.get(&client).map_or(&[][..], Vec::as_slice));
         let found = Found {
             counts,
@@ -61,7 +75,7 @@ pub fn check(ledger: &Ledger, rows: &Rows, exposed: &[Exposure]) -> Findings {
         };
         one_client(client, history, &found, exposed, &mut findings);
     }
-    findings
+    Some(findings)
 }
 
 /// What the tables hold of one client; none of a table that the load does not write.

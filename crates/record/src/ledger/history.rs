@@ -16,6 +16,9 @@ pub const SUFFIX: &str = ".ledger";
 /// A day of a lane with thousands of transactions a second.
 const LEDGER_BYTES_MAX: u64 = 64 << 30;
 
+/// A few milliseconds of reading.
+const LINES_A_LOOK: usize = 16_384;
+
 /// The history of every client of a load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
@@ -74,6 +77,14 @@ impl Ledger {
     /// # Errors
     /// When a file cannot be read, or tells what cannot have happened.
     pub fn read(directory: &Path) -> Result<Ledger, Error> {
+        Ledger::read_unless(directory, &|| false)
+    }
+
+    /// [`Ledger::read`], given up as soon as `is_over`: ledgers of hours take a while.
+    ///
+    /// # Errors
+    /// As [`Ledger::read`]; [`Error::Interrupted`].
+    pub fn read_unless(directory: &Path, is_over: &dyn Fn() -> bool) -> Result<Ledger, Error> {
         let inside = Inside::open(directory)?;
         let mut ledger = Ledger::default();
         for entry in inside.entries()? {
@@ -81,11 +92,12 @@ impl Ledger {
             if name.ends_with(SUFFIX) {
                 let text = inside.bytes(&entry.name, LEDGER_BYTES_MAX)?;
                 let path = || inside.path(&entry.name);
-                ledger.add(&name, &text).map_err(|(line, why)| Error::Damaged {
-                    path: path(),
-                    line,
-                    why,
-                })?;
+                let added = ledger.add_unless(&name, &text, is_over);
+                let is_whole =
+                    added.map_err(|(line, why)| Error::Damaged { path: path(), line, why })?;
+                if !is_whole {
+                    return Err(Error::Interrupted { path: path() });
+                }
             }
         }
         Ok(ledger)
@@ -97,23 +109,36 @@ impl Ledger {
     /// # Errors
     /// The line, from 1, that cannot stand there, and why.
     pub fn add(&mut self, name: &str, text: &[u8]) -> Result<(), (usize, String)> {
+        self.add_unless(name, text, &|| false).map(drop)
+    }
+
+    /// Whether it was added to its end.
+    fn add_unless(
+        &mut self,
+        name: &str,
+        text: &[u8],
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<bool, (usize, String)> {
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         if whole < text.len() {
             self.torn.push(name.to_owned());
         }
         if whole == 0 {
-            return Ok(());
+            return Ok(true);
         }
         let text = str::from_utf8(&text[..whole]).map_err(|error| (0, error.to_string()))?;
         let mut open: BTreeMap<u32, Open> = BTreeMap::new();
         for (index, line) in text.lines().enumerate() {
+            if index % LINES_A_LOOK == 0 && is_over() {
+                return Ok(false);
+            }
             let told = match index {
                 0 => parse_header(line).map(|seed| self.seed = seed),
                 _ => Entry::parse(line).and_then(|entry| self.take(&mut open, entry)),
             };
             told.map_err(|why| (index + 1, why))?;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn take(&mut self, open: &mut BTreeMap<u32, Open>, entry: Entry) -> Result<(), String> {
