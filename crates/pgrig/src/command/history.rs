@@ -44,6 +44,7 @@ pub(crate) fn history(arguments: &HistoryArguments) -> Result<Exit, Complaint> {
 }
 
 fn add(file: &Path, directory: &Path, commit: Option<&str>) -> Result<(), Complaint> {
+    record::check_file(file)?;
     let (results, facts, known) = if comparison::is_comparison(directory) {
         let found = Comparison::open(directory)?;
         (Results::of_comparison(&found), found.facts, found.commit)
