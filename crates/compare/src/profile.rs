@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options};
+use lab::Scratch;
 use record::comparison::Profile;
 
 use crate::error::Error;
@@ -29,7 +30,7 @@ const BEGIN_WAIT: Duration = Duration::from_secs(10);
 
 /// Samples both sides for one segment of a contest.
 pub(crate) struct Profiler {
-    directory: tempfile::TempDir,
+    directory: Scratch,
     sides: Option<[Vec<Recording>; 2]>,
     began: Instant,
 }
@@ -51,7 +52,7 @@ impl Drop for Recording {
 impl Profiler {
     /// Whether perf is there and may sample, asked before anything is built.
     pub(crate) fn check() -> Result<(), Error> {
-        let directory = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
+        let directory = Scratch::make().map_err(|error| failed(error.to_string()))?;
         let data = directory.path().join("try");
         let tried = record(&data).arg("true").stderr(Stdio::piped()).output();
         let tried = tried.map_err(|error| failed(format!("perf cannot be started: {error}")))?;
@@ -63,7 +64,7 @@ impl Profiler {
 
     /// Begins to sample the servers of these postmasters, A's and B's.
     pub(crate) fn begin(pids: [Vec<u32>; 2]) -> Result<Profiler, Error> {
-        let directory = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
+        let directory = Scratch::make().map_err(|error| failed(error.to_string()))?;
         let begin = |side: usize| -> Result<Vec<Recording>, Error> {
             let each = pids[side].iter().map(|pid| {
                 let data = directory.path().join(format!("{side}-{pid}"));

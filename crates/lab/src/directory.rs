@@ -84,7 +84,7 @@ fn make_given(given: &Path) -> Result<PathBuf, Error> {
     Ok(given.to_owned())
 }
 
-fn make_temporary() -> Result<PathBuf, Error> {
+pub(crate) fn make_temporary() -> Result<PathBuf, Error> {
     let parent = std::env::temp_dir();
     loop {
         let path = parent.join(format!("pgrig-{}", random_hex(3)?));

@@ -8,8 +8,8 @@
 
 use std::io::{self, Write};
 use std::ops::Range;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -32,18 +32,22 @@ const LONGEST: usize = 1 << 24;
 /// A running one; dropping it ends it.
 #[derive(Debug)]
 pub struct NullServer {
-    directory: PathBuf,
+    host: String,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl NullServer {
-    /// Starts one whose socket is in `directory`.
+    /// Starts one. Its socket is in the abstract namespace, so that nothing of it is on any disk, under a
+    /// name that nobody can take beforehand.
     ///
     /// # Errors
     /// When there can be no such socket, or no thread.
-    pub fn start(directory: &Path) -> io::Result<NullServer> {
-        let listener = UnixListener::bind(socket(directory))?;
+    pub fn start() -> io::Result<NullServer> {
+        let mut random = [0; 8];
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+        let host = format!("@pgrig-null-{:016x}", u64::from_ne_bytes(random));
+        let listener = UnixListener::bind_addr(&address(&host)?)?;
         listener.set_nonblocking(true)?;
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
@@ -51,13 +55,13 @@ impl NullServer {
         let thread = thread::Builder::new()
             .name("null server".to_owned())
             .spawn(move || while !asked.load(Ordering::Relaxed) && service.turn().is_ok() {})?;
-        Ok(NullServer { directory: directory.to_owned(), stop, thread: Some(thread) })
+        Ok(NullServer { host, stop, thread: Some(thread) })
     }
 
-    /// Where its socket is: what clients take for their host.
+    /// What clients take for their host.
     #[must_use]
-    pub fn directory(&self) -> &Path {
-        &self.directory
+    pub fn host(&self) -> &str {
+        &self.host
     }
 }
 
@@ -65,16 +69,16 @@ impl Drop for NullServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         // A connection wakes it.
-        let _ = UnixStream::connect(socket(&self.directory));
+        let _ = address(&self.host).and_then(|address| UnixStream::connect_addr(&address));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        let _ = std::fs::remove_file(socket(&self.directory));
     }
 }
 
-fn socket(directory: &Path) -> PathBuf {
-    directory.join(format!(".s.PGSQL.{PORT}"))
+fn address(host: &str) -> io::Result<SocketAddr> {
+    let name = host.trim_start_matches('@');
+    SocketAddr::from_abstract_name(format!("{name}/.s.PGSQL.{PORT}"))
 }
 
 struct Service {
@@ -342,10 +346,10 @@ mod tests {
 
     #[test]
     fn one_that_is_dropped_is_gone() {
-        let directory = tempfile::tempdir().unwrap();
-        let server = NullServer::start(directory.path()).unwrap();
-        assert!(UnixStream::connect(socket(directory.path())).is_ok());
+        let server = NullServer::start().unwrap();
+        let address = address(server.host()).unwrap();
+        assert!(UnixStream::connect_addr(&address).is_ok());
         drop(server);
-        assert!(UnixStream::connect(socket(directory.path())).is_err());
+        assert!(UnixStream::connect_addr(&address).is_err());
     }
 }

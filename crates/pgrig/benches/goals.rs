@@ -253,9 +253,8 @@ fn throughput(server: &Server, size: &Size) -> Result<Measured, String> {
 /// Both programs against a server that does nothing: what they could send. The null server is one
 /// thread, and takes a core of its own.
 fn against_nothing(server: &Server, size: &Size, threads: &str) -> Result<Measured, String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let null = NullServer::start(folder.path()).map_err(|error| error.to_string())?;
-    let host = null.directory().display().to_string();
+    let null = NullServer::start().map_err(|error| error.to_string())?;
+    let host = null.host().to_owned();
     let script = server.script(
         "null",
         "\\set aid random(1, 100000 * :scale)\n\

@@ -66,9 +66,6 @@ pub enum Error {
         /// The end of its log.
         log: String,
     },
-    /// What a guard on a host has written cannot be copied here.
-    #[error("making a temporary directory: {0}")]
-    Copy(#[source] std::io::Error),
     /// What a guard has written cannot be read.
     #[error(transparent)]
     Guard(#[from] guard::Error),
@@ -124,7 +121,6 @@ impl Error {
             Error::GuardEnded { .. }
             | Error::GuardNotInCharge { .. }
             | Error::ProxyNotOurs
-            | Error::Copy(_)
             | Error::Died { .. }
             | Error::Interrupted { .. } => None,
         }

@@ -5,9 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lab::{Endpoint, PoolerConfig, PoolerProgram, Process};
+use lab::{Endpoint, PoolerConfig, PoolerProgram, Process, Scratch};
 use spec::{Guard, Node, Pgbouncer};
-use tempfile::TempDir;
 
 use crate::error::Error;
 use crate::labs::Labs;
@@ -38,7 +37,7 @@ pub struct Guarding {
     /// Its state directory, on its host.
     state: PathBuf,
     /// Where the state is copied to from a host.
-    copy: Option<TempDir>,
+    copy: Option<Scratch>,
     /// The server that it guards.
     pub to: String,
 }
@@ -95,7 +94,7 @@ impl Service {
         let process = lab.rig_process(&node.name, rig, arguments)?;
         let copy = match lab.host() {
             None => None,
-            Some(_) => Some(tempfile::tempdir().map_err(Error::Copy)?),
+            Some(_) => Some(Scratch::make()?),
         };
         let guarding = Guarding { process, state, copy, to: guard.to.clone() };
         let program = Program::Guard(Box::new(guarding));

@@ -1,7 +1,5 @@
 //! `--baseline`: what the rig itself does here, against a server that does nothing.
 
-use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use load::{Control, Limit, OnLoss, Pace, Plan, WarmUp};
@@ -32,17 +30,12 @@ pub(super) fn measure(plan: &Plan, control: &Control) -> Result<Baseline, Compla
         let reason = system_error(error);
         Complaint::error(format_args!("could not start a null server for --baseline: {reason}"))
     };
-    let folder = private_folder().map_err(|error| failed(&error))?;
-    let measured = NullServer::start(&folder).map_err(|error| failed(&error)).and_then(|server| {
-        let plan = against(plan, &server)?;
-        let outcome = load::run(&plan, control, Instant::now(), &mut |_| {});
-        outcome.map_err(|error| {
-            Complaint::error(format_args!("could not measure the baseline: {error}"))
-        })
-    });
-    // What is left of it is a folder that holds nothing.
-    let _ = std::fs::remove_dir(&folder);
-    let outcome = measured?;
+    let server = NullServer::start().map_err(|error| failed(&error))?;
+    let plan = against(plan, &server)?;
+    let outcome = load::run(&plan, control, Instant::now(), &mut |_| {}).map_err(|error| {
+        Complaint::error(format_args!("could not measure the baseline: {error}"))
+    })?;
+    drop(server);
     let workload = &outcome.workloads[0];
     let seconds = outcome.window.map_or(0.0, |window| window.seconds());
     if seconds == 0.0 || workload.counts.transactions == 0 {
@@ -54,20 +47,10 @@ pub(super) fn measure(plan: &Plan, control: &Control) -> Result<Baseline, Compla
     Ok(Baseline { rate, latency: workload.latency.clone() })
 }
 
-/// A folder for this user only, under a name that nobody can take beforehand.
-fn private_folder() -> std::io::Result<PathBuf> {
-    let mut random = [0; 8];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-    let name = format!("pgrig-null-{:016x}", u64::from_ne_bytes(random));
-    let folder = std::env::temp_dir().join(name);
-    std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
-    Ok(folder)
-}
-
 /// The plan's load on the null server.
 fn against(plan: &Plan, server: &NullServer) -> Result<Plan, Complaint> {
-    let folder = server.directory().display();
-    let text = format!("host='{folder}' port={PORT} user=null dbname=null sslmode=disable");
+    let host = server.host();
+    let text = format!("host={host} port={PORT} user=null dbname=null sslmode=disable");
     let conninfo = Conninfo::from_keyword_string(&text)
         .map_err(|error| Complaint::error(format_args!("the null server's address: {error}")))?;
     let mut plan = plan.clone();

@@ -26,9 +26,8 @@ pub(crate) fn cost(size: &Size) -> Result<Measured, String> {
 
 /// CPU of the generator for each transaction against a null server, in µs.
 fn cpu_us(size: &Size, keeps_ledger: bool) -> Result<f64, String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let null = NullServer::start(folder.path()).map_err(|error| error.to_string())?;
-    let conninfo = format!("host={} port={PORT} user=null dbname=null", null.directory().display());
+    let null = NullServer::start().map_err(|error| error.to_string())?;
+    let conninfo = format!("host={} port={PORT} user=null dbname=null", null.host());
     let script = ScriptText {
         name: "ledger".to_owned(),
         text: "SELECT :ledger_seq;\n".to_owned(),
