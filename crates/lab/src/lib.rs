@@ -37,6 +37,7 @@ mod port;
 mod process;
 mod program;
 mod random;
+mod refusal;
 mod remote;
 mod replication;
 mod resources;

@@ -2,7 +2,6 @@
 //! that cannot be parsed, variables that nothing sets.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 
 use lab::Installation;
 use script::{CommandKind, Names, Script, Slot, Syntax, Target};
@@ -29,16 +28,8 @@ fn settings(study: &Study, installation: &Installation) -> std::io::Result<Vec<S
     let asked: BTreeSet<(&String, &String)> = nodes.flat_map(|node| &node.settings).collect();
     let mut told = Vec::new();
     for (name, value) in asked.into_iter().filter(|(name, _)| !name.contains('.')) {
-        let output = Command::new(installation.program("postgres"))
-            .args(["-C", "server_version_num"])
-            // An empty configuration and a directory that exists: nothing has to be made.
-            .args(["-D", "/", "-c", "config_file=/dev/null"])
-            .args(["-c", &format!("{name}={value}")])
-            .env("LC_ALL", "C")
-            .output()?;
-        if !output.status.success() {
-            let words = server_words(&String::from_utf8_lossy(&output.stderr));
-            told.push(format!("setting {name} = {value}: {words}"));
+        if let Some(said) = installation.refusal(name, value)? {
+            told.push(format!("setting {name} = {value}: {}", server_words(&said)));
         }
     }
     Ok(told)

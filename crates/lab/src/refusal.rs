@@ -1,0 +1,64 @@
+//! A setting, tried on the server's program: nothing has to be made or started for that.
+
+use std::io::{self, Read};
+
+use os::command::{Command, Output};
+use os::user::User;
+
+use crate::Installation;
+
+impl Installation {
+    /// What the server's program says against a setting; none where it takes it. A study is somebody
+    /// else's text, and a setting may name a library or a file: the program runs as the user that servers
+    /// run as, and with nothing of this process's environment.
+    ///
+    /// # Errors
+    /// When the program cannot be run.
+    pub fn refusal(&self, name: &str, value: &str) -> io::Result<Option<String>> {
+        let user = User::unprivileged().ok_or(io::ErrorKind::PermissionDenied)?;
+        let command = Command::new(self.program("postgres"))
+            .args(["-C", "server_version_num"])
+            // An empty configuration and a directory that exists: nothing has to be made.
+            .args(["-D", "/", "-c", "config_file=/dev/null"])
+            .args(["-c", &format!("{name}={value}")])
+            .env("LC_ALL", "C")
+            .directory("/")
+            .user(user)
+            .stderr(Output::Pipe);
+        let mut child = command.spawn()?;
+        let mut said = Vec::new();
+        if let Some(stderr) = child.stderr() {
+            stderr.take(SAID_BYTES_MAX).read_to_end(&mut said)?;
+        }
+        let is_taken = child.wait()?.success();
+        Ok((!is_taken).then(|| String::from_utf8_lossy(&said).into_owned()))
+    }
+}
+
+/// The server says a line or two.
+const SAID_BYTES_MAX: u64 = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find;
+
+    #[test]
+    fn a_setting_is_tried_without_the_rights_of_root() {
+        // The server's words about a file that it may not read, and about one that it may.
+        let Ok(installation) = find::find(None) else {
+            return testing::skip::because("needs PostgreSQL");
+        };
+        let refusal = |name: &str, value: &str| installation.refusal(name, value).unwrap();
+        assert_eq!(refusal("work_mem", "8MB"), None);
+        assert!(refusal("work_mem", "much").is_some_and(|said| said.contains("work_mem")));
+        let place = tempfile::tempdir().unwrap();
+        let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(place.path(), closed).unwrap();
+        let secret = place.path().join("secret.conf");
+        std::fs::write(&secret, "secret_word = 1\n").unwrap();
+        let said = refusal("config_file", &secret.display().to_string()).unwrap_or_default();
+        let is_root = User::current().is_root();
+        assert!(!is_root || !said.contains("secret_word"), "{said}");
+    }
+}
