@@ -7,6 +7,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
@@ -33,6 +34,9 @@ pub struct Stream {
     canceller: Option<Canceller>,
     /// The moment at which the server was asked to cancel what it does.
     cancelled_at: Option<Instant>,
+    /// The request while it is on its way. The server closes its connection after it has acted on it; a
+    /// statement that was sent before that would be cancelled in place of the one that was meant.
+    cancelling: Option<JoinHandle<()>>,
     tick: Pin<Box<Sleep>>,
 }
 
@@ -62,6 +66,7 @@ impl Stream {
             kept,
             canceller: opened.canceller,
             cancelled_at: None,
+            cancelling: None,
             tick: Box::pin(tokio::time::sleep(GLANCE)),
         })
     }
@@ -100,7 +105,15 @@ impl Stream {
     /// A statement that is given up does not go on in the server.
     fn cancel(&mut self) {
         if let Some(canceller) = self.canceller.take() {
-            std::thread::spawn(move || canceller.cancel());
+            self.cancelling = Some(std::thread::spawn(move || canceller.cancel()));
+        }
+    }
+
+    /// Waits until a request to cancel has been acted on; [`Canceller::cancel`] ends within two seconds.
+    fn outlive_cancelling(&mut self) {
+        if let Some(cancelling) = self.cancelling.take() {
+            // A thread that panicked has sent nothing any more.
+            let _ = cancelling.join();
         }
     }
 
@@ -195,6 +208,7 @@ impl AsyncWrite for Stream {
         if swallowed > 0 {
             return Poll::Ready(Ok(swallowed));
         }
+        self.outlive_cancelling();
         self.awaited.sent(Instant::now());
         // From here on somebody looks at the limits, even if nothing arrives.
         self.keep_limits(cx)?;
