@@ -34,8 +34,8 @@ impl Role {
     /// The longest line that a process of this role says: a lab hands over whole logs.
     pub(crate) fn line_bytes_max(self) -> usize {
         match self {
-            Role::Generator | Role::Probe => 16 << 20,
-            Role::Lab => 64 << 20,
+            Role::Generator => 8 << 20,
+            Role::Probe | Role::Lab => 16 << 20,
         }
     }
 

@@ -6,7 +6,8 @@ use std::time::Instant;
 use record::{Counts, Interval};
 
 use crate::{
-    Plan,
+    Level, Message, Plan,
+    lane::MESSAGES_MAX,
     report::{LaneOutcome, LaneWorkload, Report},
 };
 
@@ -14,7 +15,10 @@ use crate::{
 /// them do not overflow.
 const NUMBER_MAX: u64 = 1 << 52;
 /// Intervals that a process may report at once, beside those for which time has passed.
-const INTERVALS_AHEAD: u64 = 1_000;
+const INTERVALS_AHEAD: u64 = 100;
+/// Bytes of what scripts print, which nothing else limits: at once, and in each second.
+const SAID_BYTES_AHEAD: u64 = 8 << 20;
+const SAID_BYTES_A_SECOND: u64 = 4 << 20;
 
 /// One generator process under suspicion.
 pub(crate) struct Suspect {
@@ -26,6 +30,10 @@ pub(crate) struct Suspect {
     intervals: u64,
     /// Reports of what happens once to a lane or a client.
     events: u64,
+    /// Messages, but for those that scripts print; all of them where the user debugs.
+    messages: u64,
+    said_bytes: u64,
+    debugs: bool,
 }
 
 impl Suspect {
@@ -39,6 +47,9 @@ impl Suspect {
             since: Instant::now(),
             intervals: 0,
             events: 0,
+            messages: 0,
+            said_bytes: 0,
+            debugs: plan.debug,
         }
     }
 
@@ -64,6 +75,7 @@ impl Suspect {
                 }
                 self.check_cells(cells)
             }
+            Report::Said(messages) => self.check_messages(messages),
             Report::Done(outcome) => self.check_outcome(outcome),
             _ => Ok(()),
         }
@@ -75,6 +87,22 @@ impl Suspect {
             true => Ok(()),
             false => Err(format!("lane {lane}, of {}", self.lanes)),
         }
+    }
+
+    fn check_messages(&mut self, messages: &[Message]) -> Result<(), String> {
+        let counted = messages.iter().filter(|one| one.level != Level::Output && !self.debugs);
+        self.messages += counted.count() as u64;
+        // A lane passes on so many, and speaks a few times for itself.
+        let possible = (MESSAGES_MAX as u64 + 100) * self.lanes as u64;
+        if self.messages > possible {
+            return Err(format!("{} messages of {} lanes", self.messages, self.lanes));
+        }
+        self.said_bytes += messages.iter().map(|one| one.text.len() as u64).sum::<u64>();
+        let passed = self.since.elapsed().as_secs();
+        if self.said_bytes > passed * SAID_BYTES_A_SECOND + SAID_BYTES_AHEAD {
+            return Err(format!("{} bytes of messages in {passed} s", self.said_bytes));
+        }
+        Ok(())
     }
 
     fn check_cells(&self, cells: &[Interval]) -> Result<(), String> {
@@ -158,7 +186,6 @@ fn check_numbers(of: &str, numbers: impl IntoIterator<Item = u64>) -> Result<(),
 #[cfg(test)]
 mod tests {
     use script::{Protocol, Syntax};
-    use stats::Latency;
 
     use super::*;
     use crate::{Limit, ScriptText, Workload};
@@ -173,14 +200,10 @@ mod tests {
 
     fn interval(workloads: usize, transactions: u64) -> Report {
         let cell = |workload| Interval {
-            start: record::Moment(0),
             length_ns: 1,
             workload,
             counts: Counts { transactions, ..Counts::default() },
-            latency: Latency::new(),
-            service: Latency::new(),
-            lag: Latency::new(),
-            backlog: 0,
+            ..Interval::default()
         };
         Report::Interval(0, (0..workloads).map(cell).collect())
     }
@@ -209,6 +232,12 @@ mod tests {
             assert_eq!(refused.as_deref(), Some(expected));
         };
         check(Report::Ready, "21 events of 3 clients");
-        check(interval(1, 1), "2001 intervals before their time");
+        check(interval(1, 1), "201 intervals before their time");
+        let said = |level, text: &str| {
+            Report::Said(vec![Message { level, text: text.to_owned(), at: None }])
+        };
+        check(said(Level::Info, "x"), "4201 messages of 2 lanes");
+        let printed = said(Level::Output, &"x".repeat(1 << 20));
+        check(printed, "9437184 bytes of messages in 0 s");
     }
 }

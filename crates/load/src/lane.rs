@@ -52,7 +52,7 @@ use server::dial::Route;
 use traffic::WAKE;
 
 /// Messages kept from one lane; a script that fails a thousand times a second says the same.
-const MESSAGES_MAX: usize = 2_000;
+pub(crate) const MESSAGES_MAX: usize = 2_000;
 
 /// A lane.
 pub(crate) struct Lane<'p> {

@@ -129,6 +129,7 @@ pub struct RemoteProbe {
     host: String,
     /// Its order's.
     origin_there_ns: u64,
+    began: Instant,
     process: Mutex<Process>,
     answers: Mutex<Answers>,
 }
@@ -154,6 +155,7 @@ impl RemoteProbe {
         let probe = RemoteProbe {
             host: name.clone(),
             origin_there_ns,
+            began: Instant::now(),
             process: Mutex::new(process),
             answers: Mutex::new(Answers(output)),
         };
@@ -194,7 +196,7 @@ impl RemoteProbe {
     #[must_use]
     pub fn stop(self, course: &ClockModel, origin_ns: u64) -> Readings {
         self.say(&Word::Stop);
-        let readings = gather(|| self.hear());
+        let readings = gather(|| self.hear(), samples_bytes_max(self.began.elapsed()));
         let mut readings = readings.unwrap_or_else(|why| lost(&self.host, &why));
         let moment = |there_ns| run_moment(course, origin_ns, there_ns);
         translate(&mut readings, &self.host, self.origin_there_ns, moment);
@@ -211,20 +213,38 @@ impl RemoteProbe {
     }
 }
 
-/// Everything that a sampler hands over.
-fn gather(hear: impl Fn() -> Result<Answer, String>) -> Result<Readings, String> {
-    let mut all = Vec::new();
+/// Memory for the samples of so long a time.
+fn samples_bytes_max(lasted: Duration) -> usize {
+    let seconds = usize::try_from(lasted.as_secs()).unwrap_or(usize::MAX);
+    seconds.saturating_mul(SAMPLES_BYTES_A_SECOND).saturating_add(SAMPLES_BYTES_AHEAD)
+}
+
+/// Memory that a sample takes.
+fn bytes_of(sample: &Sample) -> usize {
+    let Sample { node, metric, label, .. } = sample;
+    size_of::<Sample>() + node.capacity() + metric.capacity() + label.capacity()
+}
+
+/// Everything that a sampler hands over, which takes no more memory than that.
+fn gather(hear: impl Fn() -> Result<Answer, String>, bytes_max: usize) -> Result<Readings, String> {
+    let (mut all, mut bytes) = (Vec::new(), 0_usize);
     loop {
         match hear()? {
-            Answer::Samples(samples) => all.extend(samples),
+            Answer::Samples(samples) => {
+                bytes += samples.iter().map(bytes_of).sum::<usize>();
+                all.extend(samples);
+            }
             Answer::Readings(readings) => {
                 let samples = all.into_iter().chain(readings.samples).collect();
                 return Ok(Readings { samples, ..*readings });
             }
             _ => return Err(BUG.to_owned()),
         }
-        if all.len() > SAMPLES_MAX {
-            return Err(format!("it has more than {SAMPLES_MAX} samples"));
+        if bytes > bytes_max {
+            return Err(format!(
+                "it has more samples than the time had room for: more than {} KiB",
+                bytes_max >> 10
+            ));
         }
     }
 }
@@ -252,7 +272,8 @@ fn translate(
 #[cfg(fuzzing)]
 pub(crate) fn read_answers(text: &str) {
     let lines = std::cell::RefCell::new(text.lines());
-    let gathered = gather(|| parse(lines.borrow_mut().next().ok_or("the end")?));
+    let bytes_max = samples_bytes_max(Duration::ZERO);
+    let gathered = gather(|| parse(lines.borrow_mut().next().ok_or("the end")?), bytes_max);
     if let Ok(mut readings) = gathered {
         let course = ClockModel { at_ns: 1 << 40, offset_ns: 7, drift_ppb: 1_000.0 };
         translate(&mut readings, "h", 1 << 41, |ns| run_moment(&course, 1 << 40, ns));
@@ -288,8 +309,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Some days of one server.
-const SAMPLES_MAX: usize = 50_000_000;
+/// A host with ten servers has a third of it.
+const SAMPLES_BYTES_A_SECOND: usize = 1 << 20;
+
+/// What the first second may have more.
+const SAMPLES_BYTES_AHEAD: usize = 16 << 20;
 
 const BUG: &str = "it answered something else; this is a bug";
 
@@ -301,7 +325,8 @@ mod tests {
     fn readings_come_in_parts_and_nothing_else_is_taken_for_one() {
         let check = |lines: &[&str], expected: Result<usize, &str>| {
             let lines = std::cell::RefCell::new(lines.iter());
-            let gathered = gather(|| parse(lines.borrow_mut().next().ok_or("the end")?));
+            let hear = || parse(lines.borrow_mut().next().ok_or("the end")?);
+            let gathered = gather(hear, 1_000);
             match (gathered, expected) {
                 (Ok(readings), Ok(samples)) => assert_eq!(readings.samples.len(), samples),
                 (Err(why), Err(expected)) => assert!(why.contains(expected), "{why}"),
@@ -313,6 +338,7 @@ mod tests {
         let rest = json(&Answer::Readings(Box::default()));
         check(&[&samples, &samples, &rest], Ok(4));
         check(&[&samples], Err("the end"));
+        check(&[samples.as_str(); 9], Err("more samples than the time had room for"));
         check(&[&samples, "\"runs\""], Err(BUG));
         check(&[&samples, "{\"bogus\":1}"], Err("unknown variant `bogus`"));
         let samples = serde_json::from_str(&format!("[{sample}]")).unwrap();

@@ -68,7 +68,6 @@ const CHANGE_MAX: f64 = 0.1;
 #[cfg(test)]
 mod tests {
     use record::{Counts, Moment};
-    use stats::Latency;
 
     use super::*;
 
@@ -78,10 +77,7 @@ mod tests {
             length_ns: 1_000_000_000,
             workload,
             counts: Counts { transactions, ..Counts::default() },
-            latency: Latency::new(),
-            service: Latency::new(),
-            lag: Latency::new(),
-            backlog: 0,
+            ..Interval::default()
         }
     }
 

@@ -138,6 +138,11 @@ impl Process {
             Place::There(process) => process.lab.ask(0, Verb::Read(from.to_owned()))?,
         };
         std::fs::create_dir_all(to).map_err(failed("making", to))?;
+        // A state and its books are a handful of files.
+        if files.len() > FILES_MAX {
+            let why = format!("the host has more than {FILES_MAX} files there");
+            return Err(failed("copying", from)(std::io::Error::other(why)));
+        }
         for (name, bytes) in files {
             let path = to.join(&name);
             if !is_file_name(&name) {
@@ -188,6 +193,9 @@ impl Process {
         }
     }
 }
+
+/// Files that a host may give at once.
+const FILES_MAX: usize = 100;
 
 /// Whether a name that a host gives stays in the directory that it is joined to.
 fn is_file_name(name: &str) -> bool {
