@@ -5,7 +5,7 @@ use std::path::Path;
 
 use load::{Connecting, Limit, OnError, OnLoss, Plan, ShellUser};
 use server::quote::identifier;
-use spec::{Planned, Point};
+use spec::{Action, Planned, Point, Timed};
 use wire::conninfo::{Conninfo, TargetSessionAttrs};
 
 /// What the engine shall do at this point. `conninfos` says where each node is reached;
@@ -23,7 +23,7 @@ pub(crate) fn plan(
         lanes: lanes(point),
         seed: planned.seed,
         connecting: Connecting { at_once, rate: point.connect_rate },
-        drain_ms: Some(DRAIN_MS),
+        drain_ms: Some(drain_ms(point)),
         interval_ms: interval_ms(point),
         statements: true,
         // A script that is wrong fails in every transaction: nothing is measured by going on.
@@ -129,8 +129,17 @@ pub(crate) fn interval_ms(point: &Point) -> u64 {
     if point.window_ms < 10_000 { (point.window_ms / 50).clamp(20, 200) } else { 1_000 }
 }
 
-/// An answer that takes longer is not waited for: the query is cancelled.
+/// An answer that takes longer is not waited for: the query is cancelled. A server that the timeline
+/// has paused gives none, and no commit is confirmed by it.
+fn drain_ms(point: &Point) -> u64 {
+    let pauses = |timed: &Timed| matches!(timed.action, Action::Pause { .. });
+    if point.timeline.iter().any(pauses) { PAUSED_DRAIN_MS } else { DRAIN_MS }
+}
+
 const DRAIN_MS: u64 = 30_000;
+
+/// For what waits for no server that is paused.
+const PAUSED_DRAIN_MS: u64 = 5_000;
 
 #[cfg(test)]
 mod tests {
