@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use stats::Latency;
 
-use crate::comparison::Look;
 use crate::{Counts, Phase, StatementResult, Trial, WorkloadResult};
 
 /// An attempt, with everything that it points to.
@@ -41,11 +40,6 @@ pub(crate) fn of_trial(trial: &Trial) -> usize {
         + notes.sum::<usize>()
 }
 
-/// A line of a comparison's course.
-pub(crate) fn of_look(look: &Look) -> usize {
-    size_of::<Look>() + map(&look.ratios)
-}
-
 fn of_phase(phase: &Phase) -> usize {
     map(&phase.failures) + keys(&phase.failures) + beside(&phase.latency)
 }
@@ -80,7 +74,8 @@ fn keys<V>(map: &BTreeMap<String, V>) -> usize {
     map.keys().map(String::len).sum()
 }
 
-fn map<K, V>(map: &BTreeMap<K, V>) -> usize {
+/// The nodes of a map.
+pub(crate) fn map<K, V>(map: &BTreeMap<K, V>) -> usize {
     entries(map.len(), size_of::<K>() + size_of::<V>())
 }
 

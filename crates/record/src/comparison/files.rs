@@ -77,7 +77,8 @@ impl Comparison {
             let mut allowance = Allowance::of_record();
             let mut lines = Lines::open(&inside, LOOKS)?;
             while let Some(look) = lines.next::<Look>()? {
-                allowance.keep(weight::of_look(&look), &inside.path(LOOKS))?;
+                let bytes = size_of::<Look>() + weight::map(&look.ratios);
+                allowance.keep(bytes, &inside.path(LOOKS))?;
                 comparison.looks.push(look);
             }
         }
