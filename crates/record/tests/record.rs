@@ -445,7 +445,7 @@ fn what_takes_more_memory_than_any_run_is_refused_with_its_place() {
     check("trial.json", &crowd, "bytes of histograms, unpacked");
     let names = |text: &str| {
         let mut trial: serde_json::Value = serde_json::from_str(text).unwrap();
-        for name in 0..90_000 {
+        for name in 0..120_000 {
             trial["metrics"][name.to_string()] = serde_json::json!({"": 1});
         }
         trial.to_string()
