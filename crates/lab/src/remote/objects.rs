@@ -316,7 +316,7 @@ fn pid(object: &Object) -> Option<i32> {
 
 /// The end of a log, which a line has room for even where every character is escaped.
 fn log_end(text: String) -> String {
-    const BYTES_MAX: usize = 8 << 20;
+    const BYTES_MAX: usize = 2 << 20;
     let start = text.len().saturating_sub(BYTES_MAX);
     let start = (start..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     text[start..].to_owned()
