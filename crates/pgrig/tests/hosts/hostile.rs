@@ -125,7 +125,7 @@ pub(crate) fn a_host_that_says_nonsense_is_refused_by_name() {
     check("no workload", &intervals, "an interval of other than 1 workloads");
     let flood = process("exec yes '1 {\"report\":[0,{\"connected\":1}]}'");
     check("endless reports", &flood, "events of 1 clients");
-    let message = r#"{"report":[0,{"said":[{"level":"info","text":"x"}]}]}"#;
+    let message = r#"{"report":[0,{"said":[{"level":"debug","text":"x"}]}]}"#;
     let chatter = process(&format!("exec yes '1 {message}'"));
     check("endless messages", &chatter, "messages of 1 lanes");
     let line = process("printf '1 '; exec tr '\\0' x </dev/zero");
