@@ -156,7 +156,8 @@ impl Evidence {
 
     /// Takes a server's log, of which the end has the reason; how many bytes are kept of it.
     pub fn log(&mut self, node: &str, text: &str) -> usize {
-        let from = text.floor_char_boundary(text.len().saturating_sub(LOG_BYTES_MAX));
+        let from = text.len().saturating_sub(LOG_BYTES_MAX);
+        let from = (from..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
         let lines: Vec<&str> = text[from..].lines().collect();
         let end = lines[lines.len().saturating_sub(LOG_LINES_MAX)..].join("\n");
         let kept = SERIES_BYTES + node.len() + end.len();
