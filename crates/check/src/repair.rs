@@ -20,7 +20,7 @@ pub(crate) fn repair(site: &mut Site, before: &Before<'_>) -> Result<(), Error> 
         link.heal()?;
     }
     for name in before.paused {
-        if let Some(mut part) = site.part(name) {
+        if let Some(part) = site.part(name) {
             part.resume()?;
         }
     }

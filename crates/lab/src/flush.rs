@@ -1,15 +1,6 @@
-//! What one flush costs on the lab's disk: pg_test_fsync, as far as its first table.
+//! What pg_test_fsync says of one flush.
 
-use std::time::Duration;
-
-use os::command::Output;
-use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
-
-use crate::error::Error;
-use crate::files::{make_directory_for, read_file, remove_tree, write_file};
-use crate::lab::Lab;
-use crate::wait::wait_until;
 
 /// One wal_sync_method and what pg_test_fsync measured of it: one block of 8 kB written and
 /// flushed, again and again.
@@ -21,53 +12,8 @@ pub struct Flush {
     pub per_second: Option<f64>,
 }
 
-impl Lab {
-    /// Runs pg_test_fsync on the file system that the nodes' plain data lie on, `seconds` for each
-    /// method, and ends it when each had its turn.
-    ///
-    /// # Errors
-    /// [`Error::MissingPart`] where this PostgreSQL came without it; [`Error::FlushTest`].
-    pub(crate) fn test_flush(&self, seconds: u64) -> Result<Vec<Flush>, Error> {
-        let program = self.installation().program(PROGRAM);
-        if !program.is_file() {
-            let version = self.installation().version().clone();
-            return Err(Error::MissingPart { name: PROGRAM.to_owned(), version, looked: program });
-        }
-        let directory = self.directory().join("flush");
-        make_directory_for(&directory, self.user())?;
-        let output = directory.join("said");
-        write_file(&output, "", self.user())?;
-        let command = self
-            .shared()
-            .command(PROGRAM, &directory)
-            .args(["-s", &seconds.to_string(), "-f"])
-            .arg(directory.join("file"))
-            .stdout(Output::File(output.clone()))
-            .stderr(Output::File(output.clone()));
-        let pid = self.shared().spawn_in(&command, None)?;
-        let process =
-            |source| Error::Process { doing: "running", node: PROGRAM.to_owned(), source };
-        let init = self.shared().init().map_err(process)?;
-        let timeout = Duration::from_secs(seconds * METHODS_MAX) + STARTS_WITHIN;
-        let flushes = wait_until(timeout, || {
-            let said = read_file(&output, self.user()).unwrap_or_default();
-            let is_over = init.exit(pid).map_err(process)?.is_some();
-            Ok::<_, Error>(match first_table(&said) {
-                // The next table goes over the same methods with two blocks.
-                Some(flushes) => Some(Ok(flushes)),
-                None => is_over.then_some(Err(said)),
-            })
-        })?;
-        let _ = init.signal(pid, Signal::KILL);
-        init.wait(pid, STARTS_WITHIN).map_err(process)?;
-        let said = read_file(&output, self.user()).unwrap_or_default();
-        remove_tree(&directory)?;
-        flushes.unwrap_or(Err(said)).map_err(|said| Error::FlushTest { said })
-    }
-}
-
 /// The first table, once the second one has begun.
-fn first_table(said: &str) -> Option<Vec<Flush>> {
+pub(crate) fn first_table(said: &str) -> Option<Vec<Flush>> {
     let (_, rest) = said.split_once("using one ")?;
     let (table, _) = rest.split_once("using two ")?;
     let flushes: Vec<Flush> = table.lines().filter_map(flush).collect();
@@ -84,14 +30,6 @@ fn flush(line: &str) -> Option<Flush> {
     }
     Some(Flush { method: (*method).to_owned(), per_second: figure.parse().ok() })
 }
-
-const PROGRAM: &str = "pg_test_fsync";
-
-/// open_datasync, fdatasync, fsync, fsync_writethrough, open_sync.
-const METHODS_MAX: u64 = 5;
-
-/// Its start and its end, on a machine that is busy.
-const STARTS_WITHIN: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {

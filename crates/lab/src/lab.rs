@@ -1,95 +1,172 @@
-//! The lab itself: what makes nodes, poolers, links and other processes.
+//! A lab on this machine or on a host.
 
-use std::fs;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use host::Host;
 use os::command::Command;
 use os::user::User;
 
-use crate::ending;
-use crate::error::Error;
-use crate::files::failed;
+use crate::answer::{MadeLink, MadeNode, MadePooler};
+use crate::error::{Error, HostError};
 use crate::find::Installation;
+use crate::flush::Flush;
+use crate::inner::{self, Objects};
 use crate::lab_config::{Isolation, LabConfig};
-use crate::link::{Link, LinkConfig};
-use crate::node::{Node, NodeConfig};
-use crate::pooler::{Pooler, PoolerConfig};
+use crate::link::Link;
+use crate::link_config::{LinkBy, LinkConfig};
+use crate::node::Node;
+use crate::node_config::NodeConfig;
+use crate::open_lab::OpenLab;
+use crate::part::Part;
+use crate::pooler::Pooler;
+use crate::pooler_config::PoolerConfig;
 use crate::process::Process;
-use crate::shared::Shared;
+use crate::remote::{Opening, Remote};
+use crate::resources::Resources;
+use crate::verb::Verb;
 
 /// A running lab. It ends, with all its servers, when the last of it and its nodes is dropped.
 #[derive(Debug)]
-pub(crate) struct Lab {
-    shared: Arc<Shared>,
-}
+pub struct Lab(Arc<OpenLab>);
 
 impl Lab {
-    /// Makes the directory and starts the init.
+    /// Makes the directory and starts the init, on this machine.
     ///
     /// # Errors
     /// A directory that cannot be used, or no isolation; nothing is left behind then.
-    pub(crate) fn open(config: LabConfig) -> Result<Self, Error> {
-        let shared = Arc::new(Shared::new(config)?);
-        ending::register(&shared)?;
-        Ok(Self { shared })
+    pub fn open(config: LabConfig) -> Result<Self, Error> {
+        let lab = inner::Lab::open(config)?;
+        let (opened, objects) = (lab.opened(), Objects::new(lab, None));
+        Ok(Lab(Arc::new(OpenLab::new(Box::new(objects), opened, None))))
+    }
+
+    /// A lab on a host, whose servers listen on `address`. `password` is the superuser's, and
+    /// `pg_bin` the folder of PostgreSQL's programs there.
+    ///
+    /// # Errors
+    /// What the host's lab says: no PostgreSQL, no directory; [`HostError::Lost`].
+    pub fn on_host(
+        host: &Host,
+        address: IpAddr,
+        password: &str,
+        pg_bin: Option<&Path>,
+    ) -> Result<Self, Error> {
+        let (password, pg_bin) = (password.to_owned(), pg_bin.map(Path::to_owned));
+        let (remote, opened) = Remote::open(host, Opening { pg_bin, password })?;
+        let host = Some((host.entry().name.clone(), address));
+        Ok(Lab(Arc::new(OpenLab::new(Box::new(remote), opened, host))))
+    }
+
+    /// True if it can still be used. One on this machine is over when its init has ended; what
+    /// becomes of a host is the host's to say.
+    pub fn is_alive(&self) -> bool {
+        self.0.host.is_some() || self.0.ask(0, Verb::IsAlive).unwrap_or_default()
+    }
+
+    /// The name of the host that it is on; none on this machine.
+    pub fn host(&self) -> Option<&str> {
+        self.0.host()
+    }
+
+    /// Where its servers listen for other hosts; none on this machine.
+    pub fn address(&self) -> Option<IpAddr> {
+        self.0.host.as_ref().map(|(_, address)| *address)
     }
 
     /// A node of this lab, not initialised yet.
     ///
     /// # Errors
     /// A name that is taken or cannot be one, or settings that cannot be made.
-    pub(crate) fn node(&self, name: &str, config: NodeConfig) -> Result<Node, Error> {
-        Node::new(Arc::clone(&self.shared), name, config)
+    pub fn node(&self, name: &str, config: NodeConfig) -> Result<Node, Error> {
+        if config.own_network {
+            self.expect_here(name)?;
+        }
+        let verb = Verb::MakeNode { name: name.to_owned(), config: config.clone() };
+        let (object, made) = self.0.make::<Box<MadeNode>>(verb)?;
+        Ok(Node::new(object, name, config, *made))
     }
 
     /// A PgBouncer of this lab, not started yet.
     ///
     /// # Errors
     /// A name that is taken or cannot be one, or settings that cannot be made.
-    pub(crate) fn pooler(&self, name: &str, config: PoolerConfig) -> Result<Pooler, Error> {
-        Pooler::new(Arc::clone(&self.shared), name, config)
+    pub fn pooler(&self, name: &str, config: PoolerConfig) -> Result<Pooler, Error> {
+        let verb = Verb::MakePooler { name: name.to_owned(), config };
+        let (object, made) = self.0.make::<Box<MadePooler>>(verb)?;
+        Ok(Pooler::new(object, name, *made))
     }
 
-    /// Any other program of this lab, not started yet. Its directory and where its output goes are
-    /// the lab's to choose.
+    /// A process of the rig's own program, `program`, with these arguments; not started yet. On a
+    /// host it is the program there. Its directory and where its output goes are the lab's to choose.
     ///
     /// # Errors
     /// A name that is taken or cannot be one.
-    pub(crate) fn process(&self, name: &str, command: Command) -> Result<Process, Error> {
-        Process::new(Arc::clone(&self.shared), name, command)
+    pub fn rig_process(
+        &self,
+        name: &str,
+        program: &Path,
+        arguments: Vec<String>,
+    ) -> Result<Process, Error> {
+        self.make_process(name, Command::new(program).args(arguments))
     }
 
-    /// A link of this lab, which is ready for use.
+    /// Any other program of a lab on this machine, not started yet.
+    ///
+    /// # Errors
+    /// A name that is taken or cannot be one.
+    pub fn process(&self, name: &str, command: Command) -> Result<Process, Error> {
+        self.expect_here(name)?;
+        self.make_process(name, command)
+    }
+
+    fn make_process(&self, name: &str, command: Command) -> Result<Process, Error> {
+        let (object, log) = self.0.make(Verb::MakeProcess { name: name.to_owned(), command })?;
+        Ok(Process { part: Part::new(object, name, log) })
+    }
+
+    /// A link of this lab, which is ready for use. On a host it is a relay, and the program is the
+    /// one there.
     ///
     /// # Errors
     /// A name that is taken or cannot be one; [`Error::Link`].
-    pub(crate) fn link(&self, name: &str, config: LinkConfig) -> Result<Link, Error> {
-        Link::open(Arc::clone(&self.shared), name, config)
+    pub fn link(&self, name: &str, config: LinkConfig) -> Result<Link, Error> {
+        if let LinkBy::Namespace { .. } = config.by {
+            self.expect_here(name)?;
+        }
+        let shape = config.shape;
+        let verb = Verb::MakeLink { name: name.to_owned(), config };
+        let (object, made) = self.0.make::<Box<MadeLink>>(verb)?;
+        Ok(Link::new(object, name, *made, shape))
     }
 
-    /// The directory that everything is in.
-    pub(crate) fn directory(&self) -> &Path {
-        self.shared.path()
-    }
-
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.shared
+    /// The directory that everything is in, on its host.
+    pub fn directory(&self) -> &Path {
+        &self.0.opened.directory
     }
 
     /// The isolation that is in force.
-    pub(crate) fn isolation(&self) -> &Isolation {
-        self.shared.isolation()
+    pub fn isolation(&self) -> &Isolation {
+        &self.0.opened.isolation
     }
 
-    /// The PostgreSQL that its nodes run.
-    pub(crate) fn installation(&self) -> &Installation {
-        &self.shared.installation
+    /// The PostgreSQL that its nodes run, on its host.
+    pub fn installation(&self) -> &Installation {
+        &self.0.opened.installation
     }
 
-    /// The user that its servers run as.
-    pub(crate) fn user(&self) -> User {
-        self.shared.user
+    /// The resources that its machine has for servers.
+    ///
+    /// # Errors
+    /// When the file system cannot be asked.
+    pub fn resources(&self) -> Result<Resources, Error> {
+        self.0.ask(0, Verb::Resources)
+    }
+
+    /// The user that its servers run as, on its host.
+    pub fn user(&self) -> User {
+        self.0.opened.user
     }
 
     /// Writes everything of the directory's file system to its disk: what was copied or loaded
@@ -97,9 +174,24 @@ impl Lab {
     ///
     /// # Errors
     /// The file system's.
-    pub(crate) fn sync(&self) -> Result<(), Error> {
-        let path = self.directory();
-        let sync = || Ok(rustix::fs::syncfs(fs::File::open(path)?)?);
-        sync().map_err(failed("syncing the file system of", path))
+    pub fn sync(&self) -> Result<(), Error> {
+        self.0.ask(0, Verb::SyncLab)
+    }
+
+    /// Runs pg_test_fsync on the file system that the nodes' plain data lie on, `seconds` for each
+    /// method, and ends it when each had its turn.
+    ///
+    /// # Errors
+    /// [`Error::MissingPart`] where this PostgreSQL came without it; [`Error::FlushTest`].
+    pub fn test_flush(&self, seconds: u64) -> Result<Vec<Flush>, Error> {
+        self.0.ask(0, Verb::TestFlush(seconds))
+    }
+
+    /// Refuses what only a lab of this machine has: networks, and programs that are not the rig's.
+    fn expect_here(&self, name: &str) -> Result<(), Error> {
+        self.host().map_or(Ok(()), |host| {
+            let (node, host) = (name.to_owned(), host.to_owned());
+            Err(Error::Host(HostError::Network { node, host }))
+        })
     }
 }

@@ -1,18 +1,26 @@
 //! Nodes and topologies: build, start, stop, kill, pause, remove.
 //!
 //! A [`Lab`] is a directory with an init that watches over it, on this machine or on a host behind a
-//! launcher ([`serve()`] is the other end); a [`Node`] is one PostgreSQL server in it, with the verbs of PostgreSQL's own test framework (`PostgreSQL::Test::Cluster`). Both
-//! clean up when they are dropped, and the init does when the rig is killed. A [`Pooler`] is a
-//! PgBouncer, a [`Process`] any other program, with the same verbs. A [`Link`] is a way to any of
-//! them that can be slow, and be cut. A [`Target`] is a
-//! server of the user's. [`find`] looks for the installed PostgreSQL, [`machine`] tells
-//! what the machine is made of.
+//! launcher ([`serve()`] is the other end). A [`Node`] is one PostgreSQL server in it, with the verbs of
+//! PostgreSQL's own test framework (`PostgreSQL::Test::Cluster`), a [`Pooler`] a PgBouncer, a
+//! [`Process`] any other program. Each is a [`Part`]: it is started, stopped, killed and paused, and is
+//! killed when it is dropped; the init kills it when the rig is killed. A [`Link`] is a way to any of
+//! them that can be slow, and be cut. A [`Target`] is a server of the user's. [`find`] looks for the
+//! installed PostgreSQL, [`machine`] tells what the machine is made of.
+//!
+//! These are handles. A handle has the number of an object, and a method of it asks the object by one
+//! verb (`verb`). A `carrier` takes the verb there: to the objects of this process (`inner`), or by a
+//! line to those of a host (`remote`), where the same dispatcher obeys it.
 //!
 //! Limits: the lab knows nothing of studies, and it does not measure.
 
+mod admin;
 mod advice;
-mod anywhere;
+mod answer;
+mod carrier;
+mod checksums;
 mod clean;
+mod console;
 mod copy;
 mod directory;
 mod ending;
@@ -21,21 +29,26 @@ mod error;
 mod files;
 pub mod find;
 mod flush;
+mod format;
 pub mod guest;
 mod identity;
-mod initdb;
+mod inner;
 mod lab;
 mod lab_config;
+mod limit;
 mod link;
+mod link_config;
 mod listen;
 mod log;
 pub mod machine;
 mod network;
 mod node;
+mod node_config;
+mod open_lab;
+mod part;
 mod pooler;
-mod port;
+mod pooler_config;
 mod process;
-mod program;
 mod random;
 mod refusal;
 mod remote;
@@ -44,35 +57,39 @@ mod resources;
 mod scratch;
 mod server;
 mod settings;
-mod shared;
+mod snapshot;
 mod target;
 mod target_name;
+mod verb;
 mod version;
 mod wait;
 
-pub use anywhere::copy::Snapshot;
-pub use anywhere::lab::Lab;
-pub use anywhere::limit::IoLimit;
-pub use anywhere::link::Link;
-pub use anywhere::node::Node;
-pub use anywhere::pooler::Pooler;
-pub use anywhere::process::Process;
+pub use checksums::Checksums;
 pub use clean::{Cleaned, clean};
+pub use console::ConsoleRow;
 pub use ending::end_labs;
 pub use endpoint::{Encryption, Endpoint, Host};
 pub use error::{Behind, Error, GuestError, HostError, HostErrorKind, NotStreaming, SettingFault};
 pub use fault::link::{Counters, RoundTrips, Shape};
 pub use find::Installation;
 pub use flush::Flush;
+pub use format::Format;
+pub use lab::Lab;
 pub use lab_config::{AtEnd, Isolation, LabConfig, Wish};
-pub use link::{LinkBy, LinkConfig, LinkCost, LinkTap};
+pub use limit::IoLimit;
+pub use link::Link;
+pub use link_config::{LinkBy, LinkConfig, LinkCost, LinkTap};
 pub use listen::{Listen, RemoteAccess};
 pub use log::LogFormat;
 pub use network::Network;
-pub use node::{Checksums, Format, NodeConfig};
+pub use node::Node;
+pub use node_config::NodeConfig;
 pub use os::init::Exit;
 pub use os::throttle::Limits;
-pub use pooler::{ConsoleRow, PoolerConfig, PoolerProgram};
+pub use part::Part;
+pub use pooler::Pooler;
+pub use pooler_config::{PoolerConfig, PoolerProgram};
+pub use process::Process;
 pub use random::new_password;
 #[cfg(fuzzing)]
 pub use remote::fuzzing;
@@ -82,6 +99,7 @@ pub use resources::Resources;
 pub use scratch::Scratch;
 pub use server::Server;
 pub use settings::Settings;
+pub use snapshot::Snapshot;
 pub use target::{Target, TargetConfig};
 pub use target_name::{TARGET, TARGET_SCHEMA};
 pub use terms::{Direction, PoolMode, StopMode};

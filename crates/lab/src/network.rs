@@ -1,102 +1,16 @@
-//! A network namespace of a node's own, and the programs that set it up.
-//!
-//! It is held by the lab's init, so that after any end of the rig the kernel removes it with all
-//! its interfaces, rules and queues. Unix sockets are files and are reached from any of them.
+//! Networks of nodes' own: how a link names one, and the programs that set them up.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 
-use os::command::{Command, Output};
-use os::user::User;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::files::remove_file;
-use crate::log;
-use crate::shared::Shared;
 
-/// A network namespace. It ends when the last of its handles is dropped and no process is in it.
-#[derive(Debug, Clone)]
+/// The network namespace of a node that has one of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
-    held: Arc<Held>,
-}
-
-#[derive(Debug)]
-struct Held {
-    shared: Arc<Shared>,
-    network: os::init::Network,
-}
-
-impl Network {
-    /// Makes one for the node `name`.
-    pub(crate) fn make(shared: &Arc<Shared>, name: &str) -> Result<Self, Error> {
-        if !User::current().is_root() {
-            return Err(Error::NetworkNeedsRoot { node: name.to_owned() });
-        }
-        let failed = |source| {
-            let (doing, node) = ("making a network namespace", name.to_owned());
-            Error::Process { doing, node, source }
-        };
-        let network = shared.init().and_then(|init| init.make_network()).map_err(failed)?;
-        Ok(Self { held: Arc::new(Held { shared: Arc::clone(shared), network }) })
-    }
-
-    pub(crate) fn id(&self) -> os::init::Network {
-        self.held.network
-    }
-
-    /// Its name as a file for the processes of the lab.
-    pub(crate) fn path(&self, doing: &'static str, node: &str) -> Result<PathBuf, Error> {
-        let path = self.held.shared.init().map(|init| init.network_path(self.held.network));
-        path.map_err(|source| Error::Process { doing, node: node.to_owned(), source })
-    }
-
-    /// Runs a program in it, as root, to its end; returns what it said. `directory`, one of root's,
-    /// is where its output is kept meanwhile.
-    ///
-    /// # Errors
-    /// [`Error::MissingTool`]; the program's own words where it fails.
-    pub(crate) fn run(
-        &self,
-        tool: Tool,
-        args: &[&OsStr],
-        directory: &Path,
-    ) -> Result<Result<String, String>, Error> {
-        let program = tool.find()?;
-        self.run_program(&program, args, directory)
-    }
-
-    /// Runs `program` as [`Network::run`] does; the inner error is what it said when it failed.
-    pub(crate) fn run_program(
-        &self,
-        program: &Path,
-        args: &[&OsStr],
-        directory: &Path,
-    ) -> Result<Result<String, String>, Error> {
-        let output = directory.join("tool.log");
-        // What an earlier one said is of no interest any more.
-        remove_file(&output, User::current())?;
-        let command = Command::new(program)
-            .args(args)
-            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-            .env("LC_ALL", "C")
-            .directory(directory)
-            .stdout(Output::File(output.clone()))
-            .stderr(Output::File(output.clone()));
-        let exit = self.held.shared.run_in(&command, Some(self.held.network), TOOL_TIMEOUT)?;
-        let said = log::tail(&output, 0, User::current());
-        Ok(if exit.is_success() { Ok(said) } else { Err(said) })
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        if let Ok(init) = self.shared.init() {
-            // An init that has ended has let go of it.
-            let _ = init.drop_network(self.network);
-        }
-    }
+    /// The number of the node in its lab.
+    pub(crate) node: u32,
 }
 
 /// A program that sets up a network.
@@ -124,9 +38,6 @@ impl Tool {
         found.ok_or(Error::MissingTool { name, package: "iproute2" })
     }
 }
-
-/// These take milliseconds.
-const TOOL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The addresses of links by namespace.
 pub(crate) const LINKS: &str = "198.18.0.0/15";

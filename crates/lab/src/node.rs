@@ -1,190 +1,89 @@
-//! One PostgreSQL server of a lab, with the verbs of PostgreSQL's own test framework.
+//! One PostgreSQL server, with the verbs of PostgreSQL's own test framework.
 
-mod archive;
-mod backend;
-mod base_backup;
-mod checksums;
-mod config;
 mod data;
-mod disk;
-mod format;
-mod rescue;
-mod settings_file;
 mod standby;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fault::disk::Disk;
-use os::command::Output;
-use os::init::Exit;
-use os::throttle::{Limits, Throttle};
-use rustix::process::Signal;
+use os::throttle::Limits;
+use server::Client;
 use terms::StopMode;
 
-use crate::endpoint::{Encryption, Endpoint, Host};
+use crate::admin::Admin;
+use crate::answer::{MadeNode, Ran};
+use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::files::remove_file;
 use crate::find::Installation;
-use crate::initdb::{self, SUPERUSER};
-use crate::listen::Listen;
+use crate::limit::IoLimit;
 use crate::log::LogFormat;
 use crate::network::Network;
-use crate::port::Port;
-use crate::program::Program;
-use crate::remote::{ClientRun, Ran};
+use crate::node_config::NodeConfig;
+use crate::open_lab::Object;
+use crate::part::{Part, is_a_part};
 use crate::settings::{self, Settings};
-use crate::shared::Shared;
-use crate::wait::wait_until;
-
-pub(crate) use base_backup::Backup;
-pub use checksums::Checksums;
-pub use config::NodeConfig;
-pub(crate) use data::Snapshot;
-pub use format::Format;
-pub(crate) use standby::Upstream;
+use crate::verb::{ClientRun, Verb};
 
 /// One PostgreSQL server. It is killed when it is dropped; its directory stays until the lab ends.
 #[derive(Debug)]
-pub(crate) struct Node {
-    program: Program,
+pub struct Node {
+    part: Part,
     config: NodeConfig,
-    /// Configuration lines as they were given.
-    lines: String,
-    port: Port,
-    /// What its data lie on, unless it is the lab's directory.
-    disk: Option<Disk>,
-    /// Whether the power of its disk was cut since it was formatted.
-    is_cut: bool,
-    /// What it streams from, if it is a standby.
-    upstream: Option<standby::Upstream>,
-    /// Whether its data come from its archive.
-    is_restored: bool,
-    /// How long its log was when it was last started: what stood there does not explain what
-    /// happened since.
-    log_bytes: u64,
+    made: MadeNode,
+    network: Option<Network>,
 }
 
+is_a_part!(Node);
+
 impl Node {
-    pub(crate) fn new(shared: Arc<Shared>, name: &str, config: NodeConfig) -> Result<Self, Error> {
-        let user = shared.user;
-        let mut program = Program::new(shared, name, user)?;
-        settings::check(name, &config.settings)?;
-        let port = Port::take(&program.shared, config.listen, config.remote.as_ref(), name)?;
-        if config.own_network {
-            if config.listen == Listen::Loopback || config.remote.is_some() {
-                return Err(Error::NetworkAndLoopback { node: name.to_owned() });
-            }
-            program.network = Some(Network::make(&program.shared, name)?);
-        }
-        let disk = disk::of(&config, &program, port.number);
-        program.file_system = disk.as_ref().map(Disk::mount_point);
-        let (lines, upstream) = (String::new(), None);
-        let (is_cut, is_restored, log_bytes) = (false, false, 0);
-        Ok(Self { program, config, lines, port, disk, is_cut, upstream, is_restored, log_bytes })
+    pub(crate) fn new(object: Object, name: &str, config: NodeConfig, made: MadeNode) -> Node {
+        let network = config.own_network.then_some(Network { node: object.number });
+        Node { part: Part::new(object, name, made.log.clone()), config, made, network }
     }
 
     /// Makes its data directory, replacing one that is there.
     ///
     /// # Errors
     /// initdb's, with what it said; the file system's.
-    pub(crate) fn init(&mut self) -> Result<(), Error> {
-        self.program.expect_stopped("initialising")?;
-        self.make_room()?;
-        let (initdb, data) = (&self.config.initdb, self.data_here()?);
-        initdb::initialise(&self.program.shared, self.name(), initdb, &data)
+    pub fn init(&mut self) -> Result<(), Error> {
+        self.ask(Verb::Init)
     }
 
     /// Takes other settings instead of all that it had; they hold from the next start or reload.
     ///
     /// # Errors
     /// [`Error::Setting`] for what cannot be set.
-    pub(crate) fn configure(&mut self, settings: Settings) -> Result<(), Error> {
+    pub fn configure(&mut self, settings: Settings) -> Result<(), Error> {
         settings::check(self.name(), &settings)?;
-        self.config.settings = settings;
-        Ok(())
+        self.config.settings.clone_from(&settings);
+        self.ask(Verb::Configure(settings))
     }
 
     /// Adds lines to the configuration as they are; they hold from the next start or reload.
-    pub(crate) fn append_conf(&mut self, lines: &str) {
-        self.lines.push_str(lines);
-        if !lines.ends_with('\n') {
-            self.lines.push('\n');
-        }
+    pub fn append_conf(&mut self, lines: &str) {
+        // The next verb fails on a host that is lost.
+        let _: Result<(), Error> = self.ask(Verb::AppendConf(lines.to_owned()));
     }
 
-    /// Starts the server and waits until it accepts connections.
+    /// Stops it fast and starts it again.
     ///
     /// # Errors
-    /// [`Error::Start`] with the end of the server's log; [`Error::Timeout`]; [`Error::DataLost`]
-    /// after a power cut that has left nothing.
-    pub(crate) fn start(&mut self) -> Result<(), Error> {
-        self.program.expect_stopped("starting")?;
-        self.give_power("starting")?;
-        if !self.has_data()? {
-            return Err(self.program.state("starting", "has no data directory yet"));
-        }
-        self.remove_leftovers()?;
-        self.write_settings()?;
-        self.sync()?;
-        self.log_bytes = self.log().metadata().map_or(0, |log| log.len());
-        let log = self.start_log();
-        let command = self
-            .program
-            .shared
-            .command("postgres", &self.data())
-            .arg("-D")
-            .arg(self.data())
-            .stdout(Output::File(log.clone()))
-            .stderr(Output::File(log))
-            // If the init dies and could not take it along: immediate shutdown.
-            .parent_death_signal(Signal::QUIT);
-        let pid = self.program.launch(&command)?;
-        self.wait_until_ready(pid).inspect_err(|_| {
-            // Half a server is worse than none; its log has been read.
-            let _ = self.kill9();
-        })
+    /// As [`Part::stop`] and [`Part::start`].
+    pub fn restart(&mut self) -> Result<(), Error> {
+        self.stop(StopMode::Fast)?;
+        self.start()
     }
 
-    /// Stops the server and waits for its end. One that is paused is resumed for it.
+    /// Kills the server process of the client whose statement has run longest (SIGKILL). PostgreSQL
+    /// ends all other server processes then, and recovers. Returns the time until it accepted
+    /// connections again.
     ///
     /// # Errors
-    /// [`Error::State`] if it does not run; [`Error::Stop`], after which it still runs.
-    pub(crate) fn stop(&mut self, mode: StopMode) -> Result<Exit, Error> {
-        let signal = match mode {
-            StopMode::Smart => Signal::TERM,
-            StopMode::Fast => Signal::INT,
-            StopMode::Immediate => Signal::QUIT,
-        };
-        self.program.end(signal, self.config.timeout)?.ok_or_else(|| {
-            let (node, waited) = (self.name().to_owned(), self.config.timeout);
-            Error::Stop { node, mode, waited, log: self.log_tail() }
-        })
-    }
-
-    /// Kills all its processes with SIGKILL and waits until none is left; returns how many.
-    ///
-    /// # Errors
-    /// The init's.
-    pub(crate) fn kill9(&mut self) -> Result<usize, Error> {
-        self.program.kill9()
-    }
-
-    /// Stops all its processes in their tracks (SIGSTOP), and returns how many when all stand.
-    ///
-    /// # Errors
-    /// [`Error::State`] if it does not run; the init's.
-    pub(crate) fn pause(&mut self) -> Result<usize, Error> {
-        self.program.pause()
-    }
-
-    /// Lets its processes go on, and returns how many.
-    ///
-    /// # Errors
-    /// [`Error::State`] if it does not run; the init's.
-    pub(crate) fn resume(&mut self) -> Result<usize, Error> {
-        self.program.resume()
+    /// [`Error::State`] if the server does not run, runs no client's statement, goes on without the
+    /// process, or ends with it; [`Error::Timeout`] if it accepts no connection in `timeout`.
+    pub fn kill_backend(&self, timeout: Duration) -> Result<Duration, Error> {
+        self.ask(Verb::KillBackend(timeout))
     }
 
     /// Limits the I/O of all its processes on the device of the lab's directory, until what is
@@ -192,290 +91,135 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::State`] if it does not run; the kernel's.
-    pub(crate) fn limit_io(&self, limits: &Limits) -> Result<Throttle, Error> {
-        let doing = "limiting the I/O";
-        self.program.expect_running(doing)?;
-        let limit = || {
-            let throttle = Throttle::make(&self.program.directory, limits)?;
-            let Some(pid) = self.host_pid() else { return Ok(throttle) };
-            // What the first one starts from here on is in the group by itself.
-            throttle.take(pid)?;
-            let table = os::processes::all()?;
-            os::processes::tree(&table, pid).into_iter().try_for_each(|pid| throttle.take(pid))?;
-            Ok(throttle)
-        };
-        limit().map_err(|source| Error::Process { doing, node: self.name().to_owned(), source })
+    pub fn limit_io(&self, limits: &Limits) -> Result<IoLimit, Error> {
+        let lab = &self.object.lab;
+        let (limit, limits) = (lab.new_number(), *limits);
+        self.ask::<()>(Verb::LimitIo { limit, limits })?;
+        Ok(IoLimit(Object { lab: Arc::clone(lab), number: limit }))
     }
 
     /// Has the server read its settings again, and waits until it has.
     ///
     /// # Errors
     /// [`Error::Reload`] for values that are wrong or need a restart; [`Error::Timeout`].
-    pub(crate) fn reload(&mut self) -> Result<(), Error> {
-        self.program.expect_running("reloading")?;
-        let before = self.value(LOAD_TIME)?;
-        self.write_settings()?;
-        self.program.signal("reloading", Signal::HUP)?;
-        let is_loaded = || Ok((self.value(LOAD_TIME)? != before).then_some(()));
-        wait_until(RELOAD_TIMEOUT, is_loaded)?.ok_or_else(|| {
-            let (node, waited) = (self.name().to_owned(), RELOAD_TIMEOUT);
-            Error::Timeout { doing: "reloading", node, waited, log: self.log_tail() }
-        })?;
-        match self.value(NOT_APPLIED)? {
-            None => Ok(()),
-            Some(names) => {
-                let names = names.split(' ').map(str::to_owned).collect();
-                Err(Error::Reload { node: self.name().to_owned(), names, log: self.log_tail() })
-            }
-        }
+    pub fn reload(&mut self) -> Result<(), Error> {
+        self.ask(Verb::Reload)
     }
 
-    /// Whether its server runs; one that crashed does not.
-    ///
-    /// # Errors
-    /// The init's.
-    pub(crate) fn is_running(&self) -> Result<bool, Error> {
-        self.program.is_running()
+    /// Its network, if it has one of its own; on a host it has none.
+    pub fn network(&self) -> Option<&Network> {
+        self.network.as_ref()
     }
 
-    /// Its name.
-    pub(crate) fn name(&self) -> &str {
-        &self.program.name
-    }
-
-    /// Its network, if it has one of its own.
-    pub(crate) fn network(&self) -> Option<&Network> {
-        self.program.network.as_ref()
-    }
-
-    /// The PostgreSQL that it runs.
-    pub(crate) fn installation(&self) -> &Installation {
-        &self.program.shared.installation
+    /// The PostgreSQL that it runs, on its host.
+    pub fn installation(&self) -> &Installation {
+        &self.object.lab.opened.installation
     }
 
     /// The settings that it was given.
-    pub(crate) fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &Settings {
         &self.config.settings
     }
 
-    /// Its directory, which holds the data and the logs.
-    pub(crate) fn directory(&self) -> &Path {
-        &self.program.directory
+    /// Its directory, which holds the data and the logs, on its host.
+    pub fn directory(&self) -> &Path {
+        &self.made.directory
     }
 
     /// Its data directory, as processes of the lab see it; on a disk of its own it is mounted in the
     /// lab's namespace only.
-    pub(crate) fn data(&self) -> PathBuf {
-        match &self.disk {
-            Some(disk) => disk.mount_point().join("data"),
-            None => self.program.file("data"),
-        }
+    pub fn data(&self) -> PathBuf {
+        self.made.data.clone()
     }
 
-    /// The log that people read.
-    pub(crate) fn log(&self) -> PathBuf {
-        self.program.file("log/server.log")
-    }
-
-    /// The log that programs read.
-    pub(crate) fn structured_log(&self) -> (LogFormat, PathBuf) {
+    /// The log that programs read, on its host.
+    pub fn structured_log(&self) -> (LogFormat, PathBuf) {
         let format = LogFormat::of(self.installation().version().major);
-        (format, self.log().with_extension(format.suffix()))
-    }
-
-    /// The postmaster's process id as `/proc` outside the lab's namespaces has it, while it runs.
-    pub(crate) fn host_pid(&self) -> Option<i32> {
-        self.program.host_pid()
+        (format, self.made.structured_log.clone())
     }
 
     /// Where clients reach it, as the superuser and in database postgres.
-    pub(crate) fn endpoint(&self) -> Endpoint {
-        let (port, user, database) =
-            (self.port.number, SUPERUSER.to_owned(), "postgres".to_owned());
-        match self.config.listen {
-            Listen::Unix => {
-                let host = Host::Unix(self.program.shared.sockets());
-                Endpoint {
-                    host,
-                    port,
-                    user,
-                    database,
-                    password: None,
-                    encryption: Encryption::None,
-                }
-            }
-            Listen::Loopback => {
-                let host = Host::Tcp("127.0.0.1".to_owned());
-                let password = Some(self.program.shared.password.clone());
-                Endpoint { host, port, user, database, password, encryption: Encryption::None }
-            }
-        }
+    pub fn endpoint(&self) -> Endpoint {
+        self.made.endpoint.clone()
     }
 
-    /// Where clients on other hosts reach it, as the superuser and in database postgres.
-    pub(crate) fn remote_endpoint(&self) -> Option<Endpoint> {
-        let remote = self.config.remote.as_ref()?;
-        let password = Some(self.program.shared.password.clone());
-        let host = Host::Tcp(remote.address.to_string());
-        let encryption = if remote.tls { Encryption::BoundTls } else { Encryption::None };
-        Some(Endpoint { host, password, encryption, ..self.endpoint() })
+    /// Where processes of its own host reach it best, as the superuser.
+    pub fn near_endpoint(&self) -> Endpoint {
+        self.made.near.clone()
     }
 
     /// A connection for administration, as the superuser, to database postgres.
     ///
     /// # Errors
     /// [`Error::Connect`].
-    pub(crate) fn connect(&self) -> Result<server::Client, Error> {
-        self.connect_to("postgres")
+    pub fn connect(&self) -> Result<Client, Error> {
+        self.admin().connect()
     }
 
     /// A connection for administration, as the superuser.
     ///
     /// # Errors
     /// [`Error::Connect`].
-    pub(crate) fn connect_to(&self, database: &str) -> Result<server::Client, Error> {
-        let endpoint = self.admin_endpoint().with_database(database);
-        endpoint.connect(&format!("node {}", self.name()))
+    pub fn connect_to(&self, database: &str) -> Result<Client, Error> {
+        self.admin().connect_to(database)
     }
 
     /// The first value that a statement gives, as text.
     ///
     /// # Errors
     /// [`Error::Connect`]; [`Error::Query`].
-    pub(crate) fn value(&self, statement: &str) -> Result<Option<String>, Error> {
-        self.value_by(&mut self.connect()?, statement)
+    pub fn value(&self, statement: &str) -> Result<Option<String>, Error> {
+        self.admin().value(statement)
     }
 
     /// Runs `statement` again and again until its first value is `expected`.
     ///
     /// # Errors
     /// [`Error::Timeout`] with the last value; those of [`Node::value`].
-    pub(crate) fn poll_query_until(
+    pub fn poll_query_until(
         &self,
         statement: &str,
         expected: &str,
         timeout: Duration,
     ) -> Result<(), Error> {
-        let mut seen = None;
-        let reached = wait_until(timeout, || {
-            seen = self.value(statement)?;
-            Ok((seen.as_deref() == Some(expected)).then_some(()))
-        })?;
-        reached.ok_or_else(|| {
-            let log = format!("{statement}\ngave {seen:?} last, not {expected:?}");
-            Error::Timeout { doing: "polling", node: self.name().to_owned(), waited: timeout, log }
-        })
-    }
-}
-
-impl Node {
-    fn has_data(&self) -> Result<bool, Error> {
-        Ok(self.data_here()?.join("PG_VERSION").is_file())
+        self.admin().poll_query_until(statement, expected, timeout)
     }
 
-    /// Its Unix socket, which asks for no password.
-    pub(crate) fn admin_endpoint(&self) -> Endpoint {
-        let host = Host::Unix(self.program.shared.sockets());
-        let encryption = Encryption::None;
-        Endpoint { host, password: None, encryption, ..self.endpoint() }
-    }
-
-    fn value_by(
-        &self,
-        client: &mut server::Client,
-        statement: &str,
-    ) -> Result<Option<String>, Error> {
-        crate::endpoint::first_value(client, statement, &format!("node {}", self.name()))
-    }
-
-    /// Removes what a killed server left: process ids are few in a namespace, so that the next
-    /// server would soon take another's for the owner of the lock files.
-    fn remove_leftovers(&self) -> Result<(), Error> {
-        self.program.kill_leftovers()?;
-        let sockets = self.program.shared.sockets();
-        let socket = sockets.join(format!(".s.PGSQL.{}", self.port.number));
-        let lock = sockets.join(format!(".s.PGSQL.{}.lock", self.port.number));
-        for path in [self.data_here()?.join("postmaster.pid"), socket, lock, self.start_log()] {
-            remove_file(&path, self.program.owner)?;
-        }
-        Ok(())
-    }
-
-    /// The eighth line of postmaster.pid says what state the server is in (pidfile.h): looking
-    /// there leaves no failed connections in its log.
-    fn wait_until_ready(&self, pid: i32) -> Result<(), Error> {
-        let path = self.data_here()?.join("postmaster.pid");
-        let ready = wait_until(self.config.timeout, || {
-            if let Some(exit) = self.program.exit()? {
-                // The log collector outlives the postmaster, to write what that said last.
-                self.program.wait_for_last(LAST_WORDS_TIMEOUT)?;
-                let (node, why, log) = (self.name().to_owned(), exit.to_string(), self.log_tail());
-                return Err(Error::Start { node, why, log });
-            }
-            let text = self.program.text(&path);
-            let mut lines = text.lines();
-            let is_own = lines.next() == Some(pid.to_string().as_str());
-            Ok((is_own && lines.nth(6).map(str::trim) == Some("ready")).then_some(()))
-        })?;
-        ready.ok_or_else(|| {
-            let (node, waited) = (self.name().to_owned(), self.config.timeout);
-            Error::Timeout { doing: "starting", node, waited, log: self.log_tail() }
-        })
-    }
-
-    fn start_log(&self) -> PathBuf {
-        self.program.file("start.log")
-    }
-
-    /// Runs a client program of its installation against its database postgres, to its end.
+    /// Runs a client program of its installation against database postgres, to its end: its exit
+    /// code (none where a signal ended it), standard output and standard error.
     ///
     /// # Errors
     /// [`Error::Process`] where the program cannot be started.
-    pub(crate) fn run_client(&self, run: &ClientRun) -> Result<Ran, Error> {
-        let endpoint = self.endpoint();
-        let host = match &endpoint.host {
-            Host::Unix(directory) => directory.as_os_str(),
-            Host::Tcp(name) => name.as_ref(),
+    pub fn run_client(
+        &self,
+        program: &str,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<(Option<i32>, String, String), Error> {
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let run = ClientRun {
+            program: program.to_owned(),
+            arguments: arguments.iter().map(|one| (*one).to_owned()).collect(),
+            environment: environment.iter().map(pair).collect(),
         };
-        let mut command = std::process::Command::new(self.installation().program(&run.program));
-        command.args(&run.arguments).arg("--host").arg(host);
-        command.args(["--port", &endpoint.port.to_string(), "--username", &endpoint.user]);
-        command.arg(&endpoint.database);
-        command.envs(run.environment.iter().map(|(name, value)| (name, value)));
-        command.envs(endpoint.password.iter().map(|password| ("PGPASSWORD", password)));
-        let output = command.output().map_err(|source| {
-            let node = self.name().to_owned();
-            Error::Process { doing: "running a client program on", node, source }
-        })?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-        Ok(Ran { code: output.status.code(), stdout, stderr })
+        let Ran { code, stdout, stderr } = self.ask(Verb::RunClient(run))?;
+        Ok((code, stdout, stderr))
     }
 
-    /// All of its log.
-    pub(crate) fn log_text(&self) -> String {
-        self.program.text(&self.log())
+    /// True if its data are those of a standby.
+    pub fn is_standby(&self) -> bool {
+        self.ask(Verb::IsStandby).unwrap_or_default()
     }
 
-    /// What the server said before its log collector ran, and the end of what it said after.
-    pub(crate) fn log_tail(&self) -> String {
-        let (before, after) = (
-            self.program.tail(&self.start_log(), 0),
-            self.program.tail(&self.log(), self.log_bytes),
-        );
-        [before, after].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+    /// Makes the running standby a primary, and returns when it takes writes.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it is no standby or does not run; [`Error::Timeout`].
+    pub fn promote(&mut self) -> Result<(), Error> {
+        self.ask(Verb::Promote)
+    }
+
+    fn admin(&self) -> Admin {
+        Admin { node: self.name().to_owned(), endpoint: self.made.admin.clone() }
     }
 }
-
-/// The moment of the last reload; it stays when the files cannot be read as a whole.
-const LOAD_TIME: &str = "SELECT pg_conf_load_time()";
-
-/// The settings in the files that the server did not take.
-const NOT_APPLIED: &str =
-    "SELECT string_agg(DISTINCT name, ' ') FROM pg_file_settings WHERE error IS NOT NULL";
-
-/// What a server said last is written in milliseconds, unless the machine is very busy.
-const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// A server reads its settings in milliseconds, unless it is very busy.
-const RELOAD_TIMEOUT: Duration = Duration::from_secs(10);

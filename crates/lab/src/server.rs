@@ -2,8 +2,8 @@
 
 use server::Client;
 
-use crate::anywhere::node::Node;
 use crate::error::Error;
+use crate::node::Node;
 use crate::target::Target;
 
 /// A server, pgrig's or the user's.

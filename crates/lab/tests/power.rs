@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use fault::disk::{self, Cut, DiskConfig, DiskError, Failing, Method, What};
+use fault::disk::{self, Cut, Disk, DiskConfig, DiskError, Failing, Method, What};
 use lab::{Error, Lab, LabConfig, Node, NodeConfig, Settings, StopMode};
 use os::command::{Child, Command, Output};
 use os::processes;
@@ -89,7 +89,7 @@ fn a_failing_disk_makes_postgres_panic() {
     for (what, error) in [(What::Flush, DiskError::Broken), (What::Write, DiskError::Full)] {
         node.start().unwrap();
         let before = prepare(&node);
-        let disk = node.disk().unwrap();
+        let disk = device(&lab, &node);
         let status = disk.status().unwrap();
         let done = if what == What::Write { status.writes } else { status.flushes };
         disk.fail(Failing { what, from: done + 20, error }).unwrap();
@@ -391,6 +391,14 @@ fn installation() -> lab::Installation {
 fn settings(pairs: &[(&str, &str)]) -> Settings {
     let small = [("shared_buffers", "16MB"), ("max_connections", "20")];
     small.iter().chain(pairs).copied().collect()
+}
+
+/// The device of a node's block disk, as its process listens for orders.
+fn device(lab: &Lab, node: &Node) -> Disk {
+    let config = DiskConfig { size_bytes: SIZE, method: block() };
+    let disks = lab.directory().join("disks");
+    let socket = disks.join(format!(".{}", node.endpoint().port));
+    Disk::new(config, &disks.join(node.name()), &socket, lab.user())
 }
 
 fn block() -> Method {

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The lanes of a load, wherever they run.
-pub(crate) trait Fleet {
+pub(crate) trait Workers {
     /// Lanes of each generator process. Lanes are counted over all processes, in their order.
     fn lanes(&self) -> &[usize];
     /// Makes every lane see these moments.
@@ -66,16 +66,16 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// How long an interrupted load waits for cancelled queries to end.
 const CANCEL_GRACE_NS: u64 = 5_000_000_000;
 
-/// Leads `fleet` through `plan`.
+/// Leads `workers` through `plan`.
 pub(crate) fn conduct(
     plan: &Plan,
-    fleet: &dyn Fleet,
+    workers: &dyn Workers,
     reports: &Receiver<(usize, Report)>,
     control: &Control,
     origin: Instant,
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, LoadError> {
-    let mut conductor = Conductor::new(plan, fleet, origin);
+    let mut conductor = Conductor::new(plan, workers, origin);
     loop {
         match reports.recv_timeout(GLANCE) {
             Ok((lane, report)) => conductor.hear(lane, report, observe),
@@ -85,7 +85,7 @@ pub(crate) fn conduct(
         }
         conductor.glance(control);
         conductor.miss(observe);
-        fleet.tend(&conductor.grid);
+        workers.tend(&conductor.grid);
         if conductor.done.iter().zip(&conductor.lost).all(|(done, lost)| done.is_some() || *lost) {
             break;
         }
@@ -95,7 +95,7 @@ pub(crate) fn conduct(
 
 struct Conductor<'a> {
     plan: &'a Plan,
-    fleet: &'a dyn Fleet,
+    workers: &'a dyn Workers,
     origin: Instant,
     grid: Grid,
     clients: u32,
@@ -112,8 +112,8 @@ struct Conductor<'a> {
 }
 
 impl<'a> Conductor<'a> {
-    fn new(plan: &'a Plan, fleet: &'a dyn Fleet, origin: Instant) -> Self {
-        let lanes = fleet.lanes().iter().sum();
+    fn new(plan: &'a Plan, workers: &'a dyn Workers, origin: Instant) -> Self {
+        let lanes = workers.lanes().iter().sum();
         let ramp = match plan.limit {
             Limit::Time { warm_up: WarmUp::Auto { min_ms, max_ms }, .. } => {
                 let interval_ns = plan.interval_ms * 1_000_000;
@@ -123,7 +123,7 @@ impl<'a> Conductor<'a> {
         };
         Conductor {
             plan,
-            fleet,
+            workers,
             origin,
             grid: Grid::UNDECIDED,
             clients: plan.workloads.iter().map(|workload| workload.clients).sum(),
@@ -203,12 +203,12 @@ impl<'a> Conductor<'a> {
         let now = self.now();
         let has_begun = now >= self.grid.began && self.failure.is_none();
         let after = match has_begun {
-            true => self.fleet.on_loss(process, Moment(now), &loss),
+            true => self.workers.on_loss(process, Moment(now), &loss),
             false => AfterLoss::Fail,
         };
         match after {
             AfterLoss::Fail => {
-                self.failure.get_or_insert(self.fleet.lost(process, loss));
+                self.failure.get_or_insert(self.workers.lost(process, loss));
                 self.abandon();
             }
             AfterLoss::Stop => {
@@ -229,7 +229,7 @@ impl<'a> Conductor<'a> {
 
     /// Gives up the lanes that have not ended although the load was abandoned.
     fn miss(&mut self, observe: &mut dyn FnMut(Event<'_>)) {
-        let Some(late_ns) = self.fleet.late_ns() else { return };
+        let Some(late_ns) = self.workers.late_ns() else { return };
         if self.now() < self.grid.abandon.saturating_add(late_ns) {
             return;
         }
@@ -244,7 +244,7 @@ impl<'a> Conductor<'a> {
     /// The process of a lane, and the first of its lanes.
     fn process_of(&self, lane: usize) -> (usize, usize) {
         let mut first = 0;
-        for (process, lanes) in self.fleet.lanes().iter().enumerate() {
+        for (process, lanes) in self.workers.lanes().iter().enumerate() {
             if lane < first + lanes {
                 return (process, first);
             }
@@ -255,7 +255,7 @@ impl<'a> Conductor<'a> {
 
     /// The load begins: everybody is connected and prepared.
     fn begin(&mut self) {
-        let began = self.now() + self.fleet.lead_ns();
+        let began = self.now() + self.workers.lead_ns();
         self.grid.began = began;
         self.grid.anchor = began;
         match self.plan.limit {
@@ -266,7 +266,7 @@ impl<'a> Conductor<'a> {
             }
             Limit::Time { warm_up: WarmUp::Auto { .. }, .. } => {}
         }
-        self.fleet.publish(&self.grid);
+        self.workers.publish(&self.grid);
     }
 
     fn open_at(&mut self, open: u64, window_ms: u64) {
@@ -302,9 +302,9 @@ impl<'a> Conductor<'a> {
         }
         // The next boundary that no lane has passed yet.
         let length = self.plan.interval_ms * 1_000_000;
-        let behind = self.now() + self.fleet.lead_ns() - self.grid.anchor;
+        let behind = self.now() + self.workers.lead_ns() - self.grid.anchor;
         self.open_at(self.grid.anchor + (behind / length + 1) * length, window_ms);
-        self.fleet.publish(&self.grid);
+        self.workers.publish(&self.grid);
         observe(Event::WindowOpens { at: Moment(self.grid.open) });
     }
 
@@ -337,7 +337,7 @@ impl<'a> Conductor<'a> {
         self.grid.close = self.grid.close.min(now);
         self.grid.cancel = now;
         self.grid.abandon = now + CANCEL_GRACE_NS;
-        self.fleet.publish(&self.grid);
+        self.workers.publish(&self.grid);
     }
 
     fn abandon(&mut self) {
@@ -346,7 +346,7 @@ impl<'a> Conductor<'a> {
         self.grid.close = self.grid.close.min(now);
         self.grid.cancel = now;
         self.grid.abandon = now;
-        self.fleet.publish(&self.grid);
+        self.workers.publish(&self.grid);
     }
 
     fn finish(mut self, observe: &mut dyn FnMut(Event<'_>)) -> Result<Outcome, LoadError> {
@@ -359,7 +359,7 @@ impl<'a> Conductor<'a> {
         let own = |lanes: &usize| -> Vec<LaneOutcome> {
             done.by_ref().take(*lanes).flatten().map(|outcome| *outcome).collect()
         };
-        let processes: Vec<Vec<LaneOutcome>> = self.fleet.lanes().iter().map(own).collect();
+        let processes: Vec<Vec<LaneOutcome>> = self.workers.lanes().iter().map(own).collect();
         drop(done);
         if missing {
             return Err(LoadError::Generator {

@@ -10,7 +10,7 @@ use script::{Protocol, Syntax};
 use crate::{
     Control, Limit, Plan, ScriptText, WarmUp, Workload,
     carried::Carried,
-    conductor::{self, AfterLoss, Fleet},
+    conductor::{self, AfterLoss, Workers},
     foreign::Suspect,
     generators::listen,
     grid::Grid,
@@ -20,7 +20,7 @@ use record::Moment;
 
 struct Two([usize; 2]);
 
-impl Fleet for Two {
+impl Workers for Two {
     fn lanes(&self) -> &[usize] {
         &self.0
     }

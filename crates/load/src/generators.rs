@@ -25,7 +25,7 @@ use crate::{
     Control, Event, LoadError, Outcome, Plan,
     carried::{self, Carried, Kind},
     clock::{ClockModel, Followed, Time},
-    conductor::{self, Fleet},
+    conductor::{self, Workers},
     foreign::Suspect,
     grid::{Grid, NEVER},
     lanes::Lanes,
@@ -39,17 +39,11 @@ use crate::{
 pub(crate) struct Order {
     pub(crate) plan: Plan,
     pub(crate) part: Part,
-    pub(crate) time: OrderedTime,
-}
-
-/// How a process knows the conductor's time.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum OrderedTime {
-    /// On the conductor's machine: the run's beginning on its monotonic clock, in nanoseconds.
-    Here(u64),
-    /// On another host: the course of its clock. Its logs and ledgers are sent to the conductor.
-    There(ClockModel),
+    /// The course of its clock. On the conductor's machine it never changes: the run began at
+    /// `there_ns` of the monotonic clock.
+    pub(crate) course: ClockModel,
+    /// On another host, whose clock is another one. Logs and ledgers are sent to the conductor then.
+    pub(crate) is_elsewhere: bool,
 }
 
 /// Every other line that it reads.
@@ -74,12 +68,8 @@ enum Line {
     Failed(Loss),
 }
 
-/// Runs `plan` by `processes` generator processes. Each is `program` with the one argument
-/// `generator`, which must call [`serve`]. Otherwise as [`crate::run`].
-///
-/// # Errors
-/// As [`crate::run`], and [`LoadError::Generator`] when a process dies.
-pub fn run(
+/// Runs `plan` by `processes` generator processes of `program`.
+pub(crate) fn run(
     plan: &Plan,
     processes: u32,
     program: &Path,
@@ -99,7 +89,8 @@ pub fn run(
         })?;
         crew.add(plan, process, output, &sender, Carried::default());
     }
-    crew.order(plan, &part, |_| OrderedTime::Here(origin_ns))?;
+    let course = ClockModel { there_ns: origin_ns, moment_ns: 0, rate_ppb: 0.0 };
+    crew.order(plan, &part, false, |_| course)?;
     drop(sender);
     observe(Event::Generators(&crew.pids()));
     conductor::conduct(plan, &crew, &reports, control, origin, observe)
@@ -113,22 +104,14 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
     let mut lines = input.lines();
     let order = lines.next().transpose().map_err(pipe)?.unwrap_or_default();
     let order: Order = serde_json::from_str(&order).map_err(|error| pipe(error.into()))?;
-    let followed = match order.time {
-        OrderedTime::Here(_) => None,
-        OrderedTime::There(course) => Some(Arc::new(Followed::new(course))),
-    };
-    let time = match (order.time, &followed) {
-        (OrderedTime::There(_), Some(followed)) => {
-            let (zero, zero_ns) = (Instant::now(), monotonic_ns());
-            Time::There { zero, zero_ns, followed: Arc::clone(followed) }
+    let followed = order.is_elsewhere.then(|| Arc::new(Followed::new(order.course)));
+    let (now, now_ns) = (Instant::now(), monotonic_ns());
+    let time = match &followed {
+        Some(followed) => {
+            Time::There { zero: now, zero_ns: now_ns, followed: Arc::clone(followed) }
         }
-        (
-            OrderedTime::Here(origin_ns)
-            | OrderedTime::There(ClockModel { there_ns: origin_ns, .. }),
-            _,
-        ) => {
-            let since = Duration::from_nanos(monotonic_ns().saturating_sub(origin_ns));
-            Time::Here(Instant::now() - since)
+        None => {
+            Time::Here(now - Duration::from_nanos(now_ns.saturating_sub(order.course.there_ns)))
         }
     };
     let output = Mutex::new(output);
@@ -253,11 +236,13 @@ impl Crew {
         &self,
         plan: &Plan,
         part: &Part,
-        time: impl Fn(usize) -> OrderedTime,
+        is_elsewhere: bool,
+        course: impl Fn(usize) -> ClockModel,
     ) -> Result<(), LoadError> {
         for index in 0..self.processes.len() {
             let part = Part { index, weights: part.weights.clone() };
-            let order = Order { plan: plan.clone(), part, time: time(index) };
+            let (plan, course) = (plan.clone(), course(index));
+            let order = Order { plan, part, course, is_elsewhere };
             let order = serde_json::to_string(&order).map_err(|error| pipe(error.into()))?;
             self.process(index).write(&order);
         }
@@ -314,7 +299,7 @@ pub(crate) fn listen(
     if done.len() == lanes { Ok(()) } else { Err("ended before its load did".to_owned().into()) }
 }
 
-impl Fleet for Crew {
+impl Workers for Crew {
     fn lanes(&self) -> &[usize] {
         &self.lanes
     }

@@ -17,8 +17,8 @@ use crate::{
     Control, Event, HostClock, HostOutcome, LoadError, Outcome, Plan, Urgency,
     carried::Carried,
     clock::ClockModel,
-    conductor::{self, AfterLoss, Fleet},
-    generators::{Crew, OrderedTime, REPORTS_MAX, Word},
+    conductor::{self, AfterLoss, Workers},
+    generators::{Crew, REPORTS_MAX, Word},
     grid::{Grid, NEVER},
     lanes::Lanes,
     partition::Part,
@@ -34,14 +34,8 @@ pub enum OnHostLoss {
     GoOn,
 }
 
-/// Runs `plan` on hosts; each gets clients by its weight. Otherwise as [`crate::run`]. A log of
-/// transactions (see [`crate::LogPlan`]) is gathered into files here: `PREFIX.HOST` for the first
-/// lane of a host, and `PREFIX.HOST.N` for its lane N. So is a ledger, into the directory of its
-/// [`crate::LedgerPlan`].
-///
-/// # Errors
-/// As [`crate::run`], and [`LoadError::Host`] when a host is lost before the load begins.
-pub fn run(
+/// Runs `plan` on hosts; each gets clients by its weight.
+pub(crate) fn run(
     plan: &Plan,
     hosts: &[&Host],
     on_loss: OnHostLoss,
@@ -71,9 +65,8 @@ pub fn run(
     let follows = hosts.iter().map(|host| Mutex::new(Follow::new(host))).collect();
     let losses = Mutex::new(vec![None; hosts.len()]);
     let fleet = OnHosts { crew, hosts, origin_ns, follows, losses, on_loss };
-    fleet.crew.order(plan, &part, |index| {
-        OrderedTime::There(course(&fleet.follow(index).now, origin_ns))
-    })?;
+    let course_of = |index| course(&fleet.follow(index).now, origin_ns);
+    fleet.crew.order(plan, &part, true, course_of)?;
     let mut outcome = conductor::conduct(plan, &fleet, &reports, control, origin, observe)?;
     outcome.hosts = fleet.outcomes(&part.clients(plan), &outcome);
     Ok(outcome)
@@ -200,7 +193,7 @@ impl OnHosts<'_> {
     }
 }
 
-impl Fleet for OnHosts<'_> {
+impl Workers for OnHosts<'_> {
     fn lanes(&self) -> &[usize] {
         self.crew.lanes()
     }

@@ -1,6 +1,6 @@
 //! The load engine: lanes, sessions, pacing, connecting, recording.
 //!
-//! Reading order: [`Plan`] says what to load, [`run`] does it, [`Outcome`] says what it came to.
+//! Reading order: [`Plan`] says what to load, [`drive`] does it, [`Outcome`] says what it came to.
 //! Inside, `conductor` leads the lanes, a `lane` is one thread with its sessions, a `session` is
 //! one client and does no I/O; its `transaction` and `reply` are the two halves of what it does.
 //!
@@ -13,13 +13,14 @@ mod carried;
 mod clock;
 mod conductor;
 mod connecting;
+mod drive;
 mod error;
 mod foreign;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 pub mod generators;
 mod grid;
-pub mod hosts;
+mod hosts;
 mod lane;
 mod lanes;
 mod ledger;
@@ -30,17 +31,19 @@ mod partition;
 mod plan;
 mod program;
 mod report;
-mod run;
 mod schedule;
 mod session;
 mod shell;
 mod standstill;
 mod summary;
 mod tally;
+mod threads;
 mod warm_up;
 
 pub use blocks::{Blocks, Turn};
+pub use drive::{Fleet, drive, run};
 pub use error::LoadError;
+pub use hosts::OnHostLoss;
 pub use outcome::{
     CommandPlace, End, Event, GeneratorOutcome, HostClock, HostOutcome, Level, Message, Outcome,
     ScriptOutcome,
@@ -48,7 +51,6 @@ pub use outcome::{
 pub use plan::{
     Connecting, LedgerPlan, Limit, LogPlan, OnError, Plan, ScriptText, ShellUser, Workload,
 };
-pub use run::run;
 pub use script::{Protocol, Syntax};
 pub use server::{Control, Urgency};
 pub use standstill::Standstill;

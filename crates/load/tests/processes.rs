@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use load::{Control, Event, LedgerPlan, Limit, LoadError, Outcome, Plan, Protocol};
+use load::{Control, Event, Fleet, LedgerPlan, Limit, LoadError, Outcome, Plan, Protocol};
 use record::ledger::{self, Ledger, Row, Rows};
 use rustix::process::{Pid, Signal, kill_process};
 use support::{Server, plan, run, run_with, window, workload};
@@ -60,7 +60,8 @@ fn generators(
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, LoadError> {
     let control = Control::new();
-    load::generators::run(plan, processes, &this_program(), &control, Instant::now(), observe)
+    let fleet = Fleet::Processes { count: processes, program: &this_program() };
+    load::drive(plan, fleet, &control, Instant::now(), observe)
 }
 
 fn generators_share_a_load() {
@@ -203,7 +204,8 @@ fn a_generator_that_cannot_begin_says_what_to_do() {
     fs::set_permissions(&limited, fs::Permissions::from_mode(0o755)).unwrap();
     let plan = plan(workload(&at("/nowhere"), "SELECT 1;\n", 300), window(1_000));
     let (control, began) = (Control::new(), Instant::now());
-    let error = load::generators::run(&plan, 2, &limited, &control, began, &mut |_| {})
+    let fleet = Fleet::Processes { count: 2, program: &limited };
+    let error = load::drive(&plan, fleet, &control, began, &mut |_| {})
         .expect_err("more clients than it may open files");
     let told = error.to_string();
     assert!(told.ends_with(": need at least 214 open files, but the system allows 150"), "{told}");

@@ -18,13 +18,14 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal};
+use serde::{Deserialize, Serialize};
 
 use crate::namespaces;
 use crate::signals;
 use crate::user::User;
 
 /// A process to be started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
     /// The executable: a path, or a name that is looked up in the PATH of `env`.
     pub program: PathBuf,
@@ -49,7 +50,7 @@ pub struct Command {
 }
 
 /// Where a process reads its standard input from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Input {
     /// `/dev/null`.
     Null,
@@ -58,7 +59,7 @@ pub enum Input {
 }
 
 /// Where a process writes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Output {
     /// `/dev/null`.
     Null,
@@ -71,7 +72,7 @@ pub enum Output {
 }
 
 /// The process group of a new process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Group {
     /// That of the parent: a Ctrl-C on the terminal reaches both.
     Inherited,

@@ -7,9 +7,10 @@ use std::mem::MaybeUninit;
 
 use rustix::process::Gid;
 use rustix::thread::set_thread_groups;
+use serde::{Deserialize, Serialize};
 
 /// A user that a process can run as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct User {
     /// The user id.
     pub uid: u32,

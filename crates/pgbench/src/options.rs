@@ -12,7 +12,7 @@ mod values;
 
 use std::path::Path;
 
-use load::{OnError, OnLoss, Pace, Protocol, Syntax, WarmUp, hosts::OnHostLoss};
+use load::{OnError, OnHostLoss, OnLoss, Pace, Protocol, Syntax, WarmUp};
 use script::{Builtin, RandomSeed};
 
 use crate::complaint::Complaint;

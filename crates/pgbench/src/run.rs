@@ -18,8 +18,9 @@ mod vacuum;
 use std::cell::OnceCell;
 use std::time::Instant;
 
-use load::hosts::OnHostLoss;
-use load::{CommandPlace, Control, End, Event, Level, LoadError, Message, Outcome};
+use load::{
+    CommandPlace, Control, End, Event, Fleet, Level, LoadError, Message, OnHostLoss, Outcome,
+};
 use wire::conninfo::{Address, Conninfo};
 
 use crate::complaint::Complaint;
@@ -259,19 +260,16 @@ fn drive(
             progress.observe(&event, console);
         }
     };
-    let outcome = match (on.hosts, options.ours.generators) {
-        (Some(hosts), _) => {
+    let hosts: Option<Vec<&host::Host>> = on.hosts.map(|hosts| hosts.iter().collect());
+    let fleet = match &hosts {
+        Some(hosts) => {
             let asked = options.ours.hosts.as_ref();
             let on_loss = asked.map_or(OnHostLoss::Stop, |asked| asked.on_loss);
-            let hosts: Vec<&host::Host> = hosts.iter().collect();
-            load::hosts::run(plan, &hosts, on_loss, control, origin, &mut observe)
+            Fleet::Hosts { hosts, on_loss }
         }
-        (None, 1) => load::run(plan, control, origin, &mut observe),
-        (None, n) => {
-            let program = on.invocation.generator;
-            load::generators::run(plan, n, program, control, origin, &mut observe)
-        }
+        None => Fleet::here(options.ours.generators, on.invocation.generator),
     };
+    let outcome = load::drive(plan, fleet, control, origin, &mut observe);
     progress.end(outcome.as_ref().ok(), console);
     outcome.map_err(|error| could_not_begin(&error))
 }

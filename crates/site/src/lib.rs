@@ -19,7 +19,6 @@ pub mod sql;
 
 mod link;
 mod node;
-mod part;
 mod service;
 
 mod hosts;
@@ -45,7 +44,6 @@ pub use hosts::{Hosts, open as open_hosts};
 pub use labs::Labs;
 pub use link::SiteLink;
 pub use node::SiteNode;
-pub use part::Part;
 pub use plan::{SitePlan, proxy};
 pub use power::{NotStarted, PowerError, Recovered, Taken, cut, disk, flush_disks, recover};
 pub use prepare::Alone;

@@ -14,7 +14,6 @@ pub struct SiteLink {
     /// The link.
     pub link: lab::Link,
     name: String,
-    host: Option<String>,
     /// The end that connects, and the server that it connects to.
     ends: [String; 2],
     /// Whether the server stands first in the study's `between`.
@@ -56,8 +55,7 @@ impl SiteLink {
         let config = LinkConfig { program: rig.to_owned(), by, to, shape };
         let is_server_first = link.between[0] == ends[1];
         let (made, name) = (lab.link(&link.name, config)?, link.name.clone());
-        let host = lab.host().map(str::to_owned);
-        Ok(Some(SiteLink { link: made, name, host, ends, is_server_first, delay }))
+        Ok(Some(SiteLink { link: made, name, ends, is_server_first, delay }))
     }
 
     /// Whether it is the way from one to the other.
@@ -74,7 +72,7 @@ impl SiteLink {
     /// The name of the host that its relay is on; none on this machine.
     #[must_use]
     pub fn host(&self) -> Option<&str> {
-        self.host.as_deref()
+        self.link.host()
     }
 
     /// Its name, and where its counters are read.

@@ -159,7 +159,7 @@ impl Site {
             let Some(service) = service else { continue };
             self.services.push(service?);
             if let Some(service) = self.services.last_mut() {
-                service.part().start()?;
+                service.part_mut().start()?;
                 service.guarding().map_or(Ok(()), Guarding::wait_until_in_charge)?;
             }
         }

@@ -5,13 +5,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lab::{Endpoint, PoolerConfig, PoolerProgram, Process, Scratch};
+use lab::{Endpoint, Part, PoolerConfig, PoolerProgram, Process, Scratch};
 use spec::{Guard, Node, Pgbouncer};
 
 use crate::error::Error;
 use crate::labs::Labs;
 use crate::node::lab_settings;
-use crate::part::Part;
 
 /// A pooler or a guard, by its name in the study.
 #[derive(Debug)]
@@ -20,7 +19,6 @@ pub struct Service {
     pub name: String,
     /// What clients connect to, in keyword form; none for a guard.
     pub conninfo: Option<String>,
-    host: Option<String>,
     program: Program,
 }
 
@@ -68,8 +66,7 @@ impl Service {
         let made = lab.pooler(&node.name, config)?;
         let conninfo = server::keyword_form(&made.endpoint().to_string())?;
         let program = Program::Pooler(Box::new(made));
-        let host = lab.host().map(str::to_owned);
-        Ok(Service { name: node.name.clone(), conninfo: Some(conninfo), host, program })
+        Ok(Service { name: node.name.clone(), conninfo: Some(conninfo), program })
     }
 
     /// A guard of the server at `to`, not yet started. `rig` is the rig's own program, of which a
@@ -98,21 +95,27 @@ impl Service {
         };
         let guarding = Guarding { process, state, copy, to: guard.to.clone() };
         let program = Program::Guard(Box::new(guarding));
-        let host = lab.host().map(str::to_owned);
-        Ok(Service { name: node.name.clone(), conninfo: None, host, program })
+        Ok(Service { name: node.name.clone(), conninfo: None, program })
     }
 
     /// The name of the host that it is on; none on this machine.
     #[must_use]
     pub fn host(&self) -> Option<&str> {
-        self.host.as_deref()
+        self.part().host()
     }
 
-    /// What runs.
-    pub fn part(&mut self) -> Part<'_> {
+    /// The part of the lab that runs.
+    pub fn part_mut(&mut self) -> &mut Part {
         match &mut self.program {
-            Program::Pooler(pooler) => Part::Pooler(pooler),
-            Program::Guard(guarding) => Part::Process(&mut guarding.process),
+            Program::Pooler(pooler) => pooler,
+            Program::Guard(guarding) => &mut guarding.process,
+        }
+    }
+
+    fn part(&self) -> &Part {
+        match &self.program {
+            Program::Pooler(pooler) => pooler,
+            Program::Guard(guarding) => &guarding.process,
         }
     }
 
@@ -137,20 +140,13 @@ impl Service {
     /// Its process.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
-        let pid = match &self.program {
-            Program::Pooler(pooler) => pooler.host_pid(),
-            Program::Guard(guarding) => guarding.process.host_pid(),
-        };
-        pid.and_then(|pid| u32::try_from(pid).ok())
+        self.part().host_pid().and_then(|pid| u32::try_from(pid).ok())
     }
 
     /// What it wrote for people.
     #[must_use]
     pub fn log_text(&self) -> String {
-        match &self.program {
-            Program::Pooler(pooler) => pooler.log_text(),
-            Program::Guard(guarding) => guarding.process.log_text(),
-        }
+        self.part().log_text()
     }
 
     /// The guard, if it is one.

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use lab::{Endpoint, Node, Server, Snapshot};
+use lab::{Endpoint, Node, Part, Server, Snapshot};
 use spec::{Action, Point};
 
 use crate::error::Error;
 use crate::hosts;
 use crate::link::SiteLink;
 use crate::node::SiteNode;
-use crate::part::Part;
 use crate::plan::SitePlan;
 use crate::service::Service;
 use crate::throttles::Throttles;
@@ -125,13 +124,13 @@ impl Site {
         self.nodes.iter_mut().find(|node| node.name == name)?.server.node()
     }
 
-    /// Whatever of it has that name, if the lab runs it.
-    pub fn part(&mut self, name: &str) -> Option<Part<'_>> {
+    /// The server or service of that name, if the lab runs it.
+    pub fn part(&mut self, name: &str) -> Option<&mut Part> {
         if let Some(service) = self.services.iter_mut().find(|service| service.name == name) {
-            return Some(service.part());
+            return Some(service.part_mut());
         }
         let node = self.nodes.iter_mut().find(|node| node.name == name)?;
-        node.server.node().map(Part::Node)
+        node.server.node().map(|node| &mut **node)
     }
 
     /// What clients connect to, by the name of the server or service.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lab::{Node, wait_until};
+use lab::{Node, Part, wait_until};
 use server::message::with_detail as server_words;
-use site::{Moved, Part, PowerError, Site, SiteLink, SiteNode, Taken};
+use site::{Moved, PowerError, Site, SiteLink, SiteNode, Taken};
 use spec::Action;
 
 /// What proves that an action had its effect.
@@ -121,15 +121,13 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
     seen.map(Proof::Seen)
 }
 
-fn part<'s>(site: &'s mut Site, name: &str) -> Result<Part<'s>, ActError> {
+fn part<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut Part, ActError> {
     site.part(name).ok_or(ActError::NotOurs)
 }
 
 fn server<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut Node, ActError> {
-    match part(site, name)? {
-        Part::Node(node) => Ok(node),
-        _ => Err(ActError::NoServer(name.to_owned())),
-    }
+    part(site, name)?;
+    site.server_mut(name).ok_or_else(|| ActError::NoServer(name.to_owned()))
 }
 
 fn link<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut SiteLink, ActError> {

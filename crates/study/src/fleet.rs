@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use host::{Entry, Host};
 use lab::Lab;
-use load::hosts::OnHostLoss;
+use load::OnHostLoss;
 use load::{Control, Urgency};
 use site::Labs;
 use spec::{Node, Study};

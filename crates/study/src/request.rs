@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use host::{Inventory, Program};
-use load::hosts::OnHostLoss;
+use load::OnHostLoss;
 use spec::{Folder, Planned, Study};
 
 /// A study to be run, and where.

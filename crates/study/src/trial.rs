@@ -259,14 +259,12 @@ fn run_plan(
     order: &Order<'_>,
     observe: &mut dyn FnMut(load::Event<'_>),
 ) -> Result<Outcome, LoadError> {
-    if let Some(fleet) = order.fleet {
-        let (hosts, on_loss) = (fleet.generators(), fleet.on_loss());
-        return load::hosts::run(plan, &hosts, on_loss, order.control, order.origin, observe);
-    }
-    match generators {
-        1 => load::run(plan, order.control, order.origin, observe),
-        n => load::generators::run(plan, n, order.generator, order.control, order.origin, observe),
-    }
+    let hosts = order.fleet.map(|fleet| fleet.generators());
+    let fleet = match (&hosts, order.fleet) {
+        (Some(hosts), Some(fleet)) => load::Fleet::Hosts { hosts, on_loss: fleet.on_loss() },
+        _ => load::Fleet::here(generators, order.generator),
+    };
+    load::drive(plan, fleet, order.control, order.origin, observe)
 }
 
 fn load_failure(error: &LoadError) -> String {

@@ -31,6 +31,12 @@ pub enum HostError {
         /// The host.
         host: String,
     },
+    /// An answer of another type than the question's; a bug.
+    #[error("object {number} of the lab gave an answer to another question; this is a bug")]
+    OtherAnswer {
+        /// Its number.
+        number: u32,
+    },
     /// Two rigs of different minds; a bug.
     #[error("the lab has no such object {number}; this is a bug")]
     NoSuchObject {
@@ -55,7 +61,7 @@ impl HostError {
         match self {
             Self::Says { hint, .. } => hint.clone(),
             Self::Network { .. } => Some("make the link by = \"relay\"".to_owned()),
-            Self::Lost { .. } | Self::NoSuchObject { .. } => None,
+            Self::Lost { .. } | Self::OtherAnswer { .. } | Self::NoSuchObject { .. } => None,
         }
     }
 }

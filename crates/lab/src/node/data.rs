@@ -1,86 +1,132 @@
-//! A node's data directory: copied while the server stands, and put back.
+//! A node's data: copied, checked, restored, and on a disk whose power is cut.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use crate::copy::copy_tree;
+use fault::disk::Cut;
+
+use crate::answer::Copied;
+use crate::checksums::Checksums;
 use crate::error::Error;
-use crate::files::{make_directory, remove_tree};
+use crate::format::Format;
 use crate::node::Node;
-
-/// A copy of a stopped node's data.
-#[derive(Debug)]
-pub(crate) struct Snapshot {
-    directory: PathBuf,
-    bytes: u64,
-}
-
-impl Snapshot {
-    /// How many bytes its files hold.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Removes it before the lab ends.
-    ///
-    /// # Errors
-    /// The file system's.
-    pub(crate) fn remove(self) -> Result<(), Error> {
-        remove_tree(&self.directory)
-    }
-}
+use crate::open_lab::OpenLab;
+use crate::snapshot::Snapshot;
+use crate::verb::Verb;
 
 impl Node {
     /// Copies the data of the stopped node.
     ///
     /// # Errors
     /// [`Error::State`] if it runs; the file system's.
-    pub(crate) fn snapshot(&self) -> Result<Snapshot, Error> {
-        self.program.expect_stopped("copying")?;
-        let directory = self.program.shared.new_snapshot_directory();
-        let bytes = copy_tree(&self.data_here()?, &directory, self.program.shared.user)?;
-        Ok(Snapshot { directory, bytes })
+    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+        let (lab, number) = (Arc::clone(&self.object.lab), self.object.lab.new_number());
+        let Copied { directory, bytes } = self.ask(Verb::Snapshot(number))?;
+        Ok(Snapshot { lab, number, directory, bytes })
     }
 
-    /// Makes its data directory from a snapshot of this lab, replacing one that is there. What it
+    /// Makes its data directory from a snapshot on the same host, replacing one that is there. What it
     /// wrote is on the disk only after [`crate::Lab::sync`].
     ///
     /// # Errors
     /// [`Error::State`] if it runs; the file system's.
-    pub(crate) fn init_from_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
-        self.program.expect_stopped("restoring")?;
-        self.make_room()?;
-        copy_tree(&snapshot.directory, &self.data_here()?, self.program.shared.user).map(drop)
+    pub fn init_from_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
+        self.expect_same_host(&snapshot.lab, "restoring")?;
+        self.ask(Verb::InitFromCopy(snapshot.directory.clone()))
     }
 
-    /// Makes its data directory from that of another node of this lab, which is stopped.
+    /// Makes its data directory from that of another node, which is stopped and on the same host.
     ///
     /// # Errors
     /// [`Error::State`] if either runs; the file system's.
-    pub(crate) fn clone_data(&mut self, from: &Node) -> Result<(), Error> {
-        self.program.expect_stopped("cloning into")?;
-        from.program.expect_stopped("cloning")?;
-        self.make_room()?;
-        copy_tree(&from.data_here()?, &self.data_here()?, self.program.shared.user).map(drop)
+    pub fn clone_data(&mut self, from: &Node) -> Result<(), Error> {
+        self.expect_same_host(&from.object.lab, "cloning into")?;
+        self.expect_stopped("cloning into")?;
+        let data: PathBuf = from.ask(Verb::StoppedData)?;
+        self.ask(Verb::InitFromCopy(data))
     }
 
-    /// Makes sure that the node's directory is there, its data directory is not, and its archive
-    /// holds nothing of other data.
-    pub(super) fn make_room(&mut self) -> Result<(), Error> {
-        self.program.make_directory()?;
-        let log = self.program.file("log");
-        if !log.is_dir() {
-            make_directory(&log, self.program.owner)?;
-        }
-        self.empty_archive()?;
-        self.remove_data()
+    /// The format of the stopped node's data, as its own pg_controldata tells it: programs whose data
+    /// have the same can read them.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it runs; [`Error::MissingPart`] without pg_controldata; [`Error::File`] with
+    /// what pg_controldata said.
+    pub fn format(&self) -> Result<Format, Error> {
+        self.ask(Verb::Format)
     }
 
-    /// Removes its data directory.
-    pub(super) fn remove_data(&mut self) -> Result<(), Error> {
-        match self.disk {
-            // Whatever an earlier cut did to its file system is gone with it.
-            Some(_) => self.format_disk(),
-            None => remove_tree(&self.data()),
+    /// Compares every block's checksum with its content (pg_checksums --check). The node must have
+    /// been shut down, and its data made with `--data-checksums`.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it runs; [`Error::Checksums`] with what pg_checksums said.
+    pub fn check_checksums(&mut self) -> Result<Checksums, Error> {
+        self.ask(Verb::CheckChecksums)
+    }
+
+    /// Gives its data a new, empty WAL (pg_resetwal --force), so that a server starts on them that
+    /// did not: what only the WAL had is lost, and what is there may not fit together.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it runs; [`Error::Start`] with what pg_resetwal said.
+    pub fn reset_wal(&mut self) -> Result<(), Error> {
+        self.ask(Verb::ResetWal)
+    }
+
+    /// Takes a base backup of the running node (pg_basebackup), in the place of an earlier one.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it does not run; [`Error::Backup`] with what pg_basebackup said.
+    pub fn take_backup(&mut self) -> Result<(), Error> {
+        self.ask(Verb::TakeBackup)
+    }
+
+    /// Replaces the data of the stopped node by its base backup, starts it, and returns when it has
+    /// replayed its archive to the end and takes writes.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it runs or has no backup; [`Error::Start`]; [`Error::Timeout`].
+    pub fn restore(&mut self) -> Result<(), Error> {
+        self.ask(Verb::Restore)
+    }
+
+    /// Cuts the power of its disk and kills all its processes, then gives the power back: its file
+    /// system is mounted again, and the server stands until it is started. `seed` decides what a
+    /// block disk loses.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it has no disk of its own; [`Error::Disk`].
+    pub fn power_cut(&mut self, seed: u64) -> Result<Cut, Error> {
+        self.ask(Verb::PowerCut(seed))
+    }
+
+    /// Makes sure that what it has written so far survives a cut; on the lab's own disk there is
+    /// nothing to do.
+    ///
+    /// # Errors
+    /// [`Error::Disk`].
+    pub fn sync(&mut self) -> Result<(), Error> {
+        self.ask(Verb::Sync)
+    }
+
+    /// True if its data lie on a disk of its own, whose power can be cut.
+    pub fn has_disk(&self) -> bool {
+        self.config.disk.is_some()
+    }
+
+    /// Bytes in the files of its data directory, without the WAL.
+    ///
+    /// # Errors
+    /// [`Error::File`] where the directory cannot be read.
+    pub fn data_bytes(&self) -> Result<u64, Error> {
+        self.ask(Verb::DataBytes)
+    }
+
+    fn expect_same_host(&self, other: &OpenLab, doing: &'static str) -> Result<(), Error> {
+        match self.object.lab.host == other.host {
+            true => Ok(()),
+            false => Err(self.state(doing, "is on another host than those data")),
         }
     }
 }

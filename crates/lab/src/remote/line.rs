@@ -1,38 +1,29 @@
 //! This end of the line to a lab on another host.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use host::{Host, Output, Role};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 
+use crate::answer::{Answer, Opened};
+use crate::carrier::Carrier;
 use crate::ending::{self, Ends};
 use crate::error::{Error, HostError};
-use crate::remote::Failure;
-use crate::remote::verb::{Answer, Ask, Opened, Opening, Verb};
+use crate::remote::failure::Failure;
+use crate::remote::message::{Ask, Opening, Reply};
+use crate::verb::Verb;
 
-/// A lab on another host. It ends, with all that is in it, when the last handle is dropped.
+/// A lab on another host. It ends, with all that is in it, when this is dropped.
 #[derive(Debug)]
-pub(crate) struct RemoteLab {
-    host: String,
-    address: IpAddr,
-    opened: Opened,
-    line: Line,
-}
-
-#[derive(Debug)]
-struct Line {
+pub(crate) struct Remote {
     host: String,
     process: Mutex<host::Process>,
     answers: Arc<Answers>,
     questions: AtomicU64,
-    objects: AtomicU32,
 }
 
 #[derive(Debug, Default)]
@@ -44,17 +35,17 @@ struct Answers {
 #[derive(Debug, Default)]
 struct State {
     /// What was asked, and the answers that have arrived.
-    asked: HashMap<u64, Option<Result<Value, Failure>>>,
+    asked: HashMap<u64, Option<Result<Answer, Failure>>>,
     /// Why no other answer will arrive.
     lost: Option<String>,
 }
 
-impl RemoteLab {
-    /// Opens a lab on `host`, whose servers listen on `address`.
+impl Remote {
+    /// Opens a lab on `host`.
     ///
     /// # Errors
-    /// What the host's lab says; [`HostError::Lost`].
-    pub(crate) fn open(host: &Host, address: IpAddr, opening: Opening) -> Result<Self, Error> {
+    /// The error of the host's lab; [`HostError::Lost`].
+    pub(crate) fn open(host: &Host, opening: Opening) -> Result<(Remote, Opened), Error> {
         let name = host.entry().name.clone();
         let started = host.start(Role::Lab);
         let (process, output) = started
@@ -63,75 +54,34 @@ impl RemoteLab {
         let heard = Arc::clone(&answers);
         thread::spawn(move || heard.hear(output));
         ending::register(&answers)?;
-        let line = Line {
-            host: name.clone(),
-            process: Mutex::new(process),
-            answers,
-            questions: AtomicU64::new(0),
-            objects: AtomicU32::new(0),
-        };
-        let opened = line.ask(0, Verb::Open(opening))?;
-        Ok(Self { host: name, address, opened, line })
+        let questions = AtomicU64::new(0);
+        let remote = Remote { host: name, process: Mutex::new(process), answers, questions };
+        match remote.question(|_| json(&opening))? {
+            Answer::Opened(opened) => Ok((remote, *opened)),
+            _ => Err(Error::Host(HostError::OtherAnswer { number: 0 })),
+        }
     }
 
-    /// The name of its host.
-    pub(crate) fn host(&self) -> &str {
-        &self.host
-    }
-
-    /// Where its servers listen.
-    pub(crate) fn address(&self) -> IpAddr {
-        self.address
-    }
-
-    /// What it said when it was opened.
-    pub(crate) fn opened(&self) -> &Opened {
-        &self.opened
-    }
-
-    /// A number that no object of it has.
-    pub(crate) fn new_object(&self) -> u32 {
-        self.line.objects.fetch_add(1, Ordering::Relaxed) + 1
-    }
-
-    /// Asks and waits for the answer.
-    ///
-    /// # Errors
-    /// What the host's lab says; [`HostError::Lost`].
-    pub(crate) fn ask<T: DeserializeOwned>(&self, object: u32, verb: Verb) -> Result<T, Error> {
-        self.line.ask(object, verb)
-    }
-
-    /// Gives an object up.
-    pub(crate) fn give_up(&self, object: u32) {
-        // On a lost host everything is gone.
-        let _: Result<(), Error> = self.line.ask(object, Verb::Drop);
+    /// Writes a line, which is given its number, and waits for the answer.
+    fn question(&self, line: impl FnOnce(u64) -> String) -> Result<Answer, Error> {
+        let number = self.questions.fetch_add(1, Ordering::Relaxed);
+        self.answers.lock().asked.insert(number, None);
+        self.process.lock().unwrap_or_else(PoisonError::into_inner).write(&line(number));
+        self.answers
+            .wait(number)
+            .map_err(|why| Error::Host(HostError::Lost { host: self.host.clone(), why }))?
+            .map_err(|failure| failure.at(&self.host))
     }
 }
 
-impl Line {
-    fn ask<T: DeserializeOwned>(&self, object: u32, verb: Verb) -> Result<T, Error> {
-        let number = self.questions.fetch_add(1, Ordering::Relaxed);
-        self.answers.lock().asked.insert(number, None);
-        let line = json(&Ask { number, object, verb });
-        self.process.lock().unwrap_or_else(PoisonError::into_inner).write(&line);
-        let host = || self.host.clone();
-        let answer = self
-            .answers
-            .wait(number)
-            .map_err(|why| Error::Host(HostError::Lost { host: host(), why }))?
-            .map_err(|failure| failure.at(&self.host))?;
-        serde_json::from_value(answer).map_err(|error| {
-            Error::Host(HostError::Lost {
-                host: host(),
-                why: format!("its lab answered something else: {error}; this is a bug"),
-            })
-        })
+impl Carrier for Remote {
+    fn ask(&self, object: u32, verb: Verb) -> Result<Answer, Error> {
+        self.question(|number| json(&Ask { number, object, verb }))
     }
 }
 
 /// The lab removes what it made when its input ends.
-impl Drop for Line {
+impl Drop for Remote {
     fn drop(&mut self) {
         self.process.lock().unwrap_or_else(PoisonError::into_inner).close();
         let state = self.answers.lock();
@@ -160,7 +110,7 @@ impl Answers {
         for line in output {
             match line {
                 Ok(line) => {
-                    let answer = match serde_json::from_str::<Answer>(&line) {
+                    let answer = match serde_json::from_str::<Reply>(&line) {
                         Ok(answer) => answer,
                         Err(error) => {
                             let line = host::short(&line);
@@ -184,7 +134,7 @@ impl Answers {
         self.changed.notify_all();
     }
 
-    fn wait(&self, number: u64) -> Result<Result<Value, Failure>, String> {
+    fn wait(&self, number: u64) -> Result<Result<Answer, Failure>, String> {
         let mut state = self.lock();
         loop {
             if let Some(Some(_)) = state.asked.get(&number)
@@ -218,13 +168,13 @@ mod tests {
         let answers = Answers::default();
         answers.lock().asked.insert(1, None);
         let said = [
-            r#"{"number":1,"result":{"Ok":5}}"#,
-            r#"{"number":7,"result":{"Ok":"nobody asked"}}"#,
+            r#"{"number":1,"result":{"Ok":{"count":5}}}"#,
+            r#"{"number":7,"result":{"Ok":{"text":"nobody asked"}}}"#,
             r#"{"number":"one"}"#,
-            r#"{"number":1,"result":{"Ok":6}}"#,
+            r#"{"number":1,"result":{"Ok":{"count":6}}}"#,
         ];
         answers.hear(Box::new(said.map(|line| Ok(line.to_owned())).into_iter()));
-        assert_eq!(answers.wait(1).unwrap().unwrap(), Value::from(5));
+        assert!(matches!(answers.wait(1), Ok(Ok(Answer::Count(5)))));
         let why = answers.wait(1).unwrap_err();
         assert!(why.contains(r#"its lab said "{"number":"one"}": invalid type"#), "{why}");
         assert!(answers.lock().asked.is_empty());

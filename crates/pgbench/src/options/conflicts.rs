@@ -1,6 +1,6 @@
 //! Which options go together, checked in pgbench's order, and the defaults of the others.
 
-use load::{OnError, OnLoss, Pace, Protocol, Syntax, hosts::OnHostLoss};
+use load::{OnError, OnHostLoss, OnLoss, Pace, Protocol, Syntax};
 use script::{Builtin, Names};
 
 use super::given::{Arrivals, Given};

@@ -1,6 +1,6 @@
 //! The options in the order in which they stand, each checked by itself.
 
-use load::{Protocol, Syntax, WarmUp, hosts::OnHostLoss};
+use load::{OnHostLoss, Protocol, Syntax, WarmUp};
 use script::{Builtin, RandomSeed, Weighted};
 
 use super::table::{Id, Mode, OURS, pgbench};

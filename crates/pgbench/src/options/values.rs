@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use load::{Protocol, Syntax, WarmUp, hosts::OnHostLoss};
+use load::{OnHostLoss, Protocol, Syntax, WarmUp};
 use script::{Builtin, Define, RandomSeed, RandomSeedError, Weighted};
 
 use super::PartitionMethod;

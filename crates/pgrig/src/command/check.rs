@@ -3,7 +3,7 @@
 use lab::Installation;
 use lab::find::Search;
 use lab::machine::{Disk, Machine};
-use load::hosts::OnHostLoss;
+use load::OnHostLoss;
 use serde_json::{Value, json};
 use spec::{Profile, Study};
 use study::{Has, Preflight};

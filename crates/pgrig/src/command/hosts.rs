@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use host::{Host, Inventory, Program, Trouble, clock};
-use load::hosts::OnHostLoss;
+use load::OnHostLoss;
 use study::OnHosts;
 
 use crate::arguments::CheckArguments;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
-use load::hosts::OnHostLoss;
+use load::OnHostLoss;
 use record::{Ending, RunState, Trial};
 use spec::{About, ClaimKind, Folder, Planned, Profile, Study};
 use study::{Ended, Has, Place, Preflight, Request, Servers};

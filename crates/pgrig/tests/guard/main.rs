@@ -56,13 +56,13 @@ fn commits_go_on_when_both_standbys_die_and_sync_mode_is_back_when_one_returns()
 
 #[test]
 fn commits_go_on_when_the_standby_is_killed() {
-    check_outage(Node::kill9, |standby| standby.start().map(|()| 0));
+    check_outage(|standby| standby.kill9(), |standby| standby.start().map(|()| 0));
 }
 
 /// Its WAL sender stays, and `pg_stat_replication` says "streaming" and "sync".
 #[test]
 fn commits_go_on_when_the_standby_is_paused() {
-    check_outage(Node::pause, Node::resume);
+    check_outage(|standby| standby.pause(), |standby| standby.resume());
 }
 
 /// What is done to a standby, and to how many of its processes.

@@ -1,0 +1,152 @@
+//! What a lab answers.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fault::disk::Cut;
+use fault::link::{Counters, Shape};
+use os::init::Exit;
+use os::user::User;
+use serde::{Deserialize, Serialize};
+
+use crate::checksums::Checksums;
+use crate::endpoint::Endpoint;
+use crate::find::Installation;
+use crate::flush::Flush;
+use crate::format::Format;
+use crate::lab_config::Isolation;
+use crate::link_config::{LinkCost, LinkTap};
+use crate::resources::Resources;
+
+/// Each variant is the only one with its type, so that a question names a type and not a variant.
+macro_rules! answers {
+    ($($name:ident($type:ty),)+) => {
+        /// An answer to a [`crate::verb::Verb`].
+        #[derive(Debug, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub(crate) enum Answer {
+            $($name($type),)+
+        }
+
+        $(
+            impl From<$type> for Answer {
+                fn from(answer: $type) -> Answer {
+                    Answer::$name(answer)
+                }
+            }
+
+            impl TryFrom<Answer> for $type {
+                type Error = Answer;
+
+                fn try_from(answer: Answer) -> Result<$type, Answer> {
+                    match answer {
+                        Answer::$name(answer) => Ok(answer),
+                        other => Err(other),
+                    }
+                }
+            }
+        )+
+    };
+}
+
+answers! {
+    Done(()),
+    Is(bool),
+    Count(usize),
+    Bytes(u64),
+    ClockUs(i64),
+    Took(Duration),
+    Text(String),
+    Path(PathBuf),
+    Pid(Option<i32>),
+    Exit(Exit),
+    Ended(Option<Exit>),
+    Files(Listing),
+    Flushes(Vec<Flush>),
+    Resources(Resources),
+    Opened(Box<Opened>),
+    Node(Box<MadeNode>),
+    Pooler(Box<MadePooler>),
+    Link(Box<MadeLink>),
+    Copied(Copied),
+    Format(Format),
+    Checksums(Checksums),
+    Cut(Cut),
+    Ran(Ran),
+    Counters(Counters),
+    Cost(LinkCost),
+    Shape(Shape),
+}
+
+/// Files by name.
+pub(crate) type Listing = Vec<(String, Vec<u8>)>;
+
+/// An opened lab.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Opened {
+    /// Its PostgreSQL.
+    pub(crate) installation: Installation,
+    /// The isolation that is in force.
+    pub(crate) isolation: Isolation,
+    /// Its directory.
+    pub(crate) directory: PathBuf,
+    /// The user that its servers run as.
+    pub(crate) user: User,
+}
+
+/// A node that was made.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct MadeNode {
+    /// Where clients reach it.
+    pub(crate) endpoint: Endpoint,
+    /// Where processes of its own host reach it.
+    pub(crate) near: Endpoint,
+    /// Where the rig reaches it for administration.
+    pub(crate) admin: Endpoint,
+    /// Its directory.
+    pub(crate) directory: PathBuf,
+    /// Its data directory, as processes of the lab see it.
+    pub(crate) data: PathBuf,
+    /// The log that people read.
+    pub(crate) log: PathBuf,
+    /// The log that programs read.
+    pub(crate) structured_log: PathBuf,
+}
+
+/// A pooler that was made.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct MadePooler {
+    /// Where clients reach it.
+    pub(crate) endpoint: Endpoint,
+    /// Its console as processes of its own host reach it.
+    pub(crate) console: Endpoint,
+    /// Its log.
+    pub(crate) log: PathBuf,
+}
+
+/// A link that was made.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct MadeLink {
+    /// What is to be connected to instead of the server.
+    pub(crate) endpoint: Endpoint,
+    /// Where its counters can be read.
+    pub(crate) tap: Option<LinkTap>,
+}
+
+/// A copy of a node's data.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Copied {
+    /// Where its files are.
+    pub(crate) directory: PathBuf,
+    /// The bytes in them.
+    pub(crate) bytes: u64,
+}
+
+/// A client program that has ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Ran {
+    /// Its exit code; none where a signal ended it.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}

@@ -1,0 +1,72 @@
+//! A node's data directory: copied while the server stands, and put back.
+
+use std::path::{Path, PathBuf};
+
+use crate::answer::Copied;
+use crate::copy::copy_tree;
+use crate::error::Error;
+use crate::files::{make_directory, remove_tree};
+use crate::inner::node::Node;
+
+/// A copy of a stopped node's data.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    directory: PathBuf,
+    bytes: u64,
+}
+
+impl Snapshot {
+    /// The answer to the one who asked for it.
+    pub(crate) fn copied(&self) -> Copied {
+        Copied { directory: self.directory.clone(), bytes: self.bytes }
+    }
+
+    /// As [`crate::Snapshot::remove`].
+    pub(crate) fn remove(self) -> Result<(), Error> {
+        remove_tree(&self.directory)
+    }
+}
+
+impl Node {
+    /// As [`crate::Node::snapshot`].
+    pub(crate) fn snapshot(&self) -> Result<Snapshot, Error> {
+        self.program.expect_stopped("copying")?;
+        let directory = self.program.shared.new_snapshot_directory();
+        let bytes = copy_tree(&self.data_here()?, &directory, self.program.shared.user)?;
+        Ok(Snapshot { directory, bytes })
+    }
+
+    /// The place where other processes of this host can read the data of the stopped node.
+    pub(crate) fn stopped_data(&self) -> Result<PathBuf, Error> {
+        self.program.expect_stopped("cloning")?;
+        self.data_here()
+    }
+
+    /// Makes its data directory from the data files of `directory`, replacing one that is there.
+    pub(crate) fn init_from_copy(&mut self, directory: &Path) -> Result<(), Error> {
+        self.program.expect_stopped("restoring")?;
+        self.make_room()?;
+        copy_tree(directory, &self.data_here()?, self.program.shared.user).map(drop)
+    }
+
+    /// Makes sure that the node's directory is there, its data directory is not, and its archive
+    /// holds nothing of other data.
+    pub(super) fn make_room(&mut self) -> Result<(), Error> {
+        self.program.make_directory()?;
+        let log = self.program.file("log");
+        if !log.is_dir() {
+            make_directory(&log, self.program.owner)?;
+        }
+        self.empty_archive()?;
+        self.remove_data()
+    }
+
+    /// Removes its data directory.
+    pub(super) fn remove_data(&mut self) -> Result<(), Error> {
+        match self.disk {
+            // Whatever an earlier cut did to its file system is gone with it.
+            Some(_) => self.format_disk(),
+            None => remove_tree(&self.data()),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What a lab is asked to do.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use os::command::Command;
+use os::throttle::Limits;
+use serde::{Deserialize, Serialize};
+use terms::{Direction, StopMode};
+
+use crate::endpoint::Endpoint;
+use crate::link_config::LinkConfig;
+use crate::node_config::NodeConfig;
+use crate::pooler_config::PoolerConfig;
+use crate::settings::Settings;
+
+/// A request to a lab or to one of its objects. The answer is nothing where a variant does not say.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verb {
+    // Of the lab itself, object 0.
+    /// Tell if the lab can still be used.
+    IsAlive,
+    /// Write everything of the directory's file system to its disk.
+    SyncLab,
+    /// Run pg_test_fsync, so many seconds for each method: a list of [`crate::Flush`].
+    TestFlush(u64),
+    /// Tell what the machine has: [`crate::Resources`].
+    Resources,
+    /// Tell the wall clock, in microseconds since 1970.
+    WallClock,
+    /// Read every file directly in a directory of the lab: [`crate::answer::Listing`].
+    Read(PathBuf),
+
+    // They make the object.
+    /// Make it a node: [`crate::answer::MadeNode`].
+    MakeNode { name: String, config: NodeConfig },
+    /// Make it a pooler: [`crate::answer::MadePooler`].
+    MakePooler { name: String, config: PoolerConfig },
+    /// Make it another process: its log.
+    MakeProcess { name: String, command: Command },
+    /// Make it a link: [`crate::answer::MadeLink`].
+    MakeLink { name: String, config: LinkConfig },
+    /// Give it up: what runs is killed, a copy is removed, a limit is lifted.
+    Drop,
+
+    // Of nodes, poolers and processes.
+    /// Start it, and wait until it answers.
+    Start,
+    /// Stop it: [`os::init::Exit`].
+    Stop(StopMode),
+    /// Send SIGKILL: how many processes.
+    Kill,
+    /// Send SIGSTOP: how many processes.
+    Pause,
+    /// Send SIGCONT: how many processes.
+    Resume,
+    /// Tell if it runs.
+    IsRunning,
+    /// Tell how it ended by itself: [`os::init::Exit`] or none.
+    Exit,
+    /// Tell its root process, or none; of links, too.
+    Pid,
+    /// The end of its log since it was last started.
+    LogTail,
+    /// All of its log.
+    LogText,
+
+    // Of nodes.
+    /// Run initdb.
+    Init,
+    /// Take these settings from the next start or reload on.
+    Configure(Settings),
+    /// Take these lines of configuration, too.
+    AppendConf(String),
+    /// Read the settings again.
+    Reload,
+    /// Limit its I/O; the limit becomes the object of that number.
+    LimitIo { limit: u32, limits: Limits },
+    /// Kill a server process: the time until the server accepted connections.
+    KillBackend(Duration),
+    /// Make the data of a standby from a base backup.
+    InitFromBackup { from: Backup, upstream: Upstream },
+    /// Stream from there.
+    Follow(Upstream),
+    /// Tell if its data are those of a standby.
+    IsStandby,
+    /// Make it a primary.
+    Promote,
+    /// Copy its data; the copy becomes the object of that number: [`crate::answer::Copied`].
+    Snapshot(u32),
+    /// Tell where other processes of its host can read the data of the stopped node.
+    StoppedData,
+    /// Take the data files of that directory.
+    InitFromCopy(PathBuf),
+    /// Run pg_controldata: [`crate::Format`].
+    Format,
+    /// Run pg_checksums: [`crate::Checksums`].
+    CheckChecksums,
+    /// Run pg_resetwal.
+    ResetWal,
+    /// Take a base backup.
+    TakeBackup,
+    /// Restore it.
+    Restore,
+    /// Cut the power: [`fault::disk::Cut`].
+    PowerCut(u64),
+    /// Flush its disk.
+    Sync,
+    /// Bytes of its data.
+    DataBytes,
+    /// Run a client program of its installation: [`crate::answer::Ran`].
+    RunClient(ClientRun),
+
+    // Of links.
+    /// What has passed: [`fault::link::Counters`].
+    Counters,
+    /// A round trip: [`crate::LinkCost`].
+    Measure,
+    /// Its delay and bandwidth of now: [`fault::link::Shape`].
+    Shape,
+    /// Another bandwidth, in bytes a second.
+    Bandwidth(Option<u64>),
+    /// Another delay: its proof in words.
+    Delay(Duration),
+    /// A cut: its proof in words.
+    Cut(Direction),
+    /// A reset of all connections: its proof in words.
+    Reset,
+    /// The end of a cut: its proof in words.
+    Heal,
+}
+
+/// The server that a base backup is taken of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Backup {
+    /// Its name.
+    pub(crate) of: String,
+    /// Where it is.
+    pub(crate) at: Endpoint,
+}
+
+/// The server that a standby follows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Upstream {
+    /// `primary_conninfo`.
+    pub(crate) conninfo: String,
+    /// `primary_slot_name`.
+    pub(crate) slot: String,
+}
+
+/// A client program to be run against a node.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ClientRun {
+    pub(crate) program: String,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) environment: Vec<(String, String)>,
+}

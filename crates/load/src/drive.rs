@@ -1,0 +1,85 @@
+//! The one way to run a load, wherever its lanes are.
+
+use std::{path::Path, time::Instant};
+
+use host::Host;
+
+use crate::{
+    Control, Event, LoadError, Outcome, Plan, generators,
+    hosts::{self, OnHostLoss},
+    threads,
+};
+
+/// The lanes of a load.
+#[derive(Clone, Copy)]
+pub enum Fleet<'a> {
+    /// Threads of this process.
+    Threads,
+    /// Generator processes on this machine.
+    Processes {
+        /// How many.
+        count: u32,
+        /// The program that becomes each of them: with the one argument `generator` it must call
+        /// [`generators::serve`].
+        program: &'a Path,
+    },
+    /// One generator on each of these hosts, with clients by the host's weight. A log of transactions
+    /// (see [`crate::LogPlan`]) is gathered into files here: `PREFIX.HOST` for the first lane of a host,
+    /// and `PREFIX.HOST.N` for its lane N. So is a ledger, into the directory of its
+    /// [`crate::LedgerPlan`].
+    Hosts {
+        /// The hosts.
+        hosts: &'a [&'a Host],
+        /// What becomes of the load when one of them is lost.
+        on_loss: OnHostLoss,
+    },
+}
+
+impl<'a> Fleet<'a> {
+    /// So many generators on this machine: threads where one is enough, else processes of `program`.
+    #[must_use]
+    pub fn here(generators: u32, program: &'a Path) -> Fleet<'a> {
+        match generators {
+            0 | 1 => Fleet::Threads,
+            count => Fleet::Processes { count, program },
+        }
+    }
+}
+
+/// Runs `plan` on `fleet`. `origin` is the beginning of the run: the zero of every moment. `observe`
+/// is called on this thread, in order.
+///
+/// # Errors
+/// [`LoadError`] when the load could not begin, [`LoadError::Generator`] when a process dies, and
+/// [`LoadError::Host`] when a host is lost before the load begins. What happens to single clients
+/// later is in the outcome.
+pub fn drive(
+    plan: &Plan,
+    fleet: Fleet<'_>,
+    control: &Control,
+    origin: Instant,
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<Outcome, LoadError> {
+    match fleet {
+        Fleet::Threads => threads::run(plan, control, origin, observe),
+        Fleet::Processes { count, program } => {
+            generators::run(plan, count, program, control, origin, observe)
+        }
+        Fleet::Hosts { hosts, on_loss } => {
+            hosts::run(plan, hosts, on_loss, control, origin, observe)
+        }
+    }
+}
+
+/// Runs `plan` in this process alone; the same as [`drive`] with [`Fleet::Threads`].
+///
+/// # Errors
+/// As [`drive`].
+pub fn run(
+    plan: &Plan,
+    control: &Control,
+    origin: Instant,
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<Outcome, LoadError> {
+    drive(plan, Fleet::Threads, control, origin, observe)
+}
