@@ -29,7 +29,7 @@ use crate::verb::Verb;
 
 /// A running lab. It ends, with all its servers, when the last of it and its nodes is dropped.
 #[derive(Debug)]
-pub struct Lab(Arc<OpenLab>);
+pub struct Lab(pub(crate) Arc<OpenLab>);
 
 impl Lab {
     /// Makes the directory and starts the init, on this machine.

@@ -85,21 +85,21 @@ impl Objects {
             Verb::MakeLink { name, config } => self.make_link(number, &name, config),
             Verb::Drop => Ok(self.give_up(number)?.into()),
 
-            Verb::Start => self.run(number, |it| it.start()),
-            Verb::Stop(mode) => self.run(number, |it| it.stop(mode)),
-            Verb::Kill => self.run(number, |it| it.program_mut().kill9()),
-            Verb::Pause => self.run(number, |it| it.program_mut().pause()),
-            Verb::Resume => self.run(number, |it| it.program_mut().resume()),
-            Verb::IsRunning => self.runs(number, |it| it.program().is_running()),
-            Verb::Exit => self.runs(number, |it| it.program().exit()),
-            Verb::LogTail => self.runs(number, |it| Ok(it.log_tail())),
-            Verb::LogText => self.runs(number, |it| Ok(it.program().text(&it.log()))),
+            Verb::Start => self.running_mut(number, |it| it.start()),
+            Verb::Stop(mode) => self.running_mut(number, |it| it.stop(mode)),
+            Verb::Kill => self.running_mut(number, |it| it.program_mut().kill9()),
+            Verb::Pause => self.running_mut(number, |it| it.program_mut().pause()),
+            Verb::Resume => self.running_mut(number, |it| it.program_mut().resume()),
+            Verb::IsRunning => self.running(number, |it| it.program().is_running()),
+            Verb::Exit => self.running(number, |it| it.program().exit()),
+            Verb::LogTail => self.running(number, |it| Ok(it.log_tail())),
+            Verb::LogText => self.running(number, |it| Ok(it.program().text(&it.log()))),
             Verb::Pid => self.look(number, |object| Some(Ok(object.pid()))),
 
-            Verb::Init => self.change(number, Node::init),
-            Verb::Configure(settings) => self.change(number, |node| node.configure(settings)),
-            Verb::AppendConf(lines) => self.change(number, |node| node.append_conf(&lines)),
-            Verb::Reload => self.change(number, Node::reload),
+            Verb::Init => self.node_mut(number, Node::init),
+            Verb::Configure(settings) => self.node_mut(number, |node| node.configure(settings)),
+            Verb::AppendConf(lines) => self.node_mut(number, |node| node.append_conf(&lines)),
+            Verb::Reload => self.node_mut(number, Node::reload),
             Verb::LimitIo { limit, limits } => self.node(number, |node| {
                 let throttle = node.limit_io(&limits)?;
                 self.add(limit, Object::Limit { _throttle: throttle });
@@ -107,11 +107,11 @@ impl Objects {
             }),
             Verb::KillBackend(timeout) => self.node(number, |node| node.kill_backend(timeout)),
             Verb::InitFromBackup { from, upstream } => {
-                self.change(number, |node| node.init_from_backup(&from, upstream))
+                self.node_mut(number, |node| node.init_from_backup(&from, upstream))
             }
-            Verb::Follow(upstream) => self.change(number, |node| node.follow(upstream)),
+            Verb::Follow(upstream) => self.node_mut(number, |node| node.follow(upstream)),
             Verb::IsStandby => self.node(number, |node| Ok(node.is_standby())),
-            Verb::Promote => self.change(number, Node::promote),
+            Verb::Promote => self.node_mut(number, Node::promote),
             Verb::Snapshot(copy) => self.node(number, |node| {
                 let snapshot = node.snapshot()?;
                 let copied = snapshot.copied();
@@ -119,25 +119,25 @@ impl Objects {
                 Ok(copied)
             }),
             Verb::StoppedData => self.node(number, Node::stopped_data),
-            Verb::InitFromCopy(from) => self.change(number, |node| node.init_from_copy(&from)),
+            Verb::InitFromCopy(from) => self.node_mut(number, |node| node.init_from_copy(&from)),
             Verb::Format => self.node(number, Node::format),
-            Verb::CheckChecksums => self.change(number, Node::check_checksums),
-            Verb::ResetWal => self.change(number, Node::reset_wal),
-            Verb::TakeBackup => self.change(number, Node::take_backup),
-            Verb::Restore => self.change(number, Node::restore),
-            Verb::PowerCut(seed) => self.change(number, |node| node.power_cut(seed)),
-            Verb::Sync => self.change(number, Node::sync),
+            Verb::CheckChecksums => self.node_mut(number, Node::check_checksums),
+            Verb::ResetWal => self.node_mut(number, Node::reset_wal),
+            Verb::TakeBackup => self.node_mut(number, Node::take_backup),
+            Verb::Restore => self.node_mut(number, Node::restore),
+            Verb::PowerCut(seed) => self.node_mut(number, |node| node.power_cut(seed)),
+            Verb::Sync => self.node_mut(number, Node::sync),
             Verb::DataBytes => self.node(number, Node::data_bytes),
             Verb::RunClient(run) => self.node(number, |node| node.run_client(&run)),
 
-            Verb::Counters => self.shape(number, Link::counters),
+            Verb::Counters => self.link_mut(number, Link::counters),
             Verb::Measure => self.link(number, Link::measure),
             Verb::Shape => self.link(number, |link| Ok(link.shape_now())),
-            Verb::Bandwidth(limit) => self.shape(number, |link| link.bandwidth(limit)),
-            Verb::Delay(delay) => self.shape(number, |link| link.delay(delay)),
-            Verb::Cut(direction) => self.shape(number, |link| link.cut(direction)),
-            Verb::Reset => self.shape(number, Link::reset),
-            Verb::Heal => self.shape(number, Link::heal),
+            Verb::Bandwidth(limit) => self.link_mut(number, |link| link.bandwidth(limit)),
+            Verb::Delay(delay) => self.link_mut(number, |link| link.delay(delay)),
+            Verb::Cut(direction) => self.link_mut(number, |link| link.cut(direction)),
+            Verb::Reset => self.link_mut(number, Link::reset),
+            Verb::Heal => self.link_mut(number, Link::heal),
         }
     }
 
@@ -244,7 +244,7 @@ impl Objects {
     }
 
     /// Looks at a node, a pooler or a process.
-    fn runs<T: Into<Answer>>(
+    fn running<T: Into<Answer>>(
         &self,
         number: u32,
         look: impl FnOnce(&dyn Runs) -> Result<T, Error>,
@@ -253,7 +253,7 @@ impl Objects {
     }
 
     /// Does something with a node, a pooler or a process.
-    fn run<T: Into<Answer>>(
+    fn running_mut<T: Into<Answer>>(
         &self,
         number: u32,
         act: impl FnOnce(&mut dyn Runs) -> Result<T, Error>,
@@ -274,7 +274,7 @@ impl Objects {
     }
 
     /// Does something with a node.
-    fn change<T: Into<Answer>>(
+    fn node_mut<T: Into<Answer>>(
         &self,
         number: u32,
         act: impl FnOnce(&mut Node) -> Result<T, Error>,
@@ -298,7 +298,7 @@ impl Objects {
     }
 
     /// Does something with a link.
-    fn shape<T: Into<Answer>>(
+    fn link_mut<T: Into<Answer>>(
         &self,
         number: u32,
         act: impl FnOnce(&mut Link) -> Result<T, Error>,

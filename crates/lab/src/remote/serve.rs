@@ -97,3 +97,120 @@ fn end_of(text: String) -> String {
     let start = (start..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     text[start..].to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::BufReader;
+    use std::os::unix::net::UnixStream;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use terms::StopMode;
+
+    use super::*;
+    use crate::carrier::Carrier;
+    use crate::listen::RemoteAccess;
+    use crate::node_config::NodeConfig;
+    use crate::open_lab::OpenLab;
+    use crate::settings::Settings;
+
+    /// A line to a lab that another thread serves.
+    #[derive(Debug)]
+    struct Piped {
+        line: Mutex<BufReader<UnixStream>>,
+        questions: AtomicU64,
+    }
+
+    impl Piped {
+        fn question(&self, line: impl FnOnce(u64) -> String) -> Result<Answer, Error> {
+            let mut stream = self.line.lock().unwrap();
+            let asked = self.questions.fetch_add(1, Ordering::Relaxed);
+            writeln!(stream.get_mut(), "{}", line(asked)).unwrap();
+            let mut said = String::new();
+            while said.trim().is_empty() {
+                said.clear();
+                assert!(stream.read_line(&mut said).unwrap() > 0, "the lab has ended");
+            }
+            let Reply { number, result } = serde_json::from_str(&said).expect(&said);
+            assert_eq!(number, asked, "{said}");
+            result.map_err(|failure| failure.at("far"))
+        }
+    }
+
+    impl Carrier for Piped {
+        fn ask(&self, object: u32, verb: Verb) -> Result<Answer, Error> {
+            self.question(|number| json(&Ask { number, object, verb }))
+        }
+    }
+
+    /// Opens a lab over a line; the thread ends when the lab has ended.
+    fn open_far() -> (crate::Lab, thread::JoinHandle<Result<(), String>>) {
+        let (near, far) = UnixStream::pair().unwrap();
+        let input = BufReader::new(far.try_clone().unwrap());
+        let serving = thread::spawn(move || serve(Path::new("/bin/sh"), input, far));
+        let line = Mutex::new(BufReader::new(near));
+        let piped = Piped { line, questions: AtomicU64::new(0) };
+        let opening = Opening { pg_bin: None, password: "secret".to_owned() };
+        let Ok(Answer::Opened(opened)) = piped.question(|_| json(&opening)) else {
+            panic!("the tests need an installed PostgreSQL")
+        };
+        let host = Some(("far".to_owned(), "127.0.0.1".parse().unwrap()));
+        (crate::Lab(Arc::new(OpenLab::new(Box::new(piped), *opened, host))), serving)
+    }
+
+    #[test]
+    fn a_line_carries_what_handles_ask() {
+        let (lab, serving) = open_far();
+        let directory = lab.directory().to_owned();
+        let address = lab.address().unwrap();
+        let mut config = NodeConfig::new(Settings::from_iter([("shared_buffers", "16MB")]));
+        config.initdb.push("--data-checksums".to_owned());
+        config.remote = Some(RemoteAccess { address, clients: vec![address], tls: false });
+        let mut node = lab.node("n", config.clone()).unwrap();
+        let other = lab.node("n", config.clone()).unwrap_err().to_string();
+        assert_eq!(other, "on host far: there is a node n already");
+        let early = node.start().unwrap_err().to_string();
+        assert_eq!(early, "on host far: starting node n: it has no data directory yet");
+
+        node.init().unwrap();
+        node.append_conf("work_mem = '5MB'");
+        node.start().unwrap();
+        assert!(node.is_running().unwrap() && node.host_pid().is_some());
+        assert_eq!(node.value("SHOW work_mem").unwrap().as_deref(), Some("5MB"));
+        assert!(node.log_text().contains("database system is ready"), "{}", node.log_text());
+        assert!(node.pause().unwrap() > 0 && node.resume().unwrap() > 0);
+        let settings = Settings::from_iter([("shared_buffers", "16MB"), ("jit", "off")]);
+        node.configure(settings).unwrap();
+        node.reload().unwrap();
+        let psql = node.run_client("psql", &["-Atc", "SHOW jit"], &[("PGAPPNAME", "x")]).unwrap();
+        assert_eq!(psql, (Some(0), "off\n".to_owned(), String::new()));
+        assert_eq!(node.stop(StopMode::Fast).unwrap(), crate::Exit::Code(0));
+
+        assert_eq!(node.check_checksums().unwrap().bad, 0);
+        let copy = node.snapshot().unwrap();
+        assert!(copy.bytes() > 0 && node.data_bytes().unwrap() > 0);
+        node.init_from_snapshot(&copy).unwrap();
+        copy.remove().unwrap();
+        let mut clone = lab.node("clone", config).unwrap();
+        clone.clone_data(&node).unwrap();
+        assert_eq!(clone.format().unwrap(), node.format().unwrap());
+        node.configure(Settings::from_iter([("shared_buffers", "nonsense")])).unwrap();
+        match node.start().unwrap_err() {
+            Error::Start { log, .. } => assert!(log.contains("invalid value"), "{log}"),
+            error => panic!("its type is lost: {error}"),
+        }
+
+        let script = vec!["-c".to_owned(), "echo ready; sleep 600".to_owned()];
+        let mut process = lab.rig_process("p", Path::new("/not/there"), script).unwrap();
+        process.start().unwrap();
+        let is_ready = || Ok::<_, Error>(process.log_tail().contains("ready").then_some(()));
+        let ready = crate::wait_until(std::time::Duration::from_secs(30), is_ready);
+        assert!(ready.unwrap().is_some());
+        assert!(process.wall_clock_us().unwrap().is_some());
+        assert!(process.exit().unwrap().is_none() && process.kill9().unwrap() > 0);
+        assert!(lab.is_alive() && lab.resources().unwrap().memory_bytes > 0);
+
+        drop((node, clone, process, lab));
+        serving.join().unwrap().unwrap();
+        assert!(!directory.exists(), "{}", directory.display());
+    }
+}
