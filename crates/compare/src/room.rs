@@ -3,20 +3,19 @@
 use std::path::Path;
 
 use lab::Settings;
+use lab::estimate::{BACKEND_BYTES, CLUSTER_BYTES, bytes_of_setting};
 use lab::machine::{Disk, Memory};
 
 use crate::error::Error;
 use crate::side::Data;
 
-/// A new cluster, with WAL for a while.
-const CLUSTER_BYTES: u64 = 512 << 20;
-
-/// What one idle backend takes of its own.
-const BACKEND_BYTES: u64 = 3 << 20;
+/// The WAL that a load leaves for a while.
+const WAL_BYTES: u64 = 448 << 20;
 
 /// Refuses where the shared buffers of both servers and their backends exceed the memory that is
 /// free.
 pub(crate) fn memory(settings: &[Settings; 2], clients: u32, has: Memory) -> Result<(), Error> {
+    let bytes = |text: &str| bytes_of_setting(text, 8192);
     let buffers =
         settings.iter().map(|one| one.value("shared_buffers").and_then(bytes).unwrap_or(0));
     let needs = buffers.sum::<u64>() + 2 * u64::from(clients) * BACKEND_BYTES;
@@ -32,12 +31,12 @@ pub(crate) fn disk(place: &Path, data: &Data) -> Result<(), Error> {
         Data::Pgbench(scale) => pgbench::table_bytes(*scale),
         Data::Script(_) | Data::Found => 0,
     };
-    free(place, 2 * (each + CLUSTER_BYTES))
+    free(place, 2 * (each + CLUSTER_BYTES + WAL_BYTES))
 }
 
 /// Refuses where a second copy of data of this size cannot fit.
 pub(crate) fn copy(place: &Path, bytes: u64) -> Result<(), Error> {
-    free(place, bytes + CLUSTER_BYTES)
+    free(place, bytes + CLUSTER_BYTES + WAL_BYTES)
 }
 
 fn free(place: &Path, needs: u64) -> Result<(), Error> {
@@ -48,36 +47,9 @@ fn free(place: &Path, needs: u64) -> Result<(), Error> {
     }
 }
 
-/// A size as PostgreSQL reads it in `shared_buffers`; none where it does not.
-fn bytes(text: &str) -> Option<u64> {
-    let text = text.trim().trim_matches('\'');
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..digits].parse().ok()?;
-    let unit = match text[digits..].trim() {
-        "" => 8 << 10,
-        "B" => 1,
-        "kB" => 1 << 10,
-        "MB" => 1 << 20,
-        "GB" => 1 << 30,
-        "TB" => 1 << 40,
-        _ => return None,
-    };
-    number.checked_mul(unit)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_read_as_postgresql_does() {
-        let check = |text, expected| assert_eq!(bytes(text), expected, "{text}");
-        check("16384", Some(128 << 20));
-        check("128MB", Some(128 << 20));
-        check(" 2 GB ", Some(2 << 30));
-        check("1 Gb", None);
-        check("x", None);
-    }
 
     #[test]
     fn two_servers_need_the_memory_of_both() {

@@ -26,6 +26,7 @@ mod directory;
 mod ending;
 mod endpoint;
 mod error;
+pub mod estimate;
 mod files;
 pub mod find;
 mod flush;

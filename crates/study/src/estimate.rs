@@ -1,6 +1,7 @@
 //! What a plan costs, about: time, memory, disk. Good enough to refuse what is hopeless and to
 //! tell a person whether to wait or to have lunch.
 
+use lab::estimate::{BACKEND_BYTES, CLUSTER_BYTES, bytes_of_setting};
 use site::{SitePlan, connections};
 use spec::{Check, Data, Pairing, Planned, Point, Reset, Study, Topology, WarmUp};
 
@@ -86,7 +87,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn total_bytes(&self) -> u64 {
-        self.shared_bytes + (f64::from(self.connections) * CONNECTION_BYTES) as u64 + RIG_BYTES
+        self.shared_bytes + u64::from(self.connections) * BACKEND_BYTES + RIG_BYTES
     }
 }
 
@@ -106,23 +107,6 @@ pub(crate) fn memory_of(point: &Point, is_meant: impl Fn(&str) -> bool) -> Memor
     });
     let connections = servers().map(|node| connections(point, &node.name));
     Memory { connections: connections.sum(), shared_bytes: shared.sum() }
-}
-
-/// A memory setting of PostgreSQL in bytes; a number without a unit counts in `unit_bytes`.
-pub(crate) fn bytes_of_setting(text: &str, unit_bytes: u64) -> Option<u64> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let number: f64 = text[..digits].parse().ok()?;
-    let unit = match text[digits..].trim() {
-        "" => unit_bytes as f64,
-        "B" => 1.0,
-        "kB" => 1024.0,
-        "MB" => 1024.0 * 1024.0,
-        "GB" => 1024.0 * 1024.0 * 1024.0,
-        "TB" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
-        _ => return None,
-    };
-    Some((number * unit) as u64)
 }
 
 fn disk_bytes(site: &SitePlan) -> u64 {
@@ -181,16 +165,12 @@ const SPARE_FILES: u64 = 64;
 
 // Figures of a small virtual machine; a plan errs by their differences from another one.
 
-/// A backend with a few prepared statements and its part of the page tables.
-pub(crate) const CONNECTION_BYTES: f64 = 1.7 * 1024.0 * 1024.0;
 /// The rig with its histograms.
 const RIG_BYTES: u64 = 64 << 20;
 /// PostgreSQL's own default.
 const SHARED_BUFFERS_DEFAULT: u64 = 128 << 20;
 /// PostgreSQL's own default of max_wal_size.
 const WAL_DEFAULT: u64 = 1 << 30;
-/// What initdb makes, with its first WAL segments.
-const CLUSTER_BYTES: u64 = 60 << 20;
 /// 100,000 accounts, and their index.
 const SCALE_TABLE_BYTES: u64 = 13_500_000;
 const SCALE_INDEX_BYTES: u64 = 2_300_000;
@@ -220,17 +200,6 @@ mod tests {
     use spec::Profile;
 
     use super::*;
-
-    #[test]
-    fn memory_settings_are_read_as_postgres_reads_them() {
-        let check = |text, expected| assert_eq!(bytes_of_setting(text, 8192), expected, "{text}");
-        check("128MB", Some(128 << 20));
-        check("2GB", Some(2 << 30));
-        check("16384", Some(128 << 20));
-        check("64 kB", Some(65_536));
-        check("0.5GB", Some(512 << 20));
-        check("much", None);
-    }
 
     /// What the studies promise for profile quick.
     #[test]
