@@ -13,7 +13,7 @@ use crate::wait::wait_until;
 pub(crate) struct Admin {
     /// The node's name.
     pub(crate) node: String,
-    /// Where it accepts the superuser.
+    /// Its address for the superuser.
     pub(crate) endpoint: Endpoint,
 }
 

@@ -1,4 +1,4 @@
-//! What a lab answers.
+//! The answers of a lab.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -97,11 +97,11 @@ pub(crate) struct Opened {
 /// A node that was made.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct MadeNode {
-    /// Where clients reach it.
+    /// The address for clients.
     pub(crate) endpoint: Endpoint,
-    /// Where processes of its own host reach it.
+    /// The address for processes of its own host.
     pub(crate) near: Endpoint,
-    /// Where the rig reaches it for administration.
+    /// The address for the rig's administration.
     pub(crate) admin: Endpoint,
     /// Its directory.
     pub(crate) directory: PathBuf,
@@ -116,7 +116,7 @@ pub(crate) struct MadeNode {
 /// A pooler that was made.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct MadePooler {
-    /// Where clients reach it.
+    /// The address for clients.
     pub(crate) endpoint: Endpoint,
     /// Its console as processes of its own host reach it.
     pub(crate) console: Endpoint,
@@ -127,16 +127,16 @@ pub(crate) struct MadePooler {
 /// A link that was made.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct MadeLink {
-    /// What is to be connected to instead of the server.
+    /// The address to connect to instead of the server's.
     pub(crate) endpoint: Endpoint,
-    /// Where its counters can be read.
+    /// The place where its counters can be read.
     pub(crate) tap: Option<LinkTap>,
 }
 
 /// A copy of a node's data.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Copied {
-    /// Where its files are.
+    /// The directory of its files.
     pub(crate) directory: PathBuf,
     /// The bytes in them.
     pub(crate) bytes: u64,

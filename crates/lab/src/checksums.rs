@@ -1,8 +1,8 @@
-//! What pg_checksums says.
+//! The output of pg_checksums.
 
 use serde::{Deserialize, Serialize};
 
-/// What pg_checksums has found.
+/// The findings of pg_checksums.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checksums {
     /// Blocks that it has read.

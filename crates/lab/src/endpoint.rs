@@ -1,4 +1,4 @@
-//! Where a server is reached, as clients are told.
+//! The address of a server, as clients are told.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -23,11 +23,11 @@ pub struct Endpoint {
     pub database: String,
     /// The password, where the way there asks for one.
     pub password: Option<String>,
-    /// Whether the way there is encrypted.
+    /// The encryption of the way there.
     pub encryption: Encryption,
 }
 
-/// How the way to a server is encrypted.
+/// The encryption of the way to a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Encryption {

@@ -37,7 +37,7 @@ pub enum Error {
     BadInstallation {
         /// The folder.
         bin: PathBuf,
-        /// What it lacks.
+        /// The missing part.
         why: String,
     },
     /// A version that the rig does not know how to drive.
@@ -75,7 +75,7 @@ pub enum Error {
     BadPgBouncer {
         /// What was named.
         program: PathBuf,
-        /// What is wrong with it.
+        /// Its fault.
         why: String,
     },
     /// A step on the file system.
@@ -220,7 +220,7 @@ pub enum Error {
         node: String,
         /// The setting.
         name: String,
-        /// What is wrong with it.
+        /// Its fault.
         why: SettingFault,
     },
     /// initdb failed.
@@ -228,7 +228,7 @@ pub enum Error {
     Initdb {
         /// The node.
         node: String,
-        /// How it ended.
+        /// Its end.
         exit: Exit,
         /// The end of what it said.
         output: String,
@@ -240,7 +240,7 @@ pub enum Error {
         node: String,
         /// The node that was backed up.
         primary: String,
-        /// How it ended.
+        /// Its end.
         exit: Exit,
         /// The end of what it said.
         output: String,
@@ -250,7 +250,7 @@ pub enum Error {
     Checksums {
         /// The node.
         node: String,
-        /// How it ended.
+        /// Its end.
         exit: Exit,
         /// The end of what it said.
         output: String,
@@ -258,7 +258,7 @@ pub enum Error {
     /// pg_test_fsync did not measure anything.
     #[error("measuring what a flush costs: pg_test_fsync{}", tail(.said))]
     FlushTest {
-        /// What it said.
+        /// Its output.
         said: String,
     },
     /// A standby does not stream, or not in the role that it should have.
@@ -285,7 +285,7 @@ pub enum Error {
     Start {
         /// The node.
         node: String,
-        /// What it did instead.
+        /// Its behaviour instead.
         why: String,
         /// The end of its log.
         log: String,
@@ -342,7 +342,7 @@ pub enum Error {
     Disk {
         /// The node.
         node: String,
-        /// What is wrong with its disk.
+        /// The fault of its disk.
         source: fault::disk::Error,
     },
     /// A statement of the lab's own failed.
@@ -363,7 +363,7 @@ pub enum Error {
     Host(HostError),
 }
 
-/// What is wrong with a setting.
+/// The fault of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SettingFault {
     /// No setting can be called that.
@@ -381,7 +381,7 @@ pub enum SettingFault {
 }
 
 impl Error {
-    /// What to do next, where that can be said.
+    /// The next step, where there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoPostgres { .. } => Some(advice::how_to_install()),

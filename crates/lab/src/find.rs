@@ -156,12 +156,12 @@ impl Installation {
         &self.version
     }
 
-    /// Whether CREATE EXTENSION knows `name`.
+    /// True if CREATE EXTENSION knows `name`.
     pub fn has_extension(&self, name: &str) -> bool {
         self.has(&self.control_file(name))
     }
 
-    /// Whether the module `name` can be loaded.
+    /// True if the module `name` can be loaded.
     pub fn has_library(&self, name: &str) -> bool {
         self.has(&self.library_file(name))
     }

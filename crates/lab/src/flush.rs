@@ -1,4 +1,4 @@
-//! What pg_test_fsync says of one flush.
+//! The output of pg_test_fsync on one flush.
 
 use serde::{Deserialize, Serialize};
 

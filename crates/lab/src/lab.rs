@@ -70,7 +70,7 @@ impl Lab {
         self.0.host()
     }
 
-    /// Where its servers listen for other hosts; none on this machine.
+    /// The address on which its servers listen for other hosts; none on this machine.
     pub fn address(&self) -> Option<IpAddr> {
         self.0.host.as_ref().map(|(_, address)| *address)
     }

@@ -1,4 +1,4 @@
-//! What a lab is made from, and how isolated it is.
+//! The configuration of a lab, and how isolated it is.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::find::Installation;
 
-/// What a lab is made from.
+/// The configuration of a lab.
 #[derive(Debug, Clone)]
 pub struct LabConfig {
     /// The PostgreSQL of its nodes.

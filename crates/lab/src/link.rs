@@ -113,7 +113,7 @@ impl Link {
         self.object.ask(Verb::Pid).unwrap_or_default()
     }
 
-    /// Where its counters can be read, on its host, while it serves.
+    /// The place where its counters can be read, on its host, while it serves.
     pub fn tap(&self) -> Option<LinkTap> {
         self.made.tap.clone()
     }

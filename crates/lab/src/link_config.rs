@@ -1,4 +1,4 @@
-//! What a link is made from, and what can be seen of it.
+//! The configuration of a link, and what can be seen of it.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::endpoint::Endpoint;
 use crate::network::Network;
 
-/// What a link is made from.
+/// The configuration of a link.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LinkConfig {
     /// The program that becomes its processes: `program link …` calls [`fault::link::serve`].
     pub program: PathBuf,
-    /// What it is made of.
+    /// Its kind.
     pub by: LinkBy,
     /// The server that it leads to.
     pub to: Endpoint,
@@ -21,7 +21,7 @@ pub struct LinkConfig {
     pub shape: Shape,
 }
 
-/// What a link is made of.
+/// The kind of a link.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkBy {
@@ -47,7 +47,7 @@ pub struct LinkCost {
     pub with: RoundTrips,
 }
 
-/// Where another process can read a link's counters.
+/// The place where another process can read a link's counters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkTap {

@@ -1,10 +1,10 @@
-//! Where clients reach a server of the lab.
+//! The addresses on which servers of the lab listen.
 
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// Where clients reach a node. Its administrators always use the Unix socket.
+/// The addresses on which a node listens. Its administrators always use the Unix socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Listen {
     /// On a Unix socket in the lab's directory, without a password.
@@ -21,7 +21,7 @@ pub struct RemoteAccess {
     pub address: IpAddr,
     /// The only addresses from which connections are accepted (`pg_hba.conf`).
     pub clients: Vec<IpAddr>,
-    /// Whether their connections must be encrypted, with a certificate of the run.
+    /// True if their connections must be encrypted, with a certificate of the run.
     pub tls: bool,
 }
 

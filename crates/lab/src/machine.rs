@@ -153,13 +153,13 @@ fn file_system_named(magic: u64) -> String {
     name.map_or_else(|| format!("{magic:#x}"), |(_, name)| (*name).to_owned())
 }
 
-/// Whether the rig runs as root.
+/// True if the rig runs as root.
 #[must_use]
 pub fn is_root() -> bool {
     User::current().is_root()
 }
 
-/// Whether the I/O of servers below `path` can be limited here.
+/// Checks that the I/O of servers below `path` can be limited here.
 ///
 /// # Errors
 /// What is in the way.
@@ -167,7 +167,7 @@ pub fn throttles(path: &Path) -> std::io::Result<()> {
     os::throttle::check(path)
 }
 
-/// Whether the programs are here that links by namespace are made with.
+/// Checks that the programs are here that links by namespace are made with.
 ///
 /// # Errors
 /// [`Error::MissingTool`].
@@ -175,7 +175,7 @@ pub fn link_tools() -> Result<(), Error> {
     Tool::ALL.into_iter().try_for_each(|tool| tool.find().map(drop))
 }
 
-/// Whether a lab can have namespaces here, tried by making some; if not, the step that is refused.
+/// Tries to make the namespaces of a lab here; the error is the step that is refused.
 ///
 /// # Errors
 /// What the kernel said to that step.

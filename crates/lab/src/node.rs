@@ -138,12 +138,12 @@ impl Node {
         (format, self.made.structured_log.clone())
     }
 
-    /// Where clients reach it, as the superuser and in database postgres.
+    /// The address for clients, as the superuser and in database postgres.
     pub fn endpoint(&self) -> Endpoint {
         self.made.endpoint.clone()
     }
 
-    /// Where processes of its own host reach it best, as the superuser.
+    /// The address for processes of its own host, as the superuser.
     pub fn near_endpoint(&self) -> Endpoint {
         self.made.near.clone()
     }

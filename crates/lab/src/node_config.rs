@@ -1,4 +1,4 @@
-//! What a node is made from.
+//! The configuration of a node.
 
 use std::time::Duration;
 
@@ -8,28 +8,28 @@ use serde::{Deserialize, Serialize};
 use crate::listen::{Listen, RemoteAccess};
 use crate::settings::Settings;
 
-/// What a node is made from.
+/// The configuration of a node.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NodeConfig {
     /// Its settings.
     pub settings: Settings,
     /// Further options of initdb, as in `--data-checksums`.
     pub initdb: Vec<String>,
-    /// Where clients reach it.
+    /// The address for clients.
     pub listen: Listen,
-    /// Where clients on other hosts reach it; none where only processes of this machine do. Not with a
+    /// The address for clients on other hosts; none where only processes of this machine do. Not with a
     /// network of its own.
     pub remote: Option<RemoteAccess>,
-    /// What its stream is called if it is a standby; its name where nothing is given.
+    /// The name of its stream if it is a standby; its name where nothing is given.
     pub application_name: Option<String>,
     /// A disk of its own whose power can be cut; none where its data lie in the lab's directory.
     pub disk: Option<DiskConfig>,
-    /// Whether its WAL is archived, beside its data and not on its disk.
+    /// True if its WAL is archived, beside its data and not on its disk.
     pub is_archived: bool,
-    /// Whether it has a network of its own, as links by namespace need; its clients then come by
+    /// True if it has a network of its own, as links by namespace need; its clients then come by
     /// Unix socket. Only root can make one.
     pub own_network: bool,
-    /// How long a start (crash recovery included) and a stop may take.
+    /// The time that a start (crash recovery included) and a stop may take.
     pub timeout: Duration,
 }
 

@@ -23,12 +23,12 @@ impl Pooler {
         Pooler { part: Part::new(object, name, log), endpoint, console }
     }
 
-    /// Where clients reach it, as its server's superuser and in its server's database.
+    /// The address for clients, as its server's superuser and in its server's database.
     pub fn endpoint(&self) -> Endpoint {
         self.endpoint.clone()
     }
 
-    /// Where its admin console is, seen from its host.
+    /// The address of its admin console, seen from its host.
     pub fn console(&self) -> Endpoint {
         self.console.clone()
     }

@@ -1,4 +1,4 @@
-//! What a pooler is made from.
+//! The configuration of a pooler.
 
 use std::time::Duration;
 
@@ -20,28 +20,28 @@ pub enum PoolerProgram {
     Newest(Option<String>),
 }
 
-/// What a pooler is made from.
+/// The configuration of a pooler.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PoolerConfig {
     /// The PgBouncer that it runs.
     pub program: PoolerProgram,
     /// The server behind it.
     pub to: Endpoint,
-    /// How many server connections each database and user may have (`default_pool_size`).
+    /// Server connections for each database and user (`default_pool_size`).
     pub pool: u32,
-    /// When a server connection goes back to the pool.
+    /// The moment when a server connection goes back to the pool.
     pub mode: PoolMode,
-    /// How many clients it lets in (`max_client_conn`).
+    /// Clients that it lets in (`max_client_conn`).
     pub clients: u32,
     /// Further settings of its section `[pgbouncer]`.
     pub settings: Settings,
     /// SQL that it runs on each server connection before the first client gets it, as in SET.
     pub connect_query: Option<String>,
-    /// Where clients reach it.
+    /// The address for clients.
     pub listen: Listen,
-    /// Where clients on other hosts reach it; none where only processes of this machine do.
+    /// The address for clients on other hosts; none where only processes of this machine do.
     pub remote: Option<RemoteAccess>,
-    /// How long a start and a stop may take.
+    /// The time that a start and a stop may take.
     pub timeout: Duration,
 }
 

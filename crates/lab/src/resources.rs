@@ -1,4 +1,4 @@
-//! What a machine has for servers, and what they can be made of there.
+//! The resources of a machine for servers.
 
 use std::path::{Path, PathBuf};
 
@@ -9,14 +9,14 @@ use crate::error::Error;
 use crate::find::{self, PgBouncer};
 use crate::machine::{self, Disk, Machine};
 
-/// What a machine has for servers, and what they can be made of there.
+/// The resources of a machine for servers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Resources {
     /// Memory that can be used without swapping, in bytes.
     pub memory_bytes: u64,
     /// Room on the disk of the lab, in bytes.
     pub disk_bytes: u64,
-    /// Whether the rig runs as root there.
+    /// True if the rig runs as root there.
     pub is_root: bool,
     /// Every PgBouncer that is installed, the newest first.
     pub pgbouncers: Vec<PgBouncer>,

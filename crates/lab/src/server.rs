@@ -24,7 +24,7 @@ impl Server {
         }
     }
 
-    /// Where clients reach it.
+    /// The address for clients.
     pub fn conninfo(&self) -> String {
         match self {
             Self::Node(node) => node.endpoint().to_string(),

@@ -12,7 +12,7 @@ use crate::verb::Verb;
 pub struct Snapshot {
     pub(crate) lab: Arc<OpenLab>,
     pub(crate) number: u32,
-    /// Where it is on its host.
+    /// Its directory on its host.
     pub(crate) directory: PathBuf,
     pub(crate) bytes: u64,
 }

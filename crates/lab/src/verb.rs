@@ -1,4 +1,4 @@
-//! What a lab is asked to do.
+//! The requests to a lab.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -113,7 +113,7 @@ pub(crate) enum Verb {
     RunClient(ClientRun),
 
     // Of links.
-    /// What has passed: [`fault::link::Counters`].
+    /// The bytes that have passed: [`fault::link::Counters`].
     Counters,
     /// A round trip: [`crate::LinkCost`].
     Measure,
@@ -136,7 +136,7 @@ pub(crate) enum Verb {
 pub(crate) struct Backup {
     /// Its name.
     pub(crate) of: String,
-    /// Where it is.
+    /// Its address.
     pub(crate) at: Endpoint,
 }
 

@@ -24,7 +24,7 @@ impl Version {
         Self::of(said.split_once("(PostgreSQL)")?.1.split_whitespace().next()?)
     }
 
-    /// Whether it begins with `wanted`, as 1.18.0 does with "1.18".
+    /// True if it begins with `wanted`, as 1.18.0 does with "1.18".
     pub(crate) fn is_of(&self, wanted: &str) -> bool {
         let rest = self.text.strip_prefix(wanted);
         rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))

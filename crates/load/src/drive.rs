@@ -17,7 +17,7 @@ pub enum Fleet<'a> {
     Threads,
     /// Generator processes on this machine.
     Processes {
-        /// How many.
+        /// Their number.
         count: u32,
         /// The program that becomes each of them: with the one argument `generator` it must call
         /// [`generators::serve`].
@@ -30,7 +30,7 @@ pub enum Fleet<'a> {
     Hosts {
         /// The hosts.
         hosts: &'a [&'a Host],
-        /// What becomes of the load when one of them is lost.
+        /// The consequence when one of them is lost.
         on_loss: OnHostLoss,
     },
 }

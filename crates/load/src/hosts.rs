@@ -25,7 +25,7 @@ use crate::{
     report::Loss,
 };
 
-/// What becomes of a load when a host is lost while it runs.
+/// The consequence for a load when a host is lost while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnHostLoss {
     /// It ends; what the others measured until then is the outcome.

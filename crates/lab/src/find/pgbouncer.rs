@@ -70,12 +70,12 @@ impl PgBouncer {
         &self.version
     }
 
-    /// Whether its version begins with `wanted`, if any is.
+    /// True if its version begins with `wanted`, if any is.
     pub fn fits(&self, wanted: Option<&str>) -> bool {
         wanted.is_none_or(|wanted| self.version.is_of(wanted))
     }
 
-    /// Whether prepared statements of the protocol work in its transaction mode
+    /// True if prepared statements of the protocol work in its transaction mode
     /// (`max_prepared_statements`, since 1.21).
     pub fn has_prepared_statements(&self) -> bool {
         (self.version.major, self.version.minor) >= (1, 21)

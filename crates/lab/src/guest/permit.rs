@@ -79,7 +79,7 @@ fn beyond(kind: &[&str]) -> Option<&'static str> {
     })
 }
 
-/// Whether a VACUUM or ANALYZE has options and nothing else.
+/// True if a VACUUM or ANALYZE has options and nothing else.
 fn names_no_table(text: &str) -> bool {
     let text = text.trim().trim_end_matches(';').trim();
     let rest = text.split_once(|c: char| c.is_whitespace() || c == '(');

@@ -136,7 +136,7 @@ pub fn mark(run: &str) -> String {
     format!("{MARK}run {run}; dropped when that run is over")
 }
 
-/// Whether two sessions are given the same server process: then settings of one session, the
+/// True if two sessions are given the same server process: then settings of one session, the
 /// search path among them, would reach another one.
 fn is_shared(target: &Target, first: &mut Client) -> Result<bool, Error> {
     let mut second = target.connect()?;

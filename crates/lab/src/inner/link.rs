@@ -49,7 +49,7 @@ impl Link {
         Ok(link)
     }
 
-    /// What is to be connected to instead of the server.
+    /// The address to connect to instead of the server's.
     pub(crate) fn endpoint(&self) -> Endpoint {
         match &self.way {
             Way::Relay(relay) => relay.endpoint(),
@@ -139,7 +139,7 @@ impl Link {
         }
     }
 
-    /// Where its counters can be read while it serves.
+    /// The place where its counters can be read while it serves.
     pub(crate) fn tap(&self) -> Option<LinkTap> {
         match &self.way {
             Way::Relay(relay) => Some(LinkTap::Relay(relay.sockets().0.clone())),
@@ -159,7 +159,7 @@ impl Link {
     }
 }
 
-/// How long nothing must pass to be taken for cut: a hundred round trips.
+/// The time in which nothing must pass to be taken for cut: a hundred round trips.
 const SILENCE: Duration = Duration::from_millis(200);
 
 /// A link that is not cut answers in microseconds, behind what it already has to pass on.

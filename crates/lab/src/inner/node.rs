@@ -49,15 +49,15 @@ pub(crate) struct Node {
     /// Configuration lines as they were given.
     lines: String,
     port: Port,
-    /// What its data lie on, unless it is the lab's directory.
+    /// The disk that its data lie on, unless it is the lab's directory.
     disk: Option<Disk>,
-    /// Whether the power of its disk was cut since it was formatted.
+    /// True if the power of its disk was cut since it was formatted.
     is_cut: bool,
-    /// What it streams from, if it is a standby.
+    /// The server that it streams from, if it is a standby.
     upstream: Option<Upstream>,
-    /// Whether its data come from its archive.
+    /// True if its data come from its archive.
     is_restored: bool,
-    /// How long its log was when it was last started: what stood there does not explain what
+    /// The length of its log when it was last started: what was there before does not explain what
     /// happened since.
     log_bytes: u64,
 }
@@ -184,7 +184,7 @@ impl Node {
         self.program.host_pid()
     }
 
-    /// Where clients reach it, as the superuser and in database postgres.
+    /// The address for clients, as the superuser and in database postgres.
     pub(crate) fn endpoint(&self) -> Endpoint {
         let (port, user, database) =
             (self.port.number, SUPERUSER.to_owned(), "postgres".to_owned());
@@ -208,7 +208,7 @@ impl Node {
         }
     }
 
-    /// Where clients on other hosts reach it, as the superuser and in database postgres.
+    /// The address for clients on other hosts, as the superuser and in database postgres.
     pub(crate) fn remote_endpoint(&self) -> Option<Endpoint> {
         let remote = self.config.remote.as_ref()?;
         let password = Some(self.program.shared.password.clone());
@@ -347,7 +347,7 @@ impl Runs for Node {
         self.program.file("log/server.log")
     }
 
-    /// What the server said before its log collector ran, and the end of what it said after.
+    /// The words of the server before its log collector ran, and the end of what it said after.
     fn log_tail(&self) -> String {
         let (before, after) = (
             self.program.tail(&self.start_log(), 0),

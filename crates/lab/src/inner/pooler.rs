@@ -38,7 +38,7 @@ pub(crate) struct Pooler {
     executable: PgBouncer,
     config: PoolerConfig,
     port: Port,
-    /// How long its log was when it was last started.
+    /// The length of its log when it was last started.
     log_bytes: u64,
 }
 
@@ -59,7 +59,7 @@ impl Pooler {
         Ok(Self { program, executable, config, port, log_bytes: 0 })
     }
 
-    /// Where clients reach it, as its server's superuser and in its server's database.
+    /// The address for clients, as its server's superuser and in its server's database.
     pub(crate) fn endpoint(&self) -> Endpoint {
         let (host, password) = match self.config.listen {
             Listen::Unix => (Host::Unix(self.program.shared.sockets()), None),
@@ -72,7 +72,7 @@ impl Pooler {
         Endpoint { host, port, password, encryption, ..self.config.to.clone() }
     }
 
-    /// Where clients on other hosts reach it, as its server's superuser and in its server's database.
+    /// The address for clients on other hosts, as its server's superuser and in its server's database.
     pub(crate) fn remote_endpoint(&self) -> Option<Endpoint> {
         let remote = self.config.remote.as_ref()?;
         let host = Host::Tcp(remote.address.to_string());
@@ -81,7 +81,7 @@ impl Pooler {
         Some(Endpoint { host, password, encryption, ..self.endpoint() })
     }
 
-    /// Where its admin console is.
+    /// The address of its admin console.
     pub(crate) fn console(&self) -> Endpoint {
         self.endpoint().with_database("pgbouncer")
     }

@@ -98,7 +98,7 @@ fn hold(address: SocketAddr) -> Result<OwnedFd, Errno> {
     Ok(holder)
 }
 
-/// How many numbers are tried. One is rarely taken.
+/// Numbers that are tried. One is rarely taken.
 const ATTEMPTS_MAX: usize = 20;
 
 #[cfg(test)]

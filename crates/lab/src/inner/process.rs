@@ -66,5 +66,5 @@ impl Runs for Process {
     }
 }
 
-/// What takes longer to end is stuck.
+/// A program that takes longer to end is stuck.
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);

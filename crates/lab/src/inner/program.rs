@@ -30,12 +30,12 @@ pub(crate) struct Program {
     pub(crate) file_system: Option<PathBuf>,
     /// Whose the directory is: who it runs as.
     pub(crate) owner: User,
-    /// Where its processes are started, if not in the network of this process.
+    /// The network that its processes are started in, if not in the network of this process.
     pub(crate) network: Option<Network>,
     started: Option<Started>,
 }
 
-/// What has a program of a lab: a node, a pooler, another process.
+/// An object that has a program: a node, a pooler, another process.
 pub(crate) trait Runs {
     fn program(&self) -> &Program;
 
@@ -166,12 +166,12 @@ impl Program {
         wait_until(timeout, || Ok((count()? == 0).then_some(()))).map(drop)
     }
 
-    /// Whether it runs; one that crashed does not.
+    /// True if it runs; one that crashed does not.
     pub(crate) fn is_running(&self) -> Result<bool, Error> {
         Ok(self.started.is_some() && self.exit()?.is_none())
     }
 
-    /// How it ended since it was started, `None` while it runs.
+    /// Its end since it was started, `None` while it runs.
     pub(crate) fn exit(&self) -> Result<Option<Exit>, Error> {
         let Some(started) = self.started else { return Ok(None) };
         let doing = "asking for the end";

@@ -1,5 +1,5 @@
-//! What a lab and its nodes share: the init, the directory, the installation, and the names that are
-//! taken.
+//! The state that a lab and its nodes share: the init, the directory, the installation, and the
+//! names that are taken.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -90,7 +90,7 @@ impl Shared {
         self.directory.path.join(NODES).join(name)
     }
 
-    /// Where the disks of nodes are.
+    /// The directory of the nodes' disks.
     pub(crate) fn disks(&self) -> PathBuf {
         self.directory.path.join(DISKS)
     }
@@ -109,7 +109,7 @@ impl Shared {
         lock(&self.templates)
     }
 
-    /// Whether the name was free; it is taken now.
+    /// True if the name was free; it is taken now.
     pub(crate) fn take_name(&self, name: &str) -> bool {
         lock(&self.names).nodes.insert(name.to_owned())
     }

@@ -34,7 +34,7 @@ struct Answers {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What was asked, and the answers that have arrived.
+    /// Questions, and the answers that have arrived.
     asked: HashMap<u64, Option<Result<Answer, Failure>>>,
     /// Why no other answer will arrive.
     lost: Option<String>,
@@ -91,7 +91,7 @@ impl Drop for Remote {
     }
 }
 
-/// How long the end of a lab is waited for: it kills its servers and deletes their data.
+/// The time that a lab has for its end: it kills its servers and deletes their data.
 const END_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Nobody waits for an answer any more; the lab itself ends with its input.

@@ -36,7 +36,7 @@ pub(super) struct Wire {
     to: Network,
     number: u16,
     cut: Option<Direction>,
-    /// Whether a queue with a delay or a bandwidth is there.
+    /// True if a queue with a delay or a bandwidth is there.
     is_shaped: bool,
     resets: u64,
 }
