@@ -76,7 +76,8 @@ fn twice_ends_at_once_and_leaves_no_server() {
     signal(&child, Signal::TERM);
     let told: Vec<String> = lines.map(Result::unwrap).collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{told:?}");
-    assert_eq!(names(&desk.path("tmp")), [""; 0], "the lab is gone");
+    // Where the disk is busy, the init goes on removing what the lab has made.
+    testing::until("the lab is gone", || names(&desk.path("tmp")).is_empty());
 }
 
 /// The servers' user must be able to enter.
