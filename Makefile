@@ -2,7 +2,7 @@
 
 PGRIG := target/release/pgrig
 
-.PHONY: demo build setup setup-test setup-bench test check bench extension dist test-dist fresh soak soak-promote soak-guard soak-shard soak-power soak-kills clean
+.PHONY: demo build setup setup-test setup-bench test check bench extension dist test-dist fresh soak soak-promote soak-guard soak-shard soak-power soak-kills attack clean
 
 # Sets up, builds, proves itself on this machine, and runs the main job.
 demo: setup build
@@ -83,6 +83,13 @@ soak-power: setup build
 KILLS = 50
 soak-kills: setup-test
 	@PGRIG_KILLS=$(KILLS) cargo test --locked -p pgrig --test kills -- --ignored --nocapture
+
+# Servers broken in the middle of real runs, at seeded moments: no gate may be green, then or after
+# --resume. As root. Each attack is written down, and a campaign goes on where it stopped; ATTACKS=500
+# for more.
+ATTACKS = 200
+attack: setup-test
+	@PGRIG_ATTACKS=$(ATTACKS) cargo test --locked -p pgrig --test attack no_attack -- --ignored --nocapture
 
 clean:
 	cargo clean

@@ -114,6 +114,26 @@ pub enum Error {
 }
 
 impl Error {
+    /// True if the study asks for what it has not made.
+    #[must_use]
+    pub fn is_of_study(&self) -> bool {
+        matches!(
+            self,
+            Error::NotOurs { .. }
+                | Error::LedgerNotWritten { .. }
+                | Error::NoTable { .. }
+                | Error::NoColumns { .. }
+                | Error::NotEmpty { .. }
+        )
+    }
+
+    /// True if the server says that it cannot read what it has: an internal error, or one of the system.
+    pub(crate) fn is_damage(&self) -> bool {
+        let Error::Query { source, .. } = self else { return false };
+        let state = source.code().map(|state| state.code());
+        state.is_some_and(|state| state.starts_with("XX") || state.starts_with("58"))
+    }
+
     /// A failed statement.
     pub(crate) fn query(doing: impl Into<String>) -> impl FnOnce(postgres::Error) -> Error {
         |source| Error::Query { doing: doing.into(), source }

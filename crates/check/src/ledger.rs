@@ -48,6 +48,11 @@ struct Checked {
     /// Transactions in flight when a server was killed or lost its power, the least of all such
     /// moments; none where there was none.
     in_flight: Option<usize>,
+    /// The share of the window in which clients were at work, of each workload that keeps a ledger and
+    /// of all together under an empty name.
+    load_shares: Vec<(String, f64)>,
+    /// Tables that a server could not read.
+    unreadable: usize,
     notes: Vec<Note>,
 }
 
@@ -99,7 +104,9 @@ fn check_all(site: &Site, before: &Before<'_>) -> Result<Checked, Error> {
     let ledger = Ledger::read_unless(directory, &is_over)?;
     let pauses = window.map(|window| pauses(point, &ledger, window)).unwrap_or_default();
     let in_flight = faults.iter().map(|at| in_flight(&ledger, *at)).min();
-    let mut checked = Checked { pauses, in_flight, ..Checked::default() };
+    let load_shares = window.map(|window| load_shares(point, &ledger, window, faults));
+    let load_shares = load_shares.unwrap_or_default();
+    let mut checked = Checked { pauses, in_flight, load_shares, ..Checked::default() };
     for name in ledger.torn() {
         let text = format!("the ledger {name} ends in the middle of a line");
         checked.notes.push(Note::new(NoteKind::Check, text));
@@ -122,6 +129,24 @@ fn in_flight(ledger: &Ledger, at: Moment) -> usize {
         })
     };
     ledger.clients().filter(is_open).count()
+}
+
+/// In how much of the window, up to the first fault, clients were at work.
+fn load_shares(
+    point: &Point,
+    ledger: &Ledger,
+    window: Window,
+    faults: &[Moment],
+) -> Vec<(String, f64)> {
+    let first = faults.iter().min().copied().unwrap_or(window.close);
+    let until = first.clamp(window.open, window.close);
+    let keepers = point.workloads.iter().zip(clients(point));
+    let keepers = keepers.filter(|(workload, _)| workload.ledger.is_some());
+    let each = keepers.map(|(workload, clients)| {
+        let own = ledger.of_clients(clients);
+        (workload.name.clone(), own.load_share(window.open, until))
+    });
+    each.chain([(String::new(), ledger.load_share(window.open, until))]).collect()
 }
 
 fn pauses(point: &Point, ledger: &Ledger, window: Window) -> Vec<(String, u64)> {
@@ -155,7 +180,15 @@ fn one_node(
     for table in tables(point) {
         let mut parts = site.parts(node, table)?;
         parts.retain(|part| !lost.contains(&part.node.name));
-        let rows = rows::read(&parts)?;
+        let rows = match rows::read(&parts) {
+            Err(error) if error.is_damage() => {
+                checked.unreadable += 1;
+                let text = format!("none of its rows is there for anybody: {error}");
+                checked.notes.push(Note::new(NoteKind::Ledger, text));
+                Table::unreadable()
+            }
+            read => read?,
+        };
         checked.notes.extend(rows.note.iter().map(|text| Note::new(NoteKind::Check, text)));
         read.push((table, rows));
     }
@@ -306,6 +339,7 @@ fn figures(checked: &Checked, outcome: &mut Outcome) {
     if !by_name.is_empty() {
         by_name.push(("", all));
     }
+    let unreadable = checked.unreadable;
     for (scope, findings) in &by_name {
         let span_ns = findings.lost_span.map_or(0, |(first, last)| last.since(first));
         for (metric, value) in [
@@ -328,13 +362,17 @@ fn figures(checked: &Checked, outcome: &mut Outcome) {
             (&metrics::LEDGER_BROKEN, findings.broken as f64),
             (&metrics::LEDGER_TORN, findings.torn as f64),
             (&metrics::LEDGER_SCAN_DIFFERENCES, findings.scan_differences as f64),
-            (&metrics::LEDGER_ANOMALIES, findings.anomalies() as f64),
+            (&metrics::LEDGER_ANOMALIES, (findings.anomalies() as usize + unreadable) as f64),
+            (&metrics::LEDGER_UNREADABLE, unreadable as f64),
         ] {
             outcome.set(metric, scope, value);
         }
     }
     for (scope, ns) in &checked.pauses {
         outcome.set(&metrics::ACK_PAUSE_MAX_MS, scope, *ns as f64 / 1e6);
+    }
+    for (scope, share) in &checked.load_shares {
+        outcome.set(&metrics::LEDGER_LOAD_SHARE, scope, *share);
     }
     if let Some(count) = checked.in_flight {
         outcome.set(&metrics::LEDGER_IN_FLIGHT, "", count as f64);

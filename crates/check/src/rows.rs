@@ -19,6 +19,11 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// One that the server cannot read.
+    pub(crate) fn unreadable() -> Table {
+        Table { by_scan: Vec::new(), by_index: None, note: None }
+    }
+
     pub(crate) fn rows(&self) -> &[Row] {
         &self.by_scan
     }

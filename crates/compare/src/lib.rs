@@ -20,6 +20,7 @@ mod build;
 mod common;
 mod contest;
 mod course;
+mod crash;
 mod design;
 mod doubts;
 mod error;
@@ -50,6 +51,7 @@ pub fn fuzz_plan(json: &str) {
 pub use answer::Rule;
 pub use common::Common;
 pub use contest::{CONFIDENCE, Contest, Contested, Corner, Ground, Progress};
+pub use crash::Watched;
 pub use design::SIDES;
 pub use error::Error;
 pub use event::Event;

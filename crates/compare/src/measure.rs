@@ -10,6 +10,7 @@ use record::{Comparison, Fact};
 use crate::answer::{self, Rule};
 use crate::common::Common;
 use crate::contest::{CONFIDENCE, Contest, Contested, Corner};
+use crate::crash::Watched;
 use crate::error::Error;
 use crate::event::Event;
 use crate::{plans, presets};
@@ -59,6 +60,7 @@ pub fn measure(
     let judged = |figures: &[crate::Figure]| -> Vec<Figure> {
         figures.iter().map(|figure| figure.judged(threshold, deciding)).collect()
     };
+    let watched = Watched::begin(&contest.sides);
     let began = Instant::now();
     observe(Event::Pilot { precision, max_time: common.max_time });
     let shape = contest.find_shape(None)?;
@@ -75,12 +77,17 @@ pub fn measure(
     // Servers that end because the user has asked for it did not die.
     let is_interrupted = stop == Stop::Died && control.urgency() != Urgency::None;
     found.stop = if is_interrupted { Stop::Interrupted } else { stop };
+    let crashes = if is_interrupted { Vec::new() } else { watched.end(&contest.sides) };
+    if !crashes.is_empty() && found.stop != Stop::Interrupted {
+        found.stop = Stop::Died;
+    }
     found.pairs = contested.pairs();
     let Contested { figures, background, waits, profile, doubts, looks, .. } = contested;
     (found.background, found.profile) = (background, profile);
     found.figures = judged(&figures);
     (found.waits, found.doubts, found.looks) = (waits, doubts, looks);
-    if stop != Stop::Died {
+    found.doubts.extend(crashes);
+    if found.stop != Stop::Died {
         found.plans = plans::compare(&contest.sides, common.seed);
         found.doubts.extend(presets::doubts(contest.sides.each_ref().map(|side| side.ground)));
     }

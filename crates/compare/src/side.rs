@@ -137,6 +137,13 @@ impl Ground for Side {
     }
 
     /// Of a server of the user's, only pgrig's own tables are touched.
+    fn logs(&self) -> String {
+        match &self.server {
+            Server::Node(node) => node.log_text(),
+            Server::Target(_) => String::new(),
+        }
+    }
+
     fn tidy(&self) -> Result<(), Error> {
         match self.kind {
             SideKind::Guest => Ok(()),

@@ -34,6 +34,13 @@ pub fn end_labs() {
     }
 }
 
+/// Kills every PostgreSQL server of this process's labs on this machine, so that whoever waits for an
+/// answer of one gets an error. The labs stay. Returns how many processes that were.
+pub fn kill_servers() -> usize {
+    // Without a process table there is nothing to be found.
+    os::processes::kill_descendants("postgres").unwrap_or(0)
+}
+
 /// Has [`end_labs`] end this one as well.
 ///
 /// # Errors

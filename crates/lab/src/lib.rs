@@ -68,7 +68,7 @@ mod wait;
 pub use checksums::Checksums;
 pub use clean::{Cleaned, clean};
 pub use console::ConsoleRow;
-pub use ending::end_labs;
+pub use ending::{end_labs, kill_servers};
 pub use endpoint::{Encryption, Endpoint, Host};
 pub use error::{Behind, Error, GuestError, HostError, HostErrorKind, NotStreaming, SettingFault};
 pub use fault::link::{Counters, RoundTrips, Shape};

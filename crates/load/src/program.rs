@@ -52,8 +52,20 @@ pub(crate) struct Statement {
     pub(crate) name: String,
     pub(crate) sql: Vec<u8>,
     pub(crate) parameters: Vec<Slot>,
-    /// Whether a lost connection leaves the outcome of a whole block unknown.
-    pub(crate) commits: bool,
+    /// What it does to a block.
+    pub(crate) effect: Effect,
+}
+
+/// What a statement does to a transaction block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// It begins one, and does nothing else.
+    Begins,
+    /// It ends one, or several statements are joined and one of them may: where its answer is lost, the
+    /// outcome of the whole block is unknown.
+    Commits,
+    /// Neither.
+    Other,
 }
 
 impl Program {
@@ -148,7 +160,7 @@ fn number(
             name,
             sql,
             parameters,
-            commits: commits(template.text()),
+            effect: effect(template.text()),
         });
         numbers.push(Some(number));
     }
@@ -163,12 +175,28 @@ fn writes(script: &Script, slot: Slot) -> bool {
     })
 }
 
-/// Whether the statement ends a block, or several statements are joined and one of them may.
-fn commits(sql: &[u8]) -> bool {
+fn effect(sql: &[u8]) -> Effect {
     let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
-    let text = text.trim().trim_end_matches(';');
-    let begins = |word: &&str| text.starts_with(*word);
-    text.contains(';') || ["commit", "end", "prepare transaction"].iter().any(begins)
+    let text = after_comments(&text).trim_end().trim_end_matches(';');
+    let begins = |words: &[&str]| words.iter().any(|word| text.starts_with(word));
+    if text.contains(';') || begins(&["commit", "end", "prepare transaction"]) {
+        return Effect::Commits;
+    }
+    match begins(&["begin", "start transaction"]) {
+        true => Effect::Begins,
+        false => Effect::Other,
+    }
+}
+
+/// A statement without the blanks and comments before it.
+fn after_comments(text: &str) -> &str {
+    let text = text.trim_start();
+    let rest = match (text.strip_prefix("--"), text.strip_prefix("/*")) {
+        (Some(line), _) => line.split_once('\n'),
+        (_, Some(comment)) => comment.split_once("*/"),
+        _ => None,
+    };
+    rest.map_or(text, |(_, rest)| after_comments(rest))
 }
 
 /// Whether what is prepared before the statement may differ from what is prepared behind it, or be

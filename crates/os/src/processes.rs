@@ -83,6 +83,27 @@ pub fn tree(processes: &[Process], root: i32) -> Vec<i32> {
     order
 }
 
+/// Kills everything descended from this process that runs a program of this name (SIGKILL), and returns
+/// how many processes that were.
+///
+/// # Errors
+/// The system's error of listing `/proc`.
+pub fn kill_descendants(name: &str) -> io::Result<usize> {
+    let table = all()?;
+    let own = std::process::id().cast_signed();
+    let is_it = |pid: &i32| {
+        let comm = fs::read_to_string(format!("/proc/{pid}/comm"));
+        *pid != own && comm.is_ok_and(|comm| comm.trim_end() == name)
+    };
+    let pids = tree(&table, own).into_iter().filter(is_it);
+    let kill = |pid: i32| {
+        let pid = rustix::process::Pid::from_raw(pid)?;
+        // One that has ended meanwhile needs nothing.
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok()
+    };
+    Ok(pids.filter_map(kill).count())
+}
+
 /// The id by which this process sees the child of `parent` that calls itself `inner` in its own
 /// PID namespace (the last `NSpid` of its status file); `None` while there is none.
 pub fn outer_pid(parent: i32, inner: i32) -> Option<i32> {

@@ -152,7 +152,7 @@ impl<'a> Progress<'a> {
                 self.say(&styled(UNSURE, format_args!("  left out        {name}: {}", why.text)));
             }
             Ending::Interrupted(why) => {
-                self.say(&styled(UNSURE, format_args!("  interrupted     {name}: {why}")));
+                self.say(&styled(UNSURE, format_args!("  interrupted     {name}: {}", why.text)));
             }
             Ending::Failed(why) => {
                 self.say(&styled(BAD, format_args!("  failed          {name}: {}", why.text)));

@@ -39,6 +39,21 @@ pub(crate) fn print(judgement: &Judgement) {
             terminal::result(styled(FAINT, format_args!("{:indent$}{text}", "")));
         }
     }
+    print_against(&judgement.against);
+}
+
+/// Says what stands against the run as a whole: with any of it, no gate is passed.
+fn print_against(against: &[String]) {
+    let Some(first) = against.first() else { return };
+    let more = match against.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    let words = format!("no gate is passed, because {first}{more}");
+    for (line, text) in wrapped(&words, columns() - 6).into_iter().enumerate() {
+        let indent = if line == 0 { 2 } else { 6 };
+        terminal::result(styled(BAD, format_args!("{:indent$}{text}", "")));
+    }
 }
 
 /// Says which rates were asked for and not reached, a line for each workload and the trial that

@@ -40,7 +40,7 @@ mod versions;
 pub use error::ProbeError;
 pub use group::{ServerUse, Used, cpu_time_ns};
 pub use link::Tap;
-pub use log::Takeover;
+pub use log::{CrashKind, CrashSign, Takeover, crash_lines};
 pub use node::Server;
 pub use pooler::Pooler;
 pub use probes::{Config, Cost, Probes, Readings, Running};

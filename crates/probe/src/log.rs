@@ -4,6 +4,7 @@
 //! into entries, [`Chronicle`] turns entries into marks. Only the follower touches files.
 
 mod chronicle;
+mod crash;
 pub(crate) mod csv;
 mod entry;
 mod follower;
@@ -11,5 +12,6 @@ pub(crate) mod json;
 
 pub(crate) use chronicle::Chronicle;
 pub use chronicle::Takeover;
+pub use crash::{CrashKind, CrashSign, crash_lines};
 pub(crate) use entry::{Entry, WallClock};
 pub(crate) use follower::Follower;

@@ -19,7 +19,7 @@ use crate::{
     book::Book,
     clock::{Clock, ServerClock, Ticks},
     error::ProbeError,
-    log::{Chronicle, Follower, Takeover, WallClock},
+    log::{Chronicle, CrashSign, Follower, Takeover, WallClock},
     looks::Looks,
     reading::{Rates, Reading},
     session::Session,
@@ -61,6 +61,7 @@ pub(crate) struct Story {
     pub(crate) delta: Option<Delta>,
     pub(crate) marks: Vec<Mark>,
     pub(crate) takeovers: Vec<Takeover>,
+    pub(crate) crashes: Vec<CrashSign>,
     pub(crate) own_transactions: u64,
 }
 
@@ -312,18 +313,22 @@ impl Node {
         }
     }
 
-    fn follow_log(&mut self) {
-        let Some(follower) = &mut self.follower else { return };
+    /// Takes what was logged since, and returns how many entries that were.
+    fn follow_log(&mut self) -> usize {
+        let Some(follower) = &mut self.follower else { return 0 };
         match follower.read() {
             Ok(entries) => {
+                let count = entries.len();
                 for entry in entries {
                     let at = self.server_clock.moment(entry.at).unwrap_or_else(|| self.clock.now());
                     self.chronicle.take(at, &entry);
                 }
+                count
             }
             Err(error) => {
                 self.follower = None;
                 self.note(&format!("log not followed any more: {error}"));
+                0
             }
         }
     }
@@ -354,12 +359,14 @@ impl Node {
             session.close().await;
         }
         time::sleep(COLLECTOR_LAG).await;
-        self.follow_log();
+        // A chatty server has written more than is read at once.
+        while self.follow_log() > 0 {}
         let takeovers = self.chronicle.take_takeovers();
+        let crashes = self.chronicle.take_crashes();
         let (mut marks, note) = self.chronicle.finish(self.clock.now());
         marks.append(&mut self.marks);
         self.book.borrow_mut().notes.extend(note);
-        Story { delta, marks, takeovers, own_transactions: self.own_transactions }
+        Story { delta, marks, takeovers, crashes, own_transactions: self.own_transactions }
     }
 
     /// A note that is repeated at every reconnection stands once.

@@ -22,7 +22,7 @@ use crate::{
     error::ProbeError,
     group::{Extent, Groups},
     link::{Link, Tap},
-    log::Takeover,
+    log::{CrashSign, Takeover},
     machine::Machine,
     node::{self, Server, Story},
     pooler::{self, Pooler},
@@ -128,6 +128,8 @@ pub struct Readings {
     pub marks: Vec<Mark>,
     /// The standbys that commits came to wait for, from the servers' logs, in order of time.
     pub takeovers: Vec<Takeover>,
+    /// Signs of crashes and damage, from the servers' logs, in order of time.
+    pub crashes: Vec<CrashSign>,
     /// What each server did from start to stop, by node; without those that could not tell.
     pub deltas: BTreeMap<String, Delta>,
     /// What could not be read, and why; what a reader should know.
@@ -286,6 +288,8 @@ impl Readings {
         self.marks.sort_by_key(|mark| mark.at);
         self.takeovers.extend(other.takeovers);
         self.takeovers.sort_by_key(|takeover| takeover.at);
+        self.crashes.extend(other.crashes);
+        self.crashes.sort_by_key(|sign| sign.at);
         self.deltas.extend(other.deltas);
         self.notes.extend(other.notes);
         self.cost.cpu_ns += other.cost.cpu_ns;
@@ -296,6 +300,7 @@ impl Readings {
     fn take(&mut self, node: String, story: Story) {
         self.marks.extend(story.marks);
         self.takeovers.extend(story.takeovers);
+        self.crashes.extend(story.crashes);
         self.cost.transactions.insert(node.clone(), story.own_transactions);
         if let Some(delta) = story.delta {
             self.deltas.insert(node, delta);
@@ -308,6 +313,7 @@ impl Readings {
         self.samples.sort_by_key(|sample| sample.at);
         self.marks.sort_by_key(|mark| mark.at);
         self.takeovers.sort_by_key(|takeover| takeover.at);
+        self.crashes.sort_by_key(|sign| sign.at);
         self.cost.late_ticks = book.late_ticks;
     }
 }

@@ -265,6 +265,7 @@ fn translate(
     });
     readings.marks.iter_mut().for_each(|mark| moment(&mut mark.at));
     readings.takeovers.iter_mut().for_each(|takeover| moment(&mut takeover.at));
+    readings.crashes.iter_mut().for_each(|sign| moment(&mut sign.at));
     readings.notes.iter_mut().for_each(|note| *note = format!("host {host}: {note}"));
 }
 

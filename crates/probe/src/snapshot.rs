@@ -13,7 +13,7 @@ use spec::{Kind, Metric, metrics};
 
 use crate::{
     error::ProbeError,
-    versions::{self, POSTMASTER_START, STATISTICS_RESET},
+    versions::{self, CHECKPOINTER_START, POSTMASTER_START, STATISTICS_RESET},
 };
 
 /// Everything that a server had counted at one moment: its counters by name and label as in the
@@ -64,6 +64,9 @@ pub struct Delta {
     /// False when the server was started again, crashed, or had its statistics reset in between:
     /// then it has counted since that only, and no count can be compared with the clients'.
     pub is_continuous: bool,
+    /// True when the server's own processes were started anew in between: it was started again, or one
+    /// of them crashed.
+    pub has_restarted: bool,
     /// Transactions of the probe itself that `db_commits` contains.
     pub own_transactions: u64,
 }
@@ -116,13 +119,19 @@ impl Snapshot {
             done
         });
         let own_transactions = after.own_transactions.saturating_sub(before.own_transactions);
-        Delta { counters, statements, is_continuous, own_transactions }
+        let begun = [POSTMASTER_START, CHECKPOINTER_START].map(|name| {
+            let [before, after] = [before, after].map(|one| one.identity.get(name));
+            // What a role may not see is no sign.
+            before.zip(after).is_some_and(|(before, after)| before != after)
+        });
+        let has_restarted = begun.contains(&true);
+        Delta { counters, statements, is_continuous, has_restarted, own_transactions }
     }
 
     pub(crate) fn add_counters(&mut self, rows: &[Row]) {
         for row in rows {
             let (name, label, Some(value)) = fact(row) else { continue };
-            if [POSTMASTER_START, STATISTICS_RESET].contains(&name) {
+            if [POSTMASTER_START, STATISTICS_RESET, CHECKPOINTER_START].contains(&name) {
                 self.identity.insert(name.to_owned(), value);
             } else if spec::metric(name).is_some_and(|metric| metric.kind == Kind::Rate) {
                 self.counters.insert((name.to_owned(), label.to_owned()), value);

@@ -13,6 +13,8 @@ pub(crate) const APPLICATION: &str = "pgrig probe";
 pub(crate) const CLOCK: &str = "clock";
 pub(crate) const POSTMASTER_START: &str = "postmaster_start";
 pub(crate) const STATISTICS_RESET: &str = "statistics_reset";
+/// The checkpointer lives as long as its postmaster, unless one of the server's processes crashes.
+pub(crate) const CHECKPOINTER_START: &str = "checkpointer_start";
 
 /// One view's contribution, and how to call it when it can not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +81,8 @@ fn identity() -> Part {
          ('{CLOCK}', extract(epoch FROM clock_timestamp() \
             AT TIME ZONE current_setting('log_timezone')) * 1e6), \
          ('{POSTMASTER_START}', extract(epoch FROM pg_postmaster_start_time()) * 1e6), \
+         ('{CHECKPOINTER_START}', (SELECT extract(epoch FROM max(backend_start)) * 1e6 \
+            FROM pg_stat_activity WHERE backend_type = 'checkpointer')), \
          ('{STATISTICS_RESET}', (SELECT extract(epoch FROM stats_reset) * 1e6 \
             FROM pg_stat_bgwriter))) x(m, v)"
     );

@@ -17,8 +17,8 @@ pub enum Ending {
     Skipped(Reason<SkipKind>),
     /// It broke.
     Failed(Reason<Fault>),
-    /// The user interrupted it, in the words for people: nothing of it counts.
-    Interrupted(String),
+    /// The user interrupted it. Its figures do not count.
+    Interrupted(Reason<Interruption>),
 }
 
 impl Ending {
@@ -38,6 +38,24 @@ impl Ending {
     #[must_use]
     pub fn failed(fault: Fault, text: impl Into<String>) -> Ending {
         Ending::Failed(Reason { kind: fault, text: text.into() })
+    }
+
+    /// An attempt that the user interrupted.
+    #[must_use]
+    pub fn interrupted(kind: Interruption, text: impl Into<String>) -> Ending {
+        Ending::Interrupted(Reason { kind, text: text.into() })
+    }
+
+    /// True if it may have shown what nobody has seen: no later attempt makes up for it.
+    #[must_use]
+    pub fn stays_open(&self) -> bool {
+        match self {
+            Ending::Done | Ending::Skipped(_) => false,
+            // Its actions were not what the study asks for, or nothing was done at all.
+            Ending::Void(reason) => reason.kind != VoidKind::NotSteady,
+            Ending::Failed(reason) => !reason.kind.is_excused(),
+            Ending::Interrupted(reason) => reason.kind == Interruption::Unchecked,
+        }
     }
 
     /// Whether it was measured to its end: it is done, or nothing but its steadiness stands against
@@ -80,7 +98,7 @@ impl Ending {
             Ending::Void(reason) => &reason.text,
             Ending::Skipped(reason) => &reason.text,
             Ending::Failed(reason) => &reason.text,
-            Ending::Interrupted(text) => text,
+            Ending::Interrupted(reason) => &reason.text,
         }
     }
 }
@@ -129,16 +147,24 @@ pub enum SkipKind {
     CannotRunHere,
 }
 
-/// Whose fault it is that an attempt broke.
+/// Whose fault it is that an attempt broke. That of anything but a server takes a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// A server's: it died unasked, or did not answer.
+    /// A server's: it died unasked, answered with an error of its own, or did not answer.
     Server,
-    /// The rig's, or the study's.
-    Rig,
-    /// It is not known; it may have been a server's.
+    /// It is not known; it may have been a server's. Up to format 2 most of these were said to be the
+    /// rig's.
+    #[serde(alias = "rig")]
     Unknown,
+    /// The study's: a statement that the server cannot run, as it said before any transaction ended
+    /// well.
+    Study,
+    /// The machine's: there was no room for the record.
+    Machine,
+    /// The rig's: it found no free port.
+    #[serde(rename = "rig_proven")]
+    Rig,
 }
 
 impl Fault {
@@ -147,10 +173,33 @@ impl Fault {
     pub fn words(self) -> &'static str {
         match self {
             Fault::Server => "a server's fault",
-            Fault::Rig => "the rig's fault",
             Fault::Unknown => "whose fault is not known",
+            Fault::Study => "the study's fault",
+            Fault::Machine => "the machine's fault",
+            Fault::Rig => "the rig's fault",
         }
     }
+
+    /// True if it is proven that no server had a part in it: a later attempt may make up for it.
+    #[must_use]
+    pub fn is_excused(self) -> bool {
+        match self {
+            Fault::Server | Fault::Unknown => false,
+            Fault::Study | Fault::Machine | Fault::Rig => true,
+        }
+    }
+}
+
+/// What is known of an attempt that the user interrupted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Interruption {
+    /// No client had connected yet: there was nothing that could go wrong under load.
+    BeforeLoad,
+    /// Its servers ran and answered, none had crashed, and what the clients' ledger has was there.
+    Checked,
+    /// Nobody has looked, or something was wrong. Records up to format 2 do not say.
+    Unchecked,
 }
 
 /// What a note is about.
@@ -200,6 +249,12 @@ impl FormatOne for SkipKind {
 impl FormatOne for Fault {
     fn of_format_1(text: String) -> Reason<Fault> {
         Reason { kind: Fault::Unknown, text }
+    }
+}
+
+impl FormatOne for Interruption {
+    fn of_format_1(text: String) -> Reason<Interruption> {
+        Reason { kind: Interruption::Unchecked, text }
     }
 }
 

@@ -12,8 +12,9 @@ use spec::{Planned, PointName};
 /// older records unreadable, and [`FORMAT_OLDEST`] follows. Newer records are never read:
 /// unknown fields are refused rather than dropped.
 ///
-/// Format 2 keeps every attempt at a trial, and says of each ending and note what kind it is.
-pub const FORMAT: u32 = 2;
+/// Format 2 keeps every attempt at a trial, and says of each ending and note what kind it is. Format 3
+/// says that a failure is not a server's only with a proof, and keeps attempts that never ended.
+pub const FORMAT: u32 = 3;
 
 /// The oldest version of the format that this pgrig reads.
 pub const FORMAT_OLDEST: u32 = 1;
@@ -56,10 +57,18 @@ impl Header {
     /// What a record of this format lacks, for people; none of the newest format.
     #[must_use]
     pub fn lacks(&self) -> Option<&'static str> {
-        (self.format < 2).then_some(
-            "this record has format 1: of a trial that was run again it has the last attempt only, \
-             so that what earlier ones showed is lost; it does not say whose fault a failure was",
-        )
+        match self.format {
+            0 | 1 => Some(
+                "this record has format 1: of a trial that was run again it has the last attempt \
+                 only, so that what earlier ones showed is lost; it does not say whose fault a \
+                 failure was",
+            ),
+            2 => Some(
+                "this record has format 2: it does not say which failures were proven to be no \
+                 server's, what interrupted attempts had shown, nor whether servers crashed unasked",
+            ),
+            _ => None,
+        }
     }
 }
 

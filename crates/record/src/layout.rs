@@ -15,9 +15,19 @@ pub(crate) const TRIALS: &str = "trials";
 
 pub(crate) const UNFINISHED: &str = ".tmp";
 
-/// Whether a directory below `trials` is one that was never finished.
+/// Whether a directory below `trials` is one that was not finished.
 pub(crate) fn is_unfinished(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == &UNFINISHED[1..])
+    let extension = path.extension();
+    extension.is_some_and(|extension| extension == &UNFINISHED[1..] || extension == &BEGUN[1..])
+}
+
+/// What stands behind the name of an attempt's directory while it is under way.
+pub(crate) const BEGUN: &str = ".begun";
+
+/// The name of the directory of an attempt that was begun and never ended.
+pub(crate) fn begun(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    Some(name.strip_suffix(BEGUN)?.to_owned())
 }
 
 /// The name of an attempt's directory: `0001-VARIANT-SCENARIO`, and from the second attempt on

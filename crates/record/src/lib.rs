@@ -12,6 +12,7 @@
 //!     NODE.log               the end of a server's log, where something broke
 //!     ledger/LANE.ledger     what clients knew of their writes, where it does not fit the rows
 //!   trials/0001-VARIANT-SCENARIO-attempt-2/   the same for each further attempt
+//!   trials/NAME.begun/       an attempt whose load has begun, until the whole of it is there
 //!   pairs/01-ABOVE-BELOW-SCENARIO.json        what was measured in pairs
 //! ```
 //!
@@ -59,7 +60,7 @@ mod weight;
 
 pub use comparison::Comparison;
 pub use counts::{Counts, SqlStateCounts};
-pub use ending::{Ending, Fault, Note, NoteKind, Reason, SkipKind, VoidKind};
+pub use ending::{Ending, Fault, Interruption, Note, NoteKind, Reason, SkipKind, VoidKind};
 pub use error::Error;
 pub use finished::Finished;
 pub use folder::read_folder;

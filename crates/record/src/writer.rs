@@ -9,16 +9,16 @@ use spec::Folder;
 use crate::error::{Error, io as io_error};
 use crate::finished::{self, Finished};
 use crate::folder::write_folder;
-use crate::layout::{STUDY, TRIALS, UNFINISHED, is_unfinished, trial_directory};
+use crate::layout::{self, BEGUN, STUDY, TRIALS, UNFINISHED, is_unfinished, trial_directory};
 use crate::lock::Lock;
 use crate::reader::Reader;
-use crate::{Header, Paired, RunState, Trial, files};
+use crate::{Ending, Header, Interruption, Paired, RunState, Trial, files};
 
 /// A record being written.
 ///
 /// Every trial is written whole, under another name, and renamed when it is on the disk. However a
-/// run ends, by Ctrl-C, a full disk or a power cut, its record holds finished trials and nothing
-/// else, and can be resumed.
+/// run ends, by Ctrl-C, a full disk or a power cut, its record holds finished trials, names the one
+/// that never ended, and can be resumed.
 #[derive(Debug)]
 pub struct Writer {
     directory: PathBuf,
@@ -34,7 +34,7 @@ impl Writer {
     /// If the directory cannot be made or written to.
     pub fn create_below(runs: &Path, header: Header, folder: &Folder) -> Result<Writer, Error> {
         let directory = files::make_numbered(runs, &header.started_at, &header.study)?;
-        Writer::begin(directory, header, folder)
+        Writer::make(directory, header, folder)
     }
 
     /// Begins a record in a directory of one's own choice, which must be new or empty.
@@ -42,10 +42,11 @@ impl Writer {
     /// # Errors
     /// If the directory holds something, or cannot be made or written to.
     pub fn create(directory: &Path, header: Header, folder: &Folder) -> Result<Writer, Error> {
-        Writer::begin(files::make_empty(directory)?, header, folder)
+        Writer::make(files::make_empty(directory)?, header, folder)
     }
 
-    /// Goes on with a record. What it holds already is read by [`Reader`].
+    /// Goes on with a record. What it holds already is read by [`Reader`]. An attempt that never ended is
+    /// one of them from now on.
     ///
     /// # Errors
     /// If it is no record of this format, or cannot be written to.
@@ -57,8 +58,10 @@ impl Writer {
         let trials = directory.join(TRIALS);
         for entry in fs::read_dir(&trials).map_err(io_error("reading", &trials))? {
             let path = entry.map_err(io_error("reading", &trials))?.path();
-            if is_unfinished(&path) {
-                fs::remove_dir_all(&path).map_err(io_error("removing", &path))?;
+            match layout::begun(&path) {
+                Some(name) => adopt(&path, &trials.join(name))?,
+                None if is_unfinished(&path) => remove(&path)?,
+                None => {}
             }
         }
         let mut writer = Writer {
@@ -116,9 +119,7 @@ impl Writer {
             let why = io::Error::new(io::ErrorKind::AlreadyExists, "an attempt is never replaced");
             return Err(io_error("writing", &place)(why));
         }
-        if unfinished.exists() {
-            fs::remove_dir_all(&unfinished).map_err(io_error("removing", &unfinished))?;
-        }
+        remove(&unfinished)?;
         fs::create_dir(&unfinished).map_err(io_error("creating", &unfinished))?;
         let written = finished::write(finished, &unfinished)
             .and_then(|()| files::rename(&unfinished, &place));
@@ -137,50 +138,52 @@ impl Writer {
         paired.write(&self.directory)
     }
 
-    /// An empty directory for the ledger of the trial of this number, while it runs.
+    /// Notes that the load of an attempt begins: until the whole of it is added, the record says that it
+    /// never ended. Returns the empty directory of its ledger, [`Writer::ledger_of`].
     ///
     /// # Errors
-    /// If it cannot be made.
-    pub fn ledger_place(&self, number: usize) -> Result<PathBuf, Error> {
-        self.drop_ledger(number)?;
-        let place = self.ledger_of(number);
+    /// If it cannot be written.
+    pub fn begin(&self, trial: &Trial) -> Result<PathBuf, Error> {
+        let place = self.begun(trial);
+        remove(&place)?;
         fs::create_dir(&place).map_err(io_error("creating", &place))?;
-        std::path::absolute(&place).map_err(io_error("creating", &place))
+        let text = "pgrig ended in the middle of it, and nobody knows what it would have shown";
+        let ending = Ending::interrupted(Interruption::Unchecked, text);
+        let trial = Trial { ending, ..trial.clone() };
+        let (intervals, samples, marks, logs) = Default::default();
+        let unfinished = Finished { trial, intervals, samples, marks, logs };
+        finished::write(&unfinished, &place)?;
+        let trial = unfinished.trial;
+        let ledger = self.ledger_of(&trial)?;
+        fs::create_dir(&ledger).map_err(io_error("creating", &ledger))?;
+        files::sync_directory(&self.directory.join(TRIALS))?;
+        Ok(ledger)
     }
 
-    /// Puts the ledger of a trial that was added beside its other files.
+    /// Where the ledger of an attempt is while it is under way.
     ///
     /// # Errors
-    /// If it cannot be moved.
-    pub fn keep_ledger(&self, trial: &Trial) -> Result<(), Error> {
-        let place = self.ledger_of(trial.number);
-        let is_empty = fs::read_dir(&place).is_ok_and(|mut entries| entries.next().is_none());
-        match is_empty {
-            true => self.drop_ledger(trial.number),
-            false => {
-                let trials = self.directory.join(TRIALS);
-                files::rename(&place, &trials.join(trial_directory(trial)).join(LEDGER))
-            }
-        }
+    /// If the present directory is not known.
+    pub fn ledger_of(&self, trial: &Trial) -> Result<PathBuf, Error> {
+        let ledger = self.begun(trial).join(LEDGER);
+        std::path::absolute(&ledger).map_err(io_error("creating", &ledger))
     }
 
-    /// Removes the ledger of a trial.
+    /// An attempt that was added is whole. Its ledger goes beside its other files, or away.
     ///
     /// # Errors
-    /// If it cannot be removed.
-    pub fn drop_ledger(&self, number: usize) -> Result<(), Error> {
-        let place = self.ledger_of(number);
-        match fs::remove_dir_all(&place) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(io_error("removing", &place)(error))
-            }
-            _ => Ok(()),
+    /// If it cannot be moved or removed.
+    pub fn end(&self, trial: &Trial, keeps_ledger: bool) -> Result<(), Error> {
+        let begun = self.begun(trial);
+        if keeps_ledger {
+            let place = self.directory.join(TRIALS).join(trial_directory(trial));
+            keep_ledger(&begun, &place)?;
         }
+        remove(&begun)
     }
 
-    /// It is called like a trial that was never finished: a run that goes on removes it.
-    fn ledger_of(&self, number: usize) -> PathBuf {
-        self.directory.join(TRIALS).join(format!("{number:04}-{LEDGER}{UNFINISHED}"))
+    fn begun(&self, trial: &Trial) -> PathBuf {
+        self.directory.join(TRIALS).join(format!("{}{BEGUN}", trial_directory(trial)))
     }
 
     /// Writes another file beside the record: a report, a table.
@@ -191,7 +194,7 @@ impl Writer {
         attach(&self.directory, name, text)
     }
 
-    fn begin(directory: PathBuf, header: Header, folder: &Folder) -> Result<Writer, Error> {
+    fn make(directory: PathBuf, header: Header, folder: &Folder) -> Result<Writer, Error> {
         if folder.is_private {
             // Reports and trials quote the study.
             files::close(&directory)?;
@@ -220,6 +223,36 @@ pub fn attach(directory: &Path, name: &str, text: &str) -> Result<PathBuf, Error
     let path = directory.join(name);
     files::replace(&path, |out| io::Write::write_all(out, text.as_bytes()))?;
     Ok(path)
+}
+
+/// Files an attempt that was begun and never ended, unless the whole of it was added before pgrig
+/// ended.
+fn adopt(begun: &Path, place: &Path) -> Result<(), Error> {
+    if !place.exists() {
+        return files::rename(begun, place);
+    }
+    keep_ledger(begun, place)?;
+    remove(begun)
+}
+
+/// Moves the ledger of an attempt beside its other files, if there is any.
+fn keep_ledger(begun: &Path, place: &Path) -> Result<(), Error> {
+    let (from, to) = (begun.join(LEDGER), place.join(LEDGER));
+    let has_entries = fs::read_dir(&from).is_ok_and(|mut entries| entries.next().is_some());
+    match has_entries && !to.exists() {
+        true => files::rename(&from, &to),
+        false => Ok(()),
+    }
+}
+
+/// Removes a directory, if it is there.
+fn remove(place: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(place) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(io_error("removing", place)(error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The directory of a ledger beside its trial's files.

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use common::planned;
 use record::{
-    Counts, Ending, FORMAT, Fact, Fault, Finished, Header, Interval, Mark, MarkKind, Moment, Note,
-    NoteKind, Phase, PublishedWay, Reader, RunState, Sample, SkipKind, Trial, VoidKind, Window,
-    WorkloadResult, Writer,
+    Counts, Ending, FORMAT, Fact, Fault, Finished, Header, Interruption, Interval, Mark, MarkKind,
+    Moment, Note, NoteKind, Phase, PublishedWay, Reader, RunState, Sample, SkipKind, Trial,
+    VoidKind, Window, WorkloadResult, Writer,
 };
 use spec::Folder;
 use stats::Latency;
@@ -209,7 +209,7 @@ fn a_record_of_format_1_opens_says_what_it_lacks_and_goes_on() {
     ];
     let path = directory.join("record.json");
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replace("\"format\": 2", "\"format\": 1")).unwrap();
+    fs::write(&path, text.replace("\"format\": 3", "\"format\": 1")).unwrap();
 
     let reader = Reader::open(&directory).unwrap();
     assert!(reader.header().lacks().unwrap().contains("the last attempt only"));
@@ -219,7 +219,7 @@ fn a_record_of_format_1_opens_says_what_it_lacks_and_goes_on() {
         assert_eq!(trial.notes, notes);
     }
     drop(writer);
-    // A run that goes on writes format 2; what the older part lacks stays said.
+    // A run that goes on writes the newest format; what the older part lacks stays said.
     let writer = Writer::resume(&directory).unwrap();
     assert_eq!(writer.header().format, FORMAT);
     assert!(writer.header().notes[0].contains("the last attempt only"));
@@ -253,15 +253,15 @@ fn every_pair_of_versions_reads_or_says_why_not() {
     };
     // New reader, old data.
     check(
-        ours.replace("\"format\": 2", "\"format\": 0").replace("\"seed\"", "\"random_seed\""),
+        ours.replace("\"format\": 3", "\"format\": 0").replace("\"seed\"", "\"random_seed\""),
         "reading DIR/record.json: pgrig 0.1.0 wrote this record in format 0, this pgrig reads 1 \
-         to 2; read it with the pgrig that wrote it, or run the study again",
+         to 3; read it with the pgrig that wrote it, or run the study again",
     );
     // Old reader, new data, whatever else changed.
     check(
-        r#"{ "format": 3, "pgrig": "9.0.0", "all": { "new": [] } }"#.to_owned(),
-        "reading DIR/record.json: pgrig 9.0.0 wrote this record in format 3, this pgrig reads 1 \
-         to 2; read it with the pgrig that wrote it, or a newer one",
+        r#"{ "format": 4, "pgrig": "9.0.0", "all": { "new": [] } }"#.to_owned(),
+        "reading DIR/record.json: pgrig 9.0.0 wrote this record in format 4, this pgrig reads 1 \
+         to 3; read it with the pgrig that wrote it, or a newer one",
     );
     // The same format with a field that it does not have: refused, not dropped.
     check(
@@ -451,4 +451,58 @@ fn what_takes_more_memory_than_any_run_is_refused_with_its_place() {
         trial.to_string()
     };
     check("trial.json", &names, "bytes of memory");
+}
+
+/// A run that was killed in the middle of a load has measured something, and nobody knows what.
+#[test]
+fn an_attempt_that_never_ended_is_filed_when_the_run_goes_on() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("mine");
+    let writer = Writer::create(&directory, header(), &folder()).unwrap();
+    let trial = finished(1, Ending::Done).trial;
+    let ledger = writer.begin(&trial).unwrap();
+    fs::write(ledger.join("0.ledger"), "ledger 1 seed 1\ni 0 1 5\n").unwrap();
+    let names = || {
+        let entries = fs::read_dir(directory.join("trials")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>()
+    };
+    assert_eq!(Reader::open(&directory).unwrap().trials().len(), 0, "it has not ended");
+    drop(writer);
+
+    let writer = Writer::resume(&directory).unwrap();
+    assert_eq!(names(), ["0001-plain-read"]);
+    let reader = Reader::open(&directory).unwrap();
+    let ending = &reader.trials()[0].ending;
+    assert!(ending.stays_open() && ending.is_open(), "{ending:?}");
+    assert!(directory.join("trials/0001-plain-read/ledger/0.ledger").is_file());
+
+    // One that ended keeps its ledger where that is asked for, and leaves nothing else.
+    for (attempt, keeps) in [(2, true), (3, false)] {
+        let mut whole = finished(1, Ending::Done);
+        whole.trial.attempt = attempt;
+        let ledger = writer.begin(&whole.trial).unwrap();
+        fs::write(ledger.join("0.ledger"), "ledger 1 seed 1\n").unwrap();
+        writer.add(&whole).unwrap();
+        writer.end(&whole.trial, keeps).unwrap();
+        let kept = format!("trials/0001-plain-read-attempt-{attempt}/ledger/0.ledger");
+        assert_eq!(directory.join(kept).is_file(), keeps);
+    }
+    assert_eq!(names().len(), 3, "{:?}", names());
+}
+
+/// Up to format 2 `rig` was said of whatever nobody looked into, and of an interruption nothing.
+#[test]
+fn endings_of_format_2_are_read_as_what_they_were_worth() {
+    let check = |text: &str, expected: Ending| {
+        assert_eq!(serde_json::from_str::<Ending>(text).unwrap(), expected, "{text}");
+    };
+    let failed = |kind: &str| format!(r#"{{"is":"failed","why":{{"kind":"{kind}","text":"x"}}}}"#);
+    check(&failed("rig"), Ending::failed(Fault::Unknown, "x"));
+    check(&failed("server"), Ending::failed(Fault::Server, "x"));
+    let unchecked = Ending::interrupted(Interruption::Unchecked, "by a signal");
+    check(r#"{"is":"interrupted","why":"by a signal"}"#, unchecked);
+    for fault in [Fault::Server, Fault::Unknown, Fault::Study, Fault::Machine, Fault::Rig] {
+        let ending = Ending::failed(fault, "x");
+        check(&serde_json::to_string(&ending).unwrap(), ending);
+    }
 }

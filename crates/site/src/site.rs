@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use lab::{Endpoint, Node, Part, Server, Snapshot};
-use spec::{Action, Point};
 
 use crate::error::Error;
 use crate::hosts;
@@ -50,28 +49,30 @@ impl Site {
         Site { plan, nodes, services, links, throttles, connections, snapshots, state, rows_built }
     }
 
-    /// Whether every server of the lab's still runs unless it was stopped.
+    /// Makes sure that every server of the lab's still runs, but for those that are down on purpose.
     ///
     /// # Errors
-    /// Which one does not, and what that means: the trial counts for no claim.
-    pub fn check_alive(&self, point: &Point) -> Result<(), Error> {
-        let is_stopped = |name: &str| {
-            let stops = |action: &Action| {
-                let stops = matches!(
-                    action,
-                    Action::Stop { .. } | Action::Kill { .. } | Action::PowerCut { .. }
-                );
-                stops && action.target() == name
-            };
-            point.timeline.iter().any(|timed| stops(&timed.action))
-        };
+    /// Which one does not.
+    pub fn check_alive(&self, is_down: &dyn Fn(&str) -> bool) -> Result<(), Error> {
         for (index, node) in self.nodes.iter().enumerate() {
-            let Some(server) = self.server(index).filter(|_| !is_stopped(&node.name)) else {
+            let Some(server) = self.server(index).filter(|_| !is_down(&node.name)) else {
                 continue;
             };
             if !server.is_running()? {
                 return Err(Error::Died { node: node.name.clone() });
             }
+        }
+        Ok(())
+    }
+
+    /// Makes sure that every server still answers, but for those that are down on purpose.
+    ///
+    /// # Errors
+    /// What one of them says, or that it says nothing.
+    pub fn check_answers(&self, is_down: &dyn Fn(&str) -> bool) -> Result<(), Error> {
+        let asked = self.nodes.iter().filter(|node| !is_down(&node.name));
+        for node in asked {
+            node.server.value("SELECT 1")?;
         }
         Ok(())
     }

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use lab::{Node, Part, wait_until};
+use record::Fault;
 use server::message::with_detail as server_words;
 use site::{Moved, PowerError, Site, SiteLink, SiteNode, Taken};
 use spec::Action;
+
+use crate::blame;
 
 /// What proves that an action had its effect.
 pub(crate) enum Proof {
@@ -33,7 +36,7 @@ impl Proof {
     }
 }
 
-/// Why an action had no effect: the trial is void then.
+/// Why an action had no effect: the trial does not count then.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ActError {
     /// The lab.
@@ -74,10 +77,48 @@ pub(crate) enum ActError {
     },
 }
 
+impl ActError {
+    /// Whose fault it is that an action had no effect; none where that makes the trial void and nothing
+    /// else. `was_down` says that the node had been ended by an earlier action.
+    pub(crate) fn fault(&self, action: &Action, was_down: bool) -> Option<Fault> {
+        let is_of_server = matches!(
+            action,
+            Action::Start { .. }
+                | Action::Promote { .. }
+                | Action::Continue { .. }
+                | Action::Heal { .. }
+                | Action::KillBackend { .. }
+        );
+        match self {
+            // The study asks for what cannot be done.
+            ActError::NotOurs
+            | ActError::NoServer(_)
+            | ActError::NotLimited
+            | ActError::NoLink(_)
+            | ActError::Power(PowerError::NotOurs | PowerError::NothingToLose) => None,
+            ActError::NoProcess { .. } | ActError::Power(PowerError::NotRunning) if was_down => {
+                None
+            }
+            // It had ended unasked.
+            ActError::NoProcess { .. } | ActError::Power(PowerError::NotRunning) => {
+                Some(Fault::Server)
+            }
+            ActError::NoAnswer { .. } => Some(Fault::Server),
+            ActError::Lab(_) | ActError::Site(_) | ActError::Sql(_) | ActError::Power(_)
+                if is_of_server =>
+            {
+                Some(Fault::Server)
+            }
+            ActError::Lab(_) | ActError::Site(_) | ActError::Power(_) => Some(Fault::Unknown),
+            ActError::Sql(error) => blame::of_study_sql(error),
+        }
+    }
+}
+
 /// Performs an action. `cut_seed` decides what a power cut takes.
 ///
 /// # Errors
-/// What was in the way, or that the effect cannot be seen; the trial is void then.
+/// What was in the way, or that the effect cannot be seen.
 pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Proof, ActError> {
     let name = action.target();
     let seen = match action {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use record::{Ending, Trial};
+use record::Trial;
 use spec::{About, Claim, ClaimKind, Planned, Quantifier, Study};
 use verdict::{ClaimVerdict, Measured, Verdict};
 
@@ -41,13 +41,12 @@ fn has_had_its_trials(claim: &Claim, plan: &[Planned], ran: usize, verdict: Verd
     }
 }
 
-/// Trials of a claim that are over, void ones included.
+/// Trials of a claim that are over and show something: an action without an effect shows nothing.
 fn ran(study: &Study, claim: &Claim, done: &[Trial]) -> usize {
     let About::Every { points, .. } = &claim.about else { return 0 };
     let is_its = |trial: &&Trial| {
         let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
-        matches!(trial.ending, Ending::Done | Ending::Void(_))
-            && point.is_some_and(|point| points.contains(&point))
+        trial.ending.is_complete() && point.is_some_and(|point| points.contains(&point))
     };
     let numbers = done.iter().filter(is_its).map(|trial| trial.number);
     numbers.collect::<BTreeSet<usize>>().len()

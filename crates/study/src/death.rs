@@ -14,4 +14,8 @@ pub(crate) struct Death {
     pub(crate) until: Moment,
     /// When it was begun to start it again, if it was.
     pub(crate) restarted: Option<Moment>,
+    /// When it ran again, if it did.
+    pub(crate) back: Option<Moment>,
+    /// Its power was cut: what its disk has afterwards is what the trial is about.
+    pub(crate) is_power_cut: bool,
 }

@@ -1,9 +1,10 @@
 //! Whether a trial counts, and what a reader should doubt of it.
 
-use load::{End, Outcome};
-use record::{Ending, Fault, Generator, Note, NoteKind, VoidKind};
+use load::{End, OnLoss, Outcome};
+use record::{Counts, Ending, Fault, Generator, Note, NoteKind, VoidKind};
 use spec::Profile;
 
+use crate::blame;
 use crate::load_plan;
 use crate::meter::Metered;
 use crate::order::Order;
@@ -17,11 +18,19 @@ pub(crate) fn ending(
     metered: &Metered,
     notes: &mut Vec<Note>,
 ) -> Ending {
+    // Clients may give up where the study breaks what they are connected to.
+    let ends_clients = order.point.on_loss == OnLoss::Abort && !metered.deaths.is_empty();
+    let first = notes.first().map(|note| note.text.clone()).unwrap_or_default();
+    if matches!(outcome.end, End::Aborted | End::ExitedOnAbort(_)) && !ends_clients {
+        return Ending::failed(not_study(outcome), format!("every client gave up: {first}"));
+    }
+    if let Some(failure) = metered.failures.iter().find(|failure| failure.fault.is_some()) {
+        return Ending::failed(failure.fault.unwrap_or(Fault::Unknown), failure.text.clone());
+    }
     if let Some(failure) = metered.failures.first() {
-        return Ending::void(VoidKind::Action, failure.clone());
+        return Ending::void(VoidKind::Action, failure.text.clone());
     }
     if matches!(outcome.end, End::Aborted | End::ExitedOnAbort(_)) {
-        let first = notes.first().map(|note| note.text.as_str()).unwrap_or_default();
         return Ending::failed(Fault::Unknown, format!("every client gave up: {first}"));
     }
     if let Some((host, why)) = lost(outcome) {
@@ -30,11 +39,19 @@ pub(crate) fn ending(
     let Some(window) = outcome.window else {
         return Ending::failed(Fault::Unknown, "the window never opened");
     };
-    let transactions: u64 = outcome.workloads.iter().map(|one| one.counts.transactions).sum();
-    let failed: u64 = outcome.workloads.iter().map(|one| one.counts.failed()).sum();
+    let sum = |count: fn(&Counts) -> u64| -> u64 {
+        outcome.workloads.iter().map(|one| count(&one.counts)).sum()
+    };
+    let aborted: u64 = outcome.workloads.iter().map(|one| one.counts_total.aborted_clients).sum();
+    if aborted > 0 && !ends_clients {
+        let clients = order.point.clients();
+        let text = format!("{aborted} of {clients} clients gave up: {first}");
+        return Ending::failed(not_study(outcome), text);
+    }
+    let (transactions, failed) = (sum(|counts| counts.transactions), sum(Counts::failed));
     if transactions == 0 && failed > 0 && order.point.timeline.is_empty() {
         let text = format!("every transaction failed: {failed} of {failed}");
-        return Ending::void(VoidKind::AllFailed, text);
+        return Ending::failed(blame::of_load(outcome), text);
     }
     if transactions == 0 {
         // That nothing ended is what was measured: a stall is a result.
@@ -65,6 +82,14 @@ pub(crate) fn ending(
         }
         Some(why) => Ending::void(VoidKind::NotSteady, format!("not steady: {why}")),
         None => Ending::Done,
+    }
+}
+
+/// Whose fault it is that clients gave up, who go on after errors in statements.
+fn not_study(outcome: &Outcome) -> Fault {
+    match blame::of_load(outcome) {
+        Fault::Server => Fault::Server,
+        _ => Fault::Unknown,
     }
 }
 

@@ -132,7 +132,7 @@ fn servers(topology: &Topology) -> u64 {
     topology.nodes.iter().filter(|node| node.is_postgres()).count() as u64
 }
 
-fn data_bytes(data: &Data) -> u64 {
+pub(crate) fn data_bytes(data: &Data) -> u64 {
     let pgbench = data.pgbench.as_ref().map_or(0, |tables| {
         // Of accounts, the table by far the largest: a lower fill factor makes more pages.
         let table = SCALE_TABLE_BYTES * 100 / u64::from(tables.fillfactor);

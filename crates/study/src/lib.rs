@@ -5,8 +5,8 @@
 //! writes each attempt into the record as soon as it is over. [`Event`]s tell what happens meanwhile.
 //!
 //! Reading order: `request` → `run` → `trial`; `meter` does what happens inside a window, `figures`
-//! makes the catalogue's figures of what was measured, `result` files it, `ending` says whether it
-//! counts.
+//! makes the catalogue's figures of what was measured, `aftermath` looks at what the load has left,
+//! `result` files it, `ending` says whether it counts. Whose fault a failure was say `blame` and `crashes`.
 //!
 //! [`versus`] compares two variants at one point instead: `pgrig compare` with a study.
 //!
@@ -27,13 +27,17 @@ mod run;
 mod trial;
 
 mod act;
+mod aftermath;
+mod blame;
 mod clock;
+mod crashes;
 mod death;
 mod load_plan;
 mod meter;
 mod progress;
 mod samplers;
 mod watch;
+mod watchdog;
 
 mod commands;
 mod controls;

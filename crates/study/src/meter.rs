@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use record::{Mark, MarkKind, Moment};
-use site::{Moved, Site, Taken};
+use record::{Fault, Mark, MarkKind, Moment};
+use site::{Moved, PowerError, Site, Taken};
 use spec::{Action, Point};
 
-use crate::act::{self, Proof};
+use crate::act::{self, ActError, Proof};
 use crate::clock;
 use crate::death::Death;
 use crate::samplers::Samplers;
@@ -38,8 +38,8 @@ pub(crate) struct Metered {
     pub(crate) marks: Vec<Mark>,
     /// What a rebalancing of the timeline has moved.
     pub(crate) moved: Option<Moved>,
-    /// Actions without the effect that they should have had: the trial is void.
-    pub(crate) failures: Vec<String>,
+    /// Actions without the effect that they should have had.
+    pub(crate) failures: Vec<ActFailure>,
     /// The servers that have lost their power, and what that cost.
     pub(crate) cuts: Vec<Taken>,
     /// Servers of which a process was killed, and their recoveries.
@@ -51,10 +51,26 @@ pub(crate) struct Metered {
 }
 
 impl Metered {
+    /// True of a node that was stopped, killed or cut off from power and did not come back, or that
+    /// stands still.
+    pub(crate) fn is_down(&self, node: &str) -> bool {
+        let last = self.deaths.iter().rfind(|death| death.node == node);
+        last.is_some_and(|death| death.restarted.is_none())
+            || self.paused.iter().any(|paused| paused == node)
+    }
+
     /// When servers were killed or lost their power.
     pub(crate) fn faults(&self) -> impl Iterator<Item = Moment> {
         self.deaths.iter().filter(|death| death.is_sudden).map(|death| death.from)
     }
+}
+
+/// An action without the effect that it should have had.
+#[derive(Debug)]
+pub(crate) struct ActFailure {
+    /// Whose fault that may be; none where the trial is merely not what the study asks for.
+    pub(crate) fault: Option<Fault>,
+    pub(crate) text: String,
 }
 
 /// A server's recovery from the death of one of its processes.
@@ -102,9 +118,8 @@ pub(crate) fn follow(agenda: &Agenda<'_>, site: &mut Site, opens: &Receiver<Mome
         waited = wait(opens, at(at_ms));
         if waited == Waited::Ended {
             let (verb, name) = (action.verb(), action.target());
-            metered
-                .failures
-                .push(format!("{verb} {name}: the load was over before it was its turn"));
+            let text = format!("{verb} {name}: the load was over before it was its turn");
+            metered.failures.push(ActFailure { fault: None, text });
             continue;
         }
         perform(agenda, site, action, &mut metered);
@@ -149,6 +164,7 @@ fn cpu(site: &Site, samplers: &Samplers) -> BTreeMap<String, (Moment, u64)> {
 
 fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut Metered) {
     let name = action.target().to_owned();
+    let was_down = metered.is_down(&name);
     let began = clock::now(agenda.origin);
     let done = act::act(site, action, agenda.cut_seed).map(|proof| {
         let words = proof.words();
@@ -175,30 +191,51 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
         _ => metered.paused.retain(|paused| *paused != name),
     }
     let ended = clock::now(agenda.origin);
+    // A cut that had nothing to lose is one.
+    let is_done = matches!(&done, Ok(_) | Err(ActError::Power(PowerError::NothingToLose)));
     match action {
-        Action::Stop { .. } | Action::Kill { .. } | Action::PowerCut { .. } if done.is_ok() => {
+        Action::Stop { .. } | Action::Kill { .. } | Action::PowerCut { .. } if is_done => {
             let node = name.clone();
             let is_sudden = !matches!(action, Action::Stop { .. });
             let (from, until) = (began, ended);
-            metered.deaths.push(Death { node, is_sudden, from, until, restarted: None });
+            let is_power_cut = matches!(action, Action::PowerCut { .. });
+            let (restarted, back) = (None, None);
+            metered.deaths.push(Death {
+                node,
+                is_sudden,
+                from,
+                until,
+                restarted,
+                back,
+                is_power_cut,
+            });
         }
         // All its processes but the first have ended, and begun anew.
         Action::KillBackend { .. } if done.is_ok() => {
             let (node, from, until) = (name.clone(), began, began);
             let restarted = Some(began);
-            metered.deaths.push(Death { node, is_sudden: true, from, until, restarted });
+            metered.deaths.push(Death {
+                node,
+                is_sudden: true,
+                from,
+                until,
+                restarted,
+                back: Some(ended),
+                is_power_cut: false,
+            });
         }
-        Action::Start { .. } => {
+        Action::Start { .. } if is_done => {
             let is_mine = |death: &&mut Death| death.node == name && death.restarted.is_none();
             let mine = metered.deaths.iter_mut().filter(is_mine);
-            mine.for_each(|death| death.restarted = Some(began));
+            mine.for_each(|death| (death.restarted, death.back) = (Some(began), Some(ended)));
         }
         _ => {}
     }
     let length_ns = ended.since(began);
     let (kind, text) = (MarkKind::Action, words.clone());
     metered.marks.push(Mark { at: began, length_ns, kind, node: name, text });
-    if done.is_err() {
-        metered.failures.push(words);
+    if let Err(why) = done {
+        let fault = why.fault(action, was_down);
+        metered.failures.push(ActFailure { fault, text: words });
     }
 }

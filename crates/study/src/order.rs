@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use load::Control;
+use record::{Trial, Writer};
 use site::{Alone, Labs};
 use spec::{Planned, Point, Profile};
 
@@ -30,6 +31,15 @@ pub(crate) struct Order<'a> {
     pub(crate) generator: &'a Path,
     /// Where its clients keep their ledger, if they keep one.
     pub(crate) ledger: &'a Path,
+    /// The record, which is told when its load begins.
+    pub(crate) writer: Option<&'a Writer>,
+}
+
+impl Order<'_> {
+    /// The load of this attempt begins.
+    pub(crate) fn begins(&self, trial: &Trial) -> Result<(), record::Error> {
+        self.writer.map_or(Ok(()), |writer| writer.begin(trial).map(drop))
+    }
 }
 
 /// What an attempt at a trial of a request is given; without a platform it is not run.
@@ -40,7 +50,7 @@ pub(crate) fn order<'o>(
     (planned, attempt): (&'o Planned, usize),
     alone: Alone,
     platform: Option<&'o Platform>,
-    ledger: &'o Path,
+    record: Option<(&'o Writer, &'o Path)>,
 ) -> Order<'o> {
     Order {
         point: &request.study.points[planned.point],
@@ -53,6 +63,7 @@ pub(crate) fn order<'o>(
         labs: platform.and_then(Platform::labs),
         fleet: platform.and_then(Platform::fleet),
         generator: &request.generator,
-        ledger,
+        ledger: record.map_or(Path::new(""), |(_, ledger)| ledger),
+        writer: record.map(|(writer, _)| writer),
     }
 }

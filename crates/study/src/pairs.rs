@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use compare::{CONFIDENCE, Contest, Contested, Corner, Rule};
+use compare::{CONFIDENCE, Contest, Contested, Corner, Rule, Watched};
 use load::{Control, Urgency};
 use record::comparison::{Metric, Stop};
-use record::{Ending, Fault, Moment, Paired, SkipKind};
+use record::{Ending, Fault, Interruption, Moment, Paired, SkipKind};
 use site::{Alone, Labs, Site};
 use spec::{Pairing, Point, Study};
 use words::size;
@@ -39,9 +39,10 @@ struct Failure {
     why: String,
 }
 
+/// What else is not known of is nobody's fault for certain.
 impl From<String> for Failure {
     fn from(why: String) -> Failure {
-        Failure { fault: Fault::Rig, why }
+        Failure { fault: Fault::Unknown, why }
     }
 }
 
@@ -66,8 +67,13 @@ impl PairsOrder<'_> {
         let mut paired = self.blank();
         let result = self.attempt(sites, &mut paired, observe);
         if self.control.urgency() != Urgency::None {
+            let kind = match &result {
+                // Clients ended because they were told to.
+                Ok(()) => Interruption::Checked,
+                Err(_) => Interruption::Unchecked,
+            };
             paired = Paired { began: paired.began, ..self.blank() };
-            paired.ending = Ending::Interrupted("by a signal".to_owned());
+            paired.ending = Ending::interrupted(kind, "by a signal");
         } else if let Err(Failure { fault, why }) = result {
             paired.ending = Ending::failed(fault, why);
         }
@@ -117,11 +123,14 @@ impl PairsOrder<'_> {
             max_time: Duration::from_millis(pairs.max_ms),
             control: self.control,
         };
+        let watched = Watched::begin(&contest.sides);
         let began = Instant::now();
-        let shape = contest.find_shape(pairs.block_ms).map_err(|error| error.to_string())?;
+        let of_server = |why: String| Failure { fault: Fault::Server, why };
+        // Both sides run and answered: what fails under load is theirs.
+        let shape = contest.find_shape(pairs.block_ms).map_err(|e| of_server(e.to_string()))?;
         (paired.block_ms, paired.rest_ms) = (shape.length_ms, shape.rest_ms);
         let (contested, stop) =
-            contest.run(shape, began, observe).map_err(|error| error.to_string())?;
+            contest.run(shape, began, observe).map_err(|e| of_server(e.to_string()))?;
         paired.pairs = contested.pairs();
         paired.seconds = began.elapsed().as_secs_f64();
         paired.stop = Some(stop);
@@ -137,9 +146,15 @@ impl PairsOrder<'_> {
             );
             paired.doubts.insert(0, doubt);
         }
-        let of_server = |why| Failure { fault: Fault::Server, why };
-        for (site, point) in sites.iter().zip(points) {
-            site.check_alive(point).map_err(|error| of_server(error.to_string()))?;
+        let crashes = watched.end(&contest.sides);
+        if !crashes.is_empty() {
+            return Err(of_server(crashes.join("; ")));
+        }
+        let nothing_is_down = |_: &str| false;
+        for site in sites.iter() {
+            let alive = site.check_alive(&nothing_is_down);
+            let answers = alive.and_then(|()| site.check_answers(&nothing_is_down));
+            answers.map_err(|error| of_server(error.to_string()))?;
         }
         match stop {
             Stop::Died => Err(of_server(lost.unwrap_or_default())),

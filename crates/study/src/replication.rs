@@ -102,6 +102,8 @@ mod tests {
             from: seconds(at),
             until: seconds(at + 0.1),
             restarted: None,
+            back: None,
+            is_power_cut: false,
         };
         let check = |deaths: &[Death], took: &[(f64, &str)], expected: Option<f64>| {
             let takeovers = takeovers(took);
@@ -127,6 +129,8 @@ mod tests {
                 from: seconds(4.0),
                 until: seconds(4.1),
                 restarted: restarted.map(seconds),
+                back: restarted.map(seconds),
+                is_power_cut: false,
             };
             let takeovers = takeovers(took);
             let expected = expected.map(|expected| seconds(expected).0);

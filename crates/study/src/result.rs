@@ -34,18 +34,18 @@ pub(crate) struct Loaded {
 
 /// A trial that is not run at all.
 pub(crate) fn skipped(order: &Order<'_>, why: String) -> Finished {
-    let mut finished = blank(order, clock::wall(), clock::now(order.origin));
+    let mut finished = blank(order);
     finished.trial.ending = Ending::skipped(SkipKind::CannotRunHere, why);
     finished.trial.ended = finished.trial.began;
     finished
 }
 
-/// Whether a reader will want to look into the ledger itself: something is wrong, or could not be
-/// found out.
+/// True if a reader will want to look into the ledger itself: something is wrong, or could not be found
+/// out.
 pub(crate) fn needs_its_ledger(trial: &Trial) -> bool {
     let anomalies = trial.metrics.get(metrics::LEDGER_ANOMALIES.name);
     let anomalies = anomalies.and_then(|scopes| scopes.get(""));
-    matches!(trial.ending, Ending::Failed(_)) || anomalies.is_some_and(|count| *count > 0.0)
+    trial.ending != Ending::Done || anomalies.is_some_and(|count| *count > 0.0)
 }
 
 /// Makes a trial of what was measured.
@@ -127,11 +127,12 @@ pub(crate) fn log_tails(site: &Site) -> BTreeMap<String, String> {
     servers.chain(services).collect()
 }
 
-/// Lines of a server's log that are kept of a trial that broke.
+/// Lines of a server's log that are kept of a trial that is not done.
 const LOG_LINES: usize = 200;
 
 /// A trial of which nothing is known yet.
-pub(crate) fn blank(order: &Order<'_>, started_at: String, began: Moment) -> Finished {
+pub(crate) fn blank(order: &Order<'_>) -> Finished {
+    let (started_at, began) = (clock::wall(), clock::now(order.origin));
     let planned = PlannedTrial::new(order.planned, &order.point.name);
     let trial = Trial { started_at, began, ended: began, ..planned.attempt(order.attempt) };
     let (intervals, samples, marks, logs) = Default::default();

@@ -4,11 +4,11 @@
 mod mending;
 mod pairing;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use load::{Control, Urgency};
-use record::{Ending, Paired, RunState, Trial, Writer};
+use record::{Ending, Paired, PlannedTrial, RunState, Trial, Writer};
 use site::{Alone, Site, SitePlan, outside};
 use spec::{Pairing, Planned, Profile};
 
@@ -312,8 +312,7 @@ impl Run<'_> {
         let why = self.preflight.reason(planned.point).unwrap_or_default();
         let (request, control, origin) = (self.request, self.control, self.origin);
         let attempt = self.next_attempt(planned.number);
-        let ledger = Path::new("");
-        let order = order(request, control, origin, (planned, attempt), Alone::Yes, None, ledger);
+        let order = order(request, control, origin, (planned, attempt), Alone::Yes, None, None);
         let finished = skipped(&order, why);
         self.writer.add(&finished)?;
         observe(Event::TrialEnded { trial: &finished.trial, of });
@@ -339,11 +338,7 @@ impl Run<'_> {
         let finished = loop {
             let finished = self.attempt(platform, planned, (alone, of), left_s, observe)?;
             // Each attempt is in the record before the next one begins.
-            self.writer.add(&finished)?;
-            match needs_its_ledger(&finished.trial) {
-                true => self.writer.keep_ledger(&finished.trial)?,
-                false => self.writer.drop_ledger(planned.number)?,
-            }
+            self.add(&finished)?;
             self.spend(&finished.trial);
             self.keep(finished.trial.clone());
             if !self.goes_again(&finished.trial) || self.control.urgency() != Urgency::None {
@@ -356,10 +351,7 @@ impl Run<'_> {
             self.failed += 1;
         }
         observe(Event::TrialEnded { trial: &finished.trial, of });
-        if mending::leaves_doubt(&finished.trial.ending) {
-            self.stop_sites(platform, is_its_own, observe)?;
-        }
-        Ok(())
+        self.mend(platform, &finished.trial.ending, is_its_own, observe)
     }
 
     fn attempt(
@@ -374,9 +366,12 @@ impl Run<'_> {
         let index = self.sites.iter().position(|site| site.plan.points.contains(&planned.point));
         let index = index.unwrap_or(0);
         let (request, control, origin) = (self.request, self.control, self.origin);
-        let ledger = self.writer.ledger_place(planned.number)?;
         let attempt = (planned, self.next_attempt(planned.number));
-        let order = order(request, control, origin, attempt, alone, Some(platform), &ledger);
+        let name = &request.study.points[planned.point].name;
+        let blank = PlannedTrial::new(planned, name).attempt(attempt.1);
+        let ledger = self.writer.ledger_of(&blank)?;
+        let record = Some((&self.writer, ledger.as_path()));
+        let order = order(request, control, origin, attempt, alone, Some(platform), record);
         let mut show = |stage: Stage| {
             let left_s = (left_s - began.elapsed().as_secs_f64()).max(0.0);
             observe(Event::Load { stage, left_s });
@@ -384,20 +379,24 @@ impl Run<'_> {
         match trial::run(&order, &mut self.sites[index], &mut show) {
             Ran::Finished(finished) => Ok(*finished),
             Ran::Stopped { finished, why } => {
-                self.writer.add(&finished)?;
-                self.writer.keep_ledger(&finished.trial)?;
+                self.add(&finished)?;
                 let directory = self.writer.directory().to_owned();
                 Err(Error::Statement { trial: point_name(request, planned), why, directory })
             }
-            // Half a trial is none, and its clients' ledger cannot be compared with anything.
             Ran::Interrupted(finished) => {
-                self.writer.add(&finished)?;
-                self.writer.drop_ledger(planned.number)?;
+                self.add(&finished)?;
                 observe(Event::TrialEnded { trial: &finished.trial, of });
                 self.keep(finished.trial);
                 Err(Error::Interrupted { doing: "running trials" })
             }
+            Ran::Unrecorded(error) => Err(error.into()),
         }
+    }
+
+    /// Puts an attempt into the record, with its ledger where that is needed.
+    fn add(&self, finished: &record::Finished) -> Result<(), Error> {
+        self.writer.add(finished)?;
+        Ok(self.writer.end(&finished.trial, needs_its_ledger(&finished.trial))?)
     }
 
     /// How long the trials that are left take, judged by the ones that are over.

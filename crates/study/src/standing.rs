@@ -28,6 +28,14 @@ impl Ground for Standing<'_> {
         self.site.processes().map(|(_, pid)| pid).collect()
     }
 
+    fn logs(&self) -> String {
+        let nodes = self.site.nodes.iter().filter_map(|node| match &node.server {
+            lab::Server::Node(server) => Some(server.log_text()),
+            lab::Server::Target(_) => None,
+        });
+        nodes.collect()
+    }
+
     fn tidy(&self) -> Result<(), compare::Error> {
         let mut client = self.connect()?;
         for statement in ["VACUUM", "CHECKPOINT"] {

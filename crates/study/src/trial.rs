@@ -1,188 +1,266 @@
 //! One trial, from servers that are reset to figures that are computed.
 
+use std::error::Error as StdError;
 use std::fmt;
 use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
-use check::Before;
 use load::{End, LoadError, Outcome, Plan, Urgency};
-use probe::Readings;
-use record::{Ending, Fault, Finished, Moment, Reason};
-use site::{Recovered, Site};
-use spec::Planned;
+use record::{Ending, Fault, Finished, Interruption, Moment, Reason};
+use site::Site;
+use site::warm::Warmed;
+use spec::{Planned, metrics};
 
+use crate::aftermath;
+use crate::blame;
 use crate::clock;
+use crate::crashes::Crashes;
 use crate::event::Stage;
-use crate::exposure;
 use crate::load_plan;
 use crate::meter::{self, Agenda, Metered};
 use crate::order::Order;
-use crate::powerless::Powerless;
 use crate::progress::LoadProgress;
 use crate::ready;
 use crate::result::{Loaded, blank, fill, log_tails};
 use crate::samplers::Samplers;
 use crate::watch::Watch;
+use crate::watchdog;
 
 /// How a trial came out.
 pub(crate) enum Ran {
     /// It is over, for better or worse.
     Finished(Box<Finished>),
-    /// A statement failed that was not expected to: others will fail, too.
+    /// A statement is wrong: others will fail, too.
     Stopped { finished: Box<Finished>, why: String },
-    /// It was interrupted: nothing of it counts, except that it was begun.
+    /// It was interrupted.
     Interrupted(Box<Finished>),
+    /// The record has no room for it.
+    Unrecorded(record::Error),
 }
 
 /// Why a trial broke.
-enum Broke {
+pub(crate) enum Broke {
     /// In one way or another.
     Somehow(Reason<Fault>),
-    /// By a statement that was not expected to fail: its place and the server's words.
+    /// By a statement that is wrong: its place and the server's words.
     Statement(String),
+    /// The user has asked for the end.
+    Interrupted,
+    /// The record could not be written.
+    Record(record::Error),
 }
 
 impl Broke {
-    /// What nothing else is known of is the rig's fault, or the study's.
-    fn rig(error: impl fmt::Display) -> Broke {
-        Broke::Somehow(Reason { kind: Fault::Rig, text: error.to_string() })
+    /// It is not known whose fault it is.
+    fn unknown(error: impl fmt::Display) -> Broke {
+        Broke::somehow(Fault::Unknown, error)
+    }
+
+    fn somehow(kind: Fault, error: impl fmt::Display) -> Broke {
+        Broke::Somehow(Reason { kind, text: error.to_string() })
+    }
+
+    /// By what is below an error.
+    fn by(error: &(impl StdError + 'static)) -> Broke {
+        Broke::somehow(blame::of(error), error)
     }
 
     /// The same after the load.
-    fn after(error: impl fmt::Display) -> Broke {
-        Broke::rig(format_args!("after the load: {error}"))
+    pub(crate) fn after(error: &(impl StdError + 'static)) -> Broke {
+        Broke::somehow(blame::of(error), format_args!("after the load: {error}"))
     }
+
+    /// What a server does or does not do that should run.
+    fn server(error: impl fmt::Display) -> Broke {
+        Broke::somehow(Fault::Server, error)
+    }
+}
+
+/// What is known of a trial however it ends.
+#[derive(Default)]
+struct Seen {
+    /// Its load was begun.
+    has_begun: bool,
+    /// Crashes that nothing explains, once its servers were asked.
+    crashes: Option<Crashes>,
+    /// Of one that was interrupted: somebody has looked, and nothing was wrong.
+    is_sound: bool,
 }
 
 /// Runs one trial on a site. What breaks it becomes its ending.
 pub(crate) fn run(order: &Order<'_>, site: &mut Site, observe: &mut dyn FnMut(Stage)) -> Ran {
-    let started_at = clock::wall();
-    let began = clock::now(order.origin);
-    let result = attempt(order, site, observe);
-    let mut finished = blank(order, started_at, began);
-    if order.control.urgency() != Urgency::None {
-        let after_s = clock::now(order.origin).since(began) as f64 / 1e9;
-        finished.trial.ending = Ending::Interrupted(format!("by a signal, after {after_s:.1} s"));
-        finished.trial.ended = clock::now(order.origin);
-        return Ran::Interrupted(Box::new(finished));
+    let mut finished = blank(order);
+    let mut seen = Seen::default();
+    let mut result = attempt(order, site, &mut seen, &finished, observe);
+    if order.control.urgency() != Urgency::None && !matches!(result, Err(Broke::Record(_))) {
+        result = Err(Broke::Interrupted);
     }
+    let crashed = seen.crashes.as_ref().and_then(Crashes::why);
+    let crash = |why: Option<String>| {
+        let text = why.into_iter().chain(crashed.clone()).collect::<Vec<_>>().join("; ");
+        Ending::failed(Fault::Server, text)
+    };
+    let mut stopped = None;
     match result {
-        Ok(loaded) => fill(order, loaded, &mut finished),
+        Ok(loaded) => {
+            fill(order, loaded, &mut finished);
+            if crashed.is_some() {
+                finished.trial.ending = crash(None);
+            }
+        }
         Err(Broke::Somehow(why)) => {
-            finished.trial.ending = Ending::Failed(why);
-            finished.logs = log_tails(site);
+            finished.trial.ending = match crashed {
+                Some(_) => crash(Some(why.text)),
+                None => Ending::Failed(why),
+            };
         }
         Err(Broke::Statement(why)) => {
-            finished.trial.ending = Ending::failed(Fault::Rig, why.clone());
-            finished.trial.ended = clock::now(order.origin);
-            return Ran::Stopped { finished: Box::new(finished), why };
+            finished.trial.ending = match crashed {
+                Some(_) => crash(Some(why.clone())),
+                None => Ending::failed(Fault::Study, why.clone()),
+            };
+            stopped = crashed.is_none().then_some(why);
         }
+        Err(Broke::Interrupted) => {
+            let after_s = clock::now(order.origin).since(finished.trial.began) as f64 / 1e9;
+            let text = format!("by a signal, after {after_s:.1} s");
+            let kind = match (seen.has_begun, crashed.is_some(), seen.is_sound) {
+                (false, ..) => Interruption::BeforeLoad,
+                (true, false, true) => Interruption::Checked,
+                (true, ..) => Interruption::Unchecked,
+            };
+            finished.trial.ending = match crashed {
+                Some(_) => crash(Some(format!("interrupted {text}"))),
+                None => Ending::interrupted(kind, text),
+            };
+        }
+        Err(Broke::Record(error)) => return Ran::Unrecorded(error),
+    }
+    note_crashes(&seen, &mut finished);
+    if finished.trial.ending != Ending::Done {
+        finished.logs = log_tails(site);
     }
     finished.trial.ended = clock::now(order.origin);
-    Ran::Finished(Box::new(finished))
+    let finished = Box::new(finished);
+    match stopped {
+        Some(why) => Ran::Stopped { finished, why },
+        None if order.control.urgency() != Urgency::None => Ran::Interrupted(finished),
+        None => Ran::Finished(finished),
+    }
+}
+
+/// The crashes that nothing explains, as figures: of each server, and of all.
+fn note_crashes(seen: &Seen, finished: &mut Finished) {
+    let Some(crashes) = &seen.crashes else { return };
+    let metrics = &mut finished.trial.metrics;
+    let scopes = metrics.entry(metrics::UNASKED_CRASHES.name.to_owned()).or_default();
+    let counts = crashes.counts.iter().map(|(node, count)| (node.clone(), *count as f64));
+    scopes.extend(counts);
+    scopes.insert(String::new(), crashes.total() as f64);
 }
 
 /// An error if the user has asked for the end: it is not worth while to go on.
-fn go_on(order: &Order<'_>) -> Result<(), Broke> {
+pub(crate) fn go_on(order: &Order<'_>) -> Result<(), Broke> {
     match order.control.urgency() {
         Urgency::None => Ok(()),
-        Urgency::Clean | Urgency::AtOnce => Err(Broke::rig("interrupted")),
+        Urgency::Clean | Urgency::AtOnce => Err(Broke::Interrupted),
+    }
+}
+
+/// Does a part of a trial, which ends by itself where it hangs.
+fn patiently<T>(
+    limit: Duration,
+    part: &str,
+    work: impl FnOnce() -> Result<T, Broke>,
+) -> Result<T, Broke> {
+    let kill = || {
+        lab::kill_servers();
+    };
+    let (worked, has_hung) = watchdog::within(limit, &kill, work);
+    match has_hung {
+        false => worked,
+        true => {
+            let limit_s = limit.as_secs();
+            Err(Broke::unknown(format_args!(
+                "{part} did not end within {limit_s} s: its servers were killed"
+            )))
+        }
     }
 }
 
 fn attempt(
     order: &Order<'_>,
     site: &mut Site,
+    seen: &mut Seen,
+    blank: &Finished,
     observe: &mut dyn FnMut(Stage),
 ) -> Result<Loaded, Broke> {
     let point = order.point;
-    let place = ready::Place { labs: order.labs, program: order.generator };
-    let warmed = ready::servers(point, site, order.alone, &place, order.control);
-    let warmed = warmed.map_err(Broke::rig)?;
+    let (load_limit, other_limit) = (watchdog::load_limit(point), watchdog::other_limit(point));
+    let warmed = patiently(other_limit, "the preparation", || prepare(order, site))?;
+    order.begins(&blank.trial).map_err(Broke::Record)?;
+    seen.has_begun = true;
+    let (loaded, metered, readings) = patiently(load_limit, "the load", || {
+        let samplers = Samplers::start(point, site, order.fleet, order.origin)
+            .map_err(|error| Broke::by(&error))?;
+        let (loaded, metered) = load(order, site, &samplers, observe);
+        // The samplers are stopped whatever became of the load: they hold connections.
+        Ok((loaded, metered, samplers.stop(order.fleet)))
+    })?;
+    let nodes = point.topology.nodes.iter().filter(|node| node.is_postgres());
+    let nodes = nodes.map(|node| node.name.as_str());
+    seen.crashes = Some(Crashes::of(nodes, &metered, &readings));
+    if order.control.urgency() == Urgency::Clean {
+        let has_run = matches!(loaded, Ok(_) | Err(Broke::Interrupted));
+        seen.is_sound = has_run && aftermath::is_sound(order, site, &metered);
+    }
     go_on(order)?;
-    check::prepare(point, site).map_err(Broke::rig)?;
-    go_on(order)?;
-    ready::fronts(point, site, &place).map_err(Broke::rig)?;
-    go_on(order)?;
-    check::back_up(point, site).map_err(Broke::rig)?;
-    go_on(order)?;
-    site::flush_disks(site).map_err(Broke::rig)?;
-    let samplers = Samplers::start(point, site, order.fleet, order.origin).map_err(Broke::rig)?;
-    let loaded = load(order, site, &samplers, observe);
-    // The samplers are stopped whatever became of the load: they hold connections.
-    let readings = samplers.stop(order.fleet);
-    go_on(order)?;
-    site.check_alive(point)
-        .map_err(|error| Broke::Somehow(Reason { kind: Fault::Server, text: error.to_string() }))?;
-    let (outcome, metered, messages) = loaded?;
-    let found = check(order, site, &outcome, &metered, &readings)?;
+    let is_down = |node: &str| metered.is_down(node);
+    site.check_alive(&is_down).map_err(Broke::server)?;
+    let (outcome, messages) = loaded?;
+    let found = patiently(other_limit, "the checks", || {
+        site.check_answers(&is_down)
+            .map_err(|error| Broke::server(format_args!("after the load: {error}")))?;
+        aftermath::check(order, site, &outcome, &metered, &readings)
+    });
+    let found = found.map_err(|broke| after_action(broke, &metered))?;
     let data_host = site.data_node().host().map(str::to_owned);
     Ok(Loaded { outcome, readings, metered, warmed, messages, found, data_host })
 }
 
-/// Starts the servers that lost their power, and makes the point's checks.
-fn check(
-    order: &Order<'_>,
-    site: &mut Site,
-    outcome: &Outcome,
-    metered: &Metered,
-    readings: &Readings,
-) -> Result<check::Outcome, Broke> {
-    let point = order.point;
-    go_on(order)?;
-    let recovered = site::recover(site, &metered.cuts).map_err(Broke::after)?;
-    let faults: Vec<Moment> = metered.faults().collect();
-    let lost = recovered.iter().filter(|one| one.has_lost_all());
-    let lost: Vec<String> = lost.map(|one| one.taken.node.clone()).collect();
-    let before = Before {
-        point,
-        control: order.control,
-        ledger: order.ledger,
-        exposed: &[],
-        window: outcome.window,
-        faults: &faults,
-        paused: &metered.paused,
-        lost: &lost,
-        workloads: &outcome.workloads,
-        deltas: &readings.deltas,
-    };
-    let (mut exposed, mut unreadable) = (check::Outcome::default(), None);
-    let mut checked = check::Outcome::default();
-    if recovered.iter().all(Recovered::runs) {
-        let read = exposure::read(site, order.origin, &metered.deaths, &readings.samples);
-        let found = match read {
-            Ok(read) => {
-                let before = Before { exposed: &read.stretches, ..before };
-                let found = check::all(site, &before).map_err(|error| error.to_string());
-                found.map(|found| (found, read.outcome))
-            }
-            Err(error) => Err(error.to_string()),
-        };
-        match found {
-            Ok(found) => (checked, exposed) = found,
-            // That something cannot be read is what a power cut may have done.
-            Err(why) if !recovered.is_empty() => unreadable = Some(why),
-            Err(why) => return Err(Broke::after(why)),
+/// What cannot be checked after an action that failed is due to that action.
+fn after_action(broke: Broke, metered: &Metered) -> Broke {
+    let failed = metered.failures.iter().find_map(|one| Some((one.fault?, &one.text)));
+    match (broke, failed) {
+        (Broke::Somehow(why), Some((fault, text))) => {
+            Broke::somehow(fault, format_args!("{text}; {}", why.text))
         }
-    } else if !lost.is_empty() {
-        // There is nothing to look at but what the clients have kept.
-        match check::ledger(site, &before) {
-            Ok(found) => checked = found,
-            Err(why) => unreadable = Some(why.to_string()),
-        }
+        (broke, _) => broke,
     }
-    let mut found = match recovered.is_empty() {
-        true => check::Outcome::default(),
-        false => Powerless { recovered, unreadable }.outcome(&checked),
-    };
-    found.add(checked);
-    go_on(order)?;
-    found.add(check::restore(site, &before).map_err(Broke::after)?);
-    go_on(order)?;
-    found.add(check::counts(site, &before).map_err(Broke::after)?);
-    found.add(exposed);
-    Ok(found)
 }
+
+/// Gets servers, checks and fronts ready for the clients.
+fn prepare(order: &Order<'_>, site: &mut Site) -> Result<Warmed, Broke> {
+    let point = order.point;
+    let place = ready::Place { labs: order.labs, program: order.generator };
+    let warmed = ready::servers(point, site, order.alone, &place, order.control);
+    let warmed = warmed.map_err(Broke::unknown)?;
+    go_on(order)?;
+    check::prepare(point, site).map_err(|error| match error.is_of_study() {
+        true => Broke::somehow(Fault::Study, error),
+        false => Broke::by(&error),
+    })?;
+    go_on(order)?;
+    ready::fronts(point, site, &place).map_err(Broke::unknown)?;
+    go_on(order)?;
+    check::back_up(point, site).map_err(|error| Broke::by(&error))?;
+    go_on(order)?;
+    site::flush_disks(site).map_err(|error| Broke::by(&error))?;
+    Ok(warmed)
+}
+
+type LoadResult = Result<(Outcome, Vec<String>), Broke>;
 
 /// The load on this thread, the meter on another one.
 fn load(
@@ -190,9 +268,12 @@ fn load(
     site: &mut Site,
     samplers: &Samplers,
     observe: &mut dyn FnMut(Stage),
-) -> Result<(Outcome, Metered, Vec<String>), Broke> {
+) -> (LoadResult, Metered) {
     let point = order.point;
-    let throttles = site.limit_io(point).map_err(Broke::rig)?;
+    let throttles = match site.limit_io(point) {
+        Ok(throttles) => throttles,
+        Err(error) => return (Err(Broke::by(&error)), Metered::default()),
+    };
     let conninfos = site.conninfos();
     let schema = site.data_node().schema.filter(|_| !site.is_sharded());
     let mut plan = load_plan::plan(point, order.planned, &conninfos, schema);
@@ -241,11 +322,22 @@ fn load(
         (outcome, meter.join().unwrap_or_default())
     });
     let messages = watch.messages;
-    let outcome = outcome.map_err(|error| Broke::rig(load_failure(&error)))?;
-    match (outcome.end, watch.failed) {
-        (End::ExitedOnAbort(_), Some(why)) => Err(Broke::Statement(why)),
-        _ => Ok((outcome, metered, messages)),
-    }
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(LoadError::Interrupted { .. }) => return (Err(Broke::Interrupted), metered),
+        Err(error) => {
+            let broke = Broke::somehow(blame::of_load_error(&error), load_failure(&error));
+            return (Err(broke), metered);
+        }
+    };
+    let result = match (outcome.end, watch.failed) {
+        (End::ExitedOnAbort(_), Some(why)) => Err(match blame::of_load(&outcome) {
+            Fault::Study => Broke::Statement(why),
+            fault => Broke::somehow(fault, why),
+        }),
+        _ => Ok((outcome, messages)),
+    };
+    (result, metered)
 }
 
 /// Trials of one round draw the same numbers; their rows must not pass for one another's.

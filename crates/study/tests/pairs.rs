@@ -109,7 +109,7 @@ fn check(reset: &str) {
     let spoiled: [(&str, Spoil); 3] = [
         ("did not reach its rate", |pairs, _| pairs[0].conditions.is_rate_missed = true),
         ("2.0 % of a side's transactions", |pairs, _| pairs[0].conditions.failed_share_max = 0.02),
-        ("a server failed in attempt 0", |pairs, died| {
+        ("attempt 0 failed: it crashed", |pairs, died| {
             pairs.push(Paired { attempt: 0, ending: died, ..pairs[0].clone() });
         }),
     ];

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Ending, Fault, Trial};
+use record::{Ending, Fault, Interruption, Trial};
 
 /// Which attempt of each trial is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,24 +98,40 @@ pub fn uses(trials: &[Trial]) -> Vec<AttemptUse> {
             why: "not what was asked for: it can refute a claim, not support one",
         },
         Ending::Skipped(_) => AttemptUse { figures: false, why: "not run" },
-        Ending::Interrupted(_) => AttemptUse {
-            figures: false,
-            why: "interrupted by the user: a later attempt may make up for it",
-        },
-        Ending::Failed(reason) => AttemptUse {
-            figures: false,
-            why: match reason.kind {
-                Fault::Server => {
-                    "a server's fault: no claim about these trials holds, whatever later attempts \
-                     show"
-                }
-                Fault::Rig => "the rig's fault: a later attempt may make up for it",
-                Fault::Unknown => {
-                    "it may have been a server's fault: no claim about these trials holds, \
-                     whatever later attempts show"
-                }
-            },
-        },
+        Ending::Interrupted(_) | Ending::Failed(_) => {
+            AttemptUse { figures: false, why: broken(&trial.ending) }
+        }
     };
     trials.iter().map(of).collect()
+}
+
+/// Why the figures of an attempt that did not come to its end count for nothing.
+fn broken(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::Interrupted(reason) => match reason.kind {
+            Interruption::BeforeLoad => {
+                "interrupted by the user before its load: a later attempt may make up for it"
+            }
+            Interruption::Checked => {
+                "interrupted by the user, and nothing was wrong: a later attempt may make up for it"
+            }
+            Interruption::Unchecked => {
+                "interrupted, and it is not known what it would have shown: no claim about these \
+                 trials holds, whatever later attempts show"
+            }
+        },
+        Ending::Failed(reason) => match reason.kind {
+            Fault::Server => {
+                "a server's fault: no claim about these trials holds, whatever later attempts show"
+            }
+            Fault::Unknown => {
+                "it may have been a server's fault: no claim about these trials holds, whatever later \
+                 attempts show"
+            }
+            Fault::Study => "the study's fault: a later attempt may make up for it",
+            Fault::Machine => "the machine's fault: a later attempt may make up for it",
+            Fault::Rig => "the rig's fault: a later attempt may make up for it",
+        },
+        Ending::Done | Ending::Void(_) | Ending::Skipped(_) => "",
+    }
 }

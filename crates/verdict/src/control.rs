@@ -7,7 +7,7 @@ use spec::{About, ClaimKind, Study};
 
 use crate::claim_verdict::{ClaimVerdict, Verdict};
 
-/// Takes back what was said to hold about trials of a scenario whose control does not hold; what
+/// Takes back what was said to hold about trials or figures of a scenario whose control does not hold; what
 /// went wrong in spite of that stays said.
 pub(crate) fn doubt(study: &Study, verdicts: &mut [ClaimVerdict]) {
     let controls: Vec<(String, BTreeSet<&str>)> = study
@@ -45,10 +45,13 @@ fn why(says: &str, control: &ClaimVerdict) -> String {
     }
 }
 
-/// The scenarios whose trials a claim speaks of.
+/// The scenarios whose trials or figures a claim speaks of.
 fn scenarios<'s>(study: &'s Study, about: &About) -> BTreeSet<&'s str> {
     match about {
-        About::Value { .. } => BTreeSet::new(),
+        About::Value { value, .. } => {
+            let points = value.references().iter().map(|reference| reference.point);
+            points.map(|point| study.points[point].name.scenario.as_str()).collect()
+        }
         About::Every { points, .. } => {
             points.iter().map(|point| study.points[*point].name.scenario.as_str()).collect()
         }

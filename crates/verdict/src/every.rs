@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Ending, Fault, Figure, PlannedTrial, Reason, Trial, VoidKind};
-use spec::{Better, Condition, Metric, Quantifier, Study, metrics};
+use record::{Ending, Figure, PlannedTrial, Trial, VoidKind};
+use spec::{Better, Condition, Metric, OnLoss, Quantifier, Study, metrics};
 
 use crate::claim_verdict::{Found, Measured, Verdict};
 use crate::name::{point_name, trial_name};
@@ -18,6 +18,7 @@ use crate::truth::truth;
 /// A condition on trials, and the trials that it speaks of.
 #[derive(Clone, Copy)]
 pub(crate) struct Question<'a> {
+    pub(crate) study: &'a Study,
     pub(crate) quantifier: Quantifier,
     pub(crate) condition: &'a Condition,
     /// The part of a trial whose figures are meant; empty for those of the whole trial.
@@ -28,13 +29,8 @@ pub(crate) struct Question<'a> {
 
 /// Judges a condition on every trial of some points. `plan` is what the run consists of: a trial of
 /// it that was not run keeps the claim open.
-pub(crate) fn judge(
-    study: &Study,
-    question: Question<'_>,
-    plan: &[PlannedTrial],
-    trials: &[Trial],
-) -> Found {
-    let Question { quantifier, condition, points, .. } = question;
+pub(crate) fn judge(question: Question<'_>, plan: &[PlannedTrial], trials: &[Trial]) -> Found {
+    let Question { study, quantifier, condition, points, .. } = question;
     let asked = asked(study, condition, points);
     let mut by_number: BTreeMap<(usize, String), Vec<&Trial>> = BTreeMap::new();
     for trial in trials {
@@ -171,25 +167,31 @@ impl Question<'_> {
                 {
                     shown.refutes.push(format!("{name}: {}", self.figures(&values)));
                 }
+                // What broke it may be what the claim excludes: no later attempt makes up for it,
+                // unless it is proven that no server had a part in it.
                 (Ending::Failed(reason), _) => {
                     let words = format!("{name} failed: {}", reason.text);
-                    // What broke a server may be what the claim excludes: no later attempt makes
-                    // up for it. What broke the rig says nothing about the server.
-                    match reason.kind {
-                        Fault::Server | Fault::Unknown => shown.open = Some(words),
-                        Fault::Rig => broken = Some(words),
+                    match attempt.ending.stays_open() {
+                        true => shown.open = Some(words),
+                        false => broken = Some(words),
                     }
                 }
-                (Ending::Interrupted(_), _) => {
-                    broken = Some(format!("{name} was interrupted"));
+                (Ending::Interrupted(reason), _) => {
+                    let words = format!("{name} was interrupted: {}", reason.text);
+                    match attempt.ending.stays_open() {
+                        true => shown.open = Some(words),
+                        false => broken = Some(words),
+                    }
                 }
-                (Ending::Void(Reason { kind: VoidKind::AllFailed, text }), _) => {
-                    broken = Some(format!("{name} is void: {text}"));
-                }
-                // What cannot run here is out of scope. What ran, but not as the study asks, can
-                // refute and nothing else.
+                // What cannot run here is out of scope.
                 (Ending::Skipped(_), _) => {}
-                (Ending::Void(_), _) if !attempt.ending.is_complete() => {}
+                // What ran, but not as the study asks, can refute and nothing else.
+                (Ending::Void(reason), answer) if !attempt.ending.is_complete() => {
+                    let has_figure = matches!(answer, Answer::Yes | Answer::No(_));
+                    if reason.kind == VoidKind::AllFailed || !has_figure {
+                        shown.open = Some(format!("{name} is void: {}", reason.text));
+                    }
+                }
                 (_, Answer::No(_)) => {}
                 (_, Answer::Yes) => shown.supports = true,
                 (_, Answer::Nothing(why)) => shown.open = Some(format!("{name} {why}")),
@@ -216,6 +218,9 @@ impl Question<'_> {
         if !is_true && self.quantifier == Quantifier::Every {
             return Answer::No(figures);
         }
+        if let Some(why) = marred(self.study, trial) {
+            return Answer::Nothing(why);
+        }
         let mut clean = metrics.iter().zip(&figures);
         if clean.any(|(metric, figure)| says_that_nothing_is_lost(metric, figure.value))
             && let Some(why) = self.nothing_to_lose(trial)
@@ -225,8 +230,8 @@ impl Question<'_> {
         if is_true { Answer::Yes } else { Answer::No(figures) }
     }
 
-    /// Why nothing could have been lost in a trial: no row was promised, or no transaction was
-    /// under way when the fault came.
+    /// Why nothing could have been lost in a trial: no row was promised, no transaction was under way
+    /// when the fault came, or there was no load in much of the window.
     fn nothing_to_lose(&self, trial: &Trial) -> Option<String> {
         match acknowledged(trial, self.of) {
             Some(count) if count > 0.0 => {}
@@ -234,8 +239,16 @@ impl Question<'_> {
             None => return Some(format!("has no {}", metrics::LEDGER_ACKNOWLEDGED.name)),
         }
         let in_flight = value_of(trial, &metrics::LEDGER_IN_FLIGHT, "");
-        let is_idle = in_flight.is_some_and(|count| count == 0.0);
-        is_idle.then(|| "had no transaction in flight at the fault".to_owned())
+        if in_flight.is_some_and(|count| count == 0.0) {
+            return Some("had no transaction in flight at the fault".to_owned());
+        }
+        // Records up to format 2 do not say.
+        let share = |of| value_of(trial, &metrics::LEDGER_LOAD_SHARE, of);
+        let share = share(self.of).or_else(|| share(""))?;
+        (share < LOAD_SHARE_MIN).then(|| {
+            let percent = share * 100.0;
+            format!("had clients at work in {percent:.0} % of its window only")
+        })
     }
 
     fn figures(&self, figures: &[Figure]) -> String {
@@ -248,6 +261,27 @@ impl Question<'_> {
         values.join(", ")
     }
 }
+
+/// Why a trial that came to its end shows nothing: clients gave up although nothing that they were
+/// connected to was ended, or a server crashed.
+pub(crate) fn marred(study: &Study, trial: &Trial) -> Option<String> {
+    let crashes = value_of(trial, &metrics::UNASKED_CRASHES, "").unwrap_or(0.0);
+    if crashes > 0.0 {
+        return Some("had a server that crashed unasked".to_owned());
+    }
+    let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
+    let point = point.map(|point| &study.points[point]);
+    // Where clients do not come back, an action may end them.
+    if point.is_some_and(|point| point.on_loss == OnLoss::Abort && !point.timeline.is_empty()) {
+        return None;
+    }
+    let aborted: u64 = trial.workloads.iter().map(|one| one.counts_total.aborted_clients).sum();
+    (aborted > 0).then(|| format!("lost {aborted} of its clients, who gave up"))
+}
+
+/// Where clients were at work in less of a window than this, it was not under load: one tenth of it may
+/// be missing.
+const LOAD_SHARE_MIN: f64 = 0.9;
 
 /// Whether a value of a metric says that acknowledged transactions are there. That a server did not
 /// survive needs no transaction to be true.

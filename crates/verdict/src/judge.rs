@@ -7,7 +7,7 @@ use crate::claim_verdict::{ClaimVerdict, Found};
 use crate::every::Question;
 use crate::name::trial_name;
 use crate::noise::{self, Noise};
-use crate::{answer, control, doubt, every, family, paired, value};
+use crate::{against, answer, control, doubt, every, family, paired, value};
 
 /// Everything that a study has answered so far.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,9 @@ pub struct Judgement {
     pub noise: Vec<Noise>,
     /// Attempts whose figures were left out, and why.
     pub discarded: Vec<Discarded>,
+    /// What stands against the run as a whole, whatever its claims say: attempts that broke and for which
+    /// a server may be to blame, and crashes that nobody asked for. No gate is passed with any.
+    pub against: Vec<String>,
 }
 
 /// An attempt whose figures were left out.
@@ -57,6 +60,7 @@ pub fn judge(
         claims,
         noise: noise::noise(study, trials),
         discarded: trials.iter().filter_map(discarded).collect(),
+        against: against::against(study, trials, pairs),
     }
 }
 
@@ -87,8 +91,8 @@ fn found(
             (expect.to_string(), paired::judge(study, value, *expect, pairs))
         }
         About::Every { quantifier, condition, of, points } => {
-            let question = Question { quantifier: *quantifier, condition, of, points };
-            let mut found = every::judge(study, question, plan, trials);
+            let question = Question { study, quantifier: *quantifier, condition, of, points };
+            let mut found = every::judge(question, plan, trials);
             found.doubt(doubt::of_condition(study, condition, of, points, trials));
             (String::new(), found)
         }

@@ -9,6 +9,7 @@
 mod claim_verdict;
 mod judge;
 
+mod against;
 mod attempts;
 mod every;
 mod paired;

@@ -5,7 +5,7 @@
 //! It is computed again from the record's series, so that the verdict rests on what was observed.
 
 use record::comparison::{Metric, OCTET_PAIRS, Stop};
-use record::{Conditions, Ending, Fault, Generator, Paired, Series};
+use record::{Conditions, Ending, Generator, Paired, Series};
 use spec::{Expression, Study};
 use stats::{Expectation, HEADLINE_ROUNDS_MIN, Interval, sequence};
 
@@ -72,10 +72,14 @@ pub(crate) fn judge(
         p: Some(p),
     };
     let mut doubts = doubts(paired, above.metric.is_latency());
-    let died = |paired: &&Paired| matches!(&paired.ending, Ending::Failed(why) if why.kind == Fault::Server);
-    if let Some(earlier) = pairs.iter().filter(is_meant).find(died) {
+    let is_open = |paired: &&Paired| paired.ending.stays_open();
+    if let Some(earlier) = pairs.iter().filter(is_meant).find(is_open) {
         let (attempt, why) = (earlier.attempt, earlier.ending.why());
-        doubts.push(format!("a server failed in attempt {attempt}: {why}"));
+        let word = match earlier.ending {
+            Ending::Interrupted(_) => "was interrupted",
+            _ => "failed",
+        };
+        doubts.push(format!("attempt {attempt} {word}: {why}"));
     }
     found.doubt(doubts);
     found

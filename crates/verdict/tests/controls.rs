@@ -33,6 +33,46 @@ trials = "safe/other"
 kind = "invariant"
 "#;
 
+/// A value of a scenario whose control does not hold proves nothing either.
+#[test]
+fn a_value_of_a_scenario_rests_on_its_control() {
+    use Verdict::{CannotTell, Holds};
+    let study = "\
+        [[claims]]\nsays = \"the safe are as fast\"\n\
+        value = \"tps('safe/cut') / tps('reckless/cut')\"\nexpect = \">= 0.9\"\n\
+        [[claims]]\nsays = \"elsewhere they are as fast\"\n\
+        value = \"tps('safe/other') / tps('reckless/other')\"\nexpect = \">= 0.9\"\n";
+    let study = parse(&format!("{STUDY}{study}"));
+    let judged = |lost: f64| {
+        let mut trials = Vec::new();
+        for round in 1..=6 {
+            for (variant, scenario) in
+                [("safe", "cut"), ("reckless", "cut"), ("safe", "other"), ("reckless", "other")]
+            {
+                let is_reckless = variant == "reckless" && scenario == "cut";
+                let mut trial = trial(variant, scenario, if is_reckless { lost } else { 0.0 });
+                let tps = 1000.0 + [1.0, -2.0, 3.0, -1.0, 2.0, 0.0][round - 1];
+                trial.metrics.insert("tps".to_owned(), [(String::new(), tps)].into());
+                (trial.round, trial.number) = (round, trials.len() + 1);
+                trials.push(trial);
+            }
+        }
+        let claims = judge(&study, &[], &trials, &[]).claims;
+        [claims[3].verdict, claims[4].verdict]
+    };
+    assert_eq!(judged(2.0), [Holds, Holds]);
+    assert_eq!(judged(0.0), [CannotTell, Holds]);
+}
+
+fn parse(text: &str) -> Study {
+    let folder = Folder {
+        name: "mine".to_owned(),
+        files: BTreeMap::from([("study.toml".to_owned(), text.to_owned())]),
+        is_private: false,
+    };
+    Study::parse(&folder, Profile::Quick).unwrap()
+}
+
 #[test]
 fn a_control_that_does_not_hold_takes_the_ground_from_its_scenarios() {
     use Verdict::{CannotTell, DoesNotHold, Holds};
@@ -49,12 +89,7 @@ fn a_control_that_does_not_hold_takes_the_ground_from_its_scenarios() {
 }
 
 fn check(reckless: &[f64], safe: &[f64], expected: [Verdict; 3], why: &str) {
-    let folder = Folder {
-        name: "mine".to_owned(),
-        files: BTreeMap::from([("study.toml".to_owned(), STUDY.to_owned())]),
-        is_private: false,
-    };
-    let study = Study::parse(&folder, Profile::Quick).unwrap();
+    let study = parse(STUDY);
     let mut trials: Vec<Trial> =
         reckless.iter().map(|lost| trial("reckless", "cut", *lost)).collect();
     trials.extend(safe.iter().map(|lost| trial("safe", "cut", *lost)));

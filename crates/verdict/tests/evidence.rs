@@ -3,8 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use record::{Ending, Fault, Note, NoteKind, PlannedTrial, SkipKind, Trial, VoidKind};
+use record::{
+    Counts, Ending, Fault, Interruption, Note, NoteKind, PlannedTrial, PublishedWay, SkipKind,
+    Trial, VoidKind, WorkloadResult,
+};
 use spec::{Folder, Profile, Study};
+use stats::Latency;
 use verdict::{ClaimVerdict, Verdict, judge};
 
 const STUDY: &str = r#"
@@ -91,13 +95,25 @@ fn what_any_attempt_shows_or_does_not_show_counts_for_every_trial() {
     let action = Ending::void(VoidKind::Action, "the cut had nothing to lose");
     check(&[(action.clone(), LOST)], DoesNotHold, first);
     // It is not evidence for anything either, and the other nine are.
-    check(&[(action, CLEAN)], Holds, "");
+    check(&[(action.clone(), CLEAN)], Holds, "");
+    // Without the figure nobody knows what it would have shown.
+    let void = "trial 10 (b/s) is void: the cut had nothing to lose";
+    check(&[(action.clone(), &[])], CannotTell, void);
+    check(&[(action, &[]), (Ending::Done, CLEAN)], CannotTell, void);
 
     let broken = "trial 10 (b/s) failed: the server died";
     check(&[(died(), &[])], CannotTell, broken);
     check(&[(died(), &[]), (Ending::Done, CLEAN)], CannotTell, broken);
     check(&[(rig(), &[])], CannotTell, "trial 10 (b/s) failed: no port was free");
     check(&[(rig(), &[]), (Ending::Done, CLEAN)], Holds, "");
+    let signal = |kind| Ending::interrupted(kind, "by a signal");
+    let open = "trial 10 (b/s) was interrupted: by a signal";
+    for kind in [Interruption::BeforeLoad, Interruption::Checked, Interruption::Unchecked] {
+        check(&[(signal(kind), &[])], CannotTell, open);
+    }
+    check(&[(signal(Interruption::BeforeLoad), &[]), (Ending::Done, CLEAN)], Holds, "");
+    check(&[(signal(Interruption::Checked), &[]), (Ending::Done, CLEAN)], Holds, "");
+    check(&[(signal(Interruption::Unchecked), &[]), (Ending::Done, CLEAN)], CannotTell, open);
     let skipped = Ending::skipped(SkipKind::CannotRunHere, "no FUSE");
     check(&[(skipped, &[])], Holds, "");
 
@@ -107,7 +123,7 @@ fn what_any_attempt_shows_or_does_not_show_counts_for_every_trial() {
     let none = || Ending::void(VoidKind::AllFailed, "every transaction failed: 7 of 7");
     let open = "trial 10 (b/s) is void: every transaction failed: 7 of 7";
     check(&[(none(), CLEAN)], CannotTell, open);
-    check(&[(none(), CLEAN), (Ending::Done, CLEAN)], Holds, "");
+    check(&[(none(), CLEAN), (Ending::Done, CLEAN)], CannotTell, open);
 
     let lacks = "trial 10 (b/s) has no ledger_lost";
     check(&[(Ending::Done, &[])], CannotTell, lacks);
@@ -120,6 +136,70 @@ fn what_any_attempt_shows_or_does_not_show_counts_for_every_trial() {
         &[("ledger_lost", 0.0), ("ledger_acknowledged", 9.0), ("ledger_in_flight", 0.0)];
     let why = "trial 10 (b/s) had no transaction in flight at the fault";
     check(&[(Ending::Done, quiet)], CannotTell, why);
+    let share = |share| [CLEAN, &[("ledger_load_share", share)]].concat();
+    check(&[(Ending::Done, &share(0.9))], Holds, "");
+    let why = "trial 10 (b/s) had clients at work in 80 % of its window only";
+    check(&[(Ending::Done, &share(0.8))], CannotTell, why);
+    let crashed = [CLEAN, &[("unasked_crashes", 1.0)]].concat();
+    let why = "trial 10 (b/s) had a server that crashed unasked";
+    check(&[(Ending::Done, &crashed)], CannotTell, why);
+    check(&[(died(), &crashed), (Ending::Done, CLEAN)], CannotTell, broken);
+}
+
+/// Clients that gave up are no clients: what the others show is not what was asked for.
+#[test]
+fn clients_that_gave_up_leave_a_claim_open() {
+    let mut trials = with_tenth(&[(Ending::Done, CLEAN)]);
+    trials[9].workloads.push(WorkloadResult {
+        name: "w".to_owned(),
+        clients: 8,
+        counts: Counts::default(),
+        counts_total: Counts { aborted_clients: 3, ..Counts::default() },
+        unknown: 0,
+        latency: Latency::default(),
+        open: Latency::default(),
+        never_started: 0,
+        service: Latency::default(),
+        lag: Latency::default(),
+        statements: Vec::new(),
+        per_client: Vec::new(),
+        longest_wait_ns: 0,
+        longest_wait_is_open: false,
+        published_way: PublishedWay::default(),
+    });
+    let check = |trials: &[Trial], study: &str, expected: Verdict, why: &str| {
+        let claim = judged(study, &[], trials).remove(0);
+        assert_eq!((claim.verdict, claim.why.as_str()), (expected, why));
+    };
+    let why = "trial 10 (b/s) lost 3 of its clients, who gave up";
+    check(&trials, STUDY, Verdict::CannotTell, why);
+    // Where the study ends what they are connected to, they give up.
+    let timeline = "run = [\"w\"]\ntimeline = [{ at = \"1s\", kill = \"primary\" }]";
+    let study = STUDY.replacen("run = [\"w\"]", timeline, 1);
+    check(&trials, &study, Verdict::Holds, "");
+}
+
+/// What broke stands against the whole run, whatever its claims speak of.
+#[test]
+fn a_run_with_something_that_broke_has_it_said() {
+    let check = |tenth: &[(Ending, Figures<'_>)], expected: &[&str]| {
+        let trials = with_tenth(tenth);
+        let files = BTreeMap::from([("study.toml".to_owned(), STUDY.to_owned())]);
+        let folder = Folder { name: "mine".to_owned(), files, is_private: false };
+        let study = Study::parse(&folder, Profile::Quick).unwrap();
+        assert_eq!(judge(&study, &[], &trials, &[]).against, expected, "{tenth:?}");
+    };
+    let died = Ending::failed(Fault::Server, "the server died");
+    let text = "trial 10 (b/s) failed: the server died";
+    check(&[(Ending::Done, CLEAN)], &[]);
+    check(&[(died, &[]), (Ending::Done, CLEAN)], &[text]);
+    check(&[(Ending::failed(Fault::Rig, "no port"), &[]), (Ending::Done, CLEAN)], &[]);
+    check(&[(Ending::void(VoidKind::Action, "nothing to lose"), &[])], &[]);
+    let signal = Ending::interrupted(Interruption::Unchecked, "by a signal");
+    let text = "trial 10 (b/s) was interrupted: by a signal";
+    check(&[(signal, &[]), (Ending::Done, CLEAN)], &[text]);
+    let crashed = [("unasked_crashes", 1.0)];
+    check(&[(Ending::Done, &crashed)], &["trial 10 (b/s) had a server that crashed unasked"]);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use script::{Pipeline, Value};
 use wire::backend::ErrorResponse;
 
 use crate::{
-    program::Program,
-    session::{LaneContext, Session, SessionState},
+    program::{Effect, Program},
+    session::{Block, LaneContext, Session, SessionState},
     tally::Ending,
 };
 
@@ -121,23 +121,48 @@ impl Session {
         self.close_transaction(cx, now, what);
     }
 
-    /// The client gives the transaction up, or has lost its connection: whether it has happened is
-    /// unknown as soon as the server still had something to answer.
+    /// The client gives the transaction up, or has lost its connection. It is unknown whether it has
+    /// happened if the server owed an answer to something that may have committed it; if no COMMIT was
+    /// sent, it has failed.
     pub(crate) fn note_unfinished(&mut self, cx: &mut LaneContext<'_>, now: u64) {
-        let is_failed = self.state == SessionState::RollingBack;
-        let awaits = self.reply.awaiting > 0 || self.pipeline != Pipeline::Off;
+        let may_commit = self.owes_a_commit(cx);
         let Some(open) = self.open_transaction().copied() else { return };
-        let what = match open.is_committed || awaits && !is_failed {
+        let what = match open.is_committed || may_commit {
             true => What::Unknown,
             false => What::Failed(open.sqlstate),
         };
         self.close_transaction(cx, now, what);
     }
 
-    /// The rig ends the transaction under way.
+    /// The rig ends the transaction under way. What the server says from then on may be due to that, so
+    /// that only a block without a COMMIT is known to have failed.
     pub(crate) fn note_given_up(&mut self, cx: &mut LaneContext<'_>, now: u64) {
-        if self.open_transaction().is_some() {
-            self.close_transaction(cx, now, What::Unknown);
+        let has_failed = self.block != Block::Outside && !self.owes_a_commit(cx);
+        let Some(open) = self.open_transaction().copied() else { return };
+        let what = match has_failed && !open.is_committed {
+            true => What::Failed(open.sqlstate),
+            false => What::Unknown,
+        };
+        self.close_transaction(cx, now, what);
+    }
+
+    /// True if what the server has not answered yet may commit the transaction.
+    fn owes_a_commit(&self, cx: &LaneContext<'_>) -> bool {
+        // What a pipeline has sent is not looked into.
+        if self.pipeline != Pipeline::Off {
+            return true;
+        }
+        if self.reply.awaiting == 0 || self.state != SessionState::Awaiting {
+            return false;
+        }
+        let program = cx.program;
+        let number = program.scripts[self.script].statements.get(self.command).copied().flatten();
+        let effect = number.map(|number| program.statements[number].effect);
+        match (self.block, effect) {
+            (Block::Failed, _) | (_, Some(Effect::Begins)) => false,
+            (Block::Inside, Some(Effect::Other)) => false,
+            // Outside of a block each statement is a transaction. The end of a pipeline has no statement.
+            (Block::Outside, _) | (_, None) | (_, Some(Effect::Commits)) => true,
         }
     }
 

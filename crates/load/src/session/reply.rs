@@ -12,7 +12,7 @@ use wire::{
 use super::end::Failure;
 use crate::{
     Level,
-    program::Program,
+    program::{Effect, Program},
     session::{Block, LaneContext, Session, SessionState, Wait},
 };
 
@@ -445,7 +445,7 @@ impl Session {
             Block::Inside => {
                 let program = cx.program;
                 program.scripts[self.script].statements[self.command]
-                    .is_some_and(|number| program.statements[number].commits)
+                    .is_some_and(|number| program.statements[number].effect == Effect::Commits)
             }
         }
     }

@@ -112,7 +112,8 @@ fn is_hollow(study: &Study, trials: &[Trial]) -> bool {
 }
 
 /// How the program ends after a run. What is missing is said before what was found. Where there is
-/// nothing behind a verdict (`is_hollow`), no gate is passed.
+/// nothing behind a verdict (`is_hollow`), or something stands against the run as a whole, no gate is
+/// passed.
 fn exit(ended: &Ended, judgement: &Judgement, gate: Gate, is_hollow: bool) -> Exit {
     match &ended.state {
         RunState::Interrupted => return Exit::Interrupted,
@@ -129,7 +130,7 @@ fn exit(ended: &Ended, judgement: &Judgement, gate: Gate, is_hollow: bool) -> Ex
     if gated().any(|claim| claim.verdict == Verdict::DoesNotHold) {
         Exit::DoesNotHold
     } else if gated().any(|claim| claim.verdict == Verdict::CannotTell)
-        || (gate != Gate::Open && is_hollow)
+        || (gate != Gate::Open && (is_hollow || !judgement.against.is_empty()))
     {
         Exit::CannotTell
     } else {
@@ -319,8 +320,8 @@ mod tests {
             alone: *verdict,
             why: String::new(),
         });
-        let (noise, discarded) = Default::default();
-        Judgement { answer: String::new(), claims: claims.collect(), noise, discarded }
+        let (noise, discarded, against) = Default::default();
+        Judgement { answer: String::new(), claims: claims.collect(), noise, discarded, against }
     }
 
     #[test]
@@ -335,6 +336,10 @@ mod tests {
                 expected,
                 "{gate:?} {claims:?}"
             );
+            let mut marred = judgement(claims);
+            marred.against.push("trial 1 failed".to_owned());
+            let marred = exit(&ended, &marred, gate, false);
+            assert!(gate == Gate::Open || marred != Exit::Done, "{gate:?} {claims:?}");
             let without = exit(&ended, &judgement(claims), gate, true);
             assert!(gate == Gate::Open || without != Exit::Done, "{gate:?} {claims:?}");
         };

@@ -11,9 +11,13 @@ use record::{Mark, MarkKind, Moment};
 use serde::{Deserialize, Serialize};
 
 use super::Entry;
+use super::crash::{CrashKind, CrashSign};
 
 /// More marks than this no timeline can show.
 const MARKS_MAX: usize = 10_000;
+
+/// More signs of crashes and damage say no more.
+const CRASHES_MAX: usize = 1_000;
 
 /// Errors of one kind within this time become one mark.
 const FLOOD_NS: u64 = 1_000_000_000;
@@ -57,6 +61,7 @@ pub(crate) struct Chronicle {
     own_application: &'static str,
     marks: Vec<Mark>,
     takeovers: Vec<Takeover>,
+    crashes: Vec<CrashSign>,
     checkpoint: Option<(Moment, String)>,
     floods: BTreeMap<String, Flood>,
     dropped: u64,
@@ -76,6 +81,7 @@ impl Chronicle {
             own_application,
             marks: Vec::new(),
             takeovers: Vec::new(),
+            crashes: Vec::new(),
             checkpoint: None,
             floods: BTreeMap::new(),
             dropped: 0,
@@ -85,6 +91,10 @@ impl Chronicle {
     /// Takes one entry that was written at `at`.
     pub(crate) fn take(&mut self, at: Moment, entry: &Entry) {
         let message = entry.message.as_str();
+        if let (Some(kind), ..CRASHES_MAX) = (CrashKind::of(entry), self.crashes.len()) {
+            let (node, text) = (self.node(), first_line(message));
+            self.crashes.push(CrashSign { at, node, kind, text });
+        }
         if entry.application == self.own_application {
             return;
         }
@@ -116,6 +126,11 @@ impl Chronicle {
     /// The standbys that commits came to wait for, in order of time.
     pub(crate) fn take_takeovers(&mut self) -> Vec<Takeover> {
         std::mem::take(&mut self.takeovers)
+    }
+
+    /// The signs of crashes and damage, in order of time.
+    pub(crate) fn take_crashes(&mut self) -> Vec<CrashSign> {
+        std::mem::take(&mut self.crashes)
     }
 
     /// All marks, and what a reader should know of them. A checkpoint that is still going on lasts

@@ -213,6 +213,23 @@ impl Ledger {
         moments.windows(2).map(|pair| pair[1].since(pair[0])).max().unwrap_or(0)
     }
 
+    /// The share of the tenths of a stretch of time in each of which a client had a transaction under
+    /// way, or was told how one had ended.
+    #[must_use]
+    pub fn load_share(&self, from: Moment, until: Moment) -> f64 {
+        const PARTS: u64 = 10;
+        let length_ns = until.since(from) / PARTS;
+        let mut busy = [false; PARTS as usize];
+        let part = |at: Moment| (at.since(from) / length_ns.max(1)).min(PARTS - 1) as usize;
+        for one in self.clients.values().flatten() {
+            // One that was never heard of may have been over at once.
+            if one.ended >= from && one.intended < until {
+                busy[part(one.intended)..=part(one.ended.min(until))].fill(true);
+            }
+        }
+        busy.iter().filter(|busy| **busy).count() as f64 / PARTS as f64
+    }
+
     /// The part of it that is about these clients.
     #[must_use]
     pub fn of_clients(&self, clients: Range<u32>) -> Ledger {

@@ -103,6 +103,8 @@ metrics! {
     ERRORS = row("errors", "", Lower, Workload, Total, CLIENTS,
         "errors that the server or the network gave, retried ones included"),
     RECONNECTS = row("reconnects", "", Lower, Workload, Total, CLIENTS, "connections lost and made again"),
+    ABORTED_CLIENTS = row("aborted_clients", "", Lower, Workload, Total, CLIENTS,
+        "clients that gave up before the load was over"),
     UNKNOWN = row("unknown", "", Lower, Workload, Total, CLIENTS,
         "transactions with an unknown outcome: the connection was lost while committing"),
 

@@ -23,13 +23,16 @@ metrics! {
     LEDGER_FAILED = row("ledger_failed", "", Lower, Workload, Total, LEDGER,
         "transactions that failed for certain"),
     LEDGER_UNKNOWN = row("ledger_unknown", "", Lower, Workload, Total, LEDGER,
-        "transactions with an unknown outcome: the connection was lost while the server had \
-         something to answer"),
+        "transactions with an unknown outcome: the connection was lost while the server had not \
+         answered what may have committed them"),
     LEDGER_UNKNOWN_PRESENT = row("ledger_unknown_present", "", Neither, Workload, Total, BOTH,
         "of the unknown ones, those that the rows account for"),
     LEDGER_IN_FLIGHT = row("ledger_in_flight", "", Higher, Workload, Total, LEDGER,
         "transactions that clients had sent and not heard of when a server was killed or lost its \
          power; the least over all such moments of the trial"),
+    LEDGER_LOAD_SHARE = row("ledger_load_share", "", Higher, Workload, Total, LEDGER,
+        "share of the window, up to the first moment at which a server was killed or lost its power, \
+         in which its clients had a transaction under way or got an acknowledgement; in tenths"),
     LEDGER_PRESENT = row("ledger_present", "", Neither, Workload, Total, BOTH,
         "transactions that the rows account for"),
     LEDGER_LOST = row("ledger_lost", "", Lower, Workload, Total, BOTH,
@@ -57,9 +60,11 @@ metrics! {
         "clients whose two tables end with different transactions"),
     LEDGER_SCAN_DIFFERENCES = row("ledger_scan_differences", "", Lower, Workload, Total, BOTH,
         "rows that only one of sequential scan and index scan gave"),
+    LEDGER_UNREADABLE = row("ledger_unreadable", "", Lower, Workload, Total, by(By::Check, "rows of the ledger's tables"),
+        "tables of the ledger that a server could not read: none of their rows is there for anybody"),
     LEDGER_ANOMALIES = row("ledger_anomalies", "", Lower, Workload, Total, BOTH,
         "everything that must not be: lost, failed but present, doubled, invented, broken, torn, \
-         and what the two scans do not agree on"),
+         what the two scans do not agree on, and tables that cannot be read"),
 
     AMCHECK_CORRUPTIONS = row("amcheck_corruptions", "", Lower, Node, Total, AMCHECK,
         "places in tables and indexes that pg_amcheck complains about"),

@@ -16,6 +16,8 @@ const GUARD: Source = by(By::Server, "pgrig guard's record");
 const MEMORY: Source = by(By::Machine, "/proc/PID/smaps_rollup of the server's processes");
 const RESIDENT: Source = by(By::Server, "pgfincore, pg_buffercache");
 const LOG: Source = by(By::Server, "server log");
+const CRASHES: Source =
+    by(By::Server, "server log; start of the postmaster's children as pg_stat_activity has it");
 const SHARD: Source = by(By::Check, "the cluster's tables and its nodes");
 const PROC: Source = by(By::Machine, "/proc/PID/stat of the server's processes");
 
@@ -27,6 +29,9 @@ metrics! {
         "CPU that a node used inside the window"),
     SERVER_MEMORY_MB = row("server_memory_mb", "MiB", Lower, Node, Total, MEMORY,
         "proportional memory of a node's processes, the largest reading inside the window"),
+    UNASKED_CRASHES = row("unasked_crashes", "", Lower, Node, Total, CRASHES,
+        "times that a server, or one of its processes, ended although no action of the timeline \
+         ended it, and errors that say that data are damaged"),
     HIT_RATIO = row("hit_ratio", "", Higher, Node, Total, DATABASE,
         "share of block requests that shared_buffers served"),
     RESIDENCY = row("residency", "", Higher, Node, Total, RESIDENT,

@@ -88,6 +88,7 @@ pub(super) fn clients(
         (&metrics::RETRIES, counts.retries),
         (&metrics::ERRORS, errors),
         (&metrics::RECONNECTS, total.reconnects),
+        (&metrics::ABORTED_CLIENTS, total.aborted_clients),
         (&metrics::UNKNOWN, workload.unknown),
     ] {
         figures.set(name, scope, count as f64);

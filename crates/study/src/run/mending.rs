@@ -4,8 +4,9 @@
 use std::time::Instant;
 
 use load::Urgency;
-use record::{Ending, Reason, VoidKind};
+use record::{Ending, Fault, Reason, VoidKind};
 use site::Site;
+use spec::Reset;
 
 use super::Run;
 use crate::error::Error;
@@ -13,8 +14,13 @@ use crate::event::Event;
 use crate::fleet::Fleet;
 use crate::platform::Platform;
 
-/// Whether the servers of an attempt may be in a state that nobody knows.
-pub(super) fn leaves_doubt(ending: &Ending) -> bool {
+/// True if the data of an attempt's servers may be damaged.
+fn spoils_data(ending: &Ending) -> bool {
+    matches!(ending, Ending::Failed(reason) if reason.kind == Fault::Server)
+}
+
+/// True if the servers of an attempt may be in a state that nobody knows.
+fn leaves_doubt(ending: &Ending) -> bool {
     let action = |reason: &Reason<VoidKind>| reason.kind == VoidKind::Action;
     match ending {
         Ending::Failed(_) => true,
@@ -32,6 +38,24 @@ pub(super) fn hosts_are_there(platform: &Platform) -> Result<(), Error> {
 }
 
 impl Run<'_> {
+    /// After an attempt that ended so: stops its servers if nobody knows what state they are in, and
+    /// builds them anew if their data may be damaged and the next trial would begin with them.
+    pub(super) fn mend(
+        &mut self,
+        platform: &mut Platform,
+        ending: &Ending,
+        is_its_own: impl Fn(&Site) -> bool,
+        observe: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), Error> {
+        if !leaves_doubt(ending) {
+            return Ok(());
+        }
+        let is_ours = platform.labs().is_some();
+        let is_spoilt =
+            |site: &Site| is_ours && spoils_data(ending) && site.plan.data.reset == Reset::Keep;
+        self.stop_or_build_anew(platform, is_its_own, is_spoilt, observe)
+    }
+
     /// Stops the sites that are meant, and builds those anew that do not stop.
     pub(super) fn stop_sites(
         &mut self,
@@ -39,13 +63,28 @@ impl Run<'_> {
         is_meant: impl Fn(&Site) -> bool,
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), Error> {
+        self.stop_or_build_anew(platform, is_meant, |_| false, observe)
+    }
+
+    fn stop_or_build_anew(
+        &mut self,
+        platform: &mut Platform,
+        is_meant: impl Fn(&Site) -> bool,
+        is_spoilt: impl Fn(&Site) -> bool,
+        observe: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), Error> {
         let (mut points, mut broken, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for (index, site) in self.sites.iter_mut().enumerate().filter(|(_, site)| is_meant(site)) {
-            if let Err(why) = site.stop() {
-                notes.push(format!("servers are built anew: {why}"));
-                points.extend(site.plan.points.iter().copied());
-                broken.push(index);
-            }
+            // Servers that are built anew are killed.
+            let stopped = if is_spoilt(site) { None } else { Some(site.stop()) };
+            let why = match stopped {
+                None => "their data may be damaged".to_owned(),
+                Some(Err(why)) => why.to_string(),
+                Some(Ok(())) => continue,
+            };
+            notes.push(format!("servers are built anew: {why}"));
+            points.extend(site.plan.points.iter().copied());
+            broken.push(index);
         }
         if self.control.urgency() != Urgency::None {
             return Err(Error::Interrupted { doing: "running trials" });

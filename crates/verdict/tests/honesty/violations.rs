@@ -1,6 +1,6 @@
 //! What was promised not to happen, and did: whatever else a record holds, no claim over it holds.
 
-use record::{Ending, Fault, Note, NoteKind, Trial, VoidKind};
+use record::{Ending, Fault, Interruption, Note, NoteKind, Trial, VoidKind};
 use spec::Study;
 use stats::Prng;
 use verdict::{Verdict, judge};
@@ -33,7 +33,7 @@ use Promise::{AsFast, HardlyAnybodyWaits, NobodyWaits, NothingLost, Survives};
 type Violation = fn(Trial) -> Vec<Trial>;
 
 /// What goes wrong, and the promises that it breaks or leaves without evidence.
-const VIOLATIONS: [(&str, &[Promise], Violation); 17] = [
+const VIOLATIONS: [(&str, &[Promise], Violation); 26] = [
     ("a lost row", &[NothingLost], |trial| vec![with(trial, "ledger_lost", 1.0)]),
     ("a lost row in a first attempt that still warmed up", &[NothingLost], |trial| {
         let lost = with(trial.clone(), "ledger_lost", 1.0);
@@ -50,14 +50,14 @@ const VIOLATIONS: [(&str, &[Promise], Violation); 17] = [
     ("a lost row in a trial that stalls", &[NothingLost], |trial| {
         vec![stalled(with(trial, "ledger_lost", 1.0))]
     }),
-    ("a dead server", &[NothingLost, Survives, NobodyWaits], |trial| {
+    ("a dead server", EVERY, |trial| {
         vec![ended(bare(trial), Ending::failed(Fault::Server, "the server died"))]
     }),
-    ("a dead server in a first attempt", &[NothingLost, Survives, NobodyWaits], |trial| {
+    ("a dead server in a first attempt", EVERY, |trial| {
         let dead = ended(bare(trial.clone()), Ending::failed(Fault::Server, "the server died"));
         again(dead, trial)
     }),
-    ("clients that gave up in a first attempt", &[NothingLost, Survives, NobodyWaits], |trial| {
+    ("clients that gave up in a first attempt", EVERY, |trial| {
         let lost = Ending::failed(Fault::Unknown, "every client gave up");
         again(ended(bare(trial.clone()), lost), trial)
     }),
@@ -87,8 +87,46 @@ const VIOLATIONS: [(&str, &[Promise], Violation); 17] = [
     ("so many clients stuck that a percentile is unknown", &[HardlyAnybodyWaits], |trial| {
         vec![at_least(trial, "latency_p99_ms", 20.0)]
     }),
-    ("a trial that was never run", &[NothingLost, Survives, NobodyWaits], |_| Vec::new()),
+    ("a trial that was never run", EVERY, |_| Vec::new()),
+    ("a bare void attempt", EVERY, |trial| {
+        vec![ended(bare(trial), Ending::void(VoidKind::Action, "could not read block 10"))]
+    }),
+    ("a bare void attempt, run again", EVERY, |trial| {
+        let void = Ending::void(VoidKind::Action, "could not read block 10");
+        again(ended(bare(trial.clone()), void), trial)
+    }),
+    ("a proven fault of the rig's and no other attempt", EVERY, |trial| {
+        vec![ended(bare(trial), Ending::failed(Fault::Rig, "no port was free"))]
+    }),
+    ("rows that cannot be read in a first attempt", EVERY, |trial| {
+        let damaged = Ending::failed(Fault::Unknown, "invalid page in block 10");
+        again(ended(bare(trial.clone()), damaged), trial)
+    }),
+    ("an interrupted attempt of which nobody knows more", EVERY, |trial| {
+        let signal = Ending::interrupted(Interruption::Unchecked, "by a signal");
+        again(ended(bare(trial.clone()), signal), trial)
+    }),
+    ("a crash, and clients that connect again", EVERY, |trial| {
+        vec![with(trial, "unasked_crashes", 1.0)]
+    }),
+    ("a crash in a first attempt that is done", EVERY, |trial| {
+        again(with(trial.clone(), "unasked_crashes", 1.0), trial)
+    }),
+    ("a table of the ledger that cannot be read", &[NothingLost], |trial| {
+        vec![with(with(trial, "ledger_unreadable", 1.0), "ledger_lost", 1_000.0)]
+    }),
+    (
+        "one acknowledged transaction, one in flight, and no load besides",
+        &[NothingLost, Survives],
+        |trial| {
+            let trial = with(with(trial, "ledger_acknowledged", 1.0), "ledger_in_flight", 1.0);
+            vec![with(trial, "ledger_load_share", 0.1)]
+        },
+    ),
 ];
+
+/// The promises about every trial.
+const EVERY: &[Promise] = &[NothingLost, Survives, NobodyWaits, HardlyAnybodyWaits];
 
 #[test]
 fn no_planted_violation_ends_in_holds() {
@@ -198,4 +236,50 @@ fn stalled(mut trial: Trial) -> Trial {
 fn again(first: Trial, mut second: Trial) -> Vec<Trial> {
     second.attempt = 2;
     vec![first, second]
+}
+
+/// A dead server × every kind of claim: whether a claim is about every trial, about one, a value or a
+/// control, and whether or not the run went on afterwards, it never holds by what others show.
+#[test]
+fn no_claim_holds_over_a_trial_whose_server_died() {
+    const KINDS: [&str; 4] = [
+        "every = \"ledger_lost == 0\"\nkind = \"invariant\"",
+        "every = \"ledger_lost == 0\"\nkind = \"control\"",
+        "some = \"ledger_lost == 0\"\nkind = \"control\"",
+        "some = \"longest_wait_ms <= 5000\"",
+    ];
+    let endings = [
+        Ending::failed(Fault::Server, "the server died"),
+        Ending::failed(Fault::Unknown, "every client gave up"),
+        Ending::interrupted(Interruption::Unchecked, "pgrig ended in the middle of it"),
+    ];
+    for kind in KINDS {
+        let claims = format!("[[claims]]\nsays = \"it holds\"\n{kind}\n");
+        let study = study(&claims, "[8]", 6);
+        let verdict = |trials: &[Trial]| {
+            let judged = judge(&study, &plan(&study), trials, &[]);
+            (judged.claims[0].verdict, judged.against.len())
+        };
+        let clean = clean(&study, study.seed);
+        assert_eq!(verdict(&clean), (Verdict::Holds, 0), "{kind}");
+        for (chosen, ending) in (0..clean.len()).flat_map(|at| endings.iter().map(move |e| (at, e)))
+        {
+            for goes_on in [false, true] {
+                let mut trials = clean.clone();
+                let dead = ended(bare(trials[chosen].clone()), ending.clone());
+                let attempts = match goes_on {
+                    true => again(dead, trials[chosen].clone()),
+                    false => vec![dead],
+                };
+                trials.splice(chosen..=chosen, attempts);
+                let (verdict, against) = verdict(&trials);
+                assert_ne!(
+                    verdict,
+                    Verdict::Holds,
+                    "{kind}: trial {chosen}, {ending:?}, {goes_on}"
+                );
+                assert_eq!(against, 1, "the gate is told whatever the claims say");
+            }
+        }
+    }
 }

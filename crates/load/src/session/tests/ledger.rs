@@ -87,6 +87,15 @@ fn a_transaction_that_was_given_up_is_unknown_if_the_server_owed_an_answer() {
     check(ONE, &["W"], "i1 u1 l1");
     check(ONE, &["C Z:I"], "i1 a1 l1");
     check(BLOCK, &["C:BEGIN Z:T", "C Z:T"], "i1 u1 l1");
+    // No COMMIT was sent: nothing of it may be there.
+    check(BLOCK, &[], "i1 f1 l1");
+    check(BLOCK, &["C:BEGIN Z:T"], "i1 f1 l1");
+    check(BLOCK, &["C:BEGIN Z:T", "F:57P01"], "i1 f1 l1");
+    let comment = BLOCK.replace("COMMIT", "/* it */ -- is\n COMMIT");
+    check(&comment, &["C:BEGIN Z:T"], "i1 f1 l1");
+    check(&comment, &["C:BEGIN Z:T", "C Z:T"], "i1 u1 l1");
+    let joined = BLOCK.replace(";\nCOMMIT", "\\; COMMIT");
+    check(&joined, &["C:BEGIN Z:T"], "i1 u1 l1");
     check(BLOCK, &["C:BEGIN Z:T", "E:23505 Z:E"], "i1 f1:23505 l1");
     check(&format!("BEGIN;\n{ONE}\\sleep 9 s\nCOMMIT;\n"), &["C:BEGIN Z:T", "C Z:T"], "i1 f1 l1");
     check(&format!("\\sleep 9 s\n{ONE}"), &[], "i1 f1 l1");
@@ -97,8 +106,8 @@ fn a_transaction_that_was_given_up_is_unknown_if_the_server_owed_an_answer() {
 
 /// A commit that no longer waits for its standby looks like any other where warnings are not sent.
 #[test]
-fn whatever_ends_after_the_rig_has_cancelled_it_is_unknown() {
-    let check = |script: &str, answers: &[&str]| {
+fn whatever_may_have_been_committed_when_the_rig_cancels_it_is_unknown() {
+    let check = |script: &str, answers: &[&str], expected: &str| {
         let noted = noted(script, |client| {
             client.grid = Grid { close: 5 * MS, cancel: 5 * MS, ..client.grid };
             client.begins(0);
@@ -113,16 +122,17 @@ fn whatever_ends_after_the_rig_has_cancelled_it_is_unknown() {
             assert_eq!(client.tally.totals[0].unknown, 1, "{script:?} {answers:?}");
             assert!(client.said().iter().all(|said| !said.contains("client")));
         });
-        assert_eq!(noted, "i1 u1", "{script:?} {answers:?}");
+        assert_eq!(noted, expected, "{script:?} {answers:?}");
     };
-    check(ONE, &["W C Z:I"]);
-    check(ONE, &["C Z:I"]);
-    check(ONE, &["E:57014 Z:I"]);
+    check(ONE, &["W C Z:I"], "i1 u1");
+    check(ONE, &["C Z:I"], "i1 u1");
+    check(ONE, &["E:57014 Z:I"], "i1 u1");
     // Another server's word for it.
-    check(ONE, &["E:XX000 Z:I"]);
-    check(BLOCK, &["C:BEGIN Z:T", "C Z:T", "W C:COMMIT Z:I"]);
-    check(BLOCK, &["C:BEGIN Z:T", "E:57014 Z:E"]);
-    check(BLOCK, &["C:BEGIN Z:T", "C Z:T", "E:57014 Z:I"]);
+    check(ONE, &["E:XX000 Z:I"], "i1 u1");
+    check(BLOCK, &["C:BEGIN Z:T", "C Z:T", "W C:COMMIT Z:I"], "i1 u1");
+    check(BLOCK, &["C:BEGIN Z:T", "C Z:T", "E:57014 Z:I"], "i1 u1");
+    // Its COMMIT was never sent.
+    check(BLOCK, &["C:BEGIN Z:T", "E:57014 Z:E"], "i1 f1");
 }
 
 /// The cancel may meet a ROLLBACK or a Parse.
@@ -142,7 +152,7 @@ fn a_cancel_in_between_is_no_error_of_the_client() {
         client.hears(6, "E:57014 Z:E").waits(Wait::Next);
         assert_eq!(client.said(), Vec::<&str>::new());
     });
-    assert_eq!(noted, "i1 u1");
+    assert_eq!(noted, "i1 f1:40001");
 }
 
 #[test]

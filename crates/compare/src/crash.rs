@@ -1,0 +1,69 @@
+//! Crashes of the servers that are compared: nobody asks for one, and clients may not notice one that
+//! comes while they do not run.
+
+use probe::CrashKind;
+
+use crate::contest::{Corner, Ground};
+
+/// What the logs of both sides have said of crashes so far, and which server a side of the user's is.
+pub struct Watched {
+    lines: [usize; 2],
+    starts: [Option<String>; 2],
+}
+
+impl Watched {
+    /// Begins to watch.
+    #[must_use]
+    pub fn begin(sides: &[Corner<'_>; 2]) -> Watched {
+        let grounds = sides.each_ref().map(|side| side.ground);
+        Watched {
+            lines: grounds.map(|ground| crashes(&ground.logs()).len()),
+            starts: grounds.map(start),
+        }
+    }
+
+    /// What has happened since, in sentences; empty as a rule.
+    #[must_use]
+    pub fn end(&self, sides: &[Corner<'_>; 2]) -> Vec<String> {
+        let grounds = sides.each_ref().map(|side| side.ground);
+        let mut all = Vec::new();
+        for (index, ground) in grounds.into_iter().enumerate() {
+            let lines = crashes(&ground.logs());
+            let side = ground.name();
+            if let Some(line) = lines.get(self.lines[index]) {
+                all.push(format!("a server of side {side} crashed or has damaged data: {line}"));
+            } else if let Some(before) = &self.starts[index] {
+                match start(ground) {
+                    Some(now) if now == *before => {}
+                    Some(_) => all.push(format!(
+                        "a server of side {side} crashed or was restarted: its processes began anew"
+                    )),
+                    None => all.push(format!("the server of side {side} does not answer any more")),
+                }
+            }
+        }
+        all
+    }
+}
+
+/// The lines of logs that tell of a crash or of damage. A server that was copied from another one while
+/// that ran says that it was interrupted.
+fn crashes(logs: &str) -> Vec<String> {
+    let lines = probe::crash_lines(logs).into_iter();
+    lines
+        .filter(|(kind, _)| *kind != CrashKind::Interrupted)
+        .map(|(_, line)| line.to_owned())
+        .collect()
+}
+
+/// When the processes of a server began that is not the rig's, which restarts its own.
+fn start(ground: &dyn Ground) -> Option<String> {
+    if !ground.pids().is_empty() {
+        return None;
+    }
+    let mut client = ground.connect().ok()?;
+    Some(client.query_one(START, &[]).ok()?.get(0))
+}
+
+const START: &str = "SELECT pg_postmaster_start_time()::text || coalesce((SELECT max(backend_start) \
+    FROM pg_stat_activity WHERE backend_type = 'checkpointer')::text, '')";

@@ -1,0 +1,129 @@
+//! What a trial's servers are found to be like after its load.
+
+use std::error::Error;
+
+use check::Before;
+use load::{Control, Outcome};
+use probe::Readings;
+use record::Moment;
+use site::{Recovered, Site};
+use spec::metrics;
+
+use crate::exposure;
+use crate::meter::Metered;
+use crate::order::Order;
+use crate::powerless::Powerless;
+use crate::trial::{Broke, go_on};
+
+/// Starts the servers that lost their power, and makes the point's checks.
+pub(crate) fn check(
+    order: &Order<'_>,
+    site: &mut Site,
+    outcome: &Outcome,
+    metered: &Metered,
+    readings: &Readings,
+) -> Result<check::Outcome, Broke> {
+    let point = order.point;
+    go_on(order)?;
+    let recovered = site::recover(site, &metered.cuts).map_err(|error| Broke::after(&error))?;
+    let faults: Vec<Moment> = metered.faults().collect();
+    let lost = recovered.iter().filter(|one| one.has_lost_all());
+    let lost: Vec<String> = lost.map(|one| one.taken.node.clone()).collect();
+    let before = Before {
+        point,
+        control: order.control,
+        ledger: order.ledger,
+        exposed: &[],
+        window: outcome.window,
+        faults: &faults,
+        paused: &metered.paused,
+        lost: &lost,
+        workloads: &outcome.workloads,
+        deltas: &readings.deltas,
+    };
+    let (mut exposed, mut unreadable) = (check::Outcome::default(), None);
+    let mut checked = check::Outcome::default();
+    if recovered.iter().all(Recovered::runs) {
+        let read = exposure::read(site, order.origin, &metered.deaths, &readings.samples);
+        let found = match read {
+            Ok(read) => {
+                let before = Before { exposed: &read.stretches, ..before };
+                let found = check::all(site, &before).map_err(Why::of);
+                found.map(|found| (found, read.outcome))
+            }
+            Err(error) => Err(Why::of(error)),
+        };
+        match found {
+            Ok(found) => (checked, exposed) = found,
+            // That something cannot be read is what a power cut may have done.
+            Err(why) if !recovered.is_empty() => unreadable = Some(why.0.to_string()),
+            Err(why) => return Err(Broke::after(&why)),
+        }
+    } else if !lost.is_empty() {
+        // There is nothing to look at but what the clients have kept.
+        match check::ledger(site, &before) {
+            Ok(found) => checked = found,
+            Err(why) => unreadable = Some(why.to_string()),
+        }
+    }
+    if !recovered.is_empty() && checked.value(&metrics::LEDGER_UNREADABLE, "").is_some_and(is_some)
+    {
+        // How many rows are lost is not known then; that something is, the figures of the cut say.
+        unreadable = Some("a table of the ledger cannot be read".to_owned());
+        checked.figures.retain(|figure| !figure.metric.is_about_acknowledged());
+    }
+    let mut found = match recovered.is_empty() {
+        true => check::Outcome::default(),
+        false => Powerless { recovered, unreadable }.outcome(&checked),
+    };
+    found.add(checked);
+    go_on(order)?;
+    found.add(check::restore(site, &before).map_err(|error| Broke::after(&error))?);
+    go_on(order)?;
+    found.add(check::counts(site, &before).map_err(|error| Broke::after(&error))?);
+    found.add(exposed);
+    Ok(found)
+}
+
+fn is_some(count: f64) -> bool {
+    count > 0.0
+}
+
+/// True if nothing is wrong with the servers of a load that the user has interrupted, as far as can be
+/// seen at once: they run and answer, and what was acknowledged is there.
+pub(crate) fn is_sound(order: &Order<'_>, site: &mut Site, metered: &Metered) -> bool {
+    let is_down = |node: &str| metered.is_down(node);
+    // The user's signal has come already; the labs' end bounds what this may take.
+    let control = Control::new();
+    let before = Before {
+        point: order.point,
+        control: &control,
+        ledger: order.ledger,
+        exposed: &[],
+        window: None,
+        faults: &[],
+        paused: &metered.paused,
+        lost: &[],
+        workloads: &[],
+        deltas: &Default::default(),
+    };
+    // What was not done because the load was over is nobody's fault.
+    metered.failures.iter().all(|failure| failure.fault.is_none())
+        && metered.deaths.is_empty()
+        && metered.paused.is_empty()
+        && site.check_alive(&is_down).is_ok()
+        && site.check_answers(&is_down).is_ok()
+        && check::ledger(site, &before)
+            .is_ok_and(|found| found.value(&metrics::LEDGER_ANOMALIES, "").unwrap_or(0.0) == 0.0)
+}
+
+/// Why something could not be checked, whichever room found it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Why(#[source] Box<dyn Error + Send + Sync>);
+
+impl Why {
+    fn of(error: impl Error + Send + Sync + 'static) -> Why {
+        Why(Box::new(error))
+    }
+}

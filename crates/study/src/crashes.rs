@@ -1,0 +1,158 @@
+//! Crashes that no action of the timeline asked for.
+//!
+//! A server's log tells of them, and so do the processes of the postmaster: they begin anew. What an
+//! action asked for explains the signs that follow from it.
+
+use probe::{CrashKind, CrashSign, Readings};
+use record::Moment;
+
+use crate::death::Death;
+use crate::meter::Metered;
+
+/// Crashes of a trial's servers that nothing explains.
+#[derive(Debug, Default)]
+pub(crate) struct Crashes {
+    /// How many of each server.
+    pub(crate) counts: Vec<(String, usize)>,
+    /// The first sign of each server that has any, in words.
+    pub(crate) words: Vec<String>,
+}
+
+impl Crashes {
+    /// Those of the servers of these names.
+    pub(crate) fn of<'n>(
+        nodes: impl Iterator<Item = &'n str>,
+        metered: &Metered,
+        readings: &Readings,
+    ) -> Crashes {
+        let mut crashes = Crashes::default();
+        for node in nodes {
+            let deaths: Vec<&Death> =
+                metered.deaths.iter().filter(|death| death.node == node).collect();
+            let signs = readings.crashes.iter().filter(|sign| sign.node == node);
+            let signs: Vec<&CrashSign> =
+                signs.filter(|sign| !deaths.iter().any(|death| explains(death, sign))).collect();
+            let mut count = episodes(&signs);
+            if let Some(sign) = signs.first() {
+                let at = sign.at.as_secs_f64();
+                crashes.words.push(format!("{node}, at {at:.1} s: {}", sign.text));
+            } else if deaths.is_empty()
+                && readings.deltas.get(node).is_some_and(|delta| delta.has_restarted)
+            {
+                count = 1;
+                crashes.words.push(format!("{node}: its processes were started anew unasked"));
+            }
+            crashes.counts.push((node.to_owned(), count));
+        }
+        crashes
+    }
+
+    pub(crate) fn total(&self) -> usize {
+        self.counts.iter().map(|(_, count)| count).sum()
+    }
+
+    /// What happened; none where nothing did.
+    pub(crate) fn why(&self) -> Option<String> {
+        (self.total() > 0).then(|| format!("a server crashed unasked: {}", self.words.join("; ")))
+    }
+}
+
+/// True if what an action did to a server is why its log says that.
+fn explains(death: &Death, sign: &CrashSign) -> bool {
+    let from = |moment: Moment| Moment(moment.0.saturating_sub(CLOCK_ERROR_NS));
+    let within = |first: Moment, last: Moment| {
+        (from(first)..=last.plus_ns(CLOCK_ERROR_NS)).contains(&sign.at)
+    };
+    if death.is_power_cut {
+        return sign.at >= from(death.from);
+    }
+    match sign.kind {
+        // No end of a process damages data.
+        CrashKind::Damage => false,
+        CrashKind::Process | CrashKind::Panic | CrashKind::Interrupted => {
+            let recovers = death.restarted.zip(death.back);
+            within(death.from, death.until)
+                || recovers.is_some_and(|(restarted, back)| within(restarted, back))
+        }
+    }
+}
+
+/// How many crashes these signs are of: those that follow each other closely are of one.
+fn episodes(signs: &[&CrashSign]) -> usize {
+    let apart = |pair: &[&CrashSign]| pair[1].at.since(pair[0].at) > EPISODE_NS;
+    match signs {
+        [] => 0,
+        signs => 1 + signs.windows(2).filter(|pair| apart(pair)).count(),
+    }
+}
+
+/// By how much a log's clock may differ from the run's.
+const CLOCK_ERROR_NS: u64 = 250_000_000;
+
+/// Signs of one crash follow each other within this time.
+const EPISODE_NS: u64 = 2_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn sign(at_ms: u64, kind: CrashKind) -> CrashSign {
+        CrashSign { at: Moment(at_ms * MS), node: "n".to_owned(), kind, text: "it".to_owned() }
+    }
+
+    fn death(from_ms: u64, back_ms: Option<u64>) -> Death {
+        let moment = |ms| Moment(ms * MS);
+        Death {
+            node: "n".to_owned(),
+            is_sudden: true,
+            from: moment(from_ms),
+            until: moment(from_ms + 100),
+            restarted: back_ms.map(|back_ms| moment(back_ms - 500)),
+            back: back_ms.map(moment),
+            is_power_cut: false,
+        }
+    }
+
+    #[test]
+    fn what_no_action_explains_is_a_crash() {
+        use CrashKind::{Damage, Interrupted, Panic, Process};
+        let check = |deaths: &[Death], signs: &[(u64, CrashKind)], expected| {
+            let metered = Metered { deaths: deaths.to_vec(), ..Metered::default() };
+            let crashes = signs.iter().map(|(at_ms, kind)| sign(*at_ms, *kind)).collect();
+            let readings = Readings { crashes, ..Readings::default() };
+            let found = Crashes::of(["n", "other"].into_iter(), &metered, &readings);
+            assert_eq!(found.total(), expected, "{deaths:?} {signs:?}");
+            assert_eq!(found.why().is_some(), expected > 0);
+        };
+        check(&[], &[], 0);
+        check(&[], &[(5_000, Process), (5_010, Process), (5_100, Interrupted)], 1);
+        check(&[], &[(5_000, Process), (9_000, Panic)], 2);
+        // A kill, and the recovery when it is started again.
+        let killed = [death(5_000, Some(8_000))];
+        check(&killed, &[(5_050, Process), (7_600, Interrupted)], 0);
+        check(&killed, &[(4_000, Process), (7_600, Interrupted)], 1);
+        check(&killed, &[(7_600, Interrupted), (8_900, Process)], 1);
+        check(&killed, &[(7_600, Damage)], 1);
+        check(&[death(5_000, None)], &[(5_050, Process)], 0);
+        // Whatever a power cut has left is judged by other figures.
+        let cut = [Death { is_power_cut: true, ..death(5_000, None) }];
+        check(&cut, &[(5_050, Panic), (9_000, Damage)], 0);
+        check(&cut, &[(4_000, Panic)], 1);
+    }
+
+    #[test]
+    fn processes_that_began_anew_are_a_crash_where_the_log_says_nothing() {
+        let check = |deaths: Vec<Death>, expected| {
+            let metered = Metered { deaths, ..Metered::default() };
+            let delta = probe::Delta { has_restarted: true, ..probe::Delta::default() };
+            let deltas = [("n".to_owned(), delta)].into();
+            let readings = Readings { deltas, ..Readings::default() };
+            let found = Crashes::of(["n"].into_iter(), &metered, &readings);
+            assert_eq!(found.total(), expected);
+        };
+        check(Vec::new(), 1);
+        check(vec![death(5_000, Some(8_000))], 0);
+    }
+}

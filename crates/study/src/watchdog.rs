@@ -1,0 +1,80 @@
+//! A hang ends by itself: what takes far longer than it can take is a result.
+//!
+//! The rig waits for its servers without a limit where a statement may take hours. When the time that a
+//! part of a trial was given is over, its servers on this machine are killed, so that whoever waits for
+//! one gets an error. On a host, the lab's own limits hold.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use spec::Point;
+
+use crate::estimate;
+
+/// Does some work within a time. Returns what came of it, and whether it had to be ended.
+pub(crate) fn within<T>(
+    limit: Duration,
+    end: &(dyn Fn() + Sync),
+    work: impl FnOnce() -> T,
+) -> (T, bool) {
+    thread::scope(|scope| {
+        let (done, is_done) = channel::<()>();
+        let watchdog = scope.spawn(move || {
+            let (mut left, mut has_ended) = (limit, false);
+            // What was started meanwhile is ended as well.
+            while is_done.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
+                end();
+                (left, has_ended) = (AGAIN, true);
+            }
+            has_ended
+        });
+        let worked = work();
+        drop(done);
+        // It cannot panic.
+        (worked, watchdog.join().unwrap_or(false))
+    })
+}
+
+/// The time for the load of a point, with its timeline.
+pub(crate) fn load_limit(point: &Point) -> Duration {
+    PATIENCE + Duration::from_millis(point.load_ms_max()) * 3
+}
+
+/// The time for what is done before or after the load of a point.
+pub(crate) fn other_limit(point: &Point) -> Duration {
+    let bytes_s = estimate::data_bytes(&point.data) / BYTES_PER_S;
+    PATIENCE
+        + Duration::from_secs_f64(estimate::trial_s(point) * 10.0)
+        + Duration::from_secs(bytes_s)
+}
+
+/// What no part of a trial takes longer than on a machine that others use too, its own time left out.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// How fast data are looked at, at least.
+const BYTES_PER_S: u64 = 1 << 20;
+
+const AGAIN: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn what_hangs_is_ended_and_what_ends_is_left_alone() {
+        let ended = AtomicBool::new(false);
+        let end = || ended.store(true, Ordering::Relaxed);
+        assert_eq!(within(Duration::from_secs(600), &end, || 1), (1, false));
+        assert!(!ended.load(Ordering::Relaxed));
+        // It waits for what the watchdog ends.
+        let hangs = || {
+            while !ended.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(1))
+            }
+        };
+        assert_eq!(within(Duration::from_millis(10), &end, hangs), ((), true));
+    }
+}

@@ -1,0 +1,49 @@
+//! What stands against a run as a whole: something broke that may have been a server's fault, and no
+//! claim need speak of it.
+
+use record::{Ending, Paired, Trial, VoidKind};
+use spec::Study;
+
+use crate::every::marred;
+use crate::name::trial_name;
+
+/// What stands against a run, one sentence for each attempt.
+pub(crate) fn against(study: &Study, trials: &[Trial], pairs: &[Paired]) -> Vec<String> {
+    let of_trial = |trial: &Trial| {
+        let name = trial_name(trial);
+        let attempt = match trial.attempt {
+            0 | 1 => String::new(),
+            attempt => format!(", attempt {attempt}"),
+        };
+        let name = format!("trial {}{attempt} ({name})", trial.number);
+        match (stands_against(&trial.ending), marred(study, trial)) {
+            (true, _) => Some(format!("{name} {}: {}", word(&trial.ending), trial.ending.why())),
+            (false, Some(why)) => Some(format!("{name} {why}")),
+            (false, None) => None,
+        }
+    };
+    let of_pairs = |paired: &Paired| {
+        stands_against(&paired.ending).then(|| {
+            let Paired { above, below, scenario, ending, .. } = paired;
+            format!("pairs of {above} and {below} ({scenario}) {}: {}", word(ending), ending.why())
+        })
+    };
+    trials.iter().filter_map(of_trial).chain(pairs.iter().filter_map(of_pairs)).collect()
+}
+
+/// True if an attempt may have shown something bad that no figure tells. An action without an effect
+/// makes a trial void, and says nothing against a server.
+fn stands_against(ending: &Ending) -> bool {
+    match ending {
+        Ending::Void(reason) => reason.kind == VoidKind::AllFailed,
+        ending => ending.stays_open(),
+    }
+}
+
+fn word(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::Interrupted(_) => "was interrupted",
+        Ending::Void(_) => "is void",
+        _ => "failed",
+    }
+}
