@@ -29,7 +29,7 @@ pub trait Ground: Sync {
     /// The postmasters of its servers that run on this machine.
     fn pids(&self) -> Vec<u32>;
 
-    /// What its servers have logged, as far as they are the rig's.
+    /// The logs of its servers, as far as they are the rig's.
     fn logs(&self) -> String;
 
     /// Does what would otherwise happen inside a block: vacuum, a checkpoint.

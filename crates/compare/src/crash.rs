@@ -5,7 +5,7 @@ use probe::CrashKind;
 
 use crate::contest::{Corner, Ground};
 
-/// What the logs of both sides have said of crashes so far, and which server a side of the user's is.
+/// The crashes that the logs of both sides tell of so far, and the start of a server of the user's.
 pub struct Watched {
     lines: [usize; 2],
     starts: [Option<String>; 2],
@@ -22,7 +22,7 @@ impl Watched {
         }
     }
 
-    /// What has happened since, in sentences; empty as a rule.
+    /// The crashes since then, in sentences; none as a rule.
     #[must_use]
     pub fn end(&self, sides: &[Corner<'_>; 2]) -> Vec<String> {
         let grounds = sides.each_ref().map(|side| side.ground);

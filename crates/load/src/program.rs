@@ -52,11 +52,11 @@ pub(crate) struct Statement {
     pub(crate) name: String,
     pub(crate) sql: Vec<u8>,
     pub(crate) parameters: Vec<Slot>,
-    /// What it does to a block.
+    /// The effect that it has on a block.
     pub(crate) effect: Effect,
 }
 
-/// What a statement does to a transaction block.
+/// The effect of a statement on a transaction block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// It begins one, and does nothing else.

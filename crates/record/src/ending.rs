@@ -190,7 +190,7 @@ impl Fault {
     }
 }
 
-/// What is known of an attempt that the user interrupted.
+/// The state of knowledge about an attempt that the user interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Interruption {

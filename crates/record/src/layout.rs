@@ -15,13 +15,13 @@ pub(crate) const TRIALS: &str = "trials";
 
 pub(crate) const UNFINISHED: &str = ".tmp";
 
-/// Whether a directory below `trials` is one that was not finished.
+/// True if a directory below `trials` is one that was not finished.
 pub(crate) fn is_unfinished(path: &Path) -> bool {
     let extension = path.extension();
     extension.is_some_and(|extension| extension == &UNFINISHED[1..] || extension == &BEGUN[1..])
 }
 
-/// What stands behind the name of an attempt's directory while it is under way.
+/// The end of the name of an attempt's directory while it is under way.
 pub(crate) const BEGUN: &str = ".begun";
 
 /// The name of the directory of an attempt that was begun and never ended.

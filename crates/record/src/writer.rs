@@ -160,7 +160,7 @@ impl Writer {
         Ok(ledger)
     }
 
-    /// Where the ledger of an attempt is while it is under way.
+    /// The place of an attempt's ledger while it is under way.
     ///
     /// # Errors
     /// If the present directory is not known.

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use common::planned;
 use record::{
-    Counts, Ending, FORMAT, Fact, Fault, Finished, Header, Interruption, Interval, Mark, MarkKind,
-    Moment, Note, NoteKind, Phase, PublishedWay, Reader, RunState, Sample, SkipKind, Trial,
-    VoidKind, Window, WorkloadResult, Writer,
+    Counts, Ending, FORMAT, Fact, Fault, Finished, Header, Interval, Mark, MarkKind, Moment, Note,
+    NoteKind, Phase, PublishedWay, Reader, RunState, Sample, SkipKind, Trial, VoidKind, Window,
+    WorkloadResult, Writer,
 };
 use spec::Folder;
 use stats::Latency;
@@ -451,58 +451,4 @@ fn what_takes_more_memory_than_any_run_is_refused_with_its_place() {
         trial.to_string()
     };
     check("trial.json", &names, "bytes of memory");
-}
-
-/// A run that was killed in the middle of a load has measured something, and nobody knows what.
-#[test]
-fn an_attempt_that_never_ended_is_filed_when_the_run_goes_on() {
-    let place = tempfile::tempdir().unwrap();
-    let directory = place.path().join("mine");
-    let writer = Writer::create(&directory, header(), &folder()).unwrap();
-    let trial = finished(1, Ending::Done).trial;
-    let ledger = writer.begin(&trial).unwrap();
-    fs::write(ledger.join("0.ledger"), "ledger 1 seed 1\ni 0 1 5\n").unwrap();
-    let names = || {
-        let entries = fs::read_dir(directory.join("trials")).unwrap();
-        entries.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>()
-    };
-    assert_eq!(Reader::open(&directory).unwrap().trials().len(), 0, "it has not ended");
-    drop(writer);
-
-    let writer = Writer::resume(&directory).unwrap();
-    assert_eq!(names(), ["0001-plain-read"]);
-    let reader = Reader::open(&directory).unwrap();
-    let ending = &reader.trials()[0].ending;
-    assert!(ending.stays_open() && ending.is_open(), "{ending:?}");
-    assert!(directory.join("trials/0001-plain-read/ledger/0.ledger").is_file());
-
-    // One that ended keeps its ledger where that is asked for, and leaves nothing else.
-    for (attempt, keeps) in [(2, true), (3, false)] {
-        let mut whole = finished(1, Ending::Done);
-        whole.trial.attempt = attempt;
-        let ledger = writer.begin(&whole.trial).unwrap();
-        fs::write(ledger.join("0.ledger"), "ledger 1 seed 1\n").unwrap();
-        writer.add(&whole).unwrap();
-        writer.end(&whole.trial, keeps).unwrap();
-        let kept = format!("trials/0001-plain-read-attempt-{attempt}/ledger/0.ledger");
-        assert_eq!(directory.join(kept).is_file(), keeps);
-    }
-    assert_eq!(names().len(), 3, "{:?}", names());
-}
-
-/// Up to format 2 `rig` was said of whatever nobody looked into, and of an interruption nothing.
-#[test]
-fn endings_of_format_2_are_read_as_what_they_were_worth() {
-    let check = |text: &str, expected: Ending| {
-        assert_eq!(serde_json::from_str::<Ending>(text).unwrap(), expected, "{text}");
-    };
-    let failed = |kind: &str| format!(r#"{{"is":"failed","why":{{"kind":"{kind}","text":"x"}}}}"#);
-    check(&failed("rig"), Ending::failed(Fault::Unknown, "x"));
-    check(&failed("server"), Ending::failed(Fault::Server, "x"));
-    let unchecked = Ending::interrupted(Interruption::Unchecked, "by a signal");
-    check(r#"{"is":"interrupted","why":"by a signal"}"#, unchecked);
-    for fault in [Fault::Server, Fault::Unknown, Fault::Study, Fault::Machine, Fault::Rig] {
-        let ending = Ending::failed(fault, "x");
-        check(&serde_json::to_string(&ending).unwrap(), ending);
-    }
 }

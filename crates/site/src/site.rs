@@ -68,7 +68,7 @@ impl Site {
     /// Makes sure that every server still answers, but for those that are down on purpose.
     ///
     /// # Errors
-    /// What one of them says, or that it says nothing.
+    /// The words of one of them, or that it says nothing.
     pub fn check_answers(&self, is_down: &dyn Fn(&str) -> bool) -> Result<(), Error> {
         let asked = self.nodes.iter().filter(|node| !is_down(&node.name));
         for node in asked {

@@ -36,7 +36,7 @@ impl Proof {
     }
 }
 
-/// Why an action had no effect: the trial does not count then.
+/// The reason why an action had no effect: the trial does not count then.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ActError {
     /// The lab.
@@ -118,7 +118,7 @@ impl ActError {
 /// Performs an action. `cut_seed` decides what a power cut takes.
 ///
 /// # Errors
-/// What was in the way, or that the effect cannot be seen.
+/// The obstacle, or that the effect cannot be seen.
 pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Proof, ActError> {
     let name = action.target();
     let seen = match action {

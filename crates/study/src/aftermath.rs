@@ -1,4 +1,4 @@
-//! What a trial's servers are found to be like after its load.
+//! The state in which a load has left a trial's servers.
 
 use std::error::Error;
 
@@ -117,7 +117,7 @@ pub(crate) fn is_sound(order: &Order<'_>, site: &mut Site, metered: &Metered) ->
             .is_ok_and(|found| found.value(&metrics::LEDGER_ANOMALIES, "").unwrap_or(0.0) == 0.0)
 }
 
-/// Why something could not be checked, whichever room found it.
+/// The reason why something could not be checked, whichever room found it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Why(#[source] Box<dyn Error + Send + Sync>);

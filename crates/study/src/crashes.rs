@@ -12,7 +12,7 @@ use crate::meter::Metered;
 /// Crashes of a trial's servers that nothing explains.
 #[derive(Debug, Default)]
 pub(crate) struct Crashes {
-    /// How many of each server.
+    /// The count of each server.
     pub(crate) counts: Vec<(String, usize)>,
     /// The first sign of each server that has any, in words.
     pub(crate) words: Vec<String>,
@@ -51,7 +51,7 @@ impl Crashes {
         self.counts.iter().map(|(_, count)| count).sum()
     }
 
-    /// What happened; none where nothing did.
+    /// The crashes in words; none where there was none.
     pub(crate) fn why(&self) -> Option<String> {
         (self.total() > 0).then(|| format!("a server crashed unasked: {}", self.words.join("; ")))
     }
@@ -77,7 +77,7 @@ fn explains(death: &Death, sign: &CrashSign) -> bool {
     }
 }
 
-/// How many crashes these signs are of: those that follow each other closely are of one.
+/// The number of crashes: signs that follow each other closely are of one.
 fn episodes(signs: &[&CrashSign]) -> usize {
     let apart = |pair: &[&CrashSign]| pair[1].at.since(pair[0].at) > EPISODE_NS;
     match signs {

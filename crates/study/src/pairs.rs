@@ -39,7 +39,7 @@ struct Failure {
     why: String,
 }
 
-/// What else is not known of is nobody's fault for certain.
+/// A failure without a proof is nobody's fault for certain.
 impl From<String> for Failure {
     fn from(why: String) -> Failure {
         Failure { fault: Fault::Unknown, why }

@@ -71,13 +71,13 @@ impl Broke {
         Broke::somehow(blame::of(error), format_args!("after the load: {error}"))
     }
 
-    /// What a server does or does not do that should run.
+    /// A failure of a server that should run.
     fn server(error: impl fmt::Display) -> Broke {
         Broke::somehow(Fault::Server, error)
     }
 }
 
-/// What is known of a trial however it ends.
+/// The facts that are known of a trial however it ends.
 #[derive(Default)]
 struct Seen {
     /// Its load was begun.
@@ -229,7 +229,7 @@ fn attempt(
     Ok(Loaded { outcome, readings, metered, warmed, messages, found, data_host })
 }
 
-/// What cannot be checked after an action that failed is due to that action.
+/// A check that fails after an action that failed is due to that action.
 fn after_action(broke: Broke, metered: &Metered) -> Broke {
     let failed = metered.failures.iter().find_map(|one| Some((one.fault?, &one.text)));
     match (broke, failed) {

@@ -49,10 +49,10 @@ pub(crate) fn other_limit(point: &Point) -> Duration {
         + Duration::from_secs(bytes_s)
 }
 
-/// What no part of a trial takes longer than on a machine that others use too, its own time left out.
+/// The time that a part of a trial may take besides its own, on a machine that others use too.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// How fast data are looked at, at least.
+/// The least speed at which data are looked at.
 const BYTES_PER_S: u64 = 1 << 20;
 
 const AGAIN: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! What stands against a run as a whole: something broke that may have been a server's fault, and no
+//! The case against a run as a whole: something broke that may have been a server's fault, and no
 //! claim need speak of it.
 
 use record::{Ending, Paired, Trial, VoidKind};
@@ -7,7 +7,7 @@ use spec::Study;
 use crate::every::marred;
 use crate::name::trial_name;
 
-/// What stands against a run, one sentence for each attempt.
+/// The case against a run, one sentence for each attempt.
 pub(crate) fn against(study: &Study, trials: &[Trial], pairs: &[Paired]) -> Vec<String> {
     let of_trial = |trial: &Trial| {
         let name = trial_name(trial);

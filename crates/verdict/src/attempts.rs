@@ -105,7 +105,7 @@ pub fn uses(trials: &[Trial]) -> Vec<AttemptUse> {
     trials.iter().map(of).collect()
 }
 
-/// Why the figures of an attempt that did not come to its end count for nothing.
+/// The reason why the figures of an attempt that did not come to its end count for nothing.
 fn broken(ending: &Ending) -> &'static str {
     match ending {
         Ending::Interrupted(reason) => match reason.kind {

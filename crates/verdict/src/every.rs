@@ -230,8 +230,8 @@ impl Question<'_> {
         if is_true { Answer::Yes } else { Answer::No(figures) }
     }
 
-    /// Why nothing could have been lost in a trial: no row was promised, no transaction was under way
-    /// when the fault came, or there was no load in much of the window.
+    /// The reason why nothing could have been lost in a trial: no row was promised, no transaction was
+    /// under way when the fault came, or there was no load in much of the window.
     fn nothing_to_lose(&self, trial: &Trial) -> Option<String> {
         match acknowledged(trial, self.of) {
             Some(count) if count > 0.0 => {}
@@ -262,8 +262,8 @@ impl Question<'_> {
     }
 }
 
-/// Why a trial that came to its end shows nothing: clients gave up although nothing that they were
-/// connected to was ended, or a server crashed.
+/// The reason why a trial that came to its end shows nothing: clients gave up although nothing that they
+/// were connected to was ended, or a server crashed.
 pub(crate) fn marred(study: &Study, trial: &Trial) -> Option<String> {
     let crashes = value_of(trial, &metrics::UNASKED_CRASHES, "").unwrap_or(0.0);
     if crashes > 0.0 {
@@ -279,8 +279,7 @@ pub(crate) fn marred(study: &Study, trial: &Trial) -> Option<String> {
     (aborted > 0).then(|| format!("lost {aborted} of its clients, who gave up"))
 }
 
-/// Where clients were at work in less of a window than this, it was not under load: one tenth of it may
-/// be missing.
+/// The share of a window in which clients must have been at work: one tenth of it may be missing.
 const LOAD_SHARE_MIN: f64 = 0.9;
 
 /// Whether a value of a metric says that acknowledged transactions are there. That a server did not

@@ -21,8 +21,8 @@ pub struct Judgement {
     pub noise: Vec<Noise>,
     /// Attempts whose figures were left out, and why.
     pub discarded: Vec<Discarded>,
-    /// What stands against the run as a whole, whatever its claims say: attempts that broke and for which
-    /// a server may be to blame, and crashes that nobody asked for. No gate is passed with any.
+    /// The case against the run as a whole, whatever its claims say: attempts that broke and for which a
+    /// server may be to blame, and crashes that nobody asked for. No gate is passed with any.
     pub against: Vec<String>,
 }
 

@@ -179,7 +179,7 @@ fn clients_that_gave_up_leave_a_claim_open() {
     check(&trials, &study, Verdict::Holds, "");
 }
 
-/// What broke stands against the whole run, whatever its claims speak of.
+/// An attempt that broke stands against the whole run, whatever its claims speak of.
 #[test]
 fn a_run_with_something_that_broke_has_it_said() {
     let check = |tenth: &[(Ending, Figures<'_>)], expected: &[&str]| {

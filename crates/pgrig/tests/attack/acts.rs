@@ -1,4 +1,4 @@
-//! What an attacker does to servers that run.
+//! The acts of an attacker, on servers that run.
 
 use std::fs::OpenOptions;
 use std::io::Write;

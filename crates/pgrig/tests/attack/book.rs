@@ -1,4 +1,4 @@
-//! What became of each attack, in a file: a campaign goes on where it stopped.
+//! The attacks so far and their ends, in a file: a campaign goes on where it stopped.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -56,7 +56,7 @@ impl Book {
         self.lines.values().filter(is_green).map(|fields| fields.join(" ")).collect()
     }
 
-    /// How many of each kind landed, and how they ended.
+    /// Counts those of each kind that landed, and their ends.
     pub(crate) fn print(&self) {
         let mut kinds: BTreeMap<&str, (usize, usize, usize)> = BTreeMap::new();
         for fields in self.lines.values() {

@@ -71,7 +71,7 @@ fn no_attack_ever_ends_in_a_green_gate() {
     assert!(green.is_empty(), "green in spite of an attack: {green:#?}");
 }
 
-/// How a target reads.
+/// `STUDY POINT`.
 impl std::fmt::Display for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.study, self.point)

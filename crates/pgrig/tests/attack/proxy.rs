@@ -11,12 +11,12 @@ use std::thread;
 
 use crate::victim::Victim;
 
-/// How often it has lied.
+/// The number of its lies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Proxy(Arc<AtomicUsize>);
 
 impl Proxy {
-    /// Whether it has lied at all, given a while.
+    /// True if it has lied at all, given a while.
     pub(crate) fn lies(&self) -> bool {
         let has_lied = || self.0.load(Ordering::Relaxed) > 0;
         for _ in 0..100 {

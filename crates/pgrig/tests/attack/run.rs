@@ -15,14 +15,14 @@ use crate::proxy::{self, Proxy};
 use crate::targets::Target;
 use crate::victim::{self, Victim, signal};
 
-/// What became of an attack.
+/// An attack and its end.
 #[derive(Debug, Default)]
 pub(crate) struct Attacked {
     /// Something was broken while the run was under way.
     pub(crate) has_landed: bool,
-    /// How the run ended; none where it was killed.
+    /// The run's exit code; none where it was killed.
     pub(crate) first: Option<i32>,
-    /// How it ended when it went on; none where it could not.
+    /// The exit code when it went on; none where it could not.
     pub(crate) resumed: Option<i32>,
     said: String,
 }
@@ -185,7 +185,7 @@ fn lead(act: Act, target: &Target, child: &mut Child, desk: &Path, prng: &mut Pr
     has_landed
 }
 
-/// Whether the load of an attempt has begun, and the attempt is not over.
+/// True if the load of an attempt has begun, and the attempt is not over.
 fn is_under_load(target: &Target, root: i32, desk: &Path) -> bool {
     if target.is_comparison() {
         let loaded = victim::victims(root).into_iter().filter(|one| one.backends().len() > 1);

@@ -1,5 +1,5 @@
-//! What is attacked: points of the five studies in their smallest profile, and a comparison; and what
-//! each can be attacked by.
+//! The targets: points of the five studies in their smallest profile, and a comparison; and the attacks
+//! that each can be met by.
 
 use stats::Prng;
 
@@ -53,7 +53,7 @@ impl Target {
         self.study.is_empty()
     }
 
-    /// What it can be attacked by so that something is broken.
+    /// The attacks that break something of it.
     fn acts(&self) -> Vec<Act> {
         let mut acts = vec![
             Act::KillBackend,

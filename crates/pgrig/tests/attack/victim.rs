@@ -87,7 +87,7 @@ impl Victim {
         Client::connect(&place, NoTls).ok()
     }
 
-    /// Where its socket is, and its port.
+    /// The directory of its socket, and its port.
     pub(crate) fn socket(&self) -> Option<(PathBuf, u16)> {
         let text = fs::read_to_string(self.data.join("postmaster.pid")).ok()?;
         let lines: Vec<&str> = text.lines().collect();

@@ -1,5 +1,5 @@
-//! What a server's log says when the server, or one of its processes, has ended in a way that nobody
-//! wants.
+//! Crashes as a server's log tells of them: the server, or one of its processes, has ended in a way that
+//! nobody wants.
 
 use record::Moment;
 use serde::{Deserialize, Serialize};
@@ -13,13 +13,13 @@ pub struct CrashSign {
     pub at: Moment,
     /// The server.
     pub node: String,
-    /// What it says.
+    /// Its kind.
     pub kind: CrashKind,
     /// Its words.
     pub text: String,
 }
 
-/// What a line says.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CrashKind {
@@ -34,7 +34,7 @@ pub enum CrashKind {
 }
 
 impl CrashKind {
-    /// What an entry of a log says of that, if anything.
+    /// The kind of an entry of a log, if it tells of a crash.
     pub(crate) fn of(entry: &Entry) -> Option<CrashKind> {
         match (entry.severity.as_str(), entry.sqlstate.as_str()) {
             ("PANIC", _) => return Some(CrashKind::Panic),
