@@ -73,7 +73,8 @@ pub(crate) fn doubts(octets: &[Octet], names: [&str; 2], conditions: &Conditions
     counted("checkpoints began", a.checkpoints, b.checkpoints);
     counted("autovacuum was seen at work", a.autovacuums, b.autovacuums);
     for (index, name) in names.into_iter().enumerate() {
-        let failures: u64 = octets.iter().map(|octet| octet.sides[index].failures).sum();
+        let halves = octets.iter().map(|octet| &octet.sides[index]);
+        let failures: u64 = halves.map(|half| half.failures + half.lead_failures).sum();
         if failures > 0 {
             doubts.push(format!("{failures} transactions of side {name} failed"));
         }

@@ -13,7 +13,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::allowance::Allowance;
-use crate::comparison::{Figure, Look, Metric, Stop, Wait};
+use crate::comparison::{Figure, Instances, Look, Metric, Stop, Wait};
 use crate::error::{Error, io};
 use crate::inside::Inside;
 use crate::{Ending, Moment, files, finished};
@@ -62,13 +62,17 @@ pub struct Paired {
     pub figures: Vec<Figure>,
     /// What the ratios of throughput and latency are computed from.
     pub series: Vec<Series>,
+    /// How often the servers were made anew, and by how much that changes figures. Older records do
+    /// not say.
+    #[serde(default)]
+    pub instances: Instances,
     /// What the clients waited for, the largest difference first.
     pub waits: Vec<Wait>,
     /// What was seen of machine and generator.
     pub conditions: Conditions,
     /// What stands against the figures.
     pub doubts: Vec<String>,
-    /// The ratios as they were after each octet.
+    /// The ratios as they were after each segment.
     pub looks: Vec<Look>,
 }
 
@@ -82,8 +86,17 @@ pub struct Series {
     pub above: Vec<f64>,
     /// The denominator's.
     pub below: Vec<f64>,
-    /// The number of observations at which the confidence sequence is narrowest.
-    pub tuned_for: usize,
+    /// Older records tuned the sequence to a number of observations.
+    #[serde(default, skip_serializing)]
+    tuned_for: Option<usize>,
+}
+
+impl Series {
+    /// The observations of a metric: one of each for every segment, or for several.
+    #[must_use]
+    pub fn new(metric: Metric, above: Vec<f64>, below: Vec<f64>) -> Series {
+        Series { metric, above, below, tuned_for: None }
+    }
 }
 
 /// What was seen of machine and generator while sides were loaded in turn.

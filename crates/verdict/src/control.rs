@@ -48,7 +48,10 @@ fn why(says: &str, control: &ClaimVerdict) -> String {
 /// The scenarios whose trials a claim speaks of.
 fn scenarios<'s>(study: &'s Study, about: &About) -> BTreeSet<&'s str> {
     match about {
-        About::Value { .. } => BTreeSet::new(),
+        About::Value { value, .. } => {
+            let points = value.references().iter().map(|one| &study.points[one.point]);
+            points.map(|point| point.name.scenario.as_str()).collect()
+        }
         About::Every { points, .. } => {
             points.iter().map(|point| study.points[*point].name.scenario.as_str()).collect()
         }

@@ -11,6 +11,7 @@ mod judge;
 
 mod attempts;
 mod every;
+mod gaps;
 mod paired;
 mod truth;
 mod value;

@@ -1,13 +1,13 @@
 //! A value that was measured in pairs, and where it is expected.
 //!
-//! Octets of blocks are the unit of replication. The interval is a confidence sequence
+//! What was measured from one restart of the servers to the next is the unit of replication. The interval is a confidence sequence
 //! ([`stats::sequence`]), which stays valid although measuring stopped when it was narrow enough.
 //! It is computed again from the record's series, so that the verdict rests on what was observed.
 
-use record::comparison::{Metric, OCTET_PAIRS, Stop};
+use record::comparison::{Metric, Stop};
 use record::{Conditions, Ending, Fault, Generator, Paired, Series};
 use spec::{Expression, Study};
-use stats::{Expectation, HEADLINE_ROUNDS_MIN, Interval, sequence};
+use stats::{Expectation, Interval, sequence};
 
 use crate::claim_verdict::{Found, Measured, Verdict};
 use crate::doubt::STEAL_PCT_MAX;
@@ -49,14 +49,14 @@ pub(crate) fn judge(
     let series = Metric::of(above.metric).and_then(|metric| paired.series(metric));
     let interval = series.map(|series| interval(series, CONFIDENCE));
     let Some((series, Ok(interval))) = series.zip(interval) else {
-        let needed = OCTET_PAIRS * sequence::OBSERVATIONS_MIN;
         return nothing(format!(
-            "{} pairs are too few; an interval takes {needed} or more",
-            paired.pairs
+            "{} segments are too few; an interval takes {} or more, each with enough transactions",
+            paired.instances.segments,
+            sequence::OBSERVATIONS_MIN
         ));
     };
     // A confidence sequence is as wide as few observations make it: no number of them is too few.
-    let verdict = match expect.judge(Ok(&interval), HEADLINE_ROUNDS_MIN) {
+    let verdict = match expect.judge(Ok(&interval), 1) {
         stats::Verdict::Holds => Verdict::Holds,
         stats::Verdict::DoesNotHold => Verdict::DoesNotHold,
         stats::Verdict::CannotTell(_) => Verdict::CannotTell,
@@ -82,11 +82,11 @@ pub(crate) fn judge(
 }
 
 fn interval(series: &Series, confidence: f64) -> Result<Interval, stats::NoInterval> {
-    sequence::ratio(&series.above, &series.below, confidence, series.tuned_for)
+    sequence::ratio(&series.above, &series.below, confidence)
 }
 
 fn p_value(series: &Series, bound: f64) -> f64 {
-    sequence::ratio_p(&series.above, &series.below, bound, series.tuned_for).unwrap_or(1.0)
+    sequence::ratio_p(&series.above, &series.below, bound).unwrap_or(1.0)
 }
 
 /// What makes figures of pairs doubtful; the bounds are those of whole trials.

@@ -106,7 +106,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use crate::comparison::{
-        Background, DataOrigin, Figure, Look, Metric, Profile, Ratio, Side, Stop, Verdict,
+        Background, DataOrigin, Figure, Instances, Look, Metric, Profile, Ratio, Side, Stop,
+        Verdict,
     };
 
     use super::*;
@@ -154,6 +155,7 @@ mod tests {
             seed: 1,
             stop: Stop::Precision,
             figures: vec![figure],
+            instances: Instances { segments: 25, ..Instances::default() },
             background: [quiet, quiet],
             waits: Vec::new(),
             plans: Vec::new(),
@@ -166,7 +168,8 @@ mod tests {
             looks: vec![Look {
                 pairs: 4,
                 seconds: 1.0,
-                octet: Some(0.9),
+                segment: Some(0.9),
+                is_exchanged: true,
                 ratios,
                 background: [Background { checkpoints: 1, ..quiet }, quiet],
             }],
