@@ -66,6 +66,10 @@ pub(crate) fn answer(found: &Comparison) -> String {
         Verdict::Better => format!("B is faster{rate}: {seen}."),
         Verdict::Worse => format!("B is slower{rate}: {seen}."),
         Verdict::Equal => format!("B is as fast as A{rate} within {percent} %: {seen}."),
+        Verdict::CannotTell if let Some(doubt) = found.refusal(headline) => format!(
+            "Cannot tell whether B is faster or slower{rate}, for {}: {seen}.",
+            doubt.words()
+        ),
         Verdict::CannotTell => format!(
             "Cannot tell whether B is faster or slower{rate}: {seen}. The interval is ±{:.1} %.",
             ratio.half_width() * 100.0
@@ -75,7 +79,12 @@ pub(crate) fn answer(found: &Comparison) -> String {
     let others = others.filter_map(|metric| {
         let words = metric.words();
         let Some(ratio) = ratio_of(metric).map(Ratio::words) else {
-            return Some(format!(" Too few transactions for the {words}."));
+            let failed = found.conditions.failed_share_max;
+            let is_hidden = metric.quantile().is_some_and(|quantile| failed > 1.0 - quantile);
+            return Some(match is_hidden {
+                true => format!(" So many transactions failed that the {words} is not known."),
+                false => format!(" Too few transactions for the {words}."),
+            });
         };
         let is_lower = match found.verdict(metric) {
             Verdict::Better => !metric.higher_is_better(),

@@ -50,7 +50,9 @@ impl Contest<'_> {
         let Course { waits, mut conditions, units, octets, mut found, .. } = course;
         let missed = self.missed_rates(&found.figures);
         conditions.is_rate_missed = !missed.is_empty();
-        conditions.failed_share_max = observation::failed_share_max(&octets);
+        conditions.failed_shares = observation::failed_shares(&octets);
+        let [a, b] = conditions.failed_shares;
+        conditions.failed_share_max = a.max(b);
         found.series = figure::series(&units);
         found.conditions = conditions;
         found.background = observation::background(&octets);

@@ -1,11 +1,8 @@
 //! What stands against an answer.
 
-use record::Conditions;
+use record::{Conditions, Doubt};
 
 use crate::observation::{self, Octet};
-
-/// Above this share of CPU time that the hypervisor took away, a machine is not one's own.
-const STEAL_SHARE_MAX: f64 = 0.05;
 
 /// Above this many CPUs that a side keeps busy in the other one's turn, it is not quiet.
 const IDLE_CPUS_MAX: f64 = 0.1;
@@ -18,27 +15,9 @@ const THIRD_MIN: usize = 4;
 
 /// Every doubt, in a sentence.
 pub(crate) fn doubts(octets: &[Octet], names: [&str; 2], conditions: &Conditions) -> Vec<String> {
-    let mut doubts = Vec::new();
+    let mut doubts: Vec<String> = conditions.doubts().into_iter().map(Doubt::words).collect();
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    let Conditions { busy_share_max, run_delay_share_max, steal_share, cores, .. } = *conditions;
-    if busy_share_max > record::Generator::BUSY_SHARE_MAX {
-        doubts.push(format!(
-            "a generator thread was busy for {} of a segment: differences between the servers may \
-             be larger than they look (more threads: -j)",
-            percent(busy_share_max)
-        ));
-    }
-    if run_delay_share_max > record::Generator::RUN_DELAY_SHARE_MAX {
-        doubts.push(format!(
-            "the generator waited for a CPU during {} of what clients waited: latencies contain \
-             that, and differences look smaller (fewer clients, or a machine with more CPUs)",
-            percent(run_delay_share_max)
-        ));
-    }
-    if steal_share > STEAL_SHARE_MAX {
-        doubts.push(format!("the hypervisor took {} of the CPU time away", percent(steal_share)));
-    }
-    if cores == Some(1) {
+    if conditions.cores == Some(1) {
         doubts.push(
             "this machine has one CPU, which clients and servers share: differences between the \
              servers look smaller than they are"

@@ -80,9 +80,11 @@ pub fn measure(
     let is_interrupted = stop == Stop::Died && control.urgency() != Urgency::None;
     found.stop = if is_interrupted { Stop::Interrupted } else { stop };
     found.pairs = contested.pairs();
-    let Contested { figures, background, waits, profile, doubts, looks, instances, .. } = contested;
-    (found.background, found.profile) = (background, profile);
-    found.figures = judged(&figures, &instances);
+    let Contested { background, waits, profile, doubts, looks, instances, conditions, .. } =
+        contested;
+    (found.background, found.profile, found.conditions) = (background, profile, conditions);
+    let figures = judged(&contested.figures, &instances).into_iter();
+    found.figures = figures.map(|figure| figure.under(&conditions)).collect();
     found.instances = instances;
     (found.waits, found.doubts, found.looks) = (waits, doubts, looks);
     if stop != Stop::Died {
@@ -124,6 +126,7 @@ fn blank(subject: Subject, rate: Option<f64>, common: &Common) -> Comparison {
         waits: Vec::new(),
         plans: Vec::new(),
         profile: None,
+        conditions: Default::default(),
         doubts: Vec::new(),
         facts: machine_facts(),
         looks: Vec::new(),

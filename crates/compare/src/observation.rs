@@ -143,13 +143,12 @@ pub(crate) fn background(octets: &[Octet]) -> [Background; 2] {
     [0, 1].map(|side| Background::of(octets.iter().map(|octet| octet.sides[side].background)))
 }
 
-/// The larger share of failed transactions of both sides.
-pub(crate) fn failed_share_max(octets: &[Octet]) -> f64 {
-    let share = |side: usize| {
+/// The share of failed transactions of A and of B.
+pub(crate) fn failed_shares(octets: &[Octet]) -> [f64; 2] {
+    [0, 1].map(|side| {
         let halves = || octets.iter().map(|octet| &octet.sides[side]);
         let failures: u64 = halves().map(|half| half.failures + half.lead_failures).sum();
         let all = halves().map(|half| half.transactions + half.lead).sum::<u64>() + failures;
         if all == 0 { 0.0 } else { failures as f64 / all as f64 }
-    };
-    share(0).max(share(1))
+    })
 }

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Fact;
+use crate::{Conditions, Doubt, Fact, Sort};
 
 pub use background::Background;
 pub use files::{COMPARISON, is_comparison};
@@ -93,6 +93,9 @@ pub struct Comparison {
     /// Where the servers' CPU time went, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
+    /// What was seen of machine and generator. Older records do not say.
+    #[serde(default)]
+    pub conditions: Conditions,
     /// What stands against the answer.
     pub doubts: Vec<String>,
     /// The machine and its system.
@@ -248,6 +251,28 @@ impl Figure {
             })
     }
 
+    /// What of the conditions keeps it from being judged: *equal* is false of a quotient that is
+    /// further from 1, the others are not.
+    #[must_use]
+    pub fn refusal(&self, conditions: &Conditions) -> Option<Doubt> {
+        let sort = match (self.metric, self.metric.quantile()) {
+            (Metric::Throughput, _) => Sort::Rate,
+            (_, Some(_)) => Sort::Latency,
+            _ => Sort::Use,
+        };
+        let is_near_one = self.verdict == Verdict::Equal;
+        conditions.doubts().into_iter().find(|doubt| doubt.refuses(sort, is_near_one))
+    }
+
+    /// The same, with what the conditions leave of its verdict.
+    #[must_use]
+    pub fn under(self, conditions: &Conditions) -> Figure {
+        match self.refusal(conditions) {
+            Some(_) => Figure { verdict: Verdict::CannotTell, ..self },
+            None => self,
+        }
+    }
+
     /// What it is, with the unit of the sides' values where that is not said yet: `median latency,
     /// ms`, `context switches per transaction`.
     #[must_use]
@@ -390,6 +415,12 @@ impl Comparison {
     #[must_use]
     pub fn headline(&self) -> Metric {
         self.deciding()[0]
+    }
+
+    /// What of the conditions keeps a figure from being judged.
+    #[must_use]
+    pub fn refusal(&self, metric: Metric) -> Option<Doubt> {
+        self.figure(metric)?.refusal(&self.conditions)
     }
 
     /// What is said of a figure.

@@ -45,6 +45,7 @@ mod writable;
 mod writer;
 
 pub mod comparison;
+mod conditions;
 mod paired;
 mod past;
 
@@ -58,6 +59,7 @@ mod inside;
 mod weight;
 
 pub use comparison::Comparison;
+pub use conditions::{Conditions, Doubt, Sort};
 pub use counts::{Counts, SqlStateCounts};
 pub use ending::{Ending, Fault, Note, NoteKind, Reason, SkipKind, VoidKind};
 pub use error::Error;
@@ -68,7 +70,7 @@ pub use host::{HostLoad, HostUse};
 pub use interval::Interval;
 pub use mark::{Mark, MarkKind};
 pub use moment::Moment;
-pub use paired::{Conditions, Paired, Series};
+pub use paired::{Paired, Series};
 pub use past::{PastFigure, PastResult};
 pub use reader::{Reader, is_record};
 pub use sample::Sample;

@@ -16,7 +16,7 @@ use crate::allowance::Allowance;
 use crate::comparison::{Figure, Instances, Look, Metric, Stop, Wait};
 use crate::error::{Error, io};
 use crate::inside::Inside;
-use crate::{Ending, Moment, files, finished};
+use crate::{Conditions, Ending, Moment, files, finished};
 
 /// One attempt at a pairing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -97,26 +97,6 @@ impl Series {
     pub fn new(metric: Metric, above: Vec<f64>, below: Vec<f64>) -> Series {
         Series { metric, above, below, tuned_for: None }
     }
-}
-
-/// What was seen of machine and generator while sides were loaded in turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Conditions {
-    /// The busiest generator thread of any segment, as a share of it.
-    pub busy_share_max: f64,
-    /// The largest share of the clients' waiting that passed while the generator waited for a CPU.
-    pub run_delay_share_max: f64,
-    /// The share of CPU time that the hypervisor took away.
-    pub steal_share: f64,
-    /// CPUs of this machine, where the servers are on it.
-    pub cores: Option<usize>,
-    /// Whether a side did less than the rate that it was asked for.
-    #[serde(default)]
-    pub is_rate_missed: bool,
-    /// The larger share of failed transactions of both sides, 0 to 1.
-    #[serde(default)]
-    pub failed_share_max: f64,
 }
 
 impl Paired {

@@ -146,7 +146,7 @@ impl PairsOrder<'_> {
             figures, series, conditions, waits, doubts, looks, lost, instances, ..
         } = contested;
         let judged = figures.iter().map(|one| one.judged(pairs.precision, deciding, &instances));
-        paired.figures = judged.collect();
+        paired.figures = judged.map(|figure| figure.under(&conditions)).collect();
         paired.instances = instances;
         (paired.series, paired.conditions) = (series, conditions);
         (paired.waits, paired.doubts, paired.looks) = (waits, doubts, looks);

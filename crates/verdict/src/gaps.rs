@@ -109,10 +109,8 @@ impl Gaps {
                 Cell::Nothing(Better::Lower) => ENDLESS,
                 Cell::Nothing(Better::Neither) | Cell::Unknown => unknown,
             };
-            let rows = self.rounds.iter().map(|row| row.iter().map(value).collect::<Vec<f64>>());
-            // Of a round in which nothing of either side is there, nothing can be said.
-            rows.filter(|row| row.iter().any(|value| (f64::MIN_POSITIVE..ENDLESS).contains(value)))
-                .collect()
+            // A quotient of nothing by nothing is no number: then it cannot be told.
+            self.rounds.iter().map(|row| row.iter().map(value).collect()).collect()
         };
         match (has_gap, is_open) {
             (false, _) => Vec::new(),

@@ -5,15 +5,11 @@
 //! It is computed again from the record's series, so that the verdict rests on what was observed.
 
 use record::comparison::{Metric, Stop};
-use record::{Conditions, Ending, Fault, Generator, Paired, Series};
+use record::{Ending, Fault, Paired, Series, Sort};
 use spec::{Expression, Study};
 use stats::{Expectation, Interval, sequence};
 
 use crate::claim_verdict::{Found, Measured, Verdict};
-use crate::doubt::STEAL_PCT_MAX;
-
-/// A side of which more transactions fail does other work.
-const FAILED_SHARE_MAX: f64 = 0.01;
 
 /// The confidence of every interval.
 const CONFIDENCE: f64 = 0.95;
@@ -71,7 +67,7 @@ pub(crate) fn judge(
         verdict,
         p: Some(p),
     };
-    let mut doubts = doubts(paired, above.metric.is_latency());
+    let mut doubts = doubts(paired, above.metric.is_latency(), expect, verdict);
     let died = |paired: &&Paired| matches!(&paired.ending, Ending::Failed(why) if why.kind == Fault::Server);
     if let Some(earlier) = pairs.iter().filter(is_meant).find(died) {
         let (attempt, why) = (earlier.attempt, earlier.ending.why());
@@ -89,33 +85,27 @@ fn p_value(series: &Series, bound: f64) -> f64 {
     sequence::ratio_p(&series.above, &series.below, bound).unwrap_or(1.0)
 }
 
-/// What makes figures of pairs doubtful; the bounds are those of whole trials.
-fn doubts(paired: &Paired, is_latency: bool) -> Vec<String> {
-    let Conditions { busy_share_max, run_delay_share_max, steal_share, .. } = paired.conditions;
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    let mut doubts = Vec::new();
-    if busy_share_max > Generator::BUSY_SHARE_MAX {
-        doubts.push(format!("the generator was the limit: {} busy", percent(busy_share_max)));
-    }
-    if is_latency && run_delay_share_max > Generator::RUN_DELAY_SHARE_MAX {
-        let share = percent(run_delay_share_max);
-        doubts.push(format!("the generator waited for a CPU: {share} of what its clients waited"));
-    }
-    if steal_share * 100.0 > STEAL_PCT_MAX {
-        let share = percent(steal_share);
-        doubts.push(format!("the hypervisor gave {share} of the machine's CPU to others"));
-    }
-    if paired.conditions.is_rate_missed {
-        doubts.push(
-            "a side did not reach its rate: latencies depend on how long it was loaded".to_owned(),
-        );
-    }
-    if paired.conditions.failed_share_max > FAILED_SHARE_MAX {
-        let share = paired.conditions.failed_share_max * 100.0;
-        doubts.push(format!("{share:.1} % of a side's transactions failed"));
-    }
+/// What makes figures of pairs doubtful: what `pgrig compare` doubts as well.
+fn doubts(paired: &Paired, is_latency: bool, expect: Expectation, verdict: Verdict) -> Vec<String> {
+    let sort = if is_latency { Sort::Latency } else { Sort::Rate };
+    let is_near_one = is_near_one(expect, verdict);
+    let doubts = paired.conditions.doubts().into_iter();
+    let mut doubts: Vec<String> =
+        doubts.filter(|doubt| doubt.refuses(sort, is_near_one)).map(record::Doubt::words).collect();
     if paired.stop == Some(Stop::Died) {
         doubts.push("a client of a side failed".to_owned());
     }
     doubts
+}
+
+/// Whether a verdict on a quotient may be false if the quotient is further away from 1 than it seems.
+pub(crate) fn is_near_one(expect: Expectation, verdict: Verdict) -> bool {
+    let (from, to) = expect.range();
+    let expects_one = from <= 1.0 && 1.0 <= to;
+    match verdict {
+        // A range that does not reach over 1 may be left on its far side.
+        Verdict::Holds => expects_one || (to.is_finite() && from > 1.0) || (from > 0.0 && to < 1.0),
+        Verdict::DoesNotHold => !expects_one,
+        Verdict::CannotTell => false,
+    }
 }

@@ -301,7 +301,7 @@ fn exit(found: &Comparison, gate: bool) -> Exit {
         Stop::Interrupted => Exit::Interrupted,
         Stop::Died => Exit::Incomplete,
         _ if !gate => Exit::Done,
-        _ if is_worse() => Exit::DoesNotHold,
+        _ if is_worse() || found.conditions.fails_more() => Exit::DoesNotHold,
         _ if verdicts.iter().any(|one| matches!(one, Verdict::CannotTell | Verdict::Worse)) => {
             Exit::CannotTell
         }

@@ -111,6 +111,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::Conditions;
 
     fn comparison() -> Comparison {
         let ratio = Ratio {
@@ -159,6 +160,7 @@ mod tests {
             background: [quiet, quiet],
             waits: Vec::new(),
             plans: Vec::new(),
+            conditions: Conditions { steal_share: 0.01, ..Conditions::default() },
             doubts: vec!["one".to_owned()],
             facts: Vec::new(),
             profile: Some(Profile {
