@@ -1,5 +1,6 @@
 //! What the figures say, and when they say enough.
 
+use record::Doubt;
 use record::comparison::{Comparison, Instances, Metric, Ratio, Stop, Verdict};
 use stats::Interval;
 use stats::equivalence::{Difference, Region};
@@ -66,14 +67,15 @@ pub(crate) fn answer(found: &Comparison) -> String {
         Verdict::Better => format!("B is faster{rate}: {seen}."),
         Verdict::Worse => format!("B is slower{rate}: {seen}."),
         Verdict::Equal => format!("B is as fast as A{rate} within {percent} %: {seen}."),
-        Verdict::CannotTell if let Some(doubt) = found.refusal(headline) => format!(
-            "Cannot tell whether B is faster or slower{rate}, for {}: {seen}.",
-            doubt.words()
-        ),
-        Verdict::CannotTell => format!(
-            "Cannot tell whether B is faster or slower{rate}: {seen}. The interval is ±{:.1} %.",
-            ratio.half_width() * 100.0
-        ),
+        Verdict::CannotTell => match found.refusal(headline).map(Doubt::words) {
+            Some(doubt) => {
+                format!("Cannot tell whether B is faster or slower{rate}, for {doubt}: {seen}.")
+            }
+            None => format!(
+                "Cannot tell whether B is faster or slower{rate}: {seen}. The interval is ±{:.1} %.",
+                ratio.half_width() * 100.0
+            ),
+        },
     };
     let others = found.deciding().into_iter().filter(|metric| *metric != headline);
     let others = others.filter_map(|metric| {
