@@ -58,6 +58,7 @@ impl Contest<'_> {
         found.background = observation::background(&octets);
         let names = self.arena.sides().map(Ground::name);
         found.doubts.extend(doubts::doubts(&octets, names, &conditions));
+        found.doubts.extend(doubts::of_tidying(names, found.instances.tidy_s));
         found.doubts.extend(missed);
         found.doubts.extend(found.lost.clone());
         found.waits = waits::waits(&waits);
