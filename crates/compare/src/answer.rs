@@ -1,17 +1,27 @@
 //! What the figures say, and when they say enough.
 
-use record::comparison::{Comparison, Metric, OCTET_PAIRS, Ratio, Stop, Verdict};
+use record::Doubt;
+use record::comparison::{Comparison, Instances, Metric, Ratio, Stop, Verdict};
 use stats::Interval;
 use stats::equivalence::{Difference, Region};
 
 use crate::figure::{self, Figure};
 
 /// The verdict on a ratio B ÷ A. An interval within the threshold is *equal* even where it leaves
-/// out 1: a difference that small is none.
-pub(crate) fn verdict(metric: Metric, ratio: Option<&Interval>, threshold: f64) -> Verdict {
+/// out 1: a difference that small is none. `floor` is a share that identical servers may differ by
+/// here: neither is a smaller difference told, nor can servers be equal within less.
+pub(crate) fn verdict(
+    metric: Metric,
+    ratio: Option<&Interval>,
+    threshold: f64,
+    floor: f64,
+) -> Verdict {
     let Some(ratio) = ratio else { return Verdict::CannotTell };
     if Region::within(threshold).judge(ratio) == Difference::Equal {
-        return Verdict::Equal;
+        return if threshold >= floor { Verdict::Equal } else { Verdict::CannotTell };
+    }
+    if ratio.point.ln().abs() < floor.ln_1p() {
+        return Verdict::CannotTell;
     }
     let more = ratio.low > 1.0;
     let less = ratio.high < 1.0;
@@ -24,14 +34,22 @@ pub(crate) fn verdict(metric: Metric, ratio: Option<&Interval>, threshold: f64) 
 
 /// The answer, in a sentence or two.
 pub(crate) fn answer(found: &Comparison) -> String {
-    let pairs = format!("{} pairs, {}", found.pairs, span(found.seconds));
+    let Instances { segments, renewal, .. } = found.instances;
+    let segments = match (renewal.restarts(), segments) {
+        (true, 1) => "1 restart".to_owned(),
+        (true, n) => format!("{n} restarts"),
+        (false, 1) => "1 segment".to_owned(),
+        (false, n) => format!("{n} segments"),
+    };
+    let pairs = format!("{segments}, {} pairs, {}", found.pairs, span(found.seconds));
     let ratio_of = |metric| found.figure(metric).and_then(|figure| figure.b_over_a.as_ref());
     let headline = found.headline();
     let Some(ratio) = ratio_of(headline) else {
         return match headline.quantile() {
             None => format!(
-                "Cannot tell: {pairs} are too few. An interval takes {} pairs.",
-                OCTET_PAIRS * stats::sequence::OBSERVATIONS_MIN
+                "Cannot tell: {pairs} are too few. An interval takes {} {}.",
+                stats::sequence::OBSERVATIONS_MIN,
+                if renewal.restarts() { "restarts" } else { "segments" },
             ),
             Some(quantile) => format!(
                 "Cannot tell: {pairs} hold too few transactions. An interval of the {} takes {} of \
@@ -49,16 +67,26 @@ pub(crate) fn answer(found: &Comparison) -> String {
         Verdict::Better => format!("B is faster{rate}: {seen}."),
         Verdict::Worse => format!("B is slower{rate}: {seen}."),
         Verdict::Equal => format!("B is as fast as A{rate} within {percent} %: {seen}."),
-        Verdict::CannotTell => format!(
-            "Cannot tell whether B is faster or slower{rate}: {seen}. The interval is ±{:.1} %.",
-            ratio.half_width() * 100.0
-        ),
+        Verdict::CannotTell => match found.refusal(headline).map(Doubt::words) {
+            Some(doubt) => {
+                format!("Cannot tell whether B is faster or slower{rate}, for {doubt}: {seen}.")
+            }
+            None => format!(
+                "Cannot tell whether B is faster or slower{rate}: {seen}. The interval is ±{:.1} %.",
+                ratio.half_width() * 100.0
+            ),
+        },
     };
     let others = found.deciding().into_iter().filter(|metric| *metric != headline);
     let others = others.filter_map(|metric| {
         let words = metric.words();
         let Some(ratio) = ratio_of(metric).map(Ratio::words) else {
-            return Some(format!(" Too few transactions for the {words}."));
+            let failed = found.conditions.failed_share_max;
+            let is_hidden = metric.quantile().is_some_and(|quantile| failed > 1.0 - quantile);
+            return Some(match is_hidden {
+                true => format!(" So many transactions failed that the {words} is not known."),
+                false => format!(" Too few transactions for the {words}."),
+            });
         };
         let is_lower = match found.verdict(metric) {
             Verdict::Better => !metric.higher_is_better(),
@@ -132,10 +160,14 @@ mod tests {
     #[test]
     fn verdicts() {
         use Metric::{P99, Throughput};
-        let check = |metric, low, high, expected| {
-            let seen = verdict(metric, Some(&interval(low, high)), 0.03);
-            assert_eq!(seen, expected, "{metric:?} [{low}, {high}]");
+        let check_floor = |metric, low, high, floor, expected| {
+            let seen = verdict(metric, Some(&interval(low, high)), 0.03, floor);
+            assert_eq!(seen, expected, "{metric:?} [{low}, {high}], floor {floor}");
         };
+        let check = |metric, low, high, expected| check_floor(metric, low, high, 0.005, expected);
+        check_floor(Throughput, 1.002, 1.036, 0.03, Verdict::CannotTell);
+        check_floor(Throughput, 0.99, 1.01, 0.04, Verdict::CannotTell);
+        check_floor(Throughput, 0.90, 0.96, 0.03, Verdict::Worse);
         check(Throughput, 1.01, 1.08, Verdict::Better);
         check(Throughput, 0.90, 0.96, Verdict::Worse);
         check(P99, 1.02, 1.20, Verdict::Worse);
@@ -144,7 +176,7 @@ mod tests {
         check(Throughput, 1.005, 1.02, Verdict::Equal);
         check(Throughput, 0.95, 1.01, Verdict::CannotTell);
         check(Throughput, 0.5, 2.0, Verdict::CannotTell);
-        assert_eq!(verdict(Throughput, None, 0.03), Verdict::CannotTell);
+        assert_eq!(verdict(Throughput, None, 0.03, 0.0), Verdict::CannotTell);
     }
 
     #[test]

@@ -5,9 +5,10 @@ use std::path::Path;
 use lab::{Lab, LabConfig, Node, NodeConfig, Server, Settings, StopMode};
 use pgbench::Console;
 use pgbench::options::Invocation;
-use record::comparison::DataOrigin;
+use record::comparison::{DataOrigin, Renewal};
 use server::message::with_detail;
 
+use crate::arena::Servers;
 use crate::contest::Ground;
 use crate::design::SIDES;
 use crate::error::Error;
@@ -50,7 +51,7 @@ struct Draft {
 pub(crate) fn build(
     request: &Request,
     control: &load::Control,
-) -> Result<([Side; 2], DataOrigin), Error> {
+) -> Result<(Servers, DataOrigin), Error> {
     let (mut a, mut b) = (stopped(0, request)?, stopped(1, request)?);
     let memory = lab::machine::Machine::here().memory;
     // Both servers have room for all clients: which one runs is decided block by block.
@@ -85,7 +86,13 @@ pub(crate) fn build(
         node.configure(settings)?;
         node.start()?;
     }
-    Ok(([a, b], origin))
+    // A script of one side changes its data: then they are no copy of the other's.
+    let has_scripts = request.sides.iter().any(|side| side.sql.is_some());
+    let renewal = match origin {
+        DataOrigin::Copied if !has_scripts => Renewal::Exchanged,
+        _ => Renewal::Restarted,
+    };
+    Ok((Servers::new([a, b], renewal), origin))
 }
 
 impl Draft {

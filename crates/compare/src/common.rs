@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use record::comparison::Floor;
+
 use crate::design::SIDES;
 use crate::error::Error;
 use crate::profile::Profiler;
@@ -22,6 +24,8 @@ pub struct Common {
     pub max_time: Duration,
     /// Sample where the servers' CPU time goes.
     pub has_profile: bool,
+    /// What is known of identical servers on this machine.
+    pub floor: Floor,
     /// Of the order of blocks and of the keys.
     pub seed: u64,
     /// The command, for the record.

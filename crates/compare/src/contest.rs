@@ -5,14 +5,14 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use load::{Control, Limit, Plan, Urgency, WarmUp, Workload};
-use record::comparison::{Background, Look, OCTET_PAIRS, Profile, Wait};
+use record::comparison::{Background, Floor, Instances, Look, OCTET_PAIRS, Profile, Renewal, Wait};
 use record::{Conditions, Series};
 use server::Client;
 
 use crate::answer::Rule;
 use crate::error::Error;
 use crate::figure::Figure;
-use crate::observation::Octet;
+use crate::observation::Segment;
 use crate::pilot::{self, SLICE_MS, Shape};
 
 /// The servers of a side, as far as a contest has to do with them.
@@ -39,18 +39,30 @@ pub trait Ground: Sync {
     fn tidy(&self) -> Result<(), Error>;
 }
 
-/// A side.
-pub struct Corner<'a> {
-    /// Its servers.
-    pub ground: &'a dyn Ground,
-    /// Its load. A rate is that of the blocks in which it has its turn.
-    pub workload: Workload,
+/// What both sides stand on.
+pub trait Arena {
+    /// A's servers, then B's.
+    fn sides(&self) -> [&dyn Ground; 2];
+
+    /// What [`Arena::renew`] does.
+    fn renewal(&self) -> Renewal;
+
+    /// Makes new instances of both sides' servers, as [`Arena::renewal`] says. `is_exchanged` says
+    /// whether B is to have the files that were A's in the beginning, where sides exchange them.
+    ///
+    /// # Errors
+    /// If a server does not stop or start.
+    fn renew(&mut self, is_exchanged: bool) -> Result<(), Error>;
 }
 
 /// Two sides, and when to stop.
 pub struct Contest<'a> {
-    /// A, then B.
-    pub sides: [Corner<'a>; 2],
+    /// Their servers.
+    pub arena: &'a mut dyn Arena,
+    /// The load of A, then of B. A rate is that of the blocks in which a side has its turn.
+    pub workloads: [Workload; 2],
+    /// What is known of identical servers on this machine.
+    pub floor: Floor,
     /// Threads of the generator.
     pub lanes: u32,
     /// Of the order of blocks and of the keys.
@@ -71,12 +83,14 @@ pub struct Contest<'a> {
 /// What was measured.
 #[derive(Debug, Default)]
 pub struct Contested {
-    /// One for each octet of blocks, warm-up left out.
-    pub octets: Vec<Octet>,
-    /// What all octets together give.
+    /// What was measured from one restart to the next, warm-up left out.
+    pub segments: Vec<Segment>,
+    /// What all segments together give.
     pub figures: Vec<Figure>,
-    /// What they gave after each octet.
+    /// What they gave after each segment.
     pub looks: Vec<Look>,
+    /// How the servers' instances differ.
+    pub instances: Instances,
     /// What the servers of each side did besides the load.
     pub background: [Background; 2],
     /// What the clients waited for.
@@ -100,8 +114,10 @@ pub struct Progress<'a> {
     pub pairs: usize,
     /// What they give.
     pub figures: &'a [Figure],
-    /// The ratios so far, the last octet's included.
+    /// The ratios so far, the last segment's included.
     pub looks: &'a [Look],
+    /// How the servers' instances differ.
+    pub instances: &'a Instances,
     /// Since measuring began.
     pub seconds: f64,
 }
@@ -110,7 +126,7 @@ impl Contested {
     /// Pairs of neighbouring blocks.
     #[must_use]
     pub fn pairs(&self) -> usize {
-        self.octets.len() * OCTET_PAIRS
+        self.segments.iter().map(|segment| segment.octets).sum::<usize>() * OCTET_PAIRS
     }
 }
 
@@ -136,20 +152,19 @@ impl Contest<'_> {
     /// # Errors
     /// If a side cannot be loaded, or its transactions are too long for blocks.
     pub fn find_shape(&self, length_ms: Option<u64>) -> Result<Shape, Error> {
-        let [a, b] = &self.sides;
-        let (a, b) = (self.shape_for(a, length_ms)?, self.shape_for(b, length_ms)?);
+        let (a, b) = (self.shape_for(0, length_ms)?, self.shape_for(1, length_ms)?);
         Ok(Shape { length_ms: a.length_ms.max(b.length_ms), rest_ms: a.rest_ms.max(b.rest_ms) })
     }
 
     /// The length of a block that fits one side.
-    fn shape_for(&self, side: &Corner<'_>, length_ms: Option<u64>) -> Result<Shape, Error> {
-        let name = side.ground.name();
+    fn shape_for(&self, side: usize, length_ms: Option<u64>) -> Result<Shape, Error> {
+        let (name, workload) = (self.arena.sides()[side].name(), &self.workloads[side]);
         let share_ms = (self.max_time.as_secs_f64() * 1e3 * PILOT_SHARE) as u64;
         let window_ms = match length_ms {
             Some(_) => REST_PILOT_MS,
             None => share_ms.clamp(*PILOT_MS.start(), *PILOT_MS.end()),
         };
-        let mut plan = self.plan(vec![side.workload.clone()], SLICE_MS);
+        let mut plan = self.plan(vec![workload.clone()], SLICE_MS);
         plan.limit = Limit::Time { warm_up: WarmUp::Fixed(WARM_MS), window_ms };
         let mut first = None;
         let outcome = load::run(&plan, self.control, Instant::now(), &mut |event| {
@@ -164,7 +179,7 @@ impl Contest<'_> {
             .map_err(|source| Error::Load { side: name.to_owned(), source: Box::new(source) })?;
         let result = &outcome.workloads[0];
         // How long transactions wait for a client is no property of blocks.
-        let took = match side.workload.pace.rate() {
+        let took = match workload.pace.rate() {
             Some(_) => &result.service,
             None => &result.latency,
         };

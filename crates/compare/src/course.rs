@@ -5,21 +5,27 @@ use std::time::{Duration, Instant};
 use lab::machine::CpuTime;
 use load::{Blocks, Control, End, Limit, Plan, Urgency, WarmUp};
 use record::Conditions;
-use record::comparison::{Look, Metric, OCTET_PAIRS, Stop};
+use record::comparison::{Look, Metric, OCTET_PAIRS, Renewal, Stop};
 
 use crate::contest::{CONFIDENCE, Contest, Contested, Ground, Progress, WARM_MS};
 use crate::design::{self, CYCLE};
 use crate::doubts;
 use crate::error::Error;
 use crate::figure::{self, Confidence, Figure};
+use crate::instances::{self, Cost};
 use crate::meter::Meter;
-use crate::observation::{self, Octet};
+use crate::observation::{self, Octet, Segment};
 use crate::pilot::Shape;
 use crate::profile::{self, Profiler};
-use crate::waits::Watch;
+use crate::waits::{self, Watch};
 
-/// Between two checkpoints, which both servers make at the same time while nothing is measured.
-const SEGMENT_S: f64 = 60.0;
+/// From one restart to the next, restart and warm-up left out. With instances that differ by 1.5 %,
+/// octets of 1.8 s by 7.5 % and restarts of 4 s, this gives the narrowest intervals
+/// (crates/stats/tests/instances.rs says how often they cover).
+const SEGMENT_S: f64 = 15.0;
+
+/// Segments that a contest has time for if it is short: a segment has an octet at least.
+const SEGMENTS: f64 = 40.0;
 
 /// A rate counts as reached from this share of it on.
 const RATE_SHARE_MIN: f64 = 0.95;
@@ -32,7 +38,7 @@ impl Contest<'_> {
     /// # Errors
     /// When nothing can be said.
     pub fn run(
-        &self,
+        &mut self,
         shape: Shape,
         began: Instant,
         observe: &mut dyn FnMut(Progress<'_>),
@@ -41,19 +47,21 @@ impl Contest<'_> {
         let mut course = Course::new(self, shape, began);
         let stop = course.segments(observe)?;
         course.conditions.steal_share = CpuTime::now().steal_share_since(cpu);
-        let missed = self.missed_rates(&course.found.figures);
-        course.conditions.is_rate_missed = !missed.is_empty();
-        course.conditions.failed_share_max = observation::failed_share_max(&course.found.octets);
-        let Course { watch, conditions, confidence, mut found, .. } = course;
-        found.series = figure::series(&found.octets, confidence.tuned_for);
+        let Course { waits, mut conditions, units, octets, mut found, .. } = course;
+        let missed = self.missed_rates(&found.figures);
+        conditions.is_rate_missed = !missed.is_empty();
+        conditions.failed_shares = observation::failed_shares(&octets);
+        let [a, b] = conditions.failed_shares;
+        conditions.failed_share_max = a.max(b);
+        found.series = figure::series(&units);
         found.conditions = conditions;
-        found.background = observation::background(&found.octets);
-        let grounds = self.sides.each_ref().map(|side| side.ground);
-        let doubts = doubts::doubts(&found.octets, grounds.map(Ground::name), &conditions);
-        found.doubts.extend(doubts);
+        found.background = observation::background(&octets);
+        let names = self.arena.sides().map(Ground::name);
+        found.doubts.extend(doubts::doubts(&octets, names, &conditions));
+        found.doubts.extend(doubts::of_tidying(names, found.instances.tidy_s));
         found.doubts.extend(missed);
         found.doubts.extend(found.lost.clone());
-        found.waits = watch.end();
+        found.waits = waits::waits(&waits);
         let cpu = found.figures.iter().find(|figure| figure.metric == Metric::Cpu);
         if let (Some(profile), Some(cpu)) = (&mut found.profile, cpu) {
             for (folded, cpu_us) in profile.folded.iter_mut().zip(cpu.sides) {
@@ -67,9 +75,10 @@ impl Contest<'_> {
     fn missed_rates(&self, figures: &[Figure]) -> Vec<String> {
         let throughput = figures.iter().find(|figure| figure.metric == Metric::Throughput);
         let missed = throughput.into_iter().flat_map(|figure| {
-            self.sides.iter().zip(figure.sides).filter_map(|(side, tps)| {
-                let rate = side.workload.pace.rate().filter(|rate| tps < RATE_SHARE_MIN * rate)?;
-                let name = side.ground.name();
+            let sides = self.arena.sides().into_iter().zip(&self.workloads).zip(figure.sides);
+            sides.filter_map(|((side, workload), tps)| {
+                let rate = workload.pace.rate().filter(|rate| tps < RATE_SHARE_MIN * rate)?;
+                let name = side.name();
                 Some(format!(
                     "side {name} did {tps:.0} of {rate:.0} transactions a second: it cannot keep \
                      up, and its latencies depend on how long it was loaded"
@@ -81,29 +90,43 @@ impl Contest<'_> {
 }
 
 /// A contest under way.
-struct Course<'a> {
-    contest: &'a Contest<'a>,
+struct Course<'c, 'a> {
+    contest: &'c mut Contest<'a>,
     shape: Shape,
     began: Instant,
     confidence: Confidence,
     conditions: Conditions,
-    watch: Watch,
+    waits: [waits::Counts; 2],
+    /// Every octet.
+    octets: Vec<Octet>,
+    /// The segments, each as one.
+    units: Vec<Octet>,
+    /// The segment under way.
+    under_way: Segment,
+    cost: Cost,
     found: Contested,
 }
 
-impl<'a> Course<'a> {
-    fn new(contest: &'a Contest<'a>, shape: Shape, began: Instant) -> Self {
-        let grounds = contest.sides.each_ref().map(|side| side.ground);
-        let is_here = grounds.iter().all(|ground| !ground.pids().is_empty());
+impl<'c, 'a> Course<'c, 'a> {
+    fn new(contest: &'c mut Contest<'a>, shape: Shape, began: Instant) -> Self {
+        let is_here = contest.arena.sides().iter().all(|ground| !ground.pids().is_empty());
         let cores = lab::machine::Machine::here().cores;
         Course {
-            contest,
             shape,
             began,
-            confidence: Confidence::of(contest, shape),
+            confidence: Confidence {
+                deciding: contest.deciding,
+                metrics: contest.rule.deciding,
+                other: CONFIDENCE,
+            },
             conditions: Conditions { cores: is_here.then_some(cores), ..Conditions::default() },
-            watch: Watch::new(grounds, contest.seed),
+            waits: Default::default(),
+            octets: Vec::new(),
+            units: Vec::new(),
+            under_way: Segment::default(),
+            cost: Cost::default(),
             found: Contested::default(),
+            contest,
         }
     }
 
@@ -113,29 +136,65 @@ impl<'a> Course<'a> {
 
     /// Segment after segment, until the rule says that it is enough.
     fn segments(&mut self, observe: &mut dyn FnMut(Progress<'_>)) -> Result<Stop, Error> {
-        let grounds = self.contest.sides.each_ref().map(|side| side.ground);
-        let mut meter = Meter::new(grounds);
+        let mut between_s = WARM_MS as f64 / 1e3;
         for number in 0.. {
-            if let Err(error) = tidy(grounds) {
-                return self.stopped(error);
-            }
             if self.contest.control.urgency() != Urgency::None {
                 return Ok(Stop::Interrupted);
             }
-            let seconds = self.left().as_secs_f64().min(SEGMENT_S.max(self.shape.octet_s()));
-            let octets = (seconds / self.shape.octet_s()).floor() as usize;
+            if self.octets_in(self.left().as_secs_f64() - between_s) < 1 {
+                return Ok(Stop::Time);
+            }
+            let ended = Instant::now();
+            let is_exchanged = self.is_exchanged(number);
+            if let Err(error) = self.renew(is_exchanged) {
+                return self.stopped(error);
+            }
+            // What is not known before: warming up.
+            let octets = self.octets_in(self.left().as_secs_f64() - WARM_MS as f64 / 1e3);
             if octets < 1 {
                 return Ok(Stop::Time);
             }
-            let stop = self.segment(number, octets, &mut meter, observe);
-            self.watch.count(false);
+            between_s = ended.elapsed().as_secs_f64() + WARM_MS as f64 / 1e3;
+            self.under_way = Segment { is_exchanged, ..Segment::default() };
+            let stop = self.segment(number, octets);
+            let looked = self.look(observe);
             match stop {
-                Ok(None) => {}
                 Ok(Some(stop)) => return Ok(stop),
+                Ok(None) => {}
                 Err(error) => return self.stopped(error),
+            }
+            if let Some(stop) = looked {
+                return Ok(stop);
             }
         }
         Ok(Stop::Time)
+    }
+
+    /// How many octets of a segment fit into so many seconds.
+    fn octets_in(&self, seconds: f64) -> usize {
+        let octet_s = self.shape.octet_s();
+        let of_all = self.contest.max_time.as_secs_f64() / SEGMENTS;
+        let segment_s = SEGMENT_S.min(of_all).max(octet_s);
+        (seconds.min(segment_s) / octet_s + 1e-9).floor().max(0.0) as usize
+    }
+
+    /// Whether the sides have exchanged their files in this segment: in one of two, at random.
+    fn is_exchanged(&self, number: u64) -> bool {
+        let pair = stats::mix(self.contest.seed.wrapping_add(number / 2));
+        self.contest.arena.renewal() == Renewal::Exchanged && (number + pair) % 2 == 1
+    }
+
+    /// Vacuum and checkpoint, then new instances.
+    fn renew(&mut self, is_exchanged: bool) -> Result<(), Error> {
+        let took = tidy(self.contest.arena.sides())?;
+        let began = Instant::now();
+        self.contest.arena.renew(is_exchanged)?;
+        self.cost.restart_s += began.elapsed().as_secs_f64() + WARM_MS as f64 / 1e3;
+        self.cost.times += 1;
+        for (sum, took) in self.cost.tidy_s.iter_mut().zip(took) {
+            *sum += took;
+        }
+        Ok(())
     }
 
     /// What was measured until a client failed counts, if there is an interval.
@@ -158,13 +217,7 @@ impl<'a> Course<'a> {
     }
 
     /// One load of both sides in turn.
-    fn segment(
-        &mut self,
-        number: u64,
-        octets: usize,
-        meter: &mut Meter,
-        observe: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<Option<Stop>, Error> {
+    fn segment(&mut self, number: u64, octets: usize) -> Result<Option<Stop>, Error> {
         // Each side has two blocks at least.
         let warm_blocks = (WARM_MS.div_ceil(self.shape.length_ms) as usize).max(4);
         let plan = self.plan(number, warm_blocks, octets);
@@ -175,6 +228,10 @@ impl<'a> Course<'a> {
         let mut stop = None;
         let mut first = None;
         let profiler = self.profiler(number)?;
+        // Sessions of their own, for the servers are new.
+        let sides = self.contest.arena.sides();
+        let mut meter = Meter::new(sides);
+        let watch = Watch::new(sides, plan.seed);
         let outcome = load::run(&plan, &own, Instant::now(), &mut |event| {
             if self.contest.control.urgency() != Urgency::None && stop.is_none() {
                 stop = Some(Stop::Interrupted);
@@ -194,7 +251,7 @@ impl<'a> Course<'a> {
                     if blocks <= warm_blocks {
                         if blocks == warm_blocks {
                             meter.reset();
-                            self.watch.count(true);
+                            watch.count(true);
                         }
                         return;
                     }
@@ -211,16 +268,16 @@ impl<'a> Course<'a> {
                     }
                     if number == CYCLE - 1 {
                         meter.read(&mut octet.sides);
-                        self.found.octets.push(std::mem::take(&mut octet));
-                        stop = self.look(observe);
-                        if stop.is_some() {
-                            own.interrupt();
-                        }
+                        self.under_way.add(&octet);
+                        self.octets.push(std::mem::take(&mut octet));
                     }
                 }
                 _ => {}
             }
         });
+        for (sum, counts) in self.waits.iter_mut().zip(watch.end()) {
+            waits::add(sum, &counts);
+        }
         let outcome = outcome.map_err(|source| Error::Load {
             side: "A or B".to_owned(),
             source: Box::new(source),
@@ -236,8 +293,8 @@ impl<'a> Course<'a> {
         seen.busy_share_max = seen.busy_share_max.max(outcome.generator.busy_share_max);
         let delay = outcome.generator.run_delay_share.unwrap_or(0.0);
         seen.run_delay_share_max = seen.run_delay_share_max.max(delay);
-        for (side, result) in self.contest.sides.iter().zip(&outcome.workloads) {
-            let (side, why) = (side.ground.name().to_owned(), first.clone().unwrap_or_default());
+        for (side, result) in self.contest.arena.sides().into_iter().zip(&outcome.workloads) {
+            let (side, why) = (side.name().to_owned(), first.clone().unwrap_or_default());
             let counts = &result.counts_total;
             let is_over = counts.aborted_clients > 0 || outcome.end == End::Completed;
             if counts.transactions == 0 && is_over {
@@ -255,7 +312,7 @@ impl<'a> Course<'a> {
         if !self.contest.has_profile || segment > 0 {
             return Ok(None);
         }
-        let pids = self.contest.sides.each_ref().map(|side| side.ground.pids());
+        let pids = self.contest.arena.sides().map(Ground::pids);
         Profiler::begin(pids).map(Some)
     }
 
@@ -265,67 +322,70 @@ impl<'a> Course<'a> {
         let seed = self.contest.seed.wrapping_add(number);
         let mut order = design::order(octets + warm_blocks.div_ceil(CYCLE), seed);
         let order = order.split_off(order.len() - octets * CYCLE - warm_blocks);
-        let workloads = self.contest.sides.iter().map(|side| side.workload.clone());
         let Shape { length_ms, rest_ms } = self.shape;
         let window_ms = order.len() as u64 * length_ms;
         Plan {
             seed,
             limit: Limit::Time { warm_up: WarmUp::Fixed(0), window_ms },
             blocks: Some(Blocks { length_ms, rest_ms, order }),
-            ..self.contest.plan(workloads.collect(), length_ms)
+            ..self.contest.plan(self.contest.workloads.to_vec(), length_ms)
         }
     }
 
-    /// What the octets say, and whether that is enough.
+    /// What the segments say, and whether that is enough.
     fn look(&mut self, observe: &mut dyn FnMut(Progress<'_>)) -> Option<Stop> {
-        let active_s =
-            OCTET_PAIRS as f64 * (self.shape.length_ms - self.shape.rest_ms) as f64 / 1e3;
+        // One that was interrupted in its first octet has shown nothing.
+        if self.under_way.octets == 0 {
+            return None;
+        }
+        let segment = std::mem::take(&mut self.under_way);
+        let whole = segment.whole();
+        let (ratio, background) = (whole.ratio(), whole.background());
+        let is_exchanged = segment.is_exchanged;
+        self.units.push(whole);
         let found = &mut self.found;
-        found.figures = figure::figures(&found.octets, active_s, self.confidence);
+        found.segments.push(segment);
+        let Shape { length_ms, rest_ms } = self.shape;
+        let block_s = (length_ms - rest_ms) as f64 / 1e3;
+        let active_s = (self.octets.len() * OCTET_PAIRS) as f64 * block_s;
+        let (renewal, floor) = (self.contest.arena.renewal(), &self.contest.floor);
+        found.instances = instances::instances(&found.segments, renewal, floor, self.cost);
+        found.figures = figure::figures(&self.units, active_s, self.confidence);
+        for figure in &mut found.figures {
+            figure.allow_for(&found.instances);
+        }
         let seconds = self.began.elapsed().as_secs_f64();
         let ratios = found.figures.iter().filter_map(|figure| {
             let ratio = figure.ratio?;
             Some((figure.metric, [ratio.point, ratio.low, ratio.high]))
         });
         let pairs = found.pairs();
-        found.looks.push(Look {
-            pairs,
-            seconds,
-            octet: found.octets.last().and_then(Octet::ratio),
-            ratios: ratios.collect(),
-            background: found.octets.last().map(Octet::background).unwrap_or_default(),
-        });
-        let (figures, looks) = (&found.figures, &found.looks);
-        observe(Progress { pairs, figures, looks, seconds });
+        let ratios = ratios.collect();
+        found.looks.push(Look { pairs, seconds, segment: ratio, is_exchanged, ratios, background });
+        let Contested { figures, looks, instances, .. } = found;
+        observe(Progress { pairs, figures, looks, instances, seconds });
         let quantile = self.contest.rule.deciding[1].quantile().unwrap_or(0.5);
         let share = seconds / self.contest.max_time.as_secs_f64();
-        let is_due = observation::transactions_min(&found.octets) as f64
+        let is_due = observation::transactions_min(&self.units) as f64
             >= figure::transactions_min(quantile) as f64 * share;
-        self.contest.rule.stops(&found.figures, is_due)
+        self.contest.rule.stops(&self.found.figures, is_due)
     }
 }
 
-impl Confidence {
-    /// Of a contest that may take so long: narrowest in the second half of that time.
-    fn of(contest: &Contest<'_>, shape: Shape) -> Confidence {
-        let octets = contest.max_time.as_secs_f64() / shape.octet_s();
-        Confidence {
-            deciding: contest.deciding,
-            metrics: contest.rule.deciding,
-            other: CONFIDENCE,
-            tuned_for: (octets * 0.6).ceil() as usize,
-        }
-    }
-}
-
-/// Does for both sides, at the same time, what would otherwise happen inside a block.
-fn tidy(grounds: [&dyn Ground; 2]) -> Result<(), Error> {
+/// Does for both sides, at the same time, what would otherwise happen inside a block. Returns how
+/// long it took on each, in seconds.
+fn tidy(grounds: [&dyn Ground; 2]) -> Result<[f64; 2], Error> {
+    let timed = |ground: &dyn Ground| {
+        let began = Instant::now();
+        ground.tidy().map(|()| began.elapsed().as_secs_f64())
+    };
     std::thread::scope(|scope| {
         // Both have begun before either is waited for.
-        let tidied = grounds.map(|ground| scope.spawn(|| ground.tidy()));
-        tidied.into_iter().try_for_each(|one| match one.join() {
+        let tidied = grounds.map(|ground| scope.spawn(move || timed(ground)));
+        let [a, b] = tidied.map(|one| match one.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
-        })
+        });
+        Ok([a?, b?])
     })
 }

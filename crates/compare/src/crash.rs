@@ -3,7 +3,7 @@
 
 use probe::CrashKind;
 
-use crate::contest::{Corner, Ground};
+use crate::contest::Ground;
 
 /// The crashes that the logs of both sides tell of so far, and the start of a server of the user's.
 pub struct Watched {
@@ -14,20 +14,18 @@ pub struct Watched {
 impl Watched {
     /// Begins to watch.
     #[must_use]
-    pub fn begin(sides: &[Corner<'_>; 2]) -> Watched {
-        let grounds = sides.each_ref().map(|side| side.ground);
+    pub fn begin(sides: [&dyn Ground; 2]) -> Watched {
         Watched {
-            lines: grounds.map(|ground| crashes(&ground.logs()).len()),
-            starts: grounds.map(start),
+            lines: sides.map(|ground| crashes(&ground.logs()).len()),
+            starts: sides.map(start),
         }
     }
 
     /// The crashes since then, in sentences; none as a rule.
     #[must_use]
-    pub fn end(&self, sides: &[Corner<'_>; 2]) -> Vec<String> {
-        let grounds = sides.each_ref().map(|side| side.ground);
+    pub fn end(&self, sides: [&dyn Ground; 2]) -> Vec<String> {
         let mut all = Vec::new();
-        for (index, ground) in grounds.into_iter().enumerate() {
+        for (index, ground) in sides.into_iter().enumerate() {
             let lines = crashes(&ground.logs());
             let side = ground.name();
             if let Some(line) = lines.get(self.lines[index]) {

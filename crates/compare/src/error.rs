@@ -114,6 +114,14 @@ pub enum Error {
         /// In the server's or pgbench's words.
         why: String,
     },
+    /// The servers of a side were to be restarted.
+    #[error("restarting the servers of side {side}: {why}")]
+    Renewal {
+        /// The side.
+        side: String,
+        /// In words.
+        why: String,
+    },
     /// Every transaction of a side fails.
     #[error("no transaction of side {side} ended well: {why}")]
     Failing {

@@ -1,9 +1,9 @@
-//! The figures of a comparison: what each side shows, and B ÷ A with its interval.
+//! The figures of a comparison: what each side shows, and B ÷ A with its interval over segments.
 
 use record::Series;
-use record::comparison::{Metric, Ratio};
+use record::comparison::{Instances, Metric, Ratio, Renewal};
 use stats::sequence::{self, Place, Term, totals};
-use stats::{Interval, Latency, NoInterval};
+use stats::{Interval, NoInterval};
 
 use crate::answer;
 use crate::observation::{Half, Octet};
@@ -17,8 +17,6 @@ pub(crate) struct Confidence {
     pub(crate) metrics: [Metric; 2],
     /// Of the others.
     pub(crate) other: f64,
-    /// The number of octets at which intervals are narrowest.
-    pub(crate) tuned_for: usize,
 }
 
 /// One figure.
@@ -33,10 +31,29 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// As a record has it, with its verdict. A difference below `threshold`, a share, is none. The
-    /// answer rests on the figures `deciding`.
+    /// Widens an interval whose servers were never restarted by what instances differ by: the
+    /// difference that they happen to have is the same at every look.
+    pub(crate) fn allow_for(&mut self, instances: &Instances) {
+        if instances.renewal != Renewal::Kept {
+            return;
+        }
+        let lasting = instances.floor(self.metric).ln_1p();
+        self.ratio = self.ratio.map(|ratio| {
+            let wider = |from: f64, to: f64| (to / from).ln().hypot(lasting).exp();
+            let (low, high) = (wider(ratio.low, ratio.point), wider(ratio.point, ratio.high));
+            Interval { low: ratio.point / low, high: ratio.point * high, ..ratio }
+        });
+    }
+
+    /// As a record has it, with its verdict. A difference below `threshold`, a share, is none; below
+    /// the floor of the instances nothing is said. The answer rests on the figures `deciding`.
     #[must_use]
-    pub fn judged(&self, threshold: f64, deciding: [Metric; 2]) -> record::comparison::Figure {
+    pub fn judged(
+        &self,
+        threshold: f64,
+        deciding: [Metric; 2],
+        instances: &Instances,
+    ) -> record::comparison::Figure {
         let ratio = self.ratio.map(|ratio| Ratio {
             value: ratio.point,
             lower: ratio.low,
@@ -45,45 +62,40 @@ impl Figure {
             n: ratio.n,
             method: ratio.method.name().to_owned(),
         });
+        let floor = instances.floor(self.metric);
         record::comparison::Figure {
             metric: self.metric,
             unit: self.metric.unit().to_owned(),
             a: self.sides[0],
             b: self.sides[1],
             b_over_a: ratio,
-            verdict: answer::verdict(self.metric, self.ratio.as_ref(), threshold),
+            verdict: answer::verdict(self.metric, self.ratio.as_ref(), threshold, floor),
             deciding: deciding.contains(&self.metric),
         }
     }
 }
 
-/// All figures that these octets give. `active_s` is the time in each octet in which one side begins
-/// transactions.
-pub(crate) fn figures(octets: &[Octet], active_s: f64, confidence: Confidence) -> Vec<Figure> {
+/// All figures that these segments give. `active_s` is the time in all of them in which one side
+/// begins transactions.
+pub(crate) fn figures(segments: &[Octet], active_s: f64, confidence: Confidence) -> Vec<Figure> {
     let figure = |metric: Metric| {
         let level = match confidence.metrics.contains(&metric) {
             true => confidence.deciding,
             false => confidence.other,
         };
         match metric.quantile() {
-            Some(quantile) => latency(octets, metric, quantile, level, confidence.tuned_for),
-            None => rate(octets, metric, active_s, level, confidence.tuned_for),
+            Some(quantile) => latency(segments, metric, quantile, level),
+            None => rate(segments, metric, active_s, level),
         }
     };
     Metric::ALL.into_iter().filter_map(figure).collect()
 }
 
-/// A quotient of sums over octets.
-fn rate(
-    octets: &[Octet],
-    metric: Metric,
-    active_s: f64,
-    confidence: f64,
-    tuned_for: usize,
-) -> Option<Figure> {
+/// A quotient of sums over segments.
+fn rate(segments: &[Octet], metric: Metric, active_s: f64, confidence: f64) -> Option<Figure> {
     let column = |of: &dyn Fn(&Half) -> Option<f64>| -> Option<[Vec<f64>; 2]> {
         let side = |index: usize| -> Option<Vec<f64>> {
-            octets.iter().map(|octet| of(&octet.sides[index])).collect()
+            segments.iter().map(|segment| of(&segment.sides[index])).collect()
         };
         Some([side(0)?, side(1)?])
     };
@@ -106,12 +118,11 @@ fn rate(
                 term(all_a, Place::Above),
             ];
             let sides = [sum(a) / sum(all_a), sum(b) / sum(all_b)];
-            (sides, totals(&terms, confidence, tuned_for))
+            (sides, totals(&terms, confidence))
         }
         None => {
-            let seconds = active_s * octets.len() as f64;
-            let sides = [sum(tx_a) / seconds, sum(tx_b) / seconds];
-            (sides, ratio(&counted(octets, tuned_for), confidence))
+            let sides = [sum(tx_a) / active_s, sum(tx_b) / active_s];
+            (sides, ratio(&counted(segments), confidence))
         }
     };
     Some(Figure { metric, sides, ratio: ratio.ok() })
@@ -132,14 +143,8 @@ pub(crate) fn transactions_min(quantile: f64) -> u64 {
 }
 
 /// A quantile of latency.
-fn latency(
-    octets: &[Octet],
-    metric: Metric,
-    quantile: f64,
-    confidence: f64,
-    tuned_for: usize,
-) -> Option<Figure> {
-    let series = quantiles(octets, metric, quantile, tuned_for)?;
+fn latency(segments: &[Octet], metric: Metric, quantile: f64, confidence: f64) -> Option<Figure> {
+    let series = quantiles(segments, metric, quantile)?;
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let sides = [mean(&series.below), mean(&series.above)];
     Some(Figure { metric, sides, ratio: ratio(&series, confidence).ok() })
@@ -147,61 +152,54 @@ fn latency(
 
 /// B ÷ A of a series.
 fn ratio(series: &Series, confidence: f64) -> Result<Interval, NoInterval> {
-    sequence::ratio(&series.above, &series.below, confidence, series.tuned_for)
+    sequence::ratio(&series.above, &series.below, confidence)
 }
 
-/// A quantile, unit by unit. Octets are merged until each side has enough samples; a unit that is
+/// A quantile, unit by unit. Segments are merged until each side has enough samples; a unit that is
 /// not full counts in none.
-fn quantiles(octets: &[Octet], metric: Metric, quantile: f64, tuned_for: usize) -> Option<Series> {
+fn quantiles(segments: &[Octet], metric: Metric, quantile: f64) -> Option<Series> {
     let needed = samples_min(quantile);
     let (mut below, mut above) = (Vec::new(), Vec::new());
-    let mut unit = [Latency::new(), Latency::new()];
-    let mut merged = 0;
-    for octet in octets {
-        for (sum, half) in unit.iter_mut().zip(&octet.sides) {
-            sum.merge(&half.latency);
-        }
-        merged += 1;
-        if unit.iter().any(|side| side.count() < needed) {
+    let mut unit = Octet::default();
+    for segment in segments {
+        unit.absorb(segment);
+        if unit.sides.iter().any(|side| side.all() < needed) {
             continue;
         }
-        for (values, side) in [&mut below, &mut above].into_iter().zip(&mut unit) {
+        for (values, side) in [&mut below, &mut above].into_iter().zip(&unit.sides) {
             values.push(side.quantile_ns(quantile)? as f64 / 1e6);
-            side.reset();
         }
+        unit = Octet::default();
     }
-    if below.is_empty() {
-        return None;
-    }
-    let octets_a_unit = (merged / below.len()).max(1);
-    let tuned_for = (tuned_for / octets_a_unit).max(1);
-    Some(Series { metric, above, below, tuned_for })
+    (!below.is_empty()).then(|| Series::new(metric, above, below))
 }
 
 /// What the ratios of throughput and of latencies are computed from.
-pub(crate) fn series(octets: &[Octet], tuned_for: usize) -> Vec<Series> {
+pub(crate) fn series(segments: &[Octet]) -> Vec<Series> {
     let of = |metric: Metric| match (metric, metric.quantile()) {
-        (Metric::Throughput, _) => Some(counted(octets, tuned_for)),
-        (_, Some(quantile)) => quantiles(octets, metric, quantile, tuned_for),
+        (Metric::Throughput, _) => Some(counted(segments)),
+        (_, Some(quantile)) => quantiles(segments, metric, quantile),
         _ => None,
     };
     Metric::ALL.into_iter().filter_map(of).collect()
 }
 
-/// Transactions, octet by octet.
-fn counted(octets: &[Octet], tuned_for: usize) -> Series {
+/// Transactions, segment by segment.
+fn counted(segments: &[Octet]) -> Series {
     let side = |index: usize| -> Vec<f64> {
-        octets.iter().map(|octet| octet.sides[index].transactions as f64).collect()
+        segments.iter().map(|segment| segment.sides[index].transactions as f64).collect()
     };
-    Series { metric: Metric::Throughput, above: side(1), below: side(0), tuned_for }
+    Series::new(Metric::Throughput, side(1), side(0))
 }
 
 #[cfg(test)]
 mod tests {
+    use stats::Latency;
+
     use super::*;
 
     const CONFIDENCE: Confidence =
-        Confidence { deciding: 0.975, metrics: Metric::DECIDING, other: 0.95, tuned_for: 50 };
+        Confidence { deciding: 0.975, metrics: Metric::DECIDING, other: 0.95 };
 
     /// Side B does 0.9 of A's transactions, each at the cost of 1.1 of A's CPU; one transaction in
     /// fifty takes ten times as long, on B eleven times.
@@ -226,7 +224,7 @@ mod tests {
 
     #[test]
     fn ratios_are_b_over_a() {
-        let figures = figures(&octets(40), 0.5, CONFIDENCE);
+        let figures = figures(&octets(40), 20.0, CONFIDENCE);
         let check = |metric: Metric, sides: [f64; 2], expected: f64| {
             let figure = figures.iter().find(|figure| figure.metric == metric).expect("a figure");
             let ratio = figure.ratio.expect("an interval");
@@ -244,8 +242,8 @@ mod tests {
 
     #[test]
     fn a_quantile_of_few_samples_has_no_interval() {
-        // 20 samples beyond p99 take two of these octets, and ten units are not full.
-        let figures = figures(&octets(18), 0.5, CONFIDENCE);
+        // 20 samples beyond p99 take two of these segments, and five units are not full.
+        let figures = figures(&octets(8), 4.0, CONFIDENCE);
         let p99 = figures.iter().find(|figure| figure.metric == Metric::P99).expect("p99");
         assert!(p99.ratio.is_none(), "{p99:?}");
     }

@@ -2,12 +2,14 @@
 //!
 //! Two servers with the same data stand at once, all clients connected to both, and are loaded in
 //! turn in short blocks. What the machine does to one block it also does to its neighbours, so
-//! pairs of blocks say more in minutes than whole runs in hours.
+//! pairs of blocks say more in minutes than whole runs in hours. Every quarter of a minute both
+//! servers are restarted: which memory and which files a server got is a matter of chance, and
+//! the interval is to contain it.
 //!
 //! Reading order: [`compare`] does what a [`Request`] asks for and returns a
 //! [`record::Comparison`]. Inside, `build` makes two servers and `outside` connects to two of the
 //! user's, and `same` checks their data. [`measure`] makes a comparison of any two sides that stand:
-//! `contest` says what two sides are, `pilot` finds the length of a block, `design` the order of
+//! `contest` says what two sides are and `arena` restarts servers that pgrig makes, `pilot` finds the length of a block, `design` the order of
 //! blocks, `course` loads them; `meter`, `waits` and `profile` look at the servers meanwhile,
 //! `plans` at their plans afterwards and `presets` at how they were built; `figure` makes figures of what was observed, `answer` the
 //! verdict, `doubts` what stands against it. Neither [`measure`] nor a [`Contest`] has servers of
@@ -16,6 +18,7 @@
 //! Limits: nothing is printed here, and no record is written.
 
 mod answer;
+mod arena;
 mod build;
 mod common;
 mod contest;
@@ -26,6 +29,7 @@ mod doubts;
 mod error;
 mod event;
 mod figure;
+mod instances;
 mod measure;
 mod meter;
 mod observation;
@@ -50,14 +54,14 @@ pub fn fuzz_plan(json: &str) {
 
 pub use answer::Rule;
 pub use common::Common;
-pub use contest::{CONFIDENCE, Contest, Contested, Corner, Ground, Progress};
+pub use contest::{Arena, CONFIDENCE, Contest, Contested, Ground, Progress};
 pub use crash::Watched;
 pub use design::SIDES;
 pub use error::Error;
 pub use event::Event;
 pub use figure::Figure;
-pub use measure::{Subject, measure};
-pub use observation::{Half, Octet};
+pub use measure::{Subject, machine_facts, measure};
+pub use observation::{Half, Octet, Segment};
 pub use pilot::Shape;
 pub use request::Request;
 pub use run::compare;

@@ -3,13 +3,13 @@
 use std::time::Instant;
 
 use lab::machine::Machine;
-use load::{Control, Urgency};
-use record::comparison::{DataOrigin, FORMAT, Figure, Metric, Point, Side, Stop};
+use load::{Control, Urgency, Workload};
+use record::comparison::{DataOrigin, FORMAT, Figure, Instances, Metric, Point, Side, Stop};
 use record::{Comparison, Fact};
 
 use crate::answer::{self, Rule};
 use crate::common::Common;
-use crate::contest::{CONFIDENCE, Contest, Contested, Corner};
+use crate::contest::{Arena, CONFIDENCE, Contest, Contested};
 use crate::crash::Watched;
 use crate::error::Error;
 use crate::event::Event;
@@ -35,7 +35,8 @@ pub struct Subject {
 /// When nothing can be said.
 pub fn measure(
     subject: Subject,
-    corners: [Corner<'_>; 2],
+    arena: &mut dyn Arena,
+    workloads: [Workload; 2],
     lanes: u32,
     common: &Common,
     control: &Control,
@@ -44,10 +45,12 @@ pub fn measure(
     // The clients of both sides keep their connections.
     let _ = lab::machine::raise_nofile();
     let Common { precision, threshold, by_threshold, .. } = *common;
-    let rate = corners[0].workload.pace.rate();
+    let rate = workloads[0].pace.rate();
     let deciding = Metric::deciding(rate);
-    let contest = Contest {
-        sides: corners,
+    let mut contest = Contest {
+        arena,
+        workloads,
+        floor: common.floor.clone(),
         lanes,
         seed: common.seed,
         rule: Rule { deciding, precision, threshold, by_threshold },
@@ -57,10 +60,10 @@ pub fn measure(
         max_time: common.max_time,
         control,
     };
-    let judged = |figures: &[crate::Figure]| -> Vec<Figure> {
-        figures.iter().map(|figure| figure.judged(threshold, deciding)).collect()
+    let judged = |figures: &[crate::Figure], instances: &Instances| -> Vec<Figure> {
+        figures.iter().map(|figure| figure.judged(threshold, deciding, instances)).collect()
     };
-    let watched = Watched::begin(&contest.sides);
+    let watched = Watched::begin(contest.arena.sides());
     let began = Instant::now();
     observe(Event::Pilot { precision, max_time: common.max_time });
     let shape = contest.find_shape(None)?;
@@ -69,7 +72,8 @@ pub fn measure(
     let (contested, stop) = contest.run(shape, began, &mut |progress| {
         found.looks.extend(progress.looks.last().cloned());
         (found.pairs, found.seconds) = (progress.pairs, progress.seconds);
-        found.figures = judged(progress.figures);
+        found.figures = judged(progress.figures, progress.instances);
+        found.instances.clone_from(progress.instances);
         found.answer = answer::answer(&found);
         observe(Event::Progress(&found));
     })?;
@@ -77,19 +81,22 @@ pub fn measure(
     // Servers that end because the user has asked for it did not die.
     let is_interrupted = stop == Stop::Died && control.urgency() != Urgency::None;
     found.stop = if is_interrupted { Stop::Interrupted } else { stop };
-    let crashes = if is_interrupted { Vec::new() } else { watched.end(&contest.sides) };
+    let crashes = if is_interrupted { Vec::new() } else { watched.end(contest.arena.sides()) };
     if !crashes.is_empty() && found.stop != Stop::Interrupted {
         found.stop = Stop::Died;
     }
     found.pairs = contested.pairs();
-    let Contested { figures, background, waits, profile, doubts, looks, .. } = contested;
-    (found.background, found.profile) = (background, profile);
-    found.figures = judged(&figures);
+    let Contested { background, waits, profile, doubts, looks, instances, conditions, .. } =
+        contested;
+    (found.background, found.profile, found.conditions) = (background, profile, conditions);
+    let figures = judged(&contested.figures, &instances).into_iter();
+    found.figures = figures.map(|figure| figure.under(&conditions)).collect();
+    found.instances = instances;
     (found.waits, found.doubts, found.looks) = (waits, doubts, looks);
     found.doubts.extend(crashes);
     if found.stop != Stop::Died {
-        found.plans = plans::compare(&contest.sides, common.seed);
-        found.doubts.extend(presets::doubts(contest.sides.each_ref().map(|side| side.ground)));
+        found.plans = plans::compare(contest.arena.sides(), &contest.workloads, common.seed);
+        found.doubts.extend(presets::doubts(contest.arena.sides()));
     }
     found.answer = answer::answer(&found);
     Ok(found)
@@ -121,18 +128,22 @@ fn blank(subject: Subject, rate: Option<f64>, common: &Common) -> Comparison {
         seed: common.seed,
         stop: Stop::Running,
         figures: Vec::new(),
+        instances: Instances::default(),
         background: Default::default(),
         waits: Vec::new(),
         plans: Vec::new(),
         profile: None,
+        conditions: Default::default(),
         doubts: Vec::new(),
-        facts: facts(&Machine::here()),
+        facts: machine_facts(),
         looks: Vec::new(),
     }
 }
 
-/// The machine that the load came from.
-fn facts(machine: &Machine) -> Vec<Fact> {
+/// The machine that the load comes from.
+#[must_use]
+pub fn machine_facts() -> Vec<Fact> {
+    let machine = Machine::here();
     let fact = |group: &str, name: &str, value: String| Fact {
         group: group.to_owned(),
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! What one octet of blocks has shown of both sides.
+//! What blocks have shown of both sides: octet by octet, and from one restart to the next.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +14,8 @@ pub struct Half {
     pub lead: u64,
     /// Transactions that failed, retries left aside.
     pub failures: u64,
+    /// Those of the block that leads in.
+    pub lead_failures: u64,
     /// Their latency.
     pub latency: Latency,
     /// What its server used over the whole octet, in the unit of the metric; nothing where it cannot
@@ -23,14 +25,81 @@ pub struct Half {
     pub background: Background,
 }
 
-/// One octet: the unit of observation.
+impl Half {
+    /// Observed transactions, those that failed included.
+    pub(crate) fn all(&self) -> u64 {
+        self.latency.count() + self.failures
+    }
+
+    /// A quantile of latency. What failed would have taken longer than anything that ended well, as
+    /// far as a client can tell: none where the quantile lies among those.
+    pub(crate) fn quantile_ns(&self, quantile: f64) -> Option<u64> {
+        let share = quantile * self.all() as f64 / self.latency.count() as f64;
+        (share <= 1.0).then(|| self.latency.quantile_ns(share)).flatten()
+    }
+
+    fn absorb(&mut self, other: &Half) {
+        self.transactions += other.transactions;
+        self.lead += other.lead;
+        self.failures += other.failures;
+        self.lead_failures += other.lead_failures;
+        self.latency.merge(&other.latency);
+        // What could not be read in a part is not known of the whole.
+        self.used.retain(|metric, _| other.used.contains_key(metric));
+        for (metric, used) in &mut self.used {
+            *used += other.used.get(metric).copied().unwrap_or_default();
+        }
+        self.background = Background::of([self.background, other.background]);
+    }
+}
+
+/// One octet of blocks, or several.
 #[derive(Clone, Debug, Default)]
 pub struct Octet {
     /// A, then B.
     pub sides: [Half; 2],
 }
 
+/// What was measured from one restart to the next: the unit of observation.
+#[derive(Clone, Debug, Default)]
+pub struct Segment {
+    /// Its first octet, its third and so on, and the others: what both have in common is lasting.
+    pub parts: [Octet; 2],
+    /// How many octets it has.
+    pub octets: usize,
+    /// Whether the sides had exchanged their files.
+    pub is_exchanged: bool,
+}
+
+impl Segment {
+    /// Adds an octet that is over.
+    pub(crate) fn add(&mut self, octet: &Octet) {
+        let part = &mut self.parts[self.octets % 2];
+        match self.octets {
+            0 | 1 => *part = octet.clone(),
+            _ => part.absorb(octet),
+        }
+        self.octets += 1;
+    }
+
+    /// All of it.
+    pub(crate) fn whole(&self) -> Octet {
+        let mut whole = self.parts[0].clone();
+        if self.octets > 1 {
+            whole.absorb(&self.parts[1]);
+        }
+        whole
+    }
+}
+
 impl Octet {
+    /// Adds what others have shown.
+    pub(crate) fn absorb(&mut self, other: &Octet) {
+        for (half, other) in self.sides.iter_mut().zip(&other.sides) {
+            half.absorb(other);
+        }
+    }
+
     /// Adds a block that is over: one cell for each workload, which is a side.
     pub(crate) fn add(&mut self, cells: &[record::Interval]) {
         for cell in cells {
@@ -46,7 +115,7 @@ impl Octet {
         for cell in cells {
             let half = &mut self.sides[cell.workload];
             half.lead += cell.counts.transactions;
-            half.failures += cell.counts.failed();
+            half.lead_failures += cell.counts.failed();
         }
     }
 
@@ -74,13 +143,12 @@ pub(crate) fn background(octets: &[Octet]) -> [Background; 2] {
     [0, 1].map(|side| Background::of(octets.iter().map(|octet| octet.sides[side].background)))
 }
 
-/// The larger share of failed transactions of both sides.
-pub(crate) fn failed_share_max(octets: &[Octet]) -> f64 {
-    let share = |side: usize| {
+/// The share of failed transactions of A and of B.
+pub(crate) fn failed_shares(octets: &[Octet]) -> [f64; 2] {
+    [0, 1].map(|side| {
         let halves = || octets.iter().map(|octet| &octet.sides[side]);
-        let failures: u64 = halves().map(|half| half.failures).sum();
+        let failures: u64 = halves().map(|half| half.failures + half.lead_failures).sum();
         let all = halves().map(|half| half.transactions + half.lead).sum::<u64>() + failures;
         if all == 0 { 0.0 } else { failures as f64 / all as f64 }
-    };
-    share(0).max(share(1))
+    })
 }

@@ -5,10 +5,11 @@ use std::sync::Mutex;
 
 use lab::guest::{self, Outlet, OwnSchema};
 use lab::{Server, TARGET_SCHEMA, Target, TargetConfig};
-use record::comparison::DataOrigin;
+use record::comparison::{DataOrigin, Renewal};
 use script::{CommandKind, Names, Script, Syntax, Variables};
 use server::Limits;
 
+use crate::arena::Servers;
 use crate::build::{pgbench_tables, set_seed};
 use crate::contest::Ground;
 use crate::design::SIDES;
@@ -21,7 +22,7 @@ use crate::side::{Data, Side, SideKind, read};
 pub(crate) fn open(
     request: &Request,
     control: &load::Control,
-) -> Result<([Side; 2], DataOrigin), Error> {
+) -> Result<(Servers, DataOrigin), Error> {
     let (mut a, mut b) = (connect(request, 0, control)?, connect(request, 1, control)?);
     let is_one = identity(&a)? == identity(&b)?;
     if request.data == Data::Found {
@@ -32,7 +33,8 @@ pub(crate) fn open(
         if !is_one {
             same::check([&a, &b], None)?;
         }
-        return Ok(([a, b], DataOrigin::Found));
+        let renewal = if is_one { Renewal::Shared } else { Renewal::Kept };
+        return Ok((Servers::new([a, b], renewal), DataOrigin::Found));
     }
     if is_one {
         return Err(Error::SameDatabase);
@@ -46,7 +48,7 @@ pub(crate) fn open(
             run_script(side, path, None)?;
         }
     }
-    Ok(([a, b], DataOrigin::LoadedTwice))
+    Ok((Servers::new([a, b], Renewal::Kept), DataOrigin::LoadedTwice))
 }
 
 fn connect(request: &Request, index: usize, control: &load::Control) -> Result<Side, Error> {

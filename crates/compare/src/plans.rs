@@ -7,7 +7,7 @@ use script::{CommandKind, Names, Prng, Script, Target, Template, Variables};
 use serde_json::Value;
 use server::Client;
 
-use crate::contest::Corner;
+use crate::contest::Ground;
 
 /// Statements that a record shows, those with the highest cost.
 const SHOWN_MAX: usize = 10;
@@ -17,17 +17,21 @@ const STEPS_MAX: usize = 10_000;
 
 /// Explains on both sides what each script would run once, with the same keys. A statement that
 /// cannot be explained is left out. Plans that differ come first, then the most expensive.
-pub(crate) fn compare(sides: &[Corner<'_>; 2], seed: u64) -> Vec<PlanPair> {
-    let clients = sides.each_ref().map(|side| side.ground.connect());
+pub(crate) fn compare(
+    sides: [&dyn Ground; 2],
+    workloads: &[Workload; 2],
+    seed: u64,
+) -> Vec<PlanPair> {
+    let clients = sides.map(Ground::connect);
     let [Ok(mut a), Ok(mut b)] = clients else { return Vec::new() };
-    for (side, client) in sides.iter().zip([&mut a, &mut b]) {
-        for (name, value) in &side.workload.session {
+    for (workload, client) in workloads.iter().zip([&mut a, &mut b]) {
+        for (name, value) in &workload.session {
             // What cannot be set explains itself in the run.
             let _ = client.execute("SELECT set_config($1, $2, false)", &[name, value]);
         }
     }
     let mut pairs: Vec<PlanPair> = Vec::new();
-    for statement in statements(&sides[0].workload, seed) {
+    for statement in statements(&workloads[0], seed) {
         let plans = [explain(&mut a, &statement), explain(&mut b, &statement)];
         if let [Some(a), Some(b)] = plans {
             pairs.push(PlanPair { statement: statement.text, a, b });

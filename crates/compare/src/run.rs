@@ -5,7 +5,7 @@ use std::time::Instant;
 use load::{Control, Workload};
 use record::Comparison;
 
-use crate::contest::{Corner, Ground};
+use crate::contest::Ground;
 use crate::error::Error;
 use crate::event::Event;
 use crate::measure::{Subject, measure};
@@ -27,10 +27,11 @@ pub fn compare(
     request.common.check()?;
     let began = Instant::now();
     observe(Event::Building { is_outside: request.is_outside() });
-    let (sides, data) = match request.is_outside() {
+    let (mut servers, data) = match request.is_outside() {
         true => outside::open(request, control)?,
         false => build::build(request, control)?,
     };
+    let sides = &servers.sides;
     let scale = scale(request, &sides[0]);
     observe(Event::Built {
         versions: [&sides[0].version, &sides[1].version],
@@ -47,11 +48,9 @@ pub fn compare(
         point: None,
         clients: request.workload.clients,
     };
-    let corners = sides.each_ref().map(|side| Corner {
-        ground: side as &dyn Ground,
-        workload: workload(request, side, scale),
-    });
-    measure(subject, corners, request.workload.lanes, &request.common, control, observe)
+    let workloads = sides.each_ref().map(|side| workload(request, side, scale));
+    let lanes = request.workload.lanes;
+    measure(subject, &mut servers, workloads, lanes, &request.common, control, observe)
 }
 
 fn workload(request: &Request, side: &Side, scale: i64) -> Workload {

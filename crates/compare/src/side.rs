@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use lab::guest::{self, OwnSchema};
-use lab::{Lab, Server, TARGET_SCHEMA};
+use lab::{Lab, Node, Server, TARGET_SCHEMA};
 use record::comparison::Side as SideFacts;
 use server::Client;
 
@@ -86,6 +86,29 @@ pub(crate) enum SideKind {
 }
 
 impl Side {
+    /// Its server, if pgrig has made it.
+    pub(crate) fn node(&mut self) -> Option<&mut Node> {
+        self.server.node()
+    }
+
+    /// An error of its server.
+    pub(crate) fn unfit(&self, source: lab::Error) -> Error {
+        Error::Server { side: self.name.to_owned(), source }
+    }
+
+    /// Whether its programs can read relations into shared buffers.
+    pub(crate) fn can_warm(&self) -> bool {
+        match &self.server {
+            Server::Node(node) => node.installation().has_extension("pg_prewarm"),
+            Server::Target(_) => false,
+        }
+    }
+
+    /// Reads all relations into shared buffers where there is room, and leaves nothing behind.
+    pub(crate) fn warm(&self) -> Result<(), Error> {
+        self.run(&mut self.connect()?, WARM)
+    }
+
     /// Runs one statement.
     pub(crate) fn run(&self, client: &mut Client, statement: &str) -> Result<(), Error> {
         client.batch_execute(statement).map_err(|source| self.failed(statement, source))
@@ -112,6 +135,16 @@ impl Side {
         }
     }
 }
+
+/// The extension goes with the transaction.
+const WARM: &str = "
+    BEGIN;
+    CREATE EXTENSION IF NOT EXISTS pg_prewarm;
+    SELECT sum(pg_prewarm(oid)) FROM pg_class
+        WHERE relkind IN ('r', 'i', 'm', 't') AND relpersistence <> 't'
+          AND (SELECT sum(pg_relation_size(oid)) FROM pg_class)
+              < 0.8 * pg_size_bytes(current_setting('shared_buffers'));
+    ROLLBACK;";
 
 impl Ground for Side {
     fn name(&self) -> &str {

@@ -19,7 +19,7 @@ pub(crate) struct Watch {
 }
 
 /// Samples of active clients by what they waited for.
-type Counts = BTreeMap<String, u64>;
+pub(crate) type Counts = BTreeMap<String, u64>;
 
 /// The time between two looks varies, so that it fits no length of a block.
 const EACH_MS: [f64; 2] = [60.0, 140.0];
@@ -44,15 +44,10 @@ impl Watch {
         self.is_on.store(counts, Ordering::Relaxed);
     }
 
-    /// What was seen, the largest difference first.
-    pub(crate) fn end(mut self) -> Vec<Wait> {
+    /// What was seen of A and of B.
+    pub(crate) fn end(mut self) -> Vec<Counts> {
         self.is_over.store(true, Ordering::Relaxed);
-        let counts: Vec<Counts> =
-            self.threads.drain(..).map(|one| one.join().unwrap_or_default()).collect();
-        match counts.as_slice() {
-            [a, b] => waits(a, b),
-            _ => Vec::new(),
-        }
+        self.threads.drain(..).map(|one| one.join().unwrap_or_default()).collect()
     }
 }
 
@@ -96,7 +91,15 @@ const ACTIVITY: &str = "
       AND datname = current_database()
     GROUP BY 1";
 
-fn waits(a: &Counts, b: &Counts) -> Vec<Wait> {
+/// Adds what was seen in another segment.
+pub(crate) fn add(sum: &mut Counts, counts: &Counts) {
+    for (event, count) in counts {
+        *sum.entry(event.clone()).or_default() += count;
+    }
+}
+
+/// What was seen, the largest difference first.
+pub(crate) fn waits([a, b]: &[Counts; 2]) -> Vec<Wait> {
     let share = |counts: &Counts, event: &str| {
         let all: u64 = counts.values().sum();
         counts.get(event).copied().unwrap_or(0) as f64 / all.max(1) as f64
@@ -125,13 +128,13 @@ mod tests {
         let a = counts(&[("CPU", 90), ("IO:WalSync", 10)]);
         let b = counts(&[("CPU", 80), ("IO:WalSync", 60), ("Lock:tuple", 60)]);
         let seen: Vec<(String, f64, f64)> =
-            waits(&a, &b).into_iter().map(|wait| (wait.event, wait.a, wait.b)).collect();
+            waits(&[a, b]).into_iter().map(|wait| (wait.event, wait.a, wait.b)).collect();
         let expected = [
             ("CPU".to_owned(), 0.9, 0.4),
             ("Lock:tuple".to_owned(), 0.0, 0.3),
             ("IO:WalSync".to_owned(), 0.1, 0.3),
         ];
         assert_eq!(seen, expected);
-        assert_eq!(waits(&Counts::new(), &Counts::new()), []);
+        assert_eq!(waits(&[Counts::new(), Counts::new()]), []);
     }
 }

@@ -75,6 +75,15 @@ pub(crate) fn remove_file(path: &Path, owner: User) -> Result<(), Error> {
     owner.access(|| there(fs::remove_file(path)).map(drop)).map_err(failed("removing", path))
 }
 
+/// Exchanges two directories of `owner`'s.
+pub(crate) fn exchange(one: &Path, other: &Path, owner: User) -> Result<(), Error> {
+    let aside = one.with_extension("exchanged");
+    let moves = [(one, aside.as_path()), (other, one), (aside.as_path(), other)];
+    owner
+        .access(|| moves.iter().try_for_each(|(from, to)| fs::rename(from, to)))
+        .map_err(failed("exchanging", one))
+}
+
 /// Removes a directory with all that is in it; one that is not there is no error. Links are removed
 /// and never followed, the directory itself among them; its parent cannot be replaced by another
 /// user.

@@ -93,6 +93,8 @@ pub(crate) enum Verb {
     StoppedData,
     /// Take the data files of that directory.
     InitFromCopy(PathBuf),
+    /// Exchange its data directory with that one, of another node that is stopped.
+    ExchangeData(PathBuf),
     /// Run pg_controldata: [`crate::Format`].
     Format,
     /// Run pg_checksums: [`crate::Checksums`].

@@ -43,6 +43,9 @@ pub(crate) fn print(found: &Comparison) {
         );
         terminal::result(styled(FAINT, idle));
     }
+    for words in found.instances.words(found.headline()) {
+        terminal::result(styled(FAINT, format!("  {words}")));
+    }
     for doubt in &found.doubts {
         terminal::result(format_args!("  {} {doubt}", styled(UNSURE, "doubt:")));
     }

@@ -15,6 +15,7 @@ mod bench;
 mod compared;
 mod complaint;
 mod fit;
+mod floor;
 mod history;
 mod live;
 mod otava;

@@ -188,7 +188,8 @@ impl<'a> Progress<'a> {
         }
         let here = summary::here(&judged);
         let round = format!("{round}/{of}");
-        self.say(&format!("  round {round:<9} {}  {here}", judged.says));
+        // An interval that is looked at after every round misses more often than it promises.
+        self.say(&format!("  round {round:<9} {}  {here}  (so far; no verdict)", judged.says));
     }
 
     /// A line that stays.

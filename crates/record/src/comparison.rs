@@ -10,16 +10,18 @@
 
 mod background;
 mod files;
+mod instances;
 mod metric;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Fact;
+use crate::{Conditions, Doubt, Fact, Sort};
 
 pub use background::Background;
 pub use files::{COMPARISON, is_comparison};
+pub use instances::{Floor, Instances, Renewal, SPREAD_ASSUMED};
 pub use metric::Metric;
 
 /// The version of `comparison.json` that this pgrig writes and reads.
@@ -77,6 +79,10 @@ pub struct Comparison {
     pub stop: Stop,
     /// What was compared.
     pub figures: Vec<Figure>,
+    /// How often the servers were made anew, and by how much that changes figures. Older records do
+    /// not say.
+    #[serde(default)]
+    pub instances: Instances,
     /// What the servers of A and of B did besides the load. Older records do not say.
     #[serde(default)]
     pub background: [Background; 2],
@@ -87,11 +93,14 @@ pub struct Comparison {
     /// Where the servers' CPU time went, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
+    /// What was seen of machine and generator. Older records do not say.
+    #[serde(default)]
+    pub conditions: Conditions,
     /// What stands against the answer.
     pub doubts: Vec<String>,
     /// The machine and its system.
     pub facts: Vec<Fact>,
-    /// The ratios as they were after each octet; a file of its own.
+    /// The ratios as they were after each segment; a file of its own.
     #[serde(skip)]
     pub looks: Vec<Look>,
 }
@@ -232,6 +241,38 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// Whether B is worse by more than this share: not only by more than chance.
+    #[must_use]
+    pub fn is_worse_beyond(&self, threshold: f64) -> bool {
+        self.verdict == Verdict::Worse
+            && self.b_over_a.as_ref().is_some_and(|ratio| match self.metric.higher_is_better() {
+                true => ratio.upper < 1.0 / (1.0 + threshold),
+                false => ratio.lower > 1.0 + threshold,
+            })
+    }
+
+    /// What of the conditions keeps it from being judged: *equal* is false of a quotient that is
+    /// further from 1, the others are not.
+    #[must_use]
+    pub fn refusal(&self, conditions: &Conditions) -> Option<Doubt> {
+        let sort = match (self.metric, self.metric.quantile()) {
+            (Metric::Throughput, _) => Sort::Rate,
+            (_, Some(_)) => Sort::Latency,
+            _ => Sort::Use,
+        };
+        let is_near_one = self.verdict == Verdict::Equal;
+        conditions.doubts().into_iter().find(|doubt| doubt.refuses(sort, is_near_one))
+    }
+
+    /// The same, with what the conditions leave of its verdict.
+    #[must_use]
+    pub fn under(self, conditions: &Conditions) -> Figure {
+        match self.refusal(conditions) {
+            Some(_) => Figure { verdict: Verdict::CannotTell, ..self },
+            None => self,
+        }
+    }
+
     /// What it is, with the unit of the sides' values where that is not said yet: `median latency,
     /// ms`, `context switches per transaction`.
     #[must_use]
@@ -332,11 +373,10 @@ pub struct Profile {
     pub folded: [String; 2],
 }
 
-/// Pairs of neighbouring blocks in an octet: the unit of observation, eight blocks of which each
-/// side has four.
+/// Pairs of neighbouring blocks in an octet: eight blocks of which each side has four.
 pub const OCTET_PAIRS: usize = 4;
 
-/// The state of a comparison after an octet of blocks.
+/// The state of a comparison after a segment: what was measured from one restart to the next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Look {
@@ -344,13 +384,16 @@ pub struct Look {
     pub pairs: usize,
     /// Since measuring began.
     pub seconds: f64,
-    /// Throughput of B ÷ A in this octet alone; none where A did nothing. Records made before
-    /// octets have quads.
-    #[serde(alias = "quad")]
-    pub octet: Option<f64>,
+    /// Throughput of B ÷ A in this segment alone; none where A did nothing. Older records have a look
+    /// for each octet or quad of blocks.
+    #[serde(alias = "octet", alias = "quad")]
+    pub segment: Option<f64>,
+    /// Whether the sides had exchanged their files: B the original, A the copy.
+    #[serde(default)]
+    pub is_exchanged: bool,
     /// Value, lower and upper bound of each ratio that has an interval.
     pub ratios: BTreeMap<Metric, [f64; 3]>,
-    /// What the servers of A and of B did besides the load in this octet. Older records do not say.
+    /// What the servers of A and of B did besides the load in this segment. Older records do not say.
     #[serde(default)]
     pub background: [Background; 2],
 }
@@ -372,6 +415,12 @@ impl Comparison {
     #[must_use]
     pub fn headline(&self) -> Metric {
         self.deciding()[0]
+    }
+
+    /// What of the conditions keeps a figure from being judged.
+    #[must_use]
+    pub fn refusal(&self, metric: Metric) -> Option<Doubt> {
+        self.figure(metric)?.refusal(&self.conditions)
     }
 
     /// What is said of a figure.

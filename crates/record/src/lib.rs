@@ -46,6 +46,7 @@ mod writable;
 mod writer;
 
 pub mod comparison;
+mod conditions;
 mod paired;
 mod past;
 
@@ -59,6 +60,7 @@ mod inside;
 mod weight;
 
 pub use comparison::Comparison;
+pub use conditions::{Conditions, Doubt, Sort};
 pub use counts::{Counts, SqlStateCounts};
 pub use ending::{Ending, Fault, Interruption, Note, NoteKind, Reason, SkipKind, VoidKind};
 pub use error::Error;
@@ -69,7 +71,7 @@ pub use host::{HostLoad, HostUse};
 pub use interval::Interval;
 pub use mark::{Mark, MarkKind};
 pub use moment::Moment;
-pub use paired::{Conditions, Paired, Series};
+pub use paired::{Paired, Series};
 pub use past::{PastFigure, PastResult};
 pub use reader::{Reader, is_record};
 pub use sample::Sample;

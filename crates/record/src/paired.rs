@@ -13,10 +13,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::allowance::Allowance;
-use crate::comparison::{Figure, Look, Metric, Stop, Wait};
+use crate::comparison::{Figure, Instances, Look, Metric, Stop, Wait};
 use crate::error::{Error, io};
 use crate::inside::Inside;
-use crate::{Ending, Moment, files, finished};
+use crate::{Conditions, Ending, Moment, files, finished};
 
 /// One attempt at a pairing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,13 +62,17 @@ pub struct Paired {
     pub figures: Vec<Figure>,
     /// What the ratios of throughput and latency are computed from.
     pub series: Vec<Series>,
+    /// How often the servers were made anew, and by how much that changes figures. Older records do
+    /// not say.
+    #[serde(default)]
+    pub instances: Instances,
     /// What the clients waited for, the largest difference first.
     pub waits: Vec<Wait>,
     /// What was seen of machine and generator.
     pub conditions: Conditions,
     /// What stands against the figures.
     pub doubts: Vec<String>,
-    /// The ratios as they were after each octet.
+    /// The ratios as they were after each segment.
     pub looks: Vec<Look>,
 }
 
@@ -82,28 +86,17 @@ pub struct Series {
     pub above: Vec<f64>,
     /// The denominator's.
     pub below: Vec<f64>,
-    /// The number of observations at which the confidence sequence is narrowest.
-    pub tuned_for: usize,
+    /// Older records tuned the sequence to a number of observations.
+    #[serde(default, skip_serializing)]
+    tuned_for: Option<usize>,
 }
 
-/// What was seen of machine and generator while sides were loaded in turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Conditions {
-    /// The busiest generator thread of any segment, as a share of it.
-    pub busy_share_max: f64,
-    /// The largest share of the clients' waiting that passed while the generator waited for a CPU.
-    pub run_delay_share_max: f64,
-    /// The share of CPU time that the hypervisor took away.
-    pub steal_share: f64,
-    /// CPUs of this machine, where the servers are on it.
-    pub cores: Option<usize>,
-    /// Whether a side did less than the rate that it was asked for.
-    #[serde(default)]
-    pub is_rate_missed: bool,
-    /// The larger share of failed transactions of both sides, 0 to 1.
-    #[serde(default)]
-    pub failed_share_max: f64,
+impl Series {
+    /// The observations of a metric: one of each for every segment, or for several.
+    #[must_use]
+    pub fn new(metric: Metric, above: Vec<f64>, below: Vec<f64>) -> Series {
+        Series { metric, above, below, tuned_for: None }
+    }
 }
 
 impl Paired {

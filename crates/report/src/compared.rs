@@ -69,7 +69,8 @@ fn answer(found: &Comparison) -> Answer {
         ),
     ];
     let load = found.point.as_ref().map(|point| format!("The load is that of {}.", point.words()));
-    let sure = sure.into_iter().chain(load).collect();
+    let instances = found.instances.words(found.headline());
+    let sure = sure.into_iter().chain(instances).chain(load).collect();
     Answer { mark, sentence: found.answer.clone(), sure, noise: None }
 }
 
@@ -86,7 +87,7 @@ fn outcome(verdict: Verdict) -> Outcome {
     }
 }
 
-/// The ratio with its interval over the pairs, and for throughput each octet by itself.
+/// The ratio with its interval over the pairs, and for throughput each segment by itself.
 pub(crate) fn curve(metric: Metric, looks: &[Look], quotient: &str) -> Option<Json> {
     let step = looks.len().div_ceil(LOOKS_MAX).max(1);
     let last = looks.len().checked_sub(1)?;
@@ -119,8 +120,8 @@ pub(crate) fn curve(metric: Metric, looks: &[Look], quotient: &str) -> Option<Js
     };
     let mut lines = vec![line("so far, with its interval", 0, ratio(0), ratio(1), ratio(2))];
     if metric == Metric::Throughput {
-        let octets = || Json::series(shown.iter().map(|look| look.octet));
-        lines.push(line("every eight blocks", 1, octets(), octets(), octets()));
+        let segments = || Json::series(shown.iter().map(|look| look.segment));
+        lines.push(line("each segment", 1, segments(), segments(), segments()));
     }
     Some(Json::Object(vec![
         ("title", Json::text(format!("{}, {quotient}", metric.words()))),

@@ -51,6 +51,9 @@ pub enum CaseOutcome {
     Passed,
     /// It does not hold; B is worse.
     Failed,
+    /// It must hold and cannot be told, or what stands against the figures keeps them from being
+    /// judged.
+    Broken,
     /// Cannot tell; or a published finding does not hold here, which fails no gate.
     Skipped,
 }
@@ -78,20 +81,38 @@ impl Results {
     pub fn of_comparison(found: &Comparison) -> Results {
         let cases = found.deciding().map(|metric| {
             let verdict = found.verdict(metric);
-            let ratio = found.figure(metric).and_then(|figure| figure.b_over_a.as_ref());
+            let figure = found.figure(metric);
+            let ratio = figure.and_then(|figure| figure.b_over_a.as_ref());
+            let is_beyond = figure.is_some_and(|one| one.is_worse_beyond(found.threshold));
+            let refusal = found.refusal(metric);
             Case {
                 name: metric.words().to_owned(),
-                outcome: match verdict {
-                    Compared::Better | Compared::Equal => CaseOutcome::Passed,
-                    Compared::Worse => CaseOutcome::Failed,
-                    Compared::CannotTell => CaseOutcome::Skipped,
+                outcome: match (verdict, &refusal) {
+                    (Compared::Better | Compared::Equal, _) => CaseOutcome::Passed,
+                    (Compared::Worse, _) if is_beyond => CaseOutcome::Failed,
+                    (_, Some(_)) => CaseOutcome::Broken,
+                    (Compared::Worse | Compared::CannotTell, None) => CaseOutcome::Skipped,
                 },
-                text: match ratio {
-                    Some(ratio) => format!("B ÷ A: {}, {}", ratio.words(), verdict.words()),
-                    None => "too few samples".to_owned(),
+                text: match (ratio, refusal) {
+                    (Some(ratio), Some(doubt)) => {
+                        format!("B ÷ A: {}, cannot tell: {}", ratio.words(), doubt.words())
+                    }
+                    (Some(ratio), None) => {
+                        format!("B ÷ A: {}, {}", ratio.words(), verdict.words())
+                    }
+                    (None, _) => "too few samples".to_owned(),
                 },
             }
         });
+        let [a, b] = found.conditions.failed_shares.map(|share| share * 100.0);
+        let failed = Case {
+            name: "failed transactions".to_owned(),
+            outcome: match found.conditions.fails_more() {
+                true => CaseOutcome::Failed,
+                false => CaseOutcome::Passed,
+            },
+            text: format!("{a:.2} % of A's, {b:.2} % of B's"),
+        };
         let figures = found.figures.iter().filter_map(|figure| {
             let ratio = figure.b_over_a.as_ref()?;
             Some(Measure {
@@ -107,7 +128,7 @@ impl Results {
             name: "compare".to_owned(),
             started_at: found.started_at.clone(),
             answer: found.answer.clone(),
-            cases: cases.to_vec(),
+            cases: cases.into_iter().chain([failed]).collect(),
             figures: figures.collect(),
             doubts: found.doubts.clone(),
         }
@@ -163,7 +184,10 @@ fn case(claim: &ClaimVerdict) -> Case {
         (Verdict::DoesNotHold, ClaimKind::Invariant | ClaimKind::Control) => {
             (CaseOutcome::Failed, "")
         }
-        (Verdict::CannotTell, _) => (CaseOutcome::Skipped, ""),
+        (Verdict::CannotTell, ClaimKind::Finding) => (CaseOutcome::Skipped, ""),
+        (Verdict::CannotTell, ClaimKind::Invariant | ClaimKind::Control) => {
+            (CaseOutcome::Broken, "")
+        }
     };
     let figures = claim.measured.figures();
     let is_one_round =

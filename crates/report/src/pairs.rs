@@ -65,5 +65,6 @@ fn words(paired: &Paired) -> Vec<String> {
         paired.clients, paired.pairs, paired.block_ms, paired.seconds
     );
     let doubts = paired.doubts.iter().map(|doubt| format!("Doubt: {doubt}."));
-    [measured].into_iter().chain(doubts).collect()
+    let instances = paired.instances.words(Metric::Throughput);
+    [measured].into_iter().chain(instances).chain(doubts).collect()
 }

@@ -74,6 +74,27 @@ impl Site {
         self.prove_streaming()
     }
 
+    /// Restarts its servers with the data that they have, standbys streaming again, and what stands
+    /// in front of them.
+    ///
+    /// # Errors
+    /// What a server said.
+    pub fn restart(&mut self, point: &Point, labs: Option<&Labs>, rig: &Path) -> Result<(), Error> {
+        self.services.clear();
+        let order = streaming::order(&self.plan.topology, &self.nodes);
+        for stops in [true, false] {
+            for index in &order {
+                let Some(node) = self.nodes[*index].server.node() else { continue };
+                match stops {
+                    true => node.stop(StopMode::Fast).map(drop)?,
+                    false => node.start()?,
+                }
+            }
+        }
+        self.prove_streaming()?;
+        self.put_in_front(point, labs, rig)
+    }
+
     /// Stops its servers: at once where their data will be thrown away, else with a checkpoint.
     ///
     /// # Errors

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use compare::{CONFIDENCE, Contest, Contested, Corner, Rule, Watched};
+use compare::{CONFIDENCE, Contest, Contested, Rule, Watched};
 use load::{Control, Urgency};
-use record::comparison::{Metric, Stop};
+use record::comparison::{Floor, Metric, Stop};
 use record::{Ending, Fault, Interruption, Moment, Paired, SkipKind};
 use site::{Alone, Labs, Site};
 use spec::{Pairing, Point, Study};
@@ -17,7 +17,7 @@ use crate::clock;
 use crate::estimate;
 use crate::load_plan;
 use crate::ready;
-use crate::standing::Standing;
+use crate::standing::{Stand, Standing};
 
 /// What pairs are given.
 pub(crate) struct PairsOrder<'a> {
@@ -43,6 +43,21 @@ struct Failure {
 impl From<String> for Failure {
     fn from(why: String) -> Failure {
         Failure { fault: Fault::Unknown, why }
+    }
+}
+
+/// What ends clients or servers under load is a server's; what no server would take is not.
+impl From<compare::Error> for Failure {
+    fn from(error: compare::Error) -> Failure {
+        use compare::Error;
+        let fault = match &error {
+            Error::Died { .. } | Error::Server { .. } | Error::Renewal { .. } | Error::Lab(_) => {
+                Fault::Server
+            }
+            Error::Failing { .. } | Error::Load { .. } => Fault::Unknown,
+            _ => Fault::Rig,
+        };
+        Failure { fault, why: error.to_string() }
     }
 }
 
@@ -81,9 +96,9 @@ impl PairsOrder<'_> {
         paired
     }
 
-    fn attempt(
-        &self,
-        mut sites: [&mut Site; 2],
+    fn attempt<'s>(
+        &'s self,
+        mut sites: [&'s mut Site; 2],
         paired: &mut Paired,
         observe: &mut dyn FnMut(compare::Progress<'_>),
     ) -> Result<(), Failure> {
@@ -93,22 +108,27 @@ impl PairsOrder<'_> {
             ready::servers(point, site, Alone::No, &place, self.control)?;
             ready::fronts(point, site, &place)?;
         }
-        let sides = [0, 1].map(|index| Standing {
-            name: points[index].name.variant.as_str(),
-            site: &*sites[index],
-        });
         let pairs = self.pairing.pairs;
         let has_rate = points[0].workloads.iter().any(|workload| workload.pace.rate().is_some());
         let deciding = if has_rate { Metric::DECIDING_AT_A_RATE } else { Metric::DECIDING };
-        let contest = Contest {
-            sides: [0, 1].map(|index| {
-                let side = &sides[index];
-                let conninfos = side.site.conninfos();
-                let mut workloads = load_plan::workloads(points[index], &conninfos, None);
-                // The study was checked: a point in pairs has one workload.
-                let workload = workloads.swap_remove(0);
-                Corner { ground: side, workload }
-            }),
+        let workloads = [0, 1].map(|index| {
+            let conninfos = sites[index].conninfos();
+            // The study was checked: a point in pairs has one workload.
+            load_plan::workloads(points[index], &conninfos, None).swap_remove(0)
+        });
+        let place = ready::Place { labs: self.labs, program: self.program };
+        let standing = |site: &'s mut Site, point: &'s Point| Standing {
+            name: point.name.variant.as_str(),
+            site,
+            point,
+            place,
+        };
+        let [a, b] = sites;
+        let mut stand = Stand([standing(a, points[0]), standing(b, points[1])]);
+        let mut contest = Contest {
+            arena: &mut stand,
+            workloads,
+            floor: Floor::default(),
             lanes: load_plan::lanes(points[0]),
             seed: self.seed(),
             rule: Rule {
@@ -123,20 +143,20 @@ impl PairsOrder<'_> {
             max_time: Duration::from_millis(pairs.max_ms),
             control: self.control,
         };
-        let watched = Watched::begin(&contest.sides);
+        let watched = Watched::begin(contest.arena.sides());
         let began = Instant::now();
-        let of_server = |why: String| Failure { fault: Fault::Server, why };
-        // Both sides run and answered: what fails under load is theirs.
-        let shape = contest.find_shape(pairs.block_ms).map_err(|e| of_server(e.to_string()))?;
+        let shape = contest.find_shape(pairs.block_ms)?;
         (paired.block_ms, paired.rest_ms) = (shape.length_ms, shape.rest_ms);
-        let (contested, stop) =
-            contest.run(shape, began, observe).map_err(|e| of_server(e.to_string()))?;
+        let (contested, stop) = contest.run(shape, began, observe)?;
         paired.pairs = contested.pairs();
         paired.seconds = began.elapsed().as_secs_f64();
         paired.stop = Some(stop);
-        let Contested { figures, series, conditions, waits, doubts, looks, lost, .. } = contested;
-        paired.figures =
-            figures.iter().map(|figure| figure.judged(pairs.precision, deciding)).collect();
+        let Contested {
+            figures, series, conditions, waits, doubts, looks, lost, instances, ..
+        } = contested;
+        let judged = figures.iter().map(|one| one.judged(pairs.precision, deciding, &instances));
+        paired.figures = judged.map(|figure| figure.under(&conditions)).collect();
+        paired.instances = instances;
         (paired.series, paired.conditions) = (series, conditions);
         (paired.waits, paired.doubts, paired.looks) = (waits, doubts, looks);
         if let Some(given) = pairs.block_ms.filter(|given| *given != shape.length_ms) {
@@ -146,12 +166,13 @@ impl PairsOrder<'_> {
             );
             paired.doubts.insert(0, doubt);
         }
-        let crashes = watched.end(&contest.sides);
+        let of_server = |why: String| Failure { fault: Fault::Server, why };
+        let crashes = watched.end(contest.arena.sides());
         if !crashes.is_empty() {
             return Err(of_server(crashes.join("; ")));
         }
         let nothing_is_down = |_: &str| false;
-        for site in sites.iter() {
+        for Standing { site, .. } in &stand.0 {
             let alive = site.check_alive(&nothing_is_down);
             let answers = alive.and_then(|()| site.check_answers(&nothing_is_down));
             answers.map_err(|error| of_server(error.to_string()))?;
@@ -191,6 +212,7 @@ impl PairsOrder<'_> {
             seed: self.seed(),
             stop: None,
             figures: Vec::new(),
+            instances: Default::default(),
             series: Vec::new(),
             waits: Vec::new(),
             conditions: Default::default(),

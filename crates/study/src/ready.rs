@@ -10,6 +10,7 @@ use site::{Alone, Labs, Site, sql};
 use spec::Point;
 
 /// Where services are made.
+#[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     /// The labs of the rig's own servers.
     pub(crate) labs: Option<&'a Labs>,
@@ -44,6 +45,15 @@ pub(crate) fn fronts(point: &Point, site: &mut Site, place: &Place<'_>) -> Resul
     let text = |error: site::Error| error.to_string();
     site.put_in_front(point, place.labs, place.program).map_err(text)?;
     site.route_cluster(point).map_err(text)
+}
+
+/// Gets servers that were restarted ready again: warm, clients routed.
+///
+/// # Errors
+/// What failed, in words.
+pub(crate) fn again(point: &Point, site: &Site) -> Result<(), String> {
+    warm_up(point, site)?;
+    site.route_cluster(point).map_err(|error| error.to_string())
 }
 
 /// Warms what the point's data say.

@@ -2,16 +2,55 @@
 
 use std::path::Path;
 
-use compare::Ground;
+use compare::{Arena, Ground};
+use lab::Server;
+use record::comparison::Renewal;
 use server::Client;
 use server::message::with_detail;
 use site::Site;
+use spec::Point;
+
+use crate::ready::{self, Place};
 
 /// One side's servers.
 pub(crate) struct Standing<'a> {
     /// What the side is called in messages.
     pub(crate) name: &'a str,
-    pub(crate) site: &'a Site,
+    pub(crate) site: &'a mut Site,
+    pub(crate) point: &'a Point,
+    pub(crate) place: Place<'a>,
+}
+
+/// Both sides' servers.
+pub(crate) struct Stand<'a>(pub(crate) [Standing<'a>; 2]);
+
+impl Arena for Stand<'_> {
+    fn sides(&self) -> [&dyn Ground; 2] {
+        self.0.each_ref().map(|side| side as &dyn Ground)
+    }
+
+    /// The files of a topology stay where they are: its servers have their parts in it.
+    fn renewal(&self) -> Renewal {
+        let is_ours = |side: &Standing<'_>| {
+            side.site.nodes.iter().all(|node| matches!(node.server, Server::Node(_)))
+        };
+        if self.0.iter().all(is_ours) { Renewal::Restarted } else { Renewal::Kept }
+    }
+
+    fn renew(&mut self, _is_exchanged: bool) -> Result<(), compare::Error> {
+        if !self.renewal().restarts() {
+            return Ok(());
+        }
+        std::thread::scope(|scope| {
+            let renewing = self.0.each_mut().map(|side| scope.spawn(|| side.renew()));
+            renewing.map(|one| match one.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+        })
+        .into_iter()
+        .collect()
+    }
 }
 
 impl Ground for Standing<'_> {
@@ -47,6 +86,18 @@ impl Ground for Standing<'_> {
 }
 
 impl Standing<'_> {
+    /// Restarts its servers, and warms what the study says.
+    fn renew(&mut self) -> Result<(), compare::Error> {
+        let Place { labs, program } = self.place;
+        let restarted = self.site.restart(self.point, labs, program);
+        let restarted = restarted.map_err(|error| error.to_string());
+        let why = match restarted.and_then(|()| ready::again(self.point, self.site)) {
+            Ok(()) => return Ok(()),
+            Err(why) => why,
+        };
+        Err(compare::Error::Renewal { side: self.name.to_owned(), why })
+    }
+
     /// Runs a script of the user's where the data are.
     pub(crate) fn run_script(&self, path: &Path, text: &str) -> Result<(), compare::Error> {
         let failed = |error: postgres::Error| {

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::slice;
 use std::time::Instant;
 
-use compare::{Common, Corner, SIDES, SideOptions, Subject};
+use compare::{Common, SIDES, SideOptions, Subject};
 use lab::{Installation, Lab, LabConfig};
-use load::Control;
+use load::{Control, Workload};
 use record::Comparison;
 use record::comparison::{DataOrigin, Point as PointFacts, Side as SideFacts};
 use site::{Alone, Hosts, Labs, Place, Site, SitePlan};
@@ -20,7 +20,7 @@ use crate::has::Has;
 use crate::load_plan;
 use crate::preflight::Preflight;
 use crate::ready;
-use crate::standing::Standing;
+use crate::standing::{Stand, Standing};
 
 pub use choice::{Choice, ChoiceError};
 
@@ -67,9 +67,15 @@ pub fn versus(
     let password = lab::new_password()?;
     let labs = [open(&installations[0], &password)?, open(&installations[1], &password)?];
     let builder = Builder { study: &study, labs: &labs, program: &request.program, control };
-    let (sites, data) = builder.both(&installations)?;
-    let sides = [0, 1].map(|side| Standing { name: SIDES[side], site: &sites[side] });
-    if data == DataOrigin::LoadedTwice && is_comparable(&sites) {
+    let ([mut a, mut b], data) = builder.both(&installations)?;
+    let is_comparable = is_comparable([&a, &b]);
+    let standing = |side: usize, site| {
+        let place = ready::Place { labs: Some(&labs[side]), program: &request.program };
+        Standing { name: SIDES[side], site, point: &study.points[side], place }
+    };
+    let mut stand = Stand([standing(0, &mut a), standing(1, &mut b)]);
+    let sides = &stand.0;
+    if data == DataOrigin::LoadedTwice && is_comparable {
         compare::check_same([&sides[0], &sides[1]], None)?;
     }
     for ((side, text), options) in sides.iter().zip(&scripts).zip(&request.sides) {
@@ -85,18 +91,17 @@ pub fn versus(
         seconds: began.elapsed().as_secs_f64(),
     });
 
-    let corners = [0, 1].map(|side| corner(&study.points[side], &sides[side]));
+    let workloads = [0, 1].map(|side| workload(&study.points[side], sides[side].site));
     let subject = request.subject(chosen, &installations, data);
     let lanes = load_plan::lanes(&study.points[0]);
-    Ok(compare::measure(subject, corners, lanes, &request.common, control, observe)?)
+    Ok(compare::measure(subject, &mut stand, workloads, lanes, &request.common, control, observe)?)
 }
 
-/// A side with the load of its point.
-fn corner<'a>(point: &Point, side: &'a Standing<'a>) -> Corner<'a> {
-    let mut workloads = load_plan::workloads(point, &side.site.conninfos(), None);
+/// The load of a point.
+fn workload(point: &Point, site: &Site) -> Workload {
+    let mut workloads = load_plan::workloads(point, &site.conninfos(), None);
     // The choice was checked: its points have one workload.
-    let workload = workloads.swap_remove(0);
-    Corner { ground: side, workload }
+    workloads.swap_remove(0)
 }
 
 impl Versus {
@@ -236,8 +241,8 @@ impl Builder<'_> {
 }
 
 /// Whether both sites hold their rows in the same tables of one server.
-fn is_comparable(sites: &[Site; 2]) -> bool {
-    let [a, b] = sites.each_ref().map(|site| &site.plan);
+fn is_comparable(sites: [&Site; 2]) -> bool {
+    let [a, b] = sites.map(|site| &site.plan);
     [a, b].iter().all(|plan| site::proxy(&plan.topology).is_none()) && a.data == b.data
 }
 

@@ -49,8 +49,8 @@ fn why(says: &str, control: &ClaimVerdict) -> String {
 fn scenarios<'s>(study: &'s Study, about: &About) -> BTreeSet<&'s str> {
     match about {
         About::Value { value, .. } => {
-            let points = value.references().iter().map(|reference| reference.point);
-            points.map(|point| study.points[point].name.scenario.as_str()).collect()
+            let points = value.references().iter().map(|one| &study.points[one.point]);
+            points.map(|point| point.name.scenario.as_str()).collect()
         }
         About::Every { points, .. } => {
             points.iter().map(|point| study.points[*point].name.scenario.as_str()).collect()

@@ -2,8 +2,10 @@
 //!
 //! Runs are not interleaved with each other, so rounds of one have no partner in the other: each
 //! metric is judged by its own spread between rounds, on either side (Welch's interval on
-//! logarithms). What changed on the machine between the two runs is in the difference as well, and
-//! it cannot be taken out again.
+//! logarithms). What changed on the machine between the two runs, and which memory and files its
+//! servers got, is in the difference as well and cannot be taken out again: of two runs of the same
+//! thing on a real machine, a third to a half differ by more than their rounds explain. So two runs
+//! are called different, and never better or worse. That takes several runs of either side.
 
 use record::{Ending, Figure, Header, Trial};
 use spec::{Better, Metric, Study};
@@ -60,10 +62,10 @@ pub struct Difference {
 /// What a difference means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// Better, beyond what the spread of the rounds explains.
-    Better,
-    /// Worse, beyond what the spread of the rounds explains.
-    Worse,
+    /// More in the second run, beyond what the spread of the rounds explains.
+    More,
+    /// Less in the second run, beyond what the spread of the rounds explains.
+    Less,
     /// The same for all practical purposes: within 2 % either way.
     Same,
     /// The interval is too wide, or rests on too few rounds.
@@ -75,8 +77,8 @@ impl Change {
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
-            Change::Better => "better",
-            Change::Worse => "worse",
+            Change::More => "differs between these two runs: more",
+            Change::Less => "differs between these two runs: less",
             Change::Same => "same",
             Change::CannotTell => "cannot tell",
         }
@@ -95,15 +97,17 @@ impl Diff {
     pub fn summary(&self) -> String {
         let all = self.differences.len();
         let figures = if all == 1 { "figure" } else { "figures" };
-        let [better, worse, same, unsure] =
-            [Change::Better, Change::Worse, Change::Same, Change::CannotTell]
+        let [more, less, same, unsure] =
+            [Change::More, Change::Less, Change::Same, Change::CannotTell]
                 .map(|change| self.count(change));
-        if better + worse + same == 0 {
+        if more + less + same == 0 {
             return format!("Nothing can be told from {all} {figures}.");
         }
         let counted = format!(
-            "Of {all} {figures}, {better} better, {worse} worse, {same} the same, {unsure} cannot \
-             be told"
+            "Of {all} {figures}, {} differ between these two runs ({more} more, {less} less), \
+             {same} are the same, {unsure} cannot be told. Two runs of the same thing may differ as \
+             well: better or worse takes several runs of either side, or pgrig compare",
+            more + less
         );
         match self.conditions.is_empty() {
             true => format!("{counted}."),
@@ -181,9 +185,8 @@ fn change(metric: &Metric, ratio: &Interval) -> Change {
     match (Region::DEFAULT.judge(ratio), metric.better) {
         (equivalence::Difference::CannotTell, _) | (_, Better::Neither) => Change::CannotTell,
         (equivalence::Difference::Equal, _) => Change::Same,
-        (equivalence::Difference::More, Better::Higher)
-        | (equivalence::Difference::Less, Better::Lower) => Change::Better,
-        (equivalence::Difference::More | equivalence::Difference::Less, _) => Change::Worse,
+        (equivalence::Difference::More, _) => Change::More,
+        (equivalence::Difference::Less, _) => Change::Less,
     }
 }
 

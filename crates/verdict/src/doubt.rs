@@ -5,16 +5,15 @@
 //! fast as it can, not as fast as the server can, and one that looks late at an answer adds its
 //! own delay to the server's. Every trial is looked at; one is enough to doubt.
 
-use record::{Ending, Generator, Trial};
+use record::{Conditions, Ending, Generator, Trial};
 use spec::{Condition, Metric, Reference, Study, metrics};
 use stats::censored;
 
 use crate::rounds::figure_of;
 
 /// Above this share of CPU that the hypervisor gave to others, the machine is not the one that was
-/// asked about, in percent. A machine that is busy loses as much throughput. Six rounds on a quiet
-/// machine give an interval of ± 5 % (a width of 9 %: tests/honesty, coverage), in which less is lost.
-pub(crate) const STEAL_PCT_MAX: f64 = 5.0;
+/// asked about, in percent.
+const STEAL_PCT_MAX: f64 = Conditions::STEAL_SHARE_MAX * 100.0;
 
 /// The rig competes with the servers where it takes more than this share of the CPU that both use:
 /// then it is the larger of the two, and the servers have less than half of the machine …
@@ -43,10 +42,18 @@ enum Cause {
     Steal,
     CpuShare,
     Backlog,
+    Failed,
 }
 
-const CAUSES: [Cause; 6] =
-    [Cause::Busy, Cause::Lag, Cause::RunDelay, Cause::Steal, Cause::CpuShare, Cause::Backlog];
+const CAUSES: [Cause; 7] = [
+    Cause::Busy,
+    Cause::Lag,
+    Cause::RunDelay,
+    Cause::Steal,
+    Cause::CpuShare,
+    Cause::Backlog,
+    Cause::Failed,
+];
 
 /// What makes a rate that is held against a bound doubtful.
 const CAUSES_OF_RATES: [Cause; 3] = [Cause::Busy, Cause::Steal, Cause::CpuShare];
@@ -59,8 +66,7 @@ impl Cause {
         let (percent, most) = match self {
             Cause::Busy => (generator.busy_share_max * 100.0, Generator::BUSY_SHARE_MAX * 100.0),
             Cause::Lag => (generator.lag_share * 100.0, Generator::LAG_SHARE_MAX * 100.0),
-            // Variants that share their cores with the clients have this wait alike: it adds to
-            // their latencies, and cancels in a comparison of rates.
+            // Of a quotient of rates, what the wait does to it is computed (see `value`).
             Cause::RunDelay if metric.is_latency() => {
                 (generator.run_delay_share? * 100.0, Generator::RUN_DELAY_SHARE_MAX * 100.0)
             }
@@ -79,6 +85,13 @@ impl Cause {
                 (figure(&metrics::BACKLOG_GROWTH, scope)? * 100.0, BACKLOG_GROWTH_MAX * 100.0)
             }
             Cause::Backlog => return None,
+            Cause::Failed if metric.is_speed() => {
+                let of = |metric| figure(metric, scope).or_else(|| figure(metric, ""));
+                let failed = of(&metrics::FAILED)?;
+                let all = failed + of(&metrics::TRANSACTIONS_TOTAL)?;
+                (failed / all.max(1.0) * 100.0, Conditions::FAILED_SHARE_MAX * 100.0)
+            }
+            Cause::Failed => return None,
         };
         (percent > most).then_some(percent)
     }
@@ -100,6 +113,10 @@ impl Cause {
             Cause::CpuShare => format!(
                 "the generator competed with the servers in {point}: it took {percent:.0} % of the \
                  CPU that both used, and none was idle"
+            ),
+            Cause::Failed => format!(
+                "{percent:.1} % of the transactions of {point} failed, and would have taken longer \
+                 than those that count"
             ),
             Cause::Backlog => format!(
                 "the backlog of {point} grew by {percent:.0} % of the transactions that were due: \
@@ -167,6 +184,10 @@ fn limits_of(
         let own: Vec<&Trial> = trials.iter().filter(own).collect();
         let name = study.points[point].name.to_string();
         for cause in causes.iter().copied() {
+            // What an action of the timeline breaks is what the study asks for.
+            if cause == Cause::Failed && !study.points[point].timeline.is_empty() {
+                continue;
+            }
             let found = own.iter().filter_map(|trial| cause.excess(trial, metric, scope));
             let found: Vec<f64> = found.collect();
             if let Some(worst) = found.iter().copied().reduce(f64::max) {
@@ -188,9 +209,15 @@ fn in_some(found: usize, of: usize) -> String {
     if found == of { String::new() } else { format!(" (at worst; in {found} of {of} trials)") }
 }
 
+/// Transactions beyond a percentile that it takes to know it.
+const BEYOND_MIN: f64 = 20.0;
+
 /// A percentile of fewer transactions than it takes to know it.
 fn too_few(metric: &Metric, scope: &str, point: &str, trials: &[&Trial]) -> Option<String> {
-    let needed = censored::samples_needed(metric.quantile?);
+    let quantile = metric.quantile?;
+    // What delays one transaction delays those beside it: as many as `pgrig compare` asks for.
+    let beyond = (BEYOND_MIN / (1.0 - quantile)).round() as u64;
+    let needed = censored::samples_needed(quantile).max(beyond);
     let of_statement = metric.scope == spec::Scope::Statement;
     let scope = if of_statement { "" } else { scope };
     let count = |trial: &&&Trial| {

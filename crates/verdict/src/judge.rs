@@ -85,7 +85,7 @@ fn found(
 ) -> (ClaimVerdict, Option<f64>) {
     let (expected, found) = match &claim.about {
         About::Value { value, expect, pairs: None } => {
-            (expect.to_string(), value::judge(study, value, *expect, trials))
+            (expect.to_string(), value::judge(study, value, *expect, plan, trials))
         }
         About::Value { value, expect, pairs: Some(_) } => {
             (expect.to_string(), paired::judge(study, value, *expect, pairs))

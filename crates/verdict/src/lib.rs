@@ -12,6 +12,7 @@ mod judge;
 mod against;
 mod attempts;
 mod every;
+mod gaps;
 mod paired;
 mod truth;
 mod value;

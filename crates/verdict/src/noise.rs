@@ -101,12 +101,25 @@ fn by_point(
             workloads.iter().all(|workload| workload.pace == spec::Pace::Closed)
         });
         if let (Some(point), Some(value)) = (closed, value_of(trial, metric, ""))
-            && value > 0.0
+            && value >= 0.0
         {
             by_point.entry(point).or_default().insert(trial.round, value);
         }
     }
+    by_point.values_mut().for_each(raise_standstills);
+    by_point.retain(|_, rounds| rounds.values().all(|value| *value > 0.0));
     by_point
 }
+
+/// A round in which nothing was done belongs to the noise, and has no logarithm: it counts as a
+/// hundredth of the median.
+fn raise_standstills(rounds: &mut BTreeMap<usize, f64>) {
+    let values: Vec<f64> = rounds.values().copied().collect();
+    let least = stats::sample::median(&values).unwrap_or(0.0) * STANDSTILL;
+    rounds.values_mut().for_each(|value| *value = value.max(least));
+}
+
+/// What a round counts as in which nothing was done, as a share of the median.
+const STANDSTILL: f64 = 0.01;
 
 const CONFIDENCE: f64 = 0.95;

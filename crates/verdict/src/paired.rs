@@ -1,19 +1,15 @@
 //! A value that was measured in pairs, and where it is expected.
 //!
-//! Octets of blocks are the unit of replication. The interval is a confidence sequence
+//! What was measured from one restart of the servers to the next is the unit of replication. The interval is a confidence sequence
 //! ([`stats::sequence`]), which stays valid although measuring stopped when it was narrow enough.
 //! It is computed again from the record's series, so that the verdict rests on what was observed.
 
-use record::comparison::{Metric, OCTET_PAIRS, Stop};
-use record::{Conditions, Ending, Generator, Paired, Series};
+use record::comparison::{Metric, Stop};
+use record::{Ending, Paired, Series, Sort};
 use spec::{Expression, Study};
-use stats::{Expectation, HEADLINE_ROUNDS_MIN, Interval, sequence};
+use stats::{Expectation, Interval, sequence};
 
 use crate::claim_verdict::{Found, Measured, Verdict};
-use crate::doubt::STEAL_PCT_MAX;
-
-/// A side of which more transactions fail does other work.
-const FAILED_SHARE_MAX: f64 = 0.01;
 
 /// The confidence of every interval.
 const CONFIDENCE: f64 = 0.95;
@@ -49,14 +45,14 @@ pub(crate) fn judge(
     let series = Metric::of(above.metric).and_then(|metric| paired.series(metric));
     let interval = series.map(|series| interval(series, CONFIDENCE));
     let Some((series, Ok(interval))) = series.zip(interval) else {
-        let needed = OCTET_PAIRS * sequence::OBSERVATIONS_MIN;
         return nothing(format!(
-            "{} pairs are too few; an interval takes {needed} or more",
-            paired.pairs
+            "{} segments are too few; an interval takes {} or more, each with enough transactions",
+            paired.instances.segments,
+            sequence::OBSERVATIONS_MIN
         ));
     };
     // A confidence sequence is as wide as few observations make it: no number of them is too few.
-    let verdict = match expect.judge(Ok(&interval), HEADLINE_ROUNDS_MIN) {
+    let verdict = match expect.judge(Ok(&interval), 1) {
         stats::Verdict::Holds => Verdict::Holds,
         stats::Verdict::DoesNotHold => Verdict::DoesNotHold,
         stats::Verdict::CannotTell(_) => Verdict::CannotTell,
@@ -71,7 +67,7 @@ pub(crate) fn judge(
         verdict,
         p: Some(p),
     };
-    let mut doubts = doubts(paired, above.metric.is_latency());
+    let mut doubts = doubts(paired, above.metric.is_latency(), expect, verdict);
     let is_open = |paired: &&Paired| paired.ending.stays_open();
     if let Some(earlier) = pairs.iter().filter(is_meant).find(is_open) {
         let (attempt, why) = (earlier.attempt, earlier.ending.why());
@@ -86,40 +82,34 @@ pub(crate) fn judge(
 }
 
 fn interval(series: &Series, confidence: f64) -> Result<Interval, stats::NoInterval> {
-    sequence::ratio(&series.above, &series.below, confidence, series.tuned_for)
+    sequence::ratio(&series.above, &series.below, confidence)
 }
 
 fn p_value(series: &Series, bound: f64) -> f64 {
-    sequence::ratio_p(&series.above, &series.below, bound, series.tuned_for).unwrap_or(1.0)
+    sequence::ratio_p(&series.above, &series.below, bound).unwrap_or(1.0)
 }
 
-/// What makes figures of pairs doubtful; the bounds are those of whole trials.
-fn doubts(paired: &Paired, is_latency: bool) -> Vec<String> {
-    let Conditions { busy_share_max, run_delay_share_max, steal_share, .. } = paired.conditions;
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    let mut doubts = Vec::new();
-    if busy_share_max > Generator::BUSY_SHARE_MAX {
-        doubts.push(format!("the generator was the limit: {} busy", percent(busy_share_max)));
-    }
-    if is_latency && run_delay_share_max > Generator::RUN_DELAY_SHARE_MAX {
-        let share = percent(run_delay_share_max);
-        doubts.push(format!("the generator waited for a CPU: {share} of what its clients waited"));
-    }
-    if steal_share * 100.0 > STEAL_PCT_MAX {
-        let share = percent(steal_share);
-        doubts.push(format!("the hypervisor gave {share} of the machine's CPU to others"));
-    }
-    if paired.conditions.is_rate_missed {
-        doubts.push(
-            "a side did not reach its rate: latencies depend on how long it was loaded".to_owned(),
-        );
-    }
-    if paired.conditions.failed_share_max > FAILED_SHARE_MAX {
-        let share = paired.conditions.failed_share_max * 100.0;
-        doubts.push(format!("{share:.1} % of a side's transactions failed"));
-    }
+/// What makes figures of pairs doubtful: what `pgrig compare` doubts as well.
+fn doubts(paired: &Paired, is_latency: bool, expect: Expectation, verdict: Verdict) -> Vec<String> {
+    let sort = if is_latency { Sort::Latency } else { Sort::Rate };
+    let is_near_one = is_near_one(expect, verdict);
+    let doubts = paired.conditions.doubts().into_iter();
+    let mut doubts: Vec<String> =
+        doubts.filter(|doubt| doubt.refuses(sort, is_near_one)).map(record::Doubt::words).collect();
     if paired.stop == Some(Stop::Died) {
         doubts.push("a client of a side failed".to_owned());
     }
     doubts
+}
+
+/// Whether a verdict on a quotient may be false if the quotient is further away from 1 than it seems.
+pub(crate) fn is_near_one(expect: Expectation, verdict: Verdict) -> bool {
+    let (from, to) = expect.range();
+    let expects_one = from <= 1.0 && 1.0 <= to;
+    match verdict {
+        // A range that does not reach over 1 may be left on its far side.
+        Verdict::Holds => expects_one || (to.is_finite() && from > 1.0) || (from > 0.0 && to < 1.0),
+        Verdict::DoesNotHold => !expects_one,
+        Verdict::CannotTell => false,
+    }
 }

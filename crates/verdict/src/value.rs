@@ -13,8 +13,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Ending, Trial};
-use spec::{Expression, Study, metrics};
+use record::{Ending, Generator, PlannedTrial, Trial};
+use spec::{Expression, Reset, Study, metrics};
 use stats::serial::{self, Drift};
 use stats::{
     Expectation, HEADLINE_ROUNDS_MIN, Interval, NoInterval, centre, ratio, sample, sign_test,
@@ -23,7 +23,9 @@ use stats::{
 use crate::attempts::{self, Chosen};
 use crate::claim_verdict::{Found, Measured, Verdict};
 use crate::doubt;
+use crate::gaps::Gaps;
 use crate::number::number;
+use crate::paired;
 use crate::rounds::Rounds;
 
 /// The confidence of every interval.
@@ -36,6 +38,7 @@ pub(crate) fn judge(
     study: &Study,
     expression: &Expression,
     expect: Expectation,
+    plan: &[PlannedTrial],
     trials: &[Trial],
 ) -> Found {
     let points = points(expression);
@@ -69,7 +72,142 @@ pub(crate) fn judge(
         found.why = if found.why.is_empty() { why } else { format!("{why}; {}", found.why) };
         found.verdict = Verdict::CannotTell;
     }
+    survive(study, expression, expect, plan, trials, &mut found);
+    stand_still(study, expression, trials, &mut found);
+    wait_for_cpus(study, expression, expect, trials, &mut found);
     found
+}
+
+/// Takes back what is said of a quotient of rates if it is not the same without the generator's wait
+/// for a CPU. The wait adds to what every client waits, and so pulls a quotient towards 1: of clients
+/// that begin a transaction as soon as the one before has ended, a rate without it is
+/// 1 ÷ (1 − its share) times as high.
+fn wait_for_cpus(
+    study: &Study,
+    expression: &Expression,
+    expect: Expectation,
+    trials: &[Trial],
+    found: &mut Found,
+) {
+    let references = expression.references();
+    let are_rates = references.iter().all(|one| one.metric.is_speed() && !one.metric.is_latency());
+    if expression.ratio().is_none() || !are_rates || !paired::is_near_one(expect, found.verdict) {
+        return;
+    }
+    let points = points(expression);
+    let own = |trial: &&Trial| {
+        trial.ending == Ending::Done
+            && study
+                .point(&trial.variant, &trial.scenario, &trial.axes)
+                .is_some_and(|point| points.contains(&point))
+    };
+    let share = |trial: &Trial| trial.generator.run_delay_share.unwrap_or(0.0).clamp(0.0, 0.99);
+    let most = trials.iter().filter(own).map(share).fold(0.0, f64::max);
+    if most <= Generator::RUN_DELAY_SHARE_MAX {
+        return;
+    }
+    let mut corrected = trials.to_vec();
+    for trial in corrected.iter_mut().filter(|trial| own(&&**trial)) {
+        let factor = 1.0 / (1.0 - share(trial));
+        for reference in references {
+            for value in trial.metrics.get_mut(reference.metric.name).into_iter().flatten() {
+                *value.1 *= factor;
+            }
+        }
+    }
+    let other = judge_chosen(study, expression, expect, &corrected, Chosen::Counted);
+    if other.verdict != found.verdict {
+        found.doubt(vec![format!(
+            "the generator waited for a CPU during up to {:.0} % of what its clients waited, which \
+             pulls a quotient towards 1: {} without that",
+            most * 100.0,
+            described(&other)
+        )]);
+    }
+}
+
+/// Takes back what only the rounds that are whole say: where a server failed or a planned round is
+/// missing, it must be the same with those rounds counted as nothing.
+fn survive(
+    study: &Study,
+    expression: &Expression,
+    expect: Expectation,
+    plan: &[PlannedTrial],
+    trials: &[Trial],
+    found: &mut Found,
+) {
+    let gaps = Gaps::of(study, expression.references(), plan, trials);
+    if gaps.words.is_empty() || found.verdict == Verdict::CannotTell {
+        return;
+    }
+    let is_same = |rows: Vec<Vec<f64>>| {
+        let rounds = Rounds { rows, incomplete: 0, at_least: Vec::new() };
+        let per_round = expression.evaluate(rounds.rows.iter().map(Vec::as_slice));
+        let independent = are_restarted(study, expression);
+        let estimate = Estimate::of(expression, &rounds, &per_round, independent);
+        let interval = estimate.as_ref().map(|one| &one.interval).map_err(|why| *why);
+        let verdict = match expect.judge(interval, HEADLINE_ROUNDS_MIN) {
+            stats::Verdict::Holds => Verdict::Holds,
+            stats::Verdict::DoesNotHold => Verdict::DoesNotHold,
+            stats::Verdict::CannotTell(_) => Verdict::CannotTell,
+        };
+        verdict == found.verdict
+    };
+    let stands = gaps.filled().into_iter().all(is_same);
+    let words = gaps.words.join("; ");
+    let why = match stands {
+        true => format!("{words}: the verdict is the same with that counted as nothing"),
+        false => format!(
+            "{words}: {} without that, but not with that counted as nothing",
+            found.verdict.words()
+        ),
+    };
+    if !stands {
+        found.verdict = Verdict::CannotTell;
+    }
+    found.why = if found.why.is_empty() { why } else { format!("{why}; {}", found.why) };
+}
+
+/// Below this share of its median, a rate of a round is a standstill.
+const STANDSTILL: f64 = 0.5;
+
+/// Refuses that a quotient holds where a side stood still in some rounds: the middle of the rounds
+/// does not see it.
+fn stand_still(study: &Study, expression: &Expression, trials: &[Trial], found: &mut Found) {
+    if expression.ratio().is_none() || found.verdict != Verdict::Holds {
+        return;
+    }
+    let rounds = Rounds::collect(study, expression.references(), trials);
+    for (index, reference) in expression.references().iter().enumerate() {
+        if !reference.metric.is_speed() || reference.metric.is_latency() {
+            continue;
+        }
+        let values: Vec<f64> = rounds.rows.iter().map(|row| row[index]).collect();
+        let median = sample::median(&values).unwrap_or(0.0);
+        let still: Vec<&f64> = values.iter().filter(|one| **one < STANDSTILL * median).collect();
+        if let Some(least) = still.iter().copied().min_by(|one, other| one.total_cmp(other)) {
+            let why = format!(
+                "{} of {} was below half of its median ({}) in {} of {} rounds, {} at the least: \
+                 the rounds' middle does not say what a user gets",
+                reference.metric.name,
+                study.points[reference.point].name,
+                number(median),
+                still.len(),
+                values.len(),
+                number(*least)
+            );
+            found.doubt(vec![why]);
+        }
+    }
+}
+
+/// Whether the servers are restarted before each trial, as they are where sites take turns: then
+/// what rounds have in common beyond their own is the machine's, and meets both sides.
+fn are_restarted(study: &Study, expression: &Expression) -> bool {
+    let own = || points(expression).into_iter().map(|point| &study.points[point]);
+    let first = study.points.first().map(|point| &point.topology);
+    let take_turns = study.points.iter().any(|point| Some(&point.topology) != first);
+    take_turns || own().all(|point| point.data.reset == Reset::Clone)
 }
 
 /// Where an interval lies, however few rounds it rests on.
@@ -115,7 +253,8 @@ fn judge_chosen(
         return Found { measured: Measured::Nothing, verdict: Verdict::CannotTell, why, p: None };
     }
     let per_round = expression.evaluate(rounds.rows.iter().map(Vec::as_slice));
-    let estimate = Estimate::of(expression, &rounds, &per_round);
+    let independent = are_restarted(study, expression);
+    let estimate = Estimate::of(expression, &rounds, &per_round, independent);
     let interval = estimate.as_ref().map(|estimate| &estimate.interval).map_err(|why| *why);
     let judged = expect.judge(interval, HEADLINE_ROUNDS_MIN);
     let mut reasons = match judged {
@@ -123,10 +262,18 @@ fn judge_chosen(
         _ => Vec::new(),
     };
     if let Some(drift) = estimate.as_ref().ok().and_then(|estimate| estimate.drift) {
+        let why = match drift.is_seen {
+            true => format!(
+                "rounds resemble their neighbours (lag-1 autocorrelation {:.2})",
+                drift.autocorrelation
+            ),
+            false => {
+                "the servers ran on from round to round, which may depend on each other".to_owned()
+            }
+        };
         reasons.push(format!(
-            "rounds resemble their neighbours (lag-1 autocorrelation {:.2}): the interval is {:.1} \
-             times as wide as it would be for independent rounds",
-            drift.autocorrelation, drift.widening
+            "{why}: the interval is {:.1} times as wide as it would be for independent rounds",
+            drift.widening
         ));
     }
     if rounds.incomplete > 0 {
@@ -165,7 +312,10 @@ pub(crate) fn estimate(
 ) -> Option<Interval> {
     let rounds = Rounds::collect(study, expression.references(), trials);
     let per_round = expression.evaluate(rounds.rows.iter().map(Vec::as_slice));
-    Estimate::of(expression, &rounds, &per_round).ok().map(|estimate| estimate.interval)
+    let independent = are_restarted(study, expression);
+    Estimate::of(expression, &rounds, &per_round, independent)
+        .ok()
+        .map(|estimate| estimate.interval)
 }
 
 /// A value over rounds, and what its interval was made from.
@@ -235,6 +385,7 @@ impl Estimate {
         expression: &Expression,
         rounds: &Rounds,
         per_round: &[f64],
+        are_independent: bool,
     ) -> Result<Estimate, NoInterval> {
         let (scale, values) = Scale::of(expression, rounds, per_round)?;
         let (interval, drift) = match values.len() < HEADLINE_ROUNDS_MIN {
@@ -249,7 +400,7 @@ impl Estimate {
                     Scale::Value | Scale::Share => sign_test::median_interval,
                 };
                 let interval = of_rounds(&values, CONFIDENCE)?;
-                let drift = serial::drift(&values);
+                let drift = serial::drift(&values, are_independent);
                 (drift.map_or(interval, |drift| interval.widened(drift.widening)), drift)
             }
         };

@@ -46,6 +46,16 @@ impl Node {
         self.ask(Verb::InitFromCopy(data))
     }
 
+    /// Exchanges its data directory with that of another node, which is stopped and on the same host.
+    ///
+    /// # Errors
+    /// [`Error::State`] if either runs or has a disk of its own; the file system's.
+    pub fn exchange_data(&mut self, other: &mut Node) -> Result<(), Error> {
+        self.expect_same_host(&other.object.lab, "exchanging the data of")?;
+        let data: PathBuf = other.ask(Verb::StoppedData)?;
+        self.ask(Verb::ExchangeData(data))
+    }
+
     /// The format of the stopped node's data, as its own pg_controldata tells it: programs whose data
     /// have the same can read them.
     ///

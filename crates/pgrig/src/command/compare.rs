@@ -18,7 +18,7 @@ use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::live::Live;
 use crate::served::{self, ServedComparison};
-use crate::{compared, records, signals, studies, terminal};
+use crate::{compared, floor, records, signals, studies, terminal};
 
 /// Compares two servers.
 pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
@@ -199,6 +199,7 @@ fn common(arguments: &CompareArguments) -> Common {
         by_threshold: arguments.threshold.is_some(),
         has_profile: arguments.profile,
         max_time: arguments.max_time,
+        floor: floor::on_this_machine(Path::new(RUNS)),
         seed: arguments.seed.unwrap_or_else(fresh_seed),
         command: std::env::args().collect::<Vec<_>>().join(" "),
         started_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
@@ -294,12 +295,16 @@ fn line(event: &Event<'_>, precision: f64) -> String {
 
 fn exit(found: &Comparison, gate: bool) -> Exit {
     let verdicts = found.deciding().map(|metric| found.verdict(metric));
+    let figures = found.figures.iter().filter(|figure| figure.deciding);
+    let is_worse = || figures.clone().any(|figure| figure.is_worse_beyond(found.threshold));
     match found.stop {
         Stop::Interrupted => Exit::Interrupted,
         Stop::Died => Exit::Incomplete,
         _ if !gate => Exit::Done,
-        _ if verdicts.contains(&Verdict::Worse) => Exit::DoesNotHold,
-        _ if verdicts.contains(&Verdict::CannotTell) => Exit::CannotTell,
+        _ if is_worse() || found.conditions.fails_more() => Exit::DoesNotHold,
+        _ if verdicts.iter().any(|one| matches!(one, Verdict::CannotTell | Verdict::Worse)) => {
+            Exit::CannotTell
+        }
         _ => Exit::Done,
     }
 }

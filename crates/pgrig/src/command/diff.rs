@@ -10,7 +10,7 @@ use crate::arguments::DiffArguments;
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::records::{self, Opened};
-use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
+use crate::terminal::{self, FAINT, STRONG, UNSURE, styled};
 
 /// Prints what the two runs differ in, one line for each figure that both have, and a summary.
 pub(crate) fn diff(arguments: &DiffArguments) -> Result<Exit, Complaint> {
@@ -97,8 +97,7 @@ fn print_table(differences: &[Difference]) {
     for one in differences {
         let ratio = one.ratio.as_ref().map_or_else(|| "–".to_owned(), ratio);
         let style = match one.change {
-            Change::Better => GOOD,
-            Change::Worse => BAD,
+            Change::More | Change::Less => STRONG,
             Change::Same => FAINT,
             Change::CannotTell => UNSURE,
         };

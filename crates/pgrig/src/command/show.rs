@@ -113,9 +113,29 @@ fn json(opened: &Opened, judgement: &Judgement) -> Value {
             "why": trial.why,
         })
     });
+    let state = match &header.state {
+        RunState::Running => "running",
+        RunState::Done => "done",
+        RunState::Interrupted => "interrupted",
+        RunState::Broken(_) => "broken",
+    };
+    let plan = header.plan.iter().map(|planned| {
+        let own = opened.reader.trials().iter().filter(|trial| trial.number == planned.number);
+        json!({
+            "trial": planned.number,
+            "round": planned.round,
+            "variant": planned.variant,
+            "scenario": planned.scenario,
+            "axes": planned.axes,
+            "ended": own.max_by_key(|trial| trial.attempt).map(|trial| trial.ending.word()),
+        })
+    });
     json!({
         "study": header.study,
         "profile": header.profile,
+        "state": state,
+        "rounds": opened.study.points.iter().map(|point| point.rounds).max(),
+        "plan": plan.collect::<Vec<_>>(),
         "answer": judgement.answer,
         "noise": judgement.noise.iter().map(noise).collect::<Vec<_>>(),
         "claims": claims,

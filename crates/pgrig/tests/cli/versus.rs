@@ -59,7 +59,7 @@ fn a_variant_is_compared_with_another() {
     write_study(&desk);
     desk.write("seen.sql", "DO 'BEGIN ASSERT current_setting(''work.rows'') = ''200''; END';\n");
     let check = |sides: &[&str], verdict: &str, variants: [&str; 2]| {
-        let rest = ["--max-time", "60s", "--json", "found.json"];
+        let rest = ["--max-time", "3min", "--json", "found.json"];
         let said = desk.pgrig(&[&READS[..], sides, &rest].concat()).ended(0);
         assert!(said.out.starts_with(verdict), "{sides:?}: {}", said.out);
         let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");

@@ -106,10 +106,12 @@ mod tests {
     use std::collections::BTreeMap;
 
     use crate::comparison::{
-        Background, DataOrigin, Figure, Look, Metric, Profile, Ratio, Side, Stop, Verdict,
+        Background, DataOrigin, Figure, Instances, Look, Metric, Profile, Ratio, Side, Stop,
+        Verdict,
     };
 
     use super::*;
+    use crate::Conditions;
 
     fn comparison() -> Comparison {
         let ratio = Ratio {
@@ -154,9 +156,11 @@ mod tests {
             seed: 1,
             stop: Stop::Precision,
             figures: vec![figure],
+            instances: Instances { segments: 25, ..Instances::default() },
             background: [quiet, quiet],
             waits: Vec::new(),
             plans: Vec::new(),
+            conditions: Conditions { steal_share: 0.01, ..Conditions::default() },
             doubts: vec!["one".to_owned()],
             facts: Vec::new(),
             profile: Some(Profile {
@@ -166,7 +170,8 @@ mod tests {
             looks: vec![Look {
                 pairs: 4,
                 seconds: 1.0,
-                octet: Some(0.9),
+                segment: Some(0.9),
+                is_exchanged: true,
                 ratios,
                 background: [Background { checkpoints: 1, ..quiet }, quiet],
             }],

@@ -5,15 +5,16 @@ use std::fmt::Write as _;
 use super::{CaseOutcome, Results};
 
 impl Results {
-    /// One suite; a case that cannot be told is skipped.
+    /// One suite. A case that cannot be told is skipped, and one that must hold is an error then.
     #[must_use]
     pub fn junit(&self) -> String {
         let count = |outcome| self.cases.iter().filter(|case| case.outcome == outcome).count();
         let counts = format!(
-            "tests=\"{}\" failures=\"{}\" skipped=\"{}\" errors=\"0\"",
+            "tests=\"{}\" failures=\"{}\" skipped=\"{}\" errors=\"{}\"",
             self.cases.len(),
             count(CaseOutcome::Failed),
-            count(CaseOutcome::Skipped)
+            count(CaseOutcome::Skipped),
+            count(CaseOutcome::Broken)
         );
         let (name, at) = (escaped(&self.name), escaped(&self.started_at));
         let mut xml = format!(
@@ -25,6 +26,7 @@ impl Results {
             let inside = match case.outcome {
                 CaseOutcome::Passed => format!("<system-out>{text}</system-out>"),
                 CaseOutcome::Failed => format!("<failure message=\"{text}\"/>"),
+                CaseOutcome::Broken => format!("<error message=\"{text}\"/>"),
                 CaseOutcome::Skipped => format!("<skipped message=\"{text}\"/>"),
             };
             // Writing to a String cannot fail.
@@ -74,16 +76,18 @@ mod tests {
                 case("throughput", CaseOutcome::Failed, "0.9 < 1 & \"worse\""),
                 case("p99", CaseOutcome::Skipped, "cannot\ntell"),
                 case("cpu", CaseOutcome::Passed, "equal"),
+                case("nothing is lost", CaseOutcome::Broken, "never run"),
             ],
             figures: Vec::new(),
             doubts: Vec::new(),
         };
         let expected = r#"<?xml version="1.0" encoding="UTF-8"?>
-<testsuites tests="3" failures="1" skipped="1" errors="0">
-  <testsuite name="pgrig compare" timestamp="2026-11-23T04:00:00Z" tests="3" failures="1" skipped="1" errors="0">
+<testsuites tests="4" failures="1" skipped="1" errors="1">
+  <testsuite name="pgrig compare" timestamp="2026-11-23T04:00:00Z" tests="4" failures="1" skipped="1" errors="1">
     <testcase classname="pgrig.compare" name="throughput"><failure message="0.9 &lt; 1 &amp; &quot;worse&quot;"/></testcase>
     <testcase classname="pgrig.compare" name="p99"><skipped message="cannot tell"/></testcase>
     <testcase classname="pgrig.compare" name="cpu"><system-out>equal</system-out></testcase>
+    <testcase classname="pgrig.compare" name="nothing is lost"><error message="never run"/></testcase>
   </testsuite>
 </testsuites>
 "#;

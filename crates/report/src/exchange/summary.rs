@@ -20,6 +20,7 @@ impl Results {
             let mark = match case.outcome {
                 CaseOutcome::Passed => "✅",
                 CaseOutcome::Failed => "❌",
+                CaseOutcome::Broken => "⚠️",
                 CaseOutcome::Skipped => "❔",
             };
             // Writing to a String cannot fail.

@@ -87,7 +87,7 @@ fn two_records_of_the_same_rarely_differ() {
                 .map(|seed| run(&study, &mut kind.start(seed), |_| 1.0));
             let side = |trials| Side { header: &header, study: &study, trials };
             let diff = diff(side(&before), side(&after));
-            wrong += usize::from(diff.count(Change::Better) + diff.count(Change::Worse) > 0);
+            wrong += usize::from(diff.count(Change::More) + diff.count(Change::Less) > 0);
         }
         let wrong = wrong as f64 / few as f64;
         println!("{kind:?}: {wrong:.3}");

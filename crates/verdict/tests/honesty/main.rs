@@ -11,9 +11,11 @@
 mod coverage;
 mod differences;
 mod machine;
+mod pairs;
 mod power;
 mod real;
 mod run;
+mod survivors;
 mod violations;
 
 /// How many studies of each kind are run: `few` in `make test`, or what the environment asks for.

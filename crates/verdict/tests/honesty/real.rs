@@ -101,7 +101,7 @@ fn studies_of_real_trials_of_the_same_rarely_find_a_difference() {
             let others = resampled(&study, &measured, Draw::Any, seed ^ 0xd1ff);
             let side = |trials| Side { header: &header, study: &study, trials };
             let diff = diff(side(&trials), side(&others));
-            differs += usize::from(diff.count(Change::Better) + diff.count(Change::Worse) > 0);
+            differs += usize::from(diff.count(Change::More) + diff.count(Change::Less) > 0);
         }
         let [wrong, alone, differs] = [wrong, alone, differs].map(|n| n as f64 / few as f64);
         println!("{rounds} rounds, {draw:?}: {wrong:.3} {alone:.3} {differs:.3}");

@@ -8,10 +8,20 @@ use spec::{Folder, Planned, Profile, Study};
 
 use crate::machine::{Fate, Machine};
 
-/// A study that compares two variants over an axis, with these claims.
+/// A study that compares two variants over an axis, with these claims. Each trial begins with
+/// restarted servers and a copy of the data, as is the default.
 pub(crate) fn study(claims: &str, clients: &str, rounds: u32) -> Study {
+    parsed("", claims, clients, rounds)
+}
+
+/// The same on one server, which keeps its data and runs on from round to round.
+pub(crate) fn study_that_runs_on(claims: &str, clients: &str, rounds: u32) -> Study {
+    parsed("[data]\nreset = \"keep\"\n", claims, clients, rounds)
+}
+
+fn parsed(data: &str, claims: &str, clients: &str, rounds: u32) -> Study {
     let text = format!(
-        "question = \"?\"\n[variants.a]\n[variants.b]\n[workloads.w]\nbuiltin = \"select-only\"\n\
+        "question = \"?\"\n[variants.a]\n[variants.b]\n{data}[workloads.w]\nbuiltin = \"select-only\"\n\
          [scenarios.s]\nrun = [\"w\"]\nover = {{ clients = {clients} }}\n{claims}"
     );
     let files = BTreeMap::from([("study.toml".to_owned(), text)]);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::answer::Copied;
 use crate::copy::copy_tree;
 use crate::error::Error;
-use crate::files::{make_directory, remove_tree};
+use crate::files::{exchange, make_directory, remove_tree};
 use crate::inner::node::Node;
 
 /// A copy of a stopped node's data.
@@ -47,6 +47,16 @@ impl Node {
         self.program.expect_stopped("restoring")?;
         self.make_room()?;
         copy_tree(directory, &self.data_here()?, self.program.shared.user).map(drop)
+    }
+
+    /// Exchanges its data directory with that of another node, which is stopped.
+    pub(crate) fn exchange_data(&mut self, other: &Path) -> Result<(), Error> {
+        let doing = "exchanging the data of";
+        self.program.expect_stopped(doing)?;
+        match self.disk {
+            Some(_) => Err(self.program.state(doing, "has a disk of its own")),
+            None => exchange(&self.data(), other, self.program.owner),
+        }
     }
 
     /// Makes sure that the node's directory is there, its data directory is not, and its archive

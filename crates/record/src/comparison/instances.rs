@@ -1,0 +1,203 @@
+//! How often the servers of a comparison were made anew, and by how much that changes figures.
+//!
+//! Two identical servers differ lastingly, by which memory and which files each of them got. What
+//! stays the same during a comparison is in no interval, so servers are restarted again and again.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Metric, Ratio};
+
+/// What becomes of the servers between two segments of a comparison.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Renewal {
+    /// Each side keeps the server that it began with. Older records do not say anything else.
+    #[default]
+    Kept,
+    /// Both sides are sessions of one server.
+    Shared,
+    /// Both sides' servers are restarted.
+    Restarted,
+    /// The same, and the sides exchange their files, so that each has the original as often as the
+    /// copy.
+    Exchanged,
+}
+
+impl Renewal {
+    /// Whether there is a new instance of each server in every segment.
+    #[must_use]
+    pub fn restarts(self) -> bool {
+        matches!(self, Renewal::Restarted | Renewal::Exchanged)
+    }
+}
+
+/// What the instances of the servers have shown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Instances {
+    /// What became of the servers between two segments.
+    pub renewal: Renewal,
+    /// Segments: with [`Renewal::restarts`], so many instances of each side were measured.
+    pub segments: usize,
+    /// By how much B ÷ A lastingly differs from one segment to the next: the standard deviation of
+    /// its logarithm, without what the two halves of a segment do not have in common.
+    pub spread: BTreeMap<Metric, f64>,
+    /// Throughput with the copied files ÷ throughput with the original ones, whichever side had them.
+    pub copied: Option<Ratio>,
+    /// How long a restart took on average, warming up included, in seconds.
+    pub restart_s: f64,
+    /// How long VACUUM and CHECKPOINT of A and of B took on average before each, in seconds.
+    pub tidy_s: [f64; 2],
+    /// What is known of identical servers on this machine.
+    pub floor: Floor,
+}
+
+/// By how much identical servers differ on a machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Floor {
+    /// The standard deviation of the logarithm of B ÷ A from one pair of instances to another.
+    pub spread: BTreeMap<Metric, f64>,
+    /// The restarts of identical servers that it was measured with; 0 where it is an assumption.
+    pub restarts: usize,
+}
+
+/// The spread of throughput and latency where it was not measured: that of the virtual machine with
+/// two CPUs on which pgrig is developed.
+pub const SPREAD_ASSUMED: f64 = 0.015;
+
+/// A spread that is measured to be smaller is taken for this: it is itself measured with some error.
+const SPREAD_MIN: f64 = 0.003;
+
+/// Of a normal distribution, 95 % lie within so many standard deviations.
+const WITHIN: f64 = 1.96;
+
+impl Floor {
+    /// What the restarts of identical servers have shown, each comparison weighed by its restarts.
+    pub fn of<'c>(comparisons: impl IntoIterator<Item = &'c Instances>) -> Floor {
+        let mut floor = Floor::default();
+        let mut sums: BTreeMap<Metric, (f64, usize)> = BTreeMap::new();
+        for one in comparisons.into_iter().filter(|one| one.renewal.restarts()) {
+            floor.restarts += one.segments;
+            for (metric, spread) in &one.spread {
+                let sum = sums.entry(*metric).or_default();
+                sum.0 += spread * spread * one.segments as f64;
+                sum.1 += one.segments;
+            }
+        }
+        let mean = |(squares, restarts): (f64, usize)| (squares / restarts.max(1) as f64).sqrt();
+        floor.spread = sums.into_iter().map(|(metric, sum)| (metric, mean(sum))).collect();
+        floor
+    }
+
+    /// The spread of one pair of instances.
+    #[must_use]
+    pub fn spread(&self, metric: Metric) -> f64 {
+        self.spread.get(&metric).map_or(SPREAD_ASSUMED, |spread| spread.max(SPREAD_MIN))
+    }
+
+    /// What the mean over so many instances of identical servers stays within in 95 of 100
+    /// comparisons, as a share.
+    #[must_use]
+    pub fn share(&self, metric: Metric, instances: usize) -> f64 {
+        (WITHIN * self.spread(metric) / (instances.max(1) as f64).sqrt()).exp_m1()
+    }
+}
+
+impl Instances {
+    /// How often the servers were made anew and what that has shown, in sentences for people.
+    #[must_use]
+    pub fn words(&self, headline: Metric) -> Vec<String> {
+        let Instances { renewal, segments, restart_s, tidy_s: [a, b], .. } = *self;
+        let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        let mut words = Vec::new();
+        words.push(match renewal {
+            Renewal::Kept => "The servers were not restarted: the interval is wider by what \
+                              identical servers lastingly differ by."
+                .to_owned(),
+            Renewal::Shared => "Both sides were sessions of one server.".to_owned(),
+            Renewal::Restarted => format!(
+                "Both servers were restarted {segments} times, each with its own files; a restart \
+                 took {restart_s:.1} s with its warm-up."
+            ),
+            Renewal::Exchanged => format!(
+                "Both servers were restarted {segments} times, and the sides exchanged their files \
+                 in half of them; a restart took {restart_s:.1} s with its warm-up."
+            ),
+        });
+        if let Some(spread) = self.spread.get(&headline).filter(|_| renewal.restarts()) {
+            let (spread, what) = (percent(*spread), headline.words());
+            words.push(format!(
+                "From one restart to the next, B ÷ A of the {what} differs by a standard deviation \
+                 of {spread} beyond what blocks do."
+            ));
+        }
+        if let Some(copied) = &self.copied {
+            words.push(format!(
+                "With the copied files, throughput is {} of that with the original ones.",
+                copied.words()
+            ));
+        }
+        if renewal != Renewal::Shared {
+            let floor = percent(self.floor(headline));
+            let from = match self.floor.restarts {
+                0 => format!(
+                    "assumed: instances differ by {} (pgrig compare --self measures it here)",
+                    percent(SPREAD_ASSUMED)
+                ),
+                n => format!("measured in {n} restarts of identical servers on this machine"),
+            };
+            words.push(format!(
+                "Nothing within ± {floor} of 1 is called faster, slower or equal ({from})."
+            ));
+        }
+        if a.max(b) > 0.0 {
+            words.push(format!(
+                "VACUUM and CHECKPOINT before each segment took {a:.2} s on A and {b:.2} s on B, \
+                 and are in no other figure."
+            ));
+        }
+        words
+    }
+
+    /// The smallest share by which sides may be said to differ, or within which to be equal.
+    #[must_use]
+    pub fn floor(&self, metric: Metric) -> f64 {
+        match self.renewal {
+            Renewal::Shared => 0.0,
+            Renewal::Kept => self.floor.share(metric, 1),
+            Renewal::Restarted | Renewal::Exchanged => self.floor.share(metric, self.segments),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_floor_is_pooled_and_falls_with_the_root_of_restarts() {
+        let of = |renewal, segments, spread: f64| Instances {
+            renewal,
+            segments,
+            spread: BTreeMap::from([(Metric::Throughput, spread)]),
+            ..Instances::default()
+        };
+        let all = [
+            of(Renewal::Exchanged, 30, 0.01),
+            of(Renewal::Restarted, 10, 0.03),
+            of(Renewal::Kept, 100, 0.5),
+        ];
+        let floor = Floor::of(&all);
+        let spread = ((30.0 * 0.0001 + 10.0 * 0.0009) / 40.0_f64).sqrt();
+        assert!((floor.spread(Metric::Throughput) - spread).abs() < 1e-12 && floor.restarts == 40);
+        assert_eq!(floor.spread(Metric::P99), SPREAD_ASSUMED);
+        let one = floor.share(Metric::Throughput, 1);
+        assert!((one - (1.96 * spread).exp_m1()).abs() < 1e-12);
+        assert!((floor.share(Metric::Throughput, 25).ln_1p() * 5.0 - one.ln_1p()).abs() < 1e-12);
+        let quiet = Floor::of(&[of(Renewal::Exchanged, 9, 0.0)]);
+        assert_eq!(quiet.spread(Metric::Throughput), SPREAD_MIN);
+    }
+}

@@ -1,0 +1,157 @@
+//! What was seen of machine and generator while sides were loaded in turn, and what of it makes
+//! figures doubtful: one list, and one effect, for `pgrig compare` and for the pairs of studies.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Generator;
+
+/// What was seen of machine and generator while sides were loaded in turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conditions {
+    /// The busiest generator thread of any segment, as a share of it.
+    pub busy_share_max: f64,
+    /// The largest share of the clients' waiting that passed while the generator waited for a CPU.
+    pub run_delay_share_max: f64,
+    /// The share of CPU time that the hypervisor took away.
+    pub steal_share: f64,
+    /// CPUs of this machine, where the servers are on it.
+    pub cores: Option<usize>,
+    /// Whether a side did less than the rate that it was asked for.
+    #[serde(default)]
+    pub is_rate_missed: bool,
+    /// The larger share of failed transactions of both sides, 0 to 1.
+    #[serde(default)]
+    pub failed_share_max: f64,
+    /// The share of failed transactions of A and of B. Older records do not say.
+    #[serde(default)]
+    pub failed_shares: [f64; 2],
+}
+
+/// What makes figures doubtful.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Doubt {
+    /// A generator thread was busy for this share of a segment.
+    Busy(f64),
+    /// The generator waited for a CPU during this share of what its clients waited.
+    RunDelay(f64),
+    /// The hypervisor took this share of the CPU time away.
+    Steal(f64),
+    /// A side did not reach its rate.
+    RateMissed,
+    /// This share of a side's transactions failed.
+    Failed(f64),
+}
+
+/// A figure, as far as doubts make a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// Transactions a second.
+    Rate,
+    /// A time that clients waited.
+    Latency,
+    /// What servers used: the clients have no part in it.
+    Use,
+}
+
+impl Conditions {
+    /// Above this share of CPU time that the hypervisor took away, a machine is not the one that was
+    /// asked about. Six rounds on a quiet machine give an interval of ± 5 %, in which less is lost.
+    pub const STEAL_SHARE_MAX: f64 = 0.05;
+
+    /// A side of which more transactions fail does other work.
+    pub const FAILED_SHARE_MAX: f64 = 0.01;
+
+    /// Every doubt.
+    #[must_use]
+    pub fn doubts(&self) -> Vec<Doubt> {
+        let share =
+            |doubt: fn(f64) -> Doubt, share: f64, most: f64| (share > most).then(|| doubt(share));
+        let all = [
+            share(Doubt::Busy, self.busy_share_max, Generator::BUSY_SHARE_MAX),
+            share(Doubt::RunDelay, self.run_delay_share_max, Generator::RUN_DELAY_SHARE_MAX),
+            share(Doubt::Steal, self.steal_share, Conditions::STEAL_SHARE_MAX),
+            self.is_rate_missed.then_some(Doubt::RateMissed),
+            share(Doubt::Failed, self.failed_share_max, Conditions::FAILED_SHARE_MAX),
+        ];
+        all.into_iter().flatten().collect()
+    }
+
+    /// Whether a larger share of B's transactions failed than of A's, by more than is let pass.
+    #[must_use]
+    pub fn fails_more(&self) -> bool {
+        let [a, b] = self.failed_shares;
+        b - a > Conditions::FAILED_SHARE_MAX
+    }
+}
+
+impl Doubt {
+    /// Whether nothing can be said of a figure for it. `is_near_one` says that what is to be said would
+    /// be false of a quotient further away from 1: the generator's wait for a CPU adds to both sides
+    /// alike, and pulls every quotient towards 1.
+    #[must_use]
+    pub fn refuses(self, sort: Sort, is_near_one: bool) -> bool {
+        match (self, sort) {
+            (_, Sort::Use) => false,
+            (Doubt::RunDelay(_), _) => is_near_one,
+            (Doubt::Busy(_) | Doubt::Steal(_) | Doubt::RateMissed | Doubt::Failed(_), _) => true,
+        }
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn words(self) -> String {
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        match self {
+            Doubt::Busy(share) => format!(
+                "a generator thread was busy for {} of a segment, and was the limit (more threads: -j)",
+                percent(share)
+            ),
+            Doubt::RunDelay(share) => format!(
+                "the generator waited for a CPU during {} of what clients waited, which pulls \
+                 quotients towards 1 (fewer clients, or a machine with more CPUs)",
+                percent(share)
+            ),
+            Doubt::Steal(share) => {
+                format!("the hypervisor took {} of the CPU time away", percent(share))
+            }
+            Doubt::RateMissed => {
+                "a side did not reach its rate: latencies depend on how long it was loaded"
+                    .to_owned()
+            }
+            Doubt::Failed(share) => {
+                format!("{:.1} % of a side's transactions failed", share * 100.0)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_doubt_has_its_condition_and_its_effect() {
+        let none = Conditions::default();
+        let check = |conditions: Conditions, words: &str, refused: [bool; 4]| {
+            let doubts = conditions.doubts();
+            let [doubt] = doubts.as_slice() else { panic!("{doubts:?}") };
+            assert!(doubt.words().contains(words), "{doubt:?}");
+            let figures = [(Sort::Rate, false), (Sort::Rate, true), (Sort::Latency, false)];
+            let of = |(sort, near)| doubt.refuses(sort, near);
+            let [rate, near, latency] = figures.map(of);
+            assert_eq!([rate, near, latency, of((Sort::Use, true))], refused, "{doubt:?}");
+        };
+        assert_eq!(none.doubts(), []);
+        let all = [true, true, true, false];
+        check(Conditions { busy_share_max: 0.92, ..none }, "busy for 92 %", all);
+        check(Conditions { steal_share: 0.2, ..none }, "took 20 %", all);
+        check(Conditions { failed_share_max: 0.025, ..none }, "2.5 %", all);
+        let delay = Conditions { run_delay_share_max: 0.1, ..none };
+        check(delay, "10 % of what clients waited", [false, true, false, false]);
+        let missed = Conditions { is_rate_missed: true, ..none };
+        check(missed, "did not reach its rate", all);
+        assert!(Conditions { failed_shares: [0.0, 0.02], ..none }.fails_more());
+        assert!(!Conditions { failed_shares: [0.03, 0.02], ..none }.fails_more());
+    }
+}
