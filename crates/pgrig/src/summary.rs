@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anstyle::Style;
 use record::Trial;
-use spec::{ClaimKind, Study};
+use spec::{ClaimKind, Rank, Study};
 use verdict::{ClaimVerdict, Judgement, Measured, Verdict, number};
 
 use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
@@ -84,10 +84,12 @@ pub(crate) fn print_ways_on(report: &Path, again: &str) {
 
 /// Claim, published, here, verdict.
 fn cells(claim: &ClaimVerdict) -> [String; 4] {
-    let verdict = match claim.kind {
-        ClaimKind::Finding => claim.verdict.words().to_owned(),
-        ClaimKind::Invariant | ClaimKind::Control => {
-            format!("{}      {}", claim.verdict.words(), claim.kind.name())
+    let words = claim.verdict.words();
+    let verdict = match (claim.kind, claim.rank) {
+        (ClaimKind::Finding, Rank::Headline) => format!("{words}      headline"),
+        (ClaimKind::Finding, _) => words.to_owned(),
+        (ClaimKind::Invariant | ClaimKind::Control, _) => {
+            format!("{words}      {}", claim.kind.name())
         }
     };
     [claim.says.clone(), published(claim), here(claim), verdict]

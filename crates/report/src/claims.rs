@@ -146,7 +146,7 @@ fn row(claim: &Claim, judged: &ClaimVerdict) -> ClaimRow {
         says: judged.says.clone(),
         plot: plot(claim, judged, &here, &interval, &published),
         code,
-        kind: judged.kind.name(),
+        kind: judged.label(),
         published,
         here,
         interval,

@@ -9,6 +9,7 @@ use crate::expand;
 use crate::expression::Target;
 use crate::fields::Fields;
 use crate::folder::Folder;
+use crate::headline;
 use crate::named::Named;
 use crate::pairing;
 use crate::point::Point;
@@ -163,12 +164,14 @@ fn read(
         false => skip(fields),
     };
     let Said { mut claims, mut tables, mut answer } = read(&points);
+    headline::rank(&mut claims, problems);
     pairing::check(&claims, &points, problems);
     pairing::part_servers(&claims, &mut points);
     let twin = twin::add(&mut points, &mut variants, &claims, profile);
     if twin.is_some() {
         // What is said of every trial is said of the twin's, too.
         Said { claims, tables, answer } = read(&points);
+        headline::rank(&mut claims, problems);
     }
     let names = |named: &'_ [Named]| named.iter().map(|n| n.name.clone()).collect::<Vec<_>>();
     let (variant_names, scenario_names) = (names(&declared), names(&scenarios));

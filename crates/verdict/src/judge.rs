@@ -97,6 +97,7 @@ fn found(
     let judged = ClaimVerdict {
         says: claim.says.clone(),
         kind: claim.kind,
+        rank: claim.rank,
         expected,
         published: claim.published,
         note: claim.note.clone(),

@@ -303,6 +303,7 @@ fn again(found: &Found, arguments: &RunArguments, profile: Profile, seed: u64) -
 
 #[cfg(test)]
 mod tests {
+    use spec::Rank;
     use verdict::{ClaimVerdict, Measured};
 
     use super::*;
@@ -311,6 +312,7 @@ mod tests {
         let claims = claims.iter().map(|(kind, verdict)| ClaimVerdict {
             says: String::new(),
             kind: *kind,
+            rank: Rank::Alike,
             expected: String::new(),
             published: None,
             note: String::new(),

@@ -21,10 +21,15 @@ pub(super) fn statements(workloads: &[WorkloadResult], figures: &mut Figures) {
         }
     }
     for workload in workloads {
-        if let Some(sum_ns) = between_begin_and_commit_ns(workload) {
-            figures.set(&metrics::STATEMENTS_MS, &workload.name, ms(sum_ns));
+        let figures_of_it = [
+            (&metrics::STATEMENTS_MS, inside_ns(workload)),
+            (&metrics::LATENCY_INSIDE_MS, latency_inside_ns(workload)),
+        ];
+        for (metric, ns) in figures_of_it {
+            let Some(ns) = ns else { continue };
+            figures.set(metric, &workload.name, ms(ns));
             if workloads.len() == 1 {
-                figures.set(&metrics::STATEMENTS_MS, "", ms(sum_ns));
+                figures.set(metric, "", ms(ns));
             }
         }
     }
@@ -35,19 +40,32 @@ pub(super) fn statements(workloads: &[WorkloadResult], figures: &mut Figures) {
 
 /// Time of a transaction's statements without the commands that begin and end it; none where no
 /// transaction succeeded.
-fn between_begin_and_commit_ns(workload: &WorkloadResult) -> Option<f64> {
-    let is_inside = |text: &str| {
-        let verb = label(text);
-        !text.starts_with('\\') && !TRANSACTION_CONTROL.contains(&verb.as_str())
-    };
-    let inside = workload.statements.iter().filter(|statement| is_inside(&statement.text));
-    let sum: f64 = inside
+fn inside_ns(workload: &WorkloadResult) -> Option<f64> {
+    per_transaction_ns(workload, |text| !text.starts_with('\\') && !is_control(text))
+}
+
+/// Mean latency without the commands that begin and end a transaction; none where no script has
+/// such a command.
+fn latency_inside_ns(workload: &WorkloadResult) -> Option<f64> {
+    workload.statements.iter().any(|statement| is_control(&statement.text)).then_some(())?;
+    Some(workload.latency.mean_ns()? - per_transaction_ns(workload, is_control)?)
+}
+
+/// Time that some statements take in a transaction, on average.
+fn per_transaction_ns(workload: &WorkloadResult, is_meant: impl Fn(&str) -> bool) -> Option<f64> {
+    let meant = workload.statements.iter().filter(|statement| is_meant(&statement.text));
+    let sum: f64 = meant
         .filter_map(|statement| {
             Some(statement.latency.mean_ns()? * statement.latency.count() as f64)
         })
         .sum();
     let transactions = workload.counts.transactions;
     (transactions > 0).then(|| sum / transactions as f64)
+}
+
+/// Whether a statement begins or ends a transaction.
+fn is_control(text: &str) -> bool {
+    TRANSACTION_CONTROL.contains(&label(text).as_str())
 }
 
 const TRANSACTION_CONTROL: [&str; 6] = ["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"];

@@ -327,9 +327,15 @@ fn a_verdict_that_stands_by_itself_only_is_taken_back_and_shown() {
     assert_eq!(judged.claims[0].verdict, Verdict::Holds);
     let claim = &judged.claims[1];
     assert_eq!((claim.alone, claim.verdict), (Verdict::Holds, Verdict::CannotTell));
-    let why = "holds by itself, but not among the study's 3 claims about values (p 0.06 after \
-               Holm's correction)";
+    let why = "holds by its own interval, but not among 3 headline claims (Holm: p 0.06)";
     assert_eq!(claim.why, why);
+    // Beside one headline the others keep what their own interval says.
+    let marked = family.replacen("published = 1.144", "published = 1.144\nheadline = true", 1);
+    let claims = judge(&parse(&marked), &[], &trials, &[]).claims;
+    let said: Vec<(String, Verdict, &str)> =
+        claims[..3].iter().map(|one| (one.label(), one.verdict, one.why.as_str())).collect();
+    assert_eq!(said[0], ("finding, headline".to_owned(), Verdict::Holds, ""));
+    assert_eq!(said[1], ("finding, by its own interval".to_owned(), Verdict::Holds, ""));
     // A study that claims nothing else keeps it.
     let [_, second, third]: [&str; 3] =
         STUDY.split("[[claims]]").skip(1).collect::<Vec<_>>().try_into().unwrap();
