@@ -104,7 +104,7 @@ pub(crate) fn here(claim: &ClaimVerdict) -> String {
     match &claim.measured {
         Measured::Nothing => "–".to_owned(),
         Measured::Value { interval, .. } if interval.n == 1 => {
-            format!("{}  one round, no interval", number(interval.point))
+            format!("{}  n 1", number(interval.point))
         }
         Measured::Value { interval, .. } => format!(
             "{} [{}, {}]  n {}",

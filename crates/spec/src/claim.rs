@@ -95,6 +95,8 @@ pub struct Answer {
     pub unsure: String,
     /// What is added to it, whatever the verdict.
     pub adds: Vec<Added>,
+    /// What it does not show here, in a sentence that stands last; empty for nothing.
+    pub limits: String,
 }
 
 /// A sentence that is added to the answer where its value was measured.
@@ -104,6 +106,17 @@ pub struct Added {
     pub says: String,
     /// The value.
     pub value: Expression,
+}
+
+impl About {
+    /// The number that it speaks of; none for what is true of trials.
+    #[must_use]
+    pub fn value(&self) -> Option<&Expression> {
+        match self {
+            About::Value { value, .. } => Some(value),
+            About::Every { .. } => None,
+        }
+    }
 }
 
 impl ClaimKind {
@@ -145,16 +158,7 @@ impl Claim {
         let note = fields.text("note").unwrap_or_default().to_owned();
         let about = about(&fields, text, made, targets);
         fields.finish();
-        about.map(|about| Claim {
-            says,
-            about,
-            published,
-            kind,
-            rank,
-            within,
-            note,
-            span,
-        })
+        about.map(|about| Claim { says, about, published, kind, rank, within, note, span })
     }
 }
 
@@ -178,6 +182,7 @@ impl Answer {
             fails: sentence("fails"),
             unsure: sentence("unsure"),
             adds: adds.collect(),
+            limits: fields.text("limits").unwrap_or_default().to_owned(),
         };
         fields.finish();
         Some(answer)

@@ -1,9 +1,9 @@
 //! What can be said about every claim of a study.
 
 use record::{Ending, Paired, PlannedTrial, Trial};
-use spec::{About, Claim, Study};
+use spec::{About, Claim, Profile, Study};
 
-use crate::claim_verdict::{ClaimVerdict, Found};
+use crate::claim_verdict::{ClaimVerdict, Found, Measured, Verdict};
 use crate::every::Question;
 use crate::name::trial_name;
 use crate::noise::{self, Noise};
@@ -52,11 +52,24 @@ pub fn judge(
         study.claims.iter().map(|claim| found(study, claim, plan, trials, pairs)).unzip();
     family::correct(&mut claims, &p_values);
     control::doubt(study, &mut claims);
+    if study.profile == Profile::Smoke {
+        claims.iter_mut().for_each(leave_rounds_unsaid);
+    }
     Judgement {
-        answer: answer::answer(study, claims.first(), trials),
+        answer: answer::answer(study, &claims, trials),
         claims,
         noise: noise::noise(study, trials),
         discarded: trials.iter().filter_map(discarded).collect(),
+    }
+}
+
+/// The answer of profile smoke says of all claims that their figures mean nothing: each by itself
+/// need not say that its rounds are too few.
+fn leave_rounds_unsaid(claim: &mut ClaimVerdict) {
+    let is_one_round =
+        matches!(&claim.measured, Measured::Value { interval, .. } if interval.n == 1);
+    if is_one_round && claim.verdict == Verdict::CannotTell {
+        claim.why.clear();
     }
 }
 
