@@ -43,6 +43,7 @@ mod template;
 
 mod folder;
 mod problem;
+mod set;
 
 mod expand;
 mod named;
