@@ -1,7 +1,8 @@
 //! What can be said about every claim of a study.
 
 use record::{Ending, Paired, PlannedTrial, Trial};
-use spec::{About, Claim, Profile, Study};
+use spec::{About, Claim, Expression, Profile, Study};
+use stats::Expectation;
 
 use crate::claim_verdict::{ClaimVerdict, Found, Measured, Verdict};
 use crate::every::Question;
@@ -97,7 +98,10 @@ fn found(
             (expect.to_string(), value::judge(study, value, *expect, trials))
         }
         About::Value { value, expect, pairs: Some(_) } => {
-            (expect.to_string(), paired::judge(study, value, *expect, pairs))
+            let by_pairs = paired::judge(study, value, *expect, pairs);
+            let missing = paired::missing(study, value, pairs);
+            let found = missing.and_then(|why| by_trials(study, value, *expect, trials, &why));
+            (expect.to_string(), found.unwrap_or(by_pairs))
         }
         About::Every { quantifier, condition, of, points } => {
             let question = Question { quantifier: *quantifier, condition, of, points };
@@ -120,6 +124,24 @@ fn found(
         why,
     };
     (judged, p)
+}
+
+/// The same value by whole trials, where it was not measured in pairs; none where those have none.
+fn by_trials(
+    study: &Study,
+    value: &Expression,
+    expect: Expectation,
+    trials: &[Trial],
+    why: &str,
+) -> Option<Found> {
+    let mut found = value::judge(study, value, expect, trials);
+    matches!(found.measured, Measured::Value { .. }).then_some(())?;
+    let said = format!("in whole trials, because {why}");
+    found.why = match found.why.is_empty() {
+        true => said,
+        false => format!("{said}; {}", found.why),
+    };
+    Some(found)
 }
 
 fn discarded(trial: &Trial) -> Option<Discarded> {

@@ -122,6 +122,8 @@ fn json(
     });
     let needs = preflight.needs.iter();
     let needs = needs.map(|one| json!({ "what": one.what, "needs": one.needs, "has": one.has }));
+    let pairs = preflight.pairs.iter();
+    let pairs = pairs.map(|one| json!({ "points": one.name, "left_out_because": one.misfit }));
     json!({
         "study": study.name,
         "profile": study.profile.name(),
@@ -132,6 +134,7 @@ fn json(
         "memory_bytes": preflight.estimate.memory_bytes,
         "fits": !preflight.refused,
         "points": points.collect::<Vec<_>>(),
+        "pairs": pairs.collect::<Vec<_>>(),
         "needs": needs.collect::<Vec<_>>(),
         "commands": commands,
     })
@@ -168,6 +171,13 @@ fn plan(study: &Study, planned: &BTreeSet<usize>, preflight: &Preflight) {
             Some(_) => styled(BAD, "left out"),
         };
         terminal::result(format_args!("  {:width$}  {what}  {fits}", point.name.to_string()));
+    }
+    for pair in &preflight.pairs {
+        let fits = match &pair.misfit {
+            None => styled(GOOD, "fits"),
+            Some(why) => format!("{} ({why}): whole trials instead", styled(BAD, "left out")),
+        };
+        terminal::result(format_args!("  in pairs: {}  {fits}", pair.name));
     }
     terminal::result("");
     let misfits = preflight.distinct_misfits();

@@ -97,3 +97,60 @@ pub(super) fn server_statements(
         figures.set(&metrics::SERVER_STATEMENT_HIT_RATIO, &label, hit / (hit + read));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use record::{Counts, PublishedWay, StatementResult};
+
+    use super::*;
+
+    /// A workload whose transactions took so many milliseconds, and its statements, each run once a
+    /// transaction.
+    fn workload(latency_ms: u64, statements: &[(&str, u64)]) -> WorkloadResult {
+        let time = |ms: u64| {
+            let mut latency = Latency::new();
+            (0..100).for_each(|_| latency.record_ns(ms * 1_000_000));
+            latency
+        };
+        let statement = |(text, ms): &(&str, u64)| StatementResult {
+            script: "s.sql".to_owned(),
+            line: 1,
+            text: (*text).to_owned(),
+            failures: 0,
+            retries: 0,
+            latency: time(*ms),
+        };
+        WorkloadResult {
+            name: "w".to_owned(),
+            clients: 1,
+            counts: Counts { transactions: 100, ..Counts::default() },
+            counts_total: Counts::default(),
+            unknown: 0,
+            latency: time(latency_ms),
+            open: Latency::new(),
+            never_started: 0,
+            service: Latency::new(),
+            lag: Latency::new(),
+            statements: statements.iter().map(statement).collect(),
+            per_client: Vec::new(),
+            longest_wait_ns: 0,
+            longest_wait_is_open: false,
+            published_way: PublishedWay::default(),
+        }
+    }
+
+    #[test]
+    fn what_lies_between_begin_and_commit_is_summed_up_and_is_what_they_leave() {
+        let check = |statements: &[(&str, u64)], summed: Option<f64>, left: Option<f64>| {
+            let mut figures = Figures::default();
+            super::statements(&[workload(20, statements)], &mut figures);
+            let value = |name: &str| figures.metrics.get(name)?.get("w").map(|ms| ms.round());
+            let found = (value("statements_ms"), value("latency_inside_ms"));
+            assert_eq!(found, (summed, left), "{statements:?}");
+        };
+        let bounded = [("BEGIN;", 9), ("SELECT 1;", 2), ("UPDATE t SET a = 1;", 3), ("END;", 1)];
+        check(&bounded, Some(5.0), Some(10.0));
+        // Where nothing begins a transaction there is nothing to leave out.
+        check(&[("SELECT 1;", 2)], Some(2.0), None);
+    }
+}

@@ -346,6 +346,20 @@ fn a_verdict_that_stands_by_itself_only_is_taken_back_and_shown() {
 }
 
 #[test]
+fn a_claim_in_pairs_that_were_not_measured_is_judged_by_whole_trials() {
+    let paired = STUDY.replacen("published", "pairs = { precision = \"2%\" }\npublished", 1);
+    let judged = |trials: &[Trial]| judge(&parse(&paired), &[], trials, &[]).claims.remove(0);
+    let claim = judged(&rounds(6, 1000.0, 1300.0));
+    assert_eq!(claim.verdict, Verdict::Holds);
+    assert_eq!(claim.why, "in whole trials, because no pairs were measured");
+    let claim = judged(&rounds(2, 1000.0, 1300.0));
+    assert_eq!(claim.verdict, Verdict::CannotTell);
+    assert!(claim.why.ends_with("a verdict needs six"), "{}", claim.why);
+    let claim = judged(&[]);
+    assert_eq!(claim.measured, Measured::Nothing);
+}
+
+#[test]
 fn the_noise_of_each_metric_is_that_of_the_same_thing_twice() {
     let noise = judge(&study(), &[], &rounds(6, 1000.0, 1000.0), &[]).noise;
     let names: Vec<&str> = noise.iter().map(|noise| noise.metric.name).collect();
