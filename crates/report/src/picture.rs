@@ -54,7 +54,7 @@ fn ratio<'j>(claim: &Claim, judged: &'j ClaimVerdict) -> Option<Ratio<'j>> {
     let stats::Interval { low, point, high, n, .. } = *interval;
     let is_drawn = n > 1 && [low, point, high].iter().all(|value| value.is_finite());
     let is_interval = interval.method != stats::Method::Range;
-    is_drawn.then(|| Ratio {
+    is_drawn.then_some(Ratio {
         judged,
         estimate: Estimate { point, low, high, n, is_interval },
         rounds,
