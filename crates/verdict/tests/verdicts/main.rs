@@ -347,7 +347,7 @@ fn a_verdict_that_stands_by_itself_only_is_taken_back_and_shown() {
 
 #[test]
 fn a_claim_in_pairs_that_were_not_measured_is_judged_by_whole_trials() {
-    let paired = STUDY.replacen("published", "pairs = { precision = \"2%\" }\npublished", 1);
+    let paired = STUDY.replace("published = 1", "pairs = { precision = \"2%\" }\npublished = 1");
     let judged = |trials: &[Trial]| judge(&parse(&paired), &[], trials, &[]).claims.remove(0);
     let claim = judged(&rounds(6, 1000.0, 1300.0));
     assert_eq!(claim.verdict, Verdict::Holds);
