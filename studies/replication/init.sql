@@ -14,10 +14,11 @@ CREATE TABLE user_info (
 CREATE TABLE user_login_rec (userid int, login_time timestamp without time zone, ip inet);
 CREATE TABLE user_logout_rec (userid int, logout_time timestamp without time zone, ip inet);
 
+-- Every row has the same texts, as published; each is as long, in bytes, as the published one.
 INSERT INTO user_info
-    SELECT i, 'user ' || i, 'name ' || i, 'occupation ' || i % 100, date '1980-01-01' + i % 10000,
-           'signed by ' || i, 'user' || i || '@example.org', 10000000 + i,
-           timestamp '2011-01-01', NULL
+    SELECT i, 'user_eleven', '用户', 'OPS', date '1980-01-01',
+           '签名长度与原文相同, and it says plain ASCII..', 'user@mail.test', 123456789,
+           clock_timestamp(), NULL
     FROM generate_series(1, :rows) AS i;
 
 -- Reads one user and notes that it came. A user that does not exist logs in nowhere.

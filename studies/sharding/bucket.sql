@@ -93,3 +93,10 @@ BEGIN
     RETURN (SELECT info FROM {bucket}.tbl_small WHERE userid = key);
 END
 $$;
+
+-- The rows of this bucket; over all buckets, those of the cluster.
+CREATE FUNCTION {bucket}.count_users() RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (SELECT count(*) FROM {bucket}.userinfo);
+END
+$$;

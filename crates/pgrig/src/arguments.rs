@@ -127,6 +127,10 @@ pub(crate) struct RunArguments {
     /// Directory for the record, new or empty [default: runs/DATE-STUDY-N]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Value to use in the place of the study's: the way to it in study.toml and the value, as in
+    /// `workloads.login.clients=8` or `data.rows=1000000`; can be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assigned)]
+    pub(crate) set: Vec<(String, String)>,
     /// Number of rounds, instead of the study's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) rounds: Option<u32>,
@@ -141,7 +145,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(crate) trial: Option<usize>,
     /// Continue an interrupted record with its own profile, seed, rounds and pattern
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "profile", "out", "rounds", "seed", "only"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "profile", "out", "rounds", "seed", "only", "set"])]
     pub(crate) resume: Option<PathBuf>,
     /// Show the run in a browser while it lasts: a page on 127.0.0.1 whose address is printed
     #[arg(long)]
@@ -196,6 +200,12 @@ pub(crate) struct CheckArguments {
     /// The profile to plan
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<ProfileName>,
+    /// Plan only trials whose name contains PATTERN, as `pgrig run --only` does
+    #[arg(long, value_name = "PATTERN", requires = "study")]
+    pub(crate) only: Option<String>,
+    /// Value to use in the place of the study's, as with `pgrig run --set`; can be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assigned, requires = "study")]
+    pub(crate) set: Vec<(String, String)>,
     /// Directory of the PostgreSQL programs to use
     #[arg(long, value_name = "DIR")]
     pub(crate) pg_bin: Option<PathBuf>,
@@ -228,6 +238,9 @@ pub(crate) struct NewArguments {
     /// Directory of the study; it must not exist, or be empty
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
+    /// Start from a copy of this study: a shipped study's name, or a folder with a study.toml
+    #[arg(long, value_name = "STUDY")]
+    pub(crate) from: Option<String>,
 }
 
 /// `pgrig show`
@@ -263,6 +276,16 @@ pub(crate) struct DiffArguments {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `NAME=VALUE`
+fn assigned(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("write NAME=VALUE, as in workloads.login.clients=8".to_owned()),
+    }
 }
 
 /// `NAME=CONNINFO`

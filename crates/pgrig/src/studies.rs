@@ -15,6 +15,13 @@ pub(crate) struct Found {
     pub(crate) place: String,
 }
 
+impl Found {
+    /// The same with these values in the place of the study's.
+    pub(crate) fn with(self, set: &[(String, String)]) -> Found {
+        Found { folder: self.folder.with_set(set), ..self }
+    }
+}
+
 /// The studies inside the program, by name.
 pub(crate) fn shipped() -> Vec<Folder> {
     let folders = SHIPPED.iter().map(|(name, files)| {
@@ -55,8 +62,21 @@ pub(crate) fn find(name: &str) -> Result<Found, Complaint> {
 
 /// The study of a folder in one profile, or its mistakes, pointed at.
 pub(crate) fn parse(found: &Found, profile: Profile) -> Result<Study, Complaint> {
-    Study::parse(&found.folder, profile)
-        .map_err(|problems| Complaint::of_problems(&found.folder, &found.place, &problems))
+    let Found { folder, place } = found;
+    let mut plain = folder.clone();
+    let is_set = plain.files.remove(Folder::SET).is_some();
+    // The study's own mistakes are pointed at in its file, which knows nothing of set values.
+    let study = Study::parse(&plain, profile)
+        .map_err(|problems| Complaint::of_problems(folder, place, &problems))?;
+    if !is_set {
+        return Ok(study);
+    }
+    Study::parse(folder, profile).map_err(|problems| {
+        let (message, hint) = problems
+            .first()
+            .map_or(("", None), |problem| (problem.message.as_str(), problem.hint.as_ref()));
+        Complaint::new(format!("setting values of {place}: {message}")).hinted(hint)
+    })
 }
 
 /// Name → file name → text.

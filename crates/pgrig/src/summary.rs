@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anstyle::Style;
 use record::Trial;
-use spec::{ClaimKind, Study};
+use spec::{ClaimKind, Rank, Study};
 use verdict::{ClaimVerdict, Judgement, Measured, Verdict, number};
 
 use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
@@ -99,10 +99,12 @@ pub(crate) fn print_ways_on(report: &Path, again: &str) {
 
 /// Claim, published, here, verdict.
 fn cells(claim: &ClaimVerdict) -> [String; 4] {
-    let verdict = match claim.kind {
-        ClaimKind::Finding => claim.verdict.words().to_owned(),
-        ClaimKind::Invariant | ClaimKind::Control => {
-            format!("{}      {}", claim.verdict.words(), claim.kind.name())
+    let words = claim.verdict.words();
+    let verdict = match (claim.kind, claim.rank) {
+        (ClaimKind::Finding, Rank::Headline) => format!("{words}      headline"),
+        (ClaimKind::Finding, _) => words.to_owned(),
+        (ClaimKind::Invariant | ClaimKind::Control, _) => {
+            format!("{words}      {}", claim.kind.name())
         }
     };
     [claim.says.clone(), published(claim), here(claim), verdict]
@@ -117,7 +119,7 @@ pub(crate) fn here(claim: &ClaimVerdict) -> String {
     match &claim.measured {
         Measured::Nothing => "–".to_owned(),
         Measured::Value { interval, .. } if interval.n == 1 => {
-            format!("{}  one round, no interval", number(interval.point))
+            format!("{}  n 1", number(interval.point))
         }
         Measured::Value { interval, .. } => format!(
             "{} [{}, {}]  n {}",

@@ -146,7 +146,7 @@ fn row(claim: &Claim, judged: &ClaimVerdict) -> ClaimRow {
         says: judged.says.clone(),
         plot: plot(claim, judged, &here, &interval, &published),
         code,
-        kind: judged.kind.name(),
+        kind: judged.label(),
         published,
         here,
         interval,
@@ -163,7 +163,7 @@ fn measured(measured: &Measured) -> [String; 4] {
     let (figure, range, n, basis) = match measured {
         Measured::Nothing => ("–".to_owned(), String::new(), "–".to_owned(), String::new()),
         Measured::Value { interval, .. } if interval.n == 1 => {
-            let basis = "one round, no interval".to_owned();
+            let basis = "one round".to_owned();
             (number::figure(interval.point), String::new(), "1".to_owned(), basis)
         }
         Measured::Value { interval, .. } => {

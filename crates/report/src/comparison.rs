@@ -123,7 +123,8 @@ pub(crate) fn published_table(study: &Study, trials: &[Trial], groups: &[Group])
     let mut table = Table::new(
         "Every published figure, and what was measured",
         "Other hardware, other years: the ratio says how far this machine is from that one, \
-         not which of the two is right.",
+         not which of the two is right. Counts, and sums of times, of loads that lasted otherwise \
+         have none.",
         &columns,
     );
     for published in &study.published {
@@ -132,7 +133,7 @@ pub(crate) fn published_table(study: &Study, trials: &[Trial], groups: &[Group])
         };
         let ours = measured(published, trials, groups);
         let (here, range) = ours.as_ref().map_or(("–".to_owned(), String::new()), shown);
-        let ratio = ours.filter(|_| published.value != 0.0);
+        let ratio = ours.filter(|_| published.value != 0.0 && !metric.grows_with_time());
         let mut of = label(&study.scenarios, &published.scenario).to_owned();
         if study.variants.len() > 1 {
             of = format!("{} / {of}", label(&study.variants, &published.variant));

@@ -7,7 +7,8 @@ use crate::page::rendered;
 use crate::report::Report;
 use crate::view::Table;
 use crate::{
-    claims, comparison, data, environment, glance, latency_tables, pairs, proof, tables, trust,
+    claims, comparison, data, environment, glance, latency_tables, pairs, picture, proof, tables,
+    trust,
 };
 
 /// Anchor and title of each section, in the order of the page.
@@ -53,6 +54,7 @@ impl Report<'_> {
             question: study.question.clone(),
             subtitle: environment::subtitle(header),
             answer: claims::answer(&self.judgement),
+            picture: picture::picture(study, &self.judgement),
             tallies: claims::tallies(&self.judgement),
             sections: SECTIONS.to_vec(),
             has_published: self.judgement.claims.iter().any(|claim| claim.published.is_some()),

@@ -28,6 +28,7 @@ mod live;
 mod noise;
 mod pairs;
 mod percentiles;
+mod picture;
 mod proof;
 mod search;
 mod tables;

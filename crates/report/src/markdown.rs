@@ -47,7 +47,8 @@ fn claim(out: &mut String, row: &ClaimRow) {
     if !row.why.is_empty() {
         let _ = write!(verdict, ": {}", row.why);
     }
-    let cells = [&row.says, row.kind, &row.published, &here, &row.n, &verdict].map(escaped);
+    let cells =
+        [&row.says, &row.kind, &row.published, &here, &row.n, &verdict].map(|cell| escaped(cell));
     let _ = writeln!(out, "| {} |", cells.join(" | "));
 }
 

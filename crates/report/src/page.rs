@@ -6,7 +6,8 @@
 use askama::Template;
 
 use crate::view::{
-    Answer, ClaimRow, Comparison, CurveSet, FactGroup, GlanceRow, Log, PairsBlock, Table, Tally,
+    Answer, ClaimRow, Comparison, CurveSet, DotFigure, FactGroup, GlanceRow, Log, PairsBlock,
+    Table, Tally,
 };
 
 /// A page as text. Texts of servers and of strangers' files stand in it, so control characters are
@@ -73,6 +74,8 @@ pub(crate) struct StudyPage {
     pub(crate) subtitle: String,
     /// The answer.
     pub(crate) answer: Answer,
+    /// The ratios that decide.
+    pub(crate) picture: Option<DotFigure>,
     /// How many claims came out how.
     pub(crate) tallies: Vec<Tally>,
     /// Anchor and title of each section.

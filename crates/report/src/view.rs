@@ -79,7 +79,7 @@ pub(crate) struct ClaimRow {
     /// How it is computed, and what is expected.
     pub(crate) code: String,
     /// Finding or invariant.
-    pub(crate) kind: &'static str,
+    pub(crate) kind: String,
     /// What was published.
     pub(crate) published: String,
     /// What was measured.

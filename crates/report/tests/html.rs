@@ -12,6 +12,7 @@ fn a_report_answers_in_the_order_in_which_people_ask() {
     for words in [
         "Does a function on the server beat",
         "The function is faster than the plain script: 1.30× [",
+        "What decides",
         "4 hold",
         ">1</span> Claims",
         "1.144",

@@ -91,6 +91,25 @@ impl Metric {
         self.is_from_clients() && ["ms", "s", "1/s"].contains(&self.unit)
     }
 
+    /// Whether it grows with the time that the load lasts: then two figures of it compare only
+    /// where both loads lasted as long.
+    #[must_use]
+    pub fn grows_with_time(&self) -> bool {
+        use self::metrics::{
+            SERVER_CALLS, SERVER_STATEMENT_CALLS, SERVER_STATEMENT_S, SERVER_TRANSACTIONS,
+            TRANSACTIONS, TRANSACTIONS_TOTAL,
+        };
+        let sums = [
+            &TRANSACTIONS,
+            &TRANSACTIONS_TOTAL,
+            &SERVER_TRANSACTIONS,
+            &SERVER_CALLS,
+            &SERVER_STATEMENT_CALLS,
+            &SERVER_STATEMENT_S,
+        ];
+        sums.iter().any(|sum| sum.name == self.name)
+    }
+
     /// Whether it says what became of acknowledged transactions: then it says nothing where none was
     /// acknowledged.
     #[must_use]

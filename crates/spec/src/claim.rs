@@ -8,6 +8,7 @@ use stats::Expectation;
 use crate::expect;
 use crate::expression::{Condition, Expression, Fault, Target};
 use crate::fields::Fields;
+use crate::headline::Rank;
 use crate::pairs::Pairs;
 use crate::problem::{Problems, nearest};
 use crate::profile::Profile;
@@ -24,6 +25,8 @@ pub struct Claim {
     pub published: Option<f64>,
     /// Whether it must hold everywhere.
     pub kind: ClaimKind,
+    /// What it is among the study's claims.
+    pub rank: Rank,
     /// Of a control: the trials after which a study stops where it has not held by then; none for
     /// all that are planned.
     pub within: Option<usize>,
@@ -92,6 +95,8 @@ pub struct Answer {
     pub unsure: String,
     /// What is added to it, whatever the verdict.
     pub adds: Vec<Added>,
+    /// What it does not show here, in a sentence that stands last; empty for nothing.
+    pub limits: String,
 }
 
 /// A sentence that is added to the answer where its value was measured.
@@ -101,6 +106,17 @@ pub struct Added {
     pub says: String,
     /// The value.
     pub value: Expression,
+}
+
+impl About {
+    /// The number that it speaks of; none for what is true of trials.
+    #[must_use]
+    pub fn value(&self) -> Option<&Expression> {
+        match self {
+            About::Value { value, .. } => Some(value),
+            About::Every { .. } => None,
+        }
+    }
 }
 
 impl ClaimKind {
@@ -137,10 +153,12 @@ impl Claim {
             let hint = "it says after how many trials a control that does not hold stops the study";
             problems.hinted(&within.span, "within belongs to kind = \"control\"", hint);
         }
+        let is_headline = fields.boolean("headline").unwrap_or(false);
+        let rank = if is_headline { Rank::Headline } else { Rank::Alike };
         let note = fields.text("note").unwrap_or_default().to_owned();
         let about = about(&fields, text, made, targets);
         fields.finish();
-        about.map(|about| Claim { says, about, published, kind, within, note, span })
+        about.map(|about| Claim { says, about, published, kind, rank, within, note, span })
     }
 }
 
@@ -164,6 +182,7 @@ impl Answer {
             fails: sentence("fails"),
             unsure: sentence("unsure"),
             adds: adds.collect(),
+            limits: fields.text("limits").unwrap_or_default().to_owned(),
         };
         fields.finish();
         Some(answer)

@@ -49,11 +49,18 @@ struct Value {
     rounds: u32,
     /// Whether it is a quotient of two figures: its p-value then has no lower limit.
     is_ratio: bool,
+    /// Whether its verdict is corrected for those of others.
+    is_corrected: bool,
 }
 
 impl Value {
     fn is_judged(self) -> bool {
         self.rounds as usize >= HEADLINE_ROUNDS_MIN
+    }
+
+    /// Whether the verdicts of the others have to stand the correction beside its own.
+    fn is_in_family(self) -> bool {
+        self.is_corrected && self.is_judged()
     }
 
     fn least_p(self) -> f64 {
@@ -95,8 +102,8 @@ impl Obstacle {
             Obstacle::Crowded { claims, rounds, needed } => {
                 let least = 1u64 << (rounds - 1).min(63);
                 let message = format!(
-                    "no profile can judge this claim among the study's {claims} claims about \
-                     values: it is no quotient of two figures, the p-value of a median over \
+                    "no profile can judge this claim among the study's {claims} headline claims \
+                     about values: it is no quotient of two figures, the p-value of a median over \
                      {rounds} rounds is 1/{least} at best, and that does not stand Holm's \
                      correction"
                 );
@@ -113,7 +120,8 @@ fn values(study: &Study) -> Vec<(usize, Value)> {
         let rounds = value.references().iter().map(|one| study.points[one.point].rounds);
         // Of pairs there are as many as it takes.
         let rounds = pairs.map_or(rounds.min().unwrap_or(0), |_| u32::MAX);
-        Some((index, Value { rounds, is_ratio: value.ratio().is_some() }))
+        let (is_ratio, is_corrected) = (value.ratio().is_some(), claim.rank.is_corrected());
+        Some((index, Value { rounds, is_ratio, is_corrected }))
     });
     claims.collect()
 }
@@ -122,17 +130,17 @@ fn obstacle(value: &Value, values: &[(usize, Value)], index: usize) -> Obstacle 
     if !value.is_judged() {
         return Obstacle::TooFew { missing: HEADLINE_ROUNDS_MIN as u32 - value.rounds };
     }
-    let family = values.iter().filter(|(_, value)| value.is_judged()).count();
+    let family = values.iter().filter(|(_, value)| value.is_in_family()).count();
     // At best, that is where every other verdict is as clear as it can be.
     let stands = |rounds: u32| {
         let p_values = values.iter().enumerate().map(|(other, (_, value))| match *value {
             value if other == index => Value { rounds, ..value }.least_p(),
-            value if value.is_judged() => value.least_p(),
+            value if value.is_in_family() => value.least_p(),
             _ => 0.0,
         });
         holm(&p_values.collect::<Vec<f64>>())[index] <= FAMILY_ERROR
     };
-    if family < 2 || stands(value.rounds) {
+    if !value.is_corrected || family < 2 || stands(value.rounds) {
         return Obstacle::None;
     }
     let needed = (value.rounds..64).find(|rounds| stands(*rounds)).unwrap_or(64);

@@ -28,6 +28,7 @@ mod topology;
 
 mod expect;
 mod expression;
+mod headline;
 mod judgeable;
 mod order;
 mod pairing;
@@ -42,6 +43,7 @@ mod template;
 
 mod folder;
 mod problem;
+mod set;
 
 mod expand;
 mod named;
@@ -67,6 +69,7 @@ pub use duration::parse_ms as duration_ms;
 pub use expression::{Condition, Expression, Reference};
 pub use fields::Settings;
 pub use folder::Folder;
+pub use headline::Rank;
 pub use judgeable::never_judged;
 pub use link::{Link, LinkKind};
 pub use named::Named;

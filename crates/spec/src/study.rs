@@ -9,12 +9,14 @@ use crate::expand;
 use crate::expression::Target;
 use crate::fields::Fields;
 use crate::folder::Folder;
+use crate::headline;
 use crate::named::Named;
 use crate::pairing;
 use crate::point::Point;
 use crate::problem::{Problem, Problems};
 use crate::profile::Profile;
 use crate::published::{self, Published};
+use crate::set;
 use crate::table::Table;
 use crate::tables::Tables;
 use crate::twin::{self, Twin};
@@ -73,9 +75,13 @@ impl Study {
             );
             return Err(problems.into_sorted());
         };
-        let table = value::parse(text, &problems);
+        let mut table = value::parse(text, &problems);
         if !problems.is_empty() {
             return Err(problems.into_sorted());
+        }
+        let unset = set::apply(&mut table, folder);
+        if !unset.is_empty() {
+            return Err(unset);
         }
         let table = value::choose_profile(&table, profile, &problems);
         if !problems.is_empty() {
@@ -159,16 +165,18 @@ fn read(
     let declared = variants.clone();
     // Claims speak of points; while those are wrong, what claims say of them means nothing.
     let read = |points: &[Point]| match problems.is_empty() {
-        true => claims(fields, text, profile, points),
+        true => claims(fields, text, profile, points, folder.files.contains_key(Folder::SET)),
         false => skip(fields),
     };
-    let Said { mut claims, mut tables, mut answer } = read(&points);
+    let Said { mut claims, mut tables, mut answer, mut left_out } = read(&points);
+    headline::rank(&mut claims, problems);
     pairing::check(&claims, &points, problems);
     pairing::part_servers(&claims, &mut points);
     let twin = twin::add(&mut points, &mut variants, &claims, profile);
     if twin.is_some() {
         // What is said of every trial is said of the twin's, too.
-        Said { claims, tables, answer } = read(&points);
+        Said { claims, tables, answer, left_out } = read(&points);
+        headline::rank(&mut claims, problems);
     }
     let names = |named: &'_ [Named]| named.iter().map(|n| n.name.clone()).collect::<Vec<_>>();
     let (variant_names, scenario_names) = (names(&declared), names(&scenarios));
@@ -178,7 +186,10 @@ fn read(
     Study {
         name: folder.name.clone(),
         question: fields.text("question").unwrap_or_default().to_owned(),
-        notes: fields.texts("notes").into_iter().map(|(note, _)| note).collect(),
+        notes: set::note(folder, left_out)
+            .into_iter()
+            .chain(fields.texts("notes").into_iter().map(|(note, _)| note))
+            .collect(),
         profile,
         seed: seed.unwrap_or(0) as u64,
         is_seed_given: seed.is_some(),
@@ -200,21 +211,45 @@ struct Said {
     claims: Vec<Claim>,
     tables: Vec<Table>,
     answer: Option<Answer>,
+    /// Claims that do not fit values that were set.
+    left_out: usize,
 }
 
-fn claims(fields: &Fields<'_>, text: &str, profile: Profile, points: &[Point]) -> Said {
-    let (targets, problems): (Arc<[Target]>, _) =
-        (points.iter().map(target).collect(), fields.problems);
-    let claims = fields.list("claims").iter();
-    let claims = claims.filter_map(|one| Claim::parse(one, text, profile, &targets, problems));
-    let tables = fields.list("tables").iter();
-    let tables = tables.filter_map(|one| Table::parse(one, text, profile, &targets, problems));
-    let answer = fields.value("answer");
-    Said {
-        claims: claims.collect(),
-        tables: tables.collect(),
-        answer: answer.and_then(|one| Answer::parse(one, text, profile, &targets, problems)),
+/// Reads what is said. Where a run sets values, what no longer fits them is left out: a claim about
+/// 8 clients where 2 are run. The words of the answer, which speak of claims, go with it.
+fn claims(
+    fields: &Fields<'_>,
+    text: &str,
+    profile: Profile,
+    points: &[Point],
+    is_set: bool,
+) -> Said {
+    let targets: Arc<[Target]> = points.iter().map(target).collect();
+    let mut left_out = 0;
+    let problems_of_one = || Problems::of(Folder::STUDY);
+    let mut claims = Vec::new();
+    for one in fields.list("claims") {
+        let own = problems_of_one();
+        let problems = if is_set { &own } else { fields.problems };
+        let claim = Claim::parse(one, text, profile, &targets, problems);
+        match own.is_empty() {
+            true => claims.extend(claim),
+            false => left_out += 1,
+        }
     }
+    let mut tables = Vec::new();
+    for one in fields.list("tables") {
+        let own = problems_of_one();
+        let problems = if is_set { &own } else { fields.problems };
+        let table = Table::parse(one, text, profile, &targets, problems);
+        tables.extend(table.filter(|_| own.is_empty()));
+    }
+    let own = problems_of_one();
+    let problems = if is_set { &own } else { fields.problems };
+    let answer = fields.value("answer");
+    let answer = answer.and_then(|one| Answer::parse(one, text, profile, &targets, problems));
+    let answer = answer.filter(|_| own.is_empty() && left_out == 0);
+    Said { claims, tables, answer, left_out }
 }
 
 fn skip(fields: &Fields<'_>) -> Said {

@@ -1,5 +1,6 @@
-//! What became of everything that a source prints or says: `coverage.csv` beside each study, and
-//! the page that is made of it.
+//! What became of everything that a source prints or says: `source.csv` beside each study lists its
+//! statements, settings, steps and figures, `coverage.csv` says what became of each, and a page is
+//! made of both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -36,14 +37,18 @@ fn parts<'c>(cell: &'c str, between: &str) -> Vec<&'c str> {
     cell.split(between).map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
-/// Scenarios and claims → the profiles in which they are run and made.
-fn made_in(name: &str, path: &Path) -> [BTreeMap<String, Vec<Profile>>; 2] {
+fn folder(name: &str, path: &Path) -> Folder {
     let files = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
     let files = files.map(|path| {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         (name, fs::read_to_string(path).unwrap())
     });
-    let folder = Folder { name: name.to_owned(), files: files.collect(), is_private: false };
+    Folder { name: name.to_owned(), files: files.collect(), is_private: false }
+}
+
+/// Scenarios and claims → the profiles in which they are run and made.
+fn made_in(name: &str, path: &Path) -> [BTreeMap<String, Vec<Profile>>; 2] {
+    let folder = folder(name, path);
     let [mut scenarios, mut claims] = [BTreeMap::new(), BTreeMap::new()];
     for profile in Profile::ALL {
         let study = Study::parse(&folder, profile).unwrap();
@@ -83,6 +88,69 @@ fn everything_that_a_source_prints_is_taken_up_or_has_a_reason() {
     }
 }
 
+#[test]
+fn every_statement_setting_step_and_figure_of_a_source_has_a_row() {
+    const KINDS: [&str; 6] = ["statement", "setting", "condition", "step", "figure", "advice"];
+    for (study, path) in studies() {
+        let listed = rows(&path.join("source.csv"));
+        let mut items = BTreeSet::new();
+        for item in &listed {
+            let name = item["item"].as_str();
+            assert!(KINDS.contains(&item["kind"].as_str()), "{study}: {name}: {}", item["kind"]);
+            assert!(!item["says"].is_empty() && items.insert(name), "{study}: {name}");
+        }
+        for kind in ["statement", "step", "figure"] {
+            assert!(listed.iter().any(|item| item["kind"] == kind), "{study} lists no {kind}");
+        }
+        let covered = rows(&path.join("coverage.csv"));
+        let named: BTreeSet<&str> =
+            covered.iter().flat_map(|row| parts(&row["items"], ";")).collect();
+        assert_eq!(items, named, "{study}: source.csv, and the column items of coverage.csv");
+    }
+}
+
+/// What a row calls "settings, as printed" is set as printed in the full profile. Any other row with
+/// a setting says why it is not.
+#[test]
+fn a_setting_that_is_said_to_be_as_printed_is() {
+    let mut checked = 0;
+    for (study, path) in studies() {
+        let study_full = Study::parse(&folder(&study, &path), Profile::Full).unwrap();
+        let is_postgres = |node: &&spec::Node| node.is_postgres();
+        let first = |point: &spec::Point| point.topology.nodes.iter().find(is_postgres).cloned();
+        let node = study_full.points.iter().find_map(first).unwrap();
+        let says: BTreeMap<String, String> = rows(&path.join("source.csv"))
+            .into_iter()
+            .map(|item| (item["item"].clone(), item["says"].clone()))
+            .collect();
+        let covered = rows(&path.join("coverage.csv"));
+        for row in covered.iter().filter(|row| row["place"] == "settings, as printed") {
+            for item in parts(&row["items"], ";") {
+                let (name, printed) = says[item].split_once(" = ").unwrap();
+                let set = node.settings.get(name).map(|value| comparable(value));
+                assert_eq!(set, Some(comparable(printed)), "{study}: {name}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 60, "{checked}");
+}
+
+/// A setting's value so that different spellings of it are equal: no quotes, sizes in kB, times in ms.
+fn comparable(value: &str) -> String {
+    let value = value.trim().trim_matches('\'').to_ascii_lowercase();
+    let digits = value.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(value.len());
+    let factor = match &value[digits..] {
+        "kb" | "ms" | "" => 1.0,
+        "mb" => 1024.0,
+        "gb" => 1024.0 * 1024.0,
+        "s" => 1e3,
+        "min" => 6e4,
+        _ => return value,
+    };
+    value[..digits].parse::<f64>().map_or(value.clone(), |number| (number * factor).to_string())
+}
+
 /// `PGRIG_WRITE_DOCS=1` writes the page.
 #[test]
 fn the_page_of_coverage_is_that_of_the_studies() {
@@ -102,11 +170,18 @@ fn render() -> String {
          test it, or why there is none. A claim is made in the profiles named after it. The printed \
          figures are in `studies/NAME/figures.csv`; the verdicts of one machine are in \
          [results.md](results.md), and those of yours in the report of `pgrig run`.\n\n\
+         Every statement, setting, step and figure of a source is listed in `studies/NAME/source.csv`, and \
+         a test checks that each has a row here.\n\n\
          This page is written by a test from `studies/*/coverage.csv` (`PGRIG_WRITE_DOCS=1 cargo test \
          -p spec --test coverage`).\n",
     );
     for (study, path) in studies() {
         let [_, claims] = made_in(&study, &path);
+        let settings: BTreeMap<String, String> = rows(&path.join("source.csv"))
+            .into_iter()
+            .filter(|item| item["kind"] == "setting")
+            .map(|item| (item["item"].clone(), format!("`{}`", item["says"])))
+            .collect();
         let _ = write!(
             page,
             "\n## {study}\n\n| in the source | printed or said | scenarios | claims, or why not |\n\
@@ -123,7 +198,14 @@ fn render() -> String {
             if cell.is_empty() {
                 cell.push(format!("*{}*", row["why_not"]));
             }
-            let (place, printed) = (&row["place"], &row["printed"]);
+            let place = &row["place"];
+            let listed = parts(&row["items"], ";");
+            let listed: Vec<&str> =
+                listed.iter().filter_map(|item| Some(settings.get(*item)?.as_str())).collect();
+            let printed = match (place.starts_with("settings"), &row["printed"]) {
+                (true, printed) => format!("{printed}: {}", listed.join(", ")),
+                (false, printed) => printed.clone(),
+            };
             let (scenarios, cell) = (scenarios.join(", "), cell.join("<br>"));
             let _ = writeln!(page, "| {place} | {printed} | {scenarios} | {cell} |");
         }

@@ -73,7 +73,7 @@ pub use has::Has;
 pub use misfit::Misfit;
 pub use mistakes::mistakes;
 pub use platform::has_on_hosts;
-pub use preflight::{Need, Preflight};
+pub use preflight::{Need, Pair, Preflight};
 pub use request::{OnHosts, Place, Request, Servers};
 pub use run::{Ended, run};
 pub use versus::{Choice, ChoiceError, Versus, versus};

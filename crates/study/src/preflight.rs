@@ -1,7 +1,7 @@
 //! What a study needs against what the machine has: asked before anything is built.
 
 use site::SitePlan;
-use spec::{Planned, Point, Study, Unfit};
+use spec::{Pairing, Planned, Point, Study, Unfit};
 use words::{grouped, size};
 
 use crate::estimate::{Estimate, open_files};
@@ -10,6 +10,7 @@ use crate::hosts;
 use crate::huge_pages;
 use crate::misfit::{Misfit, disk_misfit, misfits_of};
 use crate::outside_misfit;
+use crate::pairs;
 
 /// One line of the plan: what is needed, what there is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +34,19 @@ pub struct Preflight {
     pub needs: Vec<Need>,
     /// Points that do not fit, with all that is in the way, in the order of the study.
     pub misfits: Vec<(usize, Vec<Misfit>)>,
+    /// What is measured in pairs.
+    pub pairs: Vec<Pair>,
     /// Whether the study must not begin: a point says so, or none fits.
     pub refused: bool,
+}
+
+/// Two points that are to be measured in pairs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// Both, numerator first.
+    pub name: String,
+    /// Why they cannot take turns here, so that whole trials are compared; none if they can.
+    pub misfit: Option<String>,
 }
 
 impl Preflight {
@@ -79,7 +91,9 @@ impl Preflight {
             |(index, _): &(usize, Vec<Misfit>)| study.points[*index].unfit == Unfit::Refuse;
         let refused = fitting.is_empty() || misfits.iter().any(refuses);
         let needs = needs(study, &fitting, &cost, has);
-        Preflight { estimate: cost, trials: count, needs, misfits, refused }
+        let pairs = study.pairings_of(trials);
+        let pairs = pairs.iter().map(|one| Pair::of(study, one, &fitting, has)).collect();
+        Preflight { estimate: cost, trials: count, needs, misfits, pairs, refused }
     }
 
     /// Why a point cannot run, in one line; none if it can.
@@ -102,6 +116,24 @@ impl Preflight {
             }
         }
         distinct
+    }
+}
+
+impl Pair {
+    fn of(study: &Study, pairing: &Pairing, fitting: &[usize], has: &Has) -> Pair {
+        let name = |point: usize| &study.points[point].name;
+        let (above, below) = (name(pairing.above), name(pairing.below));
+        let runs = |point| fitting.contains(&point);
+        let misfit = match &has.servers {
+            _ if !runs(pairing.above) || !runs(pairing.below) => {
+                Some("one of them is left out".to_owned())
+            }
+            HasServers::Outside(_) => Some("pairs need servers of pgrig's own".to_owned()),
+            HasServers::Built(_) | HasServers::OnHosts(_) => {
+                pairs::misfit(study, pairing, has.memory_bytes)
+            }
+        };
+        Pair { name: format!("{above} ÷ {below}"), misfit }
     }
 }
 

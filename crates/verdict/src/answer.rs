@@ -1,30 +1,60 @@
-//! The answer in one sentence, from the study's own words and the first claim's verdict.
+//! The answer to the study's question: its own words, filled in from the first claim's verdict and
+//! from what else was measured, and what it does not show.
 
 use record::Trial;
-use spec::{Added, Study};
+use spec::{Added, Profile, Study};
+use stats::Interval;
 
 use crate::claim_verdict::{ClaimVerdict, Measured, Verdict};
 use crate::number::number;
 use crate::value;
 
-/// The answer, and what the study adds to it.
-pub(crate) fn answer(study: &Study, headline: Option<&ClaimVerdict>, trials: &[Trial]) -> String {
-    let first = first_sentence(study, headline);
-    let adds = study.answer.iter().flat_map(|answer| &answer.adds);
-    let added = adds.filter_map(|one| added(study, one, trials));
-    [first].into_iter().chain(added).collect::<Vec<String>>().join(" ")
+/// What profile smoke answers.
+const SMOKE: &str = "A check of the rig, not an answer: profile quick gives one.";
+
+/// The answer, what the study adds to it, and what it says of its limits.
+pub(crate) fn answer(study: &Study, claims: &[ClaimVerdict], trials: &[Trial]) -> String {
+    if study.profile == Profile::Smoke {
+        return SMOKE.to_owned();
+    }
+    let first = first_sentence(study, claims.first());
+    let words = study.answer.iter();
+    let added = words.clone().flat_map(|answer| &answer.adds);
+    let added = added.filter_map(|one| filled_in(one, &measured(study, one, claims, trials)?));
+    let limits = words.map(|answer| answer.limits.clone()).filter(|limits| !limits.is_empty());
+    let sentences = [first].into_iter().chain(added).chain(limits);
+    sentences.collect::<Vec<String>>().join(" ")
 }
 
-/// A sentence of measured figures; none where nothing was measured.
-fn added(study: &Study, added: &Added, trials: &[Trial]) -> Option<String> {
-    let interval = value::estimate(study, &added.value, trials)?;
-    let range = match interval.n {
+/// What a sentence adds: from pairs where a claim about the same value was measured in them, else
+/// from whole trials. None where nothing was measured.
+fn measured(
+    study: &Study,
+    added: &Added,
+    claims: &[ClaimVerdict],
+    trials: &[Trial],
+) -> Option<Interval> {
+    let of_pairs = study.claims.iter().zip(claims).find_map(|(claim, judged)| {
+        let is_meant = claim.about.value().is_some_and(|value| value == &added.value);
+        match &judged.measured {
+            Measured::Pairs { interval, .. } if is_meant => Some(*interval),
+            _ => None,
+        }
+    });
+    of_pairs.or_else(|| value::estimate(study, &added.value, trials))
+}
+
+/// A sentence of measured figures.
+fn filled_in(added: &Added, interval: &Interval) -> Option<String> {
+    let Interval { point, low, high, n, .. } = *interval;
+    point.is_finite().then_some(())?;
+    let range = match n {
         1 => "(one round)".to_owned(),
-        _ => format!("[{}, {}]", number(interval.low), number(interval.high)),
+        _ => format!("[{}, {}]", number(low), number(high)),
     };
-    let sentence = added.says.replace("{value}", &number(interval.point));
-    let sentence = sentence.replace("{interval}", &range).replace("{n}", &interval.n.to_string());
-    Some(sentence.replace("{low}", &number(interval.low)).replace("{high}", &number(interval.high)))
+    let sentence = added.says.replace("{value}", &number(point));
+    let sentence = sentence.replace("{interval}", &range).replace("{n}", &n.to_string());
+    Some(sentence.replace("{low}", &number(low)).replace("{high}", &number(high)))
 }
 
 /// Without the sentences that name what was published, where nothing was.
@@ -41,7 +71,7 @@ fn first_sentence(study: &Study, headline: Option<&ClaimVerdict>) -> String {
     };
     let (value, interval, n) = match &headline.measured {
         Measured::Value { interval, .. } if interval.n == 1 => {
-            (number(interval.point), "(one round, no interval)".to_owned(), "1".to_owned())
+            (number(interval.point), "(one round)".to_owned(), "1".to_owned())
         }
         Measured::Pairs { interval, pairs } => (
             number(interval.point),

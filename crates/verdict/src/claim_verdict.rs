@@ -1,6 +1,6 @@
 //! What became of one claim.
 
-use spec::{ClaimKind, Quantifier};
+use spec::{ClaimKind, Quantifier, Rank};
 
 /// A claim and what became of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -9,6 +9,8 @@ pub struct ClaimVerdict {
     pub says: String,
     /// Whether it must hold everywhere.
     pub kind: ClaimKind,
+    /// What it is among the study's claims.
+    pub rank: Rank,
     /// Where the value is expected, as text; empty for what is true of every trial.
     pub expected: String,
     /// What was published.
@@ -73,6 +75,21 @@ pub struct Figures {
     pub method: &'static str,
     /// Rounds, units of pairs, or trials that were counted.
     pub n: Option<u64>,
+}
+
+impl ClaimVerdict {
+    /// Its kind, and how its verdict came about where the study has headlines.
+    #[must_use]
+    pub fn label(&self) -> String {
+        // Only a value is expected somewhere.
+        let is_value = !self.expected.is_empty();
+        let rank = match self.rank {
+            Rank::Headline => ", headline",
+            Rank::Aside if is_value => ", by its own interval",
+            Rank::Aside | Rank::Alike => "",
+        };
+        format!("{}{rank}", self.kind.name())
+    }
 }
 
 impl Measured {

@@ -1,9 +1,10 @@
 //! What can be said about every claim of a study.
 
 use record::{Ending, Paired, PlannedTrial, Trial};
-use spec::{About, Claim, Study};
+use spec::{About, Claim, Expression, Profile, Study};
+use stats::Expectation;
 
-use crate::claim_verdict::{ClaimVerdict, Found};
+use crate::claim_verdict::{ClaimVerdict, Found, Measured, Verdict};
 use crate::every::Question;
 use crate::name::trial_name;
 use crate::noise::{self, Noise};
@@ -55,12 +56,25 @@ pub fn judge(
         study.claims.iter().map(|claim| found(study, claim, plan, trials, pairs)).unzip();
     family::correct(&mut claims, &p_values);
     control::doubt(study, &mut claims);
+    if study.profile == Profile::Smoke {
+        claims.iter_mut().for_each(leave_rounds_unsaid);
+    }
     Judgement {
-        answer: answer::answer(study, claims.first(), trials),
+        answer: answer::answer(study, &claims, trials),
         claims,
         noise: noise::noise(study, trials),
         discarded: trials.iter().filter_map(discarded).collect(),
         against: against::against(study, trials, pairs),
+    }
+}
+
+/// The answer of profile smoke says of all claims that their figures mean nothing: each by itself
+/// need not say that its rounds are too few.
+fn leave_rounds_unsaid(claim: &mut ClaimVerdict) {
+    let is_one_round =
+        matches!(&claim.measured, Measured::Value { interval, .. } if interval.n == 1);
+    if is_one_round && claim.verdict == Verdict::CannotTell {
+        claim.why.clear();
     }
 }
 
@@ -88,7 +102,10 @@ fn found(
             (expect.to_string(), value::judge(study, value, *expect, plan, trials))
         }
         About::Value { value, expect, pairs: Some(_) } => {
-            (expect.to_string(), paired::judge(study, value, *expect, pairs))
+            let by_pairs = paired::judge(study, value, *expect, pairs);
+            let missing = paired::missing(study, value, pairs);
+            let found = missing.and_then(|why| by_trials(study, value, *expect, trials, &why));
+            (expect.to_string(), found.unwrap_or(by_pairs))
         }
         About::Every { quantifier, condition, of, points } => {
             let question = Question { study, quantifier: *quantifier, condition, of, points };
@@ -101,6 +118,7 @@ fn found(
     let judged = ClaimVerdict {
         says: claim.says.clone(),
         kind: claim.kind,
+        rank: claim.rank,
         expected,
         published: claim.published,
         note: claim.note.clone(),
@@ -110,6 +128,24 @@ fn found(
         why,
     };
     (judged, p)
+}
+
+/// The same value by whole trials, where it was not measured in pairs; none where those have none.
+fn by_trials(
+    study: &Study,
+    value: &Expression,
+    expect: Expectation,
+    trials: &[Trial],
+    why: &str,
+) -> Option<Found> {
+    let mut found = value::judge(study, value, expect, trials);
+    matches!(found.measured, Measured::Value { .. }).then_some(())?;
+    let said = format!("in whole trials, because {why}");
+    found.why = match found.why.is_empty() {
+        true => said,
+        false => format!("{said}; {}", found.why),
+    };
+    Some(found)
 }
 
 fn discarded(trial: &Trial) -> Option<Discarded> {

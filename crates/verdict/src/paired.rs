@@ -14,6 +14,22 @@ use crate::claim_verdict::{Found, Measured, Verdict};
 /// The confidence of every interval.
 const CONFIDENCE: f64 = 0.95;
 
+/// Why a quotient was not measured in pairs: this machine has no room for both points' servers, or
+/// the pairs are not there. None where they were, or were tried.
+pub(crate) fn missing(study: &Study, value: &Expression, pairs: &[Paired]) -> Option<String> {
+    let (above, below) = value.ratio()?;
+    let (above, below) = (value.references()[above].point, value.references()[below].point);
+    let is_meant = |paired: &&Paired| {
+        let point = |variant| study.point(variant, &paired.scenario, &paired.axes);
+        point(&paired.above) == Some(above) && point(&paired.below) == Some(below)
+    };
+    match pairs.iter().filter(is_meant).max_by_key(|paired| paired.attempt) {
+        None => Some("no pairs were measured".to_owned()),
+        Some(Paired { ending: ending @ Ending::Skipped(_), .. }) => Some(ending.why().to_owned()),
+        Some(_) => None,
+    }
+}
+
 /// Judges a quotient of two figures by the pairs of its points.
 pub(crate) fn judge(
     study: &Study,

@@ -1,5 +1,7 @@
 //! `pgrig check`: what a study would do here, or what this machine can do.
 
+use std::collections::BTreeSet;
+
 use lab::Installation;
 use lab::find::Search;
 use lab::machine::{Disk, Machine};
@@ -28,7 +30,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
         terminal::result("");
     }
     let Some(name) = &arguments.study else { return machine(arguments) };
-    let found = studies::find(name)?;
+    let found = studies::find(name)?.with(&arguments.set);
     let mut commands: Vec<String> = Vec::new();
     // Whatever is wrong in any profile is wrong now.
     for profile in Profile::ALL {
@@ -51,11 +53,18 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
             Has::here(installation, &std::env::temp_dir())?
         }
     };
-    let preflight = Preflight::of(&study, &study.trials(None), &has);
+    let trials = study.trials(arguments.only.as_deref());
+    if trials.is_empty() {
+        let pattern = arguments.only.clone().unwrap_or_default();
+        let points = study.points.iter().map(|point| point.name.to_string());
+        return Err(study::Error::NothingFits { pattern, points: points.collect() }.into());
+    }
+    let preflight = Preflight::of(&study, &trials, &has);
+    let planned: BTreeSet<usize> = trials.iter().map(|trial| trial.point).collect();
     match arguments.json {
-        true => terminal::json(&json(&study, &preflight, &commands)),
+        true => terminal::json(&json(&study, &planned, &preflight, &commands)),
         false => {
-            plan(&study, &preflight);
+            plan(&study, &planned, &preflight);
             tell_commands(&commands);
         }
     }
@@ -64,7 +73,12 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     }
     let hosts = arguments.hosts.as_ref();
     let hosts = hosts.map(|file| format!(" --hosts {}", file.display())).unwrap_or_default();
-    terminal::narrate(format_args!("run it with: pgrig run {name} --profile {profile}{hosts}"));
+    let only = arguments.only.iter().map(|pattern| format!(" --only '{pattern}'"));
+    let set = arguments.set.iter().map(|(name, value)| format!(" --set '{name}={value}'"));
+    let chosen: String = only.chain(set).collect();
+    terminal::narrate(format_args!(
+        "run it with: pgrig run {name} --profile {profile}{hosts}{chosen}"
+    ));
     Ok(Exit::Done)
 }
 
@@ -90,8 +104,14 @@ pub(crate) fn tell_commands(commands: &[String]) {
     }
 }
 
-fn json(study: &Study, preflight: &Preflight, commands: &[String]) -> Value {
-    let points = study.points.iter().enumerate().map(|(index, point)| {
+fn json(
+    study: &Study,
+    planned: &BTreeSet<usize>,
+    preflight: &Preflight,
+    commands: &[String],
+) -> Value {
+    let points = study.points.iter().enumerate().filter(|(index, _)| planned.contains(index));
+    let points = points.map(|(index, point)| {
         json!({
             "point": point.name.to_string(),
             "rounds": point.rounds,
@@ -102,6 +122,8 @@ fn json(study: &Study, preflight: &Preflight, commands: &[String]) -> Value {
     });
     let needs = preflight.needs.iter();
     let needs = needs.map(|one| json!({ "what": one.what, "needs": one.needs, "has": one.has }));
+    let pairs = preflight.pairs.iter();
+    let pairs = pairs.map(|one| json!({ "points": one.name, "left_out_because": one.misfit }));
     json!({
         "study": study.name,
         "profile": study.profile.name(),
@@ -112,13 +134,15 @@ fn json(study: &Study, preflight: &Preflight, commands: &[String]) -> Value {
         "memory_bytes": preflight.estimate.memory_bytes,
         "fits": !preflight.refused,
         "points": points.collect::<Vec<_>>(),
+        "pairs": pairs.collect::<Vec<_>>(),
         "needs": needs.collect::<Vec<_>>(),
         "commands": commands,
     })
 }
 
-fn plan(study: &Study, preflight: &Preflight) {
-    let rounds = study.points.iter().map(|point| point.rounds).max().unwrap_or(0);
+fn plan(study: &Study, planned: &BTreeSet<usize>, preflight: &Preflight) {
+    let points = || study.points.iter().enumerate().filter(|(index, _)| planned.contains(index));
+    let rounds = points().map(|(_, point)| point.rounds).max().unwrap_or(0);
     terminal::result(format_args!(
         "{}: {}",
         styled(STRONG, format_args!("{}, profile {}", study.name, study.profile)),
@@ -132,8 +156,8 @@ fn plan(study: &Study, preflight: &Preflight) {
         duration(preflight.estimate.trials_s)
     ));
     terminal::result("");
-    let width = study.points.iter().map(|point| point.name.to_string().len()).max().unwrap_or(0);
-    for (index, point) in study.points.iter().enumerate() {
+    let width = points().map(|(_, point)| point.name.to_string().len()).max().unwrap_or(0);
+    for (index, point) in points() {
         let load_s = point.load_ms_max() as f64 / 1e3;
         let clients = grouped(u64::from(point.clients()));
         let plural = if point.clients() == 1 { "" } else { "s" };
@@ -147,6 +171,13 @@ fn plan(study: &Study, preflight: &Preflight) {
             Some(_) => styled(BAD, "left out"),
         };
         terminal::result(format_args!("  {:width$}  {what}  {fits}", point.name.to_string()));
+    }
+    for pair in &preflight.pairs {
+        let fits = match &pair.misfit {
+            None => styled(GOOD, "fits"),
+            Some(why) => format!("{} ({why}): whole trials instead", styled(BAD, "left out")),
+        };
+        terminal::result(format_args!("  in pairs: {}  {fits}", pair.name));
     }
     terminal::result("");
     let misfits = preflight.distinct_misfits();

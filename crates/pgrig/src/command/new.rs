@@ -4,12 +4,23 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use spec::{Folder, Profile};
+
+use crate::arguments::NewArguments;
 use crate::complaint::Complaint;
 use crate::exit::Exit;
+use crate::studies::{self, Found};
 use crate::terminal;
 
-/// Writes the template's files into a new or empty directory.
-pub(crate) fn new(directory: &Path) -> Result<Exit, Complaint> {
+/// Writes the files of the template, or of the study that it starts from, into a new or empty
+/// directory.
+pub(crate) fn new(arguments: &NewArguments) -> Result<Exit, Complaint> {
+    let directory: &Path = &arguments.directory;
+    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+    let folder = match &arguments.from {
+        Some(study) => copied(studies::find(study)?)?,
+        None => spec::template(&name),
+    };
     let shown = directory.display();
     let failed = |doing: &str, error: io::Error| {
         Complaint::new(format!("{doing} {shown}: {error}"))
@@ -21,13 +32,27 @@ pub(crate) fn new(directory: &Path) -> Result<Exit, Complaint> {
         let what = format!("creating a study in {shown}: the directory is not empty");
         return Err(Complaint::new(what).hinted(Some("name one that is empty or does not exist")));
     }
-    let name = directory.file_name().unwrap_or_default().to_string_lossy();
-    let folder = spec::template(&name);
     for (file, text) in &folder.files {
         let path = directory.join(file);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(|error| failed("writing into", error))?;
+        }
         fs::write(&path, text).map_err(|error| failed("writing into", error))?;
         terminal::result(path.display());
     }
     terminal::narrate(format_args!("next: pgrig check {shown}, then pgrig run {shown}"));
     Ok(Exit::Done)
 }
+
+/// What a copy of a study needs: a study that has no mistake, without the lists that only tests of
+/// this repository read.
+fn copied(found: Found) -> Result<Folder, Complaint> {
+    for profile in Profile::ALL {
+        studies::parse(&found, profile)?;
+    }
+    let mut folder = found.folder;
+    folder.files.retain(|file, _| !LISTS.contains(&file.as_str()));
+    Ok(folder)
+}
+
+const LISTS: [&str; 3] = ["coverage.csv", "figures.csv", "source.csv"];

@@ -161,6 +161,7 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
         return resumed(directory, servers, generator);
     }
     let found = studies::find(arguments.study.as_deref().unwrap_or_default())?;
+    let found = found.with(&arguments.set);
     let profile = arguments.profile.map_or(Profile::Quick, Profile::from);
     let mut study = studies::parse(&found, profile)?;
     if let Some(rounds) = arguments.rounds {
@@ -203,7 +204,7 @@ fn fresh_seed() -> u64 {
 
 /// The largest smaller profile that fits here, and how far it goes.
 fn smaller_profile(arguments: &RunArguments) -> Option<String> {
-    let found = studies::find(arguments.study.as_deref()?).ok()?;
+    let found = studies::find(arguments.study.as_deref()?).ok()?.with(&arguments.set);
     let asked = arguments.profile.map_or(Profile::Quick, Profile::from);
     let installation = lab::find::find(arguments.pg_bin.as_deref()).ok()?;
     let has = Has::here(installation, &std::env::temp_dir()).ok()?;
@@ -275,6 +276,9 @@ fn again(found: &Found, arguments: &RunArguments, profile: Profile, seed: u64) -
         again.push_str(&format!(" --profile {profile}"));
     }
     again.push_str(&format!(" --seed {seed}"));
+    for (name, value) in &arguments.set {
+        again.push_str(&format!(" --set '{name}={value}'"));
+    }
     if let Some(rounds) = arguments.rounds {
         again.push_str(&format!(" --rounds {rounds}"));
     }
@@ -304,6 +308,7 @@ fn again(found: &Found, arguments: &RunArguments, profile: Profile, seed: u64) -
 
 #[cfg(test)]
 mod tests {
+    use spec::Rank;
     use verdict::{ClaimVerdict, Measured};
 
     use super::*;
@@ -312,6 +317,7 @@ mod tests {
         let claims = claims.iter().map(|(kind, verdict)| ClaimVerdict {
             says: String::new(),
             kind: *kind,
+            rank: Rank::Alike,
             expected: String::new(),
             published: None,
             note: String::new(),

@@ -2,6 +2,7 @@
 
 mod action;
 mod bad_input;
+mod choices;
 mod compare;
 mod controls;
 mod ending;

@@ -87,6 +87,9 @@ metrics! {
 
     STATEMENTS_MS = row("statements_ms", "ms", Lower, Workload, Total, SEND,
         "time of all statements of a transaction between its BEGIN and its COMMIT, both left out"),
+    LATENCY_INSIDE_MS = row("latency_inside_ms", "ms", Lower, Workload, Total, SEND,
+        "mean latency without the mean times of BEGIN and COMMIT: the statements between them and \
+         what passes between one statement and the next"),
 
     TRANSACTIONS = row("transactions", "", Neither, Workload, Total, CLIENTS,
         "successful transactions inside the window"),

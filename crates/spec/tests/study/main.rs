@@ -3,6 +3,7 @@
 mod claims;
 mod mistakes;
 mod points;
+mod set;
 mod topology;
 
 use std::collections::BTreeMap;

@@ -137,6 +137,22 @@ fn a_table_is_made_of_what_the_study_runs() {
 }
 
 #[test]
+fn more_than_five_headlines_are_a_mistake() {
+    let claim = "[[claims]]\nvalue = \"tps('fast/load', 'clients=8')\"\nexpect = \"> 0\"\n\
+                 headline = true\n";
+    let check = |count: usize, expected: &str| {
+        let study = OWN.replacen("[[claims]]", &(claim.repeat(count) + "[[claims]]"), 1);
+        assert_eq!(problems(&study).trim_end(), expected, "{count}");
+    };
+    check(5, "");
+    check(
+        6,
+        "`[[claims]]` more than 5 claims of this profile are headlines (mark the questions that the \
+         study is asked; the others keep their own interval)",
+    );
+}
+
+#[test]
 fn an_expression_that_fits_no_stack_is_a_mistake() {
     let deep = "-".repeat(200_000);
     let table = TABLE.replace("\"failed > 0\" }]", &format!("\"{deep}1 > failed\" }}]"));

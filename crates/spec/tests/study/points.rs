@@ -105,11 +105,14 @@ fn a_claim_that_no_profile_can_judge_is_pointed_at() {
     };
     assert_eq!((found(6, &one), found(7, &two)), (vec![], vec![]));
     let crowded = found(6, &two);
-    let message = "no profile can judge this claim among the study's 3 claims about values: it is \
-                   no quotient of two figures, the p-value of a median over 6 rounds is 1/32 at \
-                   best, and that does not stand Holm's correction";
+    let message = "no profile can judge this claim among the study's 3 headline claims about \
+                   values: it is no quotient of two figures, the p-value of a median over 6 rounds \
+                   is 1/32 at best, and that does not stand Holm's correction";
     assert_eq!((crowded.len(), crowded[0].message.as_str()), (2, message));
     assert!(crowded[0].hint.as_ref().unwrap().contains("quick = 7"), "{crowded:?}");
+    // What is no headline has nothing to stand beside it.
+    let marked = two.replacen("expect", "headline = true\nexpect", 1);
+    assert_eq!(found(6, &marked), vec![]);
     // A value that is another one in each profile is one claim.
     let value = "tps('fast/load/orders', 'clients=8') / tps('safe/load/orders', 'clients=8')";
     let by_profile = format!("{{ smoke = \"{value}\", quick = \"{value}\", full = \"{value}\" }}");

@@ -21,10 +21,15 @@ pub(super) fn statements(workloads: &[WorkloadResult], figures: &mut Figures) {
         }
     }
     for workload in workloads {
-        if let Some(sum_ns) = between_begin_and_commit_ns(workload) {
-            figures.set(&metrics::STATEMENTS_MS, &workload.name, ms(sum_ns));
+        let figures_of_it = [
+            (&metrics::STATEMENTS_MS, inside_ns(workload)),
+            (&metrics::LATENCY_INSIDE_MS, latency_inside_ns(workload)),
+        ];
+        for (metric, ns) in figures_of_it {
+            let Some(ns) = ns else { continue };
+            figures.set(metric, &workload.name, ms(ns));
             if workloads.len() == 1 {
-                figures.set(&metrics::STATEMENTS_MS, "", ms(sum_ns));
+                figures.set(metric, "", ms(ns));
             }
         }
     }
@@ -35,19 +40,32 @@ pub(super) fn statements(workloads: &[WorkloadResult], figures: &mut Figures) {
 
 /// Time of a transaction's statements without the commands that begin and end it; none where no
 /// transaction succeeded.
-fn between_begin_and_commit_ns(workload: &WorkloadResult) -> Option<f64> {
-    let is_inside = |text: &str| {
-        let verb = label(text);
-        !text.starts_with('\\') && !TRANSACTION_CONTROL.contains(&verb.as_str())
-    };
-    let inside = workload.statements.iter().filter(|statement| is_inside(&statement.text));
-    let sum: f64 = inside
+fn inside_ns(workload: &WorkloadResult) -> Option<f64> {
+    per_transaction_ns(workload, |text| !text.starts_with('\\') && !is_control(text))
+}
+
+/// Mean latency without the commands that begin and end a transaction; none where no script has
+/// such a command.
+fn latency_inside_ns(workload: &WorkloadResult) -> Option<f64> {
+    workload.statements.iter().any(|statement| is_control(&statement.text)).then_some(())?;
+    Some(workload.latency.mean_ns()? - per_transaction_ns(workload, is_control)?)
+}
+
+/// Time that some statements take in a transaction, on average.
+fn per_transaction_ns(workload: &WorkloadResult, is_meant: impl Fn(&str) -> bool) -> Option<f64> {
+    let meant = workload.statements.iter().filter(|statement| is_meant(&statement.text));
+    let sum: f64 = meant
         .filter_map(|statement| {
             Some(statement.latency.mean_ns()? * statement.latency.count() as f64)
         })
         .sum();
     let transactions = workload.counts.transactions;
     (transactions > 0).then(|| sum / transactions as f64)
+}
+
+/// Whether a statement begins or ends a transaction.
+fn is_control(text: &str) -> bool {
+    TRANSACTION_CONTROL.contains(&label(text).as_str())
 }
 
 const TRANSACTION_CONTROL: [&str; 6] = ["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"];
@@ -77,5 +95,62 @@ pub(super) fn server_statements(
         figures.set(&metrics::SERVER_STATEMENT_S, &label, total_ms / 1e3);
         figures.set(&metrics::SERVER_STATEMENT_MEAN_MS, &label, total_ms / calls);
         figures.set(&metrics::SERVER_STATEMENT_HIT_RATIO, &label, hit / (hit + read));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Counts, PublishedWay, StatementResult};
+
+    use super::*;
+
+    /// A workload whose transactions took so many milliseconds, and its statements, each run once a
+    /// transaction.
+    fn workload(latency_ms: u64, statements: &[(&str, u64)]) -> WorkloadResult {
+        let time = |ms: u64| {
+            let mut latency = Latency::new();
+            (0..100).for_each(|_| latency.record_ns(ms * 1_000_000));
+            latency
+        };
+        let statement = |(text, ms): &(&str, u64)| StatementResult {
+            script: "s.sql".to_owned(),
+            line: 1,
+            text: (*text).to_owned(),
+            failures: 0,
+            retries: 0,
+            latency: time(*ms),
+        };
+        WorkloadResult {
+            name: "w".to_owned(),
+            clients: 1,
+            counts: Counts { transactions: 100, ..Counts::default() },
+            counts_total: Counts::default(),
+            unknown: 0,
+            latency: time(latency_ms),
+            open: Latency::new(),
+            never_started: 0,
+            service: Latency::new(),
+            lag: Latency::new(),
+            statements: statements.iter().map(statement).collect(),
+            per_client: Vec::new(),
+            longest_wait_ns: 0,
+            longest_wait_is_open: false,
+            published_way: PublishedWay::default(),
+        }
+    }
+
+    #[test]
+    fn what_lies_between_begin_and_commit_is_summed_up_and_is_what_they_leave() {
+        let check = |statements: &[(&str, u64)], summed: Option<f64>, left: Option<f64>| {
+            let mut figures = Figures::default();
+            super::statements(&[workload(20, statements)], &mut figures);
+            let value = |name: &str| figures.metrics.get(name)?.get("w").map(|ms| ms.round());
+            let found = (value("statements_ms"), value("latency_inside_ms"));
+            assert_eq!(found, (summed, left), "{statements:?}");
+        };
+        let bounded = [("BEGIN;", 9), ("SELECT 1;", 2), ("UPDATE t SET a = 1;", 3), ("END;", 1)];
+        check(&bounded, Some(5.0), Some(10.0));
+        // Where nothing begins a transaction there is nothing to leave out.
+        check(&[("SELECT 1;", 2)], Some(2.0), None);
     }
 }

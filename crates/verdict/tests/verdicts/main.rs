@@ -334,9 +334,15 @@ fn a_verdict_that_stands_by_itself_only_is_taken_back_and_shown() {
     assert_eq!(judged.claims[0].verdict, Verdict::Holds);
     let claim = &judged.claims[1];
     assert_eq!((claim.alone, claim.verdict), (Verdict::Holds, Verdict::CannotTell));
-    let why = "holds by itself, but not among the study's 3 claims about values (p 0.06 after \
-               Holm's correction)";
+    let why = "holds by its own interval, but not among 3 headline claims (Holm: p 0.06)";
     assert_eq!(claim.why, why);
+    // Beside one headline the others keep what their own interval says.
+    let marked = family.replacen("published = 1.144", "published = 1.144\nheadline = true", 1);
+    let claims = judge(&parse(&marked), &[], &trials, &[]).claims;
+    let said: Vec<(String, Verdict, &str)> =
+        claims[..3].iter().map(|one| (one.label(), one.verdict, one.why.as_str())).collect();
+    assert_eq!(said[0], ("finding, headline".to_owned(), Verdict::Holds, ""));
+    assert_eq!(said[1], ("finding, by its own interval".to_owned(), Verdict::Holds, ""));
     // A study that claims nothing else keeps it.
     let [_, second, third]: [&str; 3] =
         STUDY.split("[[claims]]").skip(1).collect::<Vec<_>>().try_into().unwrap();
@@ -344,6 +350,20 @@ fn a_verdict_that_stands_by_itself_only_is_taken_back_and_shown() {
     let alone =
         judge(&parse(&format!("{head}[[claims]]{second}[[claims]]{third}")), &[], &trials, &[]);
     assert_eq!((alone.claims[0].verdict, alone.claims[0].why.as_str()), (Verdict::Holds, ""));
+}
+
+#[test]
+fn a_claim_in_pairs_that_were_not_measured_is_judged_by_whole_trials() {
+    let paired = STUDY.replace("published = 1", "pairs = { precision = \"2%\" }\npublished = 1");
+    let judged = |trials: &[Trial]| judge(&parse(&paired), &[], trials, &[]).claims.remove(0);
+    let claim = judged(&rounds(6, 1000.0, 1300.0));
+    assert_eq!(claim.verdict, Verdict::Holds);
+    assert_eq!(claim.why, "in whole trials, because no pairs were measured");
+    let claim = judged(&rounds(2, 1000.0, 1300.0));
+    assert_eq!(claim.verdict, Verdict::CannotTell);
+    assert!(claim.why.ends_with("a verdict needs six"), "{}", claim.why);
+    let claim = judged(&[]);
+    assert_eq!(claim.measured, Measured::Nothing);
 }
 
 #[test]

@@ -1,0 +1,43 @@
+//! Which claims of a study decide: verdicts are corrected for each other among these only.
+
+use crate::claim::Claim;
+use crate::problem::Problems;
+
+/// What a claim is among those of its study.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rank {
+    /// One of all: the study marks no headline, and every verdict about a value is corrected for
+    /// the others.
+    Alike,
+    /// One of the few questions that decide: corrected for each other.
+    Headline,
+    /// Beside the headlines: its verdict is that of its own interval.
+    Aside,
+}
+
+impl Rank {
+    /// Whether its verdict has to stand beside those of others.
+    #[must_use]
+    pub fn is_corrected(self) -> bool {
+        self != Rank::Aside
+    }
+}
+
+/// The more questions decide, the less each of them is decided: more are not asked at once.
+const HEADLINES_MAX: usize = 5;
+
+/// Ranks the claims: those beside a marked one stand aside. More than [`HEADLINES_MAX`] marks are a
+/// mistake.
+pub(crate) fn rank(claims: &mut [Claim], problems: &Problems) {
+    if claims.iter().all(|claim| claim.rank != Rank::Headline) {
+        return;
+    }
+    for claim in claims.iter_mut().filter(|claim| claim.rank == Rank::Alike) {
+        claim.rank = Rank::Aside;
+    }
+    for claim in claims.iter().filter(|one| one.rank == Rank::Headline).skip(HEADLINES_MAX) {
+        let message = format!("more than {HEADLINES_MAX} claims of this profile are headlines");
+        let hint = "mark the questions that the study is asked; the others keep their own interval";
+        problems.hinted(&claim.span, message, hint);
+    }
+}

@@ -1,0 +1,2 @@
+-- Reads the whole table.
+SELECT sum(abalance) FROM pgbench_accounts;

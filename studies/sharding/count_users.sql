@@ -1,0 +1,1 @@
+SELECT sum(n) FROM count_users() AS n;
