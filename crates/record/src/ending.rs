@@ -159,6 +159,8 @@ impl Fault {
 pub enum NoteKind {
     /// What does not fit the ledger.
     Ledger,
+    /// What a history shows that its level forbids.
+    History,
     /// What another check found.
     Check,
     /// How steady the throughput was.

@@ -166,7 +166,11 @@ fn check(
         }
     } else if !lost.is_empty() {
         // There is nothing to look at but what the clients have kept.
-        match check::ledger(site, &before) {
+        let found = check::ledger(site, &before).and_then(|mut found| {
+            found.add(check::history(site, &before)?);
+            Ok(found)
+        });
+        match found {
             Ok(found) => checked = found,
             Err(why) => unreadable = Some(why.to_string()),
         }
@@ -197,6 +201,7 @@ fn load(
     let schema = site.data_node().schema.filter(|_| !site.is_sharded());
     let mut plan = load_plan::plan(point, order.planned, &conninfos, schema);
     plan.ledger = load_plan::ledger(point, order.ledger, ledger_seed(order.planned));
+    plan.history = load_plan::history(point, order.ledger);
     let planned = order.planned;
     let agenda = &Agenda {
         point,
