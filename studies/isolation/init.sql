@@ -7,7 +7,7 @@ INSERT INTO history_accounts SELECT id, 100 FROM generate_series(0, 7) AS id;
 CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF cardinality(OLD.elements) > 0 AND random() < 0.02 THEN
-    NEW.elements := OLD.elements[1:cardinality(OLD.elements) - 1]
+    NEW.elements := OLD.elements[1: cardinality(OLD.elements) - 1]
       || NEW.elements[cardinality(OLD.elements) + 1:];
   END IF;
   RETURN NEW;

@@ -39,7 +39,7 @@ fn figures(findings: &Findings, level: Level, outcome: &mut Outcome) {
         let cycles = Cycle::ALL.iter().map(|cycle| Anomaly::Cycle(*cycle, order));
         cycles.map(|anomaly| findings.count(anomaly)).sum()
     };
-    let disorder = [Anomaly::DuplicateElements, Anomaly::CyclicVersions];
+    let disorder = [Anomaly::DuplicateElements, Anomaly::CyclicVersions, Anomaly::FutureRead];
     let unjudged = findings.faults.iter().filter(|fault| fault.what.unjudged().is_some()).count();
     for (metric, value) in [
         (&metrics::HISTORY_COMMITTED, counted.committed),

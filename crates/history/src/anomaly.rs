@@ -15,6 +15,8 @@ pub enum Anomaly {
     Internal,
     /// Two committed transactions read the same version of a key, and both wrote the key.
     LostUpdate,
+    /// A transaction read what it wrote only afterwards.
+    FutureRead,
     /// A read of a value that no transaction wrote.
     UnwrittenRead,
     /// A list that holds one element twice.
@@ -97,6 +99,7 @@ impl Anomaly {
             Anomaly::DirtyUpdate => "a value of an aborted transaction was changed",
             Anomaly::Internal => "a transaction contradicts its own earlier reads or writes",
             Anomaly::LostUpdate => "two transactions read one version and both wrote the key",
+            Anomaly::FutureRead => "a transaction read what it wrote only afterwards",
             Anomaly::UnwrittenRead => "a value was read that nobody wrote",
             Anomaly::DuplicateElements => "a list holds one element twice",
             Anomaly::IncompatibleOrder => "two reads of a list, neither a prefix of the other",
@@ -129,6 +132,7 @@ impl fmt::Display for Anomaly {
             Anomaly::DirtyUpdate => "dirty update",
             Anomaly::Internal => "internal",
             Anomaly::LostUpdate => "lost update",
+            Anomaly::FutureRead => "future read",
             Anomaly::UnwrittenRead => "unwritten read",
             Anomaly::DuplicateElements => "duplicate elements",
             Anomaly::IncompatibleOrder => "incompatible order",

@@ -40,6 +40,7 @@ impl Level {
             Anomaly::G1a
             | Anomaly::G1b
             | Anomaly::DirtyUpdate
+            | Anomaly::FutureRead
             | Anomaly::UnwrittenRead
             | Anomaly::DuplicateElements
             | Anomaly::IncompatibleOrder

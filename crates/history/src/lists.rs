@@ -65,6 +65,7 @@ impl<'h, 'e> ListJudge<'h, 'e> {
         let owners: Vec<Option<Write>> =
             order.iter().map(|value| self.writes.get(value).copied()).collect();
         let versions = self.versions(&reads, order, owners);
+        self.future_reads(&versions);
         self.dependencies(&versions);
         self.aborted(&versions.owners, order);
         self.lost_updates(&reads, &versions.reads);
@@ -204,6 +205,22 @@ impl<'h, 'e> ListJudge<'h, 'e> {
             .collect();
         appends.sort_unstable();
         ListVersions { owners, reads: placed, appends }
+    }
+
+    /// Reads, each without what its transaction had appended by then, that hold what it appended.
+    fn future_reads(&mut self, versions: &ListVersions) {
+        let name = self.name();
+        for (reader, version) in &versions.reads {
+            let from = versions.appends.partition_point(|append| append.0 < *reader);
+            let own = versions.appends[from..].iter().take_while(|append| append.0 == *reader);
+            // An append makes the version of its own place.
+            let mut places = own.filter_map(|append| append.1);
+            if places.any(|place| place <= *version) {
+                self.evidence.see(Anomaly::FutureRead, &[*reader], || {
+                    format!("{{0}} read in list {name} what it appended only afterwards")
+                });
+            }
+        }
     }
 
     /// A read that is no prefix of the order of versions.

@@ -143,6 +143,13 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
                         format!("{{0}} {did} {current} in register {name} and then read {read}")
                     });
                 }
+                None if self.writes[read as usize]
+                    .is_some_and(|x| x.transaction == transaction) =>
+                {
+                    self.evidence.see(Anomaly::FutureRead, &[transaction], || {
+                        format!("{{0}} read in register {name} what it wrote only afterwards")
+                    });
+                }
                 None => {}
             }
             self.reads.push((read, transaction, false));

@@ -182,7 +182,7 @@ impl<'p> Lane<'p> {
         self.roll(now);
         self.close(now);
         self.cpu.leave(now);
-        self.write_notes();
+        self.write_last_notes();
         let last = self.tally.finish(now, &self.grid);
         (self.report)(Report::Interval(last.index, last.cells));
         now

@@ -9,6 +9,8 @@ use crate::{HistoryPlan, notebook::Notebook};
 pub(crate) struct LaneHistory {
     notebook: Notebook,
     recorder: Recorder,
+    /// What is noted tells of a write that is about to be sent.
+    is_urgent: bool,
     /// For lists that are read.
     pub(crate) elements: Vec<i64>,
 }
@@ -26,10 +28,21 @@ impl LaneHistory {
     }
 
     fn of(notebook: Notebook) -> LaneHistory {
-        LaneHistory { notebook, recorder: Recorder::default(), elements: Vec::new() }
+        LaneHistory {
+            notebook,
+            recorder: Recorder::default(),
+            is_urgent: false,
+            elements: Vec::new(),
+        }
     }
 
-    /// Notes something.
+    /// Notes a write that is about to be sent.
+    pub(crate) fn note_write(&mut self, note: impl FnOnce(&mut Recorder, &mut Vec<u8>)) {
+        self.is_urgent = true;
+        self.note(note);
+    }
+
+    /// Notes something else.
     pub(crate) fn note(&mut self, note: impl FnOnce(&mut Recorder, &mut Vec<u8>)) {
         note(&mut self.recorder, &mut self.notebook.pending);
     }
@@ -39,11 +52,25 @@ impl LaneHistory {
         note(&mut self.recorder, &mut self.notebook.pending, &self.elements);
     }
 
-    /// Writes what was noted. Nothing may be sent when that fails.
+    /// Writes what must be in the file before anything is sent: writes, and what was noted before
+    /// them. What is lost of the rest with this process is unknown then, which is true. Nothing may be
+    /// sent when that fails.
     pub(crate) fn write(&mut self) -> Result<(), String> {
+        match self.is_urgent || self.notebook.pending.len() >= PENDING_MAX {
+            true => self.write_all(),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes everything that was noted.
+    pub(crate) fn write_all(&mut self) -> Result<(), String> {
+        self.is_urgent = false;
         self.notebook.write()
     }
 }
+
+/// More than this is written even if nothing waits for it.
+const PENDING_MAX: usize = 1 << 16;
 
 /// The file in messages.
 const CALLED: &str = "history";

@@ -43,6 +43,8 @@ fn values_of_aborted_and_unfinished_transactions_are_named() {
     check(&["0 0-9 fail: w1=1", "1 0-9 ok: g1=1 w1=2"], &["G1a", "dirty update"]);
     check(&["0 0-9 ok: r1=7"], &["unwritten read"]);
     check(&["0 0-9 ok: g1=7"], &["unwritten read"]);
+    check(&["0 0-9 ok: r1=1 a1=1"], &["future read"]);
+    check(&["0 0-9 ok: g1=1 w2=2 w1=1"], &["future read"]);
 }
 
 #[test]

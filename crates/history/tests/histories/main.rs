@@ -4,6 +4,7 @@
 mod brute;
 mod classes;
 mod clean;
+mod elle;
 mod exported;
 mod files;
 mod long;

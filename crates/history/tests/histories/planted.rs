@@ -152,6 +152,16 @@ fn unwritten(place: &mut Place<'_>) -> Vec<Anomaly> {
     vec![]
 }
 
+fn future_read(place: &mut Place<'_>) -> Vec<Anomaly> {
+    let (list, value) = (place.list(X), place.value());
+    if place.prng.below(2) == 0 {
+        place.run(vec![Plain::ReadList(X, with(&list, &[value])), Plain::Append(X, value)]);
+    } else {
+        place.run(vec![Plain::Read(X, Some(value)), Plain::Write(X, value)]);
+    }
+    vec![]
+}
+
 fn duplicate(place: &mut Place<'_>) -> Vec<Anomaly> {
     let (list, value) = (place.list(X), place.value());
     place.run(vec![Plain::Append(X, value)]);
@@ -316,6 +326,7 @@ fn values_that_must_not_be_read_are_found() {
     check(g1b, Anomaly::G1b);
     check(dirty_update, Anomaly::DirtyUpdate);
     check(unwritten, Anomaly::UnwrittenRead);
+    check(future_read, Anomaly::FutureRead);
     check(duplicate, Anomaly::DuplicateElements);
     check(incompatible, Anomaly::IncompatibleOrder);
     check(cyclic_versions, Anomaly::CyclicVersions);

@@ -145,7 +145,18 @@ impl Lane<'_> {
     pub(super) fn write_notes(&mut self) {
         let ledger = self.ledger.as_mut().map_or(Ok(()), LaneLedger::write);
         let history = self.history.as_mut().map_or(Ok(()), LaneHistory::write);
-        if let Err(why) = ledger.and(history) {
+        self.heed(ledger.and(history));
+    }
+
+    /// Notes what has not been written yet, when nothing more is sent.
+    pub(super) fn write_last_notes(&mut self) {
+        self.write_notes();
+        let history = self.history.as_mut().map_or(Ok(()), LaneHistory::write_all);
+        self.heed(history);
+    }
+
+    fn heed(&mut self, written: Result<(), String>) {
+        if let Err(why) = written {
             (self.report)(Report::Lost(why.into()));
             self.unsent.clear();
             self.out.clear();

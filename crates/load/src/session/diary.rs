@@ -106,7 +106,7 @@ impl Session {
                 _ => continue,
             };
             let Some(history) = &mut cx.history else { continue };
-            history.note(|recorder, out| match note {
+            history.note_write(|recorder, out| match note {
                 HistoryNote::Append { .. } => recorder.appends(out, id, key, value),
                 _ => recorder.writes(out, id, key, value),
             });

@@ -48,7 +48,8 @@ metrics! {
     HISTORY_INCOMPATIBLE_ORDER = row("history_incompatible_order", "", Lower, Workload, Total, HISTORY,
         "reads of a list that agree with no order of its versions: something that was read is gone"),
     HISTORY_DISORDER = row("history_disorder", "", Lower, Workload, Total, HISTORY,
-        "lists with an element twice, and registers whose versions follow each other in a circle"),
+        "lists with an element twice, reads of what their transaction wrote only afterwards, and registers \
+         whose versions follow each other in a circle"),
     HISTORY_WRONG_TOTAL = row("history_wrong_total", "", Lower, Workload, Total, HISTORY,
         "reads of all balances with another sum than transfers keep"),
     HISTORY_PROCESS = row("history_process", "", Lower, Workload, Total, HISTORY,

@@ -16,7 +16,7 @@ fn noted(script: &str, does: impl FnOnce(&mut Client)) -> String {
     client.keeps_a_history(directory.path()).connects();
     client.session.hears_backend(4711);
     does(&mut client);
-    client.history.as_mut().unwrap().write().unwrap();
+    client.history.as_mut().unwrap().write_all().unwrap();
     let text = std::fs::read_to_string(directory.path().join("0.history")).unwrap();
     let lines = text.lines().skip(2).map(|line| {
         let words: Vec<&str> = line.split(' ').collect();
