@@ -14,6 +14,7 @@ mod amcheck;
 mod checksums;
 mod counts;
 mod explain;
+mod history;
 mod ledger;
 mod placement;
 mod repair;
@@ -25,6 +26,7 @@ use site::Site;
 
 pub use counts::check as counts;
 pub use error::Error;
+pub use history::check as history;
 pub use ledger::check as ledger;
 pub use ledger::prepare;
 pub use outcome::{Before, Figure, Outcome};
@@ -34,8 +36,14 @@ type Check = fn(&mut Site, &Before<'_>) -> Result<Outcome, Error>;
 
 /// The checks that look at running servers, in the order in which they are made: the last one shuts
 /// servers down.
-const CHECKS: [Check; 5] =
-    [ledger::check, amcheck::check, placement::check, explain::check, checksums::check];
+const CHECKS: [Check; 6] = [
+    ledger::check,
+    history::check,
+    amcheck::check,
+    placement::check,
+    explain::check,
+    checksums::check,
+];
 
 /// Makes the checks of a point that look at its servers as the load has left them.
 ///

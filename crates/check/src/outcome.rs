@@ -5,7 +5,7 @@ use std::path::Path;
 
 use probe::Delta;
 use record::ledger::Exposure;
-use record::{Mark, Moment, Note, NoteKind, Window, WorkloadResult};
+use record::{Mark, Moment, Note, NoteKind, Window, Witness, WorkloadResult};
 use server::Control;
 use spec::{Metric, Point};
 
@@ -43,6 +43,8 @@ pub struct Outcome {
     pub notes: Vec<Note>,
     /// What belongs on the timeline.
     pub marks: Vec<Mark>,
+    /// What the clients' history showed.
+    pub witnesses: Vec<Witness>,
 }
 
 /// A figure of a trial.
@@ -79,5 +81,6 @@ impl Outcome {
         self.figures.extend(other.figures);
         self.notes.extend(other.notes);
         self.marks.extend(other.marks);
+        self.witnesses.extend(other.witnesses);
     }
 }

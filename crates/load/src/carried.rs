@@ -9,6 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use history::file::SUFFIX as HISTORY_SUFFIX;
 use record::ledger::SUFFIX;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
@@ -23,12 +24,14 @@ pub(crate) enum Kind {
     Log,
     /// A ledger.
     Ledger,
+    /// A history.
+    History,
 }
 
 /// Makes a file without a name, which needs no removal.
 pub(crate) fn unnamed() -> Result<File, LoadError> {
     let failed = |source: io::Error| LoadError::System {
-        doing: "making a file for a log or a ledger in /tmp",
+        doing: "making a file for a log, a ledger or a history in /tmp",
         source,
     };
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
@@ -68,12 +71,19 @@ pub(crate) struct Carried {
     pub(crate) log: Option<String>,
     /// The directory of the ledger.
     pub(crate) ledger: Option<PathBuf>,
+    /// The directory of the history.
+    pub(crate) history: Option<PathBuf>,
     open: HashMap<(Kind, usize), File>,
 }
 
 impl Carried {
-    pub(crate) fn new(log: Option<String>, ledger: Option<&Path>) -> Carried {
-        Carried { log, ledger: ledger.map(Path::to_owned), open: HashMap::new() }
+    pub(crate) fn new(
+        log: Option<String>,
+        ledger: Option<&Path>,
+        history: Option<&Path>,
+    ) -> Carried {
+        let [ledger, history] = [ledger, history].map(|place| place.map(Path::to_owned));
+        Carried { log, ledger, history, open: HashMap::new() }
     }
 
     /// Appends the next piece of what a lane has written. The lane is counted within its process,
@@ -85,14 +95,20 @@ impl Carried {
         lane: usize,
         piece: &str,
     ) -> Result<(), Loss> {
-        let path = match (kind, &self.log, &self.ledger) {
-            (Kind::Log, Some(prefix), _) if lane == 0 => PathBuf::from(prefix),
-            (Kind::Log, Some(prefix), _) => PathBuf::from(format!("{prefix}.{lane}")),
-            (Kind::Ledger, _, Some(directory)) => {
-                directory.join(format!("{}{SUFFIX}", first + lane))
+        let number = first + lane;
+        let path = match kind {
+            Kind::Log => self.log.as_ref().map(|prefix| match lane {
+                0 => PathBuf::from(prefix),
+                _ => PathBuf::from(format!("{prefix}.{lane}")),
+            }),
+            Kind::Ledger => {
+                self.ledger.as_ref().map(|place| place.join(format!("{number}{SUFFIX}")))
             }
-            (Kind::Log, None, _) | (Kind::Ledger, _, None) => return Ok(()),
+            Kind::History => {
+                self.history.as_ref().map(|place| place.join(format!("{number}{HISTORY_SUFFIX}")))
+            }
         };
+        let Some(path) = path else { return Ok(()) };
         let open = &mut self.open;
         let mut write = || {
             let file = match open.entry((kind, lane)) {
@@ -106,6 +122,7 @@ impl Carried {
         let what = match kind {
             Kind::Log => "log",
             Kind::Ledger => "ledger",
+            Kind::History => "history",
         };
         let failed = |error| format!("writing its {what} to {}: {error}", path.display());
         write().map_err(|error: io::Error| failed(error).into())
@@ -132,13 +149,14 @@ mod tests {
         pieces(&written, |piece| said.push(piece)).unwrap();
         assert!(said.len() > 2, "{} pieces", said.len());
         let prefix = place.path().join("mine.a").display().to_string();
-        let mut carried = Carried::new(Some(prefix), Some(place.path()));
+        let mut carried = Carried::new(Some(prefix), Some(place.path()), Some(place.path()));
         for piece in &said {
             carried.append(Kind::Log, 4, 1, piece).unwrap();
             carried.append(Kind::Ledger, 4, 1, piece).unwrap();
+            carried.append(Kind::History, 4, 1, piece).unwrap();
         }
         drop(carried);
-        for name in ["mine.a.1", "5.ledger"] {
+        for name in ["mine.a.1", "5.ledger", "5.history"] {
             let arrived = std::fs::read_to_string(place.path().join(name)).expect(name);
             assert!(arrived == text, "{name} differs");
         }

@@ -266,6 +266,9 @@ impl Lane<'_> {
         slot.step = dial.step(&self.routes[slot.session.workload]) as u32;
         let again = std::mem::take(&mut slot.attempts) > 0;
         slot.session.connected();
+        if let Some(key) = &slot.key {
+            slot.session.hears_backend(key.pid);
+        }
         // What an outage cost is told by the counts, not by the phase of connecting.
         if !again {
             self.connecting.phase.count += 1;

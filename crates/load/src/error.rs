@@ -72,6 +72,16 @@ pub enum LoadError {
         /// What the system says.
         why: String,
     },
+    /// A note of a history in a script is wrong, or is where none can be.
+    #[error("{script}:{line}: {why}")]
+    HistoryNote {
+        /// The script.
+        script: String,
+        /// Its line.
+        line: u32,
+        /// What is wrong, and what to write.
+        why: String,
+    },
     /// The operating system refused something.
     #[error("{doing}: {source}")]
     System {

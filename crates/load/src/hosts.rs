@@ -58,7 +58,8 @@ pub(crate) fn run(
         let name = &host.entry().name;
         let log = plan.log.as_ref().map(|log| format!("{}.{name}", log.prefix));
         let ledger = plan.ledger.as_ref().map(|ledger| Path::new(&ledger.directory));
-        crew.add(plan, process, output, &sender, Carried::new(log, ledger));
+        let history = plan.history.as_ref().map(|history| Path::new(&history.directory));
+        crew.add(plan, process, output, &sender, Carried::new(log, ledger, history));
     }
     drop(sender);
     let origin_ns = monotonic_ns() - origin.elapsed().as_nanos() as u64;

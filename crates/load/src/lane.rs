@@ -39,6 +39,7 @@ use crate::{
     clock::Clock,
     connecting::Connecting,
     grid::{Grid, NEVER, SharedGrid},
+    lane_history::LaneHistory,
     ledger::LaneLedger,
     log::LaneLog,
     program::Program,
@@ -71,6 +72,7 @@ pub(crate) struct Lane<'p> {
     /// The log could not be written to its end.
     pub(crate) log_is_cut: bool,
     pub(crate) ledger: Option<LaneLedger>,
+    pub(crate) history: Option<LaneHistory>,
     choose: Prng,
     schedules: Vec<Option<Schedule>>,
     /// Open loop: sessions of each workload that wait for a slot, longest first.
@@ -132,6 +134,7 @@ impl<'p> Lane<'p> {
             log: None,
             log_is_cut: false,
             ledger: None,
+            history: None,
             choose: parts.states.choose,
             schedules: parts.schedules,
             timers: BinaryHeap::new(),
@@ -179,7 +182,7 @@ impl<'p> Lane<'p> {
         self.roll(now);
         self.close(now);
         self.cpu.leave(now);
-        self.write_ledger();
+        self.write_last_notes();
         let last = self.tally.finish(now, &self.grid);
         (self.report)(Report::Interval(last.index, last.cells));
         now
@@ -235,6 +238,7 @@ impl<'p> Lane<'p> {
             tally: &mut self.tally,
             log: self.log.as_mut(),
             ledger: self.ledger.as_mut(),
+            history: self.history.as_mut(),
             narration: &mut self.narration,
             choose: slot.draws.as_mut().map_or(&mut self.choose, |draws| &mut draws.choose),
             out: &mut self.out,

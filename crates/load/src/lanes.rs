@@ -20,6 +20,7 @@ use crate::{
     connecting::Connecting,
     grid::{Grid, SharedGrid},
     lane::{Lane, Parts},
+    lane_history::LaneHistory,
     ledger::LaneLedger,
     log::{self, Columns, LaneLog},
     partition::{self, LaneShare, Part},
@@ -43,6 +44,8 @@ pub(crate) struct Lanes {
     logs: Vec<Arc<File>>,
     /// Where each lane keeps its ledger, if it is read again from there.
     ledgers: Vec<Arc<File>>,
+    /// Where each lane keeps its history, if it is read again from there.
+    histories: Vec<Arc<File>>,
 }
 
 impl Lanes {
@@ -59,6 +62,7 @@ impl Lanes {
                 Limit::Transactions(n) => Some(n),
                 Limit::Time { .. } => None,
             },
+            keeps_history: plan.history.is_some(),
         };
         let mut programs = Vec::new();
         let mut routes = Vec::new();
@@ -85,8 +89,9 @@ impl Lanes {
             )
         });
         let wakes = wakes.collect::<Result<_, _>>()?;
-        let (shared, logs, ledgers) = (SharedGrid::new(), Vec::new(), Vec::new());
-        Ok(Lanes { programs, routes, shares, shared, wakes, logs, ledgers })
+        let (logs, ledgers, histories) = (Vec::new(), Vec::new(), Vec::new());
+        let shared = SharedGrid::new();
+        Ok(Lanes { programs, routes, shares, shared, wakes, logs, ledgers, histories })
     }
 
     /// Makes the files that this process logs to: where they cannot be, nothing begins.
@@ -98,19 +103,24 @@ impl Lanes {
         Ok(self)
     }
 
-    /// Makes files without names for what this process logs and for its ledger: they are read again
-    /// from there.
+    /// Makes files without names for what this process logs, for its ledger and for its history: they
+    /// are read again from there.
     pub(crate) fn with_unnamed_files(mut self, plan: &Plan) -> Result<Self, LoadError> {
         let files = || (0..self.shares.len()).map(|_| carried::unnamed().map(Arc::new)).collect();
         let logs = plan.log.as_ref().map_or(Ok(Vec::new()), |_| files())?;
         let ledgers = plan.ledger.as_ref().map_or(Ok(Vec::new()), |_| files())?;
-        (self.logs, self.ledgers) = (logs, ledgers);
+        let histories = plan.history.as_ref().map_or(Ok(Vec::new()), |_| files())?;
+        (self.logs, self.ledgers, self.histories) = (logs, ledgers, histories);
         Ok(self)
     }
 
     /// The files that a lane has written, to be sent elsewhere.
     pub(crate) fn files_of(&self, lane: usize) -> impl Iterator<Item = (Kind, &File)> {
-        let files = [(Kind::Log, &self.logs), (Kind::Ledger, &self.ledgers)];
+        let files = [
+            (Kind::Log, &self.logs),
+            (Kind::Ledger, &self.ledgers),
+            (Kind::History, &self.histories),
+        ];
         files.into_iter().filter_map(move |(kind, files)| Some((kind, &**files.get(lane)?)))
     }
 
@@ -175,6 +185,19 @@ impl Lanes {
                 }
             }
         }
+        if let Some(history) = &plan.history {
+            let made = match self.histories.get(number) {
+                Some(file) => LaneHistory::unnamed(history, Arc::clone(file)),
+                None => LaneHistory::create(history, self.shares[number].number),
+            };
+            match made {
+                Ok(history) => lane.history = Some(history),
+                Err(message) => {
+                    lane.fail(ConnectFailure { message, sqlstate: None, hint: None });
+                    return drained;
+                }
+            }
+        }
         if lane.connect_all() && lane.await_beginning() {
             lane.log = self.log(plan, number, lane);
             drained = lane.run();
@@ -202,12 +225,12 @@ impl Lanes {
         report: &'a (dyn Fn(Report) + Sync),
     ) -> rustix::io::Result<Lane<'a>> {
         let share = &self.shares[lane];
+        let clients = plan.workloads.iter().map(|workload| u64::from(workload.clients)).sum();
         let sessions = share.clients.iter().map(|(workload, id, prng)| {
             let program = &self.programs[*workload];
             let mut session = Session::new(*id, *workload, program, prng.clone());
-            if let Some(ledger) = &plan.ledger {
-                session.open_account(program, ledger.seed);
-            }
+            let seed = plan.ledger.as_ref().map(|ledger| ledger.seed);
+            session.open_account(program, seed, clients);
             session
         });
         let schedules = plan.workloads.iter().zip(&share.shares).map(|(workload, part)| {

@@ -1,70 +1,42 @@
 //! One lane's ledger: a file to which every transaction's intent goes before anything of it is
 //! sent, and its outcome afterwards.
-//!
-//! What the sessions note while a lane is awake is written in one piece before the lane sends
-//! anything. `write` hands it to the kernel, where it survives the death of this process; only a
-//! crash of the whole machine could take it.
 
-use std::{
-    fs::File,
-    io::{self, Write},
-    path::Path,
-    sync::Arc,
-};
+use std::{fs::File, path::Path, sync::Arc};
 
 use record::ledger::{Entry, SUFFIX, header_line};
 
-use crate::LedgerPlan;
+use crate::{LedgerPlan, notebook::Notebook};
 
 pub(crate) struct LaneLedger {
-    file: Arc<File>,
-    path: String,
-    pending: Vec<u8>,
+    notebook: Notebook,
 }
 
 impl LaneLedger {
     /// Creates the file of the lane with this number over all processes.
     pub(crate) fn create(plan: &LedgerPlan, lane: u32) -> Result<Self, String> {
         let path = Path::new(&plan.directory).join(format!("{lane}{SUFFIX}"));
-        let shown = path.display().to_string();
-        let create = || {
-            let mut file = File::create_new(&path)?;
-            file.write_all(header_line(plan.seed).as_bytes())?;
-            Ok(file)
-        };
-        match create() {
-            Ok(file) => Ok(LaneLedger { file: Arc::new(file), path: shown, pending: Vec::new() }),
-            Err(error) => Err(failed("create", &shown, &error)),
-        }
+        let header = header_line(plan.seed);
+        Ok(LaneLedger { notebook: Notebook::create(CALLED, &path, header.as_bytes())? })
     }
 
     /// Begins one in a file without a name, from which it is read again.
     pub(crate) fn unnamed(plan: &LedgerPlan, file: Arc<File>) -> Result<Self, String> {
-        let path = "in a file without a name".to_owned();
-        match (&*file).write_all(header_line(plan.seed).as_bytes()) {
-            Ok(()) => Ok(LaneLedger { file, path, pending: Vec::new() }),
-            Err(error) => Err(failed("write", &path, &error)),
-        }
+        let header = header_line(plan.seed);
+        Ok(LaneLedger { notebook: Notebook::unnamed(CALLED, file, header.as_bytes())? })
     }
 
     pub(crate) fn note(&mut self, entry: Entry) {
-        entry.write(&mut self.pending);
+        entry.write(&mut self.notebook.pending);
     }
 
     /// Writes what was noted. Nothing may be sent when that fails.
     pub(crate) fn write(&mut self) -> Result<(), String> {
-        if self.pending.is_empty() {
-            return Ok(());
-        }
-        let written = (&*self.file).write_all(&self.pending);
-        self.pending.clear();
-        written.map_err(|error| failed("write", &self.path, &error))
+        self.notebook.write()
     }
 }
 
-fn failed(verb: &str, path: &str, error: &io::Error) -> String {
-    format!("could not {verb} the ledger {path}: {error}")
-}
+/// The file in messages.
+const CALLED: &str = "ledger";
 
 #[cfg(test)]
 mod tests {
@@ -78,12 +50,13 @@ mod tests {
         let why = LaneLedger::create(&plan, 3).err().unwrap_or_default();
         assert!(why.starts_with("could not create the ledger /nowhere/3.ledger: No such"), "{why}");
 
-        let file = File::options().write(true).open("/dev/full").unwrap();
-        let file = Arc::new(file);
-        let mut full = LaneLedger { file, path: "here".to_owned(), pending: Vec::new() };
+        let full = || Arc::new(File::options().write(true).open("/dev/full").unwrap());
+        let why = LaneLedger::unnamed(&plan, full()).err().unwrap_or_default();
+        let expected = "could not write the ledger in a file without a name: No space left";
+        assert!(why.starts_with(expected), "{why}");
+        let mut full = LaneLedger { notebook: Notebook::unnamed(CALLED, full(), b"").unwrap() };
         assert_eq!(full.write(), Ok(()), "nothing to write");
         full.note(Entry { client: 1, seq: 1, at: Moment(1), what: What::Intended });
-        let why = full.write().unwrap_err();
-        assert!(why.starts_with("could not write the ledger here: No space left"), "{why}");
+        assert!(full.write().unwrap_err().starts_with(expected));
     }
 }

@@ -22,10 +22,13 @@ pub mod generators;
 mod grid;
 mod hosts;
 mod lane;
+mod lane_history;
 mod lanes;
 mod ledger;
 mod ledger_slots;
 mod log;
+mod notebook;
+mod notes;
 mod outcome;
 mod partition;
 mod plan;
@@ -49,7 +52,8 @@ pub use outcome::{
     ScriptOutcome,
 };
 pub use plan::{
-    Connecting, LedgerPlan, Limit, LogPlan, OnError, Plan, ScriptText, ShellUser, Workload,
+    Connecting, HistoryGroup, HistoryPlan, LedgerPlan, Limit, LogPlan, OnError, Plan, ScriptText,
+    ShellUser, Workload,
 };
 pub use script::{Protocol, Syntax};
 pub use server::{Control, Urgency};

@@ -38,6 +38,9 @@ pub struct Plan {
     pub log: Option<LogPlan>,
     /// Keep a ledger of every transaction whose script writes `:ledger_seq`.
     pub ledger: Option<LedgerPlan>,
+    /// Keep a history of every transaction whose script has notes of one.
+    #[serde(default)]
+    pub history: Option<HistoryPlan>,
     /// Stop everything as soon as one client aborts (pgbench's `--exit-on-abort`).
     pub exit_on_abort: bool,
     /// Report every error in full, retried ones too (pgbench's `--verbose-errors`).
@@ -63,6 +66,7 @@ impl Plan {
             statements: false,
             log: None,
             ledger: None,
+            history: None,
             exit_on_abort: false,
             verbose_errors: false,
             debug: false,
@@ -244,6 +248,46 @@ pub struct LedgerPlan {
     pub directory: String,
     /// Seed of the chains.
     pub seed: u64,
+}
+
+/// A history: before each transaction `:history_value` and `:history_ms` are set, and what its
+/// statements write and read, as notes in its script say, goes into a file. See [`history::file`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryPlan {
+    /// Where the files go, one for each lane.
+    pub directory: String,
+    /// Each workload as the history names it, in the order of the plan.
+    pub groups: Vec<HistoryGroup>,
+}
+
+/// A workload as a history names it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryGroup {
+    /// The server that it speaks to.
+    pub server: String,
+    /// The isolation level that it asks for.
+    pub isolation: String,
+    /// Its name.
+    pub workload: String,
+}
+
+impl HistoryPlan {
+    /// The first lines of each file.
+    pub(crate) fn header(&self) -> Vec<u8> {
+        let groups: Vec<history::Group> = self
+            .groups
+            .iter()
+            .cloned()
+            .map(|HistoryGroup { server, isolation, workload }| history::Group {
+                server,
+                isolation,
+                workload,
+            })
+            .collect();
+        history::file::Recorder::header(&groups)
+    }
 }
 
 /// pgbench's transaction log.

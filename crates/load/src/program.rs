@@ -1,8 +1,12 @@
 //! A workload made ready to run: its scripts parsed, its statements numbered.
 
-use script::{CommandKind, Names, Script, Slot, Value, Variables};
+use script::{CommandKind, HistoryNote, Names, Script, Slot, Value, Variables};
 
-use crate::{LoadError, Protocol, ShellUser, Workload, ledger_slots::LedgerSlots};
+use crate::{
+    LoadError, Protocol, ShellUser, Workload,
+    ledger_slots::LedgerSlots,
+    notes::{self, HistorySlots},
+};
 
 /// A workload as sessions see it: read by every lane, written by none.
 pub(crate) struct Program {
@@ -11,6 +15,8 @@ pub(crate) struct Program {
     pub(crate) variables: Variables,
     /// Where a script numbers its transactions.
     pub(crate) ledger: Option<LedgerSlots>,
+    /// The variables of its history, where it keeps one.
+    pub(crate) history: Option<HistorySlots>,
     /// Unless `-D client_id` was given.
     pub(crate) sets_client_id: bool,
     /// Statements of all scripts in order, as they are prepared.
@@ -41,6 +47,8 @@ pub(crate) struct ProgramScript {
     pub(crate) statements: Vec<Option<usize>>,
     /// Whether its transactions stand in the ledger: it writes `:ledger_seq`.
     pub(crate) is_numbered: bool,
+    /// What each command does to the history; empty where none does, or none is kept.
+    pub(crate) notes: Vec<Box<[HistoryNote]>>,
 }
 
 /// One SQL command as the extended protocols send it.
@@ -82,11 +90,22 @@ impl Program {
                 weight: i64::from(source.weight),
                 statements: numbers,
                 is_numbered: false,
+                notes: Vec::new(),
             });
         }
         let ledger = LedgerSlots::of(&mut names);
         for script in &mut scripts {
             script.is_numbered = ledger.is_some_and(|slots| writes(&script.script, slots.seq));
+        }
+        let mut history = None;
+        if common.keeps_history {
+            for script in &mut scripts {
+                let notes = notes::of_script(&script.script, &mut names)?;
+                if notes.iter().any(|notes| !notes.is_empty()) {
+                    history = Some(HistorySlots::of(&mut names));
+                    script.notes = notes;
+                }
+            }
         }
         let variables = initial(workload, &mut names, common)?;
         Ok(Program {
@@ -101,6 +120,7 @@ impl Program {
             names,
             variables,
             ledger,
+            history,
             statements,
             protocol: workload.protocol,
             describe: workload.describe,
@@ -126,6 +146,7 @@ pub(crate) struct CommonSettings {
     pub(crate) verbose_errors: bool,
     pub(crate) debug: bool,
     pub(crate) transactions: Option<u64>,
+    pub(crate) keeps_history: bool,
 }
 
 /// Numbers the SQL commands of `script` on from those that came before.

@@ -10,6 +10,7 @@ use script::{Pipeline, Prng, Slot, Value, Variables};
 use wire::frontend;
 
 mod account;
+mod diary;
 mod end;
 mod place;
 mod reply;
@@ -18,6 +19,7 @@ mod transaction;
 use crate::{
     Level, Message,
     grid::Grid,
+    lane_history::LaneHistory,
     ledger::LaneLedger,
     log::LaneLog,
     program::{Program, Statement},
@@ -55,7 +57,7 @@ pub(crate) struct Session {
     pub(crate) reply: Reply,
     /// Why the transaction is being rolled back.
     pub(crate) failure: Failure,
-    /// What it knows of its transactions, if it keeps a ledger.
+    /// What it knows of its transactions, if it keeps a ledger or a history.
     pub(crate) account: Option<Box<Account>>,
     /// The shell command that it waits for.
     pub(crate) shell: Option<Box<Shell>>,
@@ -117,6 +119,7 @@ pub(crate) struct LaneContext<'a> {
     pub(crate) tally: &'a mut Tally,
     pub(crate) log: Option<&'a mut LaneLog>,
     pub(crate) ledger: Option<&'a mut LaneLedger>,
+    pub(crate) history: Option<&'a mut LaneHistory>,
     pub(crate) narration: &'a mut Vec<Message>,
     /// The lane's state for choosing scripts.
     pub(crate) choose: &'a mut Prng,

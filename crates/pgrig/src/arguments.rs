@@ -11,11 +11,13 @@ use crate::exit::{Exit, MEANINGS};
 mod compare;
 mod guard;
 mod history;
+mod isolation;
 mod shard;
 
 pub(crate) use compare::{CompareArguments, StudyArguments};
 pub(crate) use guard::{GuardArguments, GuardCommand, GuardRunArguments, GuardStatusArguments};
 pub(crate) use history::{HistoryArguments, HistoryCommand};
+pub(crate) use isolation::{FormatWord, IsolationArguments, IsolationCommand, ModelWord};
 pub(crate) use shard::{MoveArguments, ShardArguments, ShardCommand};
 
 /// A test rig for PostgreSQL: builds what a question is about, loads it, breaks it, and answers
@@ -52,6 +54,8 @@ pub(crate) enum Command {
     Diff(DiffArguments),
     /// Keep results over time: list, draw and export them
     History(HistoryArguments),
+    /// Judge what clients read: anomalies of isolation in the histories of a trial
+    Isolation(IsolationArguments),
     /// Keep commits going while synchronous standbys cannot confirm them
     Guard(GuardArguments),
     /// Add and remove nodes of a PL/Proxy cluster while clients use it

@@ -11,6 +11,7 @@ pub(crate) mod guard;
 pub(crate) mod history;
 pub(crate) mod host;
 pub(crate) mod hosts;
+pub(crate) mod isolation;
 pub(crate) mod lab;
 pub(crate) mod link;
 pub(crate) mod man;

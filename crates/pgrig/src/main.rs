@@ -70,6 +70,7 @@ fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
         Command::Report(arguments) => command::report::report(&arguments.directory),
         Command::Compare(arguments) => command::compare::compare(arguments),
         Command::History(arguments) => command::history::history(arguments),
+        Command::Isolation(arguments) => command::isolation::isolation(arguments),
         Command::Diff(arguments) => command::diff::diff(arguments),
         Command::Guard(arguments) => command::guard::guard(arguments),
         Command::Shard(arguments) => command::shard::shard(arguments),

@@ -208,6 +208,8 @@ pub enum Interruption {
 pub enum NoteKind {
     /// What does not fit the ledger.
     Ledger,
+    /// What a history shows that its level forbids.
+    History,
     /// What another check found.
     Check,
     /// How steady the throughput was.

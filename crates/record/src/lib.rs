@@ -25,6 +25,7 @@
 
 mod moment;
 
+mod history;
 pub mod ledger;
 
 mod counts;
@@ -67,6 +68,7 @@ pub use error::Error;
 pub use finished::Finished;
 pub use folder::read_folder;
 pub use header::{FORMAT, FORMAT_OLDEST, Fact, Header, PlannedTrial, RunState};
+pub use history::{Link, Seen, Witness, read_histories};
 pub use host::{HostLoad, HostUse};
 pub use interval::Interval;
 pub use mark::{Mark, MarkKind};

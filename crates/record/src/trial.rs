@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use spec::Metric;
 use stats::Latency;
 
-use crate::{Counts, Ending, HostUse, Moment, Note, NoteKind, PlannedTrial};
+use crate::{Counts, Ending, HostUse, Moment, Note, NoteKind, PlannedTrial, Witness};
 
 /// One attempt at a trial. Its intervals, samples and marks lie in files beside it.
 ///
@@ -58,6 +58,9 @@ pub struct Trial {
     /// not known, because something had not ended when the window closed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub at_least: BTreeMap<String, BTreeSet<String>>,
+    /// What its clients' history showed: the smallest witness of each anomaly.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub witnesses: Vec<Witness>,
     /// What a reader should know: a settled doubt, a limit that was met.
     pub notes: Vec<Note>,
 }
@@ -83,6 +86,7 @@ impl PlannedTrial {
             workloads: Vec::new(),
             generator: Generator::default(),
             hosts: Vec::new(),
+            witnesses: Vec::new(),
             metrics: BTreeMap::new(),
             at_least: BTreeMap::new(),
             notes: Vec::new(),

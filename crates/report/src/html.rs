@@ -8,7 +8,7 @@ use crate::report::Report;
 use crate::view::Table;
 use crate::{
     claims, comparison, data, environment, glance, latency_tables, pairs, picture, proof, tables,
-    trust,
+    trust, witnesses,
 };
 
 /// Anchor and title of each section, in the order of the page.
@@ -71,6 +71,7 @@ impl Report<'_> {
             latency_tables: tidy(latency_tables),
             proof_words,
             proof: tidy(proof),
+            witnesses: witnesses::witnesses(trials),
             trust_words,
             trust: tidy(trust),
             logs: self.logs.clone(),

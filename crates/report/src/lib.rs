@@ -35,6 +35,7 @@ mod tables;
 mod timeline;
 mod trust;
 mod why;
+mod witnesses;
 
 mod csv_files;
 mod exchange;

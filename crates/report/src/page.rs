@@ -7,7 +7,7 @@ use askama::Template;
 
 use crate::view::{
     Answer, ClaimRow, Comparison, CurveSet, DotFigure, FactGroup, GlanceRow, Log, PairsBlock,
-    Table, Tally,
+    Table, Tally, WitnessBlock,
 };
 
 /// A page as text. Texts of servers and of strangers' files stand in it, so control characters are
@@ -108,6 +108,8 @@ pub(crate) struct StudyPage {
     pub(crate) proof_words: Vec<String>,
     /// Counts compared, ledgers, seeds.
     pub(crate) proof: Vec<Table>,
+    /// The anomalies that histories showed.
+    pub(crate) witnesses: Vec<WitnessBlock>,
     /// What a sceptic should know, in words.
     pub(crate) trust_words: Vec<String>,
     /// Noise, discarded trials, the rig's own share.

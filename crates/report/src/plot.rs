@@ -4,11 +4,13 @@
 //! and symbols keep their size. Colours come from the page's style sheet by class.
 
 mod claim;
+mod cycle;
 mod dots;
 mod scale;
 mod sparkline;
 
 pub(crate) use claim::{ClaimPlot, claim_plot};
+pub(crate) use cycle::cycle_plot;
 pub(crate) use dots::{DotRow, axis, dot_row};
 pub(crate) use scale::Scale;
 pub(crate) use sparkline::sparkline;

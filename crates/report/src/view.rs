@@ -325,3 +325,18 @@ mod tests {
         assert_eq!(tidy.rows[0].iter().map(|c| c.text.as_str()).collect::<Vec<_>>(), ["", "x"]);
     }
 }
+
+/// An anomaly that a history showed, with its smallest witness.
+#[derive(Debug)]
+pub(crate) struct WitnessBlock {
+    /// Its name.
+    pub(crate) title: String,
+    /// Its meaning, and the trial that showed it.
+    pub(crate) note: String,
+    /// The picture.
+    pub(crate) plot: String,
+    /// The transactions.
+    pub(crate) transactions: Vec<String>,
+    /// Which comes before which, and why.
+    pub(crate) links: Vec<String>,
+}

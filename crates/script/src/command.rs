@@ -16,6 +16,8 @@ pub struct Command {
     /// A meta-command's words as pgbench's `--debug` shows them, without the backslash: of `\set`
     /// the command and the variable, of `\if` the command alone. Empty for SQL.
     pub words: String,
+    /// What the comments before SQL say of a history: [`crate::HistoryNote`] reads them.
+    pub notes: Vec<String>,
     /// What it does.
     pub kind: CommandKind,
 }

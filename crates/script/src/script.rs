@@ -2,6 +2,7 @@
 
 use crate::command::{Command, CommandKind};
 use crate::error::{ParseError, Place};
+use crate::history_note::HistoryNote;
 use crate::meta::{Meta, MetaLine};
 use crate::names::Names;
 use crate::pipeline::Protocol;
@@ -28,6 +29,8 @@ pub struct Script {
     pub name: String,
     /// The commands; never empty.
     pub commands: Vec<Command>,
+    /// Lines of what reads as a note of a history and stands before no SQL.
+    pub strays: Vec<u32>,
 }
 
 impl Script {
@@ -42,20 +45,27 @@ impl Script {
         names: &mut Names,
     ) -> Result<Script, ParseError> {
         let text = text.as_ref();
-        let mut parser =
-            Parser { file: file_name, text, names, commands: Vec::new(), counted: 0, line: 1 };
+        let mut parser = Parser {
+            file: file_name,
+            text,
+            names,
+            commands: Vec::new(),
+            strays: Vec::new(),
+            counted: 0,
+            line: 1,
+        };
         match syntax {
             Syntax::Current => parser.current()?,
             Syntax::NineX => parser.nine_x()?,
         }
-        let mut commands = parser.commands;
+        let (mut commands, strays) = (parser.commands, parser.strays);
         if commands.is_empty() {
             let message = format!("empty command list for script \"{file_name}\"");
             let hint = "the file has neither SQL nor meta-commands".to_owned();
             return Err(ParseError::of_script(file_name, message).with_hint(Some(hint)));
         }
         resolve_jumps(file_name, &mut commands)?;
-        Ok(Script { name: file_name.to_owned(), commands })
+        Ok(Script { name: file_name.to_owned(), commands, strays })
     }
 
     /// The command that follows the one at `at` once it is done: the next one, or behind a branch
@@ -92,6 +102,7 @@ struct Parser<'a> {
     text: &'a [u8],
     names: &'a mut Names,
     commands: Vec<Command>,
+    strays: Vec<u32>,
     /// Up to where newlines are counted in `line`.
     counted: usize,
     line: u32,
@@ -135,9 +146,16 @@ impl Parser<'_> {
 
     /// Add an SQL command unless there is only white space and comments.
     fn sql(&mut self, start: usize, end: usize, sql: &[u8], statements: u32) {
+        let range = &self.text[start..end];
         let Some(sql) = sql::without_leading_comments(sql) else {
+            if !HistoryNote::texts(range).is_empty() {
+                let line = self.line_at(start + range.len() - range.trim_ascii_start().len());
+                self.strays.push(line);
+            }
             return;
         };
+        let behind = sql::without_leading_comments(range).map_or(0, <[u8]>::len);
+        let notes = HistoryNote::texts(&range[..range.len() - behind]);
         let line = self.line_of_sql(start, end);
         let first = sql.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
         let shown = &first[..first.len().min(MAX_SOURCE)];
@@ -145,6 +163,7 @@ impl Parser<'_> {
             line,
             source: String::from_utf8_lossy(shown).into_owned(),
             words: String::new(),
+            notes,
             kind: CommandKind::Sql {
                 template: Template::new(sql, statements, self.names),
                 capture: None,
@@ -162,7 +181,8 @@ impl Parser<'_> {
             Some(Meta::Command(kind)) => {
                 let source = String::from_utf8_lossy(meta_line.source(next)).into_owned();
                 let words = meta_line.words(&kind);
-                self.commands.push(Command { line, source, words, kind });
+                let notes = Vec::new();
+                self.commands.push(Command { line, source, words, notes, kind });
             }
             Some(Meta::Capture(captured)) => {
                 let place = Place { file: self.file, line, command: None };

@@ -27,6 +27,7 @@ macro_rules! metrics {
 }
 
 mod clients;
+mod histories;
 mod machine;
 mod plans;
 mod power;
@@ -37,6 +38,7 @@ mod ways;
 /// The handles of all metrics.
 pub mod metrics {
     pub use super::clients::*;
+    pub use super::histories::*;
     pub use super::machine::*;
     pub use super::plans::*;
     pub use super::power::*;
@@ -191,6 +193,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
     clients::ROWS
         .iter()
         .chain(proof::ROWS)
+        .chain(histories::ROWS)
         .chain(plans::ROWS)
         .chain(power::ROWS)
         .chain(server::ROWS)

@@ -237,6 +237,7 @@ fn point(
         data: built.data,
     };
     check_ledger(&point, &fields);
+    check_history(&point, &fields);
     check_nodes_of_checks(&point, &fields);
     check_poolers(&point, &frame.span, problems);
     fields.finish();
@@ -261,6 +262,21 @@ fn check_ledger(point: &Point, fields: &Fields<'_>) {
     }
 }
 
+fn check_history(point: &Point, fields: &Fields<'_>) {
+    let checked = point.checks.iter().any(|check| matches!(check, Check::History { .. }));
+    let kept = point.workloads.iter().any(|workload| workload.keeps_history);
+    let (what, hint) = match (checked, kept) {
+        (true, false) => ("no workload of the scenario keeps a history", "give one history = true"),
+        (false, true) => (
+            "a history is kept and not judged",
+            "add checks = [{ history = \"serializable\" }], or another level",
+        ),
+        _ => return,
+    };
+    let span = fields.value("checks").map_or(fields.span(), |value| &value.span);
+    fields.problems.hinted(span, what, hint);
+}
+
 /// A check that needs something of its server: checksums, or an archive.
 fn check_nodes_of_checks(point: &Point, fields: &Fields<'_>) {
     for check in &point.checks {
@@ -270,6 +286,7 @@ fn check_nodes_of_checks(point: &Point, fields: &Fields<'_>) {
             Check::Counts
             | Check::Placement
             | Check::Ledger { .. }
+            | Check::History { .. }
             | Check::Amcheck { .. }
             | Check::Explain(_) => continue,
         };

@@ -91,6 +91,7 @@ impl Point {
                 Some("has a rate and a latency limit")
             }
             [workload] if workload.ledger.is_some() => Some("keeps a ledger"),
+            [workload] if workload.keeps_history => Some("keeps a history"),
             [_] if !self.timeline.is_empty() => Some("has a timeline"),
             [_] => None,
             _ => Some("has more than one workload"),

@@ -139,6 +139,9 @@ impl Point {
             name if name.starts_with("ledger_") => {
                 is_made(&|check| matches!(check, Check::Ledger { .. }))
             }
+            name if ["history_", "read_"].iter().any(|of| name.starts_with(of)) => {
+                is_made(&|check| matches!(check, Check::History { .. }))
+            }
             _ => true,
         }
     }

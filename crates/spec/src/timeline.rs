@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use history::Level;
+
 use crate::action::{self, Action, TopologyState};
 use crate::data::{Reset, script_file};
 use crate::duration;
@@ -41,6 +43,11 @@ pub enum Check {
     Ledger {
         /// The server that is read; none for the one that the data were built on.
         node: Option<String>,
+    },
+    /// The history that clients keep shows nothing that this isolation level forbids.
+    History {
+        /// The level.
+        level: Level,
     },
     /// Every row of a PL/Proxy cluster is in the bucket of its key's hash, on the node that the
     /// mapping names, and none that was there is missing: `rows_misplaced` and `rows_lost` are 0.
@@ -84,7 +91,7 @@ impl Check {
     #[must_use]
     pub fn looks_at(&self) -> LooksAt<'_> {
         match self {
-            Check::Counts | Check::Restore { .. } => LooksAt::Nothing,
+            Check::Counts | Check::Restore { .. } | Check::History { .. } => LooksAt::Nothing,
             Check::Placement => LooksAt::Cluster,
             Check::Ledger { node } => LooksAt::Rows(node.as_deref()),
             Check::Amcheck { node } | Check::Checksums { node } => LooksAt::Server(node.as_deref()),
@@ -99,7 +106,11 @@ impl Check {
             Check::Amcheck { .. } => Some("pg_amcheck"),
             Check::Checksums { .. } => Some("pg_checksums"),
             Check::Restore { .. } => Some("pg_basebackup"),
-            Check::Counts | Check::Placement | Check::Ledger { .. } | Check::Explain(_) => None,
+            Check::Counts
+            | Check::Placement
+            | Check::Ledger { .. }
+            | Check::History { .. }
+            | Check::Explain(_) => None,
         }
     }
 }
@@ -174,7 +185,8 @@ pub(crate) fn timeline(
     timed.into_iter().map(|(_, timed)| timed).collect()
 }
 
-/// `checks`: `"counts"`, `"ledger"`, `{ amcheck = "standby1" }`, `{ explain = "SELECT …", as = … }`.
+/// `checks`: `"counts"`, `"ledger"`, `{ amcheck = "standby1" }`, `{ history = "serializable" }`,
+/// `{ explain = "SELECT …", as = … }`.
 pub(crate) fn checks(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Vec<Check> {
     let values = fields.list("checks").iter();
     values.filter_map(|value| check(value, topology, folder, fields.problems)).collect()
@@ -195,6 +207,11 @@ fn check(
         let check = explain(&fields, topology, folder);
         fields.finish();
         return check.map(Check::Explain);
+    }
+    if let Some(value) = fields.value("history") {
+        let level = fields::choice("history", value, LEVELS, problems);
+        fields.finish();
+        return level.map(|level| Check::History { level });
     }
     let of_a_node: Vec<(&'static str, Word)> =
         CHECKS.iter().copied().filter(|(key, _)| fields.entry(key).is_some()).collect();
@@ -315,6 +332,14 @@ impl Word {
         }
     }
 }
+
+/// The levels at which a history is judged.
+const LEVELS: &[(&str, Level)] = &[
+    ("read committed", Level::ReadCommitted),
+    ("repeatable read", Level::RepeatableRead),
+    ("serializable", Level::Serializable),
+    ("strict serializable", Level::StrictSerializable),
+];
 
 const CHECKS: &[(&str, Word)] = &[
     ("counts", Word::Counts),

@@ -39,6 +39,8 @@ pub struct Workload {
     pub latency_limit_ms: Option<f64>,
     /// Where its scripts write what each client has done, if it keeps a ledger.
     pub ledger: Option<Ledger>,
+    /// Whether its clients keep a history, as the notes in its scripts say.
+    pub keeps_history: bool,
 }
 
 /// The tables of a ledger: before each transaction the script is given `:ledger_client`,
@@ -67,11 +69,11 @@ pub struct Script {
 pub enum ScriptSource {
     /// A file of the study's folder.
     File(ScriptText),
-    /// One of pgbench's own.
+    /// One of pgbench's own, or of the rig's.
     Builtin(Builtin),
 }
 
-/// pgbench's own scripts.
+/// pgbench's own scripts, and those that make a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Builtin {
     /// Something like TPC-B.
@@ -80,16 +82,39 @@ pub enum Builtin {
     SimpleUpdate,
     /// One account by its key.
     SelectOnly,
+    /// Appends to lists and reads them.
+    ListAppend,
+    /// Reads lists.
+    ListRead,
+    /// Reads and writes registers.
+    RwRegister,
+    /// Transfers between accounts, and reads of all of them.
+    Bank,
 }
 
 impl Builtin {
-    /// Its name, as after pgbench's `-b`.
+    /// Its name; of pgbench's, as after its `-b`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Builtin::TpcbLike => "tpcb-like",
             Builtin::SimpleUpdate => "simple-update",
             Builtin::SelectOnly => "select-only",
+            Builtin::ListAppend => "list-append",
+            Builtin::ListRead => "list-read",
+            Builtin::RwRegister => "rw-register",
+            Builtin::Bank => "bank",
+        }
+    }
+
+    /// The text of one that makes a history.
+    fn of_history(self) -> Option<&'static str> {
+        match self {
+            Builtin::TpcbLike | Builtin::SimpleUpdate | Builtin::SelectOnly => None,
+            Builtin::ListAppend => Some(include_str!("histories/list-append.sql")),
+            Builtin::ListRead => Some(include_str!("histories/list-read.sql")),
+            Builtin::RwRegister => Some(include_str!("histories/rw-register.sql")),
+            Builtin::Bank => Some(include_str!("histories/bank.sql")),
         }
     }
 }
@@ -102,6 +127,9 @@ impl Script {
         match &self.source {
             ScriptSource::File(file) => file.clone(),
             ScriptSource::Builtin(builtin) => {
+                if let Some(text) = builtin.of_history() {
+                    return ScriptText { name: builtin.name().to_owned(), text: text.to_owned() };
+                }
                 let found = script::Builtin::find(builtin.name());
                 let found = found.map(|found| (found.description, found.text)).unwrap_or_default();
                 ScriptText { name: found.0.to_owned(), text: found.1.to_owned() }
@@ -112,7 +140,7 @@ impl Script {
 
 impl Workload {
     /// The fields of a workload that an axis or a `run` entry may set by their name.
-    pub(crate) const FIELDS: [&str; 14] = [
+    pub(crate) const FIELDS: [&str; 15] = [
         "says",
         "script",
         "builtin",
@@ -127,6 +155,7 @@ impl Workload {
         "expect_failures",
         "latency_limit",
         "ledger",
+        "history",
     ];
 
     pub(crate) fn parse(
@@ -152,6 +181,7 @@ impl Workload {
             expects_failures: fields.boolean("expect_failures").unwrap_or(false),
             latency_limit_ms: fields.duration_ms("latency_limit").map(|ms| ms as f64),
             ledger: fields.value("ledger").and_then(|value| ledger(value, problems)),
+            keeps_history: fields.boolean("history").unwrap_or(false),
         };
         fields.finish();
         workload
@@ -269,4 +299,8 @@ const BUILTINS: &[(&str, Builtin)] = &[
     ("tpcb-like", Builtin::TpcbLike),
     ("simple-update", Builtin::SimpleUpdate),
     ("select-only", Builtin::SelectOnly),
+    ("list-append", Builtin::ListAppend),
+    ("list-read", Builtin::ListRead),
+    ("rw-register", Builtin::RwRegister),
+    ("bank", Builtin::Bank),
 ];

@@ -61,7 +61,11 @@ pub(crate) fn check(
         }
     } else if !lost.is_empty() {
         // There is nothing to look at but what the clients have kept.
-        match check::ledger(site, &before) {
+        let found = check::ledger(site, &before).and_then(|mut found| {
+            found.add(check::history(site, &before)?);
+            Ok(found)
+        });
+        match found {
             Ok(found) => checked = found,
             Err(why) => unreadable = Some(why.to_string()),
         }

@@ -56,6 +56,25 @@ pub(crate) fn ledger(point: &Point, directory: &Path, seed: u64) -> Option<load:
         .then(|| load::LedgerPlan { directory: directory.display().to_string(), seed })
 }
 
+/// Where the files of a trial's history go, beside its ledger; none where no client keeps one.
+pub(crate) fn history(point: &Point, directory: &Path) -> Option<load::HistoryPlan> {
+    const LEVEL: &str = "default_transaction_isolation";
+    let groups = point.workloads.iter().map(|workload| {
+        let of_session = workload.session.get(LEVEL).map(String::as_str);
+        let node = workload.to.first().map_or("", String::as_str);
+        let of_node = || point.topology.node(node).and_then(|node| node.settings.get(LEVEL));
+        let level = of_session.or_else(|| of_node().map(String::as_str));
+        load::HistoryGroup {
+            server: workload.to.join(", "),
+            isolation: level.unwrap_or("read committed").to_owned(),
+            workload: workload.name.clone(),
+        }
+    });
+    let is_kept = point.workloads.iter().any(|workload| workload.keeps_history);
+    let directory = directory.display().to_string();
+    is_kept.then(|| load::HistoryPlan { directory, groups: groups.collect() })
+}
+
 /// One conninfo of several nodes': whichever of them takes writes, tried in their order.
 fn conninfo<'c>(mut nodes: impl Iterator<Item = &'c str>) -> String {
     let Some(first) = nodes.next() else { return String::new() };

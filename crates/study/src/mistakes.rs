@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lab::Installation;
-use script::{CommandKind, Names, Script, Slot, Syntax, Target};
+use script::{CommandKind, HistoryNote, Names, Script, Slot, Syntax, Target};
 use spec::{ScriptText, Settings, Study};
 
 /// The mistakes, each in one line with its place.
@@ -75,9 +75,24 @@ fn in_script(text: &ScriptText, syntax: Syntax, variables: &[&Settings]) -> Vec<
     set.extend(BUILT_IN.map(str::to_owned));
     let mut prefixes: Vec<String> = Vec::new();
     let mut used: BTreeMap<Slot, u32> = BTreeMap::new();
+    let mut wrong: Vec<String> = Vec::new();
+    for line in &script.strays {
+        let why = "a note of a history must stand before an SQL statement";
+        wrong.push(format!("{}:{line}: {why}", text.name));
+    }
     for command in &script.commands {
         for slot in command.kind.reads() {
             used.entry(slot).or_insert(command.line);
+        }
+        for note in &command.notes {
+            match HistoryNote::parse(note, &mut names) {
+                Ok(note) => {
+                    note.reads().into_iter().for_each(|slot| {
+                        used.entry(slot).or_insert(command.line);
+                    });
+                }
+                Err(why) => wrong.push(format!("{}:{}: {why}", text.name, command.line)),
+            }
         }
         match &command.kind {
             CommandKind::Sql { capture, .. } => {
@@ -97,7 +112,8 @@ fn in_script(text: &ScriptText, syntax: Syntax, variables: &[&Settings]) -> Vec<
         let is_undefined = !is_set(&name) && !is_number(&name);
         is_undefined.then(|| format!("{}:{line}: nothing sets the variable :{name}", text.name))
     });
-    undefined.collect()
+    wrong.extend(undefined);
+    wrong
 }
 
 /// The variable that a meta-command sets.
@@ -109,8 +125,8 @@ fn target(kind: &CommandKind) -> Option<Slot> {
     }
 }
 
-/// What pgbench sets, and what the rig gives to scripts that keep a ledger.
-const BUILT_IN: [&str; 7] = [
+/// What pgbench sets, and what the rig gives to scripts that keep a ledger or a history.
+const BUILT_IN: [&str; 9] = [
     "scale",
     "client_id",
     "random_seed",
@@ -118,6 +134,8 @@ const BUILT_IN: [&str; 7] = [
     "ledger_client",
     "ledger_seq",
     "ledger_chain",
+    "history_value",
+    "history_ms",
 ];
 
 #[cfg(test)]

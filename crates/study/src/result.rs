@@ -40,12 +40,16 @@ pub(crate) fn skipped(order: &Order<'_>, why: String) -> Finished {
     finished
 }
 
-/// True if a reader will want to look into the ledger itself: something is wrong, or could not be found
-/// out.
+/// True if a reader will want to look into the ledger or the history itself: something is wrong, or could not
+/// be found out.
 pub(crate) fn needs_its_ledger(trial: &Trial) -> bool {
-    let anomalies = trial.metrics.get(metrics::LEDGER_ANOMALIES.name);
-    let anomalies = anomalies.and_then(|scopes| scopes.get(""));
-    trial.ending != Ending::Done || anomalies.is_some_and(|count| *count > 0.0)
+    let wrong =
+        [&metrics::LEDGER_ANOMALIES, &metrics::HISTORY_FORBIDDEN, &metrics::HISTORY_UNJUDGED];
+    let is_wrong = |metric: &spec::Metric| {
+        let value = trial.metrics.get(metric.name).and_then(|scopes| scopes.get(""));
+        value.is_some_and(|count| *count > 0.0)
+    };
+    trial.ending != Ending::Done || wrong.into_iter().any(is_wrong)
 }
 
 /// Makes a trial of what was measured.
@@ -72,6 +76,7 @@ pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
     let said = |kind: NoteKind, texts: Vec<String>| {
         texts.into_iter().map(move |text| Note::new(kind, text))
     };
+    trial.witnesses = found.witnesses;
     trial.notes.extend(found.notes);
     trial.notes.extend(said(NoteKind::Load, messages));
     trial.notes.extend(said(NoteKind::Warming, warmed.notes));

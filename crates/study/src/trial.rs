@@ -278,6 +278,7 @@ fn load(
     let schema = site.data_node().schema.filter(|_| !site.is_sharded());
     let mut plan = load_plan::plan(point, order.planned, &conninfos, schema);
     plan.ledger = load_plan::ledger(point, order.ledger, ledger_seed(order.planned));
+    plan.history = load_plan::history(point, order.ledger);
     let planned = order.planned;
     let agenda = &Agenda {
         point,

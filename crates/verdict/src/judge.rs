@@ -104,7 +104,8 @@ fn found(
         About::Value { value, expect, pairs: Some(_) } => {
             let by_pairs = paired::judge(study, value, *expect, pairs);
             let missing = paired::missing(study, value, pairs);
-            let found = missing.and_then(|why| by_trials(study, value, *expect, trials, &why));
+            let found =
+                missing.and_then(|why| by_trials(study, value, *expect, (plan, trials), &why));
             (expect.to_string(), found.unwrap_or(by_pairs))
         }
         About::Every { quantifier, condition, of, points } => {
@@ -135,10 +136,10 @@ fn by_trials(
     study: &Study,
     value: &Expression,
     expect: Expectation,
-    trials: &[Trial],
+    (plan, trials): (&[PlannedTrial], &[Trial]),
     why: &str,
 ) -> Option<Found> {
-    let mut found = value::judge(study, value, expect, trials);
+    let mut found = value::judge(study, value, expect, plan, trials);
     matches!(found.measured, Measured::Value { .. }).then_some(())?;
     let said = format!("in whole trials, because {why}");
     found.why = match found.why.is_empty() {

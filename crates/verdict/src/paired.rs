@@ -23,11 +23,13 @@ pub(crate) fn missing(study: &Study, value: &Expression, pairs: &[Paired]) -> Op
         let point = |variant| study.point(variant, &paired.scenario, &paired.axes);
         point(&paired.above) == Some(above) && point(&paired.below) == Some(below)
     };
-    match pairs.iter().filter(is_meant).max_by_key(|paired| paired.attempt) {
-        None => Some("no pairs were measured".to_owned()),
-        Some(Paired { ending: ending @ Ending::Skipped(_), .. }) => Some(ending.why().to_owned()),
-        Some(_) => None,
+    // What one attempt found is not undone by another one that was skipped.
+    let mut why = "no pairs were measured";
+    for paired in pairs.iter().filter(is_meant) {
+        let Ending::Skipped(_) = &paired.ending else { return None };
+        why = paired.ending.why();
     }
+    Some(why.to_owned())
 }
 
 /// Judges a quotient of two figures by the pairs of its points.

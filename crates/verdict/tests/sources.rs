@@ -164,12 +164,12 @@ impl<'s> Source<'s> {
             seed: 1,
             stop: None,
             figures: Vec::new(),
-            series: vec![Series {
-                metric: comparison::Metric::of(above.metric).unwrap(),
-                above: series(above),
-                below: series(below),
-                tuned_for: 20,
-            }],
+            instances: Default::default(),
+            series: vec![Series::new(
+                comparison::Metric::of(above.metric).unwrap(),
+                series(above),
+                series(below),
+            )],
             waits: Vec::new(),
             conditions: Conditions::default(),
             doubts: Vec::new(),

@@ -9,7 +9,7 @@ use rustix::{
 };
 
 use super::{Lane, Link};
-use crate::report::Report;
+use crate::{lane_history::LaneHistory, ledger::LaneLedger, report::Report};
 use server::dial::{Received, Sent, without_errno};
 
 /// Events taken from the kernel at once. More would let a session wait longer for its turn after
@@ -125,7 +125,7 @@ impl Lane<'_> {
     /// once, and answers that had already arrived would be looked at, and timed, too late.
     fn flush(&mut self) {
         loop {
-            self.write_ledger();
+            self.write_notes();
             if self.unsent.is_empty() {
                 break;
             }
@@ -142,9 +142,21 @@ impl Lane<'_> {
     }
 
     /// Notes what is about to be sent; where that fails it is not sent, and the load ends.
-    pub(super) fn write_ledger(&mut self) {
-        let Some(ledger) = &mut self.ledger else { return };
-        if let Err(why) = ledger.write() {
+    pub(super) fn write_notes(&mut self) {
+        let ledger = self.ledger.as_mut().map_or(Ok(()), LaneLedger::write);
+        let history = self.history.as_mut().map_or(Ok(()), LaneHistory::write);
+        self.heed(ledger.and(history));
+    }
+
+    /// Notes what has not been written yet, when nothing more is sent.
+    pub(super) fn write_last_notes(&mut self) {
+        self.write_notes();
+        let history = self.history.as_mut().map_or(Ok(()), LaneHistory::write_all);
+        self.heed(history);
+    }
+
+    fn heed(&mut self, written: Result<(), String>) {
+        if let Err(why) = written {
             (self.report)(Report::Lost(why.into()));
             self.unsent.clear();
             self.out.clear();

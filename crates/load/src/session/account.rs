@@ -1,5 +1,6 @@
-//! What a client knows of the transaction that it runs, where it keeps a ledger.
+//! What a client knows of the transaction that it runs, where it keeps a ledger or a history.
 
+use history::Outcome;
 use record::{
     Moment,
     ledger::{Chain, Entry, What},
@@ -9,23 +10,34 @@ use wire::backend::ErrorResponse;
 
 use crate::{
     program::{Effect, Program},
-    session::{Block, LaneContext, Session, SessionState},
+    session::{Block, LaneContext, Session, SessionState, diary::Diary},
     tally::Ending,
 };
 
 /// One client's account.
 #[derive(Debug)]
 pub(crate) struct Account {
+    /// Its part of the ledger, if there is one.
+    chained: Option<Chained>,
+    /// Its part of the history, if there is one.
+    pub(super) diary: Option<Diary>,
+    /// The transaction under way.
+    open: Option<Open>,
+}
+
+/// One client's part of a ledger.
+#[derive(Debug)]
+struct Chained {
     chain: Chain,
     seq: u64,
     value: i64,
-    /// The transaction under way.
-    open: Option<Open>,
 }
 
 /// What has been heard of the transaction under way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Open {
+    /// It stands in the ledger.
+    is_numbered: bool,
     /// Something that was sent has been committed: an error afterwards does not undo it.
     is_committed: bool,
     /// The last answer was that of a ROLLBACK.
@@ -37,32 +49,42 @@ struct Open {
 }
 
 impl Account {
-    pub(crate) fn new(seed: u64, client: u32) -> Account {
-        Account { chain: Chain::new(seed, client), seq: 0, value: 0, open: None }
+    pub(super) fn is_committed(&self) -> bool {
+        self.open.is_some_and(|open| open.is_committed)
     }
 }
 
 impl Session {
-    /// Opens an account for this client, where its program keeps a ledger.
-    pub(crate) fn open_account(&mut self, program: &Program, seed: u64) {
-        if let Some(slots) = program.ledger {
+    /// Opens an account for this client, where its program keeps a ledger, whose seed is given, or a
+    /// history. `clients` are those of the whole load.
+    pub(crate) fn open_account(&mut self, program: &Program, seed: Option<u64>, clients: u64) {
+        let chained = program.ledger.zip(seed).map(|(slots, seed)| {
             self.variables.set(slots.client, Value::Int(i64::from(self.id)));
-            self.account = Some(Box::new(Account::new(seed, self.id)));
+            Chained { chain: Chain::new(seed, self.id), seq: 0, value: 0 }
+        });
+        let diary = program.history.map(|_| Diary::new(clients));
+        if chained.is_some() || diary.is_some() {
+            self.account = Some(Box::new(Account { chained, diary, open: None }));
         }
     }
 
     /// A transaction begins: numbers it, and notes that it is intended.
     pub(crate) fn intend(&mut self, cx: &mut LaneContext<'_>, now: u64) {
-        let (Some(account), Some(slots)) = (&mut self.account, cx.program.ledger) else { return };
-        if !cx.program.scripts[self.script].is_numbered {
-            return;
+        let Some(account) = &mut self.account else { return };
+        let script = &cx.program.scripts[self.script];
+        let chained = account.chained.as_mut().filter(|_| script.is_numbered);
+        let is_numbered = chained.is_some();
+        if is_numbered || !script.notes.is_empty() {
+            account.open = Some(Open { is_numbered, ..Open::default() });
         }
-        account.seq += 1;
-        account.value = account.chain.value(account.seq);
-        account.open = Some(Open::default());
-        self.variables.set(slots.seq, Value::Int(account.seq as i64));
-        self.variables.set(slots.chain, Value::Int(account.value));
-        self.note(cx, now, What::Intended);
+        if let (Some(chained), Some(slots)) = (chained, cx.program.ledger) {
+            chained.seq += 1;
+            chained.value = chained.chain.value(chained.seq);
+            self.variables.set(slots.seq, Value::Int(chained.seq as i64));
+            self.variables.set(slots.chain, Value::Int(chained.value));
+            self.note(cx, now, What::Intended);
+        }
+        self.begin_in_diary(cx, now);
     }
 
     /// A result is complete. What its tag says of the transaction holds whatever follows it.
@@ -105,6 +127,9 @@ impl Session {
     /// The connection is gone, in the middle of a transaction or between two.
     pub(crate) fn account_for_loss(&mut self, cx: &mut LaneContext<'_>, now: u64) {
         self.note(cx, now, What::Disconnected);
+        if let Some(diary) = self.account.as_mut().and_then(|account| account.diary.as_mut()) {
+            diary.disconnected();
+        }
     }
 
     /// The transaction has ended as pgbench counts it.
@@ -171,22 +196,30 @@ impl Session {
     }
 
     fn close_transaction(&mut self, cx: &mut LaneContext<'_>, now: u64, what: What) {
-        if let Some(account) = &mut self.account {
-            account.open = None;
+        let Some(account) = &mut self.account else { return };
+        let is_numbered = account.open.take().is_some_and(|open| open.is_numbered);
+        if let (true, Some(chained)) = (is_numbered, &mut account.chained) {
             match what {
                 What::Acknowledged | What::AcknowledgedAlone => {
-                    account.chain.acknowledged(account.value);
+                    chained.chain.acknowledged(chained.value);
                 }
-                What::Unknown => account.chain.unknown(),
+                What::Unknown => chained.chain.unknown(),
                 What::Failed(_) | What::Intended | What::Disconnected => {}
             }
+            self.note(cx, now, what);
         }
-        self.note(cx, now, what);
+        let outcome = match what {
+            What::Acknowledged | What::AcknowledgedAlone => Outcome::Committed,
+            What::Failed(_) => Outcome::Failed,
+            What::Unknown | What::Intended | What::Disconnected => Outcome::Unknown,
+        };
+        self.end_in_diary(cx, now, outcome);
     }
 
     fn note(&self, cx: &mut LaneContext<'_>, now: u64, what: What) {
-        if let (Some(account), Some(ledger)) = (&self.account, &mut cx.ledger) {
-            ledger.note(Entry { client: self.id, seq: account.seq, at: Moment(now), what });
+        let chained = self.account.as_ref().and_then(|account| account.chained.as_ref());
+        if let (Some(chained), Some(ledger)) = (chained, &mut cx.ledger) {
+            ledger.note(Entry { client: self.id, seq: chained.seq, at: Moment(now), what });
         }
     }
 }

@@ -146,6 +146,7 @@ impl Session {
             return self.end(cx, now, failure.into());
         }
         self.tries += 1;
+        self.try_again_in_diary(cx, now);
         if cx.program.time_each_command {
             self.failed_tries.push(self.command);
         }

@@ -265,7 +265,7 @@ impl Session {
 
     fn succeeded(&mut self, cx: &mut LaneContext<'_>, now: u64) -> Wait {
         if let Some(captured) = self.reply.captured.take()
-            && let Err(wait) = self.check_gset(cx, &captured)
+            && let Err(wait) = self.keep(cx, &captured)
         {
             return wait;
         }
@@ -335,6 +335,13 @@ impl Session {
             CommandKind::Sql { capture, .. } => capture.as_ref(),
             _ => None,
         }
+    }
+
+    /// Keeps what a command has returned: in variables, in the history.
+    fn keep(&mut self, cx: &mut LaneContext<'_>, captured: &Captured) -> Result<(), Wait> {
+        self.check_gset(cx, captured)?;
+        let row = captured.last.first().and_then(Option::as_deref);
+        self.read_in_diary(cx, row).map_err(|why| self.abort_in_command(cx, &why))
     }
 
     fn check_gset(&mut self, cx: &mut LaneContext<'_>, captured: &Captured) -> Result<(), Wait> {

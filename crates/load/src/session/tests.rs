@@ -2,6 +2,7 @@
 
 mod client;
 mod errors;
+mod history;
 mod ledger;
 
 use client::{Client, workload};

@@ -142,7 +142,11 @@ impl Session {
         let next = script.script.next(self.command);
         let next = match kind {
             CommandKind::Sql { template, capture } => {
-                self.send(cx, script, template, capture.is_some())?;
+                if let Err(why) = self.write_in_diary(cx) {
+                    return Err(self.abort_in_command(cx, &why));
+                }
+                let is_kept = capture.is_some() || self.reads_for_diary(cx);
+                self.send(cx, script, template, is_kept)?;
                 if self.pipeline == Pipeline::Off {
                     self.state = SessionState::Awaiting;
                     return Ok(Step::Wait(Wait::Server));

@@ -81,6 +81,7 @@ pub(super) fn plan(
         blocks: None,
         statements: options.per_command,
         ledger: None,
+        history: None,
         log: options.log.as_ref().map(|log| LogPlan {
             prefix: log.prefix.clone(),
             sampling_rate: log.sampling_rate,

@@ -9,6 +9,7 @@ mod ending;
 mod heavy;
 mod history;
 mod interruption;
+mod isolation;
 mod majors;
 mod mutants;
 mod peers;

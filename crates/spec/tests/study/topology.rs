@@ -228,6 +228,12 @@ fn a_topology_is_wrong_at_the_place_where_it_is_wrong() {
         "`[` no workload of the scenario keeps a ledger \
          (give one ledger = { insert = \"TABLE\" })",
     );
+    check(
+        "ledger = { insert = \"writes_log\", update = \"writes_state\" }",
+        "ledger = { insert = \"writes_log\", update = \"writes_state\" }\nhistory = true",
+        "`[` a history is kept and not judged \
+         (add checks = [{ history = \"serializable\" }], or another level)",
+    );
 }
 
 #[test]

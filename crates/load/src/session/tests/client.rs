@@ -16,6 +16,7 @@ use script::Prng;
 use crate::{
     LedgerPlan, Level, Message, Protocol, ScriptText, Syntax, Workload,
     grid::Grid,
+    lane_history::LaneHistory,
     ledger::LaneLedger,
     program::{CommonSettings, Program},
     session::{LaneContext, Session, Wait},
@@ -34,6 +35,7 @@ pub(super) struct Client {
     out: Vec<u8>,
     wait: Wait,
     pub(super) ledger: Option<LaneLedger>,
+    pub(super) history: Option<LaneHistory>,
     /// Frames arrive one byte at a time.
     pub(super) byte_by_byte: bool,
 }
@@ -62,6 +64,7 @@ impl Client {
             verbose_errors: false,
             debug: false,
             transactions: None,
+            keeps_history: workload.scripts[0].text.contains("\\history"),
         };
         let program = Program::new(workload, &common).expect("a workload");
         let commands = |script: &crate::program::ProgramScript| {
@@ -91,6 +94,7 @@ impl Client {
             out: Vec::new(),
             wait: Wait::Next,
             ledger: None,
+            history: None,
             byte_by_byte: false,
         }
     }
@@ -106,6 +110,7 @@ impl Client {
             tally: &mut self.tally,
             log: None,
             ledger: self.ledger.as_mut(),
+            history: self.history.as_mut(),
             narration: &mut self.narration,
             choose: &mut self.choose,
             out: &mut self.out,
@@ -206,7 +211,17 @@ impl Client {
         let directory = directory.display().to_string();
         let plan = LedgerPlan { directory, seed: 42 };
         self.ledger = Some(LaneLedger::create(&plan, 0).expect("a ledger"));
-        self.session.open_account(&self.program, plan.seed);
+        self.session.open_account(&self.program, Some(plan.seed), 1);
+        self
+    }
+
+    /// Opens an account with a history, to be kept in `directory`.
+    pub(super) fn keeps_a_history(&mut self, directory: &Path) -> &mut Self {
+        let [server, isolation, workload] = ["p", "i", "w"].map(str::to_owned);
+        let groups = vec![crate::HistoryGroup { server, isolation, workload }];
+        let plan = crate::HistoryPlan { directory: directory.display().to_string(), groups };
+        self.history = Some(LaneHistory::create(&plan, 0).expect("a history"));
+        self.session.open_account(&self.program, None, 3);
         self
     }
 

@@ -1,0 +1,163 @@
+//! The history of a trial's clients: which anomalies it shows, and how old what they read was.
+
+use history::{Anomaly, Cycle, Findings, History, Level, Order, Staleness, Witness};
+use record::{Note, NoteKind};
+use site::Site;
+use spec::{Check, Metric, metrics};
+
+use crate::error::Error;
+use crate::outcome::{Before, Outcome};
+
+/// Judges the history. The scope of a figure is empty; of the age of reads also a workload.
+///
+/// # Errors
+/// When a history cannot be read, or is no history.
+pub fn check(_: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
+    let levels = before.point.checks.iter().filter_map(|check| match check {
+        Check::History { level } => Some(*level),
+        _ => None,
+    });
+    let mut outcome = Outcome::default();
+    // Two checks of one history are the stricter one.
+    let Some(level) = levels.max() else { return Ok(outcome) };
+    let history = record::read_histories(before.ledger)?;
+    let findings = history::check(&history);
+    figures(&findings, level, &mut outcome);
+    ages(&history, &findings, &mut outcome);
+    words(&findings, level, &mut outcome);
+    outcome.witnesses = pictures(&findings, level);
+    Ok(outcome)
+}
+
+/// Witnesses kept in the record.
+const WITNESSES_MAX: usize = 12;
+
+fn figures(findings: &Findings, level: Level, outcome: &mut Outcome) {
+    let counted = findings.counted;
+    let forbidden: u64 = findings.forbidden(level).map(|(_, count)| count).sum();
+    let ordered = |order: Order| -> u64 {
+        let cycles = Cycle::ALL.iter().map(|cycle| Anomaly::Cycle(*cycle, order));
+        cycles.map(|anomaly| findings.count(anomaly)).sum()
+    };
+    let disorder = [Anomaly::DuplicateElements, Anomaly::CyclicVersions, Anomaly::FutureRead];
+    let unjudged = findings.faults.iter().filter(|fault| fault.what.unjudged().is_some()).count();
+    for (metric, value) in [
+        (&metrics::HISTORY_COMMITTED, counted.committed),
+        (&metrics::HISTORY_FAILED, counted.failed),
+        (&metrics::HISTORY_UNKNOWN, counted.unknown),
+        (&metrics::HISTORY_READS, counted.reads),
+        (&metrics::HISTORY_FORBIDDEN, forbidden),
+        (&metrics::HISTORY_UNJUDGED, unjudged as u64),
+        (&metrics::HISTORY_DISORDER, disorder.map(|one| findings.count(one)).iter().sum()),
+        (&metrics::HISTORY_PROCESS, ordered(Order::Process)),
+        (&metrics::HISTORY_REALTIME, ordered(Order::Realtime)),
+    ] {
+        outcome.set(metric, "", value as f64);
+    }
+    for (metric, anomaly) in BY_NAME {
+        outcome.set(metric, "", findings.count(anomaly) as f64);
+    }
+}
+
+/// Anomalies with a metric of their own.
+const BY_NAME: [(&Metric, Anomaly); 17] = [
+    (&metrics::HISTORY_G0, Anomaly::Cycle(Cycle::G0, Order::Data)),
+    (&metrics::HISTORY_G1A, Anomaly::G1a),
+    (&metrics::HISTORY_G1B, Anomaly::G1b),
+    (&metrics::HISTORY_G1C, Anomaly::Cycle(Cycle::G1c, Order::Data)),
+    (&metrics::HISTORY_DIRTY_UPDATE, Anomaly::DirtyUpdate),
+    (&metrics::HISTORY_INTERNAL, Anomaly::Internal),
+    (&metrics::HISTORY_LOST_UPDATE, Anomaly::LostUpdate),
+    (&metrics::HISTORY_G_SINGLE, Anomaly::Cycle(Cycle::GSingle, Order::Data)),
+    (&metrics::HISTORY_LONG_FORK, Anomaly::Cycle(Cycle::LongFork, Order::Data)),
+    (&metrics::HISTORY_G_NONADJACENT, Anomaly::Cycle(Cycle::GNonadjacent, Order::Data)),
+    (&metrics::HISTORY_G2_ITEM, Anomaly::Cycle(Cycle::G2Item, Order::Data)),
+    (&metrics::HISTORY_UNWRITTEN_READ, Anomaly::UnwrittenRead),
+    (&metrics::HISTORY_INCOMPATIBLE_ORDER, Anomaly::IncompatibleOrder),
+    (&metrics::HISTORY_WRONG_TOTAL, Anomaly::WrongTotal),
+    (&metrics::HISTORY_MONOTONIC_READS, Anomaly::MonotonicReads),
+    (&metrics::HISTORY_READ_YOUR_WRITES, Anomaly::ReadYourWrites),
+    (&metrics::HISTORY_WRITES_FOLLOW_READS, Anomaly::WritesFollowReads),
+];
+
+fn ages(history: &History, findings: &Findings, outcome: &mut Outcome) {
+    for (group, staleness) in history.groups().iter().zip(&findings.staleness) {
+        let ms = |share| staleness.age_ns(share).map(|ns| ns as f64 / 1e6);
+        let behind = |share| staleness.lacking(share).map(f64::from);
+        let stale = staleness.stale() as f64 / staleness.reads().max(1) as f64;
+        for (metric, value) in [
+            (&metrics::READ_AGE_P50_MS, ms(0.5)),
+            (&metrics::READ_AGE_P99_MS, ms(0.99)),
+            (&metrics::READ_AGE_MAX_MS, ms(1.0)),
+            (&metrics::READ_BEHIND_P50, behind(0.5)),
+            (&metrics::READ_BEHIND_P99, behind(0.99)),
+            (&metrics::READ_BEHIND_MAX, behind(1.0)),
+            (&metrics::READ_STALE_SHARE, has_reads(staleness).then_some(stale)),
+        ] {
+            if let Some(value) = value {
+                outcome.set(metric, &group.workload, value);
+            }
+        }
+    }
+}
+
+fn has_reads(staleness: &Staleness) -> bool {
+    staleness.reads() > 0
+}
+
+fn words(findings: &Findings, level: Level, outcome: &mut Outcome) {
+    for fault in &findings.faults {
+        outcome.note(format!("history: {fault}"));
+    }
+    for (anomaly, count) in findings.forbidden(level) {
+        let least = if findings.is_partial { "at least " } else { "" };
+        let text = format!(
+            "history: {least}{count} times {anomaly} ({}), which {level} forbids",
+            anomaly.meaning()
+        );
+        outcome.notes.push(Note::new(NoteKind::History, text));
+        let mut witnesses = findings.witnesses.iter().filter(|one| one.anomaly == anomaly);
+        if let Some(witness) = witnesses.next() {
+            outcome.notes.push(Note::new(NoteKind::History, witness.to_string()));
+        }
+    }
+}
+
+/// The smallest witness of each anomaly, those that the level forbids first.
+fn pictures(findings: &Findings, level: Level) -> Vec<record::Witness> {
+    let mut witnesses: Vec<&Witness> = findings.witnesses.iter().collect();
+    witnesses.dedup_by_key(|witness| witness.anomaly);
+    witnesses.sort_by_key(|witness| !level.forbids(witness.anomaly));
+    witnesses.truncate(WITNESSES_MAX);
+    witnesses.into_iter().map(picture).collect()
+}
+
+fn picture(witness: &Witness) -> record::Witness {
+    let transactions = witness.transactions.iter().map(|seen| {
+        let backend = match seen.backend {
+            0 => String::new(),
+            backend => format!(" (backend {backend})"),
+        };
+        let (client, number, server) = (seen.client, seen.number, &seen.group.server);
+        let outcome = seen.outcome;
+        record::Seen {
+            who: format!("client {client} transaction {number} on {server}{backend}, {outcome}"),
+            did: seen.operations.clone(),
+            begun: seen.begun,
+            ended: seen.ended,
+        }
+    });
+    let links = witness.links.iter().map(|link| record::Link {
+        from: link.from,
+        to: link.to,
+        name: link.name.to_owned(),
+        why: link.why.clone(),
+    });
+    record::Witness {
+        anomaly: witness.anomaly.to_string(),
+        meaning: witness.anomaly.meaning().to_owned(),
+        transactions: transactions.collect(),
+        links: links.collect(),
+        why: witness.why.clone(),
+    }
+}

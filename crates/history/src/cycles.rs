@@ -1,0 +1,230 @@
+//! Cycles of dependencies, counted by their kinds, the smallest ones kept.
+
+use std::collections::HashSet;
+
+use crate::components::{Components, Graph};
+use crate::evidence::{Dependency, Edge};
+use crate::search::{Arc, Machine, Search, Step};
+use crate::{Anomaly, Cycle, Order};
+
+/// Examples kept of each kind.
+const EXAMPLES: usize = 3;
+
+/// Places looked at for one cycle, once one of its kind has been found.
+const PLACES_MOST: u64 = 2_000;
+
+/// Places looked at for one kind, beside four for each edge.
+const PLACES_ALL: u64 = 20_000_000;
+
+/// Cycles that were found.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cycles {
+    pub(crate) found: Vec<FoundKind>,
+    /// A search was given up: there may be more, and smaller ones.
+    pub(crate) is_partial: bool,
+}
+
+/// The cycles of one kind.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundKind {
+    pub(crate) anomaly: Anomaly,
+    pub(crate) count: u64,
+    /// The smallest ones.
+    pub(crate) smallest: Vec<Vec<Step>>,
+    /// The transactions of those that were counted.
+    seen: HashSet<Vec<u32>>,
+}
+
+/// Transactions as nodes.
+pub(crate) struct Dependencies {
+    pub(crate) graph: Graph<Arc>,
+    edges: usize,
+}
+
+impl Dependencies {
+    pub(crate) fn new(transactions: usize, edges: &[Edge]) -> Dependencies {
+        let arcs = || {
+            edges.iter().map(|edge| {
+                let Edge { from, to, key, dependency } = *edge;
+                (from, Arc { to, key, dependency })
+            })
+        };
+        Dependencies { graph: Graph::new(transactions, arcs), edges: edges.len() }
+    }
+
+    fn arcs(&self) -> impl Iterator<Item = (u32, Arc)> {
+        (0..self.graph.nodes() as u32)
+            .flat_map(|node| self.graph.leaving(node).iter().map(move |arc| (node, *arc)))
+    }
+
+    /// The components of what these dependencies join.
+    pub(crate) fn components(&self, follow: impl Fn(Dependency) -> bool) -> Components {
+        Components::new(&self.graph, |arc| follow(arc.dependency).then_some(arc.to))
+    }
+
+    pub(crate) fn budget(&self) -> u64 {
+        PLACES_ALL + 4 * self.edges as u64
+    }
+}
+
+impl Cycles {
+    /// Counts a cycle, unless one of the same transactions was.
+    pub(crate) fn add(&mut self, anomaly: Anomaly, cycle: Vec<Step>) {
+        let at = self.found.iter().position(|found| found.anomaly == anomaly);
+        let at = at.unwrap_or_else(|| {
+            let (smallest, seen) = (Vec::new(), HashSet::new());
+            self.found.push(FoundKind { anomaly, count: 0, smallest, seen });
+            self.found.len() - 1
+        });
+        let found = &mut self.found[at];
+        let mut members: Vec<u32> = cycle.iter().map(|step| step.transaction).collect();
+        members.sort_unstable();
+        if !found.seen.insert(members) {
+            return;
+        }
+        found.count += 1;
+        found.smallest.push(cycle);
+        found.smallest.sort_by_key(Vec::len);
+        found.smallest.truncate(EXAMPLES);
+    }
+
+    pub(crate) fn has(&self, anomaly: Anomaly) -> bool {
+        self.found.iter().any(|found| found.anomaly == anomaly)
+    }
+
+    /// Finds the cycles of data dependencies.
+    pub(crate) fn find(&mut self, dependencies: &Dependencies) {
+        let all = dependencies.components(|dependency| dependency <= Dependency::Anti);
+        if !all.has_circle() {
+            return;
+        }
+        let writes = dependencies.components(|dependency| dependency == Dependency::Write);
+        let reads = dependencies.components(|dependency| dependency <= Dependency::Read);
+        let apart = Apart::new(dependencies, &all);
+        let mut search = Search::new(dependencies.graph.nodes());
+        for cycle in Cycle::ALL {
+            let first = match cycle {
+                Cycle::G0 => Dependency::Write,
+                Cycle::G1c => Dependency::Read,
+                _ => Dependency::Anti,
+            };
+            let firsts = dependencies.arcs().filter(|(from, arc)| {
+                arc.dependency == first
+                    && match cycle {
+                        Cycle::G0 => writes.join(*from, arc.to),
+                        Cycle::G1c => reads.join(*from, arc.to),
+                        Cycle::G2Item => all.join(*from, arc.to),
+                        _ => apart.join(*from, arc.to),
+                    }
+            });
+            search.budget = dependencies.budget();
+            for (from, arc) in firsts {
+                let machine = Machine { cycle, begins_anti: first == Dependency::Anti };
+                let found = self.has(Anomaly::Cycle(cycle, Order::Data));
+                let most = if found { PLACES_MOST } else { u64::MAX };
+                if search.budget == 0 {
+                    self.is_partial = true;
+                    break;
+                }
+                let joined = |node| all.join(node, from);
+                let way =
+                    search.shortest(&dependencies.graph, machine, arc.to, most, joined, |x| {
+                        x == from
+                    });
+                if let Some((way, _)) = way {
+                    self.close(from, arc, way);
+                }
+            }
+        }
+        self.unnamed(dependencies, &all, &apart, &mut search);
+    }
+
+    /// Counts the cycle of an edge and a way back, under the name that its dependencies give it.
+    fn close(&mut self, from: u32, arc: Arc, way: Vec<Step>) {
+        let Arc { key, dependency, .. } = arc;
+        let mut cycle = vec![Step { transaction: from, key, dependency }];
+        cycle.extend(way);
+        if is_simple(&cycle) {
+            self.add(Anomaly::Cycle(kind_of(&cycle), Order::Data), cycle);
+        }
+    }
+
+    /// A circle without adjacent anti-dependencies whose shortest ways cross themselves has no simple
+    /// cycle of a kind that was searched: it is a closed walk all the same, and snapshot isolation
+    /// forbids it.
+    fn unnamed(
+        &mut self,
+        dependencies: &Dependencies,
+        all: &Components,
+        apart: &Apart,
+        search: &mut Search,
+    ) {
+        let named = [Cycle::GSingle, Cycle::LongFork, Cycle::GNonadjacent];
+        let named = named.map(|cycle| self.has(Anomaly::Cycle(cycle, Order::Data)));
+        let mut crossing = dependencies
+            .arcs()
+            .filter(|(from, arc)| arc.dependency == Dependency::Anti && apart.join(*from, arc.to));
+        let (false, Some((from, arc))) = (named.contains(&true), crossing.next()) else { return };
+        search.budget = u64::MAX;
+        let machine = Machine { cycle: Cycle::GNonadjacent, begins_anti: true };
+        let joined = |node| all.join(node, from);
+        let way =
+            search.shortest(&dependencies.graph, machine, arc.to, u64::MAX, joined, |x| x == from);
+        if let Some((way, _)) = way {
+            let Arc { key, dependency, .. } = arc;
+            let mut walk = vec![Step { transaction: from, key, dependency }];
+            walk.extend(way);
+            self.add(Anomaly::Cycle(Cycle::GNonadjacent, Order::Data), walk);
+        }
+    }
+}
+
+fn is_simple(cycle: &[Step]) -> bool {
+    let members: HashSet<u32> = cycle.iter().map(|step| step.transaction).collect();
+    members.len() == cycle.len()
+}
+
+/// The kind of a cycle, by its dependencies.
+pub(crate) fn kind_of(cycle: &[Step]) -> Cycle {
+    let is = |at: usize, dependency| cycle[at % cycle.len()].dependency == dependency;
+    let anti: Vec<usize> = (0..cycle.len()).filter(|at| is(*at, Dependency::Anti)).collect();
+    let is_adjacent = anti.len() > 1 && anti.iter().any(|at| is(at + 1, Dependency::Anti));
+    let alternates =
+        || cycle.len() == 2 * anti.len() && anti.iter().all(|at| is(at + 1, Dependency::Read));
+    match anti.len() {
+        0 if cycle.iter().any(|step| step.dependency == Dependency::Read) => Cycle::G1c,
+        0 => Cycle::G0,
+        1 => Cycle::GSingle,
+        _ if is_adjacent => Cycle::G2Item,
+        _ if alternates() => Cycle::LongFork,
+        _ => Cycle::GNonadjacent,
+    }
+}
+
+/// Components of the walks without adjacent anti-dependencies. Each transaction is there twice: as
+/// reached by an anti-dependency, and as reached by another one.
+struct Apart {
+    components: Components,
+}
+
+impl Apart {
+    fn new(dependencies: &Dependencies, all: &Components) -> Apart {
+        let nodes = dependencies.graph.nodes() * 2;
+        let arcs = || {
+            dependencies.arcs().filter(|(from, arc)| all.join(*from, arc.to)).flat_map(
+                |(from, arc)| {
+                    let is_anti = arc.dependency == Dependency::Anti;
+                    let to = arc.to * 2 + u32::from(is_anti);
+                    let late = (!is_anti).then_some((from * 2 + 1, to));
+                    [Some((from * 2, to)), late].into_iter().flatten()
+                },
+            )
+        };
+        Apart { components: Components::new(&Graph::new(nodes, arcs), Some) }
+    }
+
+    /// Whether a walk without adjacent anti-dependencies contains this anti-dependency.
+    fn join(&self, from: u32, to: u32) -> bool {
+        self.components.join(from * 2, to * 2 + 1)
+    }
+}

@@ -1,0 +1,84 @@
+//! What is wrong with a history itself, and how far it can be judged in spite of that.
+
+use std::fmt;
+
+/// Something that is wrong with a history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The file.
+    pub file: String,
+    /// The line, from 1; 0 for none in particular.
+    pub line: u64,
+    /// What.
+    pub what: Wrong,
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// The file ends in the middle of a line.
+    CutOff,
+    /// The line says nothing that can be understood here.
+    Line(String),
+    /// The same value was written twice to one key: reads of it do not say whose it was.
+    WrittenTwice {
+        /// The key.
+        key: i64,
+        /// The value.
+        value: i64,
+    },
+    /// A value was read before the transaction that wrote it had begun: clocks are apart.
+    ClocksApart {
+        /// By how many nanoseconds at least.
+        ns: u64,
+    },
+}
+
+impl Wrong {
+    /// What is not judged for it; none where nothing is missing from the judgement.
+    #[must_use]
+    pub fn unjudged(&self) -> Option<&'static str> {
+        match self {
+            Wrong::CutOff => None,
+            Wrong::Line(_) => Some(
+                "transactions that were open there count as unknown, and their reads are ignored",
+            ),
+            Wrong::WrittenTwice { .. } => Some("the key is not judged"),
+            Wrong::ClocksApart { .. } => {
+                Some("the order of time, staleness and the guarantees of sessions are not judged")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fault { file, line, what } = self;
+        match line {
+            0 => write!(f, "{file}: {what}")?,
+            _ => write!(f, "{file}, line {line}: {what}")?,
+        }
+        what.unjudged().map_or(Ok(()), |what| write!(f, "; {what}"))
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wrong::CutOff => f.write_str(
+                "the file ends in the middle of a line, as the death of a generator leaves it; \
+                 transactions that were open there count as unknown",
+            ),
+            Wrong::Line(why) => f.write_str(why),
+            Wrong::WrittenTwice { key, value } => {
+                write!(f, "{value} was written to key {key} twice; values must be unique")
+            }
+            Wrong::ClocksApart { ns } => write!(
+                f,
+                "a value was read {:.3} ms before the transaction that wrote it began; the clocks \
+                 of the clients are apart",
+                *ns as f64 / 1e6
+            ),
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! Reads the lines of a file.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, BufRead};
+
+use super::VERSION;
+use super::lists::Lists;
+use super::number::integer;
+use crate::history::{Group, History, Kind, Operation, Outcome, Session, TooLong, Transaction};
+use crate::{Fault, Wrong};
+
+/// A file of which nothing can be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It cannot be read.
+    #[error("could not read {file}, line {line}: {why}")]
+    Io {
+        /// The file.
+        file: String,
+        /// The line.
+        line: u64,
+        /// Why.
+        why: io::Error,
+    },
+    /// It is something else.
+    #[error("{file} is not a history: its first line must be \"history {VERSION}\"")]
+    Other {
+        /// The file.
+        file: String,
+    },
+    /// It is of another version.
+    #[error(
+        "{file} has version {found}, this pgrig reads {VERSION}; read it with the pgrig that wrote it"
+    )]
+    Version {
+        /// The file.
+        file: String,
+        /// Its version.
+        found: String,
+    },
+    /// It is too long.
+    #[error("{file}, line {line}: {why}")]
+    TooLong {
+        /// The file.
+        file: String,
+        /// The line.
+        line: u64,
+        /// Of what there is too much.
+        why: TooLong,
+    },
+}
+
+/// A line longer than this is none of a history.
+const LINE_BYTES_MAX: usize = 64 << 20;
+
+/// Adds what a file says to a history. What is wrong with a line is a fault of the history; what
+/// follows is read.
+///
+/// # Errors
+/// When the file cannot be read, is no history, or is one of another version.
+pub fn read(history: &mut History, file: &str, input: impl BufRead) -> Result<(), ReadError> {
+    let elsewhere = history.sessions().iter().map(|session| session.client).collect();
+    let mut reader = Reader {
+        file: history.add_file(file),
+        history,
+        name: file,
+        elsewhere,
+        groups: HashMap::new(),
+        clients: HashMap::new(),
+        lists: Lists::default(),
+        has_lost: false,
+        numbers: Vec::new(),
+        line: 0,
+    };
+    reader.all(input)
+}
+
+struct Reader<'a> {
+    history: &'a mut History,
+    name: &'a str,
+    file: u32,
+    /// Clients of which another file tells.
+    elsewhere: HashSet<u32>,
+    /// The indices of the file's workloads.
+    groups: HashMap<u32, u32>,
+    clients: HashMap<u32, Client>,
+    lists: Lists,
+    /// A line could not be read, which may have told of a list.
+    has_lost: bool,
+    numbers: Vec<i64>,
+    line: u64,
+}
+
+/// A client while its file is read.
+struct Client {
+    session: u32,
+    open: Option<Open>,
+    operations: Vec<Operation>,
+    last: u64,
+    /// When its last transaction ended.
+    ended: u64,
+}
+
+struct Open {
+    number: u64,
+    begun: u64,
+    line: u64,
+    /// A line of it could not be read.
+    is_spoiled: bool,
+}
+
+/// Why a line was not taken.
+enum No {
+    Bad(String),
+    TooLong(TooLong),
+}
+
+impl From<TooLong> for No {
+    fn from(why: TooLong) -> No {
+        No::TooLong(why)
+    }
+}
+
+fn bad(why: impl Into<String>) -> No {
+    No::Bad(why.into())
+}
+
+impl Reader<'_> {
+    fn all(&mut self, mut input: impl BufRead) -> Result<(), ReadError> {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let failed =
+                |why| ReadError::Io { file: self.name.to_owned(), line: self.line + 1, why };
+            let room = LINE_BYTES_MAX as u64;
+            let length = io::Read::take(&mut input, room).read_until(b'\n', &mut line);
+            if length.map_err(failed)? == 0 {
+                break;
+            }
+            self.line += 1;
+            let Some((b'\n', text)) = line.split_last() else {
+                self.blame(Wrong::CutOff);
+                break;
+            };
+            if self.line == 1 {
+                self.first(text)?;
+                continue;
+            }
+            match self.take(text) {
+                Ok(()) => {}
+                Err(No::TooLong(why)) => {
+                    let (file, line) = (self.name.to_owned(), self.line);
+                    return Err(ReadError::TooLong { file, line, why });
+                }
+                Err(No::Bad(why)) => self.refuse(text, why),
+            }
+        }
+        if self.line == 0 {
+            return Err(ReadError::Other { file: self.name.to_owned() });
+        }
+        self.close_all()
+    }
+
+    fn first(&self, text: &[u8]) -> Result<(), ReadError> {
+        let file = self.name.to_owned();
+        match text.strip_prefix(b"history ") {
+            Some(version) if version == VERSION.as_bytes() => Ok(()),
+            Some(version) => {
+                let found = String::from_utf8_lossy(&version[..version.len().min(20)]).into_owned();
+                Err(ReadError::Version { file, found })
+            }
+            None => Err(ReadError::Other { file }),
+        }
+    }
+
+    fn blame(&mut self, what: Wrong) {
+        self.history.blame(Fault { file: self.name.to_owned(), line: self.line, what });
+    }
+
+    /// A line that cannot be understood. Of what it may have told nothing is believed.
+    fn refuse(&mut self, text: &[u8], why: String) {
+        let shown = String::from_utf8_lossy(&text[..text.len().min(60)]).into_owned();
+        let shown: String = shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        self.blame(Wrong::Line(format!("\"{shown}\": {why}")));
+        self.has_lost = true;
+        self.lists.clear();
+        let client = text.split(|byte| *byte == b' ').nth(1).and_then(integer);
+        let client = client.and_then(|client| u32::try_from(client).ok());
+        let spoil = |client: &mut Client| {
+            if let Some(open) = &mut client.open {
+                open.is_spoiled = true;
+            }
+        };
+        match client.and_then(|client| self.clients.get_mut(&client)) {
+            Some(client) => spoil(client),
+            None => self.clients.values_mut().for_each(spoil),
+        }
+    }
+
+    fn take(&mut self, text: &[u8]) -> Result<(), No> {
+        let (letter, rest) = text.split_first().ok_or_else(|| bad("the line is empty"))?;
+        match letter {
+            b'g' => return self.group(rest),
+            b'x' => {
+                self.lists.clear();
+                return Ok(());
+            }
+            _ => {}
+        }
+        let mut numbers = std::mem::take(&mut self.numbers);
+        numbers.clear();
+        for word in rest.split(|byte| *byte == b' ').skip(1) {
+            numbers
+                .push(integer(word).ok_or_else(|| bad("there is something other than integers"))?);
+        }
+        let taken = match (letter, numbers.split_first()) {
+            (_, None) => Err(bad("it names no client")),
+            (letter, Some((client, rest))) => match u32::try_from(*client) {
+                Ok(client) => self.said(*letter, client, rest),
+                Err(_) => Err(bad(format!("{client} is no number of a client"))),
+            },
+        };
+        self.numbers = numbers;
+        taken
+    }
+
+    fn group(&mut self, text: &[u8]) -> Result<(), No> {
+        let text = str::from_utf8(text).map_err(|_| bad("it is not UTF-8"))?;
+        let words: Vec<&str> = text.trim_start().split('\t').collect();
+        let [number, server, isolation, workload] = words[..] else {
+            return Err(bad("a workload has a number, a server, a level and a name"));
+        };
+        let number: u32 = number.parse().map_err(|_| bad("a workload has a number"))?;
+        let [server, isolation, workload] = [server, isolation, workload].map(str::to_owned);
+        let index = self.history.add_group(Group { server, isolation, workload });
+        self.groups.insert(number, index);
+        Ok(())
+    }
+
+    fn said(&mut self, letter: u8, client: u32, rest: &[i64]) -> Result<(), No> {
+        match (letter, rest) {
+            (b'c', [group, backend, _]) => self.connected(client, *group, *backend),
+            (b'b', [number, at]) => self.begun(client, *number, *at),
+            (b'o', [at]) => self.ended(client, Outcome::Committed, *at),
+            (b'f', [at]) => self.ended(client, Outcome::Failed, *at),
+            (b'u', [at]) => self.ended(client, Outcome::Unknown, *at),
+            (b'a', [key, value]) => {
+                let key = self.history.intern(Kind::List, *key);
+                self.operation(client, Operation::Append { key, value: *value })
+            }
+            (b'w', [key, value]) => {
+                let key = self.history.intern(Kind::Register, *key);
+                self.operation(client, Operation::Write { key, value: *value })
+            }
+            (b'r', [key, value @ ..]) if value.len() < 2 => {
+                let key = self.history.intern(Kind::Register, *key);
+                let read = match value.first() {
+                    Some(value) => Operation::Read { key, value: *value },
+                    None => Operation::ReadNothing { key },
+                };
+                self.operation(client, read)
+            }
+            (b'l', [key, common, elements @ ..]) => self.list(client, *key, *common, elements),
+            (b's', [total, balances @ ..]) => {
+                let balances = self.history.add_list(balances)?;
+                self.operation(client, Operation::ReadAccounts { total: *total, balances })
+            }
+            _ => Err(bad("it is no line of a history, or has too few or too many numbers")),
+        }
+    }
+
+    fn connected(&mut self, client: u32, group: i64, backend: i64) -> Result<(), No> {
+        if self.elsewhere.contains(&client) {
+            return Err(bad(format!("client {client} stands in two files")));
+        }
+        let group = u32::try_from(group).ok().and_then(|group| self.groups.get(&group));
+        let group = *group.ok_or_else(|| bad("no line above it tells of its workload"))?;
+        let backend = i32::try_from(backend).map_err(|_| bad("it names no backend"))?;
+        let session = Session { client, group, backend, file: self.file };
+        let session = self.history.add_session(session);
+        match self.clients.get_mut(&client) {
+            Some(known) => {
+                if let Some(open) = known.open.take() {
+                    close(self.history, known, open, Outcome::Unknown, u64::MAX)?;
+                }
+                known.session = session;
+            }
+            None => {
+                let (open, operations) = (None, Vec::new());
+                let known = Client { session, open, operations, last: 0, ended: 0 };
+                self.clients.insert(client, known);
+            }
+        }
+        Ok(())
+    }
+
+    fn begun(&mut self, client: u32, number: i64, at: i64) -> Result<(), No> {
+        let line = self.line;
+        let known = known(&mut self.clients, client)?;
+        if let Some(open) = known.open.take() {
+            // Its outcome was never noted.
+            close(self.history, known, open, Outcome::Unknown, u64::MAX)?;
+        }
+        let (number, begun) = (moment(number)?, moment(at)?);
+        if number <= known.last {
+            return Err(bad(format!(
+                "client {client} begins {number}, its last was {}",
+                known.last
+            )));
+        }
+        if begun < known.ended {
+            let ended = known.ended;
+            return Err(bad(format!(
+                "client {client} begins at {begun}, its last ended at {ended}"
+            )));
+        }
+        known.last = number;
+        known.open = Some(Open { number, begun, line, is_spoiled: false });
+        Ok(())
+    }
+
+    fn operation(&mut self, client: u32, operation: Operation) -> Result<(), No> {
+        let known = known(&mut self.clients, client)?;
+        if known.open.is_none() {
+            return Err(bad(format!("client {client} has no open transaction")));
+        }
+        known.operations.push(operation);
+        Ok(())
+    }
+
+    fn list(&mut self, client: u32, key: i64, common: i64, rest: &[i64]) -> Result<(), No> {
+        let common = usize::try_from(common).map_err(|_| bad("so many elements are not known"))?;
+        let Some(elements) = self.lists.complete(key, common, rest) else {
+            // What a line that could not be read may have said is missing; a read fewer.
+            return match self.has_lost {
+                true => Ok(()),
+                false => Err(bad(format!("the file has not said {common} elements of list {key}"))),
+            };
+        };
+        let list = self.history.add_list(elements)?;
+        let key = self.history.intern(Kind::List, key);
+        self.operation(client, Operation::ReadList { key, list })
+    }
+
+    fn ended(&mut self, client: u32, outcome: Outcome, at: i64) -> Result<(), No> {
+        let ended = moment(at)?;
+        let known = known(&mut self.clients, client)?;
+        let Some(open) = &known.open else {
+            return Err(bad(format!("client {client} has no open transaction")));
+        };
+        if ended < open.begun {
+            return Err(bad(format!("it ended before it began, at {}", open.begun)));
+        }
+        if let Some(open) = known.open.take() {
+            known.ended = ended;
+            close(self.history, known, open, outcome, ended)?;
+        }
+        Ok(())
+    }
+
+    /// What is open at the end is unknown.
+    fn close_all(&mut self) -> Result<(), ReadError> {
+        let mut left: Vec<(u32, Client)> = self.clients.drain().collect();
+        left.sort_by_key(|(client, _)| *client);
+        for (_, mut client) in left {
+            let Some(open) = client.open.take() else { continue };
+            let closed = close(self.history, &mut client, open, Outcome::Unknown, u64::MAX);
+            let (file, line) = (self.name.to_owned(), self.line);
+            closed.map_err(|why| ReadError::TooLong { file, line, why })?;
+        }
+        Ok(())
+    }
+}
+
+fn known(clients: &mut HashMap<u32, Client>, client: u32) -> Result<&mut Client, No> {
+    let none = || bad(format!("no line above it tells that client {client} is connected"));
+    clients.get_mut(&client).ok_or_else(none)
+}
+
+fn moment(number: i64) -> Result<u64, No> {
+    u64::try_from(number).map_err(|_| bad(format!("{number} is less than zero")))
+}
+
+fn close(
+    history: &mut History,
+    client: &mut Client,
+    open: Open,
+    outcome: Outcome,
+    ended: u64,
+) -> Result<(), TooLong> {
+    let Open { number, begun, line, is_spoiled } = open;
+    let outcome = if is_spoiled { Outcome::Unknown } else { outcome };
+    let ended = if outcome == Outcome::Unknown { u64::MAX } else { ended };
+    let session = client.session;
+    let line = u32::try_from(line).unwrap_or(u32::MAX);
+    let (first, operations) = (0, 0);
+    let closed = Transaction { session, first, operations, outcome, line, number, begun, ended };
+    let added = history.add(closed, &client.operations);
+    client.operations.clear();
+    added
+}

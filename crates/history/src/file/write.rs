@@ -1,0 +1,97 @@
+//! Writes the lines of a file.
+
+use std::io::Write;
+
+use super::VERSION;
+use super::lists::Lists;
+use crate::{Group, Outcome};
+
+/// Appends the lines of one file to a buffer in memory.
+#[derive(Clone, Debug, Default)]
+pub struct Recorder {
+    lists: Lists,
+}
+
+/// Memory is all that is written to here.
+macro_rules! line {
+    ($out:expr, $($words:tt)*) => {{
+        let _ = writeln!($out, $($words)*);
+    }};
+}
+
+impl Recorder {
+    /// The first lines: the version, and the workloads in the order of their numbers.
+    #[must_use]
+    pub fn header<'g>(groups: impl IntoIterator<Item = &'g Group>) -> Vec<u8> {
+        let mut out = format!("history {VERSION}\n").into_bytes();
+        for (number, group) in groups.into_iter().enumerate() {
+            let plain = |text: &str| text.replace(char::is_control, " ");
+            let Group { server, isolation, workload } = group;
+            let [server, isolation, workload] = [server, isolation, workload].map(|x| plain(x));
+            line!(out, "g {number}\t{server}\t{isolation}\t{workload}");
+        }
+        out
+    }
+
+    /// A client is connected.
+    pub fn connected(&mut self, out: &mut Vec<u8>, client: u32, group: u32, backend: i32, at: u64) {
+        line!(out, "c {client} {group} {backend} {at}");
+    }
+
+    /// A client is about to begin a transaction.
+    pub fn begins(&mut self, out: &mut Vec<u8>, client: u32, number: u64, at: u64) {
+        line!(out, "b {client} {number} {at}");
+    }
+
+    /// A client is about to append to a list.
+    pub fn appends(&mut self, out: &mut Vec<u8>, client: u32, key: i64, value: i64) {
+        line!(out, "a {client} {key} {value}");
+    }
+
+    /// A client is about to write a register.
+    pub fn writes(&mut self, out: &mut Vec<u8>, client: u32, key: i64, value: i64) {
+        line!(out, "w {client} {key} {value}");
+    }
+
+    /// A client has read a list.
+    pub fn has_read_list(&mut self, out: &mut Vec<u8>, client: u32, key: i64, list: &[i64]) {
+        if self.lists.is_full() {
+            self.lists.clear();
+            out.extend_from_slice(b"x\n");
+        }
+        let common = self.lists.replace(key, list);
+        let _ = write!(out, "l {client} {key} {common}");
+        numbers(out, &list[common..]);
+    }
+
+    /// A client has read a register.
+    pub fn has_read(&mut self, out: &mut Vec<u8>, client: u32, key: i64, value: Option<i64>) {
+        match value {
+            Some(value) => line!(out, "r {client} {key} {value}"),
+            None => line!(out, "r {client} {key}"),
+        }
+    }
+
+    /// A client has read all balances, the sum of which transfers do not change.
+    pub fn has_read_accounts(&mut self, out: &mut Vec<u8>, client: u32, total: i64, all: &[i64]) {
+        let _ = write!(out, "s {client} {total}");
+        numbers(out, all);
+    }
+
+    /// A client knows how its transaction ended.
+    pub fn ends(&mut self, out: &mut Vec<u8>, client: u32, outcome: Outcome, at: u64) {
+        let letter = match outcome {
+            Outcome::Committed => 'o',
+            Outcome::Failed => 'f',
+            Outcome::Unknown => 'u',
+        };
+        line!(out, "{letter} {client} {at}");
+    }
+}
+
+fn numbers(out: &mut Vec<u8>, numbers: &[i64]) {
+    for number in numbers {
+        let _ = write!(out, " {number}");
+    }
+    out.push(b'\n');
+}

@@ -1,0 +1,331 @@
+//! A history: what clients did to a database, and what they saw.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::fault::Fault;
+
+/// A workload of which clients keep a history.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Group {
+    /// The server that its clients speak to.
+    pub server: String,
+    /// The isolation level that they ask for.
+    pub isolation: String,
+    /// Its name.
+    pub workload: String,
+}
+
+/// A connection of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// The client.
+    pub client: u32,
+    /// The index of its workload.
+    pub group: u32,
+    /// The process of the server that it spoke to, as the server or a pooler told; 0 for none.
+    pub backend: i32,
+    /// The index of the file that tells of it.
+    pub file: u32,
+}
+
+/// How a transaction ended, as far as its client knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was acknowledged.
+    Committed,
+    /// It has not happened.
+    Failed,
+    /// Nothing was heard of it.
+    Unknown,
+}
+
+/// A transaction of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transaction {
+    /// The index of the session that it ran in.
+    pub session: u32,
+    /// The index of its first operation.
+    pub first: u32,
+    /// The number of its operations.
+    pub operations: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The line at which its file tells of its beginning, from 1; 0 for none.
+    pub line: u32,
+    /// Which of its client's, from 1.
+    pub number: u64,
+    /// When its client was about to send it, in nanoseconds since the start of the run.
+    pub begun: u64,
+    /// When its client heard how it ended; the largest number where it did not.
+    pub ended: u64,
+}
+
+/// A key of a list or of a register, as an index into [`History::key`].
+pub type Key = u32;
+
+/// One operation of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Append an element to a list.
+    Append {
+        /// The list.
+        key: Key,
+        /// The element.
+        value: i64,
+    },
+    /// Read a list.
+    ReadList {
+        /// The list.
+        key: Key,
+        /// Its elements.
+        list: List,
+    },
+    /// Write a register.
+    Write {
+        /// The register.
+        key: Key,
+        /// Its new value.
+        value: i64,
+    },
+    /// Read a register.
+    Read {
+        /// The register.
+        key: Key,
+        /// Its value.
+        value: i64,
+    },
+    /// Read a register that has no value.
+    ReadNothing {
+        /// The register.
+        key: Key,
+    },
+    /// Read the balances of all accounts at once.
+    ReadAccounts {
+        /// The sum that all transfers keep.
+        total: i64,
+        /// The balances.
+        balances: List,
+    },
+}
+
+/// Elements that were read, as a part of all that were: [`History::elements`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct List {
+    start: u32,
+    length: u32,
+}
+
+impl List {
+    /// The number of its elements.
+    #[must_use]
+    pub fn len(self) -> usize {
+        self.length as usize
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.length == 0
+    }
+}
+
+/// What a key names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// A list.
+    List,
+    /// A register.
+    Register,
+}
+
+/// Transactions with their operations, and what was wrong with what told of them.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    files: Vec<String>,
+    groups: Vec<Group>,
+    sessions: Vec<Session>,
+    transactions: Vec<Transaction>,
+    operations: Vec<Operation>,
+    elements: Vec<i64>,
+    keys: Vec<(Kind, i64)>,
+    numbers: HashMap<(Kind, i64), Key>,
+    faults: Vec<Fault>,
+}
+
+/// More than a history can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it has more than 4294967295 {0}; split the history by its keys")]
+pub struct TooLong(pub(crate) &'static str);
+
+impl History {
+    /// The workloads.
+    #[must_use]
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// The connections.
+    #[must_use]
+    pub fn sessions(&self) -> &[Session] {
+        &self.sessions
+    }
+
+    /// The transactions.
+    #[must_use]
+    pub fn transactions(&self) -> &[Transaction] {
+        &self.transactions
+    }
+
+    /// What was wrong with what told of them.
+    #[must_use]
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    /// All operations, those of each transaction side by side.
+    #[must_use]
+    pub(crate) fn all_operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// The operations of a transaction.
+    #[must_use]
+    pub fn operations(&self, transaction: &Transaction) -> &[Operation] {
+        let first = transaction.first as usize;
+        &self.operations[first..first + transaction.operations as usize]
+    }
+
+    /// What was read.
+    #[must_use]
+    pub fn elements(&self, list: List) -> &[i64] {
+        &self.elements[list.start as usize..][..list.length as usize]
+    }
+
+    /// The kind of a key, and its name in the database.
+    #[must_use]
+    pub fn key(&self, key: Key) -> (Kind, i64) {
+        self.keys[key as usize]
+    }
+
+    /// The number of keys.
+    #[must_use]
+    pub fn keys(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// The session of a transaction.
+    #[must_use]
+    pub fn session(&self, transaction: &Transaction) -> &Session {
+        &self.sessions[transaction.session as usize]
+    }
+
+    /// The workload of a transaction.
+    #[must_use]
+    pub fn group(&self, transaction: &Transaction) -> &Group {
+        &self.groups[self.session(transaction).group as usize]
+    }
+
+    /// The names of the files.
+    #[must_use]
+    pub fn files(&self) -> &[String] {
+        &self.files
+    }
+
+    /// Adds a file; its index.
+    pub fn add_file(&mut self, name: &str) -> u32 {
+        self.files.push(name.to_owned());
+        (self.files.len() - 1) as u32
+    }
+
+    /// The file and the line that tell of the beginning of a transaction.
+    #[must_use]
+    pub fn place(&self, transaction: &Transaction) -> (&str, u64) {
+        let file = self.files.get(self.session(transaction).file as usize);
+        (file.map_or("", String::as_str), u64::from(transaction.line))
+    }
+
+    /// Adds a workload, unless it is there; its index.
+    pub fn add_group(&mut self, group: Group) -> u32 {
+        let known = self.groups.iter().position(|other| *other == group);
+        known.unwrap_or_else(|| {
+            self.groups.push(group);
+            self.groups.len() - 1
+        }) as u32
+    }
+
+    /// Adds a connection; its index.
+    pub fn add_session(&mut self, session: Session) -> u32 {
+        self.sessions.push(session);
+        (self.sessions.len() - 1) as u32
+    }
+
+    /// The index of a key.
+    pub fn intern(&mut self, kind: Kind, name: i64) -> Key {
+        *self.numbers.entry((kind, name)).or_insert_with(|| {
+            self.keys.push((kind, name));
+            (self.keys.len() - 1) as Key
+        })
+    }
+
+    /// Keeps elements that were read.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn add_list(&mut self, elements: &[i64]) -> Result<List, TooLong> {
+        let start = u32::try_from(self.elements.len()).map_err(|_| TooLong("elements read"))?;
+        let length = u32::try_from(elements.len()).map_err(|_| TooLong("elements read"))?;
+        self.elements.extend_from_slice(elements);
+        Ok(List { start, length })
+    }
+
+    /// Adds a transaction with its operations; what `transaction` says of their place is ignored.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn add(
+        &mut self,
+        transaction: Transaction,
+        operations: &[Operation],
+    ) -> Result<(), TooLong> {
+        let room = u32::MAX as usize;
+        if self.operations.len() + operations.len() > room || self.transactions.len() >= room {
+            return Err(TooLong("operations"));
+        }
+        let first = self.operations.len() as u32;
+        let transaction = Transaction { first, operations: operations.len() as u32, ..transaction };
+        self.operations.extend_from_slice(operations);
+        self.transactions.push(transaction);
+        Ok(())
+    }
+
+    /// Notes what was wrong.
+    pub fn blame(&mut self, fault: Fault) {
+        self.faults.push(fault);
+    }
+}
+
+impl Operation {
+    /// The key, where it has one.
+    #[must_use]
+    pub fn key(&self) -> Option<Key> {
+        match *self {
+            Operation::Append { key, .. }
+            | Operation::ReadList { key, .. }
+            | Operation::Write { key, .. }
+            | Operation::Read { key, .. }
+            | Operation::ReadNothing { key } => Some(key),
+            Operation::ReadAccounts { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Outcome::Committed => "committed",
+            Outcome::Failed => "failed",
+            Outcome::Unknown => "unknown",
+        })
+    }
+}

@@ -1,0 +1,401 @@
+//! What the reads of one list give away.
+//!
+//! A list is read with all its history: the longest read is the order of its versions, and every other
+//! read must be a prefix of it. Version `n` is the list of the first `n` elements.
+
+use crate::evidence::{Dependency, Evidence};
+use crate::index::{Map, Use};
+use crate::{Anomaly, Fault, History, Key, Operation, Outcome, Wrong};
+
+/// Acknowledged appends that no read shows are taken as later than all that was read; of more than
+/// these, only the ones that ended first.
+const UNSEEN_MAX: usize = 16;
+
+/// What is known of a list.
+pub(crate) struct ListVersions {
+    /// Whose each element is; none for one that nobody wrote.
+    pub(crate) owners: Vec<Option<Write>>,
+    /// Reads of committed transactions without their own appends, and the version that each saw.
+    pub(crate) reads: Vec<(u32, usize)>,
+    /// Appends of committed transactions, and the version that each made; none where no read shows it.
+    pub(crate) appends: Vec<(u32, Option<usize>)>,
+}
+
+/// A value that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Write {
+    pub(crate) transaction: u32,
+    /// Its transaction wrote the key no more.
+    is_last: bool,
+}
+
+/// A read without what its own transaction had appended.
+struct Read<'h> {
+    transaction: u32,
+    elements: &'h [i64],
+    /// Whether its transaction appended to the list afterwards.
+    is_written: bool,
+}
+
+/// What is said of one list while it is judged.
+pub(crate) struct ListJudge<'h, 'e> {
+    pub(crate) history: &'h History,
+    pub(crate) key: Key,
+    pub(crate) evidence: &'e mut Evidence,
+    writes: Map<i64, Write>,
+    /// Readers whose read is known to be no list that can have been there.
+    unsound: Map<u32, ()>,
+}
+
+impl<'h, 'e> ListJudge<'h, 'e> {
+    pub(crate) fn new(history: &'h History, key: Key, evidence: &'e mut Evidence) -> Self {
+        ListJudge { history, key, evidence, writes: Map::default(), unsound: Map::default() }
+    }
+
+    /// Judges a list. None where its values are not unique.
+    pub(crate) fn judge(mut self, uses: &[Use]) -> Option<ListVersions> {
+        self.collect_writes(uses)?;
+        let (reads, mut whole) = self.reads(uses);
+        // The longest that is sound; the sort is stable, so the first one of a length is.
+        whole.sort_by_key(|(_, elements)| std::cmp::Reverse(elements.len()));
+        let order: &[i64] = whole
+            .iter()
+            .find(|(reader, elements)| self.is_sound(*reader, elements))
+            .map_or(&[], |(_, elements)| elements);
+        let owners: Vec<Option<Write>> =
+            order.iter().map(|value| self.writes.get(value).copied()).collect();
+        let versions = self.versions(&reads, order, owners);
+        self.future_reads(&versions);
+        self.dependencies(&versions);
+        self.aborted(&versions.owners, order);
+        self.lost_updates(&reads, &versions.reads);
+        Some(versions)
+    }
+
+    fn outcome(&self, transaction: u32) -> Outcome {
+        self.history.transactions()[transaction as usize].outcome
+    }
+
+    fn name(&self) -> i64 {
+        self.history.key(self.key).1
+    }
+
+    fn collect_writes(&mut self, uses: &[Use]) -> Option<()> {
+        for (at, one) in uses.iter().enumerate() {
+            let Operation::Append { value, .. } =
+                self.history.all_operations()[one.operation as usize]
+            else {
+                continue;
+            };
+            let mine = uses[at + 1..].iter().take_while(|x| x.transaction == one.transaction);
+            let is_last = !mine
+                .map(|x| self.history.all_operations()[x.operation as usize])
+                .any(|operation| matches!(operation, Operation::Append { .. }));
+            let write = Write { transaction: one.transaction, is_last };
+            if self.writes.insert(value, write).is_some() {
+                let transaction = &self.history.transactions()[one.transaction as usize];
+                let (file, line) = self.history.place(transaction);
+                let what = Wrong::WrittenTwice { key: self.name(), value };
+                self.evidence.faults.push(Fault { file: file.to_owned(), line, what });
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// The reads of committed transactions: without their own appends, and whole. A transaction must
+    /// not contradict itself.
+    fn reads(&mut self, uses: &[Use]) -> (Vec<Read<'h>>, Vec<(u32, &'h [i64])>) {
+        let history = self.history;
+        let (mut reads, mut whole): (Vec<Read<'_>>, Vec<_>) = (Vec::new(), Vec::new());
+        for mine in uses.chunk_by(|one, next| one.transaction == next.transaction) {
+            let transaction = mine[0].transaction;
+            if self.outcome(transaction) != Outcome::Committed {
+                continue;
+            }
+            let first = reads.len();
+            let mut own: Vec<i64> = Vec::new();
+            for one in mine {
+                let list = match history.all_operations()[one.operation as usize] {
+                    Operation::Append { value, .. } => {
+                        own.push(value);
+                        reads[first..].iter_mut().for_each(|read| read.is_written = true);
+                        continue;
+                    }
+                    Operation::ReadList { list, .. } => history.elements(list),
+                    _ => continue,
+                };
+                let Some(elements) = list.strip_suffix(own.as_slice()) else {
+                    let name = self.name();
+                    self.evidence.see(Anomaly::Internal, &[transaction], || {
+                        format!(
+                            "{{0}} appended {} to list {name} and then read {}",
+                            shown(&own),
+                            shown(list)
+                        )
+                    });
+                    continue;
+                };
+                whole.push((transaction, list));
+                let last = reads[first..].last();
+                if let Some(last) = last.filter(|last| last.elements != elements) {
+                    let (name, last) = (self.name(), last.elements);
+                    self.evidence.see(Anomaly::Internal, &[transaction], || {
+                        let (before, after) = (shown(last), shown(elements));
+                        format!("{{0}} read list {name} twice: first {before}, then {after}")
+                    });
+                } else if last.is_some() {
+                    continue;
+                }
+                reads.push(Read { transaction, elements, is_written: false });
+            }
+        }
+        (reads, whole)
+    }
+
+    /// Whether every element of a read was written, and stands there once.
+    fn is_sound(&mut self, reader: u32, elements: &[i64]) -> bool {
+        if self.unsound.contains_key(&reader) {
+            return false;
+        }
+        let mut seen: Map<i64, ()> = Map::default();
+        let (name, mut is_sound) = (self.name(), true);
+        for value in elements {
+            if !self.writes.contains_key(value) {
+                is_sound = false;
+                self.evidence.see(Anomaly::UnwrittenRead, &[reader], || {
+                    format!("{{0}} read {value} in list {name}, which nobody wrote")
+                });
+            } else if seen.insert(*value, ()).is_some() {
+                is_sound = false;
+                self.evidence.see(Anomaly::DuplicateElements, &[reader], || {
+                    format!("{{0}} read {value} twice in list {name}: {}", shown(elements))
+                });
+            }
+        }
+        if !is_sound {
+            self.unsound.insert(reader, ());
+        }
+        is_sound
+    }
+
+    fn versions(
+        &mut self,
+        reads: &[Read<'_>],
+        order: &[i64],
+        owners: Vec<Option<Write>>,
+    ) -> ListVersions {
+        let mut placed = Vec::with_capacity(reads.len());
+        for read in reads {
+            let Read { transaction, elements, .. } = *read;
+            if order.starts_with(elements) {
+                placed.push((transaction, elements.len()));
+                continue;
+            }
+            self.stray(transaction, elements, order);
+        }
+        let mut places: Map<i64, usize> = Map::default();
+        places.extend(order.iter().enumerate().map(|(at, value)| (*value, at)));
+        let committed = self
+            .writes
+            .iter()
+            .filter(|(_, write)| self.outcome(write.transaction) == Outcome::Committed);
+        let mut appends: Vec<(u32, Option<usize>)> = committed
+            .map(|(value, write)| (write.transaction, places.get(value).map(|at| at + 1)))
+            .collect();
+        appends.sort_unstable();
+        ListVersions { owners, reads: placed, appends }
+    }
+
+    /// Reads, each without what its transaction had appended by then, that hold what it appended.
+    fn future_reads(&mut self, versions: &ListVersions) {
+        let name = self.name();
+        for (reader, version) in &versions.reads {
+            let from = versions.appends.partition_point(|append| append.0 < *reader);
+            let own = versions.appends[from..].iter().take_while(|append| append.0 == *reader);
+            // An append makes the version of its own place.
+            let mut places = own.filter_map(|append| append.1);
+            if places.any(|place| place <= *version) {
+                self.evidence.see(Anomaly::FutureRead, &[*reader], || {
+                    format!("{{0}} read in list {name} what it appended only afterwards")
+                });
+            }
+        }
+    }
+
+    /// A read that is no prefix of the order of versions.
+    fn stray(&mut self, reader: u32, elements: &[i64], order: &[i64]) {
+        if !self.is_sound(reader, elements) {
+            return;
+        }
+        let name = self.name();
+        let common = elements.iter().zip(order).take_while(|(one, other)| one == other).count();
+        let other = order.get(common).and_then(|value| self.writes.get(value));
+        let own = elements.get(common).and_then(|value| self.writes.get(value));
+        let mut seen = vec![reader];
+        seen.extend([own, other].into_iter().flatten().map(|write| write.transaction));
+        self.evidence.see(Anomaly::IncompatibleOrder, &seen, || {
+            format!(
+                "{{0}} read list {name} as {}, others as {}",
+                shown(elements),
+                shown(&order[..order.len().min(common + 4)])
+            )
+        });
+        for value in elements {
+            let write = self.writes[value];
+            if self.outcome(write.transaction) == Outcome::Failed {
+                self.evidence.see(Anomaly::G1a, &[reader, write.transaction], || {
+                    format!("{{0}} read {value} in list {name}; {{1}}, which appended it, failed")
+                });
+            }
+        }
+        if let Some(last) = elements.last().map(|value| self.writes[value]) {
+            self.evidence.edge(last.transaction, reader, self.key, Dependency::Read);
+        }
+    }
+
+    fn dependencies(&mut self, versions: &ListVersions) {
+        let key = self.key;
+        let is_there = |write: &&Write| self.outcome(write.transaction) != Outcome::Failed;
+        let owners: Vec<Option<u32>> = versions
+            .owners
+            .iter()
+            .map(|owner| owner.as_ref().filter(is_there).map(|write| write.transaction))
+            .collect();
+        let chain: Vec<u32> = owners.iter().copied().flatten().collect();
+        for pair in chain.windows(2) {
+            self.evidence.edge(pair[0], pair[1], key, Dependency::Write);
+        }
+        let mut unseen: Vec<u32> =
+            versions.appends.iter().filter(|one| one.1.is_none()).map(|one| one.0).collect();
+        unseen.sort_by_key(|one| self.history.transactions()[*one as usize].ended);
+        unseen.dedup();
+        unseen.truncate(UNSEEN_MAX);
+        for later in &unseen {
+            if let Some(last) = chain.last() {
+                self.evidence.edge(*last, *later, key, Dependency::Write);
+            }
+        }
+        let next: Vec<Option<u32>> = next_owners(&owners);
+        let aborted = versions.owners.iter().position(|owner| {
+            owner.is_some_and(|write| self.outcome(write.transaction) == Outcome::Failed)
+        });
+        for (reader, version) in &versions.reads {
+            let (reader, version) = (*reader, *version);
+            if let Some(write) = version.checked_sub(1).and_then(|at| versions.owners[at]) {
+                if let Some(aborted) = aborted.filter(|at| *at < version) {
+                    self.read_aborted(reader, versions.owners[aborted]);
+                }
+                self.read_from(reader, write);
+            }
+            match next.get(version).copied().flatten() {
+                Some(next) => self.evidence.edge(reader, next, key, Dependency::Anti),
+                None => {
+                    for later in &unseen {
+                        self.evidence.edge(reader, *later, key, Dependency::Anti);
+                    }
+                }
+            }
+        }
+    }
+
+    fn read_aborted(&mut self, reader: u32, aborted: Option<Write>) {
+        let (name, Some(Write { transaction, .. })) = (self.name(), aborted) else { return };
+        self.evidence.see(Anomaly::G1a, &[reader, transaction], || {
+            format!("{{0}} read in list {name} what {{1}} appended; {{1}} failed")
+        });
+    }
+
+    fn read_from(&mut self, reader: u32, write: Write) {
+        let (writer, name) = (write.transaction, self.name());
+        if writer == reader || self.outcome(writer) == Outcome::Failed {
+            return;
+        }
+        if !write.is_last {
+            self.evidence.see(Anomaly::G1b, &[reader, writer], || {
+                format!(
+                    "{{0}} read list {name} between two appends of {{1}}, which it made before it \
+                     committed"
+                )
+            });
+        }
+        self.evidence.read_edge(self.history, writer, reader, self.key);
+    }
+
+    /// Elements of aborted transactions behind which committed ones appended.
+    fn aborted(&mut self, owners: &[Option<Write>], order: &[i64]) {
+        let is = |owner: &Option<Write>, outcome| {
+            owner.is_some_and(|write| self.outcome(write.transaction) == outcome)
+        };
+        let mut found = Vec::new();
+        let mut later = None;
+        for (at, owner) in owners.iter().enumerate().rev() {
+            if is(owner, Outcome::Committed) {
+                later = *owner;
+            }
+            if let (true, Some(later), Some(write)) = (is(owner, Outcome::Failed), later, owner) {
+                found.push((at, write.transaction, later.transaction));
+            }
+        }
+        let name = self.name();
+        for (at, aborted, later) in found {
+            self.evidence.see(Anomaly::DirtyUpdate, &[later, aborted], || {
+                let value = order[at];
+                format!(
+                    "{{0}} appended to list {name} behind {value}, which {{1}} appended; {{1}} failed"
+                )
+            });
+        }
+    }
+
+    fn lost_updates(&mut self, reads: &[Read<'_>], placed: &[(u32, usize)]) {
+        let mut writers: Map<u32, ()> = Map::default();
+        writers
+            .extend(reads.iter().filter(|read| read.is_written).map(|one| (one.transaction, ())));
+        let mut bases: Vec<(usize, u32)> = placed
+            .iter()
+            .filter(|(reader, _)| writers.contains_key(reader))
+            .map(|(reader, version)| (*version, *reader))
+            .collect();
+        bases.sort_unstable();
+        bases.dedup();
+        for same in bases.chunk_by(|one, next| one.0 == next.0) {
+            lost_updates(self.evidence, same, || format!("list {}", self.history.key(self.key).1));
+        }
+    }
+}
+
+/// Transactions that read one version and wrote the key: all but one of the updates are lost.
+pub(crate) fn lost_updates<V>(
+    evidence: &mut Evidence,
+    same: &[(V, u32)],
+    what: impl Fn() -> String,
+) {
+    for pair in same.windows(2) {
+        evidence.see(Anomaly::LostUpdate, &[pair[0].1, pair[1].1], || {
+            format!("{{0}} and {{1}} read the same version of {} and both wrote it", what())
+        });
+    }
+}
+
+/// For each place, the owner of the first element from there on that has one.
+fn next_owners(owners: &[Option<u32>]) -> Vec<Option<u32>> {
+    let mut next = vec![None; owners.len()];
+    let mut later = None;
+    for (at, owner) in owners.iter().enumerate().rev() {
+        later = owner.or(later);
+        next[at] = later;
+    }
+    next
+}
+
+/// A list as a person reads it; of a long one, its end.
+pub(crate) fn shown(elements: &[i64]) -> String {
+    const MOST: usize = 8;
+    let (dots, tail) = match elements.len().checked_sub(MOST) {
+        Some(cut) if cut > 0 => ("… ", &elements[cut..]),
+        _ => ("", elements),
+    };
+    let words: Vec<String> = tail.iter().map(i64::to_string).collect();
+    format!("[{dots}{}]", words.join(" "))
+}

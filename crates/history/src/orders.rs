@@ -1,0 +1,152 @@
+//! Cycles that need the order of time or of a client beside the dependencies of data.
+
+use crate::components::Components;
+use crate::cycles::{Cycles, Dependencies};
+use crate::evidence::{Dependency, Edge};
+use crate::search::{Machine, Search, Step};
+use crate::{Anomaly, Cycle, History, Order, Outcome, cycles};
+
+/// Places looked at for one cycle.
+const PLACES_MOST: u64 = 20_000;
+
+/// The kinds that are told apart; with an order beside the data, a long fork is not one of them.
+const KINDS: [Cycle; 5] =
+    [Cycle::G0, Cycle::G1c, Cycle::GSingle, Cycle::GNonadjacent, Cycle::G2Item];
+
+/// The order of each client's transactions: every one comes before its next one.
+pub(crate) fn of_processes(history: &History) -> Vec<Edge> {
+    let mut by_client: Vec<(u32, u64, u32)> = (0..)
+        .zip(history.transactions())
+        .filter(|(_, one)| one.outcome == Outcome::Committed)
+        .map(|(number, one)| (history.session(one).client, one.number, number))
+        .collect();
+    by_client.sort_unstable();
+    let pairs = by_client.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+    let dependency = Dependency::Process;
+    pairs.map(|pair| Edge { from: pair[0].2, to: pair[1].2, key: 0, dependency }).collect()
+}
+
+/// Finds cycles with the order of a client. `data` are the components of the data alone.
+pub(crate) fn find_processes(cycles: &mut Cycles, dependencies: &Dependencies) {
+    let all = dependencies.components(|_| true);
+    if !all.has_circle() {
+        return;
+    }
+    let mut search = Search::new(dependencies.graph.nodes());
+    search.budget = dependencies.budget();
+    for from in 0..dependencies.graph.nodes() as u32 {
+        let arcs = dependencies.graph.leaving(from).iter();
+        let order = arcs.filter(|arc| arc.dependency == Dependency::Process);
+        for arc in order.filter(|arc| all.join(from, arc.to)) {
+            if search.budget == 0 {
+                cycles.is_partial = true;
+                return;
+            }
+            let first = Step { transaction: from, key: 0, dependency: Dependency::Process };
+            let to_first = |node| node == from;
+            let found =
+                smallest(&mut search, dependencies, arc.to, |x| all.join(x, from), to_first);
+            if let Some((way, _)) = found {
+                let cycle: Vec<Step> = std::iter::once(first).chain(way).collect();
+                if let Some(guarantee) = guarantee(&cycle) {
+                    cycles.add(guarantee, cycle.clone());
+                }
+                cycles.add(Anomaly::Cycle(cycles::kind_of(&cycle), Order::Process), cycle);
+            }
+        }
+    }
+}
+
+/// Finds cycles with the order of time. In an order of intervals, a cycle with two such edges has a
+/// shorter one with one of them: it is enough to look, from each transaction, for one that depends on
+/// it and had ended before it began.
+pub(crate) fn find_realtime(cycles: &mut Cycles, dependencies: &Dependencies, history: &History) {
+    let data = dependencies.components(|dependency| dependency <= Dependency::Anti);
+    let least = least_ended(dependencies, &data, history);
+    let mut search = Search::new(dependencies.graph.nodes());
+    search.budget = dependencies.budget();
+    for (number, transaction) in (0..).zip(history.transactions()) {
+        let begun = transaction.begun;
+        if least[data.of(number) as usize] >= begun || transaction.outcome == Outcome::Failed {
+            continue;
+        }
+        if search.budget == 0 {
+            cycles.is_partial = true;
+            return;
+        }
+        let had_ended = |node: u32| history.transactions()[node as usize].ended < begun;
+        let found = smallest(&mut search, dependencies, number, |_| true, had_ended);
+        let Some((way, last)) = found else {
+            cycles.is_partial = true;
+            continue;
+        };
+        let ended = history.transactions()[last as usize].ended;
+        let began = |step: &Step| history.transactions()[step.transaction as usize].begun;
+        if way.iter().skip(1).any(|step| began(step) > ended) {
+            // A part of it is a cycle, and is found from there.
+            continue;
+        }
+        let mut cycle = way;
+        cycle.push(Step { transaction: last, key: 0, dependency: Dependency::Realtime });
+        cycles.add(Anomaly::Cycle(cycles::kind_of(&cycle), Order::Realtime), cycle);
+    }
+}
+
+/// The shortest way of the first kind of which there is one.
+fn smallest(
+    search: &mut Search,
+    dependencies: &Dependencies,
+    start: u32,
+    may_pass: impl Fn(u32) -> bool,
+    is_goal: impl Fn(u32) -> bool,
+) -> Option<(Vec<Step>, u32)> {
+    KINDS.into_iter().find_map(|cycle| {
+        let machine = Machine { cycle, begins_anti: false };
+        let graph = &dependencies.graph;
+        search.shortest(graph, machine, start, PLACES_MOST, &may_pass, &is_goal)
+    })
+}
+
+/// For each component, when the first of the transactions ended that are in it or depend on it.
+fn least_ended(dependencies: &Dependencies, data: &Components, history: &History) -> Vec<u64> {
+    let nodes = dependencies.graph.nodes() as u32;
+    let mut least = vec![u64::MAX; nodes as usize];
+    let mut by_component: Vec<u32> = (0..nodes).collect();
+    by_component.sort_unstable_by_key(|node| data.of(*node));
+    for node in by_component {
+        let own = history.transactions()[node as usize].ended;
+        let arcs = dependencies.graph.leaving(node).iter();
+        let later = arcs
+            .filter(|arc| arc.dependency <= Dependency::Anti)
+            .map(|arc| least[data.of(arc.to) as usize])
+            .min();
+        let place = &mut least[data.of(node) as usize];
+        *place = (*place).min(own).min(later.unwrap_or(u64::MAX));
+    }
+    least
+}
+
+/// The guarantee of a session that a cycle breaks, if it is that of one session and one
+/// anti-dependency.
+fn guarantee(cycle: &[Step]) -> Option<Anomaly> {
+    let anti = cycle.iter().position(|step| step.dependency == Dependency::Anti)?;
+    let after: Vec<Dependency> =
+        (1..cycle.len()).map(|by| cycle[(anti + by) % cycle.len()].dependency).collect();
+    let order = Dependency::Process;
+    let (is_read, rest) = match after.as_slice() {
+        [Dependency::Read, rest @ ..] => (true, rest),
+        rest => (false, rest),
+    };
+    let first = rest.iter().take_while(|dependency| **dependency == order).count();
+    let rest = &rest[first..];
+    match (is_read, first, rest) {
+        (_, 0, _) => None,
+        (false, _, []) => Some(Anomaly::ReadYourWrites),
+        (true, _, []) => Some(Anomaly::MonotonicReads),
+        (true, _, rest) => {
+            let is_seen = |one: &Dependency| *one <= Dependency::Read;
+            rest.iter().all(is_seen).then_some(Anomaly::WritesFollowReads)
+        }
+        _ => None,
+    }
+}

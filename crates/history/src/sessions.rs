@@ -1,0 +1,69 @@
+//! The guarantees of sessions, list by list: monotonic reads, and read your writes.
+
+use crate::evidence::Evidence;
+use crate::index::Map;
+use crate::lists::ListVersions;
+use crate::{Anomaly, History, Key};
+
+/// What a client has seen of a list, and done to it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    /// The largest version that it has read, and where.
+    read: (usize, u32),
+    /// The largest version that it has made, and where.
+    written: (usize, u32),
+}
+
+/// Something that a client did, in the order of its transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Act {
+    client: u32,
+    number: u64,
+    transaction: u32,
+    /// Of two acts in one transaction, the read comes first: it saw nothing of its own.
+    is_write: bool,
+    version: usize,
+}
+
+/// Judges what the sessions of a history saw of one list. An acknowledged append that no read shows is
+/// one that its own client has not read, too.
+pub(crate) fn judge(history: &History, key: Key, list: &ListVersions, evidence: &mut Evidence) {
+    let act = |transaction: u32, version: usize, is_write: bool| {
+        let one = &history.transactions()[transaction as usize];
+        let client = history.session(one).client;
+        Act { client, number: one.number, transaction, is_write, version }
+    };
+    let reads = list.reads.iter().map(|(reader, version)| act(*reader, *version, false));
+    let appends = list
+        .appends
+        .iter()
+        .map(|(writer, version)| act(*writer, version.unwrap_or(list.owners.len() + 1), true));
+    let mut acts: Vec<Act> = reads.chain(appends).collect();
+    acts.sort_unstable();
+    let mut clients: Map<u32, Known> = Map::default();
+    let name = history.key(key).1;
+    for act in acts {
+        let known = clients.entry(act.client).or_default();
+        let Act { transaction, version, is_write, .. } = act;
+        if is_write {
+            known.written = known.written.max((version, transaction));
+            continue;
+        }
+        let Known { read, written } = *known;
+        if version < read.0 && transaction != read.1 {
+            evidence.see(Anomaly::MonotonicReads, &[transaction, read.1], || {
+                format!(
+                    "{{0}} read {version} elements of list {name}, {{1}} of the same client had read {} \
+                     before",
+                    read.0
+                )
+            });
+        }
+        if version < written.0 && transaction != written.1 {
+            evidence.see(Anomaly::ReadYourWrites, &[transaction, written.1], || {
+                format!("{{0}} read list {name} without what {{1}} of the same client had appended")
+            });
+        }
+        known.read = known.read.max((version, transaction));
+    }
+}

@@ -1,0 +1,76 @@
+//! One lane's history: what its clients wrote and read, in a file of its own.
+
+use std::{fs::File, path::Path, sync::Arc};
+
+use history::file::{Recorder, SUFFIX};
+
+use crate::{HistoryPlan, notebook::Notebook};
+
+pub(crate) struct LaneHistory {
+    notebook: Notebook,
+    recorder: Recorder,
+    /// What is noted tells of a write that is about to be sent.
+    is_urgent: bool,
+    /// For lists that are read.
+    pub(crate) elements: Vec<i64>,
+}
+
+impl LaneHistory {
+    /// Creates the file of the lane with this number over all processes.
+    pub(crate) fn create(plan: &HistoryPlan, lane: u32) -> Result<Self, String> {
+        let path = Path::new(&plan.directory).join(format!("{lane}{SUFFIX}"));
+        Ok(LaneHistory::of(Notebook::create(CALLED, &path, &plan.header())?))
+    }
+
+    /// Begins one in a file without a name, from which it is read again.
+    pub(crate) fn unnamed(plan: &HistoryPlan, file: Arc<File>) -> Result<Self, String> {
+        Ok(LaneHistory::of(Notebook::unnamed(CALLED, file, &plan.header())?))
+    }
+
+    fn of(notebook: Notebook) -> LaneHistory {
+        LaneHistory {
+            notebook,
+            recorder: Recorder::default(),
+            is_urgent: false,
+            elements: Vec::new(),
+        }
+    }
+
+    /// Notes a write that is about to be sent.
+    pub(crate) fn note_write(&mut self, note: impl FnOnce(&mut Recorder, &mut Vec<u8>)) {
+        self.is_urgent = true;
+        self.note(note);
+    }
+
+    /// Notes something else.
+    pub(crate) fn note(&mut self, note: impl FnOnce(&mut Recorder, &mut Vec<u8>)) {
+        note(&mut self.recorder, &mut self.notebook.pending);
+    }
+
+    /// Notes something that holds the elements.
+    pub(crate) fn note_elements(&mut self, note: impl FnOnce(&mut Recorder, &mut Vec<u8>, &[i64])) {
+        note(&mut self.recorder, &mut self.notebook.pending, &self.elements);
+    }
+
+    /// Writes what must be in the file before anything is sent: writes, and what was noted before
+    /// them. What is lost of the rest with this process is unknown then, which is true. Nothing may be
+    /// sent when that fails.
+    pub(crate) fn write(&mut self) -> Result<(), String> {
+        match self.is_urgent || self.notebook.pending.len() >= PENDING_MAX {
+            true => self.write_all(),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes everything that was noted.
+    pub(crate) fn write_all(&mut self) -> Result<(), String> {
+        self.is_urgent = false;
+        self.notebook.write()
+    }
+}
+
+/// More than this is written even if nothing waits for it.
+const PENDING_MAX: usize = 1 << 16;
+
+/// The file in messages.
+const CALLED: &str = "history";

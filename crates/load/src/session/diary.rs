@@ -1,0 +1,171 @@
+//! What a client notes of its transactions in a history.
+
+use history::Outcome;
+use history::file::list_of;
+use script::{HistoryNote, Operand, Value, Variable};
+
+use crate::{
+    notes::VALUES,
+    session::{LaneContext, Session},
+};
+
+/// One client's part of a history.
+#[derive(Debug)]
+pub(crate) struct Diary {
+    /// Clients of the whole load.
+    clients: u64,
+    /// Transactions so far; one that is tried again is another one.
+    number: u64,
+    /// The server process of the connection; 0 for none.
+    backend: i32,
+    /// The history tells of the connection.
+    is_told: bool,
+    is_open: bool,
+}
+
+impl Diary {
+    pub(super) fn new(clients: u64) -> Diary {
+        Diary { clients, number: 0, backend: 0, is_told: false, is_open: false }
+    }
+
+    /// Another connection has taken the place of the last one.
+    pub(super) fn disconnected(&mut self) {
+        (self.backend, self.is_told) = (0, false);
+    }
+}
+
+impl Session {
+    /// The server process that serves this connection.
+    pub(crate) fn hears_backend(&mut self, backend: i32) {
+        if let Some(diary) = self.diary() {
+            (diary.backend, diary.is_told) = (backend, false);
+        }
+    }
+
+    fn diary(&mut self) -> Option<&mut Diary> {
+        self.account.as_mut()?.diary.as_mut()
+    }
+
+    /// A transaction begins, or is tried again: as another one, with other values.
+    pub(super) fn begin_in_diary(&mut self, cx: &mut LaneContext<'_>, now: u64) {
+        let (id, group) = (self.id, self.workload as u32);
+        let has_notes = !cx.program.scripts[self.script].notes.is_empty();
+        let (true, Some(slots)) = (has_notes, cx.program.history) else { return };
+        let (Some(diary), Some(history)) = (self.diary(), &mut cx.history) else { return };
+        if !std::mem::replace(&mut diary.is_told, true) {
+            let backend = diary.backend;
+            history.note(|recorder, out| recorder.connected(out, id, group, backend, now));
+        }
+        diary.number += 1;
+        diary.is_open = true;
+        let number = diary.number;
+        let first = (number * diary.clients + u64::from(id)) * VALUES;
+        history.note(|recorder, out| recorder.begins(out, id, number, now));
+        self.variables.set(slots.value, Value::Int(first as i64));
+        self.variables.set(slots.ms, Value::Int((now / 1_000_000) as i64));
+    }
+
+    /// The client knows how its transaction ended, or that it will not know.
+    pub(super) fn end_in_diary(&mut self, cx: &mut LaneContext<'_>, now: u64, outcome: Outcome) {
+        let id = self.id;
+        let Some(diary) = self.diary() else { return };
+        if std::mem::take(&mut diary.is_open)
+            && let Some(history) = &mut cx.history
+        {
+            history.note(|recorder, out| recorder.ends(out, id, outcome, now));
+        }
+    }
+
+    /// A try has failed, and another one follows.
+    pub(super) fn try_again_in_diary(&mut self, cx: &mut LaneContext<'_>, now: u64) {
+        let is_committed = self.account.as_ref().is_some_and(|account| account.is_committed());
+        let outcome = if is_committed { Outcome::Unknown } else { Outcome::Failed };
+        self.end_in_diary(cx, now, outcome);
+        self.begin_in_diary(cx, now);
+    }
+
+    /// The notes of the current command; none where no history is kept.
+    fn notes<'p>(&self, cx: &LaneContext<'p>) -> &'p [HistoryNote] {
+        let notes = cx.program.scripts[self.script].notes.get(self.command);
+        notes.map_or(&[], |notes| notes)
+    }
+
+    /// Whether the current command reads something that goes into the history.
+    pub(super) fn reads_for_diary(&self, cx: &LaneContext<'_>) -> bool {
+        self.notes(cx).iter().any(HistoryNote::is_read)
+    }
+
+    /// The current command is about to be sent: what it writes is noted before.
+    pub(super) fn write_in_diary(&mut self, cx: &mut LaneContext<'_>) -> Result<(), String> {
+        let id = self.id;
+        for note in self.notes(cx) {
+            let (key, value) = match *note {
+                HistoryNote::Append { key, value } | HistoryNote::Write { key, value } => {
+                    (self.operand(cx, key)?, self.operand(cx, value)?)
+                }
+                _ => continue,
+            };
+            let Some(history) = &mut cx.history else { continue };
+            history.note_write(|recorder, out| match note {
+                HistoryNote::Append { .. } => recorder.appends(out, id, key, value),
+                _ => recorder.writes(out, id, key, value),
+            });
+        }
+        Ok(())
+    }
+
+    /// The current command has returned its rows: the first value of the last one is what it read.
+    pub(super) fn read_in_diary(
+        &mut self,
+        cx: &mut LaneContext<'_>,
+        row: Option<&[u8]>,
+    ) -> Result<(), String> {
+        let id = self.id;
+        let Some(note) = self.notes(cx).iter().find(|note| note.is_read()) else { return Ok(()) };
+        match *note {
+            HistoryNote::List { key } | HistoryNote::Accounts { total: key } => {
+                let key = self.operand(cx, key)?;
+                let Some(history) = &mut cx.history else { return Ok(()) };
+                history.elements.clear();
+                list_of(row.unwrap_or_default(), &mut history.elements)
+                    .map_err(|error| error.to_string())?;
+                history.note_elements(|recorder, out, elements| match note {
+                    HistoryNote::List { .. } => recorder.has_read_list(out, id, key, elements),
+                    _ => recorder.has_read_accounts(out, id, key, elements),
+                });
+            }
+            HistoryNote::Register { key } => {
+                let key = self.operand(cx, key)?;
+                let not =
+                    |text: &[u8]| format!("\"{}\" is no integer", String::from_utf8_lossy(text));
+                let integer = |text: &[u8]| {
+                    let number =
+                        str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok());
+                    number.ok_or_else(|| not(text))
+                };
+                let value: Option<i64> = row.map(integer).transpose()?;
+                let Some(history) = &mut cx.history else { return Ok(()) };
+                history.note(|recorder, out| recorder.has_read(out, id, key, value));
+            }
+            HistoryNote::Append { .. } | HistoryNote::Write { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn operand(&self, cx: &LaneContext<'_>, operand: Operand) -> Result<i64, String> {
+        let slot = match operand {
+            Operand::Integer(number) => return Ok(number),
+            Operand::Variable(slot) => slot,
+        };
+        if let Variable::Value(Value::Int(number)) = self.variables.get(slot) {
+            return Ok(*number);
+        }
+        let mut text = Vec::new();
+        self.variables.write(slot, &mut text);
+        let number = str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
+        number.ok_or_else(|| {
+            let (name, text) = (cx.program.names.name(slot), String::from_utf8_lossy(&text));
+            format!(":{name}, which a note of a history names, is \"{text}\" and not an integer")
+        })
+    }
+}

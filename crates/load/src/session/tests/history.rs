@@ -1,0 +1,78 @@
+//! What a client notes of its transactions in a history.
+
+use super::super::Wait;
+use super::client::{Client, workload};
+use crate::{OnError, Protocol};
+
+const LIST: &str = "BEGIN;\n-- \\history append 7 :history_value\nUPDATE lists;\n\
+                    -- \\history list 7\nSELECT elements;\nCOMMIT;\n";
+
+/// What stands in the history after `does`, moments left out.
+fn noted(script: &str, does: impl FnOnce(&mut Client)) -> String {
+    let mut workload = workload(Protocol::Simple, script);
+    workload.on_error = OnError { tries_max: 2, go_on: true };
+    let directory = tempfile::tempdir().unwrap();
+    let mut client = Client::new(&workload);
+    client.keeps_a_history(directory.path()).connects();
+    client.session.hears_backend(4711);
+    does(&mut client);
+    client.history.as_mut().unwrap().write_all().unwrap();
+    let text = std::fs::read_to_string(directory.path().join("0.history")).unwrap();
+    let lines = text.lines().skip(2).map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let words = match words[0] {
+            "c" | "b" | "o" | "f" | "u" => &words[..words.len() - 1],
+            _ => &words[..],
+        };
+        words.join(" ")
+    });
+    lines.collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn what_a_transaction_writes_and_reads_is_noted() {
+    let check = |script: &str, answers: &[&str], expected: &str| {
+        let noted = noted(script, |client| {
+            client.begins(0);
+            for answer in answers {
+                client.hears(1, answer);
+            }
+        });
+        assert_eq!(noted, expected, "{script:?} {answers:?}");
+    };
+    let begins = "c 0 0 4711, b 0 1";
+    let writes = format!("{begins}, a 0 7 48");
+    check(LIST, &[], begins);
+    // The write is noted before anything of it is sent.
+    check(LIST, &["C:BEGIN Z:T"], &writes);
+    let all = ["C:BEGIN Z:T", "C Z:T", "T:v D:48 C Z:T", "C:COMMIT Z:I"];
+    check(LIST, &all, &format!("{writes}, l 0 7 0 48, o 0"));
+    let none = ["C:BEGIN Z:T", "C Z:T", "T:v C Z:T", "C:ROLLBACK Z:I"];
+    check(LIST, &none, &format!("{writes}, l 0 7 0, f 0"));
+    // What is tried again is another transaction, with another value.
+    let again = ["C:BEGIN Z:T", "E:40001 Z:E", "C:ROLLBACK Z:I", "C:BEGIN Z:T"];
+    check(LIST, &again, &format!("{writes}, f 0, b 0 2, a 0 7 96"));
+    let register = "-- \\history register 3\nSELECT x;\n";
+    check(register, &["T:v D:12 C Z:I"], &format!("{begins}, r 0 3 12, o 0"));
+    check(register, &["T:v C Z:I"], &format!("{begins}, r 0 3, o 0"));
+    let accounts = "-- \\history accounts 10\nSELECT x;\n";
+    check(accounts, &["T:v D:{10} C Z:I"], &format!("{begins}, s 0 10 10, o 0"));
+}
+
+#[test]
+fn what_nobody_heard_of_is_unknown_and_the_next_connection_is_another_session() {
+    let lost = noted(LIST, |client| {
+        client.begins(0).hears(1, "C:BEGIN Z:T").hears(1, "C Z:T").hears(1, "T:v D:48 C Z:T");
+        client.gives_up(2).begins(3);
+    });
+    assert_eq!(lost, "c 0 0 4711, b 0 1, a 0 7 48, l 0 7 0 48, u 0, c 0 0 0, b 0 2");
+}
+
+#[test]
+fn what_is_read_must_be_a_list() {
+    let text = noted(LIST, |client| {
+        client.begins(0).hears(1, "C:BEGIN Z:T").hears(1, "C Z:T").hears(1, "T:v D:one C Z:T");
+        client.waits(Wait::Gone);
+    });
+    assert!(text.starts_with("c 0 0 4711, b 0 1, a 0 7 48"), "{text}");
+}

@@ -1,0 +1,52 @@
+//! `pgrig isolation`: the histories of a trial, judged and exported.
+
+use crate::Desk;
+
+/// Two clients that each append behind what they read: write skew.
+const SKEW: &str = "\
+history 1
+g 0\tprimary\tserializable\tlists
+c 0 0 11 1000
+c 1 0 12 1000
+b 0 1 2000
+l 0 5 0
+a 0 6 1
+b 1 1 2500
+l 1 6 0
+a 1 5 2
+o 0 4000
+o 1 4500
+";
+
+#[test]
+fn histories_are_judged_and_exported() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.path("kept")).unwrap();
+    let said = desk.pgrig(&["isolation", "check", "kept"]).ended(1);
+    assert!(said.err.contains("has no file LANE.history"), "{}", said.err);
+    desk.write("kept/0.history", SKEW);
+    let said = desk.pgrig(&["isolation", "check", "kept", "--gate"]).ended(4);
+    for words in [
+        "2 transactions committed, 0 failed, 0 unknown; 2 reads, 2 writes",
+        "1 × G2-item, forbidden from serializable on",
+        "T1 -rw-> T2: T1 read [] in list 5, which lacks [2] of T2",
+        "strict serializable: does not hold",
+    ] {
+        assert!(said.out.contains(words), "{words}: {}", said.out);
+    }
+    let weaker = ["isolation", "check", "kept", "--gate", "--level", "repeatable read"];
+    let said = desk.pgrig(&weaker).ended(0);
+    assert!(said.out.contains("repeatable read: holds"), "{}", said.out);
+    let said = desk.pgrig(&["isolation", "check", "kept", "--level", "snapshot"]).ended(1);
+    assert!(said.err.contains("\"snapshot\" is no isolation level"), "{}", said.err);
+
+    desk.pgrig(&["isolation", "export", "kept"]).ended(0);
+    let edn = std::fs::read_to_string(desk.path("history.edn")).unwrap();
+    assert!(edn.starts_with("{:index 0, :type :invoke, :process 0, :time 2000"), "{edn}");
+    desk.write("kept/1.history", "history 2\n");
+    let said = desk.pgrig(&["isolation", "check", "kept"]).ended(1);
+    assert!(said.err.contains("has version 2, this pgrig reads 1"), "{}", said.err);
+    desk.write("kept/1.history", "history 1\nwhat\n");
+    let said = desk.pgrig(&["isolation", "check", "kept"]).ended(0);
+    assert!(said.out.contains("1.history, line 2: \"what\""), "{}", said.out);
+}

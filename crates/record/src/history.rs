@@ -1,0 +1,77 @@
+//! The histories of a trial's clients, read from its directory, and what they showed.
+
+use std::path::Path;
+
+use history::History;
+use history::file::{SUFFIX, read};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::inside::Inside;
+
+/// A day of a lane with thousands of transactions a second.
+const HISTORY_BYTES_MAX: u64 = 64 << 30;
+
+/// Reads all histories of a directory.
+///
+/// # Errors
+/// When a file cannot be read, or is no history that this pgrig reads.
+pub fn read_histories(directory: &Path) -> Result<History, Error> {
+    let inside = Inside::open(directory)?;
+    let mut history = History::default();
+    for entry in inside.entries()? {
+        let name = entry.name.to_string_lossy();
+        if name.ends_with(SUFFIX) {
+            let text = inside.bytes(&entry.name, HISTORY_BYTES_MAX)?;
+            let path = inside.path(&entry.name);
+            let read = read(&mut history, &name, text.as_slice());
+            read.map_err(|error| Error::Damaged { path, line: 1, why: error.to_string() })?;
+        }
+    }
+    Ok(history)
+}
+
+/// Transactions that show an anomaly, for a picture.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Witness {
+    /// The anomaly's name.
+    pub anomaly: String,
+    /// Its meaning.
+    pub meaning: String,
+    /// The transactions.
+    pub transactions: Vec<Seen>,
+    /// Which comes before which, and why; none where it is no cycle.
+    pub links: Vec<Link>,
+    /// Why it is one, where it is no cycle.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+}
+
+/// A transaction of a witness.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Seen {
+    /// Its client, its number, its server, its outcome, in words.
+    pub who: String,
+    /// What it did, in its order.
+    pub did: Vec<String>,
+    /// When it began, in nanoseconds since the start of the run.
+    pub begun: u64,
+    /// When its client heard of its end; none where it did not.
+    pub ended: Option<u64>,
+}
+
+/// One transaction comes before another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// The earlier one, as an index.
+    pub from: usize,
+    /// The later one.
+    pub to: usize,
+    /// The dependency: ww, wr, rw, process, realtime.
+    pub name: String,
+    /// Why.
+    pub why: String,
+}

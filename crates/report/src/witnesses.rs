@@ -1,0 +1,43 @@
+//! What the histories of clients showed: of each anomaly the smallest witness of all trials.
+
+use record::{Trial, Witness};
+
+use crate::plot::cycle_plot;
+use crate::view::WitnessBlock;
+
+/// The anomalies of all trials, each once.
+pub(crate) fn witnesses(trials: &[Trial]) -> Vec<WitnessBlock> {
+    let mut smallest: Vec<(&Trial, &Witness)> = Vec::new();
+    for trial in trials {
+        for witness in &trial.witnesses {
+            match smallest.iter_mut().find(|(_, other)| other.anomaly == witness.anomaly) {
+                Some(known) if known.1.transactions.len() <= witness.transactions.len() => {}
+                Some(known) => *known = (trial, witness),
+                None => smallest.push((trial, witness)),
+            }
+        }
+    }
+    smallest.into_iter().map(|(trial, witness)| block(trial, witness)).collect()
+}
+
+fn block(trial: &Trial, witness: &Witness) -> WitnessBlock {
+    let Trial { number, variant, scenario, .. } = trial;
+    let transactions = (1..).zip(&witness.transactions);
+    let mut links: Vec<String> = witness
+        .links
+        .iter()
+        .map(|link| format!("T{} -{}-> T{}: {}", link.from + 1, link.name, link.to + 1, link.why))
+        .collect();
+    if !witness.why.is_empty() {
+        links.push(witness.why.clone());
+    }
+    WitnessBlock {
+        title: format!("History: {}", witness.anomaly),
+        note: format!("{}; trial {number}, {variant}/{scenario}", witness.meaning),
+        plot: cycle_plot(witness),
+        transactions: transactions
+            .map(|(number, seen)| format!("T{number}: {}: {}", seen.who, seen.did.join(", ")))
+            .collect(),
+        links,
+    }
+}

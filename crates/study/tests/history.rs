@@ -1,0 +1,97 @@
+//! Histories on a real server: one that keeps its level, one that forgets, and one that is killed.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use load::Control;
+use record::{Ending, Reader, Trial};
+use spec::{Folder, Profile, Study};
+use study::{Place, Request, Servers};
+
+const INIT: &str = "\
+    CREATE TABLE history_lists (key bigint PRIMARY KEY, elements bigint[] NOT NULL);\n\
+    CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+    IF cardinality(OLD.elements) > 2 AND random() < 0.2 THEN \
+    NEW.elements := OLD.elements[2:] || NEW.elements[cardinality(OLD.elements) + 1:]; END IF; \
+    RETURN NEW; END $$;\n\
+    CREATE TRIGGER forget BEFORE UPDATE ON history_lists FOR EACH ROW EXECUTE FUNCTION forget();\n\
+    ALTER TABLE history_lists DISABLE TRIGGER forget;\n";
+
+/// A study whose scenarios have these fields beside, each with clients that append to lists.
+fn study(scenarios: &[(&str, &str)]) -> Folder {
+    let scenarios = scenarios.iter().map(|(name, fields)| {
+        format!(
+            "[scenarios.{name}]\nrun = [\"lists\"]\nbefore = [\"TRUNCATE history_lists\"]\n{fields}\n"
+        )
+    });
+    let text = format!(
+        "question = \"What do clients see?\"\nwindow = \"1500ms\"\nwarmup = \"100ms\"\nrounds = 1\n\
+         [settings]\nshared_buffers = \"16MB\"\ndefault_transaction_isolation = \"serializable\"\n\
+         [data]\nscript = \"init.sql\"\n\
+         [workloads.lists]\nbuiltin = \"list-append\"\nclients = 6\nhistory = true\n\
+         expect_failures = true\n\
+         {}\n\
+         [[claims]]\nevery = \"history_forbidden == 0\"\nkind = \"invariant\"\n",
+        scenarios.collect::<String>()
+    );
+    let files = [("study.toml", text.as_str()), ("init.sql", INIT)];
+    let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    Folder { name: "mine".to_owned(), files: BTreeMap::from(files), is_private: false }
+}
+
+/// The trials of a study that was run, and where they lie.
+fn run(folder: Folder, place: &Path) -> (Vec<Trial>, PathBuf) {
+    let study =
+        Study::parse(&folder, Profile::Smoke).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let request = Request {
+        folder,
+        study,
+        rounds: None,
+        only: None,
+        trial: None,
+        place: Place::Below(place.join("runs")),
+        servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new() },
+        generator: PathBuf::new(),
+        again: "pgrig run mine".to_owned(),
+    };
+    let ended = study::run(&request, &Control::new(), &mut |_| {}).unwrap();
+    let trials = Reader::open(&ended.directory).unwrap().trials().to_vec();
+    (trials, ended.directory.join("trials"))
+}
+
+#[test]
+fn a_server_that_keeps_its_level_is_not_accused_and_one_that_forgets_is() {
+    let place = tempfile::tempdir().unwrap();
+    let strict = "checks = [{ history = \"strict serializable\" }]";
+    let crash = "on_loss = \"reconnect\"\n\
+        timeline = [{ at = \"400ms\", kill = \"primary\" }, { at = \"500ms\", start = \"primary\" }]";
+    // The forgetful one comes last: it leaves its trigger enabled.
+    let forgets = "before = [\"TRUNCATE history_lists\", \
+        \"ALTER TABLE history_lists ENABLE TRIGGER forget\"]";
+    for (name, fields, is_accused) in
+        [("keeps", "", false), ("dies", crash, false), ("forgets", forgets, true)]
+    {
+        let fields = format!("{strict}\n{fields}");
+        let mut folder = study(&[(name, &fields)]);
+        if is_accused {
+            let text = folder.files.get_mut("study.toml").unwrap();
+            *text = text.replacen("before = [\"TRUNCATE history_lists\"]\n", "", 1);
+        }
+        let (trials, below) = run(folder, &place.path().join(name));
+        let trial = &trials[0];
+        assert_eq!(trial.ending, Ending::Done, "{name}: {:?}", trial.notes);
+        let of = |metric: &str| trial.metrics[metric][""];
+        let counts = (of("history_committed"), of("history_reads"), of("history_unjudged"));
+        assert!(counts.0 > 50.0 && counts.1 > 50.0 && counts.2 == 0.0, "{name}: {counts:?}");
+        assert_eq!(of("history_forbidden") > 0.0, is_accused, "{name}: {:?}", trial.notes);
+        assert_eq!(of("history_incompatible_order") > 0.0, is_accused, "{name}");
+        assert_eq!(trial.witnesses.is_empty(), !is_accused, "{name}: {:?}", trial.witnesses);
+        assert!(trial.metrics["read_age_max_ms"].contains_key("lists"), "{name}");
+        if name == "dies" {
+            assert!(of("history_unknown") > 0.0, "somebody was cut off in the middle");
+        }
+        let kept = below.join(format!("0001-{}-{name}", trial.variant)).join("ledger");
+        let files = kept.read_dir().map_or(0, Iterator::count);
+        assert_eq!(files > 0, is_accused, "{name}: a history that shows something is kept");
+    }
+}

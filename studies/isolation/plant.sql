@@ -1,0 +1,1 @@
+ALTER TABLE history_lists ENABLE TRIGGER forget;
