@@ -28,10 +28,13 @@ governor_doom_set(MemoryContext callers)
 	doom = CopyErrorData();
 	MemoryContextSwitchTo(callers);
 	FlushErrorState();
+	/* A warning looks for another cancel first, which would fail BEGIN after all. */
+	HOLD_INTERRUPTS();
 	ereport(WARNING,
 			(errcode(doom->sqlerrcode),
 			 errmsg("this transaction will fail: %s", doom->message),
 			 errhint("Its first statement raises the error.")));
+	RESUME_INTERRUPTS();
 }
 
 /* Before a statement of the block does anything. */

@@ -35,6 +35,9 @@
 /* A warm session that has not come back after this loses its slot. */
 #define WARM_KEPT_US 20000
 
+/* A client that sends nothing for this long is idle, and not only slow. */
+#define IDLE_FROM_US 100000
+
 /* Two looks that are further apart say nothing about the time between them. */
 #define LOOK_COUNTED_US 50000
 
@@ -169,12 +172,10 @@ look_at_runner(int index, uint64 word)
 		governor_settle_found_long(gate);
 	if (session->is_long != long_one)
 		session->is_long = long_one;
+	if (wait == GOVERNOR_IDLE_WAIT && this_look - last->since >= IDLE_FROM_US)
+		look_at_idle(index, seen, this_look - last->since);
 	if (discounted)
-	{
 		seen->discounted++;
-		if (wait == GOVERNOR_IDLE_WAIT)
-			look_at_idle(index, seen, this_look - last->since);
-	}
 	else if (long_one)
 		seen->long_ones++;
 	else if (kind == GOVERNOR_WAIT_FLUSH)

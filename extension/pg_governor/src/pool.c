@@ -16,6 +16,7 @@
 #include "settings.h"
 #include "state.h"
 
+static bool free_unused(void);
 static int	find(const char *name);
 static GovernorPoolLimits *listed(const char *name);
 static bool add(const char *name);
@@ -71,6 +72,7 @@ governor_pools_publish(void)
 		if (governor_pool_is_used(i) && !governor->pools[i].retired &&
 			listed(governor->pools[i].name) == NULL)
 			changed = governor->pools[i].retired = true;
+	free_unused();
 	governor->pools_without_room = 0;
 	for (int i = 0; list != NULL && i < list->count; i++)
 	{
@@ -103,9 +105,20 @@ governor_pools_publish(void)
 void
 governor_pools_free_unused(void)
 {
-	bool		room = false;
+	bool		room;
 
 	LWLockAcquire(governor->registry_lock, LW_EXCLUSIVE);
+	room = free_unused();
+	LWLockRelease(governor->registry_lock);
+	if (room && governor->pools_without_room > 0)
+		governor_pools_publish();
+}
+
+static bool
+free_unused(void)
+{
+	bool		room = false;
+
 	for (int i = 1; i < governor->pool_count; i++)
 	{
 		GovernorPool *pool = &governor->pools[i];
@@ -124,9 +137,7 @@ governor_pools_free_unused(void)
 		}
 		room = true;
 	}
-	LWLockRelease(governor->registry_lock);
-	if (room && governor->pools_without_room > 0)
-		governor_pools_publish();
+	return room;
 }
 
 static int
