@@ -5,8 +5,6 @@
  */
 #include "server.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "../../src/settings.h"
@@ -65,30 +63,6 @@ void
 pg_qsort(void *base, size_t count, size_t size, int (*compare) (const void *, const void *))
 {
 	qsort(base, count, size, compare);
-}
-
-int
-pg_snprintf(char *into, size_t size, const char *format,...)
-{
-	va_list		arguments;
-	int			length;
-
-	va_start(arguments, format);
-	length = vsnprintf(into, size, format, arguments);
-	va_end(arguments);
-	return length;
-}
-
-int
-pg_sprintf(char *into, const char *format,...)
-{
-	va_list		arguments;
-	int			length;
-
-	va_start(arguments, format);
-	length = vsprintf(into, format, arguments);
-	va_end(arguments);
-	return length;
 }
 
 int
