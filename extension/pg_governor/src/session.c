@@ -116,9 +116,12 @@ governor_session_book(void)
 	if (standing == GOVERNOR_EXEMPT || governor_my_session->pool == GOVERNOR_NO_POOL)
 		return;
 	gate = gate_for(GOVERNOR_TRANSACTION);
-	if (go_on_warm(gate) || pg_atomic_read_u32(&governor_gate_at(gate)->capacity) == 0 ||
-		pg_atomic_read_u32(&governor->observing) != 0 ||
-		governor_state_of(governor_my_index) != GOVERNOR_IDLE)
+	/* It may have a slot of this transaction, and keeps that. */
+	if (governor_state_of(governor_my_index) == GOVERNOR_WARM && go_on_warm(gate))
+		return;
+	if (governor_state_of(governor_my_index) != GOVERNOR_IDLE ||
+		pg_atomic_read_u32(&governor_gate_at(gate)->capacity) == 0 ||
+		pg_atomic_read_u32(&governor->observing) != 0)
 		return;
 	governor_slot_book(governor_my_index, gate, role_for(gate));
 	governor_warm_turn_begins(gate);

@@ -345,7 +345,8 @@ tell_client(int gate)
 			(errmsg("waiting for a slot of class \"%s\" in pool \"%s\"",
 					governor_class_names[governor_class_of_gate(gate)], governor_pool_of_gate(gate)->name),
 			 errdetail("%u sessions queue.", governor_gate_occupancy(governor_gate_at(gate)).queued)));
-	pq_flush();
+	/* A client that does not read must not hold up the queue. */
+	pq_flush_if_writable();
 }
 
 static void

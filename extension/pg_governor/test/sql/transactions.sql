@@ -33,7 +33,9 @@ SELECT 1 \; BEGIN;
 TABLE slots;
 COMMIT;
 TABLE slots;
+SELECT pg_governor_reset();
 BEGIN; BEGIN; TABLE slots; COMMIT;
+SELECT admits_free, admits_booked FROM pg_governor_pools WHERE pool = 'default' AND class = 'transaction';
 TABLE slots;
 
 -- a prepared transaction has no slot, and needs none to be finished
