@@ -18,6 +18,7 @@
  */
 #include "compat.h"
 
+#include "storage/lwlock.h"
 #include "utils/memutils.h"
 
 #include "block.h"
@@ -62,7 +63,7 @@ static bool is_long(int gate, int64 worked_us, int64 elapsed_us);
 static void look_at_idle(int index, GovernorGateLook *seen, int64 idle_us);
 static void take_back_if_cold(int index, uint64 word);
 static void look_at_waiter(int index, uint64 word);
-static void look_at_workers(void);
+static int	count_workers(PGPROC *leader);
 
 void
 governor_look_start(void)
@@ -132,8 +133,6 @@ look_at_sessions(int what)
 				break;
 		}
 	}
-	if (governor_parallel_weight > 0)
-		look_at_workers();
 }
 
 static void
@@ -143,7 +142,8 @@ look_at_runner(int index, uint64 word)
 	Sighting   *last = &sightings[index];
 	int			gate = governor_word_gate(word);
 	GovernorGateLook *seen = &looks[gate];
-	uint32		wait = *(volatile uint32 *) &ProcGlobal->allProcs[index].wait_event_info;
+	PGPROC	   *proc = &ProcGlobal->allProcs[index];
+	uint32		wait = *(volatile uint32 *) &proc->wait_event_info;
 	uint32		statements = session->statements;
 	uint64		admitted = session->since;
 	GovernorWaitKind kind = governor_wait_kind(wait);
@@ -172,6 +172,8 @@ look_at_runner(int index, uint64 word)
 		governor_settle_found_long(gate);
 	if (session->is_long != long_one)
 		session->is_long = long_one;
+	if (governor_parallel_weight > 0 && *(PGPROC *volatile *) &proc->lockGroupLeader == proc)
+		seen->workers += count_workers(proc);
 	if (wait == GOVERNOR_IDLE_WAIT && this_look - last->since >= IDLE_FROM_US)
 		look_at_idle(index, seen, this_look - last->since);
 	if (discounted)
@@ -231,23 +233,22 @@ look_at_waiter(int index, uint64 word)
 		governor_gate_run_anyway(index, GOVERNOR_OPENED);
 }
 
-/* Workers have no slot: their leader's gate has so many fewer. */
-static void
-look_at_workers(void)
+/* Workers have no slot: the gate of this session, which leads them, has so many fewer. */
+static int
+count_workers(PGPROC *leader)
 {
-	for (int i = 0; i < governor->session_count; i++)
-	{
-		PGPROC	   *proc = &ProcGlobal->allProcs[i];
-		PGPROC	   *leader = *(PGPROC *volatile *) &proc->lockGroupLeader;
-		uint64		word;
-		int			gate;
+	LWLock	   *lock = LockHashPartitionLockByProc(leader);
+	dlist_iter	iter;
+	int			count = 0;
 
-		if (leader == NULL || leader == proc ||
-			governor_wait_kind(*(volatile uint32 *) &proc->wait_event_info) != GOVERNOR_WAIT_NOT)
-			continue;
-		word = pg_atomic_read_u64(governor_word_at(leader - ProcGlobal->allProcs));
-		gate = governor_word_gate(word);
-		if (governor_word_state(word) == GOVERNOR_RUNNING && gate >= 0 && gate < governor_gate_count())
-			looks[gate].workers++;
+	LWLockAcquire(lock, LW_SHARED);
+	dlist_foreach(iter, &leader->lockGroupMembers)
+	{
+		PGPROC	   *member = dlist_container(PGPROC, lockGroupLink, iter.cur);
+
+		count += member != leader &&
+			governor_wait_kind(*(volatile uint32 *) &member->wait_event_info) == GOVERNOR_WAIT_NOT;
 	}
+	LWLockRelease(lock);
+	return count;
 }

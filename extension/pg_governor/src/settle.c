@@ -126,19 +126,15 @@ settle_gate(int gate_index, const GovernorGateLook *seen, int64 now)
 		return;
 	}
 	watch->stall_credit = Min(watch->stall_credit, seen->stalled);
+	watch->flushing_average += (seen->flushing - watch->flushing_average) / 8;
 	if (occupancy.queued == 0)
 	{
-		/* The next queue starts afresh, but for what still runs. */
-		uint32		stall_credit = watch->stall_credit;
-		int			moved_by = watch->moved_by;
-
-		memset(watch, 0, sizeof(*watch));
-		watch->stall_credit = stall_credit;
-		watch->moved_by = moved_by;
+		/* What is remembered of a queue; what still runs is not forgotten. */
+		watch->progress_at = 0;
+		memset(&watch->codel, 0, sizeof(watch->codel));
+		memset(&watch->pace, 0, sizeof(watch->pace));
 		pg_atomic_write_u32(&gate->place_us, 0);
 	}
-	else
-		watch->flushing_average += (seen->flushing - watch->flushing_average) / 8;
 	pg_atomic_write_u32(&gate->capacity,
 						capacity_of(gate_index, seen, moving_limit(gate_index, limit)));
 	if (occupancy.queued == 0)
