@@ -66,12 +66,13 @@ governor_settle_start(void)
 									 sizeof(GateWatch));
 }
 
-/* Whether a gate has more slots than its limit says. */
+/* Whether a gate has more slots than its limit says, or is about to. */
 bool
 governor_settle_is_wider(void)
 {
 	for (int gate = 0; gate < governor_gate_count(); gate++)
-		if (pg_atomic_read_u32(&governor_gate_at(gate)->capacity) >
+		if (watches[gate].stall_credit > 0 ||
+			pg_atomic_read_u32(&governor_gate_at(gate)->capacity) >
 			pg_atomic_read_u32(&governor_gate_at(gate)->limit))
 			return true;
 	return false;

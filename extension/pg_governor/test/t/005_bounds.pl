@@ -86,7 +86,7 @@ $node->poll_query_until('postgres', 'SELECT max(waiting_ms) > 1500 FROM pg_gover
 is(gate_counts($node, 'long, became_long'), '0|0', 'waiting is no work');
 set_all($node, long_elapsed_time => '200ms');
 $short->settle;
-is(gate_counts($node, 'became_long'), '2', 'but time alone is enough where it is said so');
+cmp_ok(gate_counts($node, 'became_long'), '>=', 2, 'but time alone is enough where it is said so');
 $_->ask('COMMIT') for ($long, $short);
 $second->settle;
 $second->ask('COMMIT');
