@@ -178,13 +178,13 @@ client(int number, unsigned seed, time_t end)
 		int			gated = random() % 3 == 0;
 
 		PQsetNoticeProcessor(connection, ignore, NULL);
+		/* A plain role may not set it, but keeps what was set before. */
+		if (gated)
+			PQclear(PQexec(connection, "SET pg_governor.gate_autocommit = on"));
 		if (random() % 4 != 0)
 			PQclear(PQexec(connection, "SET SESSION AUTHORIZATION wedge_plain"));
 		while (time(NULL) < end && time(NULL) < change)
 		{
-			/* The role may not set it; its own setting says so. */
-			if (gated)
-				PQclear(PQexec(connection, "SET pg_governor.gate_autocommit = on"));
 			for (int i = 0; i < 7 && kind->steps[i] != NULL; i++)
 				connection = step(connection, kind->steps[i], number);
 			PQclear(PQexec(connection, "ROLLBACK"));
