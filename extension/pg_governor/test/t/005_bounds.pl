@@ -108,6 +108,22 @@ $node->poll_query_until('postgres',
 pass('and is gone with what it was for');
 $_->leave for ($long, $short, $second);
 
+# a wait for a lock counts for five times discount_time, also without the stall rule
+set_all($node, stall_time => '0', discount_time => '200ms', transaction_limit => 1);
+my ($owner, $blocked, $behind) = map { session($node) } 1 .. 3;
+$owner->ask('SET pg_governor.gate_begin = off; BEGIN; UPDATE things SET n = 5');
+$blocked->ask('BEGIN');
+$blocked->tell('UPDATE things SET n = 6');
+$node->poll_query_until('postgres', 'SELECT count(*) > 0 FROM pg_locks WHERE NOT granted') or die;
+$began = time;
+$behind->ask('BEGIN');
+cmp_ok(time - $began, '>', 0.8, sprintf('who waits for a lock is discounted after %.2f s', time - $began));
+$_->ask('COMMIT') for ($behind, $owner);
+$blocked->settle;
+$blocked->ask('COMMIT');
+$_->leave for ($owner, $blocked, $behind);
+nothing_left($node, 'lock waits');
+
 # "strict": CPU-bound queries, idle holders, waits for locks, timeouts: never more than the limit
 set_all($node, strict => 'on', long_time => '100ms', stall_time => '100ms', discount_time => '10ms',
 	transaction_limit => 2, query_limit => 2, total_limit => 3, queue_timeout => '2s');
