@@ -4,75 +4,98 @@
  */
 #include "compat.h"
 
-#include <unistd.h>
-
 #include "utils/builtins.h"
 
 #include "advice.h"
+#include "cpus.h"
 #include "rows.h"
 #include "state.h"
 
-PG_FUNCTION_INFO_V1(pg_governor_advice_0_2);
+PG_FUNCTION_INFO_V1(pg_governor_advice_0_3);
 
 #define ADVICE_COLUMNS 10
+
+/* Instead of a class: sessions that have met no gate. */
+#define UNGATED (-1)
 
 /* The monitor samples ten times a second. */
 #define LOOKS_PER_SECOND 10.0
 
-static char *reason_for(const GovernorSample *sample, GovernorAdvice advice, int cores);
+static void put_advice(ReturnSetInfo *result, int pool, int class, const GovernorSample *sample);
+static char *reason_for(const GovernorSample *sample, int class, GovernorAdvice advice, int cpus);
 
 Datum
-pg_governor_advice_0_2(PG_FUNCTION_ARGS)
+pg_governor_advice_0_3(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = governor_rows_begin(fcinfo, ADVICE_COLUMNS);
-	int			cores = Max(1, (int) sysconf(_SC_NPROCESSORS_ONLN));
 
-	for (int gate = 0; gate < governor_gate_count(); gate++)
+	for (int pool = 0; pool < governor->pool_count; pool++)
 	{
-		GovernorSample sample = governor_gate_at(gate)->sample;
-		GovernorAdvice advice;
-		Datum		values[ADVICE_COLUMNS];
-		bool		nulls[ADVICE_COLUMNS] = {false};
-		int			column = 0;
+		GovernorSample ungated = governor->pools[pool].ungated;
 
-		if (governor_class_of_gate(gate) == GOVERNOR_LONG || sample.sessions == 0)
+		if (!governor_pool_is_used(pool))
 			continue;
-		advice = governor_advise(&sample, governor_class_of_gate(gate), cores);
-		values[column++] = CStringGetTextDatum(governor_pool_of_gate(gate)->name);
-		values[column++] = CStringGetTextDatum(governor_class_names[governor_class_of_gate(gate)]);
-		values[column++] = Int32GetDatum(pg_atomic_read_u32(&governor_gate_at(gate)->limit));
-		values[column++] = Float8GetDatum(sample.looks / LOOKS_PER_SECOND);
-		values[column++] = Float8GetDatum(governor_advice_share(sample.sessions, sample.looks));
-		values[column++] = Int32GetDatum(sample.sessions_max);
-		values[column++] = Float8GetDatum(governor_advice_share(sample.on_cpu, sample.sessions));
-		values[column++] = Float8GetDatum(governor_advice_share(sample.on_locks, sample.sessions));
-		nulls[column] = advice.verdict == GOVERNOR_ADVICE_TOO_SHORT;
-		values[column++] = Int32GetDatum(advice.limit);
-		values[column++] = CStringGetTextDatum(reason_for(&sample, advice, cores));
-		Assert(column == ADVICE_COLUMNS);
-		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		for (int class = 0; class < GOVERNOR_CLASSES; class++)
+		{
+			GovernorSample sample = governor->pools[pool].gates[class].sample;
+
+			if (sample.sessions > 0)
+				put_advice(result, pool, class, &sample);
+		}
+		if (ungated.sessions > 0)
+			put_advice(result, pool, UNGATED, &ungated);
 	}
 	return (Datum) 0;
 }
 
-static char *
-reason_for(const GovernorSample *sample, GovernorAdvice advice, int cores)
+static void
+put_advice(ReturnSetInfo *result, int pool, int class, const GovernorSample *sample)
 {
+	int			cpus = governor_cpus();
+	GovernorAdvice advice = governor_advise(sample, class == UNGATED ? GOVERNOR_QUERY : class, cpus);
+	Datum		values[ADVICE_COLUMNS];
+	bool		nulls[ADVICE_COLUMNS] = {false};
+	int			column = 0;
+
+	values[column++] = CStringGetTextDatum(governor->pools[pool].name);
+	nulls[column] = class == UNGATED;
+	values[column++] = class == UNGATED ? (Datum) 0 : CStringGetTextDatum(governor_class_names[class]);
+	nulls[column] = class == UNGATED;
+	values[column++] = class == UNGATED ? (Datum) 0 :
+		Int32GetDatum(pg_atomic_read_u32(&governor->pools[pool].gates[class].limit));
+	values[column++] = Float8GetDatum(sample->looks / LOOKS_PER_SECOND);
+	values[column++] = Float8GetDatum(governor_advice_share(sample->sessions, sample->looks));
+	values[column++] = Int32GetDatum(sample->sessions_max);
+	values[column++] = Float8GetDatum(governor_advice_share(sample->on_cpu, sample->sessions));
+	values[column++] = Float8GetDatum(governor_advice_share(sample->on_locks, sample->sessions));
+	nulls[column] = advice.verdict == GOVERNOR_ADVICE_TOO_SHORT;
+	values[column++] = Int32GetDatum(advice.limit);
+	values[column++] = CStringGetTextDatum(reason_for(sample, class, advice, cpus));
+	Assert(column == ADVICE_COLUMNS);
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+static char *
+reason_for(const GovernorSample *sample, int class, GovernorAdvice advice, int cores)
+{
+	if (class == UNGATED && advice.verdict != GOVERNOR_ADVICE_TOO_SHORT)
+		return psprintf("Up to %u sessions worked at once that met no gate, %.1f on average: statements outside blocks do with pg_governor.gate_autocommit.",
+						sample->sessions_max, governor_advice_share(sample->sessions, sample->looks));
 	switch (advice.verdict)
 	{
 		case GOVERNOR_ADVICE_TOO_SHORT:
 			return psprintf("Sampled for %.1f s; at least %.0f s are needed.",
 							sample->looks / LOOKS_PER_SECOND, GOVERNOR_ADVICE_LOOKS_MIN / LOOKS_PER_SECOND);
 		case GOVERNOR_ADVICE_NO_LIMIT:
-			return psprintf("Never more than %u sessions at once on %d cores: a limit would not help.",
+			return psprintf("Never more than %u sessions at once at this gate, with %d CPUs: a limit would not help.",
 							sample->sessions_max, cores);
 		case GOVERNOR_ADVICE_LOCKS:
 			return psprintf("%.0f %% of the time sessions waited for locks of each other: fewer at once wait less.",
 							100 * governor_advice_share(sample->on_locks, sample->sessions));
 		case GOVERNOR_ADVICE_WAITS:
-			return psprintf("%.0f %% of the time sessions used the CPU, so it takes more of them to keep %d cores busy.",
+			return psprintf("%.0f %% of the time sessions used the CPU, so it takes more of them to keep %d CPUs busy.",
 							100 * governor_advice_share(sample->on_cpu, sample->sessions), cores);
 		default:
-			return psprintf("Up to %u sessions competed for %d cores.", sample->sessions_max, cores);
+			return psprintf("Up to %u sessions competed for %d CPUs.", sample->sessions_max, cores);
 	}
 }

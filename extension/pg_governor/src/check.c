@@ -24,12 +24,14 @@ typedef struct Tally
 	uint32		queued;
 	uint32		counted;		/* over all pools */
 	uint32		reserved;
+	uint32		by_role[GOVERNOR_ROLES];
 	bool		in_change;
 	uint64		mark;			/* differs if any word has changed */
 } Tally;
 
 static bool gate_differs(const Tally *tally, uint64 occupancy);
 static bool repair_gate(int gate);
+static int	repair_roles(int gate);
 static bool repair_counter(pg_atomic_uint32 *counter, bool total, const char *name);
 static bool tally_stays(int gate, const Tally *tally);
 static Tally tally_words(int gate);
@@ -46,6 +48,8 @@ governor_check_and_repair(void)
 
 		if (gate_differs(&tally, pg_atomic_read_u64(&governor_gate_at(gate)->occupancy)))
 			repaired += repair_gate(gate);
+		if (pg_atomic_read_u32(&governor_gate_at(gate)->role_slots) > 0)
+			repaired += repair_roles(gate);
 	}
 	repaired += repair_counter(&governor->total_taken, true, "slots of all pools");
 	repaired += repair_counter(&governor->reserved_taken, false, "reserved slots");
@@ -87,6 +91,40 @@ repair_gate(int gate_index)
 			 errhint("This is an error in pg_governor; please report it.")));
 	governor_gate_admit_free(gate_index);
 	return true;
+}
+
+/* Slots by role; all that are wrong at once count as one repair. */
+static int
+repair_roles(int gate_index)
+{
+	GovernorGate *gate = governor_gate_at(gate_index);
+	Tally		tally = tally_words(gate_index);
+	uint32		seen[GOVERNOR_ROLES];
+	bool		differs = false;
+
+	GOVERNOR_DELAY();
+	for (int role = 0; role < GOVERNOR_ROLES; role++)
+	{
+		seen[role] = pg_atomic_read_u32(&gate->role_taken[role]);
+		differs = differs || seen[role] != tally.by_role[role];
+	}
+	GOVERNOR_DELAY();
+	if (!differs || !tally_stays(gate_index, &tally))
+		return 0;
+	differs = false;
+	for (int role = 0; role < GOVERNOR_ROLES; role++)
+		if (seen[role] != tally.by_role[role] &&
+			pg_atomic_compare_exchange_u32(&gate->role_taken[role], &seen[role], tally.by_role[role]))
+			differs = true;
+	if (!differs)
+		return 0;
+	ereport(LOG,
+			(errmsg("pg_governor: repaired the slots of roles in class \"%s\" of pool \"%s\"",
+					governor_class_names[governor_class_of_gate(gate_index)],
+					governor_pool_of_gate(gate_index)->name),
+			 errhint("This is an error in pg_governor; please report it.")));
+	governor_gate_admit_free(gate_index);
+	return 1;
 }
 
 static bool
@@ -134,6 +172,8 @@ tally_words(int gate)
 		if (gate != ALL_GATES && governor_word_gate(word) != gate)
 			continue;
 		tally.counted += (word & GOVERNOR_COUNTED) != 0 &&
+			governor_word_state(word) != GOVERNOR_LEAVING;
+		tally.by_role[governor_word_role(word) % GOVERNOR_ROLES] += (word & GOVERNOR_ROLED) != 0 &&
 			governor_word_state(word) != GOVERNOR_LEAVING;
 		switch (governor_word_state(word))
 		{

@@ -37,6 +37,13 @@
 #define governor_my_lxid() (MyProc->lxid)
 #endif
 
+/* Whether a process is in a transaction; it may be another one's. */
+#if PG_VERSION_NUM >= 170000
+#define governor_proc_in_transaction(proc) ((proc)->vxid.lxid != InvalidLocalTransactionId)
+#else
+#define governor_proc_in_transaction(proc) ((proc)->lxid != InvalidLocalTransactionId)
+#endif
+
 /* The cached flag: asking superuser() could take a snapshot before a wait. */
 #if PG_VERSION_NUM >= 170000
 #define governor_session_is_superuser() (current_role_is_superuser)
@@ -71,11 +78,30 @@
 #define governor_setting_free(pointer) free(pointer)
 #endif
 
-/* Only 17 and later let an extension name what a session waits for. */
+/*
+ * Only 17 and later let an extension name what a session waits for.  Before, the name of
+ * a lock's tranche is shown: a lock that nobody takes has it.
+ */
+#define GOVERNOR_WAIT_TRANCHE "GovernorQueue"
 #if PG_VERSION_NUM >= 170000
 #define governor_wait_event_new(name) WaitEventExtensionNew(name)
 #else
-#define governor_wait_event_new(name) (PG_WAIT_EXTENSION)
+#define governor_wait_event_new(name) \
+	(PG_WAIT_LWLOCK | GetNamedLWLockTranche(GOVERNOR_WAIT_TRANCHE)->lock.tranche)
+#endif
+
+/* From 17 on a timeout ends transactions; not those that have not begun. */
+#if PG_VERSION_NUM >= 170000
+#include "utils/timeout.h"
+#define governor_transaction_timeout_hold() disable_timeout(TRANSACTION_TIMEOUT, false)
+#define governor_transaction_timeout_resume() \
+	do { \
+		if (TransactionTimeout > 0) \
+			enable_timeout_after(TRANSACTION_TIMEOUT, TransactionTimeout); \
+	} while (0)
+#else
+#define governor_transaction_timeout_hold() ((void) 0)
+#define governor_transaction_timeout_resume() ((void) 0)
 #endif
 
 /* A closed socket wakes a waiter from 15 on; before, it has to look. */

@@ -11,10 +11,13 @@
 /* By the monitor. */
 extern void governor_doze_end(void);
 extern bool governor_doze_begin(void);
-extern bool governor_doze_take_stale(void);
 
-/* By sessions, which have queued or added a pool before. */
-extern void governor_doze_stale(void);
+/* By sessions, which have queued before. */
 extern void governor_doze_wake(void);
+
+/* A monitor that was not heard of for this long is taken for gone. */
+#define GOVERNOR_SILENCE_MS 5000
+
+extern bool governor_doze_monitor_is_silent(void);
 
 #endif							/* GOVERNOR_DOZE_H */

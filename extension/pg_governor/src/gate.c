@@ -7,9 +7,8 @@
  * no newcomer can be faster.  Where the limit was lowered in the meantime, or
  * sessions were let in beyond it, the slot disappears instead.
  *
- * Each role of a pool has a queue of its own while role_share is below 100.  The
- * next slot goes to the role with the fewest slots, among those to the one whose
- * first waiter has waited longest.
+ * The next slot goes to the role with the fewest slots, among those to the one
+ * whose first waiter has waited longest.
  *
  * It uses nothing of the server but atomics, LWLocks and latches, so that the
  * storm test and the microbenchmark can run it without a server.
@@ -19,6 +18,7 @@
 #include "clock.h"
 #include "delay.h"
 #include "gate.h"
+#include "queue.h"
 #include "settings.h"
 #include "share.h"
 #include "state.h"
@@ -36,16 +36,11 @@ static void hand_to_waiter(int gate, uint64 flags);
 static bool take_if_room(GovernorGate *gate);
 static bool queue_if_full(GovernorGate *gate, int role);
 static bool queue_is_full(GovernorGate *gate, int role);
-static void link_at_tail(GovernorGate *gate, int session, int role);
-static void unlink_session(GovernorGate *gate, int session, int role);
-static void find_oldest(GovernorGate *gate);
-static int	next_waiter(GovernorGate *gate);
 static int	admit_next(int gate, GovernorReason reason, int64 now);
 static void admit_anyway(int gate, int session, GovernorReason reason);
 static int	set_waiter_state(int session, GovernorSessionState state);
 static void admit(int gate, int session, GovernorReason reason, uint64 flags, int64 now);
-static bool is_beyond(GovernorGate *gate, GovernorReason reason);
-static void count_wait(GovernorGateStats *stats, uint64 wait_us);
+static bool is_at_ceiling(GovernorGate *gate);
 static void wake(int session);
 
 GovernorOccupancy
@@ -82,20 +77,22 @@ governor_gate_take(int gate_index, int role, uint64 *flags)
 	return false;
 }
 
-/* Takes a slot up to the hard maximum, whoever queues. */
-bool
-governor_gate_take_beyond(int gate_index)
+/*
+ * Takes a slot whoever queues and however many are taken, for a session that cannot
+ * queue any more.  The caller's word says ENTERING.  Returns the flags.
+ */
+uint64
+governor_gate_take_anyway(int gate_index, int role)
 {
 	GovernorGate *gate = governor_gate_at(gate_index);
-	uint32		hard_max = pg_atomic_read_u32(&gate->hard_max);
-	uint64		seen = pg_atomic_read_u64(&gate->occupancy);
+	uint64		flags = governor_share_force(gate_index, role);
 
-	do
-	{
-		if (hard_max > 0 && unpack(seen).taken >= hard_max)
-			return false;
-	} while (!pg_atomic_compare_exchange_u64(&gate->occupancy, &seen, seen + ONE_TAKEN));
-	return true;
+	pg_atomic_fetch_add_u64(&gate->occupancy, ONE_TAKEN);
+	GOVERNOR_DELAY();
+	LWLockAcquire(governor_gate_lock(gate_index), LW_EXCLUSIVE);
+	gate->stats.admits[GOVERNOR_BOOKED]++;
+	LWLockRelease(governor_gate_lock(gate_index));
+	return flags;
 }
 
 /* Releases one slot, and what it was counted in, or hands it to a waiter. */
@@ -170,6 +167,7 @@ governor_gate_join(int gate_index, int session, int role, uint64 how)
 		{
 			result = GOVERNOR_JOIN_ENTERED;
 			governor_session_at(session)->since = governor_now_us();
+			governor_session_at(session)->is_long = false;
 			pg_write_barrier();
 			before = pg_atomic_read_u64(word);
 			pg_atomic_write_u64(word, governor_word_next(before, GOVERNOR_RUNNING, gate_index,
@@ -181,14 +179,13 @@ governor_gate_join(int gate_index, int session, int role, uint64 how)
 		pg_atomic_fetch_add_u64(&gate->occupancy, ONE_QUEUED - ONE_TAKEN);
 	}
 	GOVERNOR_DELAY();
-	link_at_tail(gate, session, role);
+	governor_queue_append(gate, session, role);
 	before = pg_atomic_read_u64(word);
 	pg_atomic_write_u64(word, governor_word_next(before, GOVERNOR_QUEUED, gate_index, role, how));
 	LWLockRelease(governor_gate_lock(gate_index));
 
 	/* A slot over all pools, released before this queue was seen, is seen now. */
-	if (governor_share_is_limited())
-		governor_gate_admit_free(gate_index);
+	governor_share_hand_on();
 	return result;
 }
 
@@ -213,23 +210,20 @@ governor_gate_leave(int session, GovernorLeave how)
 	queued = governor_word_state(now_word) == GOVERNOR_QUEUED;
 	if (queued)
 	{
-		unlink_session(gate, session, governor_word_role(now_word));
+		governor_queue_remove(gate, session, governor_word_role(now_word));
 		pg_atomic_fetch_sub_u64(&gate->occupancy, ONE_QUEUED);
 		pg_atomic_write_u64(word, governor_word_next(now_word, GOVERNOR_IDLE, GOVERNOR_NOBODY, 0, 0));
 		if (how == GOVERNOR_LEAVE_CANCELLED)
 			gate->stats.cancelled++;
-		else
-			count_wait(&gate->stats,
+		else if (how == GOVERNOR_LEAVE_OBSERVED)
+			governor_queue_count_wait(&gate->stats,
 					   governor_now_us() - governor_session_at(session)->queued_since);
 	}
 	LWLockRelease(governor_gate_lock(gate_index));
 	return queued;
 }
 
-/*
- * Lets one session in beyond the limit, if it still queues.  False if it does
- * not, or if the hard maximum is reached.
- */
+/* Lets one session in beyond every bound.  False if it does not queue any more. */
 bool
 governor_gate_run_anyway(int session, GovernorReason reason)
 {
@@ -244,8 +238,7 @@ governor_gate_run_anyway(int session, GovernorReason reason)
 	LWLockAcquire(governor_gate_lock(gate_index), LW_EXCLUSIVE);
 	seen = pg_atomic_read_u64(word);
 	admitted = governor_word_state(seen) == GOVERNOR_QUEUED &&
-		governor_word_gate(seen) == gate_index &&
-		!is_beyond(governor_gate_at(gate_index), reason);
+		governor_word_gate(seen) == gate_index;
 	if (admitted)
 		admit_anyway(gate_index, session, reason);
 	LWLockRelease(governor_gate_lock(gate_index));
@@ -278,18 +271,49 @@ governor_gate_admit_free(int gate_index)
 	} while (count == ADMIT_BATCH && governor_gate_occupancy(gate).queued > 0);
 }
 
-/* Lets the next waiter in beyond the limit, but not beyond the hard maximum. */
+/* Lets the next waiter in, if there is a slot for it. */
 bool
-governor_gate_admit_head(int gate_index, GovernorReason reason)
+governor_gate_admit_one(int gate_index)
+{
+	int			next;
+
+	LWLockAcquire(governor_gate_lock(gate_index), LW_EXCLUSIVE);
+	next = admit_next(gate_index, GOVERNOR_TURN, governor_now_us());
+	LWLockRelease(governor_gate_lock(gate_index));
+	wake(next);
+	return next != GOVERNOR_NOBODY;
+}
+
+/* Gives the first waiter an order, and wakes it.  False if nobody queues. */
+bool
+governor_gate_order_head(int gate_index, GovernorOrder order)
+{
+	int			head;
+
+	LWLockAcquire(governor_gate_lock(gate_index), LW_EXCLUSIVE);
+	head = governor_queue_first(governor_gate_at(gate_index));
+	if (head != GOVERNOR_NOBODY)
+		pg_atomic_write_u32(&governor_session_at(head)->order, order);
+	LWLockRelease(governor_gate_lock(gate_index));
+	wake(head);
+	return head != GOVERNOR_NOBODY;
+}
+
+/* Lets the next waiter in beyond the limit, but not beyond the ceiling. */
+bool
+governor_gate_admit_stalled(int gate_index)
 {
 	GovernorGate *gate = governor_gate_at(gate_index);
 	int			next = GOVERNOR_NOBODY;
 
 	LWLockAcquire(governor_gate_lock(gate_index), LW_EXCLUSIVE);
-	if (!is_beyond(gate, reason))
-		next = next_waiter(gate);
+	if (!is_at_ceiling(gate))
+		next = governor_queue_first(gate);
 	if (next != GOVERNOR_NOBODY)
-		admit_anyway(gate_index, next, reason);
+	{
+		admit_anyway(gate_index, next, GOVERNOR_BY_STALL);
+		gate->stats.stalls++;
+	}
 	LWLockRelease(governor_gate_lock(gate_index));
 	wake(next);
 	return next != GOVERNOR_NOBODY;
@@ -360,84 +384,6 @@ queue_is_full(GovernorGate *gate, int role)
 		(role_places > 0 && role != GOVERNOR_ROLE_ANY && gate->role_queued[role] >= role_places);
 }
 
-static void
-link_at_tail(GovernorGate *gate, int session, int role)
-{
-	GovernorSession *self = governor_session_at(session);
-
-	self->queued_since = governor_now_us();
-	self->next = GOVERNOR_NOBODY;
-	self->previous = gate->tails[role];
-	if (gate->tails[role] == GOVERNOR_NOBODY)
-		gate->heads[role] = session;
-	else
-		governor_session_at(gate->tails[role])->next = session;
-	gate->tails[role] = session;
-	gate->role_queued[role]++;
-	if (gate->waiting_roles == 0)
-		pg_atomic_write_u64(&gate->head_since, self->queued_since);
-	gate->waiting_roles |= UINT32_C(1) << role;
-}
-
-static void
-unlink_session(GovernorGate *gate, int session, int role)
-{
-	GovernorSession *self = governor_session_at(session);
-
-	if (self->next == GOVERNOR_NOBODY)
-		gate->tails[role] = self->previous;
-	else
-		governor_session_at(self->next)->previous = self->previous;
-	if (self->previous != GOVERNOR_NOBODY)
-		governor_session_at(self->previous)->next = self->next;
-	else
-		gate->heads[role] = self->next;
-	gate->role_queued[role]--;
-	if (gate->heads[role] == GOVERNOR_NOBODY)
-		gate->waiting_roles &= ~(UINT32_C(1) << role);
-	if (self->previous == GOVERNOR_NOBODY)
-		find_oldest(gate);
-}
-
-static void
-find_oldest(GovernorGate *gate)
-{
-	uint64		oldest = PG_UINT64_MAX;
-
-	for (int role = 0; role < GOVERNOR_ROLES; role++)
-		if (gate->waiting_roles & (UINT32_C(1) << role))
-			oldest = Min(oldest, governor_session_at(gate->heads[role])->queued_since);
-	if (oldest != PG_UINT64_MAX)
-		pg_atomic_write_u64(&gate->head_since, oldest);
-}
-
-/* Who is next, by role and by time, without regard to limits. */
-static int
-next_waiter(GovernorGate *gate)
-{
-	int			best = GOVERNOR_NOBODY;
-	uint32		best_taken = 0;
-
-	if (gate->waiting_roles == UINT32_C(1) << GOVERNOR_ROLE_ANY)
-		return gate->heads[GOVERNOR_ROLE_ANY];
-	for (int role = 0; role < GOVERNOR_ROLES; role++)
-	{
-		int			head = gate->heads[role];
-		uint32		taken = pg_atomic_read_u32(&gate->role_taken[role]);
-
-		if ((gate->waiting_roles & (UINT32_C(1) << role)) == 0)
-			continue;
-		if (best == GOVERNOR_NOBODY || taken < best_taken ||
-			(taken == best_taken && governor_session_at(head)->queued_since <
-			 governor_session_at(best)->queued_since))
-		{
-			best = head;
-			best_taken = taken;
-		}
-	}
-	return best;
-}
-
 /*
  * Lets the next waiter in, if there is a slot for it.  The role with the fewest
  * slots is asked first: if it has its share, every other one has.
@@ -446,7 +392,7 @@ static int
 admit_next(int gate_index, GovernorReason reason, int64 now)
 {
 	GovernorGate *gate = governor_gate_at(gate_index);
-	int			next = next_waiter(gate);
+	int			next = governor_queue_first(gate);
 	bool		open = pg_atomic_read_u32(&gate->capacity) == 0;
 	uint64		flags = 0;
 	int			role;
@@ -504,48 +450,30 @@ admit(int gate_index, int session, GovernorReason reason, uint64 flags, int64 no
 	uint64		wait_us = (uint64) now > waiter->queued_since ? now - waiter->queued_since : 0;
 
 	Assert(governor_word_state(entering) == GOVERNOR_ENTERING);
-	unlink_session(gate, session, role);
+	governor_queue_remove(gate, session, role);
 	pg_atomic_fetch_add_u64(&gate->occupancy, ONE_TAKEN - ONE_QUEUED);
 	GOVERNOR_DELAY();
 	gate->stats.admits[reason]++;
-	count_wait(&gate->stats, wait_us);
+	governor_queue_count_wait(&gate->stats, wait_us);
 	pg_atomic_write_u64(&waiter->waits, pg_atomic_read_u64(&waiter->waits) + 1);
 	pg_atomic_write_u64(&waiter->wait_us_total, pg_atomic_read_u64(&waiter->wait_us_total) + wait_us);
 	if (wait_us > pg_atomic_read_u64(&waiter->wait_us_max))
 		pg_atomic_write_u64(&waiter->wait_us_max, wait_us);
 	waiter->since = now;
+	waiter->is_long = false;
 	pg_write_barrier();
 	pg_atomic_write_u64(word, governor_word_next(entering, GOVERNOR_RUNNING, gate_index, role,
 												 flags | (entering & GOVERNOR_OBSERVED)));
 }
 
-/* Whether this reason admits nobody now, because of a hard maximum. */
+/* Whether a stall lets nobody in now. */
 static bool
-is_beyond(GovernorGate *gate, GovernorReason reason)
+is_at_ceiling(GovernorGate *gate)
 {
-	uint32		hard_max = pg_atomic_read_u32(&gate->hard_max);
+	uint32		ceiling = pg_atomic_read_u32(&gate->ceiling);
 
-	if (reason == GOVERNOR_BY_BLOCKING || reason == GOVERNOR_OPENED)
-		return false;
-	return (hard_max > 0 && governor_gate_occupancy(gate).taken >= hard_max) ||
-		governor_share_is_beyond();
-}
-
-static void
-count_wait(GovernorGateStats *stats, uint64 wait_us)
-{
-	uint64		wait_ms = wait_us / 1000;
-	int			bucket = 0;
-
-	while (wait_ms > 0 && bucket < GOVERNOR_WAIT_BUCKETS - 1)
-	{
-		wait_ms >>= 1;
-		bucket++;
-	}
-	stats->wait_buckets[bucket]++;
-	stats->waits++;
-	stats->wait_us_total += wait_us;
-	stats->wait_us_max = Max(stats->wait_us_max, wait_us);
+	return (ceiling > 0 && governor_gate_occupancy(gate).taken >= ceiling) ||
+		governor_share_is_at_ceiling();
 }
 
 static void

@@ -26,6 +26,7 @@ typedef enum GovernorLeave
 {
 	GOVERNOR_LEAVE_CANCELLED,
 	GOVERNOR_LEAVE_OBSERVED,	/* it never waited, and is done */
+	GOVERNOR_LEAVE_MOVED,		/* it queues elsewhere next */
 } GovernorLeave;
 
 extern GovernorOccupancy governor_gate_occupancy(GovernorGate *gate);
@@ -33,7 +34,7 @@ extern bool governor_gate_anyone_queued(void);
 
 /* Slots without the queue. */
 extern bool governor_gate_take(int gate, int role, uint64 *flags);
-extern bool governor_gate_take_beyond(int gate);
+extern uint64 governor_gate_take_anyway(int gate, int role);
 extern void governor_gate_release(int gate, int role, uint64 flags);
 
 /* The queue: what a session does. */
@@ -41,8 +42,10 @@ extern GovernorJoin governor_gate_join(int gate, int session, int role, uint64 f
 extern bool governor_gate_leave(int session, GovernorLeave how);
 extern bool governor_gate_run_anyway(int session, GovernorReason reason);
 
-/* The queue: what the monitor does. */
+/* The queue: what others do with it. */
 extern void governor_gate_admit_free(int gate);
-extern bool governor_gate_admit_head(int gate, GovernorReason reason);
+extern bool governor_gate_admit_one(int gate);
+extern bool governor_gate_admit_stalled(int gate);
+extern bool governor_gate_order_head(int gate, GovernorOrder order);
 
 #endif							/* GOVERNOR_GATE_H */

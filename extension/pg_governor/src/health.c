@@ -4,22 +4,28 @@
  */
 #include "compat.h"
 
+#include "catalog/pg_type.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "cpus.h"
+#include "doze.h"
+#include "problems.h"
 #include "rows.h"
 #include "settings.h"
 #include "state.h"
 
-PG_FUNCTION_INFO_V1(pg_governor_health_0_2);
+PG_FUNCTION_INFO_V1(pg_governor_health_0_3);
 
-#define HEALTH_COLUMNS 10
+#define HEALTH_COLUMNS 12
 
 static const char *why_open(void);
+static Datum texts(List *list);
 static bool any_limit(void);
 
 Datum
-pg_governor_health_0_2(PG_FUNCTION_ARGS)
+pg_governor_health_0_3(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = governor_rows_begin(fcinfo, HEALTH_COLUMNS);
 	uint64		beat = pg_atomic_read_u64(&governor->monitor_beat);
@@ -43,6 +49,8 @@ pg_governor_health_0_2(PG_FUNCTION_ARGS)
 	values[column++] = Int32GetDatum(pg_atomic_read_u32(&governor->total_taken));
 	values[column++] = Int32GetDatum(pg_atomic_read_u32(&governor->reserved_taken));
 	values[column++] = Int64GetDatum(pg_atomic_read_u64(&governor->repairs));
+	values[column++] = Int32GetDatum(governor_cpus());
+	values[column++] = texts(governor_problems_find());
 	Assert(column == HEALTH_COLUMNS);
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	return (Datum) 0;
@@ -54,13 +62,27 @@ why_open(void)
 {
 	if (!governor_enabled)
 		return "pg_governor.enabled is off";
-	if (governor->monitor == GOVERNOR_NOBODY)
-		return "the monitor is not running; is there a free background worker (max_worker_processes)?";
+	if (governor_doze_monitor_is_silent())
+		return governor->monitor == GOVERNOR_NOBODY ?
+			"the monitor is not running; is there a free background worker (max_worker_processes)?" :
+			"the monitor has been silent for more than 5 seconds";
 	if (pg_atomic_read_u32(&governor->observing) != 0)
 		return "pg_governor.mode is observe";
 	if (!any_limit())
 		return "no limit is set";
 	return NULL;
+}
+
+static Datum
+texts(List *list)
+{
+	Datum	   *elements = palloc(Max(1, list_length(list)) * sizeof(Datum));
+	ListCell   *cell;
+	int			count = 0;
+
+	foreach(cell, list)
+		elements[count++] = CStringGetTextDatum((char *) lfirst(cell));
+	return PointerGetDatum(construct_array(elements, count, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
 static bool

@@ -3,11 +3,14 @@
  *		Reads the settings that are lists, and refuses what means nothing, with the
  *		place in the value.
  *
- *	pools = [ pool { "," pool } ];  pool = word "(" [ limit { "," limit } ] ")"
- *	limit = class "=" number
+ *	pools = [ pool { "," pool } ];  pool = word "(" [ option { "," option } ] ")"
+ *	option = ( class | "weight" ) "=" number | "queue_timeout" "=" time |
+ *		( "on_timeout" | "policy" ) "=" word
  *	roles = [ role { "," role } ];  role = word | '"' name '"'
  */
 #include "list.h"
+
+#include <limits.h>
 
 #include "settings.h"
 
@@ -15,7 +18,8 @@
 #define LIST_MAX 1000
 
 GovernorPoolList *governor_listed_pools = NULL;
-GovernorRoleList *governor_listed_roles = NULL;
+GovernorRoleList *governor_reserved_roles = NULL;
+GovernorRoleList *governor_exempt_roles = NULL;
 
 /* What is being read, and why it was refused. */
 typedef struct Reader
@@ -26,8 +30,10 @@ typedef struct Reader
 
 static bool read_pools(Reader *reader, GovernorPoolList *list, int room);
 static bool read_pool(Reader *reader, GovernorPoolLimits *pool);
-static bool read_limit(Reader *reader, GovernorPoolLimits *pool);
-static bool read_number(Reader *reader, int *number);
+static bool read_option(Reader *reader, GovernorPoolLimits *pool);
+static bool read_number(Reader *reader, int least, int most, int *number);
+static bool read_time(Reader *reader, int *ms);
+static bool read_choice(Reader *reader, const struct config_enum_entry *choices, int *chosen);
 static bool read_roles(Reader *reader, GovernorRoleList *list, int room);
 static bool read_role(Reader *reader, char *name);
 static bool read_word(Reader *reader, char *word, Size size);
@@ -57,7 +63,7 @@ governor_pools_check(char **newval, void **extra, GucSource source pg_attribute_
 	{
 		governor_setting_free(list);
 		GUC_check_errdetail("%s, at \"%s\".", reader.why, reader.at);
-		GUC_check_errhint("Write for example \"reports(query=2, transaction=4), "
+		GUC_check_errhint("Write for example \"reports(query=2, queue_timeout=60s), "
 						  "batch(transaction=1)\".");
 		return false;
 	}
@@ -99,9 +105,16 @@ governor_roles_check(char **newval, void **extra, GucSource source pg_attribute_
 }
 
 void
-governor_roles_assign(const char *newval pg_attribute_unused(), void *extra)
+governor_reserved_roles_assign(const char *newval pg_attribute_unused(), void *extra)
 {
-	governor_listed_roles = extra;
+	governor_reserved_roles = extra;
+	governor_identity_generation++;
+}
+
+void
+governor_exempt_roles_assign(const char *newval pg_attribute_unused(), void *extra)
+{
+	governor_exempt_roles = extra;
 	governor_identity_generation++;
 }
 
@@ -135,6 +148,7 @@ read_pool(Reader *reader, GovernorPoolLimits *pool)
 {
 	for (int class = 0; class < GOVERNOR_CLASSES; class++)
 		pool->limits[class] = GOVERNOR_NOT_NAMED;
+	pool->weight = pool->queue_timeout_ms = pool->on_timeout = pool->policy = GOVERNOR_NOT_NAMED;
 	if (!read_word(reader, pool->name, sizeof(pool->name)))
 		return refuse(reader, reader->at, "Expected the name of a pool");
 	if (!read_char(reader, '('))
@@ -143,7 +157,7 @@ read_pool(Reader *reader, GovernorPoolLimits *pool)
 		return true;
 	do
 	{
-		if (!read_limit(reader, pool))
+		if (!read_option(reader, pool))
 			return false;
 	} while (read_char(reader, ','));
 	return read_char(reader, ')') ||
@@ -151,30 +165,46 @@ read_pool(Reader *reader, GovernorPoolLimits *pool)
 }
 
 static bool
-read_limit(Reader *reader, GovernorPoolLimits *pool)
+read_option(Reader *reader, GovernorPoolLimits *pool)
 {
 	char		word[NAMEDATALEN];
 	const char *start;
+	int		   *into = NULL;
 
 	skip_space(reader);
 	start = reader->at;
 	if (!read_word(reader, word, sizeof(word)))
-		return refuse(reader, start, "Expected a class");
+		return refuse(reader, start, "Expected a class or an option");
 	for (int class = 0; class < GOVERNOR_CLASSES; class++)
-	{
-		if (strcmp(word, governor_class_names[class]) != 0)
-			continue;
-		if (pool->limits[class] != GOVERNOR_NOT_NAMED)
-			return refuse(reader, start, "A class is listed twice");
-		if (!read_char(reader, '='))
-			return refuse(reader, reader->at, "Expected an equals sign");
-		return read_number(reader, &pool->limits[class]);
-	}
-	return refuse(reader, start, "There is no such class");
+		if (strcmp(word, governor_class_names[class]) == 0)
+			into = &pool->limits[class];
+	if (strcmp(word, "weight") == 0)
+		into = &pool->weight;
+	else if (strcmp(word, "queue_timeout") == 0)
+		into = &pool->queue_timeout_ms;
+	else if (strcmp(word, "on_timeout") == 0)
+		into = &pool->on_timeout;
+	else if (strcmp(word, "policy") == 0)
+		into = &pool->policy;
+	if (into == NULL)
+		return refuse(reader, start, "There is no such class or option");
+	if (*into != GOVERNOR_NOT_NAMED)
+		return refuse(reader, start, "A class or option is listed twice");
+	if (!read_char(reader, '='))
+		return refuse(reader, reader->at, "Expected an equals sign");
+	if (into == &pool->queue_timeout_ms)
+		return read_time(reader, into);
+	if (into == &pool->on_timeout)
+		return read_choice(reader, governor_on_timeouts, into);
+	if (into == &pool->policy)
+		return read_choice(reader, governor_policies, into);
+	if (into == &pool->weight)
+		return read_number(reader, 1, GOVERNOR_WEIGHT_MAX, into);
+	return read_number(reader, 0, GOVERNOR_LIMIT_MAX, into);
 }
 
 static bool
-read_number(Reader *reader, int *number)
+read_number(Reader *reader, int least, int most, int *number)
 {
 	char		word[NAMEDATALEN];
 	const char *start;
@@ -184,8 +214,44 @@ read_number(Reader *reader, int *number)
 	if (!read_word(reader, word, sizeof(word)) || strspn(word, "0123456789") != strlen(word))
 		return refuse(reader, start, "Expected a number");
 	/* More digits than this would not fit. */
-	*number = strlen(word) > 9 ? GOVERNOR_LIMIT_MAX + 1 : atoi(word);
-	return *number <= GOVERNOR_LIMIT_MAX || refuse(reader, start, "A limit is at most 100000");
+	*number = strlen(word) > 9 ? INT_MAX : atoi(word);
+	if (*number >= least && *number <= most)
+		return true;
+	return refuse(reader, start, most == GOVERNOR_LIMIT_MAX ? "A limit is at most 100000" :
+				  "A weight is 1 to 1000");
+}
+
+/* As in postgresql.conf: milliseconds, or with a unit. */
+static bool
+read_time(Reader *reader, int *ms)
+{
+	char		word[NAMEDATALEN];
+	const char *start;
+
+	skip_space(reader);
+	start = reader->at;
+	if (!read_word(reader, word, sizeof(word)) || !parse_int(word, ms, GUC_UNIT_MS, NULL) ||
+		*ms < 0 || *ms > INT_MAX / 1000)
+		return refuse(reader, start, "Expected a time, such as 500ms or 10s");
+	return true;
+}
+
+static bool
+read_choice(Reader *reader, const struct config_enum_entry *choices, int *chosen)
+{
+	char		word[NAMEDATALEN];
+	const char *start;
+
+	skip_space(reader);
+	start = reader->at;
+	if (read_word(reader, word, sizeof(word)))
+		for (; choices->name != NULL; choices++)
+			if (strcmp(word, choices->name) == 0)
+			{
+				*chosen = choices->val;
+				return true;
+			}
+	return refuse(reader, start, "There is no such choice");
 }
 
 static bool

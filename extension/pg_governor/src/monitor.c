@@ -4,7 +4,8 @@
  *		milliseconds while somebody queues (look.c has the rules), and compares the
  *		counters with the sessions (check.c).
  *
- * While nobody queues it sleeps.  Without it every gate is open.
+ * While nobody queues it sleeps.  While it is away those with a slot still hand it on;
+ * after some seconds without it the gates are open (wait.c).
  */
 #include "compat.h"
 
@@ -23,7 +24,9 @@
 #include "look.h"
 #include "monitor.h"
 #include "pool.h"
+#include "problems.h"
 #include "settings.h"
+#include "word.h"
 
 /* Between two looks while somebody queues. */
 #define LOOK_MS 10
@@ -37,8 +40,8 @@
 /* Between two checks of the counters while somebody queues. */
 #define CHECK_EVERY_US 1000000
 
-/* Sleep without a queue: only signals and waiters end it earlier. */
-#define IDLE_SLEEP_MS 10000
+/* Sleep without a queue: signals and waiters end it earlier.  Its beat says that it lives. */
+#define IDLE_SLEEP_MS 2000
 
 #define WORKER_NAME "pg_governor monitor"
 
@@ -101,7 +104,7 @@ governor_monitor_main(Datum arg pg_attribute_unused())
 
 		CHECK_FOR_INTERRUPTS();
 		governor_doze_end();
-		if (governor_doze_take_stale() || ConfigReloadPending)
+		if (ConfigReloadPending)
 			reload();
 		sleep_ms = look();
 		if (sleep_ms > LOOK_MS && !governor_doze_begin())
@@ -120,30 +123,30 @@ take_office(void)
 	pg_atomic_write_u64(&governor->monitor_beat, governor_now_us());
 	governor->monitor_pid = MyProcPid;
 	governor->monitor = governor_my_proc_number();
-	governor_pools_publish_limits();
+	governor_pools_publish();
+	governor_problems_log();
 }
 
-/* Opens every gate: nobody is to wait for rules that nobody applies. */
+/* The next one is there in a second: the gates stay as they are. */
 static void
 leave_office(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
 {
 	LWLockReleaseAll();
 	governor->monitor = GOVERNOR_NOBODY;
 	governor->monitor_pid = 0;
-	governor_pools_publish_limits();
-	for (int gate = 0; gate < governor_gate_count(); gate++)
-		governor_gate_admit_free(gate);
 }
 
+/* Settings have changed, also for those who queue. */
 static void
 reload(void)
 {
-	if (ConfigReloadPending)
-	{
-		ConfigReloadPending = false;
-		ProcessConfigFile(PGC_SIGHUP);
-	}
-	governor_pools_publish_limits();
+	ConfigReloadPending = false;
+	ProcessConfigFile(PGC_SIGHUP);
+	governor_pools_publish();
+	governor_problems_log();
+	for (int i = 0; i < governor->session_count; i++)
+		if (governor_state_of(i) == GOVERNOR_QUEUED)
+			SetLatch(&ProcGlobal->allProcs[i].procLatch);
 }
 
 /* Looks, and checks now and then.  Returns how long to sleep. */
@@ -170,6 +173,7 @@ look(void)
 	if (again == GOVERNOR_LOOK_WHEN_WOKEN || now - checked_at >= CHECK_EVERY_US)
 	{
 		governor_check_and_repair();
+		governor_pools_free_unused();
 		checked_at = now;
 	}
 	if (again == GOVERNOR_LOOK_SOON)

@@ -7,7 +7,7 @@
  * class; session.c waits, gate.c counts, monitor.c watches.
  *
  * BEGIN is the one place where a session can wait with neither a snapshot nor
- * locks.  For a statement outside a block the first place that every protocol
+ * locks; what goes wrong in that wait fails the block, not BEGIN (doom.c).  For a statement outside a block the first place that every protocol
  * passes is ExecutorStart, where it has both.
  *
  * The library has to be in shared_preload_libraries, best as the last one: then
@@ -19,9 +19,13 @@
 #include "executor/executor.h"
 #include "nodes/plannodes.h"
 #include "optimizer/planner.h"
+#include "access/transam.h"
 #include "storage/ipc.h"
+#include "tcop/tcopprot.h"
 #include "tcop/utility.h"
 
+#include "doom.h"
+#include "hint.h"
 #include "monitor.h"
 #include "session.h"
 #include "settings.h"
@@ -54,8 +58,9 @@ static void install_hooks(void);
 static void shmem_startup(void);
 static PlannedStmt *planner_run(GOVERNOR_PLANNER_PARAMS);
 static void executor_start(QueryDesc *query, int eflags);
+static bool is_of_client(void);
+static bool is_catalog_query(QueryDesc *query);
 static GovernorClass class_of(QueryDesc *query);
-static bool has_big_query_hint(const char *text);
 static void process_utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 							ProcessUtilityContext context, ParamListInfo params,
 							QueryEnvironment *environment, DestReceiver *dest,
@@ -65,6 +70,8 @@ static void run_utility(PlannedStmt *statement, const char *text, bool read_only
 						QueryEnvironment *environment, DestReceiver *dest,
 						QueryCompletion *completion);
 static bool is_chain(Node *parsetree);
+static bool ends_transaction(Node *parsetree);
+static bool ends_transaction(Node *parsetree);
 static UtilityKind utility_kind(Node *parsetree);
 
 void
@@ -125,6 +132,7 @@ planner_run(GOVERNOR_PLANNER_PARAMS)
 {
 	PlannedStmt *plan;
 
+	governor_doom_check();
 	governor_planner_depth++;
 	PG_TRY();
 	{
@@ -144,18 +152,41 @@ planner_run(GOVERNOR_PLANNER_PARAMS)
 static void
 executor_start(QueryDesc *query, int eflags)
 {
-	if (governor_session_undecided() && !(eflags & EXEC_FLAG_EXPLAIN_ONLY))
-	{
-		if (governor_gate_autocommit)
-			governor_session_admit(class_of(query));
-		else
-			governor_session_bypass();
-	}
+	governor_doom_check();
+	if (!(eflags & EXEC_FLAG_EXPLAIN_ONLY) && governor_session_undecided() && is_of_client())
+		governor_session_admit(class_of(query), GOVERNOR_AT_STATEMENT,
+							   governor_gate_autocommit && !is_catalog_query(query));
 	governor_session_statement();
 	if (previous_executor_start)
 		previous_executor_start(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
+}
+
+/* The triggers at login of 17 run before there is a statement. */
+static bool
+is_of_client(void)
+{
+	return debug_query_string != NULL;
+}
+
+/*
+ * A query that reads system catalogs only, and calls no function that somebody has
+ * made: what tools ask, and must be answered when all gates are full.
+ */
+static bool
+is_catalog_query(QueryDesc *query)
+{
+	PlannedStmt *plan = query->plannedstmt;
+	ListCell   *cell;
+
+	if (query->operation != CMD_SELECT || plan->hasModifyingCTE || plan->relationOids == NIL ||
+		plan->invalItems != NIL)
+		return false;
+	foreach(cell, plan->relationOids)
+		if (lfirst_oid(cell) >= FirstNormalObjectId)
+			return false;
+	return true;
 }
 
 static GovernorClass
@@ -168,27 +199,10 @@ class_of(QueryDesc *query)
 	if (governor_big_query_cost > 0 && plan->planTree != NULL &&
 		plan->planTree->total_cost >= governor_big_query_cost)
 		return GOVERNOR_BIG_QUERY;
-	if (has_big_query_hint(query->sourceText))
+	if (query->sourceText != NULL &&
+		governor_hint_is_there(query->sourceText + Max(0, plan->stmt_location), "big_query"))
 		return GOVERNOR_BIG_QUERY;
 	return GOVERNOR_QUERY;
-}
-
-/* A statement that begins with a hint comment with the word "big_query" in it. */
-static bool
-has_big_query_hint(const char *text)
-{
-	static const char hint[] = "big_query";
-	const char *end;
-	const char *found;
-
-	if (text == NULL)
-		return false;
-	text += strspn(text, " \t\r\n");
-	if (strncmp(text, "/*+", 3) != 0)
-		return false;
-	end = strstr(text, "*/");
-	found = strstr(text, hint);
-	return end != NULL && found != NULL && found < end;
 }
 
 static void
@@ -199,22 +213,26 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 {
 	UtilityKind kind = utility_kind(statement->utilityStmt);
 
-	if (governor_session_undecided())
+	if (!ends_transaction(statement->utilityStmt))
+		governor_doom_check();
+	if (is_of_client() && governor_session_undecided())
 	{
-		if (kind == UTILITY_BEGIN && governor_gate_begin)
-			governor_session_admit(GOVERNOR_TRANSACTION);
-		else if (kind == UTILITY_GATED && governor_gate_autocommit)
-			governor_session_admit(GOVERNOR_AUTOCOMMIT);
-		else if (kind == UTILITY_BEGIN || kind == UTILITY_GATED || kind == UTILITY_BYPASS)
-			governor_session_bypass();
+		if (kind == UTILITY_BEGIN)
+			governor_session_admit(GOVERNOR_TRANSACTION, GOVERNOR_AT_BEGIN, governor_gate_begin);
+		else if (kind == UTILITY_GATED)
+			governor_session_admit(GOVERNOR_AUTOCOMMIT, GOVERNOR_AT_STATEMENT, governor_gate_autocommit);
+		else if (kind == UTILITY_BYPASS)
+			governor_session_admit(GOVERNOR_AUTOCOMMIT, GOVERNOR_AT_STATEMENT, false);
 	}
+	else if (kind == UTILITY_BEGIN && context == PROCESS_UTILITY_TOPLEVEL && governor_utility_depth == 0)
+		governor_session_book();
 	governor_session_statement();
 	if (kind != UTILITY_GATED && kind != UTILITY_BYPASS)
 	{
 		run_utility(statement, text, read_only_tree, context, params, environment, dest,
 					completion);
 		if (kind == UTILITY_PASS && is_chain(statement->utilityStmt))
-			governor_session_chains();
+			governor_session_chains(((TransactionStmt *) statement->utilityStmt)->kind == TRANS_STMT_COMMIT);
 		return;
 	}
 	governor_utility_depth++;
@@ -247,6 +265,15 @@ static bool
 is_chain(Node *parsetree)
 {
 	return IsA(parsetree, TransactionStmt) && ((TransactionStmt *) parsetree)->chain;
+}
+
+/* What a transaction that will fail can still do. */
+static bool
+ends_transaction(Node *parsetree)
+{
+	return IsA(parsetree, TransactionStmt) &&
+		(((TransactionStmt *) parsetree)->kind == TRANS_STMT_COMMIT ||
+		 ((TransactionStmt *) parsetree)->kind == TRANS_STMT_ROLLBACK);
 }
 
 static UtilityKind

@@ -1,152 +1,264 @@
 /*
  * pool.c
- *		The registry of pools: which names there are, each one's limits and roles.
+ *		The registry of pools: which there are, each one's settings and roles.
  *
- * A pool comes into being when the setting pg_governor.pools names it or when
- * the first session uses it, and stays until the server stops.  The monitor
- * publishes limits; sessions only read them.
+ * There are the pool "default" and those that the setting pg_governor.pools lists.
+ * The monitor adds and removes them and publishes their settings; sessions only read.
+ * A pool that is not listed any more is found by nobody, and its place is free once no
+ * session has a slot there or queues.
  */
 #include "compat.h"
 
 #include <math.h>
 
-#include "doze.h"
 #include "list.h"
 #include "pool.h"
 #include "settings.h"
 #include "state.h"
 
-static int	pool_add(const char *name);
-static void publish_limits(GovernorPool *pool);
+static bool free_unused(void);
+static int	find(const char *name);
+static GovernorPoolLimits *listed(const char *name);
+static bool add(const char *name);
+static int	free_place(void);
+static bool is_empty(GovernorPool *pool);
+static int	role_index(int pool, Oid role);
+static bool role_is_used(int pool, int role);
+static void publish(GovernorPool *pool);
 static int	pool_limit(const char *name, GovernorClass class);
-static int	long_limit(const char *name);
-static int	largest_limit(const char *name);
 static uint32 hard_max(int limit);
+static int	named_or(int named, int setting);
 
 /* Called once, while the server starts and no other process is there. */
 void
 governor_pools_start(void)
 {
-	pool_add(GOVERNOR_DEFAULT_POOL);
-	governor_pools_publish_limits();
+	add(GOVERNOR_DEFAULT_POOL);
+	governor_pools_publish();
 }
 
-/*
- * Returns the pool's index, or GOVERNOR_NO_POOL if there is no room for another
- * one: its sessions are then not limited, which is told once in the log.
- */
+/* The pool's index, or GOVERNOR_NO_POOL. */
 int
-governor_pool_find_or_add(const char *name)
+governor_pool_find(const char *name)
 {
-	int			found = GOVERNOR_NO_POOL;
-	bool		added = false;
-	bool		tell = false;
+	int			found;
 
-	LWLockAcquire(governor->registry_lock, LW_EXCLUSIVE);
-	for (int i = 0; i < governor->pool_count && found == GOVERNOR_NO_POOL; i++)
-		if (strcmp(governor->pools[i].name, name) == 0)
-			found = i;
-	if (found == GOVERNOR_NO_POOL && governor->pool_count < governor->pool_max)
-	{
-		/* Its limits come from this session's reading: the monitor's counts. */
-		found = pool_add(name);
-		added = true;
-	}
-	if (found == GOVERNOR_NO_POOL && !governor->registry_full_told)
-		tell = governor->registry_full_told = true;
+	LWLockAcquire(governor->registry_lock, LW_SHARED);
+	found = find(name);
 	LWLockRelease(governor->registry_lock);
-
-	if (added)
-		governor_doze_stale();
-	if (tell)
-		ereport(LOG,
-				(errmsg("pg_governor: no room for pool \"%s\", its sessions are not limited", name),
-				 errhint("Increase pg_governor.max_pools.")));
 	return found;
 }
 
-/* The index of a role in its pool; the last one is for all that find no room. */
-int
-governor_pool_role_find_or_add(int pool, Oid role)
+/* The session belongs to this pool from now on, in this role. */
+void
+governor_pool_enter(int session, int pool, Oid role)
 {
-	Oid		   *roles = governor->pools[pool].roles;
-	int			index = GOVERNOR_ROLE_ANY + 1;
-
 	LWLockAcquire(governor->registry_lock, LW_EXCLUSIVE);
-	while (index < GOVERNOR_ROLE_OTHERS && roles[index] != role && OidIsValid(roles[index]))
-		index++;
-	if (index < GOVERNOR_ROLE_OTHERS)
-		roles[index] = role;
+	governor_session_at(session)->pool = pool;
+	governor_session_at(session)->role = pool == GOVERNOR_NO_POOL ? GOVERNOR_ROLE_ANY : role_index(pool, role);
 	LWLockRelease(governor->registry_lock);
-	return index;
 }
 
 /* The monitor's part: settings into shared memory, for all pools. */
 void
-governor_pools_publish_limits(void)
+governor_pools_publish(void)
 {
-	GovernorPoolList *listed = governor_listed_pools;
-	bool		governed = governor_enabled && governor->monitor != GOVERNOR_NOBODY;
-	uint32		total = governed ? governor_total_limit : 0;
+	GovernorPoolList *list = governor_listed_pools;
+	uint32		total = governor_enabled && governor->monitor != GOVERNOR_NOBODY ? governor_total_limit : 0;
+	bool		changed = false;
 
 	LWLockAcquire(governor->registry_lock, LW_EXCLUSIVE);
-	for (int i = 0; listed != NULL && i < listed->count; i++)
+	for (int i = 1; i < governor->pool_count; i++)
+		if (governor_pool_is_used(i) && !governor->pools[i].retired &&
+			listed(governor->pools[i].name) == NULL)
+			changed = governor->pools[i].retired = true;
+	free_unused();
+	governor->pools_without_room = 0;
+	for (int i = 0; list != NULL && i < list->count; i++)
 	{
-		bool		known = false;
-
-		for (int j = 0; j < governor->pool_count && !known; j++)
-			known = strcmp(governor->pools[j].name, listed->pools[i].name) == 0;
-		if (!known && governor->pool_count < governor->pool_max)
-			pool_add(listed->pools[i].name);
+		if (find(list->pools[i].name) != GOVERNOR_NO_POOL)
+			continue;
+		if (add(list->pools[i].name))
+			changed = true;
+		else
+			governor->pools_without_room++;
 	}
 	for (int i = 0; i < governor->pool_count; i++)
-		publish_limits(&governor->pools[i]);
+		if (governor_pool_is_used(i))
+			publish(&governor->pools[i]);
 	pg_atomic_write_u32(&governor->observing, governor_mode == GOVERNOR_OBSERVE);
+	pg_atomic_write_u32(&governor->strict, governor_strict);
 	pg_atomic_write_u32(&governor->total_limit, total);
 	pg_atomic_write_u32(&governor->total_hard_max, hard_max(total));
+	pg_atomic_write_u32(&governor->total_ceiling, hard_max(total));
 	pg_atomic_write_u32(&governor->total_capacity, total);
+	if (changed)
+	{
+		pg_atomic_write_u32(&governor->unknown_sessions, 0);
+		/* Every session looks for its pool again. */
+		pg_atomic_fetch_add_u32(&governor->pools_generation, 1);
+	}
 	LWLockRelease(governor->registry_lock);
 }
 
-static int
-pool_add(const char *name)
+/* Places of pools that are not listed any more, and that nobody uses. */
+void
+governor_pools_free_unused(void)
 {
-	int			index = governor->pool_count;
-	GovernorPool *pool = &governor->pools[index];
+	bool		room;
 
-	strlcpy(pool->name, name, NAMEDATALEN);
-	publish_limits(pool);
+	LWLockAcquire(governor->registry_lock, LW_EXCLUSIVE);
+	room = free_unused();
+	LWLockRelease(governor->registry_lock);
+	if (room && governor->pools_without_room > 0)
+		governor_pools_publish();
+}
+
+static bool
+free_unused(void)
+{
+	bool		room = false;
+
+	for (int i = 1; i < governor->pool_count; i++)
+	{
+		GovernorPool *pool = &governor->pools[i];
+
+		if (!pool->retired || !is_empty(pool))
+			continue;
+		pool->retired = false;
+		pool->name[0] = '\0';
+		memset(pool->roles, 0, sizeof(pool->roles));
+		memset(&pool->ungated, 0, sizeof(pool->ungated));
+		pg_atomic_write_u32(&pool->paused, 0);
+		for (int class = 0; class < GOVERNOR_CLASSES; class++)
+		{
+			memset(&pool->gates[class].stats, 0, sizeof(GovernorGateStats));
+			memset(&pool->gates[class].sample, 0, sizeof(GovernorSample));
+		}
+		room = true;
+	}
+	return room;
+}
+
+static int
+find(const char *name)
+{
+	for (int i = 0; i < governor->pool_count; i++)
+		if (!governor->pools[i].retired && strcmp(governor->pools[i].name, name) == 0)
+			return i;
+	return GOVERNOR_NO_POOL;
+}
+
+static GovernorPoolLimits *
+listed(const char *name)
+{
+	GovernorPoolList *list = governor_listed_pools;
+
+	for (int i = 0; list != NULL && i < list->count; i++)
+		if (strcmp(list->pools[i].name, name) == 0)
+			return &list->pools[i];
+	return NULL;
+}
+
+static bool
+add(const char *name)
+{
+	int			place = free_place();
+
+	if (place == GOVERNOR_NO_POOL)
+		return false;
+	strlcpy(governor->pools[place].name, name, NAMEDATALEN);
+	publish(&governor->pools[place]);
 	/* Others read the count without a lock. */
 	pg_write_barrier();
-	governor->pool_count = index + 1;
-	return index;
+	governor->pool_count = Max(governor->pool_count, place + 1);
+	return true;
+}
+
+static int
+free_place(void)
+{
+	for (int i = 0; i < governor->pool_max; i++)
+		if (i >= governor->pool_count || !governor_pool_is_used(i))
+			return i;
+	return GOVERNOR_NO_POOL;
+}
+
+static bool
+is_empty(GovernorPool *pool)
+{
+	for (int class = 0; class < GOVERNOR_CLASSES; class++)
+		if (pg_atomic_read_u64(&pool->gates[class].occupancy) != 0)
+			return false;
+	return true;
 }
 
 /*
- * The capacity is opened only here and by the monitor.  Without a monitor nobody
- * would ever be let in for any other reason than a slot released, so the gates
- * stay open until there is one.
+ * The index of a role in its pool.  One that no session uses is given to another role;
+ * the last one is for all that find no room.
+ */
+static int
+role_index(int pool, Oid role)
+{
+	Oid		   *roles = governor->pools[pool].roles;
+	int			place = GOVERNOR_ROLE_OTHERS;
+
+	for (int i = GOVERNOR_ROLE_ANY + 1; i < GOVERNOR_ROLE_OTHERS; i++)
+		if (roles[i] == role)
+			return i;
+	for (int i = GOVERNOR_ROLE_ANY + 1; i < GOVERNOR_ROLE_OTHERS && place == GOVERNOR_ROLE_OTHERS; i++)
+		if (!OidIsValid(roles[i]) || !role_is_used(pool, i))
+			place = i;
+	if (place != GOVERNOR_ROLE_OTHERS)
+		roles[place] = role;
+	return place;
+}
+
+static bool
+role_is_used(int pool, int role)
+{
+	for (int class = 0; class < GOVERNOR_CLASSES; class++)
+	{
+		GovernorGate *gate = &governor->pools[pool].gates[class];
+
+		if (pg_atomic_read_u32(&gate->role_taken[role]) > 0 || gate->role_queued[role] > 0)
+			return true;
+	}
+	for (int i = 0; i < governor->session_count; i++)
+		if (governor_session_at(i)->pid != 0 && governor_session_at(i)->pool == pool &&
+			governor_session_at(i)->role == role)
+			return true;
+	return false;
+}
+
+/*
+ * Without a monitor nobody would ever be let in for any other reason than a slot
+ * released, so until the first one runs the gates are open.
  */
 static void
-publish_limits(GovernorPool *pool)
+publish(GovernorPool *pool)
 {
+	GovernorPoolLimits *own = listed(pool->name);
 	bool		governed = governor_enabled && governor->monitor != GOVERNOR_NOBODY;
 	bool		shared = governor_role_share < 100;
 
+	pg_atomic_write_u32(&pool->queue_timeout_ms,
+						named_or(own ? own->queue_timeout_ms : GOVERNOR_NOT_NAMED, governor_queue_timeout_ms));
+	pg_atomic_write_u32(&pool->on_timeout,
+						named_or(own ? own->on_timeout : GOVERNOR_NOT_NAMED, governor_on_timeout));
+	pg_atomic_write_u32(&pool->policy, named_or(own ? own->policy : GOVERNOR_NOT_NAMED, governor_policy));
+	pg_atomic_write_u32(&pool->weight, named_or(own ? own->weight : GOVERNOR_NOT_NAMED, 1));
 	for (int class = 0; class < GOVERNOR_CLASSES; class++)
 	{
 		GovernorGate *gate = &pool->gates[class];
 		int			limit = governor_enabled ? pool_limit(pool->name, class) : 0;
-		int			bounding = class == GOVERNOR_LONG && limit > 0 ?
-			Max(limit, largest_limit(pool->name)) : limit;
 
 		pg_atomic_write_u32(&gate->limit, limit);
 		pg_atomic_write_u32(&gate->capacity, governed ? limit : 0);
-		pg_atomic_write_u32(&gate->hard_max, governed ? hard_max(bounding) : 0);
-		/* What was demoted is counted in no role: it would keep the role from short work. */
-		pg_atomic_write_u32(&gate->role_slots, shared && class != GOVERNOR_LONG ?
-							Max(1, limit * governor_role_share / 100) : 0);
-		pg_atomic_write_u32(&gate->role_places, shared && class != GOVERNOR_LONG ?
+		pg_atomic_write_u32(&gate->hard_max, governed ? hard_max(limit) : 0);
+		pg_atomic_write_u32(&gate->ceiling, governed ? hard_max(limit) : 0);
+		pg_atomic_write_u32(&gate->role_slots, shared ? Max(1, limit * governor_role_share / 100) : 0);
+		pg_atomic_write_u32(&gate->role_places, shared ?
 							Max(1, (int64) governor_max_queue * governor_role_share / 100) : 0);
 	}
 }
@@ -154,39 +266,20 @@ publish_limits(GovernorPool *pool)
 static int
 pool_limit(const char *name, GovernorClass class)
 {
-	GovernorPoolList *listed = governor_listed_pools;
+	GovernorPoolLimits *own = listed(name);
 
-	for (int i = 0; listed != NULL && i < listed->count; i++)
-		if (strcmp(listed->pools[i].name, name) == 0 &&
-			listed->pools[i].limits[class] != GOVERNOR_NOT_NAMED)
-			return listed->pools[i].limits[class];
-	return class == GOVERNOR_LONG ? long_limit(name) : governor_limits[class];
+	return named_or(own ? own->limits[class] : GOVERNOR_NOT_NAMED, governor_limits[class]);
 }
 
-/* −1, the default: a quarter of the largest limit of the pool's other classes. */
-static int
-long_limit(const char *name)
-{
-	int			largest = largest_limit(name);
-
-	if (governor_limits[GOVERNOR_LONG] >= 0)
-		return governor_limits[GOVERNOR_LONG];
-	return largest == 0 ? 0 : Max(1, largest / 4);
-}
-
-static int
-largest_limit(const char *name)
-{
-	int			largest = 0;
-
-	for (int class = 0; class < GOVERNOR_CLASSES; class++)
-		if (class != GOVERNOR_LONG && class != GOVERNOR_BIG_QUERY)
-			largest = Max(largest, pool_limit(name, class));
-	return largest;
-}
-
+/* Under "strict" there is nothing beyond the limit. */
 static uint32
 hard_max(int limit)
 {
-	return (uint32) ceil(limit * governor_hard_max_factor);
+	return governor_strict ? limit : (uint32) ceil(limit * governor_hard_max_factor);
+}
+
+static int
+named_or(int named, int setting)
+{
+	return named == GOVERNOR_NOT_NAMED ? setting : named;
 }

@@ -11,8 +11,9 @@
 #define GOVERNOR_NO_POOL (-1)
 
 extern void governor_pools_start(void);
-extern int	governor_pool_find_or_add(const char *name);
-extern int	governor_pool_role_find_or_add(int pool, Oid role);
-extern void governor_pools_publish_limits(void);
+extern int	governor_pool_find(const char *name);
+extern void governor_pool_enter(int session, int pool, Oid role);
+extern void governor_pools_publish(void);
+extern void governor_pools_free_unused(void);
 
 #endif							/* GOVERNOR_POOL_H */

@@ -1,7 +1,6 @@
 /*
  * rows.c
- *		What the functions under the views have in common, and what is left of
- *		those of version 0.1.
+ *		What the functions for SQL have in common.
  *
  * A function's name in the library ends with the version of the SQL that it was
  * made for, and the number of columns is compared before a row is written.  So
@@ -9,17 +8,21 @@
  */
 #include "rows.h"
 
+#include "utils/builtins.h"
 #include "utils/timestamp.h"
 
 #include "clock.h"
+#include "pool.h"
 #include "state.h"
 
-PG_FUNCTION_INFO_V1(pg_governor_pools);
-PG_FUNCTION_INFO_V1(pg_governor_queue);
-PG_FUNCTION_INFO_V1(pg_governor_sessions);
-PG_FUNCTION_INFO_V1(pg_governor_reset);
-
-governor_noreturn static void complain_of_version(const char *detail);
+void
+governor_rows_need_library(void)
+{
+	if (governor == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("pg_governor must be loaded via \"shared_preload_libraries\"")));
+}
 
 /* A function that returns rows begins with this. */
 ReturnSetInfo *
@@ -27,13 +30,15 @@ governor_rows_begin(FunctionCallInfo fcinfo, int columns)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
-	if (governor == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("pg_governor must be loaded via \"shared_preload_libraries\"")));
+	governor_rows_need_library();
 	governor_materialize(fcinfo);
 	if (result->setDesc->natts != columns)
-		complain_of_version("A function returns another number of columns than the library.");
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the SQL objects of pg_governor do not fit its library, which is of version %s",
+						PG_GOVERNOR_VERSION),
+				 errdetail("A function returns another number of columns than the library."),
+				 errhint("Run DROP EXTENSION pg_governor and CREATE EXTENSION pg_governor; if the library is older than the objects, restart the server with the new one.")));
 	return result;
 }
 
@@ -50,37 +55,17 @@ governor_rows_ms(uint64 us)
 	return us / 1000.0;
 }
 
-Datum
-pg_governor_pools(PG_FUNCTION_ARGS)
+/* The pool of that name, which has to be there. */
+int
+governor_rows_pool(text *name)
 {
-	complain_of_version("The function is of version 0.1.");
-}
+	char	   *wanted = text_to_cstring(name);
+	int			pool = governor_pool_find(wanted);
 
-Datum
-pg_governor_queue(PG_FUNCTION_ARGS)
-{
-	complain_of_version("The function is of version 0.1.");
-}
-
-Datum
-pg_governor_sessions(PG_FUNCTION_ARGS)
-{
-	complain_of_version("The function is of version 0.1.");
-}
-
-Datum
-pg_governor_reset(PG_FUNCTION_ARGS)
-{
-	complain_of_version("The function is of version 0.1.");
-}
-
-static void
-complain_of_version(const char *detail)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("the SQL objects of pg_governor do not fit its library, which is of version %s",
-					PG_GOVERNOR_VERSION),
-			 errdetail("%s", detail),
-			 errhint("Run ALTER EXTENSION pg_governor UPDATE; if the library is older than the objects, restart the server with the new one.")));
+	if (pool == GOVERNOR_NO_POOL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("there is no pool \"%s\"", wanted),
+				 errhint("List it in pg_governor.pools.")));
+	return pool;
 }

@@ -15,7 +15,9 @@
 #include "utils/resowner.h"
 
 #include "clock.h"
+#include "doom.h"
 #include "gate.h"
+#include "pause.h"
 #include "pool.h"
 #include "session.h"
 #include "settings.h"
@@ -34,15 +36,23 @@ static bool decided = false;
 static bool ended = false;
 static LocalTransactionId seen_lxid = InvalidLocalTransactionId;
 static LocalTransactionId chained_from = InvalidLocalTransactionId;
+static bool chained_by_commit = false;
 static GovernorStanding standing = GOVERNOR_UNKNOWN;
-static int	identity_generation = 0;
 
+/* What standing and pool were found by. */
+static int	identity_generation = 0;
+static uint32 pools_generation = 0;
+static uint32 moved_to = 0;
+static Oid	session_user = InvalidOid;
+
+static void pass(GovernorClass class, GovernorBeginning where, bool gated);
 static void transaction_ended(XactEvent event, void *arg);
 static void locks_released(ResourceReleasePhase phase, bool is_commit, bool is_top_level, void *arg);
 static void transaction_is_over(void);
 static void session_exit(int code, Datum arg);
 static void attach(void);
 static void find_pool(void);
+static void tell_of_unknown_pool(void);
 static void hand_in_counts(void);
 static bool may_wait(void);
 static int	gate_for(GovernorClass class);
@@ -69,18 +79,14 @@ governor_session_undecided(void)
 		return false;
 	if (chained_from != InvalidLocalTransactionId)
 	{
-		/* It is inside of a block that began without a slot, and may hold locks. */
-		decided = governor_my_lxid() == chained_from + 1;
+		/* It is inside of a block that began without BEGIN, and cannot wait any more. */
+		bool		chained = governor_my_lxid() == chained_from + 1;
+
 		chained_from = InvalidLocalTransactionId;
+		if (chained)
+			governor_session_book();
 	}
 	return !decided;
-}
-
-/* This transaction takes no slot any more, whatever comes. */
-void
-governor_session_bypass(void)
-{
-	decided = true;
 }
 
 /*
@@ -88,9 +94,37 @@ governor_session_bypass(void)
  * an error this one has no number any more, but it had one before.
  */
 void
-governor_session_chains(void)
+governor_session_chains(bool by_commit)
 {
 	chained_from = seen_lxid;
+	chained_by_commit = by_commit;
+}
+
+/*
+ * A transaction block that did not begin at a gate, by AND CHAIN or after another
+ * statement in the same message: it may hold locks and cannot queue, but it counts.
+ */
+void
+governor_session_book(void)
+{
+	int			gate;
+
+	decided = true;
+	if (governor == NULL || !governor_gate_begin || !may_wait())
+		return;
+	attach();
+	if (standing == GOVERNOR_EXEMPT || governor_my_session->pool == GOVERNOR_NO_POOL)
+		return;
+	gate = gate_for(GOVERNOR_TRANSACTION);
+	/* It may have a slot of this transaction, and keeps that. */
+	if (governor_state_of(governor_my_index) == GOVERNOR_WARM && go_on_warm(gate))
+		return;
+	if (governor_state_of(governor_my_index) != GOVERNOR_IDLE ||
+		pg_atomic_read_u32(&governor_gate_at(gate)->capacity) == 0 ||
+		pg_atomic_read_u32(&governor->observing) != 0)
+		return;
+	governor_slot_book(governor_my_index, gate, role_for(gate));
+	governor_warm_turn_begins(gate);
 }
 
 /* Lets the monitor tell a session that works from one that waits, by its statements. */
@@ -104,31 +138,68 @@ governor_session_statement(void)
 }
 
 /*
- * Takes a slot for this transaction, which may wait, or fail with an error.
- * Exactly one decision is made for each transaction: what began without a slot
- * may hold locks by now, and must not queue any more.
+ * Takes a slot for this transaction, if it is gated, which may wait, or fail: at BEGIN
+ * then the transaction fails at its first statement.  Exactly one decision is made
+ * for each transaction: what began without a slot may hold locks by now, and must not
+ * queue any more.
  */
 void
-governor_session_admit(GovernorClass class)
+governor_session_admit(GovernorClass class, GovernorBeginning where, bool gated)
 {
-	int			gate;
-	int			role;
+	MemoryContext callers = CurrentMemoryContext;
 
 	if (!governor_session_undecided())
 		return;
 	decided = true;
 	if (governor == NULL || !may_wait())
 		return;
-	attach();
-	if (standing == GOVERNOR_EXEMPT || governor_my_session->pool == GOVERNOR_NO_POOL)
+	if (where == GOVERNOR_AT_STATEMENT)
+	{
+		pass(class, where, gated);
 		return;
-	gate = gate_for(class);
-	role = role_for(gate);
-	if (enter_at_once(gate, role))
-		return;
-	if (governor_wait_for_slot(gate, role, class == GOVERNOR_TRANSACTION))
-		count(&governor_my_session->admits_free[governor_class_of_gate(gate)]);
-	governor_warm_turn_begins(gate);
+	}
+	PG_TRY();
+	{
+		pass(class, where, gated);
+	}
+	PG_CATCH();
+	{
+		governor_doom_set(callers);
+	}
+	PG_END_TRY();
+}
+
+static void
+pass(GovernorClass class, GovernorBeginning where, bool gated)
+{
+	GovernorWaitEnd end = GOVERNOR_WAIT_MOVED;
+
+	while (end == GOVERNOR_WAIT_MOVED)
+	{
+		int			gate;
+		int			role;
+
+		attach();
+		if (standing == GOVERNOR_EXEMPT)
+			return;
+		if (governor_pause_is_any() && standing != GOVERNOR_PRIVILEGED)
+			governor_pause_wait();
+		if (!gated)
+			return;
+		if (governor_my_session->pool == GOVERNOR_NO_POOL)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_OBJECT),
+					 errmsg("there is no pool \"%s\"", governor_pool_name),
+					 errhint("List it in pg_governor.pools, or change pg_governor.pool of the role or the database.")));
+		gate = gate_for(class);
+		role = role_for(gate);
+		if (enter_at_once(gate, role))
+			return;
+		end = governor_wait_for_slot(gate, role, where == GOVERNOR_AT_BEGIN);
+		if (end == GOVERNOR_WAIT_FREE)
+			count(&governor_my_session->admits_free[governor_class_of_gate(gate)]);
+		governor_warm_turn_begins(gate);
+	}
 }
 
 static void
@@ -146,6 +217,10 @@ transaction_ended(XactEvent event, void *arg pg_attribute_unused())
 	/* CALL with COMMIT, VACUUM: one slot, or none, for the whole statement */
 	if (governor_utility_depth > 0)
 		return;
+	/* A COMMIT AND CHAIN that fails begins nothing. */
+	if (event == XACT_EVENT_ABORT && chained_by_commit)
+		chained_from = InvalidLocalTransactionId;
+	governor_doom_forget();
 	decided = false;
 	ended = true;
 }
@@ -174,7 +249,7 @@ transaction_is_over(void)
 	switch (governor_word_state(word))
 	{
 		case GOVERNOR_RUNNING:
-			governor_warm_transaction_ends(gate);
+			governor_warm_transaction_ends();
 			if (!(governor_word_flags(word) & GOVERNOR_OBSERVED) && governor_warm_stays(gate) &&
 				governor_slot_keep_warm(governor_my_index))
 				pg_atomic_fetch_add_u64(&governor_gate_at(gate)->progress, 1);
@@ -202,6 +277,8 @@ session_exit(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
 	LWLockReleaseAll();
 	governor_slot_end(governor_my_index, GOVERNOR_LEAVE_CANCELLED);
 	hand_in_counts();
+	pg_atomic_write_u64(&governor_my_session->paused_since, 0);
+	pg_atomic_write_u32(&governor_my_session->moved_to, 0);
 	governor_my_session->pool = GOVERNOR_NO_POOL;
 	governor_my_session->pid = 0;
 	governor_my_session = NULL;
@@ -213,10 +290,15 @@ attach(void)
 {
 	int			index;
 
-	if (standing != GOVERNOR_UNKNOWN && identity_generation == governor_identity_generation)
+	if (standing != GOVERNOR_UNKNOWN && identity_generation == governor_identity_generation &&
+		session_user == GetSessionUserId() &&
+		pools_generation == pg_atomic_read_u32(&governor->pools_generation) &&
+		(governor_my_session == NULL || moved_to == pg_atomic_read_u32(&governor_my_session->moved_to)))
 		return;
 	identity_generation = governor_identity_generation;
-	standing = governor_find_standing();
+	session_user = GetSessionUserId();
+	pools_generation = pg_atomic_read_u32(&governor->pools_generation);
+	standing = governor_find_standing(session_user);
 	index = governor_my_proc_number();
 	if (index < 0 || index >= governor->session_count)
 		standing = GOVERNOR_EXEMPT;
@@ -227,7 +309,9 @@ attach(void)
 		governor_my_index = index;
 		governor_my_session = governor_session_at(index);
 		governor_my_session->pool = GOVERNOR_NO_POOL;
+		governor_my_session->database = MyDatabaseId;
 		governor_my_session->discounted = false;
+		governor_my_session->is_long = false;
 		governor_my_session->blocks_others = false;
 		governor_my_session->pid = MyProcPid;
 		on_shmem_exit(session_exit, (Datum) 0);
@@ -237,15 +321,39 @@ attach(void)
 		find_pool();
 }
 
+/* By hand, by its setting, or the default one. */
 static void
 find_pool(void)
 {
+	int			pool;
+
 	hand_in_counts();
-	governor_my_session->pool = governor_pool_find_or_add(governor_pool_name);
-	governor_my_session->role = GOVERNOR_ROLE_ANY;
-	if (governor_my_session->pool != GOVERNOR_NO_POOL)
-		governor_my_session->role =
-			governor_pool_role_find_or_add(governor_my_session->pool, GetAuthenticatedUserId());
+	moved_to = pg_atomic_read_u32(&governor_my_session->moved_to);
+	if (moved_to > 0 && governor_pool_is_used(moved_to - 1) && !governor->pools[moved_to - 1].retired)
+		pool = moved_to - 1;
+	else
+		pool = governor_pool_find(governor_pool_name);
+	if (pool == GOVERNOR_NO_POOL)
+	{
+		tell_of_unknown_pool();
+		if (governor_unknown_pool == GOVERNOR_UNKNOWN_DEFAULT)
+			pool = governor_pool_find(GOVERNOR_DEFAULT_POOL);
+	}
+	governor_pool_enter(governor_my_index, pool, session_user);
+}
+
+static void
+tell_of_unknown_pool(void)
+{
+	LWLockAcquire(governor->registry_lock, LW_EXCLUSIVE);
+	strlcpy(governor->unknown_pool, governor_pool_name, NAMEDATALEN);
+	LWLockRelease(governor->registry_lock);
+	pg_atomic_fetch_add_u32(&governor->unknown_sessions, 1);
+	if (governor_unknown_pool == GOVERNOR_UNKNOWN_DEFAULT)
+		ereport(WARNING,
+				(errmsg("pg_governor: there is no pool \"%s\", so this session is in pool \"%s\"",
+						governor_pool_name, GOVERNOR_DEFAULT_POOL),
+				 errhint("List it in pg_governor.pools.")));
 }
 
 /* What this session counted for its pool becomes the pool's own. */
@@ -279,10 +387,7 @@ may_wait(void)
 		CritSectionCount == 0 && InterruptHoldoffCount == 0 && QueryCancelHoldoffCount == 0;
 }
 
-/*
- * A big query without a limit of its own counts as any query.  Who was long the
- * last time queues for class long, if its own class has a limit at all.
- */
+/* A big query without a limit of its own counts as any query. */
 static int
 gate_for(GovernorClass class)
 {
@@ -291,9 +396,6 @@ gate_for(GovernorClass class)
 	if (class == GOVERNOR_BIG_QUERY &&
 		pg_atomic_read_u32(&governor_gate_at(first + class)->limit) == 0)
 		class = GOVERNOR_QUERY;
-	if (class != GOVERNOR_BIG_QUERY && governor_warm_is_long() &&
-		pg_atomic_read_u32(&governor_gate_at(first + class)->limit) > 0)
-		class = GOVERNOR_LONG;
 	return first + class;
 }
 

@@ -8,11 +8,18 @@
 
 #include "state.h"
 
+/* How a statement may begin a transaction that takes a slot. */
+typedef enum GovernorBeginning
+{
+	GOVERNOR_AT_BEGIN,			/* BEGIN itself */
+	GOVERNOR_AT_STATEMENT,		/* a statement outside of a block */
+} GovernorBeginning;
+
 extern bool governor_session_undecided(void);
-extern void governor_session_bypass(void);
-extern void governor_session_admit(GovernorClass class);
+extern void governor_session_admit(GovernorClass class, GovernorBeginning where, bool gated);
+extern void governor_session_book(void);
 extern void governor_session_statement(void);
-extern void governor_session_chains(void);
+extern void governor_session_chains(bool by_commit);
 extern void governor_session_start(void);
 
 /* Depth of utility statements that run others, such as CALL and VACUUM. */

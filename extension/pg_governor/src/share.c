@@ -4,16 +4,23 @@
  *
  * Who takes a slot is counted here only while there is such a bound; the flags
  * in its word say where, so that a bound can be set and removed at any time.
- * Class long is outside of the total: there, what already runs cannot be stopped,
- * and must not shut out everything else.
+ *
+ * A pool may use what the others leave of the total.  While several pools queue for
+ * it, each slot that is released goes to the one with the fewest for its weight, so
+ * that what was borrowed comes back as transactions end; but who has queued for
+ * pass_over_max is next, whatever its pool's weight.
  */
 #include "compat.h"
 
+#include "clock.h"
 #include "delay.h"
 #include "gate.h"
+#include "settings.h"
 #include "share.h"
 #include "word.h"
 
+static int	next_gate(const uint64 *passed_over);
+static double pool_load(int pool);
 static bool raise_below(pg_atomic_uint32 *counter, uint32 bound);
 
 bool
@@ -38,7 +45,7 @@ governor_share_take(int gate_index, int role, uint64 *flags)
 		*flags |= GOVERNOR_ROLED;
 	}
 	GOVERNOR_DELAY();
-	if (total > 0 && governor_class_of_gate(gate_index) != GOVERNOR_LONG)
+	if (total > 0)
 	{
 		if (!raise_below(&governor->total_taken, total))
 		{
@@ -64,7 +71,7 @@ governor_share_force(int gate_index, int role)
 		pg_atomic_fetch_add_u32(&gate->role_taken[role], 1);
 		flags |= GOVERNOR_ROLED;
 	}
-	if (governor_share_is_limited() && governor_class_of_gate(gate_index) != GOVERNOR_LONG)
+	if (governor_share_is_limited())
 	{
 		pg_atomic_fetch_add_u32(&governor->total_taken, 1);
 		flags |= GOVERNOR_COUNTED;
@@ -83,38 +90,66 @@ governor_share_release(int gate_index, int role, uint64 flags)
 		pg_atomic_fetch_sub_u32(&governor->total_taken, 1);
 }
 
-/* Whether the hard maximum over all pools is reached. */
+/* Whether a stall lets nobody in over all pools. */
 bool
-governor_share_is_beyond(void)
+governor_share_is_at_ceiling(void)
 {
-	uint32		hard_max = pg_atomic_read_u32(&governor->total_hard_max);
+	uint32		ceiling = pg_atomic_read_u32(&governor->total_ceiling);
 
-	return hard_max > 0 && pg_atomic_read_u32(&governor->total_taken) >= hard_max;
+	return ceiling > 0 && pg_atomic_read_u32(&governor->total_taken) >= ceiling;
 }
 
-/*
- * A slot over all pools was released: gives it to a gate whose waiters had only
- * that one to wait for, all gates in turn.
- */
+/* Gives what is free of the total to those who queue. */
 void
 governor_share_hand_on(void)
 {
-	int			gates = governor_gate_count();
-	uint32		turn;
+	uint64		passed_over[(GOVERNOR_MAX_POOLS * GOVERNOR_CLASSES + 63) / 64] = {0};
+	int			gate;
 
-	if (!governor_share_is_limited())
-		return;
-	turn = pg_atomic_fetch_add_u32(&governor->total_turn, 1);
-	for (int i = 0; i < gates; i++)
+	while (governor_share_is_limited() &&
+		   pg_atomic_read_u32(&governor->total_taken) < pg_atomic_read_u32(&governor->total_capacity) &&
+		   (gate = next_gate(passed_over)) != GOVERNOR_NOBODY)
+		if (!governor_gate_admit_one(gate))
+			passed_over[gate / 64] |= UINT64CONST(1) << gate % 64;
+}
+
+/* Whose turn it is, among the gates with a queue. */
+static int
+next_gate(const uint64 *passed_over)
+{
+	uint64		now = governor_now_us();
+	uint64		best_since = 0;
+	double		best_load = 0;
+	int			best = GOVERNOR_NOBODY;
+
+	for (int gate = 0; gate < governor_gate_count(); gate++)
 	{
-		int			gate = (turn + i) % gates;
+		GovernorGate *at = governor_gate_at(gate);
+		uint64		since = pg_atomic_read_u64(&at->head_since);
+		double		load;
 
-		if (pg_atomic_read_u32(&governor->total_taken) >=
-			pg_atomic_read_u32(&governor->total_capacity))
-			return;
-		if (governor_gate_occupancy(governor_gate_at(gate)).queued > 0)
-			governor_gate_admit_free(gate);
+		if (governor_gate_occupancy(at).queued == 0 || (passed_over[gate / 64] >> gate % 64 & 1) != 0)
+			continue;
+		load = since + governor_pass_over_max_ms * US_PER_MS < now ? -1 : pool_load(gate / GOVERNOR_CLASSES);
+		if (best == GOVERNOR_NOBODY || load < best_load || (load == best_load && since < best_since))
+		{
+			best = gate;
+			best_load = load;
+			best_since = since;
+		}
 	}
+	return best;
+}
+
+/* Slots that the pool has now, for its weight. */
+static double
+pool_load(int pool)
+{
+	uint32		taken = 0;
+
+	for (int class = 0; class < GOVERNOR_CLASSES; class++)
+		taken += governor_gate_occupancy(&governor->pools[pool].gates[class]).taken;
+	return (double) taken / Max(1, pg_atomic_read_u32(&governor->pools[pool].weight));
 }
 
 static bool

@@ -11,7 +11,7 @@ extern bool governor_share_is_limited(void);
 extern bool governor_share_take(int gate, int role, uint64 *flags);
 extern uint64 governor_share_force(int gate, int role);
 extern void governor_share_release(int gate, int role, uint64 flags);
-extern bool governor_share_is_beyond(void);
+extern bool governor_share_is_at_ceiling(void);
 extern void governor_share_hand_on(void);
 
 #endif							/* GOVERNOR_SHARE_H */

@@ -16,6 +16,7 @@
 #include "slot.h"
 #include "word.h"
 
+static void begin_work(int session);
 static void release_by(int session, uint64 word);
 
 /* The session's word says IDLE before. */
@@ -38,8 +39,7 @@ governor_slot_take(int session, int gate, int role)
 		return GOVERNOR_FULL;
 	}
 	GOVERNOR_DELAY();
-	governor_session_at(session)->since = governor_now_us();
-	pg_write_barrier();
+	begin_work(session);
 	pg_atomic_write_u64(word, governor_word_next(entering, GOVERNOR_RUNNING, gate, role, flags));
 	return GOVERNOR_ENTERED;
 }
@@ -59,12 +59,27 @@ governor_slot_take_reserved(int session, int gate, uint32 slots)
 		room = taken < slots;
 	while (room && !pg_atomic_compare_exchange_u32(&governor->reserved_taken, &taken, taken + 1));
 	GOVERNOR_DELAY();
-	governor_session_at(session)->since = governor_now_us();
-	pg_write_barrier();
+	begin_work(session);
 	pg_atomic_write_u64(word, room ?
 						governor_word_next(entering, GOVERNOR_RESERVED, gate, 0, 0) :
 						governor_word_next(entering, GOVERNOR_IDLE, GOVERNOR_NOBODY, 0, 0));
 	return room;
+}
+
+/* For a session that cannot queue any more: it counts, whatever the limit. */
+void
+governor_slot_book(int session, int gate, int role)
+{
+	pg_atomic_uint64 *word = governor_word_at(session);
+	uint64		entering = governor_word_next(pg_atomic_read_u64(word), GOVERNOR_ENTERING, gate, role, 0);
+	uint64		flags;
+
+	pg_atomic_write_u64(word, entering);
+	pg_memory_barrier();
+	GOVERNOR_DELAY();
+	flags = governor_gate_take_anyway(gate, role);
+	begin_work(session);
+	pg_atomic_write_u64(word, governor_word_next(entering, GOVERNOR_RUNNING, gate, role, flags));
 }
 
 /* False if the session has no slot to keep, or the monitor has just moved it. */
@@ -74,10 +89,8 @@ governor_slot_keep_warm(int session)
 	pg_atomic_uint64 *word = governor_word_at(session);
 	uint64		seen = pg_atomic_read_u64(word);
 
-	governor_session_at(session)->since = governor_now_us();
-	pg_write_barrier();
+	begin_work(session);
 	return governor_word_state(seen) == GOVERNOR_RUNNING &&
-		governor_class_of_gate(governor_word_gate(seen)) != GOVERNOR_LONG &&
 		pg_atomic_compare_exchange_u64(word, &seen, governor_word_into(seen, GOVERNOR_WARM));
 }
 
@@ -90,7 +103,7 @@ governor_slot_resume(int session)
 
 	if (governor_word_state(seen) != GOVERNOR_WARM)
 		return false;
-	governor_session_at(session)->since = governor_now_us();
+	begin_work(session);
 	GOVERNOR_DELAY();
 	return pg_atomic_compare_exchange_u64(word, &seen, governor_word_into(seen, GOVERNOR_RUNNING));
 }
@@ -150,35 +163,13 @@ governor_slot_take_back(int session, uint64 seen)
 	return true;
 }
 
-/*
- * Moves a running session into class long of its pool, and hands its slot on.
- * False if it has just ended, or too many are there.
- */
-bool
-governor_slot_demote(int session, uint64 seen)
+/* What the monitor reads once the word says that the session has a slot. */
+static void
+begin_work(int session)
 {
-	int			from = governor_word_gate(seen);
-	int			to = from / GOVERNOR_CLASSES * GOVERNOR_CLASSES + GOVERNOR_LONG;
-	GovernorGate *gate = governor_gate_at(to);
-	uint64		expected = seen;
-
-	Assert(governor_word_state(seen) == GOVERNOR_RUNNING);
-	if (!governor_gate_take_beyond(to))
-		return false;
-	GOVERNOR_DELAY();
-	if (!pg_atomic_compare_exchange_u64(governor_word_at(session), &expected,
-										governor_word_next(seen, GOVERNOR_RUNNING, to,
-														   GOVERNOR_ROLE_ANY, 0)))
-	{
-		governor_gate_release(to, GOVERNOR_ROLE_ANY, 0);
-		return false;
-	}
-	GOVERNOR_DELAY();
-	governor_gate_release(from, governor_word_role(seen), governor_word_flags(seen));
-	LWLockAcquire(governor_gate_lock(to), LW_EXCLUSIVE);
-	gate->stats.admits[GOVERNOR_DEMOTED]++;
-	LWLockRelease(governor_gate_lock(to));
-	return true;
+	governor_session_at(session)->since = governor_now_us();
+	governor_session_at(session)->is_long = false;
+	pg_write_barrier();
 }
 
 /* The session's word says LEAVING, and was this before. */

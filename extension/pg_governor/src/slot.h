@@ -1,7 +1,7 @@
 /*
  * slot.h
  *		How one session takes a slot, keeps it, and releases it, and how the monitor
- *		takes it back or moves it: every change of a session's word but those of a
+ *		takes it back: every change of a session's word but those of a
  *		queue.
  */
 #ifndef GOVERNOR_SLOT_H
@@ -20,6 +20,7 @@ typedef enum GovernorEntry
 /* By the session itself. */
 extern GovernorEntry governor_slot_take(int session, int gate, int role);
 extern bool governor_slot_take_reserved(int session, int gate, uint32 slots);
+extern void governor_slot_book(int session, int gate, int role);
 extern bool governor_slot_keep_warm(int session);
 extern bool governor_slot_resume(int session);
 extern void governor_slot_release(int session);
@@ -27,6 +28,5 @@ extern void governor_slot_end(int session, GovernorLeave how);
 
 /* By the monitor, for a session whose word it has seen. */
 extern bool governor_slot_take_back(int session, uint64 seen);
-extern bool governor_slot_demote(int session, uint64 seen);
 
 #endif							/* GOVERNOR_SLOT_H */

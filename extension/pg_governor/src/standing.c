@@ -10,20 +10,23 @@
 #include "libpq/libpq-be.h"
 #include "replication/walsender.h"
 #include "storage/procarray.h"
+#include "utils/snapmgr.h"
 
 #include "list.h"
 #include "standing.h"
 
 static bool is_loopback(void);
 static int	peer_pid(int sock);
-static bool is_privileged(void);
+static bool is_listed(const GovernorRoleList *roles, Oid session_user);
 
 GovernorStanding
-governor_find_standing(void)
+governor_find_standing(Oid session_user)
 {
-	if (MyBackendType != B_BACKEND || MyProcPort == NULL || am_walsender || is_loopback())
+	if (MyBackendType != B_BACKEND || MyProcPort == NULL || am_walsender || is_loopback() ||
+		is_listed(governor_exempt_roles, session_user))
 		return GOVERNOR_EXEMPT;
-	return is_privileged() ? GOVERNOR_PRIVILEGED : GOVERNOR_GOVERNED;
+	return governor_session_is_superuser() || is_listed(governor_reserved_roles, session_user) ?
+		GOVERNOR_PRIVILEGED : GOVERNOR_GOVERNED;
 }
 
 /*
@@ -63,18 +66,24 @@ peer_pid(int sock)
 #endif
 }
 
-/* Without a look into the catalogs, which would take a snapshot. */
+/*
+ * The name of the role that has logged in is known without a look into the catalogs,
+ * which would take a snapshot; another one is there after SET SESSION AUTHORIZATION.
+ */
 static bool
-is_privileged(void)
+is_listed(const GovernorRoleList *roles, Oid session_user)
 {
-	GovernorRoleList *roles = governor_listed_roles;
+	const char *name = MyProcPort->user_name;
 
-	if (governor_session_is_superuser())
-		return true;
-	if (roles == NULL || MyProcPort->user_name == NULL)
+	if (roles == NULL || roles->count == 0)
 		return false;
-	for (int i = 0; i < roles->count; i++)
-		if (strcmp(roles->names[i], MyProcPort->user_name) == 0)
+	if (session_user != GetAuthenticatedUserId())
+	{
+		name = GetUserNameFromId(session_user, true);
+		InvalidateCatalogSnapshot();
+	}
+	for (int i = 0; name != NULL && i < roles->count; i++)
+		if (strcmp(roles->names[i], name) == 0)
 			return true;
 	return false;
 }

@@ -13,6 +13,6 @@ typedef enum GovernorStanding
 	GOVERNOR_PRIVILEGED,		/* governed, with reserved slots */
 } GovernorStanding;
 
-extern GovernorStanding governor_find_standing(void);
+extern GovernorStanding governor_find_standing(Oid session_user);
 
 #endif							/* GOVERNOR_STANDING_H */

@@ -20,6 +20,7 @@ governor_shared_request(void)
 {
 	RequestAddinShmemSpace(governor_shared_size(governor_max_pools, governor_max_backends()));
 	RequestNamedLWLockTranche(TRANCHE, 1 + governor_max_pools * GOVERNOR_CLASSES);
+	RequestNamedLWLockTranche(GOVERNOR_WAIT_TRANCHE, 1);
 }
 
 void

@@ -11,9 +11,10 @@
 GovernorShared *governor = NULL;
 
 const char *const governor_class_names[GOVERNOR_CLASSES] = {
-	"query", "big_query", "transaction", "autocommit", "long"
+	"query", "big_query", "transaction", "autocommit"
 };
 
+static void pool_init(GovernorPool *pool);
 static void gate_init(GovernorGate *gate);
 static void session_init(GovernorSession *session);
 
@@ -52,29 +53,43 @@ governor_shared_init(int pools, int sessions)
 	governor->monitor = GOVERNOR_NOBODY;
 	pg_atomic_init_u32(&governor->monitor_asleep, 0);
 	pg_atomic_init_u64(&governor->monitor_beat, 0);
-	pg_atomic_init_u32(&governor->limits_stale, 0);
 	pg_atomic_init_u32(&governor->observing, 0);
+	pg_atomic_init_u32(&governor->strict, 0);
+	pg_atomic_init_u32(&governor->pools_generation, 1);
+	pg_atomic_init_u32(&governor->unknown_sessions, 0);
+	pg_atomic_init_u32(&governor->pauses, 0);
 	pg_atomic_init_u32(&governor->reserved_taken, 0);
 	pg_atomic_init_u64(&governor->stats_reset, 0);
 	pg_atomic_init_u64(&governor->repairs, 0);
 	pg_atomic_init_u32(&governor->total_taken, 0);
-	pg_atomic_init_u32(&governor->total_turn, 0);
 	pg_atomic_init_u32(&governor->total_capacity, 0);
 	pg_atomic_init_u32(&governor->total_limit, 0);
 	pg_atomic_init_u32(&governor->total_hard_max, 0);
+	pg_atomic_init_u32(&governor->total_ceiling, 0);
 	for (int kind = 0; kind < GOVERNOR_NEWS_KINDS; kind++)
 	{
 		pg_atomic_init_u64(&governor->news_at[kind], 0);
 		pg_atomic_init_u64(&governor->news_held_back[kind], 0);
 	}
 	for (int i = 0; i < pools; i++)
-		for (int class = 0; class < GOVERNOR_CLASSES; class++)
-			gate_init(&governor->pools[i].gates[class]);
+		pool_init(&governor->pools[i]);
 	for (int i = 0; i < sessions; i++)
 	{
 		session_init(&governor->sessions[i]);
 		pg_atomic_init_u64(&governor->words[i], 0);
 	}
+}
+
+static void
+pool_init(GovernorPool *pool)
+{
+	pg_atomic_init_u32(&pool->queue_timeout_ms, 0);
+	pg_atomic_init_u32(&pool->on_timeout, 0);
+	pg_atomic_init_u32(&pool->policy, 0);
+	pg_atomic_init_u32(&pool->weight, 1);
+	pg_atomic_init_u32(&pool->paused, 0);
+	for (int class = 0; class < GOVERNOR_CLASSES; class++)
+		gate_init(&pool->gates[class]);
 }
 
 static void
@@ -84,6 +99,8 @@ gate_init(GovernorGate *gate)
 	pg_atomic_init_u32(&gate->capacity, 0);
 	pg_atomic_init_u32(&gate->limit, 0);
 	pg_atomic_init_u32(&gate->hard_max, 0);
+	pg_atomic_init_u32(&gate->ceiling, 0);
+	pg_atomic_init_u32(&gate->place_us, 0);
 	pg_atomic_init_u32(&gate->role_slots, 0);
 	pg_atomic_init_u32(&gate->role_places, 0);
 	pg_atomic_init_u64(&gate->head_since, 0);
@@ -107,6 +124,9 @@ session_init(GovernorSession *session)
 		pg_atomic_init_u64(&session->admits_free[class], 0);
 		pg_atomic_init_u64(&session->admits_again[class], 0);
 	}
+	pg_atomic_init_u32(&session->order, GOVERNOR_ORDER_NONE);
+	pg_atomic_init_u32(&session->moved_to, 0);
+	pg_atomic_init_u64(&session->paused_since, 0);
 	pg_atomic_init_u64(&session->waits, 0);
 	pg_atomic_init_u64(&session->wait_us_total, 0);
 	pg_atomic_init_u64(&session->wait_us_max, 0);

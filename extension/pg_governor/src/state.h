@@ -2,7 +2,7 @@
  * state.h
  *		What the sessions of a server share: pools, gates, sessions.
  *
- * A pool is a name with five gates, one for each class of work.  A gate has a
+ * A pool is a name with four gates, one for each class of work.  A gate has a
  * number of slots and a queue.  A session is in one queue, or has one slot, or
  * neither.
  *
@@ -22,7 +22,7 @@
  *	- The registry of pools and roles is protected by GovernorShared.registry_lock.
  *	- No lock is held across a wait, another hook or CHECK_FOR_INTERRUPTS.
  *
- * The memory is bounded: max_pools × 5 gates and one session for every process
+ * The memory is bounded: max_pools × 4 gates and one session for every process
  * slot.  It is made at server start and made anew after a crash, so nothing
  * can leak from one life of the server into the next.
  */
@@ -40,10 +40,9 @@ typedef enum GovernorClass
 	GOVERNOR_BIG_QUERY,			/* the same, by hint or by planner cost */
 	GOVERNOR_TRANSACTION,		/* BEGIN … COMMIT */
 	GOVERNOR_AUTOCOMMIT,		/* INSERT, UPDATE, COPY, CALL … outside a block */
-	GOVERNOR_LONG,				/* what has run for longer than long_time */
 } GovernorClass;
 
-#define GOVERNOR_CLASSES 5
+#define GOVERNOR_CLASSES 4
 
 extern const char *const governor_class_names[GOVERNOR_CLASSES];
 
@@ -58,10 +57,20 @@ typedef enum GovernorReason
 	GOVERNOR_BY_BLOCKING,		/* somebody waits for a lock of this waiter */
 	GOVERNOR_BY_STALL,			/* no slot had been released for stall_time */
 	GOVERNOR_OPENED,			/* the limit was removed while it queued */
-	GOVERNOR_DEMOTED,			/* it ran for long_time, and was moved to class long */
+	GOVERNOR_BOOKED,			/* it could not queue any more, and counts nevertheless */
+	GOVERNOR_BY_HAND,			/* by pg_governor_admit() */
 } GovernorReason;
 
-#define GOVERNOR_REASONS 9
+#define GOVERNOR_REASONS 10
+
+/* What others want of a session that queues; it reads this when it wakes. */
+typedef enum GovernorOrder
+{
+	GOVERNOR_ORDER_NONE,
+	GOVERNOR_ORDER_SHED,		/* give up, since the queue is too slow */
+	GOVERNOR_ORDER_EVICT,		/* give up, by pg_governor_evict() */
+	GOVERNOR_ORDER_MOVE,		/* queue in another pool, by pg_governor_move() */
+} GovernorOrder;
 
 #define GOVERNOR_NOBODY (-1)
 
@@ -94,12 +103,13 @@ typedef struct GovernorGateStats
 	uint64		refused;
 	uint64		cancelled;
 	uint64		stalls;
+	uint64		became_long;
 	uint64		wait_us_total;
 	uint64		wait_us_max;
 	uint64		wait_buckets[GOVERNOR_WAIT_BUCKETS];
 } GovernorGateStats;
 
-/* What the monitor has sampled of a gate, for advice.  Only the monitor writes. */
+/* What the monitor has sampled, for advice.  Only the monitor writes. */
 typedef struct GovernorSample
 {
 	uint64		looks;
@@ -129,11 +139,15 @@ typedef struct GovernorGate
 			/* slots that may be taken now: the limit and what is added; 0 = open */
 			pg_atomic_uint32 capacity;
 			pg_atomic_uint32 limit;
-			/* taken never exceeds this but by the blocking rule; 0 = open */
+			/* what long ones, flushes and stalls may raise it to; 0 = open */
 			pg_atomic_uint32 hard_max;
+			/* the same with those who do not work: stalls let nobody in beyond it */
+			pg_atomic_uint32 ceiling;
 			/* slots, and places in the queue, that one role may have; 0 = any */
 			pg_atomic_uint32 role_slots;
 			pg_atomic_uint32 role_places;
+			/* the wait that each place in the queue has meant lately; 0 = not known */
+			pg_atomic_uint32 place_us;
 		};
 		char		limits_pad[GOVERNOR_PAD];
 	};
@@ -150,10 +164,19 @@ typedef struct GovernorGate
 	GovernorSample sample;
 } GovernorGate;
 
+/* A place for a pool is empty while its name is. */
 typedef struct GovernorPool
 {
 	char		name[NAMEDATALEN];
+	bool		retired;		/* not listed any more, and left by its sessions one by one */
 	Oid			roles[GOVERNOR_ROLES];
+	/* by the settings; written by the monitor, read by those who queue */
+	pg_atomic_uint32 queue_timeout_ms;
+	pg_atomic_uint32 on_timeout;
+	pg_atomic_uint32 policy;
+	pg_atomic_uint32 weight;
+	pg_atomic_uint32 paused;
+	GovernorSample ungated;		/* sessions that work and have met no gate */
 	GovernorGate gates[GOVERNOR_CLASSES];
 } GovernorPool;
 
@@ -179,8 +202,13 @@ typedef struct GovernorSession
 			int			next;	/* under the lock of the gate where it queues */
 			int			previous;
 			uint64		queued_since;
+			pg_atomic_uint32 order; /* a GovernorOrder */
+			pg_atomic_uint32 moved_to;	/* a pool + 1, by hand; 0 = none */
+			pg_atomic_uint64 paused_since;	/* 0 = not held by a pause */
+			Oid			database;
 			/* written by the monitor */
 			bool		discounted;
+			bool		is_long;
 			bool		blocks_others;
 		};
 		char		identity_pad[GOVERNOR_PAD];
@@ -215,26 +243,38 @@ typedef enum GovernorNews
 	GOVERNOR_NEWS_STALL,
 	GOVERNOR_NEWS_BLOCKING,
 	GOVERNOR_NEWS_HARD_MAX,
+	GOVERNOR_NEWS_IDLE,
+	GOVERNOR_NEWS_SHED,
 } GovernorNews;
 
-#define GOVERNOR_NEWS_KINDS 4
+#define GOVERNOR_NEWS_KINDS 6
+
+/* Databases that pg_governor_pause() can hold at the same time. */
+#define GOVERNOR_PAUSED_DATABASES 16
 
 typedef struct GovernorShared
 {
 	LWLock	   *registry_lock;
 	LWLockPadded *gate_locks;
-	int			pool_count;
+	int			pool_count;		/* places ever used */
 	int			pool_max;
 	int			session_count;
-	bool		registry_full_told;
+	pg_atomic_uint32 pools_generation;	/* grows when a pool comes or goes */
+	uint32		pools_without_room;
+	pg_atomic_uint32 unknown_sessions;	/* whose pool was not listed */
+	char		unknown_pool[NAMEDATALEN];	/* the last such name */
 
-	/* the monitor: without it no gate is closed */
+	/* held by pg_governor_pause(): how many pools and databases; which databases */
+	pg_atomic_uint32 pauses;
+	Oid			paused_databases[GOVERNOR_PAUSED_DATABASES];
+
+	/* the monitor, without which gates open after some seconds */
 	int			monitor;		/* its process number, or GOVERNOR_NOBODY */
 	int			monitor_pid;
 	pg_atomic_uint32 monitor_asleep;
 	pg_atomic_uint64 monitor_beat;
-	pg_atomic_uint32 limits_stale;	/* a pool was added since they were published */
 	pg_atomic_uint32 observing; /* nobody waits: queues are only kept */
+	pg_atomic_uint32 strict;	/* nothing is let in beyond a limit */
 
 	pg_atomic_uint32 reserved_taken;
 	pg_atomic_uint64 stats_reset;	/* a TimestampTz */
@@ -245,11 +285,11 @@ typedef struct GovernorShared
 	/* the limit over all pools; nothing is counted while it is 0 */
 	char		total_pad_before[GOVERNOR_PAD];
 	pg_atomic_uint32 total_taken;
-	pg_atomic_uint32 total_turn;
 	char		total_pad_between[GOVERNOR_PAD];
 	pg_atomic_uint32 total_capacity;
 	pg_atomic_uint32 total_limit;
 	pg_atomic_uint32 total_hard_max;
+	pg_atomic_uint32 total_ceiling;
 	char		total_pad_after[GOVERNOR_PAD];
 
 	GovernorSession *sessions;
@@ -290,6 +330,12 @@ governor_pool_of_gate(int gate)
 {
 	Assert(gate >= 0 && gate < governor->pool_max * GOVERNOR_CLASSES);
 	return &governor->pools[gate / GOVERNOR_CLASSES];
+}
+
+static inline bool
+governor_pool_is_used(int pool)
+{
+	return governor->pools[pool].name[0] != '\0';
 }
 
 static inline int

@@ -33,6 +33,7 @@ governor_tally_sessions(GovernorTally *tallies, int gates)
 			case GOVERNOR_RUNNING:
 				tallies[gate].running++;
 				tallies[gate].discounted += session->discounted;
+				tallies[gate].long_ones += session->is_long;
 				break;
 			case GOVERNOR_WARM:
 				tallies[gate].warm++;

@@ -13,6 +13,7 @@ typedef struct GovernorTally
 	int			warm;
 	int			reserved;
 	int			discounted;
+	int			long_ones;
 	uint64		admits_free;
 	uint64		admits_again;
 } GovernorTally;

@@ -16,10 +16,10 @@
 #include "tally.h"
 #include "word.h"
 
-PG_FUNCTION_INFO_V1(pg_governor_pools_0_2);
-PG_FUNCTION_INFO_V1(pg_governor_queue_0_2);
-PG_FUNCTION_INFO_V1(pg_governor_sessions_0_2);
-PG_FUNCTION_INFO_V1(pg_governor_reset_0_2);
+PG_FUNCTION_INFO_V1(pg_governor_pools_0_3);
+PG_FUNCTION_INFO_V1(pg_governor_queue_0_3);
+PG_FUNCTION_INFO_V1(pg_governor_sessions_0_3);
+PG_FUNCTION_INFO_V1(pg_governor_reset_0_3);
 
 /* A session that queues, and its place among those of its role. */
 typedef struct Waiter
@@ -28,9 +28,9 @@ typedef struct Waiter
 	int			place;
 } Waiter;
 
-#define POOLS_COLUMNS 29
+#define POOLS_COLUMNS 34
 #define QUEUE_COLUMNS 8
-#define SESSIONS_COLUMNS 11
+#define SESSIONS_COLUMNS 13
 
 static void put_gate(ReturnSetInfo *result, int gate, GovernorTally *tally);
 static Datum wait_buckets(GovernorGateStats *stats);
@@ -41,7 +41,7 @@ static const char *state_name(GovernorSessionState state);
 static uint64 sum(pg_atomic_uint64 *counters);
 
 Datum
-pg_governor_pools_0_2(PG_FUNCTION_ARGS)
+pg_governor_pools_0_3(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = governor_rows_begin(fcinfo, POOLS_COLUMNS);
 	int			gates = governor_gate_count();
@@ -49,13 +49,14 @@ pg_governor_pools_0_2(PG_FUNCTION_ARGS)
 
 	governor_tally_sessions(tallies, gates);
 	for (int gate = 0; gate < gates; gate++)
-		put_gate(result, gate, &tallies[gate]);
+		if (governor_pool_is_used(gate / GOVERNOR_CLASSES))
+			put_gate(result, gate, &tallies[gate]);
 	return (Datum) 0;
 }
 
 /* The queues in their order, gate after gate. */
 Datum
-pg_governor_queue_0_2(PG_FUNCTION_ARGS)
+pg_governor_queue_0_3(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = governor_rows_begin(fcinfo, QUEUE_COLUMNS);
 	Waiter	   *waiters = palloc(governor->session_count * sizeof(Waiter));
@@ -71,7 +72,7 @@ pg_governor_queue_0_2(PG_FUNCTION_ARGS)
 }
 
 Datum
-pg_governor_sessions_0_2(PG_FUNCTION_ARGS)
+pg_governor_sessions_0_3(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = governor_rows_begin(fcinfo, SESSIONS_COLUMNS);
 	int			pools = governor->pool_count;
@@ -89,12 +90,9 @@ pg_governor_sessions_0_2(PG_FUNCTION_ARGS)
 
 /* A count that is being made at this moment may survive. */
 Datum
-pg_governor_reset_0_2(PG_FUNCTION_ARGS)
+pg_governor_reset_0_3(PG_FUNCTION_ARGS)
 {
-	if (governor == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("pg_governor must be loaded via \"shared_preload_libraries\"")));
+	governor_rows_need_library();
 	for (int gate = 0; gate < governor_gate_count(); gate++)
 	{
 		LWLockAcquire(governor_gate_lock(gate), LW_EXCLUSIVE);
@@ -137,6 +135,7 @@ put_gate(ReturnSetInfo *result, int gate_index, GovernorTally *tally)
 
 	values[column++] = CStringGetTextDatum(governor_pool_of_gate(gate_index)->name);
 	values[column++] = CStringGetTextDatum(governor_class_names[governor_class_of_gate(gate_index)]);
+	values[column++] = BoolGetDatum(pg_atomic_read_u32(&governor_pool_of_gate(gate_index)->paused) != 0);
 	values[column++] = Int32GetDatum(pg_atomic_read_u32(&gate->limit));
 	values[column++] = Int32GetDatum(pg_atomic_read_u32(&gate->capacity));
 	values[column++] = Int32GetDatum(pg_atomic_read_u32(&gate->hard_max));
@@ -145,7 +144,10 @@ put_gate(ReturnSetInfo *result, int gate_index, GovernorTally *tally)
 	values[column++] = Int32GetDatum(tally->warm);
 	values[column++] = Int32GetDatum(tally->reserved);
 	values[column++] = Int32GetDatum(tally->discounted);
+	values[column++] = Int32GetDatum(tally->long_ones);
 	values[column++] = Int32GetDatum(occupancy.queued);
+	values[column++] = Float8GetDatum(governor_rows_ms((uint64) occupancy.queued *
+													   pg_atomic_read_u32(&gate->place_us)));
 	for (int reason = 0; reason < GOVERNOR_REASONS; reason++)
 		values[column++] = Int64GetDatum(stats.admits[reason]);
 	values[column++] = Int64GetDatum(stats.waits);
@@ -153,6 +155,7 @@ put_gate(ReturnSetInfo *result, int gate_index, GovernorTally *tally)
 	values[column++] = Float8GetDatum(governor_rows_ms(stats.wait_us_max));
 	values[column++] = wait_buckets(&stats);
 	values[column++] = Int64GetDatum(stats.stalls);
+	values[column++] = Int64GetDatum(stats.became_long);
 	values[column++] = Int64GetDatum(stats.timeouts);
 	values[column++] = Int64GetDatum(stats.refused);
 	values[column++] = Int64GetDatum(stats.cancelled);
@@ -169,7 +172,7 @@ wait_buckets(GovernorGateStats *stats)
 	for (int i = 0; i < GOVERNOR_WAIT_BUCKETS; i++)
 		counts[i] = Int64GetDatum(stats->wait_buckets[i]);
 	return PointerGetDatum(construct_array(counts, GOVERNOR_WAIT_BUCKETS, INT8OID,
-										   sizeof(int64), true, TYPALIGN_DOUBLE));
+										   sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
 /* Memory is allocated after the lock is released. */
@@ -243,6 +246,8 @@ put_session(ReturnSetInfo *result, int index, int pool)
 	values[column++] = TimestampTzGetDatum(governor_rows_timestamp(state == GOVERNOR_QUEUED ?
 																	session->queued_since : session->since));
 	values[column++] = BoolGetDatum(state == GOVERNOR_RUNNING && session->discounted);
+	values[column++] = BoolGetDatum(state == GOVERNOR_RUNNING && session->is_long);
+	values[column++] = BoolGetDatum(pg_atomic_read_u64(&session->paused_since) != 0);
 	values[column++] = Int64GetDatum(sum(session->admits_free));
 	values[column++] = Int64GetDatum(sum(session->admits_again));
 	values[column++] = Int64GetDatum(pg_atomic_read_u64(&session->waits));

@@ -16,26 +16,28 @@
 #include "wait.h"
 #include "word.h"
 
-/* A monitor that was not heard of for this long is taken for dead. */
-#define MONITOR_SILENCE_MAX_US INT64CONST(5000000)
-
 /* How often 14, which has no event for it, looks whether the client is there. */
 #define CLIENT_CHECK_MS 1000
 
 #define ERRCODE_GOVERNOR_QUEUE_TIMEOUT MAKE_SQLSTATE('5', '3', 'G', '0', '1')
-#define ERRCODE_GOVERNOR_QUEUE_FULL MAKE_SQLSTATE('5', '3', 'G', '0', '2')
+#define ERRCODE_GOVERNOR_REFUSED MAKE_SQLSTATE('5', '3', 'G', '0', '2')
+#define ERRCODE_GOVERNOR_EVICTED MAKE_SQLSTATE('5', '3', 'G', '0', '3')
+
+#define NEVER PG_INT64_MAX
 
 static uint32 wait_event = 0;
 
-static void wait_in_queue(int gate, int64 queued_at);
+static bool wait_in_queue(int gate, int64 queued_at);
 static bool holds_locks(void);
 static bool is_waiting(void);
-static long wait_slice_ms(int64 now, int64 deadline);
-static void sleep_until_woken(long timeout_ms);
-static bool monitor_is_silent(int64 now);
+static GovernorOnTimeout end_of_timeout(int gate);
+static int64 error_deadline_ms(int gate);
+static bool obey_order(int gate);
 static void queue_timeout(int gate, int64 queued_at);
-governor_noreturn static void give_up(int gate, int after_ms);
-static void refuse(int gate);
+governor_noreturn static void give_up(int gate, int64 after_ms);
+static void refuse_if_hopeless(int gate);
+governor_noreturn static void refuse(int gate, const char *why);
+static void tell_client(int gate);
 static void log_wait(int gate, int64 queued_at);
 
 void
@@ -44,83 +46,111 @@ governor_wait_start(void)
 	wait_event = governor_wait_event_new("GovernorQueue");
 }
 
-/*
- * Queues for a slot, and returns with one: true if it was free after all.  In
- * mode "observe" it only queues, and returns at once.
- */
-bool
+/* Queues for a slot, unless there is a reason not to. */
+GovernorWaitEnd
 governor_wait_for_slot(int gate, int role, bool at_begin)
 {
 	bool		observed = pg_atomic_read_u32(&governor->observing) != 0;
 	uint64		how = observed ? GOVERNOR_OBSERVED : 0;
+	bool		moved;
 	int64		queued_at;
 
+	if (!observed)
+	{
+		if (governor_doze_monitor_is_silent())
+			return GOVERNOR_WAIT_WITHOUT;
+		refuse_if_hopeless(gate);
+	}
 	if (!at_begin || holds_locks())
 		how |= GOVERNOR_HOLDING;
+	pg_atomic_write_u32(&governor_my_session->order, GOVERNOR_ORDER_NONE);
 	switch (governor_gate_join(gate, governor_my_index, role, how))
 	{
 		case GOVERNOR_JOIN_ENTERED:
-			return true;
+			return GOVERNOR_WAIT_FREE;
 		case GOVERNOR_JOIN_REFUSED:
 			if (!observed)
-				refuse(gate);
-			return false;
+				refuse(gate, "The queue is as long as pg_governor.max_queue allows.");
+			return GOVERNOR_WAIT_WITHOUT;
 		case GOVERNOR_JOINED:
 			break;
 	}
 	governor_doze_wake();
 	if (observed)
-		return false;
+		return GOVERNOR_WAIT_OBSERVED;
 	queued_at = governor_my_session->queued_since;
+	governor_transaction_timeout_hold();
 	PG_TRY();
 	{
-		wait_in_queue(gate, queued_at);
+		moved = wait_in_queue(gate, queued_at);
 	}
 	PG_CATCH();
 	{
 		/* Let in at the very moment of the error: the next one gets the slot. */
 		governor_slot_end(governor_my_index, GOVERNOR_LEAVE_CANCELLED);
+		governor_transaction_timeout_resume();
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	governor_transaction_timeout_resume();
+	if (moved)
+	{
+		governor_slot_end(governor_my_index, GOVERNOR_LEAVE_MOVED);
+		return GOVERNOR_WAIT_MOVED;
+	}
 	log_wait(gate, queued_at);
-	return false;
+	return GOVERNOR_WAIT_ADMITTED;
 }
 
-static void
+/*
+ * Until the session is let in; true if it is to queue elsewhere.  What others may change
+ * meanwhile, and a reload too, is read anew each time that it wakes.
+ */
+static bool
 wait_in_queue(int gate, int64 queued_at)
 {
+	GovernorPool *pool = governor_pool_of_gate(gate);
 	int64		timer_start = queued_at;
+	bool		told = false;
 
 	while (is_waiting())
 	{
 		int64		now = governor_now_us();
-		int64		deadline = PG_INT64_MAX;
+		int64		timeout_ms = pg_atomic_read_u32(&pool->queue_timeout_ms);
+		int64		timeout_at = timeout_ms > 0 ? timer_start + timeout_ms * US_PER_MS : NEVER;
+		int64		user_at = governor_user_queue_timeout_ms > 0 ?
+			queued_at + governor_user_queue_timeout_ms * US_PER_MS : NEVER;
+		int64		tell_at = governor_notice_queue_waits_ms >= 0 && !told ?
+			queued_at + governor_notice_queue_waits_ms * US_PER_MS : NEVER;
+		int64		next;
 
-		if (governor_queue_timeout_ms > 0)
-			deadline = timer_start + governor_queue_timeout_ms * US_PER_MS;
-		if (governor_user_queue_timeout_ms > 0)
-		{
-			if (now >= queued_at + governor_user_queue_timeout_ms * US_PER_MS)
-				give_up(gate, governor_user_queue_timeout_ms);
-			deadline = Min(deadline, queued_at + governor_user_queue_timeout_ms * US_PER_MS);
-		}
-		if (now >= deadline)
+		if (obey_order(gate))
+			return true;
+		if (now >= user_at)
+			give_up(gate, governor_user_queue_timeout_ms);
+		if (now >= timeout_at)
 		{
 			queue_timeout(gate, queued_at);
 			timer_start = now;
 			continue;
 		}
-		if (now - queued_at > MONITOR_SILENCE_MAX_US && monitor_is_silent(now))
+		if (now >= tell_at)
+		{
+			tell_client(gate);
+			told = true;
+			continue;
+		}
+		if (governor_doze_monitor_is_silent())
 		{
 			governor_gate_run_anyway(governor_my_index, GOVERNOR_OPENED);
 			continue;
 		}
-		sleep_until_woken(wait_slice_ms(now, deadline));
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
+		next = Min(Min(timeout_at, user_at), tell_at);
+		governor_wait_sleep(next == NEVER ? GOVERNOR_SILENCE_MS + 1 :
+							Min((next - now) / 1000 + 1, GOVERNOR_SILENCE_MS + 1));
 	}
 	pg_read_barrier();
+	return false;
 }
 
 /*
@@ -149,25 +179,12 @@ is_waiting(void)
 	return state == GOVERNOR_QUEUED || state == GOVERNOR_ENTERING;
 }
 
-/* How long to sleep at most: few waiters are ever woken for this. */
-static long
-wait_slice_ms(int64 now, int64 deadline)
-{
-	long		slice_ms = MONITOR_SILENCE_MAX_US / 1000 + 1;
-
-	if (!governor_socket_close_wakes())
-		slice_ms = CLIENT_CHECK_MS;
-	if (deadline != PG_INT64_MAX)
-		slice_ms = Min(slice_ms, (deadline - now) / 1000 + 1);
-	return slice_ms;
-}
-
 /*
  * Sleeps on the client's socket too, so that a queue does not fill up with
  * requests of clients that have gone.
  */
-static void
-sleep_until_woken(long timeout_ms)
+void
+governor_wait_sleep(long timeout_ms)
 {
 	WaitEvent	event;
 	int			events;
@@ -175,31 +192,80 @@ sleep_until_woken(long timeout_ms)
 	if (!governor_socket_close_wakes())
 	{
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 timeout_ms, wait_event);
+						 Min(timeout_ms, CLIENT_CHECK_MS), wait_event);
 		if (!pq_check_connection())
 			ClientConnectionLost = InterruptPending = true;
-		return;
 	}
-	ModifyWaitEvent(FeBeWaitSet, FeBeWaitSetSocketPos, GOVERNOR_WL_SOCKET_CLOSED, NULL);
-	events = WaitEventSetWait(FeBeWaitSet, timeout_ms, &event, 1, wait_event);
-	if (events == 0)
-		return;
-	if (event.events & WL_POSTMASTER_DEATH)
-		ereport(FATAL,
-				(errcode(ERRCODE_ADMIN_SHUTDOWN),
-				 errmsg("terminating connection due to unexpected postmaster exit")));
-	if (event.events & GOVERNOR_WL_SOCKET_CLOSED)
-		ClientConnectionLost = InterruptPending = true;
+	else
+	{
+		ModifyWaitEvent(FeBeWaitSet, FeBeWaitSetSocketPos, GOVERNOR_WL_SOCKET_CLOSED, NULL);
+		events = WaitEventSetWait(FeBeWaitSet, timeout_ms, &event, 1, wait_event);
+		if (events > 0 && (event.events & WL_POSTMASTER_DEATH))
+			ereport(FATAL,
+					(errcode(ERRCODE_ADMIN_SHUTDOWN),
+					 errmsg("terminating connection due to unexpected postmaster exit")));
+		if (events > 0 && (event.events & GOVERNOR_WL_SOCKET_CLOSED))
+			ClientConnectionLost = InterruptPending = true;
+	}
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
 }
 
-static bool
-monitor_is_silent(int64 now)
+/* What happens at queue_timeout; under "strict" nobody runs without a slot. */
+static GovernorOnTimeout
+end_of_timeout(int gate)
 {
-	return governor->monitor == GOVERNOR_NOBODY ||
-		now - (int64) pg_atomic_read_u64(&governor->monitor_beat) > MONITOR_SILENCE_MAX_US;
+	GovernorOnTimeout end = pg_atomic_read_u32(&governor_pool_of_gate(gate)->on_timeout);
+
+	if (end == GOVERNOR_TIMEOUT_RUN && pg_atomic_read_u32(&governor->strict))
+		return GOVERNOR_TIMEOUT_ERROR;
+	return end;
 }
 
-/* At the hard maximum "run" waits on, for the next timeout or its turn. */
+/* After how long the session would fail with an error; 0 if it never would. */
+static int64
+error_deadline_ms(int gate)
+{
+	int64		timeout_ms = pg_atomic_read_u32(&governor_pool_of_gate(gate)->queue_timeout_ms);
+
+	if (end_of_timeout(gate) != GOVERNOR_TIMEOUT_ERROR)
+		timeout_ms = 0;
+	if (governor_user_queue_timeout_ms > 0 &&
+		(timeout_ms == 0 || governor_user_queue_timeout_ms < timeout_ms))
+		timeout_ms = governor_user_queue_timeout_ms;
+	return timeout_ms;
+}
+
+/* What somebody else wants of this session while it queues; true: to queue elsewhere. */
+static bool
+obey_order(int gate)
+{
+	uint32		order = pg_atomic_read_u32(&governor_my_session->order);
+
+	if (order == GOVERNOR_ORDER_NONE)
+		return false;
+	pg_atomic_write_u32(&governor_my_session->order, GOVERNOR_ORDER_NONE);
+	switch ((GovernorOrder) order)
+	{
+		case GOVERNOR_ORDER_SHED:
+			LWLockAcquire(governor_gate_lock(gate), LW_EXCLUSIVE);
+			governor_gate_at(gate)->stats.refused++;
+			LWLockRelease(governor_gate_lock(gate));
+			refuse(gate, "The queue has been too slow for too long (policy \"codel\").");
+			break;
+		case GOVERNOR_ORDER_EVICT:
+			ereport(ERROR,
+					(errcode(ERRCODE_GOVERNOR_EVICTED),
+					 errmsg("removed from the queue for a slot by an administrator")));
+			break;
+		case GOVERNOR_ORDER_MOVE:
+			return true;
+		case GOVERNOR_ORDER_NONE:
+			break;
+	}
+	return false;
+}
+
 static void
 queue_timeout(int gate, int64 queued_at)
 {
@@ -209,7 +275,7 @@ queue_timeout(int gate, int64 queued_at)
 	governor_gate_at(gate)->stats.timeouts++;
 	LWLockRelease(governor_gate_lock(gate));
 
-	switch ((GovernorOnTimeout) governor_on_timeout)
+	switch (end_of_timeout(gate))
 	{
 		case GOVERNOR_TIMEOUT_RUN:
 			if (governor_gate_run_anyway(governor_my_index, GOVERNOR_BY_TIMEOUT) &&
@@ -222,7 +288,7 @@ queue_timeout(int gate, int64 queued_at)
 						 governor_news_detail(held_back)));
 			break;
 		case GOVERNOR_TIMEOUT_ERROR:
-			give_up(gate, governor_queue_timeout_ms);
+			give_up(gate, (governor_now_us() - queued_at) / 1000);
 			break;
 		case GOVERNOR_TIMEOUT_WAIT:
 			break;
@@ -230,28 +296,57 @@ queue_timeout(int gate, int64 queued_at)
 }
 
 static void
-give_up(int gate, int after_ms)
+give_up(int gate, int64 after_ms)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_GOVERNOR_QUEUE_TIMEOUT),
 			 errmsg("canceling statement due to queue timeout"),
-			 errdetail("No slot of class \"%s\" in pool \"%s\" became free within %d ms.",
+			 errdetail("No slot of class \"%s\" in pool \"%s\" became free within %lld ms.",
 					   governor_class_names[governor_class_of_gate(gate)],
-					   governor_pool_of_gate(gate)->name, after_ms),
+					   governor_pool_of_gate(gate)->name, (long long) after_ms),
 			 errhint("Nothing was done yet: the transaction can be tried again.")));
 }
 
+/* The estimate is what is in front, at the pace of the last slots. */
 static void
-refuse(int gate)
+refuse_if_hopeless(int gate_index)
+{
+	GovernorGate *gate = governor_gate_at(gate_index);
+	int64		deadline_ms = governor_refuse_early ? error_deadline_ms(gate_index) : 0;
+	int64		place_us = pg_atomic_read_u32(&gate->place_us);
+	int64		estimate_ms = (governor_gate_occupancy(gate).queued + 1) * place_us / 1000;
+
+	if (deadline_ms == 0 || estimate_ms <= deadline_ms)
+		return;
+	LWLockAcquire(governor_gate_lock(gate_index), LW_EXCLUSIVE);
+	gate->stats.refused++;
+	LWLockRelease(governor_gate_lock(gate_index));
+	refuse(gate_index, psprintf("It would take about %lld ms, and the timeout is %lld ms.",
+								(long long) estimate_ms, (long long) deadline_ms));
+}
+
+static void
+refuse(int gate, const char *why)
 {
 	ereport(ERROR,
-			(errcode(ERRCODE_GOVERNOR_QUEUE_FULL),
+			(errcode(ERRCODE_GOVERNOR_REFUSED),
 			 errmsg("too many sessions are waiting for a slot"),
-			 errdetail("The queue of class \"%s\" in pool \"%s\" has %u sessions.",
+			 errdetail("The queue of class \"%s\" in pool \"%s\" has %u sessions. %s",
 					   governor_class_names[governor_class_of_gate(gate)],
 					   governor_pool_of_gate(gate)->name,
-					   governor_gate_occupancy(governor_gate_at(gate)).queued),
+					   governor_gate_occupancy(governor_gate_at(gate)).queued, why),
 			 errhint("Nothing was done yet: the transaction can be tried again later.")));
+}
+
+static void
+tell_client(int gate)
+{
+	ereport(NOTICE,
+			(errmsg("waiting for a slot of class \"%s\" in pool \"%s\"",
+					governor_class_names[governor_class_of_gate(gate)], governor_pool_of_gate(gate)->name),
+			 errdetail("%u sessions queue.", governor_gate_occupancy(governor_gate_at(gate)).queued)));
+	/* A client that does not read must not hold up the queue. */
+	pq_flush_if_writable();
 }
 
 static void

@@ -7,7 +7,17 @@
 
 #include "state.h"
 
+typedef enum GovernorWaitEnd
+{
+	GOVERNOR_WAIT_FREE,			/* there was a slot after all */
+	GOVERNOR_WAIT_ADMITTED,
+	GOVERNOR_WAIT_OBSERVED,		/* it would have to wait, and does not */
+	GOVERNOR_WAIT_WITHOUT,		/* the monitor is silent: it goes on without a slot */
+	GOVERNOR_WAIT_MOVED,		/* it has to queue in another pool */
+} GovernorWaitEnd;
+
 extern void governor_wait_start(void);
-extern bool governor_wait_for_slot(int gate, int role, bool at_begin);
+extern GovernorWaitEnd governor_wait_for_slot(int gate, int role, bool at_begin);
+extern void governor_wait_sleep(long timeout_ms);
 
 #endif							/* GOVERNOR_WAIT_H */

@@ -10,6 +10,9 @@
 #include "clock.h"
 #include "settings.h"
 
+/* A wait for a lock counts for so many times longer: short ones are what a limit is for. */
+#define LOCK_WAIT_FACTOR 5
+
 GovernorWaitKind
 governor_wait_kind(uint32 wait_event_info)
 {
@@ -45,7 +48,7 @@ governor_wait_is_discounted(GovernorWaitKind kind, int64 waiting_us)
 		case GOVERNOR_WAIT_OUTSIDE:
 			return waiting_us >= governor_discount_time_ms * US_PER_MS;
 		case GOVERNOR_WAIT_LOCK:
-			return waiting_us >= Max(governor_stall_time_ms, governor_discount_time_ms) * US_PER_MS;
+			return waiting_us >= LOCK_WAIT_FACTOR * governor_discount_time_ms * US_PER_MS;
 		default:
 			return false;
 	}

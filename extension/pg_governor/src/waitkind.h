@@ -18,6 +18,9 @@ typedef enum GovernorWaitKind
 
 #define GOVERNOR_WAIT_KINDS 5
 
+/* A session that waits for the next command of its client. */
+#define GOVERNOR_IDLE_WAIT WAIT_EVENT_CLIENT_READ
+
 extern GovernorWaitKind governor_wait_kind(uint32 wait_event_info);
 extern bool governor_wait_is_discounted(GovernorWaitKind kind, int64 waiting_us);
 

@@ -2,11 +2,15 @@
  * warm.c
  *		The habits of this session, and what follows from them.
  *
- * A session goes on for the time that lets everybody who queues have a turn
- * within three quarters of pass_over_max, but for warm_time at most.  The last
- * quarter is for transactions that outlast their session's time: where the head
- * of the queue reaches that age, turns end at once, and cold caches are all
- * that is left.
+ * A session that is let in has cold caches, and the next transactions of its turn pay
+ * for that.  They also make waits uneven: with n transactions in a turn the longest
+ * wait is about n times the mean.  So a turn is one transaction, that is fifo, until
+ * the queue is long: then it grows with the queue, up to "unevenness".
+ *
+ * Everybody who queues is to have a turn within three quarters of pass_over_max.
+ * The last quarter is for transactions that outlast their session's time: where the
+ * head of the queue reaches that age, turns end at once, and cold caches are all that
+ * is left.
  */
 #include "compat.h"
 
@@ -24,18 +28,17 @@
 #define RETURN_GAP_MAX_US 2000
 #define RETURN_GAP_UNKNOWN (-1)
 
-/* By then a turn has paid for what its cold caches cost many times over. */
-#define WARM_TRANSACTIONS_MAX 32
+/* Up to so many sessions that queue for each slot a turn is one transaction. */
+#define FIFO_QUEUE_PER_SLOT 16
 
 /* A gap counts at most this much, so that one long pause is soon forgotten. */
 #define RETURN_GAP_COUNTED_US 20000
 
 static int64 warm_until = 0;
-static int	warm_transactions = 0;
+static int	transactions_left = 0;
 static int64 finished_at = 0;
 static int64 return_gap_us = RETURN_GAP_UNKNOWN;
 static int64 service_us = 0;
-static bool last_was_long = false;
 
 /* How long the session stayed away. */
 void
@@ -53,46 +56,29 @@ governor_warm_transaction_begins(void)
 	finished_at = 0;
 }
 
-/* How long the transaction has run, and whether it was in class long. */
+/* How long the transaction has run. */
 void
-governor_warm_transaction_ends(int gate)
+governor_warm_transaction_ends(void)
 {
-	int64		took_us;
-
 	finished_at = governor_now_us();
-	took_us = finished_at - (int64) governor_my_session->since;
-	service_us += (took_us - service_us) / 4;
-	last_was_long = governor_class_of_gate(gate) == GOVERNOR_LONG &&
-		took_us >= governor_long_time_ms * US_PER_MS;
-}
-
-/*
- * Whether the next transaction is expected to be long: the last one was.  It
- * then queues for class long at once, where it delays no short one.
- */
-bool
-governor_warm_is_long(void)
-{
-	return last_was_long && governor_long_time_ms > 0;
+	service_us += (finished_at - (int64) governor_my_session->since - service_us) / 4;
 }
 
 void
 governor_warm_turn_begins(int gate_index)
 {
 	GovernorOccupancy occupancy = governor_gate_occupancy(governor_gate_at(gate_index));
-	int64		share_us = governor_warm_time_ms * US_PER_MS;
+	uint32		slots = Max(1, occupancy.taken);
 
-	if (occupancy.queued > 0)
-		share_us = Min(share_us, governor_pass_over_max_ms * INT64CONST(750) *
-					   occupancy.taken / occupancy.queued);
-	warm_until = governor_now_us() + share_us;
-	warm_transactions = 0;
+	transactions_left = Min((uint32) governor_unevenness, occupancy.queued / (slots * FIFO_QUEUE_PER_SLOT));
+	warm_until = governor_now_us() +
+		governor_pass_over_max_ms * INT64CONST(750) * slots / Max(1, occupancy.queued);
 }
 
 void
 governor_warm_goes_on(void)
 {
-	warm_transactions++;
+	transactions_left--;
 }
 
 /* The session has ended a transaction at this gate: does it keep its slot? */
@@ -108,9 +94,9 @@ governor_warm_stays(int gate_index)
 	 * slot first.
 	 */
 	return occupancy.queued > 0 &&
-		governor_policy == GOVERNOR_THROUGHPUT &&
+		transactions_left > 1 &&
+		pg_atomic_read_u32(&governor_pool_of_gate(gate_index)->policy) == GOVERNOR_THROUGHPUT &&
 		finished_at < warm_until &&
-		warm_transactions < WARM_TRANSACTIONS_MAX &&
 		return_gap_us != RETURN_GAP_UNKNOWN &&
 		return_gap_us <= Max(RETURN_GAP_MAX_US, service_us) &&
 		finished_at - (int64) pg_atomic_read_u64(&gate->head_since) <=

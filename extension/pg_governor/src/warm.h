@@ -1,7 +1,7 @@
 /*
  * warm.h
  *		With policy "throughput": whether this session keeps its slot for its next
- *		transaction, and whether its transactions are long.
+ *		transaction.
  */
 #ifndef GOVERNOR_WARM_H
 #define GOVERNOR_WARM_H
@@ -9,10 +9,9 @@
 #include "state.h"
 
 extern void governor_warm_transaction_begins(void);
-extern void governor_warm_transaction_ends(int gate);
+extern void governor_warm_transaction_ends(void);
 extern void governor_warm_turn_begins(int gate);
 extern void governor_warm_goes_on(void);
 extern bool governor_warm_stays(int gate);
-extern bool governor_warm_is_long(void);
 
 #endif							/* GOVERNOR_WARM_H */

@@ -1,6 +1,6 @@
 /*
  * doze.c
- *		The monitor falls asleep while sessions queue and add pools, with delays
+ *		The monitor falls asleep while sessions queue, with delays
  *		between the steps of both: it never sleeps through one of them.
  *
  *	doze [ROUNDS]		20,000 for each of three sessions without an argument
@@ -33,7 +33,6 @@ static bool slot_found_when_about_to_queue(void);
 static void monitor(void);
 static bool session(int me, int rounds);
 static bool queue_once(int me);
-static bool stale_once(void);
 
 int
 main(int argc, char **argv)
@@ -49,7 +48,7 @@ main(int argc, char **argv)
 	governor->monitor = MONITOR;
 	/* The one slot is taken for ever, so that only the monitor lets anybody in. */
 	pg_atomic_write_u32(&governor_gate_at(GOVERNOR_TRANSACTION)->capacity, 1);
-	governor_gate_take_beyond(GOVERNOR_TRANSACTION);
+	governor_gate_take_anyway(GOVERNOR_TRANSACTION, GOVERNOR_ROLE_ANY);
 	monitor_pid = fork();
 	if (monitor_pid == 0)
 		monitor();
@@ -95,7 +94,6 @@ monitor(void)
 	for (;;)
 	{
 		governor_doze_end();
-		governor_doze_take_stale();
 		for (int i = 0; i < SESSIONS; i++)
 			governor_gate_run_anyway(i, GOVERNOR_BY_BLOCKING);
 		if (!governor_doze_begin())
@@ -113,7 +111,7 @@ session(int me, int rounds)
 {
 	server_seed(me);
 	while (rounds-- > 0)
-		if (!(server_random(2) == 0 ? queue_once(me) : stale_once()))
+		if (!queue_once(me))
 			return false;
 	return true;
 }
@@ -135,20 +133,5 @@ queue_once(int me)
 		}
 	}
 	governor_slot_release(me);
-	return true;
-}
-
-static bool
-stale_once(void)
-{
-	int64		began = governor_now_us();
-
-	governor_doze_stale();
-	while (pg_atomic_read_u32(&governor->limits_stale) != 0)
-	{
-		if (governor_now_us() - began > NEVER_US)
-			return false;
-		sched_yield();
-	}
 	return true;
 }

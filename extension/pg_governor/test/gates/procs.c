@@ -13,8 +13,15 @@
 
 /* Short, so that the rules move what the storm's sessions do. */
 int			governor_long_time_ms = 1;
+int			governor_long_elapsed_time_ms = 3;
+int			governor_long_limit = -1;
 int			governor_stall_time_ms = 2;
 int			governor_discount_time_ms = 1;
+int			governor_idle_holder_timeout_ms = 0;
+int			governor_codel_target_ms = 1;
+int			governor_codel_interval_ms = 2;
+double		governor_runnable_per_cpu = 3;
+double		governor_parallel_weight = 1;
 
 MemoryContext TopMemoryContext;
 LWLockPadded *MainLWLockArray;
@@ -44,6 +51,19 @@ SHMQueueNext(const SHM_QUEUE *queue, const SHM_QUEUE *current, Size offset)
 	return NULL;
 }
 #endif
+
+/* Lists of locks are empty: nobody asks. */
+bool
+DoLockModesConflict(LOCKMODE one, LOCKMODE other)
+{
+	return true;
+}
+
+void
+pg_qsort(void *base, size_t count, size_t size, int (*compare) (const void *, const void *))
+{
+	qsort(base, count, size, compare);
+}
 
 int
 errdetail(const char *format,...)

@@ -17,6 +17,7 @@
 #include "storage/shmem.h"
 
 int			governor_max_queue = 0;
+int			governor_pass_over_max_ms = 4;
 PROC_HDR   *ProcGlobal;
 
 static uint64 random_state = 1;
@@ -54,6 +55,8 @@ server_start(int pools, int sessions)
 	governor->registry_lock = &lock[0].lock;
 	governor->gate_locks = &lock[1];
 	governor->pool_count = pools;
+	for (int i = 0; i < pools; i++)
+		snprintf(governor->pools[i].name, NAMEDATALEN, "pool %d", i + 1);
 }
 
 void

@@ -13,6 +13,10 @@
 #undef printf
 #undef fprintf
 #undef vfprintf
+#undef snprintf
+#undef sprintf
+#undef vsnprintf
+#undef vsprintf
 #undef qsort
 
 /* Memory that forked processes share, filled with zeros. */

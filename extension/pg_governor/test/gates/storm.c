@@ -7,8 +7,7 @@
  *
  * Sessions change their pool, class and role, keep slots warm, give up waiting,
  * end, and begin again in another process slot.  A monitor applies its rules, and at
- * random it takes slots back, moves sessions to class long, lets waiters in, and
- * changes limits.  A viewer counts sessions as the views do.  Meanwhile not one check
+ * random it takes slots back, lets waiters in, and changes limits and weights.  A viewer counts sessions as the views do.  Meanwhile not one check
  * may find a difference, no index may be that of no gate or pool, and in the end no
  * slot may be taken.
  */
@@ -24,6 +23,7 @@
 #include "../../src/check.h"
 #include "../../src/gate.h"
 #include "../../src/look.h"
+#include "../../src/share.h"
 #include "../../src/slot.h"
 #include "../../src/tally.h"
 #include "../../src/word.h"
@@ -41,7 +41,7 @@ typedef struct Storm
 	pg_atomic_uint64 waits;
 	pg_atomic_uint64 given_up;
 	pg_atomic_uint64 taken_back;
-	pg_atomic_uint64 demoted;
+	pg_atomic_uint64 booked;
 	pg_atomic_uint64 failures;
 } Storm;
 
@@ -106,11 +106,11 @@ main(int argc, char **argv)
 		printf("a process failed\n");
 		return 1;
 	}
-	printf("%llu transactions, %llu waits, %llu given up, %llu taken back, %llu demoted\n",
+	printf("%llu transactions, %llu waits, %llu given up, %llu taken back, %llu booked\n",
 		   (unsigned long long) transactions, (unsigned long long) pg_atomic_read_u64(&storm->waits),
 		   (unsigned long long) pg_atomic_read_u64(&storm->given_up),
 		   (unsigned long long) pg_atomic_read_u64(&storm->taken_back),
-		   (unsigned long long) pg_atomic_read_u64(&storm->demoted));
+		   (unsigned long long) pg_atomic_read_u64(&storm->booked));
 	failed += pg_atomic_read_u64(&storm->failures);
 	failed += count_left();
 	if (failed == 0)
@@ -176,8 +176,7 @@ transaction(int me)
 	governor_session_at(me)->pool = gate / GOVERNOR_CLASSES;
 	governor_session_at(me)->statements++;
 	pg_atomic_write_u64(&governor_session_at(me)->admits_free[server_random(GOVERNOR_CLASSES)], 1);
-	role = governor_class_of_gate(gate) == GOVERNOR_LONG ? GOVERNOR_ROLE_ANY :
-		server_random(4);
+	role = server_random(4);
 
 	if (governor_slot_resume(me))
 	{
@@ -188,6 +187,13 @@ transaction(int me)
 		}
 	}
 	governor_slot_release(me);
+	if (server_random(32) == 0)
+	{
+		governor_slot_book(me, gate, role);
+		pg_atomic_fetch_add_u64(&storm->booked, 1);
+		end_transaction(me);
+		return;
+	}
 	switch (governor_slot_take(me, gate, role))
 	{
 		case GOVERNOR_OPEN:
@@ -273,7 +279,9 @@ monitor(uint32 seed)
 		for (int gate = 0; gate < governor_gate_count(); gate++)
 			governor_gate_admit_free(gate);
 		if (server_random(50) == 0)
-			governor_gate_admit_head(server_random(governor_gate_count()), GOVERNOR_BY_STALL);
+			governor_gate_admit_stalled(server_random(governor_gate_count()));
+		if (server_random(4) == 0)
+			governor_share_hand_on();
 		if (server_random(4) == 0)
 			pg_atomic_fetch_add_u64(&storm->failures, governor_check_and_repair());
 	}
@@ -322,11 +330,6 @@ handle(int index)
 			if (server_random(3) == 0 && governor_slot_take_back(index, word))
 				pg_atomic_fetch_add_u64(&storm->taken_back, 1);
 			break;
-		case GOVERNOR_RUNNING:
-			if (governor_class_of_gate(governor_word_gate(word)) != GOVERNOR_LONG &&
-				server_random(20) == 0 && governor_slot_demote(index, word))
-				pg_atomic_fetch_add_u64(&storm->demoted, 1);
-			break;
 		case GOVERNOR_QUEUED:
 			if (server_random(20) == 0)
 				governor_gate_run_anyway(index, server_random(2) == 0 ?
@@ -348,7 +351,9 @@ set_limits(bool wide)
 		pg_atomic_write_u32(&gate->limit, limit);
 		pg_atomic_write_u32(&gate->capacity, limit);
 		pg_atomic_write_u32(&gate->hard_max, limit * 3);
+		pg_atomic_write_u32(&gate->ceiling, limit * 3);
 		pg_atomic_write_u32(&gate->role_slots, server_random(3));
+		pg_atomic_write_u32(&governor_pool_of_gate(i)->weight, 1 + server_random(3));
 	}
 	pg_atomic_write_u32(&governor->total_capacity, server_random(2) * (1 + server_random(6)));
 }
@@ -357,7 +362,12 @@ static void
 settle_limits(void)
 {
 	for (int i = 0; i < governor_gate_count(); i++)
+	{
+		/* Without a limit the rules leave the capacity at 0, which is open. */
+		pg_atomic_write_u32(&governor_gate_at(i)->limit, 0);
 		pg_atomic_write_u32(&governor_gate_at(i)->capacity, 0);
+	}
+	pg_atomic_write_u32(&governor->total_capacity, 0);
 }
 
 /* How many counters and queues are not empty at the end. */
@@ -393,7 +403,9 @@ repairs_what_is_wrong(void)
 	pg_atomic_fetch_sub_u64(&governor_gate_at(GOVERNOR_QUERY)->occupancy, 1);
 	pg_atomic_fetch_add_u32(&governor->total_taken, 2);
 	pg_atomic_fetch_add_u32(&governor->reserved_taken, 1);
-	if (governor_check_and_repair() != 4 || count_left() != 0)
+	pg_atomic_write_u32(&gate->role_slots, 1);
+	pg_atomic_fetch_add_u32(&gate->role_taken[2], 1);
+	if (governor_check_and_repair() != 5 || count_left() != 0)
 	{
 		printf("what is wrong is not repaired\n");
 		return 1;

@@ -34,6 +34,15 @@ RESET pg_governor.gate_begin;
 :watch CALL look('delete in a select');
 :on /*+ big_query */ SELECT count(*) FROM things;
 :watch CALL look('hint');
+:on /* a comment */ /*+ SeqScan(things) */ -- and another
+    /*+ big_query */ SELECT count(*) FROM things;
+:watch CALL look('hint among comments');
+:on /*+ SeqScan(things) big_query */ SELECT count(*) FROM things;
+:watch CALL look('hint beside another one');
+:on SELECT 1 \; /*+ big_query */ SELECT count(*) FROM things;
+:watch CALL look('hint of the second statement');
+:on /* big_query */ /*+ not_big_query */ SELECT count(*) FROM things;
+:watch CALL look('no hint');
 :on /*+ SeqScan(things) */ SELECT count(*) AS big_query FROM things;
 :watch CALL look('another hint');
 SET pg_governor.big_query_cost = 1000;
@@ -88,6 +97,15 @@ PREPARE one AS SELECT $1::int;
 :on DROP TABLE copied;
 :on DEALLOCATE ALL;
 :watch CALL look('utilities');
+
+-- a query of the catalog passes, but not with a function that somebody has made
+:on SELECT count(*) > 0 FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace;
+:on SELECT count(*) FROM pg_stat_activity WHERE pid = pg_backend_pid();
+:watch CALL look('catalog');
+CREATE FUNCTION made() RETURNS int LANGUAGE plpgsql AS $$BEGIN RETURN 1; END$$;
+:on SELECT made() FROM pg_class LIMIT 1;
+:watch CALL look('catalog with a function');
+DROP FUNCTION made;
 
 -- what runs inside takes no slot of its own
 CREATE FUNCTION inner_queries() RETURNS bigint LANGUAGE plpgsql AS

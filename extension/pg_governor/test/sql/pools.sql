@@ -17,6 +17,11 @@ ALTER ROLE :"me" SET pg_governor.pool = 'new';
 BEGIN; SELECT * FROM me; COMMIT;
 SELECT * FROM limits;
 
+-- one that is not listed
+SET pg_governor.pool = 'nowhere';
+BEGIN; SELECT * FROM me; COMMIT;
+SELECT unnest(problems) FROM pg_governor_health;
+
 -- a pool without a limit takes no slot
 SET pg_governor.pool = 'free';
 BEGIN; SELECT * FROM me; COMMIT;

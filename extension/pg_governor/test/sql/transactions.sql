@@ -10,9 +10,10 @@ TABLE slots;
 
 BEGIN; SAVEPOINT a; SELECT 1 / 0; ROLLBACK TO a; TABLE slots; COMMIT;
 TABLE slots;
--- COMMIT AND CHAIN begins a transaction without BEGIN: without a slot
+-- COMMIT AND CHAIN begins a transaction without BEGIN, which counts nevertheless
 BEGIN; TABLE slots; COMMIT AND CHAIN; TABLE slots; COMMIT;
--- nor do the statements in it take slots of their own
+SELECT admits_booked FROM pg_governor_pools WHERE pool = 'default' AND class = 'transaction';
+-- and the statements in it take no slots of their own
 SET pg_governor.gate_autocommit = on;
 BEGIN; COMMIT AND CHAIN; TABLE slots; TABLE slots; COMMIT;
 BEGIN; ROLLBACK AND CHAIN; TABLE slots; COMMIT;
@@ -20,9 +21,21 @@ BEGIN; SELECT 1 / 0; ROLLBACK AND CHAIN; TABLE slots; COMMIT;
 BEGIN; COMMIT AND CHAIN; COMMIT AND CHAIN; TABLE slots; COMMIT;
 -- a statement after that has one again
 TABLE slots;
-SET pg_governor.gate_autocommit = off;
+-- also after one that fails, and begins nothing
+CREATE TABLE unique_things (n int UNIQUE DEFERRABLE INITIALLY DEFERRED);
+BEGIN; INSERT INTO unique_things VALUES (1), (1); COMMIT AND CHAIN;
 TABLE slots;
+DROP TABLE unique_things;
+SET pg_governor.gate_autocommit = off;
+-- a BEGIN after another statement in the same message counts too
+SELECT 1 \; BEGIN \; SELECT taken FROM slots \; COMMIT;
+SELECT 1 \; BEGIN;
+TABLE slots;
+COMMIT;
+TABLE slots;
+SELECT pg_governor_reset();
 BEGIN; BEGIN; TABLE slots; COMMIT;
+SELECT admits_free, admits_booked FROM pg_governor_pools WHERE pool = 'default' AND class = 'transaction';
 TABLE slots;
 
 -- a prepared transaction has no slot, and needs none to be finished

@@ -38,43 +38,30 @@ SELECT sum(admits_free), max(stats_reset) > now() - interval '1 minute' AS reset
 
 DROP ROLE regress_governor_monitor, regress_governor_user;
 
--- the objects of version 0.1 say that they are too old
-DROP EXTENSION pg_governor;
-CREATE EXTENSION pg_governor VERSION '0.1.0';
-TABLE pg_governor_pools;
-TABLE pg_governor_queue;
-TABLE pg_governor_sessions;
-SELECT pg_governor_reset();
-
--- updated, they are the same as made anew
-CREATE VIEW objects AS
-    SELECT pg_describe_object(d.classid, d.objid, 0) AS object,
-        CASE d.classid
-            WHEN 'pg_proc'::regclass THEN
-                (SELECT prosrc || ' ' || coalesce(proacl::text, '') || coalesce(proallargtypes::text, '')
-                    || coalesce(proargnames::text, '') FROM pg_proc WHERE oid = d.objid)
-            WHEN 'pg_class'::regclass THEN
-                (SELECT coalesce(relacl::text, '') || pg_get_viewdef(oid) FROM pg_class WHERE oid = d.objid)
-        END AS definition
-    FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
-    WHERE d.refclassid = 'pg_extension'::regclass AND e.extname = 'pg_governor' AND d.deptype = 'e';
-ALTER EXTENSION pg_governor UPDATE;
-CREATE TEMP TABLE updated AS TABLE objects;
-DROP EXTENSION pg_governor;
-CREATE EXTENSION pg_governor;
-SELECT count(*) FROM objects WHERE definition <> '';
-(TABLE updated EXCEPT TABLE objects) UNION ALL (TABLE objects EXCEPT TABLE updated);
-DROP VIEW objects;
-
 -- objects with another number of columns are refused, and nothing crashes
 CREATE FUNCTION pools_wider(OUT a text, OUT b text) RETURNS SETOF record
-    LANGUAGE C AS 'pg_governor', 'pg_governor_pools_0_2';
+    LANGUAGE C AS 'pg_governor', 'pg_governor_pools_0_3';
 SELECT * FROM pools_wider();
 DROP FUNCTION pools_wider();
 
--- a way leads from every version to the newest, and nothing is left to do there
-SELECT source FROM pg_available_extensions AS newest,
-    pg_extension_update_paths(newest.name)
-    WHERE newest.name = 'pg_governor' AND target = default_version AND path IS NULL;
-SELECT installed_version = default_version AS newest
-    FROM pg_available_extensions WHERE name = 'pg_governor';
+-- what an administrator does by hand is for superusers
+SET ROLE pg_monitor;
+SELECT pg_governor_pause();
+SELECT pg_governor_resume();
+SELECT pg_governor_admit(1);
+SELECT pg_governor_evict(1);
+SELECT pg_governor_move(1);
+RESET ROLE;
+SELECT pg_governor_admit(0), pg_governor_evict(pg_backend_pid()), pg_governor_move(0, 'default');
+SELECT pg_governor_move(1, 'nowhere');
+SELECT pg_governor_pause('nowhere');
+SELECT pg_governor_pause(database => 'nowhere');
+SELECT pg_governor_pause('default', 'postgres');
+SELECT pg_governor_pause(wait => false);
+SELECT DISTINCT paused FROM pg_governor_pools;
+SELECT pg_governor_resume();
+SELECT DISTINCT paused FROM pg_governor_pools;
+
+-- what is set and changes nothing, or is missing, is said
+SELECT unnest(problems) FROM pg_governor_health;
+SELECT cpus > 0 AS cpus FROM pg_governor_health;

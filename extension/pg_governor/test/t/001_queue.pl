@@ -6,14 +6,18 @@ use lib $FindBin::RealBin;
 use GovernorTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
+use Time::HiRes qw(time);
 
 my $node = governed_node('queue', <<'EOC');
+max_connections = 60
 pg_governor.transaction_limit = 1
 pg_governor.discount_time = 0
 pg_governor.stall_time = 0
 pg_governor.queue_timeout = 0
 EOC
+
+my $script = $node->basedir . '/empty.sql';
+append_to_file($script, "BEGIN;\nSELECT 1;\nCOMMIT;\n");
 
 # set one setting for all, seen by the monitor when this returns
 sub set
@@ -34,19 +38,22 @@ my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 is( $node->safe_psql('postgres',
 		"SELECT state, wait_event_type, wait_event, backend_xmin IS NULL
 		FROM pg_stat_activity WHERE pid = $waiter->{pid}"),
-	'active|Extension|' . ($version >= 170000 ? 'GovernorQueue' : 'Extension') . '|t',
+	'active|' . ($version >= 170000 ? 'Extension' : 'LWLock') . '|GovernorQueue|t',
 	'how a waiter at BEGIN shows, without a snapshot');
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($waiter->{pid})");
 $waiter->settle;
-like($waiter->errors, qr/canceling statement due to user request/, 'a waiter can be cancelled');
+like($waiter->errors, qr/WARNING:  this transaction will fail: canceling statement due to user request/,
+	'a waiter can be cancelled');
 wait_for_queue($node, 0);
-is($waiter->ask('SELECT 1'), '1', 'and is in no transaction then');
+is($waiter->ask('SELECT 1'), '', 'and its transaction fails');
+like($waiter->errors, qr/ERROR:  canceling statement due to user request/, 'with the reason');
+$waiter->ask('ROLLBACK');
 is(gate_counts($node, 'taken, queued, cancelled'), '1|0|1', 'it is counted as cancelled');
 
 # statement_timeout counts the queue
 $waiter->ask("SET statement_timeout = '50ms'");
-$waiter->ask('BEGIN');
-like($waiter->errors, qr/statement timeout/, 'statement_timeout ends the wait');
+$waiter->ask("BEGIN;\nSELECT 1;\nROLLBACK");
+like($waiter->errors, qr/ERROR:  canceling statement due to statement timeout/, 'statement_timeout ends the wait');
 $waiter->ask('SET statement_timeout = 0');
 
 # terminate, also with temporary tables, which are dropped in a new transaction
@@ -86,18 +93,23 @@ $next->ask('SELECT 1 / 0');
 is(gate_counts($node, 'taken'), '0', 'an aborted transaction has no slot');
 $next->ask('ROLLBACK');
 
-# timeouts
+# timeouts, which a reload changes also for those who queue
 $next->ask('BEGIN');
 $waiter = session($node);
-$waiter->ask("SET pg_governor.queue_timeout = '100ms'; SET pg_governor.on_timeout = 'error'");
-$waiter->ask("\\set VERBOSITY verbose\nBEGIN");
+$waiter->tell("\\set VERBOSITY verbose\nBEGIN");
+wait_for_queue($node, 1);
+set_all($node, queue_timeout => '100ms', on_timeout => 'error');
+$waiter->ask("SELECT 1;\nROLLBACK");
 like($waiter->errors, qr/53G01: canceling statement due to queue timeout/, 'timeout: error');
-$waiter->ask("SET pg_governor.on_timeout = 'run'");
-$waiter->ask('BEGIN');
+set_all($node, queue_timeout => '0', on_timeout => 'run');
+$waiter->tell('BEGIN');
+wait_for_queue($node, 1);
+set_all($node, queue_timeout => '100ms');
+$waiter->settle;
 is(gate_counts($node, 'taken, queued, admits_timeout'), '2|0|1', 'timeout: run');
 $waiter->ask('COMMIT');
 is(gate_counts($node, 'taken'), '1', 'the slot beyond the limit disappears');
-$waiter->ask("SET pg_governor.on_timeout = 'wait'");
+set_all($node, on_timeout => 'wait');
 $waiter->tell('BEGIN');
 $node->poll_query_until('postgres',
 	"SELECT max(timeouts) >= 4 FROM pg_governor_pools") or die;
@@ -106,7 +118,7 @@ is(gate_counts($node, 'taken, queued'), '1|1', 'timeout: wait');
 # a queue that is too long
 set('max_queue', 1);
 my $refused = session($node);
-$refused->ask("\\set VERBOSITY verbose\nBEGIN");
+$refused->ask("\\set VERBOSITY verbose\nBEGIN;\nSELECT 1;\nROLLBACK");
 like($refused->errors, qr/53G02: too many sessions are waiting/, 'early refusal');
 is(gate_counts($node, 'queued, refused'), '1|1', 'it is counted as refused');
 set('max_queue', 0);
@@ -138,70 +150,58 @@ $plain->settle;
 $_->ask('COMMIT') for ($super, $admin, $plain);
 nothing_left($node, 'reserved slots');
 
-# a warm session goes on with its slot, but a turn has a bounded number of transactions
-set('reserved_slots', 0);
-set('warm_time', '10s');
-set('pass_over_max', '50s');
-$node->safe_psql('postgres', 'CREATE TABLE turns (n serial, who text)');
-$holder = session($node);
-$holder->ask(("BEGIN;\nCOMMIT;\n" x 20) . 'BEGIN');
-$waiter = session($node);
-$waiter->tell("BEGIN;\nINSERT INTO turns (who) VALUES ('waiter');\nCOMMIT");
-wait_for_queue($node, 1);
-$holder->ask(join("\n", ("INSERT INTO turns (who) VALUES ('holder');", 'COMMIT;', 'BEGIN;') x 100)
-	  . "\nCOMMIT");
-$waiter->settle;
-my $passed = $node->safe_psql('postgres',
-	"SELECT count(*) FROM turns WHERE who = 'holder'
-		AND n < (SELECT n FROM turns WHERE who = 'waiter')");
-cmp_ok($passed, '>', 1, 'a warm session passes a waiter');
-cmp_ok($passed, '<=', 33, 'with so many transactions at most');
-nothing_left($node, 'turns');
-$_->leave for ($holder, $waiter);
-
-# who stays away between transactions, or was never seen to come back, lets go at once: the first
-# time that somebody queues, and without the monitor, which takes idle slots back
-my $monitor = $node->safe_psql('postgres',
-	"SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_governor monitor'");
-for my $habit ('new', 'away')
+# turns of more than one transaction are for long queues, and for one policy
+set_all($node, reserved_slots => 0);
+for my $case ([ 'a long queue', 40, throughput => 8, 1 ], [ 'evenness', 40, throughput => 1, 0 ],
+	[ 'fifo', 40, fifo => 8, 0 ], [ 'a short queue', 8, throughput => 8, 0 ])
 {
-	$holder = session($node);
-	if ($habit eq 'away')
-	{
-		$holder->ask("BEGIN;\nCOMMIT");
-		usleep(50_000);
-	}
-	my $first = holder($node);
-	$holder->tell("BEGIN;\nCOMMIT");
-	wait_for_queue($node, 1);
-	$waiter = session($node);
-	$waiter->tell('BEGIN');
-	wait_for_queue($node, 2);
+	my ($name, $clients, $policy, $unevenness, $expected) = @$case;
+	set_all($node, policy => $policy, unevenness => $unevenness);
 	$node->safe_psql('postgres', 'SELECT pg_governor_reset()');
-	kill 'STOP', $monitor;
-	$first->ask('COMMIT');
-	$waiter->settle;
-	kill 'CONT', $monitor;
-	is(gate_counts($node, 'admits_turn, admits_opened'), '2|0', "$habit: lets go at once");
-	$waiter->ask('COMMIT');
-	$_->leave for ($first, $holder, $waiter);
+	$node->command_ok([ 'pgbench', '-n', '-c', $clients, '-t', 100, '-f', $script, 'postgres' ], "$name: load");
+	is(gate_counts($node, 'admits_again > 0'), $expected ? 't' : 'f',
+		"$name: sessions go on with their slot: $expected");
 }
-nothing_left($node, 'habits');
+nothing_left($node, 'turns');
 
-# the monitor is terminated: everybody is let in, and it comes back
+# the monitor is terminated: another one comes, and meanwhile the gates are as they were
 $holder = holder($node);
 $waiter = session($node);
 $waiter->tell('BEGIN');
 wait_for_queue($node, 1);
-$node->safe_psql('postgres',
-	"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pg_governor monitor'");
+my $monitor = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_governor monitor'";
+my $old = $node->safe_psql('postgres', $monitor);
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($old)");
+$node->poll_query_until('postgres', "SELECT pid <> $old FROM ($monitor) m") or die;
+is(gate_counts($node, 'taken, queued, capacity'), '1|1|1', 'it lets nobody in, and another one comes');
+$holder->ask('COMMIT');
 $waiter->settle;
-pass('without a monitor nobody waits');
-$node->poll_query_until('postgres',
-	"SELECT capacity FROM pg_governor_pools WHERE pool = 'default' AND class = 'transaction'", '1')
-  or die;
-$_->ask('COMMIT') for ($holder, $waiter);
+$waiter->ask('COMMIT');
 nothing_left($node, 'monitor');
+
+# the monitor is stopped: for some seconds slots go from hand to hand, then the gates are open
+$holder = holder($node);
+$waiter->tell('BEGIN');
+wait_for_queue($node, 1);
+my $stopped = $node->safe_psql('postgres', $monitor);
+kill 'STOP', $stopped;
+$holder->ask('COMMIT');
+$waiter->settle;
+is(gate_counts($node, 'taken, admits_turn > 0'), '1|t', 'a slot is handed on without the monitor');
+my $late_one = session($node);
+my $began = time;
+$late_one->ask('BEGIN');
+cmp_ok(time - $began, '<', 12, 'who queues when it stops waits for some seconds');
+$late_one->ask('COMMIT');
+$began = time;
+for (1 .. 5) { $late_one->ask('BEGIN'); $late_one->ask('COMMIT') }
+cmp_ok(time - $began, '<', 4, 'and nobody after that');
+is($node->safe_psql('postgres', 'SELECT gates, why_open FROM pg_governor_health'),
+	'open|the monitor has been silent for more than 5 seconds', 'which health says');
+kill 'CONT', $stopped;
+$node->poll_query_until('postgres', 'SELECT gates FROM pg_governor_health', 'closed') or die;
+$waiter->ask('COMMIT');
+nothing_left($node, 'stopped monitor');
 
 # a shutdown does not wait for those who queue
 $holder = holder($node);

@@ -27,10 +27,17 @@ for my $victim (qw(holder waiter monitor))
 
 	kill 'KILL', $pid{$victim};
 	$_->vanish for ($holder, $waiter);
-	# the connection that fails while the server restarts is tried again
-	$node->poll_query_until('postgres',
-		"SELECT count(*) = 1 AND NOT bool_or(pid = $monitor) FROM pg_stat_activity
-		WHERE backend_type = 'pg_governor monitor'") or die;
+	# a connection that fails while the server restarts is tried again; a psql that is gone before it
+	# was sent its question makes IPC::Run die
+	my $there;
+	for (1 .. 10)
+	{
+		$there = eval { $node->poll_query_until('postgres',
+			"SELECT count(*) = 1 AND NOT bool_or(pid = $monitor) FROM pg_stat_activity
+			WHERE backend_type = 'pg_governor monitor'") };
+		last if defined $there;
+	}
+	die 'no monitor' if !$there;
 	$node->poll_query_until('postgres',
 		"SELECT capacity FROM pg_governor_pools WHERE pool = 'default' AND class = 'transaction'", '1')
 	  or die;

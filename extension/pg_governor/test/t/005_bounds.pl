@@ -1,5 +1,4 @@
-# Nobody stalls for what takes long, nothing is let in without bound, and shares
-# are kept.
+# What takes long keeps nobody out, and nothing is let in without bound.
 use strict;
 use warnings FATAL => 'all';
 use FindBin;
@@ -7,7 +6,7 @@ use lib $FindBin::RealBin;
 use GovernorTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time);
+use Time::HiRes qw(time usleep);
 
 my $node = governed_node('bounds', <<'EOC');
 pg_governor.transaction_limit = 1
@@ -15,13 +14,6 @@ pg_governor.queue_timeout = 0
 pg_governor.discount_time = 0
 EOC
 my $busy = 'DO $$BEGIN LOOP NULL; END LOOP; END$$';
-
-sub gates
-{
-	my ($class, $columns) = @_;
-	return $node->safe_psql('postgres',
-		"SELECT $columns FROM pg_governor_pools WHERE pool = 'default' AND class = '$class'");
-}
 
 sub busy_holder
 {
@@ -44,41 +36,69 @@ my $short = session($node);
 my $began = time;
 $short->ask("BEGIN;\nSELECT 1;\nCOMMIT") for 1 .. 20;
 my $took = time - $began;
-is(gates('long', 'taken, admits_demoted'), '1|1', 'a long transaction is moved into class long');
-is(gates('transaction', 'taken, admits_stall'), '0|0', 'its slot is free, and nothing has stalled');
+is(gate_counts($node, 'taken, long, became_long, admits_stall'), '1|1|1|0', 'a long transaction is known as such');
 cmp_ok($took, '<', 8, sprintf('20 short ones beside it took %.2f s', $took));
 
-# as many as there are slots
-set_all($node, transaction_limit => 2);
-my @more = map { busy_holder() } 1 .. 2;
-$short->ask("BEGIN;\nSELECT 1;\nCOMMIT") for 1 .. 5;
-cmp_ok(gates('long', 'taken'), '>=', 2, 'so are as many as are in the way');
-is(gates('transaction', 'admits_stall'), '0', 'and short ones run');
-
-# who was long the last time queues for class long, and does not take a short one's slot
+# the hard maximum is one bound for both
+set_all($node, hard_max_factor => 2, stall_time => '100ms');
+my $second = busy_holder();
+$short->tell('BEGIN');
+$node->poll_query_until('postgres', 'SELECT max(waiting_ms) > 2000 FROM pg_governor_queue') or die;
+is(gate_counts($node, 'taken, capacity, hard_max, queued'), '2|2|2|1',
+	'neither long ones nor stalls go beyond the hard maximum');
+like(slurp_file($node->logfile), qr/is at its hard maximum of 2 slots/, 'which is logged');
+cancel($second);
+$short->settle;
+$short->ask('COMMIT');
+set_all($node, long_limit => 0, stall_time => '0');
+$short->tell('BEGIN');
+$node->poll_query_until('postgres', 'SELECT max(waiting_ms) > 1000 FROM pg_governor_queue') or die;
+is(gate_counts($node, 'taken, capacity'), '1|1', 'long_limit says how many');
 cancel($long);
+$short->settle;
+$short->ask('COMMIT');
+set_all($node, long_limit => -1, stall_time => '0', hard_max_factor => 3);
+
+# the next transaction of a session whose last one was long is as good as any other
+$second->ask('BEGIN');
 $long->tell('BEGIN');
 wait_for_queue($node, 1);
-is($node->safe_psql('postgres', 'SELECT class FROM pg_governor_queue'),
-	'long', 'the next transaction of a long session queues there');
-cancel($_) for @more;
+$short->tell('BEGIN');
+wait_for_queue($node, 2);
+is($node->safe_psql('postgres', "SELECT place FROM pg_governor_queue WHERE pid = $long->{pid}"),
+	'1', 'long does not stick to a session');
+$_->ask('COMMIT') && $_->settle for $second;
 $long->settle;
-is(gates('long', 'taken'), '1', 'and is let in there');
-# one transaction that is short however slow this machine is
 $long->ask('COMMIT');
-$long->ask("BEGIN;\nCOMMIT");
-$long->ask('BEGIN');
-is(gates('transaction', 'taken'), '1', 'one that is short again is counted as such');
-$long->ask('COMMIT');
+$short->settle;
+$short->ask('COMMIT');
 nothing_left($node, 'long');
-$_->leave for ($long, @more);
 
-# without this rule the stall rule's slot stays while it is needed: only the first one pays
-set_all($node, transaction_limit => 1, long_time => '0');
+# long is work: neither a client that thinks nor one that waits for a lock becomes it
+set_all($node, transaction_limit => 2, stall_time => '0', long_time => '100ms');
+$node->safe_psql('postgres', 'SELECT pg_governor_reset()');
+$node->safe_psql('postgres', 'CREATE TABLE things (n int); INSERT INTO things VALUES (1)');
+$long->ask('BEGIN; UPDATE things SET n = 2');
+$second->ask('BEGIN');
+$second->tell('UPDATE things SET n = 3');
+$short->tell('BEGIN');
+$node->poll_query_until('postgres', 'SELECT max(waiting_ms) > 1500 FROM pg_governor_queue') or die;
+is(gate_counts($node, 'long, became_long'), '0|0', 'waiting is no work');
+set_all($node, long_elapsed_time => '200ms');
+$short->settle;
+cmp_ok(gate_counts($node, 'became_long'), '>=', 2, 'but time alone is enough where it is said so');
+$_->ask('COMMIT') for ($long, $short);
+$second->settle;
+$second->ask('COMMIT');
+nothing_left($node, 'work');
+set_all($node, long_elapsed_time => '0', long_time => '0', transaction_limit => 1);
+
+# the stall rule's slot stays while it is needed: only the first one pays
+set_all($node, stall_time => '500ms');
 $long = busy_holder();
 $node->safe_psql('postgres', 'SELECT pg_governor_reset()');
 $short->ask("BEGIN;\nSELECT 1;\nCOMMIT") for 1 .. 10;
-is(gates('transaction', 'stalls, capacity'), '1|2', 'one stall for ten transactions');
+is(gate_counts($node, 'stalls, capacity'), '1|2', 'one stall for ten transactions');
 like(slurp_file($node->logfile), qr/no slot of class "transaction" in pool "default" was released for 500 ms/,
 	'a stall is logged');
 cancel($long);
@@ -86,122 +106,89 @@ $node->poll_query_until('postgres',
 	"SELECT capacity FROM pg_governor_pools WHERE pool = 'default' AND class = 'transaction'", '1')
   or die;
 pass('and is gone with what it was for');
-$_->leave for ($long, $short);
+$_->leave for ($long, $short, $second);
 
-# the hard maximum: clients that wait for a row of an idle holder, and then for nothing
-$node->safe_psql('postgres', 'CREATE TABLE things (n int); INSERT INTO things VALUES (1)');
-set_all($node, transaction_limit => 2, hard_max_factor => '2', discount_time => '10ms',
-	stall_time => '50ms', queue_timeout => '200ms');
-my $idle = holder($node);
-$idle->ask('UPDATE things SET n = 2');
-my @clients = map { session($node) } 1 .. 8;
-$_->tell("BEGIN;\nUPDATE things SET n = n + 1") for @clients;
-$node->poll_query_until('postgres', "SELECT timeouts > 20 FROM pg_governor_pools
-	WHERE pool = 'default' AND class = 'transaction'") or die;
-is(gates('transaction', 'taken, capacity, hard_max, queued'), '4|4|4|5',
-	'neither discounts, stalls nor timeouts go beyond the hard maximum');
-like(slurp_file($node->logfile), qr/is at its hard maximum of 4 slots/, 'which is logged');
-
-# only a waiter that blocks others is let in
-my $blocker = session($node);
-$blocker->ask('DO $$BEGIN PERFORM pg_advisory_lock(1); END$$');
-$blocker->tell('BEGIN');
-wait_for_queue($node, 6);
-my $blocked = session($node);
-$blocked->tell('SELECT pg_advisory_lock(1)');
-$blocker->settle;
-is(gates('transaction', 'taken, admits_blocking'), '5|1', 'the blocking rule does');
-like(slurp_file($node->logfile), qr/let process $blocker->{pid} in from the queue/, 'which is logged');
-$blocker->ask('COMMIT; SELECT pg_advisory_unlock(1)');
+# a wait for a lock counts for five times discount_time, also without the stall rule
+set_all($node, stall_time => '0', discount_time => '200ms', transaction_limit => 1);
+my ($owner, $blocked, $behind) = map { session($node) } 1 .. 3;
+$owner->ask('SET pg_governor.gate_begin = off; BEGIN; UPDATE things SET n = 5');
+$blocked->ask('BEGIN');
+$blocked->tell('UPDATE things SET n = 6');
+$node->poll_query_until('postgres', 'SELECT count(*) > 0 FROM pg_locks WHERE NOT granted') or die;
+$began = time;
+$behind->ask('BEGIN');
+cmp_ok(time - $began, '>', 0.8, sprintf('who waits for a lock is discounted after %.2f s', time - $began));
+$_->ask('COMMIT') for ($behind, $owner);
 $blocked->settle;
-$idle->ask('COMMIT');
-for (@clients)
+$blocked->ask('COMMIT');
+$_->leave for ($owner, $blocked, $behind);
+nothing_left($node, 'lock waits');
+
+# "strict": CPU-bound queries, idle holders, waits for locks, timeouts: never more than the limit
+set_all($node, strict => 'on', long_time => '100ms', stall_time => '100ms', discount_time => '10ms',
+	transaction_limit => 2, query_limit => 2, total_limit => 3, queue_timeout => '2s');
+my @queries = map { session($node) } 1 .. 12;
+$_->ask('SET pg_governor.gate_autocommit = on') for @queries;
+$_->tell('SELECT count(*) FROM generate_series(1, 3000000)') for @queries;
+my @idle = map { session($node) } 1 .. 4;
+$_->tell('BEGIN') for @idle;
+my $most = 0;
+for (1 .. 60)
 {
-	$_->tell('COMMIT');
+	my $taken = $node->safe_psql('postgres', "SELECT max(taken) FILTER (WHERE class = 'query'),
+		max(taken) FILTER (WHERE class = 'transaction'), sum(taken) FROM pg_governor_pools");
+	my ($query, $transaction, $all) = split /\|/, $taken;
+	$most = $query if $query > $most;
+	die "strict: $taken" if $query > 2 || $transaction > 2 || $all > 3;
+	usleep(50_000);
 }
-$_->settle for @clients;
-nothing_left($node, 'hard maximum');
-$_->leave for (@clients, $blocker, $blocked, $idle);
+cmp_ok($most, '>', 0, "strict: $most of 12 queries and 2 of 4 transactions at once, 3 of all");
+$_->settle for (@queries, @idle);
+like(join('', map { $_->errors } @idle), qr/queue timeout/, 'strict: timeouts are errors');
+$_->ask('ROLLBACK') for @idle;
+$_->leave for (@queries, @idle);
+nothing_left($node, 'strict');
+set_all($node, strict => 'off', query_limit => 0, total_limit => 0, stall_time => '0', long_time => '0',
+	discount_time => '0', queue_timeout => '0', transaction_limit => 1);
 
-# the limit over all pools
-set_all($node, transaction_limit => 2, hard_max_factor => '3', discount_time => '0',
-	stall_time => '0', queue_timeout => '0', total_limit => 3);
-my @pools = map { session($node) } 1 .. 5;
-$pools[$_]->ask("SET pg_governor.pool = 'p" . $_ % 2 . "'") for 0 .. 4;
-$pools[$_]->ask('BEGIN') for 0 .. 2;
-is($node->safe_psql('postgres', 'SELECT total_limit, total_taken FROM pg_governor_health'),
-	'3|3', 'slots are counted over all pools');
-$pools[3]->tell('BEGIN');
-wait_for_queue($node, 1);
-is($node->safe_psql('postgres', "SELECT taken, queued FROM pg_governor_pools
-		WHERE pool = 'p1' AND class = 'transaction'"),
-	'1|1', 'a free slot of its pool is not enough');
-$pools[0]->ask('COMMIT');
-$pools[3]->settle;
-pass('a slot of another pool is');
-$_->ask('COMMIT') for @pools[1 .. 3];
-is($node->safe_psql('postgres', 'SELECT total_taken FROM pg_governor_health'), '0', 'none is left');
-nothing_left($node, 'total');
-$_->leave for @pools;
+# parallel workers count for their leader's gate
+set_all($node, transaction_limit => 3);
+$node->safe_psql('postgres', 'CREATE TABLE rows (id int); INSERT INTO rows SELECT generate_series(1, 200000);
+	ALTER TABLE rows SET (parallel_workers = 1); ANALYZE rows;
+	CREATE FUNCTION work(int) RETURNS int LANGUAGE plpgsql PARALLEL SAFE AS
+		$$DECLARE n int := 0; BEGIN FOR i IN 1 .. 1000 LOOP n := n + i; END LOOP; RETURN n; END$$');
+my $parallel = session($node);
+$parallel->ask("SET $_") for 'parallel_setup_cost = 0', 'parallel_tuple_cost = 0',
+	'min_parallel_table_scan_size = 0', 'max_parallel_workers_per_gather = 1';
+$parallel->ask('BEGIN');
+$parallel->tell('SELECT count(work(id)) FROM rows');
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'parallel worker'") or die;
+my $beside = holder($node);
+my @others = map { session($node) } 1 .. 2;
+$_->tell('BEGIN') for @others;
+ok($node->poll_query_until('postgres', "SELECT capacity = 2 AND queued >= 1 FROM pg_governor_pools
+	WHERE pool = 'default' AND class = 'transaction'"), 'a worker takes one slot of three');
+cancel($parallel);
+$beside->ask('COMMIT');
+$_->settle for @others;
+$_->ask('COMMIT') for @others;
+nothing_left($node, 'parallel');
 
-# one role's share of slots and of the queue
-set_all($node, total_limit => 0, transaction_limit => 4, role_share => 50, max_queue => 4);
-$node->safe_psql('postgres', 'CREATE ROLE greedy LOGIN; CREATE ROLE modest LOGIN');
-my @greedy = map { session($node, user => 'greedy') } 1 .. 5;
-$_->ask('BEGIN') for @greedy[0 .. 1];
-for my $place (1, 2)
-{
-	$greedy[ $place + 1 ]->tell('BEGIN');
-	wait_for_queue($node, $place);
-}
-is(gates('transaction', 'taken, queued'), '2|2', 'one role has half of the slots');
-$greedy[4]->ask("\\set VERBOSITY verbose\nBEGIN");
-like($greedy[4]->errors, qr/53G02/, 'and half of the queue');
-my @modest = map { session($node, user => 'modest') } 1 .. 3;
-$_->ask('BEGIN') for @modest[0 .. 1];
-is(gates('transaction', 'taken, queued'), '4|2', 'another role passes its queue');
-$modest[2]->tell('BEGIN');
-wait_for_queue($node, 3);
-is($node->safe_psql('postgres', "SELECT string_agg(place::text, ',' ORDER BY array_position(
-		ARRAY[$greedy[2]{pid}, $greedy[3]{pid}, $modest[2]{pid}], pid)) FROM pg_governor_queue"),
-	'1,2,1', 'a place in the queue is one of its role');
-$greedy[0]->ask('COMMIT');
-$greedy[2]->settle;
-pass('its own slot goes to its own waiter');
-$modest[0]->ask('COMMIT');
-$modest[2]->settle;
-pass('the other role\'s to the other');
-$_->ask('COMMIT') for @greedy[ 1, 2 ];
-$greedy[3]->settle;
-$_->ask('COMMIT') for ($greedy[3], @modest[ 1, 2 ]);
-nothing_left($node, 'shares');
-
-# a user gives up earlier than the administrator would
-set_all($node, role_share => 100, transaction_limit => 1, max_queue => 0);
-$node->safe_psql('postgres', 'SELECT pg_governor_reset()');
-my $holder = holder($node);
-$modest[0]->ask("SET pg_governor.user_queue_timeout = '50ms'");
-$modest[0]->ask("\\set VERBOSITY verbose\nBEGIN");
-like($modest[0]->errors, qr/53G01.*within 50 ms/s, 'a timeout of the user ends in an error');
-
-# who runs at its timeout is logged, with how long it has waited
-set_all($node, queue_timeout => '50ms');
-$modest[1]->ask('BEGIN');
-is(gates('transaction', 'taken, admits_timeout'), '2|1', 'a timeout lets run');
-like(slurp_file($node->logfile), qr/runs without a free slot after \d+ ms/, 'which is logged');
-$modest[1]->ask('COMMIT');
-set_all($node, queue_timeout => '0');
-
-# long waits are logged
-set_all($node, log_queue_waits => '20ms');
-$modest[1]->tell('BEGIN');
-$node->poll_query_until('postgres', 'SELECT waiting_ms > 30 FROM pg_governor_queue') or die;
-$holder->ask('COMMIT');
-$modest[1]->settle;
-$modest[1]->ask('COMMIT');
-like(slurp_file($node->logfile),
-	qr/waited \d+\.\d+ ms for a slot of class "transaction" in pool "default"/,
-	'a long wait is logged');
+# the limit adapts to sessions that use a CPU
+set_all($node, transaction_limit => 8, runnable_per_cpu => '0.01', long_limit => 0);
+my @busy = map { session($node) } 1 .. 12;
+$_->tell("BEGIN;\n$busy") for @busy;
+ok($node->poll_query_until('postgres', "SELECT capacity = least(8, (SELECT cpus FROM pg_governor_health))
+	FROM pg_governor_pools WHERE pool = 'default' AND class = 'transaction'"),
+	'with too many runnable sessions it falls to one for each CPU');
+set_all($node, runnable_per_cpu => '1000');
+ok($node->poll_query_until('postgres', "SELECT capacity > 8 OR queued = 0 FROM pg_governor_pools
+	WHERE pool = 'default' AND class = 'transaction'"), 'with too few it rises');
+$node->poll_query_until('postgres', "SELECT queued = 0 FROM pg_governor_pools
+	WHERE pool = 'default' AND class = 'transaction'") or die;
+pass('until nobody queues');
+cancel($_) for @busy;
+nothing_left($node, 'runnable');
 
 $node->stop;
 done_testing();

@@ -37,8 +37,22 @@ $node->safe_psql('postgres', 'SELECT pg_governor_reset()');
 $_->ask('BEGIN') for @sessions;
 $node->poll_query_until('postgres', "SELECT bool_or(sessions_max = 3 AND suggested_limit IS NULL)
 	FROM pg_governor_advice()") or die;
-like($node->safe_psql('postgres', 'SELECT reason FROM pg_governor_advice()'),
+like($node->safe_psql('postgres', "SELECT reason FROM pg_governor_advice() WHERE class = 'transaction'"),
 	qr/^Sampled for \d+\.\d s; at least 10 s are needed\.$/, 'no advice after too short a time');
+
+# what meets no gate is sampled too, and never called idle
+my $queries = $node->basedir . '/queries.sql';
+append_to_file($queries, "SELECT count(*) FROM generate_series(1, 20000);\n");
+my $load = IPC::Run::start([ 'pgbench', '-n', '-c', 8, '-T', 60, '-f', $queries, $node->connstr('postgres') ],
+	'>', \my $out, '2>', \my $err);
+ok($node->poll_query_until('postgres', "SELECT sessions_max >= 4 AND sessions_avg > 1 AND seconds >= 10
+	FROM pg_governor_advice() WHERE class IS NULL"), 'sessions that meet no gate are sampled');
+like($node->safe_psql('postgres', 'SELECT reason FROM pg_governor_advice() WHERE class IS NULL'),
+	qr/^Up to \d+ sessions worked at once that met no gate, \d+\.\d on average/, 'and told of');
+$load->kill_kill;
+unlike($node->safe_psql('postgres', 'SELECT reason FROM pg_governor_advice() WHERE class IS NULL'), qr/Never more/,
+	'no other claim is made of them');
+cmp_ok($node->safe_psql('postgres', 'SELECT cpus FROM pg_governor_health'), '>=', 1, 'CPUs that may be used');
 
 # from observing to enforcing: who runs goes on
 set_all($node, mode => 'enforce');

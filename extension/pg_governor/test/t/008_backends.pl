@@ -69,13 +69,13 @@ SKIP:
 	$node->safe_psql('postgres', 'ALTER SYSTEM RESET pg_governor.pools');
 }
 
-# A session that found no room for its pool, and one that is at no gate.
-$node->append_conf('postgresql.conf', 'pg_governor.max_pools = 1');
+# A session whose pool has no room, and one that is at no gate.
+$node->append_conf('postgresql.conf', "pg_governor.max_pools = 1\npg_governor.unknown_pool = error\npg_governor.pools = 'elsewhere()'");
 $node->restart;
 {
 	my $nowhere = session($node);
-	$nowhere->ask("SET pg_governor.pool = 'elsewhere'");
-	is($nowhere->ask('BEGIN; SELECT 1'), '1', 'a session whose pool has no room runs');
+	$nowhere->ask("SET pg_governor.pool = 'elsewhere'; SET pg_governor.gate_begin = off; SET pg_governor.gate_autocommit = off");
+	is($nowhere->ask('BEGIN; SELECT 1'), '1', 'a session whose pool has no room runs where it meets no gate');
 	my $idle = session($node);
 	$idle->ask('BEGIN; COMMIT');
 	is( $node->safe_psql('postgres',

@@ -1,4 +1,4 @@
-/* pg_governor 0.2.0 */
+/* pg_governor 0.3.0 */
 
 -- complain if this is sourced in psql rather than by CREATE EXTENSION
 \echo Use "CREATE EXTENSION pg_governor" to load this file. \quit
@@ -6,6 +6,7 @@
 CREATE FUNCTION pg_governor_pools(
     OUT pool text,
     OUT class text,
+    OUT paused boolean,
     OUT slot_limit int,
     OUT capacity int,
     OUT hard_max int,
@@ -14,7 +15,9 @@ CREATE FUNCTION pg_governor_pools(
     OUT warm int,
     OUT reserved int,
     OUT discounted int,
+    OUT long int,
     OUT queued int,
+    OUT estimated_wait_ms double precision,
     OUT admits_free bigint,
     OUT admits_again bigint,
     OUT admits_turn bigint,
@@ -23,19 +26,21 @@ CREATE FUNCTION pg_governor_pools(
     OUT admits_blocking bigint,
     OUT admits_stall bigint,
     OUT admits_opened bigint,
-    OUT admits_demoted bigint,
+    OUT admits_booked bigint,
+    OUT admits_by_hand bigint,
     OUT waits bigint,
     OUT wait_ms_total double precision,
     OUT wait_ms_max double precision,
     OUT wait_histogram bigint[],
     OUT stalls bigint,
+    OUT became_long bigint,
     OUT timeouts bigint,
     OUT refused bigint,
     OUT cancelled bigint,
     OUT stats_reset timestamptz
 ) RETURNS SETOF record
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE
-AS 'MODULE_PATHNAME', 'pg_governor_pools_0_2';
+AS 'MODULE_PATHNAME', 'pg_governor_pools_0_3';
 
 CREATE FUNCTION pg_governor_queue(
     OUT pid int,
@@ -48,7 +53,7 @@ CREATE FUNCTION pg_governor_queue(
     OUT observed boolean
 ) RETURNS SETOF record
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE
-AS 'MODULE_PATHNAME', 'pg_governor_queue_0_2';
+AS 'MODULE_PATHNAME', 'pg_governor_queue_0_3';
 
 CREATE FUNCTION pg_governor_sessions(
     OUT pid int,
@@ -57,6 +62,8 @@ CREATE FUNCTION pg_governor_sessions(
     OUT class text,
     OUT since timestamptz,
     OUT discounted boolean,
+    OUT long boolean,
+    OUT paused boolean,
     OUT admits_free bigint,
     OUT admits_again bigint,
     OUT waits bigint,
@@ -64,11 +71,11 @@ CREATE FUNCTION pg_governor_sessions(
     OUT wait_ms_max double precision
 ) RETURNS SETOF record
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE
-AS 'MODULE_PATHNAME', 'pg_governor_sessions_0_2';
+AS 'MODULE_PATHNAME', 'pg_governor_sessions_0_3';
 
 CREATE FUNCTION pg_governor_reset() RETURNS void
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE
-AS 'MODULE_PATHNAME', 'pg_governor_reset_0_2';
+AS 'MODULE_PATHNAME', 'pg_governor_reset_0_3';
 
 CREATE FUNCTION pg_governor_health(
     OUT library_version text,
@@ -80,10 +87,12 @@ CREATE FUNCTION pg_governor_health(
     OUT total_limit int,
     OUT total_taken int,
     OUT reserved_taken int,
-    OUT repairs bigint
+    OUT repairs bigint,
+    OUT cpus int,
+    OUT problems text[]
 ) RETURNS SETOF record
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE
-AS 'MODULE_PATHNAME', 'pg_governor_health_0_2';
+AS 'MODULE_PATHNAME', 'pg_governor_health_0_3';
 
 CREATE FUNCTION pg_governor_advice(
     OUT pool text,
@@ -98,7 +107,28 @@ CREATE FUNCTION pg_governor_advice(
     OUT reason text
 ) RETURNS SETOF record
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE
-AS 'MODULE_PATHNAME', 'pg_governor_advice_0_2';
+AS 'MODULE_PATHNAME', 'pg_governor_advice_0_3';
+
+CREATE FUNCTION pg_governor_pause(pool text DEFAULT NULL, database name DEFAULT NULL, wait boolean DEFAULT true)
+RETURNS void
+LANGUAGE C VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'pg_governor_pause_0_3';
+
+CREATE FUNCTION pg_governor_resume(pool text DEFAULT NULL, database name DEFAULT NULL) RETURNS int
+LANGUAGE C VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'pg_governor_resume_0_3';
+
+CREATE FUNCTION pg_governor_admit(pid int) RETURNS boolean
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'pg_governor_admit_0_3';
+
+CREATE FUNCTION pg_governor_evict(pid int) RETURNS boolean
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'pg_governor_evict_0_3';
+
+CREATE FUNCTION pg_governor_move(pid int, pool text DEFAULT NULL) RETURNS boolean
+LANGUAGE C VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'pg_governor_move_0_3';
 
 CREATE VIEW pg_governor_pools AS SELECT * FROM pg_governor_pools();
 CREATE VIEW pg_governor_queue AS SELECT * FROM pg_governor_queue();
@@ -110,8 +140,13 @@ REVOKE ALL ON FUNCTION pg_governor_queue() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_sessions() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_health() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_advice() FROM PUBLIC;
--- only for superusers, and for whom they grant it: it erases evidence
+-- only for superusers, and for whom they grant it
 REVOKE ALL ON FUNCTION pg_governor_reset() FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_governor_pause(text, name, boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_governor_resume(text, name) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_governor_admit(int) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_governor_evict(int) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_governor_move(int, text) FROM PUBLIC;
 
 GRANT EXECUTE ON FUNCTION pg_governor_pools() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_governor_queue() TO pg_monitor;

@@ -1,0 +1,11 @@
+/*
+ * block.h
+ *		Lets those in who queue with a lock that others wait for.
+ */
+#ifndef GOVERNOR_BLOCK_H
+#define GOVERNOR_BLOCK_H
+
+extern void governor_block_start(void);
+extern void governor_block_look(void);
+
+#endif							/* GOVERNOR_BLOCK_H */

@@ -1,0 +1,236 @@
+/*
+ * pause.c
+ *		Pools and databases whose sessions begin nothing new for now: waiting for the
+ *		end of a pause, and the functions that begin and end it.
+ *
+ * Who queues in a pool that is paused leaves its queue, and queues again afterwards.
+ * Superusers and reserved roles pass, so that somebody can end the pause.
+ */
+#include "compat.h"
+
+#include "commands/dbcommands.h"
+#include "utils/builtins.h"
+
+#include "clock.h"
+#include "pause.h"
+#include "pool.h"
+#include "rows.h"
+#include "session.h"
+#include "settings.h"
+#include "wait.h"
+#include "word.h"
+
+PG_FUNCTION_INFO_V1(pg_governor_pause_0_3);
+PG_FUNCTION_INFO_V1(pg_governor_resume_0_3);
+
+/* A pause is looked at again after this, if nobody has woken the session. */
+#define PAUSE_CHECK_MS 1000
+
+/* Between two looks whether the last transaction has ended. */
+#define DRAIN_CHECK_MS 20
+
+/* What a call is about: a pool, a database, or all pools. */
+typedef struct Scope
+{
+	int			pool;			/* GOVERNOR_NO_POOL: not by pool */
+	Oid			database;		/* InvalidOid: not by database */
+} Scope;
+
+static bool is_paused(void);
+static Scope read_scope(FunctionCallInfo fcinfo);
+static bool is_in(const Scope *scope, int session);
+static void set_pause(const Scope *scope, bool paused);
+static void set_database(Oid database, bool paused);
+static void send_queue_away(const Scope *scope);
+static bool anyone_works(const Scope *scope);
+
+/* The cheap question, which every transaction asks. */
+bool
+governor_pause_is_any(void)
+{
+	return pg_atomic_read_u32(&governor->pauses) > 0;
+}
+
+/* Waits until neither this session's pool nor its database is paused. */
+void
+governor_pause_wait(void)
+{
+	int64		since = governor_now_us();
+
+	if (!is_paused())
+		return;
+	governor_transaction_timeout_hold();
+	pg_atomic_exchange_u64(&governor_my_session->paused_since, since);
+	PG_TRY();
+	{
+		while (is_paused())
+		{
+			int64		waited_ms = (governor_now_us() - since) / US_PER_MS;
+			int64		left_ms = governor_user_queue_timeout_ms > 0 ?
+				governor_user_queue_timeout_ms - waited_ms : PAUSE_CHECK_MS;
+
+			if (left_ms <= 0)
+				ereport(ERROR,
+						(errcode(MAKE_SQLSTATE('5', '3', 'G', '0', '1')),
+						 errmsg("canceling statement due to queue timeout"),
+						 errdetail("The pool or the database is paused.")));
+			governor_wait_sleep(Min(left_ms, PAUSE_CHECK_MS));
+		}
+	}
+	PG_FINALLY();
+	{
+		pg_atomic_write_u64(&governor_my_session->paused_since, 0);
+		governor_transaction_timeout_resume();
+	}
+	PG_END_TRY();
+}
+
+static bool
+is_paused(void)
+{
+	int			pool = governor_my_session->pool;
+
+	if (!governor_pause_is_any())
+		return false;
+	if (pool != GOVERNOR_NO_POOL && pg_atomic_read_u32(&governor->pools[pool].paused) != 0)
+		return true;
+	for (int i = 0; i < GOVERNOR_PAUSED_DATABASES; i++)
+		if (*(volatile Oid *) &governor->paused_databases[i] == MyDatabaseId)
+			return true;
+	return false;
+}
+
+/* (pool, database, wait): with neither of the first two all pools. */
+Datum
+pg_governor_pause_0_3(PG_FUNCTION_ARGS)
+{
+	Scope		scope = read_scope(fcinfo);
+
+	set_pause(&scope, true);
+	send_queue_away(&scope);
+	while (!PG_ARGISNULL(2) && PG_GETARG_BOOL(2) && anyone_works(&scope))
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, DRAIN_CHECK_MS,
+						 PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+	PG_RETURN_VOID();
+}
+
+/* (pool, database); returns how many sessions the pause has held. */
+Datum
+pg_governor_resume_0_3(PG_FUNCTION_ARGS)
+{
+	Scope		scope = read_scope(fcinfo);
+	int			held = 0;
+
+	set_pause(&scope, false);
+	for (int i = 0; i < governor->session_count; i++)
+		if (pg_atomic_read_u64(&governor_session_at(i)->paused_since) != 0 && is_in(&scope, i))
+		{
+			SetLatch(&ProcGlobal->allProcs[i].procLatch);
+			held++;
+		}
+	PG_RETURN_INT32(held);
+}
+
+static Scope
+read_scope(FunctionCallInfo fcinfo)
+{
+	Scope		scope = {GOVERNOR_NO_POOL, InvalidOid};
+
+	governor_rows_need_library();
+	if (!PG_ARGISNULL(0))
+		scope.pool = governor_rows_pool(PG_GETARG_TEXT_PP(0));
+	if (!PG_ARGISNULL(1))
+		scope.database = get_database_oid(NameStr(*PG_GETARG_NAME(1)), false);
+	if (scope.pool != GOVERNOR_NO_POOL && OidIsValid(scope.database))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("either a pool or a database can be named, not both")));
+	return scope;
+}
+
+static bool
+is_in(const Scope *scope, int index)
+{
+	GovernorSession *session = governor_session_at(index);
+
+	if (session->pid == 0)
+		return false;
+	if (OidIsValid(scope->database))
+		return session->database == scope->database;
+	return scope->pool == GOVERNOR_NO_POOL || session->pool == scope->pool;
+}
+
+static void
+set_pause(const Scope *scope, bool paused)
+{
+	uint32		pauses = 0;
+
+	LWLockAcquire(governor->registry_lock, LW_EXCLUSIVE);
+	if (OidIsValid(scope->database))
+		set_database(scope->database, paused);
+	for (int i = 0; i < governor->pool_count; i++)
+	{
+		if (!OidIsValid(scope->database) && governor_pool_is_used(i) &&
+			(scope->pool == GOVERNOR_NO_POOL || scope->pool == i))
+			pg_atomic_write_u32(&governor->pools[i].paused, paused);
+		pauses += pg_atomic_read_u32(&governor->pools[i].paused);
+	}
+	for (int i = 0; i < GOVERNOR_PAUSED_DATABASES; i++)
+		pauses += OidIsValid(governor->paused_databases[i]);
+	pg_atomic_write_u32(&governor->pauses, pauses);
+	LWLockRelease(governor->registry_lock);
+	pg_memory_barrier();
+}
+
+/* Under the registry's lock. */
+static void
+set_database(Oid database, bool paused)
+{
+	int			place = -1;
+
+	for (int i = 0; i < GOVERNOR_PAUSED_DATABASES; i++)
+	{
+		if (governor->paused_databases[i] == database)
+			governor->paused_databases[i] = InvalidOid;
+		if (!OidIsValid(governor->paused_databases[i]))
+			place = i;
+	}
+	if (!paused)
+		return;
+	if (place < 0)
+	{
+		LWLockRelease(governor->registry_lock);
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("at most %d databases can be paused at the same time", GOVERNOR_PAUSED_DATABASES),
+				 errhint("Pause pools instead, or resume a database first.")));
+	}
+	governor->paused_databases[place] = database;
+}
+
+static void
+send_queue_away(const Scope *scope)
+{
+	for (int i = 0; i < governor->session_count; i++)
+		if (governor_state_of(i) == GOVERNOR_QUEUED && is_in(scope, i))
+		{
+			pg_atomic_write_u32(&governor_session_at(i)->order, GOVERNOR_ORDER_MOVE);
+			SetLatch(&ProcGlobal->allProcs[i].procLatch);
+		}
+}
+
+/* Whether somebody else is in a transaction, and is not held by a pause. */
+static bool
+anyone_works(const Scope *scope)
+{
+	for (int i = 0; i < governor->session_count; i++)
+		if (i != governor_my_proc_number() && is_in(scope, i) &&
+			governor_proc_in_transaction(&ProcGlobal->allProcs[i]) &&
+			pg_atomic_read_u64(&governor_session_at(i)->paused_since) == 0)
+			return true;
+	return false;
+}

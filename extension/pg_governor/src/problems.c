@@ -1,0 +1,106 @@
+/*
+ * problems.c
+ *		Settings that change nothing, and what else an administrator has to know.  They
+ *		are in the log after a start and a reload, and in pg_governor_health.
+ */
+#include "problems.h"
+
+#include "list.h"
+#include "settings.h"
+#include "state.h"
+
+static bool any_limit(GovernorClass first, GovernorClass last);
+static bool any_policy(GovernorPolicy policy);
+static bool any_error_timeout(void);
+static List *add(List *problems, bool there, char *text);
+
+/* Texts, in the current memory context. */
+List *
+governor_problems_find(void)
+{
+	List	   *found = NIL;
+	uint32		unknown = pg_atomic_read_u32(&governor->unknown_sessions);
+	bool		limited = any_limit(GOVERNOR_QUERY, GOVERNOR_AUTOCOMMIT);
+	bool		privileged = governor_reserved_roles != NULL && governor_reserved_roles->count > 0;
+
+	if (governor->pools_without_room > 0)
+		found = lappend(found, psprintf("%u pools of pg_governor.pools have no room: increase pg_governor.max_pools",
+										governor->pools_without_room));
+	if (unknown > 0)
+		found = lappend(found, psprintf("pg_governor.pool named a pool that pg_governor.pools does not list %u times, the last one was \"%s\"",
+										unknown, governor->unknown_pool));
+	found = add(found, !governor_gate_autocommit &&
+				(any_limit(GOVERNOR_QUERY, GOVERNOR_BIG_QUERY) || any_limit(GOVERNOR_AUTOCOMMIT, GOVERNOR_AUTOCOMMIT)),
+				"limits of classes query, big_query and autocommit change nothing where pg_governor.gate_autocommit is off");
+	found = add(found, !governor_gate_begin && any_limit(GOVERNOR_TRANSACTION, GOVERNOR_TRANSACTION),
+				"limits of class transaction change nothing where pg_governor.gate_begin is off");
+	found = add(found, !limited && governor_total_limit > 0,
+				"pg_governor.total_limit changes nothing, since no class has a limit");
+	found = add(found, !limited && governor_role_share < 100,
+				"pg_governor.role_share changes nothing, since no class has a limit");
+	found = add(found, !limited && governor_max_queue > 0,
+				"pg_governor.max_queue changes nothing, since no class has a limit");
+	found = add(found, !limited && governor_runnable_per_cpu > 0,
+				"pg_governor.runnable_per_cpu changes nothing, since no class has a limit");
+	found = add(found, governor_strict && governor_hard_max_factor != 3,
+				"pg_governor.hard_max_factor changes nothing, since pg_governor.strict is on");
+	found = add(found, governor_long_limit >= 0 &&
+				(governor_strict || (governor_long_time_ms == 0 && governor_long_elapsed_time_ms == 0)),
+				"pg_governor.long_limit changes nothing, since no transaction is taken for long");
+	found = add(found, privileged && governor_reserved_slots == 0,
+				"pg_governor.reserved_roles changes nothing but pauses, since pg_governor.reserved_slots is 0");
+	found = add(found, governor_unevenness != 8 && !any_policy(GOVERNOR_THROUGHPUT),
+				"pg_governor.unevenness changes nothing, since no pool has the policy throughput");
+	found = add(found, (governor_codel_target_ms != 200 || governor_codel_interval_ms != 2000) &&
+				!any_policy(GOVERNOR_CODEL),
+				"pg_governor.codel_target and codel_interval change nothing, since no pool has the policy codel");
+	found = add(found, governor_refuse_early && !any_error_timeout(),
+				"pg_governor.refuse_early changes nothing but for pg_governor.user_queue_timeout, since no timeout ends in an error");
+	return found;
+}
+
+/* By the monitor, at its start and after a reload. */
+void
+governor_problems_log(void)
+{
+	ListCell   *cell;
+
+	foreach(cell, governor_problems_find())
+		ereport(WARNING, (errmsg("pg_governor: %s", (char *) lfirst(cell))));
+}
+
+static List *
+add(List *problems, bool there, char *text)
+{
+	return there ? lappend(problems, text) : problems;
+}
+
+static bool
+any_limit(GovernorClass first, GovernorClass last)
+{
+	for (int pool = 0; pool < governor->pool_count; pool++)
+		for (int class = first; class <= (int) last; class++)
+			if (governor_pool_is_used(pool) &&
+				pg_atomic_read_u32(&governor->pools[pool].gates[class].limit) > 0)
+				return true;
+	return false;
+}
+
+static bool
+any_policy(GovernorPolicy policy)
+{
+	for (int pool = 0; pool < governor->pool_count; pool++)
+		if (governor_pool_is_used(pool) && pg_atomic_read_u32(&governor->pools[pool].policy) == (uint32) policy)
+			return true;
+	return false;
+}
+
+static bool
+any_error_timeout(void)
+{
+	for (int pool = 0; pool < governor->pool_count; pool++)
+		if (governor_pool_is_used(pool) &&
+			(governor_strict || pg_atomic_read_u32(&governor->pools[pool].on_timeout) == GOVERNOR_TIMEOUT_ERROR))
+			return true;
+	return false;
+}

@@ -1,0 +1,177 @@
+/*
+ * rules.c
+ *		Rules that are computed from few inputs: tables of inputs and what follows.
+ */
+#include "server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../src/cpus.h"
+#include "../../src/hint.h"
+#include "../../src/shed.h"
+
+typedef struct HintCase
+{
+	const char *statement;
+	bool		there;
+} HintCase;
+
+static const HintCase hints[] = {
+	{"SELECT 1", false},
+	{"/*+ big_query */ SELECT 1", true},
+	{" \n\t/*+big_query*/SELECT 1", true},
+	{"/* why */ /*+ big_query */ SELECT 1", true},
+	{"-- why\n/*+ big_query */ SELECT 1", true},
+	{"/*+ big_query */ -- why\nSELECT 1", true},
+	{"/*+ SeqScan(t) */ /*+ big_query */ SELECT 1", true},
+	{"/*+ big_query */ /*+ SeqScan(t) */ SELECT 1", true},
+	{"/*+ SeqScan(t) big_query */ SELECT 1", true},
+	{"/* a /* nested */ comment */ /*+ big_query */ SELECT 1", true},
+	{"/* big_query */ SELECT 1", false},
+	{"-- /*+ big_query */\nSELECT 1", false},
+	{"/*+ not_big_query */ SELECT 1", false},
+	{"/*+ big_query2 */ SELECT 1", false},
+	{"SELECT 1 /*+ big_query */", false},
+	{"/*+ big_query", true},
+	{"/*+ big_quer", false},
+	{"--", false},
+	{"", false},
+};
+
+typedef struct QuotaCase
+{
+	const char *name;
+	const char *files[3][2];	/* path below the root, content */
+	const char *own;
+	double		cpus;
+} QuotaCase;
+
+static const QuotaCase quotas[] = {
+	{"none", {{NULL}}, "/pod", 0},
+	{"version 2: of the group", {{"pod/cpu.max", "150000 100000\n"}}, "/pod", 1.5},
+	{"version 2: no quota", {{"pod/cpu.max", "max 100000\n"}}, "/pod", 0},
+	{"version 2: of a group above", {{"pod/cpu.max", "200000 100000\n"}, {"pod/db/cpu.max", "max 100000\n"}}, "/pod/db", 2},
+	{"version 2: the least one counts", {{"pod/cpu.max", "50000 100000\n"}, {"pod/db/cpu.max", "400000 100000\n"}}, "/pod/db", 0.5},
+	{"version 2: of the root, as containers see it", {{"cpu.max", "300000 100000\n"}}, "/", 3},
+	{"version 1", {{"cpu/cpu.cfs_quota_us", "250000\n"}, {"cpu/cpu.cfs_period_us", "100000\n"}}, "", 2.5},
+	{"version 1: no quota", {{"cpu/cpu.cfs_quota_us", "-1\n"}, {"cpu/cpu.cfs_period_us", "100000\n"}}, "", 0},
+	{"nonsense", {{"pod/cpu.max", "a lot\n"}}, "/pod", 0},
+};
+
+static int	check_hints(void);
+static int	check_quotas(void);
+static void write_file(const char *root, const char *path, const char *content);
+static int	check_codel(void);
+static int	check_pace(void);
+
+int
+main(void)
+{
+	int			failed = check_hints() + check_quotas() + check_codel() + check_pace();
+
+	printf("%d cases of hints, %d of quotas, and two rules of queues: %d failed\n", (int) lengthof(hints),
+		   (int) lengthof(quotas), failed);
+	return failed;
+}
+
+static int
+check_hints(void)
+{
+	int			failed = 0;
+
+	for (int i = 0; i < (int) lengthof(hints); i++)
+		if (governor_hint_is_there(hints[i].statement, "big_query") != hints[i].there)
+		{
+			printf("hint in \"%s\": expected %d\n", hints[i].statement, hints[i].there);
+			failed++;
+		}
+	return failed;
+}
+
+static int
+check_quotas(void)
+{
+	int			failed = 0;
+
+	for (int i = 0; i < (int) lengthof(quotas); i++)
+	{
+		char		root[] = "/tmp/pg_governor_XXXXXX";
+		char		command[128];
+		double		cpus;
+
+		if (mkdtemp(root) == NULL)
+			return 1;
+		for (int file = 0; file < 3 && quotas[i].files[file][0] != NULL; file++)
+			write_file(root, quotas[i].files[file][0], quotas[i].files[file][1]);
+		cpus = governor_cpus_of_quota(root, quotas[i].own);
+		if (cpus != quotas[i].cpus)
+		{
+			printf("quota %s: %g CPUs, expected %g\n", quotas[i].name, cpus, quotas[i].cpus);
+			failed++;
+		}
+		snprintf(command, sizeof(command), "rm -r %s", root);
+		failed += system(command) != 0;
+	}
+	return failed;
+}
+
+static void
+write_file(const char *root, const char *path, const char *content)
+{
+	char		name[512];
+	FILE	   *file;
+
+	for (const char *slash = strchr(path, '/'); slash != NULL; slash = strchr(slash + 1, '/'))
+	{
+		snprintf(name, sizeof(name), "%s/%.*s", root, (int) (slash - path), path);
+		mkdir(name, 0700);
+	}
+	snprintf(name, sizeof(name), "%s/%s", root, path);
+	file = fopen(name, "w");
+	if (file == NULL)
+		exit(1);
+	fputs(content, file);
+	fclose(file);
+}
+
+/* Target 100 ms, interval 1 s, looked at every 10 ms: who is refused when. */
+static int
+check_codel(void)
+{
+	GovernorCodel codel = {0};
+	int			refused[4] = {0};
+
+	for (int ms = 0; ms < 4000; ms += 10)
+	{
+		int64		wait_us = ms < 3000 ? 200000 : 50000;
+
+		refused[ms / 1000] += governor_shed_due(&codel, ms * INT64CONST(1000), wait_us, 100000, 1000000);
+	}
+	/* after an interval one; then after 1 ÷ √n of it each; none once the wait is short */
+	if (refused[0] == 0 && refused[1] == 1 && refused[2] == 2 && refused[3] == 0)
+		return 0;
+	printf("codel: %d, %d, %d, %d refused in each second\n", refused[0], refused[1], refused[2], refused[3]);
+	return 1;
+}
+
+/* 100 slots a second, then none. */
+static int
+check_pace(void)
+{
+	GovernorPace pace = {0};
+	uint32		place_us = 0;
+	uint32		steady;
+
+	for (int ms = 0; ms <= 2000; ms += 10)
+		place_us = governor_shed_pace(&pace, (ms + 1) * INT64CONST(1000), ms / 10, place_us);
+	steady = place_us;
+	for (int ms = 2000; ms <= 4000; ms += 10)
+		place_us = governor_shed_pace(&pace, (ms + 1) * INT64CONST(1000), 200, place_us);
+	if (steady > 9000 && steady < 11000 && place_us > 150000)
+		return 0;
+	printf("pace: %u us for each place, then %u\n", steady, place_us);
+	return 1;
+}
