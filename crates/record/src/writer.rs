@@ -145,19 +145,21 @@ impl Writer {
     /// If it cannot be written.
     pub fn begin(&self, trial: &Trial) -> Result<PathBuf, Error> {
         let place = self.begun(trial);
+        let mut unfinished = place.clone().into_os_string();
+        unfinished.push(UNFINISHED);
+        let unfinished = PathBuf::from(unfinished);
         remove(&place)?;
-        fs::create_dir(&place).map_err(io_error("creating", &place))?;
+        remove(&unfinished)?;
+        let ledger = unfinished.join(LEDGER);
+        fs::create_dir_all(&ledger).map_err(io_error("creating", &ledger))?;
         let text = "pgrig ended in the middle of it, and nobody knows what it would have shown";
         let ending = Ending::interrupted(Interruption::Unchecked, text);
-        let trial = Trial { ending, ..trial.clone() };
         let (intervals, samples, marks, logs) = Default::default();
-        let unfinished = Finished { trial, intervals, samples, marks, logs };
-        finished::write(&unfinished, &place)?;
-        let trial = unfinished.trial;
-        let ledger = self.ledger_of(&trial)?;
-        fs::create_dir(&ledger).map_err(io_error("creating", &ledger))?;
-        files::sync_directory(&self.directory.join(TRIALS))?;
-        Ok(ledger)
+        let begun =
+            Finished { trial: Trial { ending, ..trial.clone() }, intervals, samples, marks, logs };
+        finished::write(&begun, &unfinished)?;
+        files::rename(&unfinished, &place)?;
+        self.ledger_of(trial)
     }
 
     /// The place of an attempt's ledger while it is under way.
