@@ -68,7 +68,7 @@ impl Course {
     /// Transactions of A and of B from one restart to the next.
     fn restart(&mut self, effect: f64) -> [f64; 2] {
         let Servers { instances, octets, dependence, copied, drift, stalls } = self.servers;
-        let is_swapped = (self.restarts % 2 == 0) == self.is_swapped_first;
+        let is_swapped = self.restarts.is_multiple_of(2) == self.is_swapped_first;
         self.restarts += 1;
         let fresh = (1.0_f64 - 0.25).sqrt() * self.normal();
         self.level = 0.5 * self.level + drift * fresh;
