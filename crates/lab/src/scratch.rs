@@ -40,12 +40,12 @@ mod tests {
         let mut scratch = Scratch::make().unwrap();
         let path = scratch.path().to_owned();
         std::fs::write(path.join("samples"), "x").unwrap();
-        assert_eq!(crate::clean(&path).unwrap().alive, [path.clone()]);
+        assert_eq!(crate::clean(&path).unwrap().alive, std::slice::from_ref(&path));
         // As the death of the process leaves it.
         scratch.0.at_end = AtEnd::Keep;
         drop(scratch);
         assert!(path.exists());
-        assert_eq!(crate::clean(&path).unwrap().removed, [path.clone()]);
+        assert_eq!(crate::clean(&path).unwrap().removed, std::slice::from_ref(&path));
         assert!(!path.exists());
         let path = Scratch::make().unwrap().path().to_owned();
         assert!(!path.exists(), "it is removed at its end");

@@ -235,10 +235,10 @@ fn g_nonadjacent(place: &mut Place<'_>) -> Vec<Anomaly> {
 fn g2_item(place: &mut Place<'_>) -> Vec<Anomaly> {
     let length = 2 + place.prng.below(4);
     let lists: Vec<Vec<i64>> = (0..length).map(|at| place.list(X + at as i64)).collect();
-    for at in 0..length {
+    for (at, list) in lists.into_iter().enumerate() {
         let next = (at + 1) % length;
         let value = place.value();
-        let read = Plain::ReadList(X + at as i64, lists[at].clone());
+        let read = Plain::ReadList(X + at as i64, list);
         place.run(vec![read, Plain::Append(X + next as i64, value)]);
     }
     vec![]

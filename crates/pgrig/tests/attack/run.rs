@@ -45,10 +45,9 @@ pub(crate) fn attack(seed: u64, act: Act, target: &Target) -> Attacked {
     let desk = tempfile::tempdir().unwrap();
     let mut prng = Prng::new(seed);
     let mut child = begin(seed, target, desk.path());
-    let mut attacked = Attacked::default();
-    attacked.has_landed = lead(act, target, &mut child, desk.path(), &mut prng);
-    attacked.first = ended(&mut child);
-    attacked.said = said(desk.path());
+    let has_landed = lead(act, target, &mut child, desk.path(), &mut prng);
+    let first = ended(&mut child);
+    let mut attacked = Attacked { has_landed, first, resumed: None, said: said(desk.path()) };
     if !target.is_comparison() && act != Act::Nothing {
         let resume = ["run", "--resume", "record", "--gate"];
         let mut child = spawn(&resume, desk.path(), "resumed");

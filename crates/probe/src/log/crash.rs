@@ -75,7 +75,7 @@ pub fn crash_lines(log: &str) -> Vec<(CrashKind, &str)> {
             "ERROR" | "WARNING" => {
                 let is_damaged = ["invalid page in block ", "could not read block "];
                 let begins = |words: &&str| message.starts_with(*words);
-                is_damaged.iter().any(|words| begins(&words)).then_some(CrashKind::Damage)
+                is_damaged.iter().any(begins).then_some(CrashKind::Damage)
             }
             _ => None,
         }
