@@ -16,7 +16,7 @@ use crate::targets::Target;
 use crate::victim::{self, Victim, signal};
 
 /// An attack and its end.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Attacked {
     /// Something was broken while the run was under way.
     pub(crate) has_landed: bool,
