@@ -38,7 +38,9 @@ is($node->safe_psql('postgres', 'SELECT total_taken FROM pg_governor_health'), '
 $_->leave for @pools;
 
 # weights: what is free is borrowed, and comes back as transactions end
-set_all($node, transaction_limit => 20, total_limit => 4, pools => 'light(weight=1), heavy(weight=3)');
+# nobody waits for so long that it is next for that
+set_all($node, transaction_limit => 20, total_limit => 4, pass_over_max => '30min',
+	pools => 'light(weight=1), heavy(weight=3)');
 my @light = map { session($node) } 1 .. 8;
 my @heavy = map { session($node) } 1 .. 8;
 $_->ask("SET pg_governor.pool = 'light'") for @light;
@@ -109,8 +111,8 @@ $_->ask('COMMIT') for ($greedy[3], @modest[ 1, 2 ]);
 nothing_left($node, 'shares');
 $_->leave for (@greedy, @modest);
 
-# roles that are gone leave their place: after 40 of them two new ones do not share one share
-for my $i (1 .. 40)
+# roles that are gone leave their place: after 32 of them two new ones do not share one share
+for my $i (1 .. 32)
 {
 	$node->safe_psql('postgres', "CREATE ROLE gone LOGIN");
 	my $gone = session($node, user => 'gone');
