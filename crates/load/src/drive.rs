@@ -25,8 +25,8 @@ pub enum Fleet<'a> {
     },
     /// One generator on each of these hosts, with clients by the host's weight. A log of transactions
     /// (see [`crate::LogPlan`]) is gathered into files here: `PREFIX.HOST` for the first lane of a host,
-    /// and `PREFIX.HOST.N` for its lane N. So is a ledger, into the directory of its
-    /// [`crate::LedgerPlan`].
+    /// and `PREFIX.HOST.N` for its lane N. So are a ledger and a history, into the
+    /// directories of [`crate::LedgerPlan`] and [`crate::HistoryPlan`].
     Hosts {
         /// The hosts.
         hosts: &'a [&'a Host],
