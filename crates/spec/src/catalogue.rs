@@ -93,7 +93,7 @@ impl Metric {
         self.is_from_clients() && ["ms", "s", "1/s"].contains(&self.unit)
     }
 
-    /// Whether it grows with the time that the load lasts: then two figures of it compare only
+    /// True of what grows with the time that the load lasts: then two figures of it compare only
     /// where both loads lasted as long.
     #[must_use]
     pub fn grows_with_time(&self) -> bool {

@@ -25,7 +25,7 @@ pub struct Claim {
     pub published: Option<f64>,
     /// Whether it must hold everywhere.
     pub kind: ClaimKind,
-    /// What it is among the study's claims.
+    /// Its rank among the study's claims.
     pub rank: Rank,
     /// Of a control: the trials after which a study stops where it has not held by then; none for
     /// all that are planned.
@@ -95,7 +95,7 @@ pub struct Answer {
     pub unsure: String,
     /// What is added to it, whatever the verdict.
     pub adds: Vec<Added>,
-    /// What it does not show here, in a sentence that stands last; empty for nothing.
+    /// The limits of the answer, in a sentence that stands last; empty for none.
     pub limits: String,
 }
 

@@ -3,7 +3,7 @@
 use crate::claim::Claim;
 use crate::problem::Problems;
 
-/// What a claim is among those of its study.
+/// The rank of a claim among those of its study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rank {
     /// One of all: the study marks no headline, and every verdict about a value is corrected for
@@ -16,7 +16,7 @@ pub enum Rank {
 }
 
 impl Rank {
-    /// Whether its verdict has to stand beside those of others.
+    /// True where its verdict has to stand beside those of others.
     #[must_use]
     pub fn is_corrected(self) -> bool {
         self != Rank::Aside

@@ -58,7 +58,7 @@ pub(crate) fn apply(table: &mut Table, folder: &Folder) -> Vec<Problem> {
     problems.into_sorted()
 }
 
-/// What is set, in words, and how many claims do not fit it; none where nothing is set.
+/// The set values in words, and how many claims do not fit it; none where nothing is set.
 pub(crate) fn note(folder: &Folder, left_out: usize) -> Option<String> {
     let text = folder.files.get(Folder::SET)?;
     let lines = text.lines().map(|line| line.replace('"', "")).collect::<Vec<_>>().join("; ");

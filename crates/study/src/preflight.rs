@@ -34,7 +34,7 @@ pub struct Preflight {
     pub needs: Vec<Need>,
     /// Points that do not fit, with all that is in the way, in the order of the study.
     pub misfits: Vec<(usize, Vec<Misfit>)>,
-    /// What is measured in pairs.
+    /// The points that are to be measured in pairs.
     pub pairs: Vec<Pair>,
     /// Whether the study must not begin: a point says so, or none fits.
     pub refused: bool,

@@ -9,7 +9,7 @@ use crate::claim_verdict::{ClaimVerdict, Measured, Verdict};
 use crate::number::number;
 use crate::value;
 
-/// What profile smoke answers.
+/// The answer of profile smoke.
 const SMOKE: &str = "A check of the rig, not an answer: profile quick gives one.";
 
 /// The answer, what the study adds to it, and what it says of its limits.
@@ -26,7 +26,7 @@ pub(crate) fn answer(study: &Study, claims: &[ClaimVerdict], trials: &[Trial]) -
     sentences.collect::<Vec<String>>().join(" ")
 }
 
-/// What a sentence adds: from pairs where a claim about the same value was measured in them, else
+/// The value of an added sentence: from pairs where a claim about the same value was measured in them, else
 /// from whole trials. None where nothing was measured.
 fn measured(
     study: &Study,

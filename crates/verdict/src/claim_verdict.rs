@@ -9,7 +9,7 @@ pub struct ClaimVerdict {
     pub says: String,
     /// Whether it must hold everywhere.
     pub kind: ClaimKind,
-    /// What it is among the study's claims.
+    /// Its rank among the study's claims.
     pub rank: Rank,
     /// Where the value is expected, as text; empty for what is true of every trial.
     pub expected: String,

@@ -29,7 +29,7 @@ fn studies() -> Vec<Study> {
     paths.into_iter().map(study).collect()
 }
 
-/// Where a figure belongs: index of the point, metric, scope.
+/// The place of a figure: index of the point, metric, scope.
 type Place = (usize, &'static str, String);
 
 /// The source's figures, and those that a published ratio alone implies.
@@ -39,7 +39,7 @@ struct Source<'s> {
 }
 
 impl<'s> Source<'s> {
-    /// What published.csv files, as the rig would measure it.
+    /// The figures of published.csv, as the rig would measure it.
     fn filed(study: &'s Study) -> Source<'s> {
         let mut figures = BTreeMap::new();
         for filed in &study.published {
@@ -83,7 +83,7 @@ impl<'s> Source<'s> {
         (reference.point, reference.metric.name, reference.scope.clone())
     }
 
-    /// Whether all that a value speaks of was published.
+    /// True where all that a value speaks of was published.
     fn has(&self, value: &Expression) -> bool {
         value.references().iter().all(|one| self.figures.contains_key(&Source::place(one)))
     }
@@ -129,7 +129,7 @@ impl<'s> Source<'s> {
         Trial { metrics, ..PlannedTrial::new(planned, name).attempt(1) }
     }
 
-    /// What is measured in pairs: every octet of blocks has the same.
+    /// The pairs that claims ask for: every octet of blocks has the same.
     fn pairs(&self) -> Vec<Paired> {
         let claims = self.study.claims.iter().filter_map(|claim| match &claim.about {
             About::Value { value, pairs: Some(_), .. } if self.has(value) => Some(value),

@@ -44,7 +44,7 @@ pub(crate) fn new(arguments: &NewArguments) -> Result<Exit, Complaint> {
     Ok(Exit::Done)
 }
 
-/// What a copy of a study needs: a study that has no mistake, without the lists that only tests of
+/// The files of a copy: a study that has no mistake, without the lists that only tests of
 /// this repository read.
 fn copied(found: Found) -> Result<Folder, Complaint> {
     for profile in Profile::ALL {
