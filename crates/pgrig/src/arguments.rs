@@ -399,6 +399,7 @@ Read
   report      Write the report of a record again
   diff        Compare two records
   history     Keep results over time: list, draw and export them
+  isolation   Judge what clients read: anomalies of isolation in the histories of a trial
 
 Operate
   guard       Keep commits going while synchronous standbys cannot confirm them
