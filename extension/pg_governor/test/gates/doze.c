@@ -3,7 +3,7 @@
  *		The monitor falls asleep while sessions queue, with delays
  *		between the steps of both: it never sleeps through one of them.
  *
- *	doze [ROUNDS]		20,000 for each of three sessions without an argument
+ *	doze [ROUNDS]		10,000 for each of three sessions without an argument
  *
  * Here the monitor's sleep has no timeout.  So a session that it does not see is
  * never served, and the test fails after the time in which nothing happened.
@@ -37,7 +37,7 @@ static bool queue_once(int me);
 int
 main(int argc, char **argv)
 {
-	int			rounds = argc > 1 ? atoi(argv[1]) : 20000;
+	int			rounds = argc > 1 ? atoi(argv[1]) : 10000;
 	pid_t		monitor_pid;
 	int			failed = 0;
 
