@@ -14,8 +14,8 @@ use crate::claim_verdict::{Found, Measured, Verdict};
 /// The confidence of every interval.
 const CONFIDENCE: f64 = 0.95;
 
-/// Why a quotient was not measured in pairs: this machine has no room for both points' servers, or
-/// the pairs are not there. None where they were, or were tried.
+/// The reason why a quotient was not measured in pairs although its study asks for them: this machine has no
+/// room for the servers of both points. None where pairs were tried, or are not there yet.
 pub(crate) fn missing(study: &Study, value: &Expression, pairs: &[Paired]) -> Option<String> {
     let (above, below) = value.ratio()?;
     let (above, below) = (value.references()[above].point, value.references()[below].point);
@@ -24,12 +24,12 @@ pub(crate) fn missing(study: &Study, value: &Expression, pairs: &[Paired]) -> Op
         point(&paired.above) == Some(above) && point(&paired.below) == Some(below)
     };
     // What one attempt found is not undone by another one that was skipped.
-    let mut why = "no pairs were measured";
+    let mut why = None;
     for paired in pairs.iter().filter(is_meant) {
         let Ending::Skipped(_) = &paired.ending else { return None };
-        why = paired.ending.why();
+        why = Some(paired.ending.why().to_owned());
     }
-    Some(why.to_owned())
+    why
 }
 
 /// Judges a quotient of two figures by the pairs of its points.

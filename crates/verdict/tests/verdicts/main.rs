@@ -5,7 +5,9 @@ mod values;
 
 use std::collections::BTreeMap;
 
-use record::{Ending, Fact, Header, PlannedTrial, RunState, Trial, VoidKind};
+use record::{
+    Ending, Fact, Fault, Header, Moment, Paired, PlannedTrial, RunState, SkipKind, Trial, VoidKind,
+};
 use spec::{Folder, Profile, Quantifier, Study};
 use stats::Method;
 use verdict::{Change, ClaimVerdict, Diff, Measured, Side, Source, Verdict, diff, judge};
@@ -355,15 +357,57 @@ fn a_verdict_that_stands_by_itself_only_is_taken_back_and_shown() {
 #[test]
 fn a_claim_in_pairs_that_were_not_measured_is_judged_by_whole_trials() {
     let paired = STUDY.replace("published = 1", "pairs = { precision = \"2%\" }\npublished = 1");
-    let judged = |trials: &[Trial]| judge(&parse(&paired), &[], trials, &[]).claims.remove(0);
-    let claim = judged(&rounds(6, 1000.0, 1300.0));
+    let judged = |trials: &[Trial], pairs: &[Paired]| {
+        judge(&parse(&paired), &[], trials, pairs).claims.remove(0)
+    };
+    let skipped = attempt_at_pairs(Ending::skipped(SkipKind::CannotRunHere, "needs 8 GiB"));
+    let six = rounds(6, 1000.0, 1300.0);
+    let claim = judged(&six, std::slice::from_ref(&skipped));
     assert_eq!(claim.verdict, Verdict::Holds);
-    assert_eq!(claim.why, "in whole trials, because no pairs were measured");
+    assert_eq!(claim.why, "in whole trials, because needs 8 GiB");
+    // Pairs that were tried, or are not there yet, are not made up for.
+    let died = attempt_at_pairs(Ending::failed(Fault::Server, "it crashed"));
+    for pairs in [vec![], vec![died.clone()], vec![died, skipped.clone()]] {
+        let claim = judged(&six, &pairs);
+        assert_eq!((claim.verdict, claim.measured), (Verdict::CannotTell, Measured::Nothing));
+    }
+    let judged = |trials: &[Trial]| judged(trials, std::slice::from_ref(&skipped));
     let claim = judged(&rounds(2, 1000.0, 1300.0));
     assert_eq!(claim.verdict, Verdict::CannotTell);
     assert!(claim.why.ends_with("a verdict needs six"), "{}", claim.why);
     let claim = judged(&[]);
     assert_eq!(claim.measured, Measured::Nothing);
+}
+
+/// An attempt at the pairs of both variants that measured nothing.
+fn attempt_at_pairs(ending: Ending) -> Paired {
+    Paired {
+        number: 1,
+        attempt: 1,
+        above: "b".to_owned(),
+        below: "a".to_owned(),
+        scenario: "s".to_owned(),
+        axes: BTreeMap::from([("clients".to_owned(), "8".to_owned())]),
+        ending,
+        started_at: String::new(),
+        began: Moment(0),
+        ended: Moment(0),
+        clients: 1,
+        block_ms: 0,
+        rest_ms: 0,
+        pairs: 0,
+        seconds: 0.0,
+        precision: 0.02,
+        seed: 1,
+        stop: None,
+        figures: Vec::new(),
+        instances: Default::default(),
+        series: Vec::new(),
+        waits: Vec::new(),
+        conditions: Default::default(),
+        doubts: Vec::new(),
+        looks: Vec::new(),
+    }
 }
 
 #[test]
