@@ -41,7 +41,7 @@ impl Open {
                 assert!(dom.contains("class=\"shown\""), "{dom}");
                 return;
             }
-            assert!(began.elapsed() < Duration::from_secs(90), "{wanted:?}: {tag}");
+            assert!(began.elapsed() < Duration::from_secs(240), "{wanted:?}: {tag}");
             sleep(Duration::from_millis(500));
         }
     }
