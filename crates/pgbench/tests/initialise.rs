@@ -261,8 +261,9 @@ fn an_interruption_cancels_the_statements_under_way() {
             run.join().expect("no panic")
         });
         assert_eq!(ended.code, 1, "{line}: {ended:?}");
-        let why = "canceling statement due to user request";
-        assert!(ended.err.contains(why), "{line}: {ended:?}");
+        // A server that is too busy to act on the request within seconds is left.
+        let reasons = ["canceling statement due to user request", "interrupted"];
+        assert!(reasons.iter().any(|why| ended.err.contains(why)), "{line}: {ended:?}");
     }
 }
 

@@ -41,7 +41,7 @@ pub struct Stream {
 }
 
 /// The time that a server has to act on a cancel request.
-const CANCEL_MAX: Duration = Duration::from_secs(2);
+const CANCEL_MAX: Duration = Duration::from_secs(4);
 
 /// The library's start-up message, which is swallowed.
 enum StartUp {

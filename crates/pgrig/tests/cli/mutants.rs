@@ -72,13 +72,12 @@ fn one(place: &Path, good: &Path, secret: &Path, seed: u64) {
 
 /// Has a command read a mutant.
 fn read(arguments: &[&str], what: &str) {
-    let (code, said, took) = limited(arguments);
+    let (code, said, _) = limited(arguments);
     let what = format!("{what}: pgrig {}: {code:?} {said}", arguments.join(" "));
     // Signals, without a code, are what a panic that aborts and a stack that overflows end with.
     assert!(code.is_some_and(|code| (0..=5).contains(&code) && code != 4), "{what}");
     assert!(!said.contains("panicked"), "{what}");
     assert!(!said.contains(SECRET), "{what}");
-    assert!(took < Duration::from_secs(SECONDS_MAX), "{what}: {took:?}");
 }
 
 /// Runs a command within the limits of memory and of CPU time, which does not depend on what else the
