@@ -13,10 +13,10 @@ use crate::interruption::signal;
 use crate::{Desk, names};
 
 /// What the user is promised.
-const ENDS_WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
 /// A desk with a place for labs that the servers' user may enter.
-fn desk() -> Desk {
+pub(crate) fn desk() -> Desk {
     let desk = Desk::new();
     fs::create_dir(desk.path("tmp")).unwrap();
     for name in ["", "tmp"] {

@@ -11,23 +11,12 @@ use std::time::{Duration, Instant};
 use lab::{Lab, LabConfig, Node, NodeConfig, Settings};
 use rustix::process::Signal;
 
+use crate::ending::{ENDS_WITHIN, desk};
 use crate::interruption::signal;
 use crate::{Desk, names};
 
-/// What the user is promised.
-const ENDS_WITHIN: Duration = Duration::from_secs(10);
 /// At once, on a machine that does other things as well.
 const AT_ONCE: Duration = Duration::from_secs(5);
-
-/// A desk with a place for labs that the servers' user may enter.
-fn desk() -> Desk {
-    let desk = Desk::new();
-    fs::create_dir(desk.path("tmp")).unwrap();
-    for name in ["", "tmp"] {
-        fs::set_permissions(desk.path(name), fs::Permissions::from_mode(0o755)).unwrap();
-    }
-    desk
-}
 
 fn server(settings: &[(&str, &str)]) -> (Node, Lab) {
     let installation = lab::find::find(None).expect("PostgreSQL is installed");
