@@ -17,7 +17,8 @@ const INIT: &str = "\
     CREATE TRIGGER forget BEFORE UPDATE ON history_lists FOR EACH ROW EXECUTE FUNCTION forget();\n\
     ALTER TABLE history_lists DISABLE TRIGGER forget;\n";
 
-/// A study whose scenarios have these fields beside, each with clients that append to lists.
+/// A study whose scenarios have these fields beside, each with clients that append to lists. A commit waits
+/// for 5 ms, so a crash finds clients in the middle of one.
 fn study(scenarios: &[(&str, &str)]) -> Folder {
     let scenarios = scenarios.iter().map(|(name, fields)| {
         format!(
@@ -27,6 +28,7 @@ fn study(scenarios: &[(&str, &str)]) -> Folder {
     let text = format!(
         "question = \"What do clients see?\"\nwindow = \"1500ms\"\nwarmup = \"100ms\"\nrounds = 1\n\
          [settings]\nshared_buffers = \"16MB\"\ndefault_transaction_isolation = \"serializable\"\n\
+         commit_delay = 30000\ncommit_siblings = 0\n\
          [data]\nscript = \"init.sql\"\n\
          [workloads.lists]\nbuiltin = \"list-append\"\nclients = 6\nhistory = true\n\
          expect_failures = true\n\
@@ -82,7 +84,7 @@ fn a_server_that_keeps_its_level_is_not_accused_and_one_that_forgets_is() {
         assert_eq!(trial.ending, Ending::Done, "{name}: {:?}", trial.notes);
         let of = |metric: &str| trial.metrics[metric][""];
         let counts = (of("history_committed"), of("history_reads"), of("history_unjudged"));
-        assert!(counts.0 > 50.0 && counts.1 > 50.0 && counts.2 == 0.0, "{name}: {counts:?}");
+        assert!(counts.0 > 20.0 && counts.1 > 20.0 && counts.2 == 0.0, "{name}: {counts:?}");
         assert_eq!(of("history_forbidden") > 0.0, is_accused, "{name}: {:?}", trial.notes);
         assert_eq!(of("history_incompatible_order") > 0.0, is_accused, "{name}");
         assert_eq!(trial.witnesses.is_empty(), !is_accused, "{name}: {:?}", trial.witnesses);
