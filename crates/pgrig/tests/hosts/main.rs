@@ -29,7 +29,7 @@ use load::{
 };
 use study::{
     a_host_that_is_lost_ends_a_study, a_study_over_slurm, a_study_over_sshd, a_study_runs_on_hosts,
-    nothing_of_a_study_is_left_when_the_rig_is_killed, what_a_study_lacks_on_hosts_is_said_first,
+    nothing_of_a_study_is_left_when_the_rig_is_ended, what_a_study_lacks_on_hosts_is_said_first,
 };
 
 /// Says that the namespaces are made.
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         a_study_runs_on_hosts,
         what_a_study_lacks_on_hosts_is_said_first,
         a_host_that_is_lost_ends_a_study,
-        nothing_of_a_study_is_left_when_the_rig_is_killed,
+        nothing_of_a_study_is_left_when_the_rig_is_ended,
         a_study_over_sshd,
         a_study_over_slurm,
     ]

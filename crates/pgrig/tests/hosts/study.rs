@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use testing::{harness::say, skip, until};
@@ -19,6 +20,9 @@ const PLACE: &str = "[place]\nprimary = \"node1\"\nstandby1 = \"node2\"\nstandby
 
 /// One trial with a pooler, one with a link, and one in which the primary dies.
 const ONLY: &str = "C-on/login*|far/*|*/primary_dies*";
+
+/// An interrupted run ends in less.
+const INTERRUPTED_MAX: Duration = Duration::from_secs(10);
 
 /// Four hosts that a plain command launches, with addresses of this machine.
 fn inventory() -> String {
@@ -181,19 +185,36 @@ pub(crate) fn a_host_that_is_lost_ends_a_study() {
     expect_nothing(folder);
 }
 
-/// A run that is killed leaves nothing on any host.
-pub(crate) fn nothing_of_a_study_is_left_when_the_rig_is_killed() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let folder = folder.path();
-    write(folder, "lab.toml", &(inventory() + PLACE));
-    let words = format!("run replication --profile smoke --hosts lab.toml --out out --only {ONLY}");
-    let mut command = pgrig(folder, &words);
-    let child = command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::null());
-    let mut child = child.spawn().expect("pgrig starts");
-    until("servers", || doing("probe").len() == 4);
-    child.kill().unwrap();
-    child.wait().unwrap();
-    expect_nothing(folder);
+/// A run that is interrupted ends soon, and one that is killed leaves nothing on any host either.
+pub(crate) fn nothing_of_a_study_is_left_when_the_rig_is_ended() {
+    let check = |name: &str, signal: Signal, is_time: fn(&Path) -> bool, expected: Option<i32>| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        write(folder, "lab.toml", &(inventory() + PLACE));
+        let words =
+            format!("run replication --profile smoke --hosts lab.toml --out out --only {ONLY}");
+        let mut command = pgrig(folder, &words);
+        let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).stdout(Stdio::null());
+        let child = child.spawn().expect("pgrig starts");
+        until(name, || is_time(folder));
+        let pid = Pid::from_raw(child.id().cast_signed()).expect("a process id");
+        kill_process(pid, signal).expect("a process of ours");
+        let began = Instant::now();
+        let output = child.wait_with_output().expect("it ends");
+        let took = began.elapsed();
+        let err = String::from_utf8_lossy(&output.stderr);
+        say(&format!("{name}: {:.1} s after the signal", took.as_secs_f64()));
+        assert_eq!(output.status.code(), expected, "{name}: {err}");
+        assert!(took < INTERRUPTED_MAX, "{name}: {took:?}: {err}");
+        expect_nothing(folder);
+    };
+    let is_loading = |folder: &Path| {
+        fs::read_dir(folder.join("out/trials")).is_ok_and(|mut trials| trials.next().is_some())
+            && doing("generator").len() == 1
+    };
+    check("servers are built", Signal::TERM, |_| doing("lab").len() >= 3, Some(130));
+    check("a trial is under way", Signal::INT, is_loading, Some(130));
+    check("servers are looked at", Signal::KILL, |_| doing("probe").len() == 4, None);
 }
 
 /// Runs the study on the hosts of a site, and looks from a host that is not in the inventory.
