@@ -97,3 +97,43 @@ fn a_server_that_keeps_its_level_is_not_accused_and_one_that_forgets_is() {
         assert_eq!(files > 0, is_accused, "{name}: a history that shows something is kept");
     }
 }
+
+/// Each transaction that is built in commits under each protocol, and fails only where it is not serializable.
+#[test]
+fn built_in_transactions_commit_under_every_protocol() {
+    let place = tempfile::tempdir().unwrap();
+    let mut folder = study(&[]);
+    let text = folder.files.get_mut("study.toml").unwrap();
+    let kinds = ["list-append", "list-read", "rw-register", "bank"];
+    let mut run = vec!["\"lists\"".to_owned()];
+    for kind in kinds {
+        for protocol in ["simple", "extended", "prepared"] {
+            let name = format!("{}_{protocol}", kind.replace('-', "_"));
+            text.push_str(&format!(
+                "[workloads.{name}]\nbuiltin = \"{kind}\"\nprotocol = \"{protocol}\"\n\
+                 clients = 2\nhistory = true\nexpect_failures = true\n"
+            ));
+            run.push(format!("\"{name}\""));
+        }
+    }
+    text.push_str(&format!(
+        "[scenarios.all]\nrun = [{}]\nchecks = [{{ history = \"serializable\" }}]\n",
+        run.join(", ")
+    ));
+    let init = "CREATE TABLE history_lists (key bigint PRIMARY KEY, elements bigint[] NOT NULL);\
+        CREATE TABLE history_registers (key bigint PRIMARY KEY, value bigint NOT NULL);\
+        CREATE TABLE history_accounts (id int PRIMARY KEY, balance bigint NOT NULL);\
+        INSERT INTO history_accounts SELECT id, 100 FROM generate_series(0, 7) AS id;";
+    folder.files.insert("init.sql".to_owned(), init.to_owned());
+    let (trials, _) = self::run(folder, place.path());
+    let trial = &trials[0];
+    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
+    assert_eq!(trial.metrics["history_forbidden"][""], 0.0, "{:?}", trial.notes);
+    assert_eq!(trial.workloads.len(), 13);
+    for workload in &trial.workloads {
+        let counts = &workload.counts_total;
+        let name = &workload.name;
+        assert!(counts.transactions > 5, "{name}: {counts:?}");
+        assert_eq!(counts.other_failures, 0, "{name}: {counts:?}");
+    }
+}

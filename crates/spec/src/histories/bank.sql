@@ -10,7 +10,9 @@ SELECT array_agg(balance) FROM history_accounts;
 BEGIN;
 SELECT balance AS old_from FROM history_accounts WHERE id = :from \gset
 SELECT balance AS old_to FROM history_accounts WHERE id = :to \gset
-UPDATE history_accounts SET balance = :old_from - :amount WHERE id = :from;
-UPDATE history_accounts SET balance = :old_to + :amount WHERE id = :to;
+\set new_from :old_from - :amount
+\set new_to :old_to + :amount
+UPDATE history_accounts SET balance = :new_from WHERE id = :from;
+UPDATE history_accounts SET balance = :new_to WHERE id = :to;
 COMMIT;
 \endif

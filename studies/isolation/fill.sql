@@ -1,0 +1,1 @@
+INSERT INTO {bucket}.history_lists SELECT key, '{}' FROM {keys} AS keys;
