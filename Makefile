@@ -2,7 +2,7 @@
 
 PGRIG := target/release/pgrig
 
-.PHONY: demo build setup setup-test setup-bench test check bench extension dist test-dist fresh soak soak-promote soak-guard soak-shard soak-power soak-kills attack clean
+.PHONY: demo build setup setup-test setup-bench test check bench extension dist test-dist fresh soak soak-promote soak-guard soak-shard soak-power soak-isolation soak-kills attack clean
 
 # Sets up, builds, proves itself on this machine, and runs the main job.
 demo: setup build
@@ -54,7 +54,7 @@ bench: setup-bench build
 	@scripts/bench
 
 # Hours of breaking: each part says what it repeats; nothing acknowledged may be lost in any.
-soak: soak-promote soak-guard soak-shard soak-power soak-kills
+soak: soak-promote soak-guard soak-shard soak-power soak-isolation soak-kills
 
 # Kills the primary and promotes its standby, again and again. Each repetition has a seed of its
 # own; ROUNDS=500 for more.
@@ -78,6 +78,12 @@ soak-shard: setup-test
 soak-power: setup build
 	@PGRIG_KILLS=100 cargo test --locked -p lab --test power
 	@$(PGRIG) run fsync --profile full --only '*/cut_*' --gate
+
+# What clients read, checked through kill -9 and power cuts, with the controls; the transactions add up over
+# the rounds. As root.
+soak-isolation: setup build
+	@$(PGRIG) run isolation --profile full --rounds $(ROUNDS) --gate \
+	    --only '*/kill_*|cut_*/power_cut|rc/read_committed|*/planted_*|delayed/*|pair/stale_paused'
 
 # All processes of two studies killed in one moment, KILLS times; nothing may be left. As root.
 KILLS = 50
