@@ -12,6 +12,8 @@ use crate::error::Error;
 pub(crate) trait Ends: Send + Sync {
     /// Ends it without waiting.
     fn end_soon(&self);
+    /// Has its PostgreSQL servers killed, without waiting; the lab stays.
+    fn kill_servers_soon(&self);
 }
 
 static LABS: Mutex<Labs> = Mutex::new(Labs { all: Vec::new(), are_ended: false });
@@ -34,11 +36,16 @@ pub fn end_labs() {
     }
 }
 
-/// Kills every PostgreSQL server of this process's labs on this machine, so that whoever waits for an
-/// answer of one gets an error. The labs stay. Returns how many processes that were.
-pub fn kill_servers() -> usize {
-    // Without a process table there is nothing to be found.
-    os::processes::kill_descendants("postgres").unwrap_or(0)
+/// Kills every PostgreSQL server of this process's labs, on this machine and on hosts, so that whoever
+/// waits for an answer of one gets an error. The labs stay.
+pub fn kill_servers() {
+    let labs = LABS.lock().unwrap_or_else(PoisonError::into_inner);
+    let all: Vec<_> = labs.all.iter().filter_map(Weak::upgrade).collect();
+    // The last owner may be this one, and dropping a lab takes the lock.
+    drop(labs);
+    for lab in all {
+        lab.kill_servers_soon();
+    }
 }
 
 /// Has [`end_labs`] end this one as well.

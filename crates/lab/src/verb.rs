@@ -21,6 +21,8 @@ pub(crate) enum Verb {
     // Of the lab itself, object 0.
     /// Tell if the lab can still be used.
     IsAlive,
+    /// Kill every PostgreSQL server of the lab: how many processes.
+    KillServers,
     /// Write everything of the directory's file system to its disk.
     SyncLab,
     /// Run pg_test_fsync, so many seconds for each method: a list of [`crate::Flush`].

@@ -174,10 +174,7 @@ fn patiently<T>(
     part: &str,
     work: impl FnOnce() -> Result<T, Broke>,
 ) -> Result<T, Broke> {
-    let kill = || {
-        lab::kill_servers();
-    };
-    let (worked, has_hung) = watchdog::within(limit, &kill, work);
+    let (worked, has_hung) = watchdog::within(limit, &lab::kill_servers, work);
     match has_hung {
         false => worked,
         true => {

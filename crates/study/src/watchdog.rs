@@ -1,8 +1,8 @@
 //! A hang ends by itself: what takes far longer than it can take is a result.
 //!
 //! The rig waits for its servers without a limit where a statement may take hours. When the time that a
-//! part of a trial was given is over, its servers on this machine are killed, so that whoever waits for
-//! one gets an error. On a host, the lab's own limits hold.
+//! part of a trial was given is over, its servers are killed, on this machine and on hosts, so that whoever
+//! waits for one gets an error.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;

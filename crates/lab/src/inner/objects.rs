@@ -25,6 +25,7 @@ use crate::inner::node::{Node, Snapshot};
 use crate::inner::pooler::Pooler;
 use crate::inner::process::Process;
 use crate::inner::program::Runs;
+use crate::inner::shared::kill_servers;
 use crate::link_config::{LinkBy, LinkConfig};
 use crate::node_config::NodeConfig;
 use crate::pooler_config::PoolerConfig;
@@ -67,6 +68,7 @@ impl Objects {
     pub(crate) fn obey(&self, number: u32, verb: Verb) -> Result<Answer, Error> {
         match verb {
             Verb::IsAlive => Ok(self.lab()?.is_alive().into()),
+            Verb::KillServers => Ok(kill_servers().into()),
             Verb::SyncLab => Ok(self.lab()?.sync()?.into()),
             Verb::TestFlush(seconds) => Ok(self.lab()?.test_flush(seconds)?.into()),
             Verb::Resources => Ok(Resources::here(self.lab()?.directory())?.into()),

@@ -204,6 +204,16 @@ impl Ends for Shared {
             init.end_soon();
         }
     }
+
+    fn kill_servers_soon(&self) {
+        kill_servers();
+    }
+}
+
+/// Kills the PostgreSQL servers of all labs of this process; returns how many processes that were.
+pub(super) fn kill_servers() -> usize {
+    // Without a process table there is nothing to be found.
+    os::processes::kill_descendants("postgres").unwrap_or(0)
 }
 
 impl Drop for Shared {

@@ -21,6 +21,12 @@ use crate::verb::Verb;
 #[derive(Debug)]
 pub(crate) struct Remote {
     host: String,
+    line: Arc<Line>,
+}
+
+/// Questions out, answers in.
+#[derive(Debug)]
+struct Line {
     process: Mutex<host::Process>,
     answers: Arc<Answers>,
     questions: AtomicU64,
@@ -53,9 +59,10 @@ impl Remote {
         let answers = Arc::new(Answers::default());
         let heard = Arc::clone(&answers);
         thread::spawn(move || heard.hear(output));
-        ending::register(&answers)?;
         let questions = AtomicU64::new(0);
-        let remote = Remote { host: name, process: Mutex::new(process), answers, questions };
+        let line = Arc::new(Line { process: Mutex::new(process), answers, questions });
+        ending::register(&line)?;
+        let remote = Remote { host: name, line };
         match remote.question(|_| json(&opening))? {
             Answer::Opened(opened) => Ok((remote, *opened)),
             _ => Err(Error::Host(HostError::OtherAnswer { number: 0 })),
@@ -64,10 +71,11 @@ impl Remote {
 
     /// Writes a line, which is given its number, and waits for the answer.
     fn question(&self, line: impl FnOnce(u64) -> String) -> Result<Answer, Error> {
-        let number = self.questions.fetch_add(1, Ordering::Relaxed);
-        self.answers.lock().asked.insert(number, None);
-        self.process.lock().unwrap_or_else(PoisonError::into_inner).write(&line(number));
-        self.answers
+        let number = self.line.next();
+        let answers = &self.line.answers;
+        answers.lock().asked.insert(number, None);
+        self.line.process().write(&line(number));
+        answers
             .wait(number)
             .map_err(|why| Error::Host(HostError::Lost { host: self.host.clone(), why }))?
             .map_err(|failure| failure.at(&self.host))
@@ -83,22 +91,40 @@ impl Carrier for Remote {
 /// The lab removes what it made when its input ends.
 impl Drop for Remote {
     fn drop(&mut self) {
-        self.process.lock().unwrap_or_else(PoisonError::into_inner).close();
-        let state = self.answers.lock();
+        self.line.process().close();
+        let answers = &self.line.answers;
+        let state = answers.lock();
         let is_there = |state: &mut State| state.lost.is_none();
         // A host that takes longer goes on without the rig.
-        drop(self.answers.changed.wait_timeout_while(state, END_TIMEOUT, is_there));
+        drop(answers.changed.wait_timeout_while(state, END_TIMEOUT, is_there));
     }
 }
 
 /// The time that a lab has for its end: it kills its servers and deletes their data.
 const END_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Nobody waits for an answer any more; the lab itself ends with its input.
-impl Ends for Answers {
+impl Line {
+    /// The number of the next question.
+    fn next(&self) -> u64 {
+        self.questions.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn process(&self) -> MutexGuard<'_, host::Process> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ends for Line {
+    /// Nobody waits for an answer any more; the lab itself ends with its input.
     fn end_soon(&self) {
-        self.lock().lost = Some(ENDED.to_owned());
-        self.changed.notify_all();
+        self.answers.lock().lost = Some(ENDED.to_owned());
+        self.answers.changed.notify_all();
+    }
+
+    /// The lab obeys while other questions are open. Its answer is not waited for.
+    fn kill_servers_soon(&self) {
+        let ask = Ask { number: self.next(), object: 0, verb: Verb::KillServers };
+        self.process().write(&json(&ask));
     }
 }
 

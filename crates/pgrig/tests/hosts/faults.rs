@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use testing::{harness::say, until};
 
-use crate::desk::{Desk, doing, here};
+use crate::desk::{Desk, PGRIG, doing, here};
+use crate::network::sh;
 
 /// How soon a host that is gone must be noticed.
 const NOTICED: Duration = Duration::from_secs(5);
@@ -127,4 +128,47 @@ pub(crate) fn nothing_is_left_when_the_rig_is_killed() {
     bench.kill().unwrap();
     bench.wait().unwrap();
     expect_nothing(&desk, &all);
+}
+
+/// What the watchdog of a trial does: whoever waits for a server gets an error, on a host as well.
+pub(crate) fn servers_of_labs_can_be_killed_while_a_statement_runs() {
+    if testing::skip::is_root() {
+        // The namespace of these tests is new.
+        sh("ip link set lo up");
+    }
+    let installation = lab::find::find(None).expect("PostgreSQL is installed");
+    let here = lab::Lab::open(lab::LabConfig::new(installation)).expect("a lab opens");
+    let program = host::Program {
+        path: PGRIG.into(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        push: false,
+    };
+    let inventory = host::Inventory::parse("[hosts.h]\n").expect("an inventory");
+    let is_interrupted: host::Interrupted = std::sync::Arc::new(|| false);
+    let hosts = host::reach(&inventory.hosts, &program, &is_interrupted).expect("a host");
+    let address = "127.0.0.1".parse().expect("an address");
+    let there = lab::Lab::on_host(&hosts[0], address, "secret", None).expect("a lab opens there");
+    let nodes = [(&here, "here"), (&there, "there")].map(|(lab, name)| {
+        let mut config = lab::NodeConfig::new(lab::Settings::default());
+        if name == "there" {
+            let access = lab::RemoteAccess { address, clients: vec![address], tls: false };
+            config.remote = Some(access);
+        }
+        let mut node = lab.node(name, config).expect("a node is made");
+        node.init().expect("initdb works");
+        node.start().expect("the server starts");
+        node
+    });
+    std::thread::scope(|scope| {
+        let waiting = nodes.each_ref().map(|node| {
+            let mut session = node.connect().expect("connects");
+            scope.spawn(move || session.batch_execute("SELECT pg_sleep(600)").is_err())
+        });
+        lab::kill_servers();
+        for waits in waiting {
+            assert!(waits.join().expect("no panic"), "the server is gone");
+        }
+    });
+    assert!(there.is_alive() && here.is_alive(), "the labs stay");
+    until("the end of the servers", || nodes.iter().all(|node| !node.is_running().expect("it")));
 }

@@ -19,7 +19,7 @@ use bad_hosts::{
 };
 use faults::{
     a_host_that_is_killed_or_hangs_is_noticed, hosts_killed_at_random_moments_are_noticed,
-    nothing_is_left_when_the_rig_is_killed,
+    nothing_is_left_when_the_rig_is_killed, servers_of_labs_can_be_killed_while_a_statement_runs,
 };
 use hostile::{a_host_that_says_nonsense_is_refused_by_name, every_wait_for_a_host_hears_signals};
 use launchers::{mpirun, nsenter_and_clocks_that_are_hours_apart, slurm, sshd_on_every_host};
@@ -59,6 +59,7 @@ fn main() -> ExitCode {
         a_host_that_is_killed_or_hangs_is_noticed,
         hosts_killed_at_random_moments_are_noticed,
         nothing_is_left_when_the_rig_is_killed,
+        servers_of_labs_can_be_killed_while_a_statement_runs,
         nsenter_and_clocks_that_are_hours_apart,
         sshd_on_every_host,
         mpirun,
