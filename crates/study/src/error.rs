@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::preflight::Preflight;
-use crate::versus::ChoiceError;
+use crate::fit::preflight::Preflight;
+use crate::pairs::versus::ChoiceError;
 
 /// Why a study could not be run. A single trial that breaks is no error of the run: it is recorded
 /// and the next one begins.

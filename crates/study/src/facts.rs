@@ -8,8 +8,8 @@ use record::Fact;
 use site::{Labs, Site, SiteNode};
 use words::{grouped, size};
 
+use crate::fit::has::Outside;
 use crate::fleet::Fleet;
-use crate::has::Outside;
 
 /// The machine and its system, with labs in `labs`.
 pub(crate) fn machine(labs: &Path) -> Vec<Fact> {

@@ -13,67 +13,28 @@
 //! Limits: nothing here prints or draws. Servers are the room `site`'s, checks the room `check`'s. Of
 //! claims only controls are judged: one that fails stops the run.
 
-mod fleet;
-mod order;
+mod fit;
 mod pairs;
-mod ready;
-mod request;
-mod standing;
-mod versus;
-
-mod opening;
-mod platform;
 mod run;
 mod trial;
 
-mod act;
-mod aftermath;
-mod blame;
 mod clock;
-mod crashes;
-mod death;
-mod load_plan;
-mod meter;
-mod progress;
-mod samplers;
-mod watch;
-mod watchdog;
-
-mod commands;
-mod controls;
-mod ending;
-mod exposure;
-mod figures;
-mod host_use;
-mod powerless;
-mod replication;
-mod result;
-mod steadiness;
-
-mod estimate;
-mod has;
-mod hosts;
-mod huge_pages;
-mod misfit;
-mod mistakes;
-mod outside_misfit;
-mod preflight;
-
-mod dry_run;
 mod error;
-mod event;
 mod facts;
+mod fleet;
+mod platform;
+mod request;
 
-pub use commands::commands;
-pub use dry_run::dry_run;
 pub use error::{Error, ListingError};
-pub use estimate::Estimate;
-pub use event::{Event, Stage};
-pub use has::Has;
-pub use misfit::Misfit;
-pub use mistakes::mistakes;
+pub use fit::commands::commands;
+pub use fit::estimate::Estimate;
+pub use fit::has::Has;
+pub use fit::misfit::Misfit;
+pub use fit::mistakes::mistakes;
+pub use fit::preflight::{Need, Pair, Preflight};
+pub use pairs::versus::{Choice, ChoiceError, Versus, versus};
 pub use platform::has_on_hosts;
-pub use preflight::{Need, Pair, Preflight};
 pub use request::{OnHosts, Place, Request, Servers};
+pub use run::dry_run::dry_run;
+pub use run::event::{Event, Stage};
 pub use run::{Ended, run};
-pub use versus::{Choice, ChoiceError, Versus, versus};

@@ -1,6 +1,9 @@
 //! What a study measures in pairs: the servers of two points stand at once, and their clients take
 //! turns, block by block.
 
+pub(crate) mod standing;
+pub(crate) mod versus;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,10 +17,10 @@ use spec::{Pairing, Point, Study};
 use words::size;
 
 use crate::clock;
-use crate::estimate;
-use crate::load_plan;
-use crate::ready;
-use crate::standing::{Stand, Standing};
+use crate::fit::estimate;
+use crate::pairs::standing::{Stand, Standing};
+use crate::trial::load_plan;
+use crate::trial::ready;
 
 /// What pairs are given.
 pub(crate) struct PairsOrder<'a> {

@@ -11,8 +11,8 @@ use spec::Study;
 
 use crate::error::Error;
 use crate::facts;
+use crate::fit::has::Has;
 use crate::fleet::Fleet;
-use crate::has::Has;
 use crate::request::{OnHosts, Request, Servers};
 
 /// What the study will run on.

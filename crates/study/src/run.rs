@@ -1,7 +1,11 @@
 //! A whole study: every trial of every round, each in the record when it is done, and what is
 //! measured in pairs after them.
 
+pub(crate) mod controls;
+pub(crate) mod dry_run;
+pub(crate) mod event;
 mod mending;
+pub(crate) mod opening;
 mod pairing;
 
 use std::path::PathBuf;
@@ -13,18 +17,17 @@ use site::{Alone, Site, SitePlan, outside};
 use spec::{Pairing, Planned, Profile};
 
 use crate::clock;
-use crate::controls;
 use crate::error::Error;
-use crate::estimate;
-use crate::event::{Event, Stage};
 use crate::facts::{self, fact};
-use crate::has::HasServers;
-use crate::opening::open_record;
-use crate::order::order;
+use crate::fit::estimate;
+use crate::fit::has::HasServers;
+use crate::fit::preflight::Preflight;
 use crate::platform::{Found, Platform};
-use crate::preflight::Preflight;
 use crate::request::Request;
-use crate::result::{needs_its_ledger, skipped};
+use crate::run::event::{Event, Stage};
+use crate::run::opening::open_record;
+use crate::trial::order::order;
+use crate::trial::result::{needs_its_ledger, skipped};
 use crate::trial::{self, Ran};
 
 /// How a run ended.

@@ -1,5 +1,27 @@
 //! One trial, from servers that are reset to figures that are computed.
 
+pub(crate) mod act;
+pub(crate) mod aftermath;
+pub(crate) mod blame;
+pub(crate) mod crashes;
+pub(crate) mod death;
+pub(crate) mod ending;
+pub(crate) mod exposure;
+pub(crate) mod figures;
+pub(crate) mod host_use;
+pub(crate) mod load_plan;
+pub(crate) mod meter;
+pub(crate) mod order;
+pub(crate) mod powerless;
+pub(crate) mod progress;
+pub(crate) mod ready;
+pub(crate) mod replication;
+pub(crate) mod result;
+pub(crate) mod samplers;
+pub(crate) mod steadiness;
+pub(crate) mod watch;
+pub(crate) mod watchdog;
+
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::mpsc::channel;
@@ -12,20 +34,15 @@ use site::Site;
 use site::warm::Warmed;
 use spec::{Planned, metrics};
 
-use crate::aftermath;
-use crate::blame;
 use crate::clock;
-use crate::crashes::Crashes;
-use crate::event::Stage;
-use crate::load_plan;
-use crate::meter::{self, Agenda, Metered};
-use crate::order::Order;
-use crate::progress::LoadProgress;
-use crate::ready;
-use crate::result::{Loaded, blank, fill, log_tails};
-use crate::samplers::Samplers;
-use crate::watch::Watch;
-use crate::watchdog;
+use crate::run::event::Stage;
+use crate::trial::crashes::Crashes;
+use crate::trial::meter::{Agenda, Metered};
+use crate::trial::order::Order;
+use crate::trial::progress::LoadProgress;
+use crate::trial::result::{Loaded, blank, fill, log_tails};
+use crate::trial::samplers::Samplers;
+use crate::trial::watch::Watch;
 
 /// How a trial came out.
 pub(crate) enum Ran {

@@ -10,9 +10,9 @@ use spec::Reset;
 
 use super::Run;
 use crate::error::Error;
-use crate::event::Event;
 use crate::fleet::Fleet;
 use crate::platform::Platform;
+use crate::run::event::Event;
 
 /// True if the data of an attempt's servers may be damaged.
 fn spoils_data(ending: &Ending) -> bool {

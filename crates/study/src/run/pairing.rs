@@ -8,10 +8,10 @@ use spec::{Pairing, Planned};
 
 use super::Run;
 use crate::error::Error;
-use crate::estimate;
-use crate::event::Event;
+use crate::fit::estimate;
 use crate::pairs::{self, PairsOrder};
 use crate::platform::Platform;
+use crate::run::event::Event;
 
 impl Run<'_> {
     /// Pairings that are still to be measured.

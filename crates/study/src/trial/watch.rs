@@ -2,8 +2,8 @@
 
 use record::Moment;
 
-use crate::event::Stage;
-use crate::progress::LoadProgress;
+use crate::run::event::Stage;
+use crate::trial::progress::LoadProgress;
 
 /// Follows what the load says: where it is, and when its window opens.
 pub(crate) struct Watch {

@@ -4,11 +4,11 @@ use load::{End, OnLoss, Outcome};
 use record::{Counts, Ending, Fault, Generator, Note, NoteKind, VoidKind};
 use spec::Profile;
 
-use crate::blame;
-use crate::load_plan;
-use crate::meter::Metered;
-use crate::order::Order;
-use crate::steadiness::{self, Steadiness};
+use crate::trial::blame;
+use crate::trial::load_plan;
+use crate::trial::meter::Metered;
+use crate::trial::order::Order;
+use crate::trial::steadiness::{self, Steadiness};
 
 /// Whether the trial counts. `smoke` proves that every part works: it counts, and notes why its
 /// figures may not.

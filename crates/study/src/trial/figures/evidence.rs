@@ -8,7 +8,7 @@ use record::Window;
 use site::warm::Warmed;
 use spec::{Metric, Point};
 
-use crate::meter::Metered;
+use crate::trial::meter::Metered;
 
 /// Metric → scope → value.
 pub(crate) type Metrics = BTreeMap<String, BTreeMap<String, f64>>;

@@ -4,12 +4,12 @@ use site::SitePlan;
 use spec::{Pairing, Planned, Point, Study, Unfit};
 use words::{grouped, size};
 
-use crate::estimate::{Estimate, open_files};
-use crate::has::{Has, HasServers};
-use crate::hosts;
-use crate::huge_pages;
-use crate::misfit::{Misfit, disk_misfit, misfits_of};
-use crate::outside_misfit;
+use crate::fit::estimate::{Estimate, open_files};
+use crate::fit::has::{Has, HasServers};
+use crate::fit::hosts;
+use crate::fit::huge_pages;
+use crate::fit::misfit::{Misfit, disk_misfit, misfits_of};
+use crate::fit::outside_misfit;
 use crate::pairs;
 
 /// One line of the plan: what is needed, what there is.

@@ -7,10 +7,10 @@ use site::{SPARE_CONNECTIONS, connections};
 use spec::{Check, LinkKind, NodeKind, Point, PoolMode, Protocol, Warmer, Workload};
 use words::{grouped, size};
 
-use crate::estimate::{self, Memory, open_files};
-use crate::has::{Has, HasServers, HostHas};
-use crate::hosts;
-use crate::outside_misfit;
+use crate::fit::estimate::{self, Memory, open_files};
+use crate::fit::has::{Has, HasServers, HostHas};
+use crate::fit::hosts;
+use crate::fit::outside_misfit;
 
 /// Why a point cannot run here.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,10 +12,10 @@ use record::{Fault, Mark, MarkKind, Moment};
 use site::{Moved, PowerError, Site, Taken};
 use spec::{Action, Point};
 
-use crate::act::{self, ActError, Proof};
 use crate::clock;
-use crate::death::Death;
-use crate::samplers::Samplers;
+use crate::trial::act::{self, ActError, Proof};
+use crate::trial::death::Death;
+use crate::trial::samplers::Samplers;
 
 /// What the meter has to do.
 pub(crate) struct Agenda<'a> {

@@ -5,10 +5,10 @@ use spec::Planned;
 
 use crate::clock;
 use crate::error::Error;
-use crate::has::{Has, HasServers};
-use crate::hosts;
+use crate::fit::has::{Has, HasServers};
+use crate::fit::hosts;
+use crate::fit::preflight::Preflight;
 use crate::platform::Platform;
-use crate::preflight::Preflight;
 use crate::request::{Place, Request};
 
 /// Opens the record, and gives every attempt that it holds already, at trials and at pairs.

@@ -9,10 +9,10 @@ use record::Moment;
 use site::{Recovered, Site};
 use spec::metrics;
 
-use crate::exposure;
-use crate::meter::Metered;
-use crate::order::Order;
-use crate::powerless::Powerless;
+use crate::trial::exposure;
+use crate::trial::meter::Metered;
+use crate::trial::order::Order;
+use crate::trial::powerless::Powerless;
 use crate::trial::{Broke, go_on};
 
 /// Starts the servers that lost their power, and makes the point's checks.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use spec::Point;
 
-use crate::estimate;
+use crate::fit::estimate;
 
 /// Does some work within a time. Returns what came of it, and whether it had to be ended.
 pub(crate) fn within<T>(

@@ -6,8 +6,8 @@
 use probe::{CrashKind, CrashSign, Readings};
 use record::Moment;
 
-use crate::death::Death;
-use crate::meter::Metered;
+use crate::trial::death::Death;
+use crate::trial::meter::Metered;
 
 /// Crashes of a trial's servers that nothing explains.
 #[derive(Debug, Default)]

@@ -12,8 +12,8 @@ use site::Site;
 use spec::metrics;
 
 use crate::clock;
-use crate::death::Death;
-use crate::replication;
+use crate::trial::death::Death;
+use crate::trial::replication;
 
 /// What guards have recorded.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use site::{Hosts, SPARE_CONNECTIONS, SitePlan, connections};
 use spec::{NodeKind, Point, Reset, Study};
 use words::grouped;
 
-use crate::misfit::Misfit;
+use crate::fit::misfit::Misfit;
 
 /// What is in the way of a point with hosts that have so many connections to spare.
 pub(crate) fn misfits(point: &Point, hosts: &BTreeMap<String, u32>) -> Vec<Misfit> {

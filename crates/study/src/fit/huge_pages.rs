@@ -4,8 +4,8 @@ use lab::machine::HugePages;
 use spec::Point;
 use words::grouped;
 
-use crate::estimate;
-use crate::preflight::Need;
+use crate::fit::estimate;
+use crate::fit::preflight::Need;
 
 /// The line of a plan whose servers ask for huge pages; reserving them is the administrator's.
 pub(crate) fn need<'p>(points: impl Iterator<Item = &'p Point>, has: &HugePages) -> Option<Need> {

@@ -8,11 +8,11 @@ use site::{SitePlan, outside, sql, warm};
 use spec::{Action, Point};
 
 use crate::error::{Error, ListingError};
-use crate::has::{self, Has};
-use crate::load_plan;
-use crate::outside_misfit;
-use crate::preflight::Preflight;
+use crate::fit::has::{self, Has};
+use crate::fit::outside_misfit;
+use crate::fit::preflight::Preflight;
 use crate::request::{Request, Servers};
+use crate::trial::load_plan;
 
 /// The statements that a run on a target would send, in order, as text with comments in SQL. The
 /// server is asked what it has and is not changed.

@@ -3,8 +3,8 @@
 use spec::metrics;
 
 use super::evidence::{Evidence, Figures, ms};
-use crate::death::Death;
-use crate::replication;
+use crate::trial::death::Death;
+use crate::trial::replication;
 
 /// How long it took until another standby was in the place of one that had gone.
 pub(super) fn handovers(evidence: &Evidence<'_>, figures: &mut Figures) {

@@ -8,7 +8,7 @@ use record::{Moment, Sample};
 use server::Demand;
 use spec::metrics;
 
-use crate::death::Death;
+use crate::trial::death::Death;
 
 /// The longest time, in nanoseconds, from the end of one of these standbys until the log of their
 /// primary `node` said that another one was synchronous; none where none took a place. One that

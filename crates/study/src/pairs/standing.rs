@@ -10,7 +10,7 @@ use server::message::with_detail;
 use site::Site;
 use spec::Point;
 
-use crate::ready::{self, Place};
+use crate::trial::ready::{self, Place};
 
 /// One side's servers.
 pub(crate) struct Standing<'a> {

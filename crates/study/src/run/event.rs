@@ -5,7 +5,7 @@ use std::path::Path;
 use record::{Paired, Trial};
 use spec::{Pairing, Planned, PointName};
 
-use crate::preflight::Preflight;
+use crate::fit::preflight::Preflight;
 
 /// Something that happened. Events arrive in order, on the thread that called
 /// [`run`](crate::run).

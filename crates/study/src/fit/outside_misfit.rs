@@ -8,8 +8,8 @@ use site::{SPARE_CONNECTIONS, sql};
 use spec::{Action, Point, Study};
 use words::grouped;
 
-use crate::has::{Current, Outside};
-use crate::misfit::Misfit;
+use crate::fit::has::{Current, Outside};
+use crate::fit::misfit::Misfit;
 
 /// What is in the way of one point.
 pub(crate) fn of(point: &Point, outside: &Outside) -> Vec<Misfit> {

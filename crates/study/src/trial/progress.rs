@@ -4,7 +4,7 @@ use record::{Interval, Moment};
 use spec::Point;
 use stats::Latency;
 
-use crate::event::Stage;
+use crate::run::event::Stage;
 
 /// Follows one load.
 #[derive(Debug)]

@@ -12,11 +12,11 @@ use site::warm::Warmed;
 use spec::metrics;
 
 use crate::clock;
-use crate::ending::{ending, generator_doubts};
-use crate::figures::{self, Evidence, Figures};
-use crate::host_use::{clock_doubts, host_uses};
-use crate::meter::Metered;
-use crate::order::Order;
+use crate::trial::ending::{ending, generator_doubts};
+use crate::trial::figures::{self, Evidence, Figures};
+use crate::trial::host_use::{clock_doubts, host_uses};
+use crate::trial::meter::Metered;
+use crate::trial::order::Order;
 
 /// Everything that was measured.
 pub(crate) struct Loaded {

@@ -16,11 +16,11 @@ use site::{Alone, Hosts, Labs, Place, Site, SitePlan};
 use spec::{Point, Reset, Study, Unfit};
 
 use crate::error::Error;
-use crate::has::Has;
-use crate::load_plan;
-use crate::preflight::Preflight;
-use crate::ready;
-use crate::standing::{Stand, Standing};
+use crate::fit::has::Has;
+use crate::fit::preflight::Preflight;
+use crate::pairs::standing::{Stand, Standing};
+use crate::trial::load_plan;
+use crate::trial::ready;
 
 pub use choice::{Choice, ChoiceError};
 

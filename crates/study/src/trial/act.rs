@@ -8,7 +8,7 @@ use server::message::with_detail as server_words;
 use site::{Moved, PowerError, Site, SiteLink, SiteNode, Taken};
 use spec::Action;
 
-use crate::blame;
+use crate::trial::blame;
 
 /// What proves that an action had its effect.
 pub(crate) enum Proof {

@@ -1,0 +1,11 @@
+//! The answer to "does it fit?": what a study needs, what the machine has, what is in the way.
+
+pub(crate) mod commands;
+pub(crate) mod estimate;
+pub(crate) mod has;
+pub(crate) mod hosts;
+pub(crate) mod huge_pages;
+pub(crate) mod misfit;
+pub(crate) mod mistakes;
+pub(crate) mod outside_misfit;
+pub(crate) mod preflight;
