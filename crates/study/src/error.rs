@@ -1,9 +1,12 @@
 //! Why a study could not be run, or not to its end.
 
+mod choice;
+
 use std::path::PathBuf;
 
 use crate::fit::preflight::Preflight;
-use crate::pairs::versus::ChoiceError;
+
+pub use choice::ChoiceError;
 
 /// Why a study could not be run. A single trial that breaks is no error of the run: it is recorded
 /// and the next one begins.

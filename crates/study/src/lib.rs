@@ -4,11 +4,16 @@
 //! sites of the study's points built, runs every trial of every round in the planned order, and
 //! writes each attempt into the record as soon as it is over. [`Event`]s tell what happens meanwhile.
 //!
-//! Reading order: `request` → `run` → `trial`; `meter` does what happens inside a window, `figures`
-//! makes the catalogue's figures of what was measured, `aftermath` looks at what the load has left,
-//! `result` files it, `ending` says whether it counts. Whose fault a failure was say `blame` and `crashes`.
+//! Four folders, each of which uses those before it only:
 //!
-//! [`versus`] compares two variants at one point instead: `pgrig compare` with a study.
+//! - `fit`: what a study needs, what the machine has, and what is in the way;
+//! - `trial`: one trial. `meter` does what happens inside a window, `figures` makes the catalogue's figures of
+//!   what was measured, `aftermath` looks at what the load has left, `result` files it, `ending` says if it
+//!   counts. `blame` and `crashes` say whose fault a failure was;
+//! - `pairs`: two points whose clients take turns; [`versus`] does so for `pgrig compare --study`;
+//! - `run`: all trials of a study, from the record's first page to its last.
+//!
+//! The files beside them are what all of these are given: the request, the hosts and labs, the clock.
 //!
 //! Limits: nothing here prints or draws. Servers are the room `site`'s, checks the room `check`'s. Of
 //! claims only controls are judged: one that fails stops the run.
@@ -25,16 +30,18 @@ mod fleet;
 mod platform;
 mod request;
 
-pub use error::{Error, ListingError};
+pub use error::{ChoiceError, Error, ListingError};
 pub use fit::commands::commands;
 pub use fit::estimate::Estimate;
 pub use fit::has::Has;
 pub use fit::misfit::Misfit;
 pub use fit::mistakes::mistakes;
-pub use fit::preflight::{Need, Pair, Preflight};
-pub use pairs::versus::{Choice, ChoiceError, Versus, versus};
+pub use fit::need::Need;
+pub use fit::preflight::{Pair, Preflight};
+pub use pairs::versus::{Choice, Versus, versus};
 pub use platform::has_on_hosts;
 pub use request::{OnHosts, Place, Request, Servers};
 pub use run::dry_run::dry_run;
-pub use run::event::{Event, Stage};
+pub use run::event::Event;
 pub use run::{Ended, run};
+pub use trial::stage::Stage;

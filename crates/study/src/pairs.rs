@@ -14,10 +14,8 @@ use record::comparison::{Floor, Metric, Stop};
 use record::{Ending, Fault, Interruption, Moment, Paired, SkipKind};
 use site::{Alone, Labs, Site};
 use spec::{Pairing, Point, Study};
-use words::size;
 
 use crate::clock;
-use crate::fit::estimate;
 use crate::pairs::standing::{Stand, Standing};
 use crate::trial::load_plan;
 use crate::trial::ready;
@@ -223,14 +221,4 @@ impl PairsOrder<'_> {
             looks: Vec::new(),
         }
     }
-}
-
-/// Why the servers of both points do not fit beside each other; none where they do.
-pub(crate) fn misfit(study: &Study, pairing: &Pairing, memory_bytes: u64) -> Option<String> {
-    let points = [pairing.above, pairing.below].map(|point| &study.points[point]);
-    let needs = points.map(|point| estimate::memory(point).total_bytes()).iter().sum::<u64>();
-    (needs > memory_bytes).then(|| {
-        let (needs, has) = (size(needs), size(memory_bytes));
-        format!("needs {needs} of memory for two servers at once, has {has}")
-    })
 }

@@ -24,10 +24,11 @@ use crate::fit::has::HasServers;
 use crate::fit::preflight::Preflight;
 use crate::platform::{Found, Platform};
 use crate::request::Request;
-use crate::run::event::{Event, Stage};
+use crate::run::event::Event;
 use crate::run::opening::open_record;
 use crate::trial::order::order;
 use crate::trial::result::{needs_its_ledger, skipped};
+use crate::trial::stage::Stage;
 use crate::trial::{self, Ran};
 
 /// How a run ended.

@@ -3,6 +3,7 @@
 pub(crate) mod act;
 pub(crate) mod aftermath;
 pub(crate) mod blame;
+pub(crate) mod broke;
 pub(crate) mod crashes;
 pub(crate) mod death;
 pub(crate) mod ending;
@@ -18,30 +19,30 @@ pub(crate) mod ready;
 pub(crate) mod replication;
 pub(crate) mod result;
 pub(crate) mod samplers;
+pub(crate) mod stage;
 pub(crate) mod steadiness;
 pub(crate) mod watch;
 pub(crate) mod watchdog;
 
-use std::error::Error as StdError;
-use std::fmt;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
 use load::{End, LoadError, Outcome, Plan, Urgency};
-use record::{Ending, Fault, Finished, Interruption, Moment, Reason};
+use record::{Ending, Fault, Finished, Interruption, Moment};
 use site::Site;
 use site::warm::Warmed;
 use spec::{Planned, metrics};
 
 use crate::clock;
-use crate::run::event::Stage;
+use crate::trial::broke::Broke;
 use crate::trial::crashes::Crashes;
 use crate::trial::meter::{Agenda, Metered};
 use crate::trial::order::Order;
 use crate::trial::progress::LoadProgress;
 use crate::trial::result::{Loaded, blank, fill, log_tails};
 use crate::trial::samplers::Samplers;
+use crate::trial::stage::Stage;
 use crate::trial::watch::Watch;
 
 /// How a trial came out.
@@ -54,44 +55,6 @@ pub(crate) enum Ran {
     Interrupted(Box<Finished>),
     /// The record has no room for it.
     Unrecorded(record::Error),
-}
-
-/// Why a trial broke.
-pub(crate) enum Broke {
-    /// In one way or another.
-    Somehow(Reason<Fault>),
-    /// By a statement that is wrong: its place and the server's words.
-    Statement(String),
-    /// The user has asked for the end.
-    Interrupted,
-    /// The record could not be written.
-    Record(record::Error),
-}
-
-impl Broke {
-    /// It is not known whose fault it is.
-    fn unknown(error: impl fmt::Display) -> Broke {
-        Broke::somehow(Fault::Unknown, error)
-    }
-
-    fn somehow(kind: Fault, error: impl fmt::Display) -> Broke {
-        Broke::Somehow(Reason { kind, text: error.to_string() })
-    }
-
-    /// By what is below an error.
-    fn by(error: &(impl StdError + 'static)) -> Broke {
-        Broke::somehow(blame::of(error), error)
-    }
-
-    /// The same after the load.
-    pub(crate) fn after(error: &(impl StdError + 'static)) -> Broke {
-        Broke::somehow(blame::of(error), format_args!("after the load: {error}"))
-    }
-
-    /// A failure of a server that should run.
-    fn server(error: impl fmt::Display) -> Broke {
-        Broke::somehow(Fault::Server, error)
-    }
 }
 
 /// The facts that are known of a trial however it ends.
@@ -177,14 +140,6 @@ fn note_crashes(seen: &Seen, finished: &mut Finished) {
     scopes.insert(String::new(), crashes.total() as f64);
 }
 
-/// An error if the user has asked for the end: it is not worth while to go on.
-pub(crate) fn go_on(order: &Order<'_>) -> Result<(), Broke> {
-    match order.control.urgency() {
-        Urgency::None => Ok(()),
-        Urgency::Clean | Urgency::AtOnce => Err(Broke::Interrupted),
-    }
-}
-
 /// Does a part of a trial, which ends by itself where it hangs.
 fn patiently<T>(
     limit: Duration,
@@ -229,7 +184,7 @@ fn attempt(
         let has_run = matches!(loaded, Ok(_) | Err(Broke::Interrupted));
         seen.is_sound = has_run && aftermath::is_sound(order, site, &metered);
     }
-    go_on(order)?;
+    order.go_on()?;
     let is_down = |node: &str| metered.is_down(node);
     site.check_alive(&is_down).map_err(Broke::server)?;
     let (outcome, messages) = loaded?;
@@ -260,16 +215,16 @@ fn prepare(order: &Order<'_>, site: &mut Site) -> Result<Warmed, Broke> {
     let place = ready::Place { labs: order.labs, program: order.generator };
     let warmed = ready::servers(point, site, order.alone, &place, order.control);
     let warmed = warmed.map_err(Broke::unknown)?;
-    go_on(order)?;
+    order.go_on()?;
     check::prepare(point, site).map_err(|error| match error.is_of_study() {
         true => Broke::somehow(Fault::Study, error),
         false => Broke::by(&error),
     })?;
-    go_on(order)?;
+    order.go_on()?;
     ready::fronts(point, site, &place).map_err(Broke::unknown)?;
-    go_on(order)?;
+    order.go_on()?;
     check::back_up(point, site).map_err(|error| Broke::by(&error))?;
-    go_on(order)?;
+    order.go_on()?;
     site::flush_disks(site).map_err(|error| Broke::by(&error))?;
     Ok(warmed)
 }

@@ -5,7 +5,7 @@ use spec::Point;
 use words::grouped;
 
 use crate::fit::estimate;
-use crate::fit::preflight::Need;
+use crate::fit::need::Need;
 
 /// The line of a plan whose servers ask for huge pages; reserving them is the administrator's.
 pub(crate) fn need<'p>(points: impl Iterator<Item = &'p Point>, has: &HugePages) -> Option<Need> {

@@ -4,24 +4,14 @@ use site::SitePlan;
 use spec::{Pairing, Planned, Point, Study, Unfit};
 use words::{grouped, size};
 
-use crate::fit::estimate::{Estimate, open_files};
+use crate::fit::estimate::{self, Estimate, open_files};
 use crate::fit::has::{Has, HasServers};
 use crate::fit::hosts;
 use crate::fit::huge_pages;
-use crate::fit::misfit::{Misfit, disk_misfit, misfits_of};
+use crate::fit::misfit::Misfit;
+use crate::fit::need::Need;
 use crate::fit::outside_misfit;
-use crate::pairs;
-
-/// One line of the plan: what is needed, what there is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Need {
-    /// Of what.
-    pub what: &'static str,
-    /// How much is needed.
-    pub needs: String,
-    /// How much there is.
-    pub has: String,
-}
+use crate::fit::point::{disk_misfit, misfits_of};
 
 /// The answer to "does it fit?".
 #[derive(Clone, Debug, PartialEq)]
@@ -130,7 +120,7 @@ impl Pair {
             }
             HasServers::Outside(_) => Some("pairs need servers of pgrig's own".to_owned()),
             HasServers::Built(_) | HasServers::OnHosts(_) => {
-                pairs::misfit(study, pairing, has.memory_bytes)
+                pairs_misfit(study, pairing, has.memory_bytes)
             }
         };
         Pair { name: format!("{above} ÷ {below}"), misfit }
@@ -177,4 +167,14 @@ fn needs(study: &Study, points: &[usize], cost: &Estimate, has: &Has) -> Vec<Nee
         needs.extend(huge_pages::need(points(), &has.huge_pages));
     }
     needs
+}
+
+/// The reason why the servers of both points do not fit beside each other; none where they do.
+pub(crate) fn pairs_misfit(study: &Study, pairing: &Pairing, memory_bytes: u64) -> Option<String> {
+    let points = [pairing.above, pairing.below].map(|point| &study.points[point]);
+    let needs = points.map(|point| estimate::memory(point).total_bytes()).iter().sum::<u64>();
+    (needs > memory_bytes).then(|| {
+        let (needs, has) = (size(needs), size(memory_bytes));
+        format!("needs {needs} of memory for two servers at once, has {has}")
+    })
 }

@@ -22,7 +22,7 @@ use crate::pairs::standing::{Stand, Standing};
 use crate::trial::load_plan;
 use crate::trial::ready;
 
-pub use choice::{Choice, ChoiceError};
+pub use choice::Choice;
 
 /// What is compared.
 #[derive(Clone, Debug)]

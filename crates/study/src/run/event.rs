@@ -6,6 +6,7 @@ use record::{Paired, Trial};
 use spec::{Pairing, Planned, PointName};
 
 use crate::fit::preflight::Preflight;
+use crate::trial::stage::Stage;
 
 /// Something that happened. Events arrive in order, on the thread that called
 /// [`run`](crate::run).
@@ -91,34 +92,4 @@ pub enum Event<'a> {
     },
     /// Something that a person should know now rather than at the end.
     Note(&'a str),
-}
-
-/// The stages of a load.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Stage {
-    /// Clients connect.
-    Connecting {
-        /// Connected.
-        done: u32,
-        /// Planned.
-        of: u32,
-    },
-    /// Warm-up: it does not count.
-    WarmingUp {
-        /// Since the load began, in seconds.
-        seconds: f64,
-    },
-    /// The window is open.
-    Measuring {
-        /// Since the window opened.
-        seconds: f64,
-        /// Its length.
-        of_s: f64,
-        /// Transactions a second in the last second.
-        tps: f64,
-        /// 99th percentile of the latency in the last second.
-        p99_ms: Option<f64>,
-        /// Transactions that are due and not started; 0 where there is no rate.
-        backlog: u64,
-    },
 }

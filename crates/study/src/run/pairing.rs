@@ -9,7 +9,8 @@ use spec::{Pairing, Planned};
 use super::Run;
 use crate::error::Error;
 use crate::fit::estimate;
-use crate::pairs::{self, PairsOrder};
+use crate::fit::preflight;
+use crate::pairs::PairsOrder;
 use crate::platform::Platform;
 use crate::run::event::Event;
 
@@ -114,7 +115,7 @@ impl Run<'_> {
         let reason = of_points.iter().find_map(|point| self.preflight.reason(*point));
         reason.or_else(|| {
             let has = platform.memory_bytes()?;
-            pairs::misfit(&self.request.study, pairing, has)
+            preflight::pairs_misfit(&self.request.study, pairing, has)
         })
     }
 }

@@ -9,11 +9,11 @@ use record::Moment;
 use site::{Recovered, Site};
 use spec::metrics;
 
+use crate::trial::broke::Broke;
 use crate::trial::exposure;
 use crate::trial::meter::Metered;
 use crate::trial::order::Order;
 use crate::trial::powerless::Powerless;
-use crate::trial::{Broke, go_on};
 
 /// Starts the servers that lost their power, and makes the point's checks.
 pub(crate) fn check(
@@ -24,7 +24,7 @@ pub(crate) fn check(
     readings: &Readings,
 ) -> Result<check::Outcome, Broke> {
     let point = order.point;
-    go_on(order)?;
+    order.go_on()?;
     let recovered = site::recover(site, &metered.cuts).map_err(|error| Broke::after(&error))?;
     let faults: Vec<Moment> = metered.faults().collect();
     let lost = recovered.iter().filter(|one| one.has_lost_all());
@@ -81,9 +81,9 @@ pub(crate) fn check(
         false => Powerless { recovered, unreadable }.outcome(&checked),
     };
     found.add(checked);
-    go_on(order)?;
+    order.go_on()?;
     found.add(check::restore(site, &before).map_err(|error| Broke::after(&error))?);
-    go_on(order)?;
+    order.go_on()?;
     found.add(check::counts(site, &before).map_err(|error| Broke::after(&error))?);
     found.add(exposed);
     Ok(found)

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use load::Control;
+use load::{Control, Urgency};
 use record::{Trial, Writer};
 use site::{Alone, Labs};
 use spec::{Planned, Point, Profile};
@@ -11,6 +11,7 @@ use spec::{Planned, Point, Profile};
 use crate::fleet::Fleet;
 use crate::platform::Platform;
 use crate::request::Request;
+use crate::trial::broke::Broke;
 
 /// What a trial is given.
 pub(crate) struct Order<'a> {
@@ -39,6 +40,14 @@ impl Order<'_> {
     /// The load of this attempt begins.
     pub(crate) fn begins(&self, trial: &Trial) -> Result<(), record::Error> {
         self.writer.map_or(Ok(()), |writer| writer.begin(trial).map(drop))
+    }
+
+    /// An error if the user has asked for the end: it is not worth while to go on.
+    pub(crate) fn go_on(&self) -> Result<(), Broke> {
+        match self.control.urgency() {
+            Urgency::None => Ok(()),
+            Urgency::Clean | Urgency::AtOnce => Err(Broke::Interrupted),
+        }
     }
 }
 

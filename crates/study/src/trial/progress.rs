@@ -4,7 +4,7 @@ use record::{Interval, Moment};
 use spec::Point;
 use stats::Latency;
 
-use crate::run::event::Stage;
+use crate::trial::stage::Stage;
 
 /// Follows one load.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use record::Moment;
 
-use crate::run::event::Stage;
 use crate::trial::progress::LoadProgress;
+use crate::trial::stage::Stage;
 
 /// Follows what the load says: where it is, and when its window opens.
 pub(crate) struct Watch {

@@ -2,6 +2,8 @@
 
 use spec::{Point, Study};
 
+use crate::error::ChoiceError;
+
 /// What is said of them; what is not said must be clear from the study.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
@@ -12,92 +14,6 @@ pub struct Choice {
     /// The variants of A and of B; none for the only one, and B's may be A's.
     pub variants: [Option<String>; 2],
 }
-
-/// Why it is not clear which points are meant, or why they cannot be compared.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ChoiceError {
-    /// The study has no such thing.
-    #[error("study {study} has no {kind} \"{name}\"")]
-    Unknown {
-        /// The study.
-        study: String,
-        /// Scenario, variant or axis.
-        kind: &'static str,
-        /// What was named.
-        name: String,
-        /// What there is.
-        known: Vec<String>,
-    },
-    /// The study has several, and none was named.
-    #[error("study {study} has several {kind}s, and none is chosen")]
-    NotChosen {
-        /// The study.
-        study: String,
-        /// Scenario or variant.
-        kind: &'static str,
-        /// The option that chooses one.
-        option: &'static str,
-        /// What there is.
-        known: Vec<String>,
-    },
-    /// No point of a variant has these axes.
-    #[error("variant {variant} does not run scenario {scenario} at {at}")]
-    NoPoint {
-        /// The variant.
-        variant: String,
-        /// The scenario.
-        scenario: String,
-        /// The axes that were given.
-        at: String,
-        /// The points of the variant and the scenario.
-        known: Vec<String>,
-    },
-    /// Several points have these axes.
-    #[error("variant {variant} runs scenario {scenario} at several points, and none is chosen")]
-    SeveralPoints {
-        /// The variant.
-        variant: String,
-        /// The scenario.
-        scenario: String,
-        /// Their axes.
-        known: Vec<String>,
-    },
-    /// Clients of the point cannot take turns.
-    #[error("{point} {why}, and its clients cannot take turns with another server's")]
-    Unfit {
-        /// The point.
-        point: String,
-        /// As a predicate.
-        why: &'static str,
-    },
-}
-
-impl ChoiceError {
-    /// What to do next.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            ChoiceError::Unknown { kind, known, .. } if known.is_empty() => {
-                format!("it has no {kind}: leave it out")
-            }
-            ChoiceError::Unknown { known, .. } => format!("there is {}", known.join(", ")),
-            ChoiceError::NotChosen { option, known, .. } => {
-                format!("choose with {option}: {}", known.join(", "))
-            }
-            ChoiceError::NoPoint { known, .. } | ChoiceError::SeveralPoints { known, .. } => {
-                let shown: Vec<&str> = known.iter().take(SHOWN_MAX).map(String::as_str).collect();
-                let more = if known.len() > shown.len() { ", …" } else { "" };
-                format!("choose with --at AXIS=VALUE: {}{more}", shown.join(", "))
-            }
-            ChoiceError::Unfit { .. } => {
-                "compare whole trials: pgrig run, with both variants in one study".to_owned()
-            }
-        }
-    }
-}
-
-/// More points than these are a list and not a hint.
-const SHOWN_MAX: usize = 8;
 
 impl Choice {
     /// The points of A and of B, which are one where their variants are.

@@ -1,0 +1,346 @@
+//! What is in the way of a point: everything that it needs and the machine lacks.
+
+use std::path::Path;
+
+use site::warm::extension;
+use site::{SPARE_CONNECTIONS, connections};
+use spec::{Check, LinkKind, NodeKind, Point, PoolMode, Protocol, Warmer, Workload};
+use words::{grouped, size};
+
+use crate::fit::estimate::{self, Memory, open_files};
+use crate::fit::has::{Has, HasServers, HostHas};
+use crate::fit::hosts;
+use crate::fit::misfit::Misfit;
+use crate::fit::outside_misfit;
+
+/// What is in the way of one point.
+pub(crate) fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
+    let mut misfits = Vec::new();
+    match &has.servers {
+        HasServers::Built(_) | HasServers::OnHosts(_) => {
+            misfits.extend(memory_misfits(point, has));
+            misfits.extend(connection_misfits(point));
+            misfits.extend(part_misfits(point, has));
+            misfits.extend(root_misfit(point, has));
+            misfits.extend(pooler_misfits(point, has));
+            match &has.servers {
+                HasServers::OnHosts(_) => {
+                    misfits.extend(namespace_misfit(point));
+                    misfits.extend(major_misfits(point, has));
+                    misfits.extend(fault_misfits(point, has));
+                }
+                _ => {
+                    misfits.extend(link_misfit(point));
+                    misfits.extend(power_misfits(point, has.disk_bytes));
+                    misfits.extend(throttle_misfit(point));
+                }
+            }
+            misfits.extend(hosts::misfits(point, &has.hosts));
+            misfits.extend(unbuilt_misfits(point));
+        }
+        HasServers::Outside(outside) => misfits.extend(outside_misfit::of(point, outside)),
+    }
+    let files = open_files(point);
+    if files > has.open_files {
+        misfits.push(Misfit {
+            what: "open files".to_owned(),
+            amount: files,
+            needs: format!("file descriptors {} for each generator", grouped(files)),
+            has: format!("{} (hard limit)", grouped(has.open_files)),
+            hint: Some(format!("raise the hard limit: ulimit -Hn {files}")),
+        });
+    }
+    misfits
+}
+
+/// Too little memory: of this machine, or of a host for the servers that are placed on it.
+fn memory_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
+    let misfit = |memory: Memory, has_bytes: u64, on: String, hint: &str| {
+        (memory.total_bytes() > has_bytes).then(|| Misfit {
+            what: format!("memory{on}"),
+            amount: memory.total_bytes(),
+            needs: format!(
+                "{} connections × 1.7 MiB + {} shared_buffers = {} memory{on}",
+                grouped(u64::from(memory.connections)),
+                size(memory.shared_bytes),
+                size(memory.total_bytes())
+            ),
+            has: size(has_bytes),
+            hint: Some(hint.to_owned()),
+        })
+    };
+    match &has.servers {
+        HasServers::OnHosts(hosts) => {
+            let of = |host: &HostHas| {
+                let is_there = |node: &str| host.nodes.iter().any(|name| name == node);
+                let memory = estimate::memory_of(point, is_there);
+                let on = format!(" on host {}", host.name);
+                misfit(memory, host.resources.memory_bytes, on, "place fewer servers on it")
+            };
+            hosts.iter().filter_map(of).collect()
+        }
+        HasServers::Built(_) | HasServers::Outside(_) => {
+            let hint = "--target URI runs it on an outside server";
+            let memory = estimate::memory(point);
+            misfit(memory, has.memory_bytes, String::new(), hint).into_iter().collect()
+        }
+    }
+}
+
+/// Standbys whose host has another major version of PostgreSQL than that of their primary: physical
+/// replication joins servers of one.
+fn major_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
+    let major = |node: &str| has.installation(node).map(|one| one.version().major);
+    let misfit = |node: &spec::Node| {
+        let primary = node.follows()?;
+        let (own, needed) = (major(&node.name)?, major(primary)?);
+        (own != needed).then(|| Misfit {
+            what: format!("PostgreSQL of {}", node.name),
+            amount: 1,
+            needs: format!("PostgreSQL {needed} for {}, as {primary} has", node.name),
+            has: format!("PostgreSQL {own} on its host"),
+            hint: Some(
+                "install the same major version on both hosts, or name it: --pg-bin".to_owned(),
+            ),
+        })
+    };
+    point.topology.nodes.iter().filter_map(misfit).collect()
+}
+
+/// Disks whose power can be cut, and limits on I/O, that a node's host cannot have. That root is
+/// needed is said of more than them.
+fn fault_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
+    let lacks = |node: &spec::Node| {
+        let resources = has.resources(&node.name).filter(|resources| resources.is_root)?;
+        let disk = match node.disk {
+            spec::Disk::Plain => None,
+            spec::Disk::CutFilesystem { .. } => resources.no_file_system_cut.as_ref(),
+            spec::Disk::CutBlock { .. } => resources.no_block_cut.as_ref(),
+        };
+        let limits = node.throttle.and(resources.no_io_limits.as_ref());
+        let (needs, why) = match (disk, limits) {
+            (Some(why), _) => ("a disk whose power can be cut", why),
+            (None, Some(why)) => ("I/O limits of control groups", why),
+            (None, None) => return None,
+        };
+        Some(Misfit {
+            what: format!("{needs} for {}", node.name),
+            amount: 1,
+            needs: format!("{needs} for {}", node.name),
+            has: format!("a host without: {why}"),
+            hint: Some("place it on another host".to_owned()),
+        })
+    };
+    point.topology.nodes.iter().filter_map(lacks).collect()
+}
+
+/// Links by namespace join networks of one machine.
+fn namespace_misfit(point: &Point) -> Option<Misfit> {
+    let is_asked = point.topology.links.iter().any(|link| link.by == LinkKind::Namespace);
+    is_asked.then(|| Misfit {
+        what: "links by namespace".to_owned(),
+        amount: 1,
+        needs: "links by namespace".to_owned(),
+        has: "hosts, between which links are relays".to_owned(),
+        hint: Some("make the link by = \"relay\", or run it without --hosts".to_owned()),
+    })
+}
+
+/// Nodes whose max_connections the study sets too low; where it sets none, the rig chooses.
+fn connection_misfits(point: &Point) -> Vec<Misfit> {
+    let nodes = point.topology.nodes.iter().filter_map(|node| {
+        let limit: u32 = node.settings.get("max_connections")?.parse().ok()?;
+        let needed = connections(point, &node.name) + SPARE_CONNECTIONS;
+        (needed > limit).then(|| Misfit {
+            what: format!("connections on {}", node.name),
+            amount: u64::from(needed),
+            needs: format!("{} connections on node {}", grouped(u64::from(needed)), node.name),
+            has: format!("max_connections = {limit}"),
+            hint: Some("raise max_connections in the study, or leave it to the rig".to_owned()),
+        })
+    });
+    nodes.collect()
+}
+
+fn part_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
+    let mut missing = Vec::new();
+    for node in &point.topology.nodes {
+        let Some(installation) = has.installation(&node.name) else { continue };
+        let extensions = node.extensions.iter().map(|name| installation.require_extension(name));
+        let preloaded = node.settings.get("shared_preload_libraries");
+        let preloaded = preloaded.map(String::as_str).unwrap_or_default().split(',');
+        let libraries = preloaded.map(str::trim).filter(|name| !name.is_empty());
+        let libraries = libraries.map(|name| installation.require_library(name));
+        let routing = matches!(node.kind, NodeKind::Plproxy(_))
+            .then(|| installation.require_extension("plproxy"));
+        missing.extend(extensions.chain(libraries).chain(routing).filter_map(Result::err));
+    }
+    missing.extend(has.installation(&point.data.node).into_iter().flat_map(|installation| {
+        let ways = point.data.warm.as_ref().map(|warm| warm.with.as_slice()).unwrap_or_default();
+        let needed = |way: &Warmer| installation.require_extension(extension(*way)).err();
+        // Each way warms by itself: only when none is there does it not fit.
+        let absent: Vec<lab::Error> = ways.iter().filter_map(needed).collect();
+        let is_cold = absent.len() == ways.len();
+        absent.into_iter().filter(move |_| is_cold)
+    }));
+    for installation in point.topology.nodes.iter().filter_map(|node| has.installation(&node.name))
+    {
+        if point.checks.iter().any(|check| matches!(check, Check::Amcheck { .. })) {
+            missing.extend(installation.require_extension("amcheck").err());
+        }
+        let programs = point.checks.iter().filter_map(Check::program);
+        missing.extend(programs.filter_map(|name| installation.require_program(name).err()));
+    }
+    let misfit = |error: lab::Error| Misfit {
+        what: error.to_string(),
+        amount: 1,
+        needs: match &error {
+            lab::Error::MissingPart { name, .. } => name.clone(),
+            other => other.to_string(),
+        },
+        has: match &error {
+            lab::Error::MissingPart { version, .. } => {
+                format!("PostgreSQL {version} without it")
+            }
+            _ => String::new(),
+        },
+        hint: error.hint(),
+    };
+    let mut misfits: Vec<Misfit> = Vec::new();
+    for misfit in missing.into_iter().map(misfit) {
+        if !misfits.contains(&misfit) {
+            misfits.push(misfit);
+        }
+    }
+    misfits
+}
+
+fn root_misfit(point: &Point, has: &Has) -> Option<Misfit> {
+    (point.needs_root() && !has.is_root).then(|| Misfit {
+        what: "root".to_owned(),
+        amount: 1,
+        needs: "to be root".to_owned(),
+        has: "a user without rights".to_owned(),
+        hint: Some("run it as root".to_owned()),
+    })
+}
+
+/// Links by namespace that cannot be made for want of a program.
+fn link_misfit(point: &Point) -> Option<Misfit> {
+    let is_asked = point.topology.links.iter().any(|link| link.by == LinkKind::Namespace);
+    let error = is_asked.then(|| lab::machine::link_tools().err())??;
+    Some(Misfit {
+        what: "links by namespace".to_owned(),
+        amount: 1,
+        needs: "links by namespace".to_owned(),
+        has: format!("not all of iproute2: {error}"),
+        hint: error.hint(),
+    })
+}
+
+/// What this machine lacks for the disks of a point. That root is needed is said of more than disks.
+fn power_misfits(point: &Point, free_bytes: u64) -> Vec<Misfit> {
+    let disks = point.topology.nodes.iter().filter_map(|node| site::disk(node.disk, Path::new("")));
+    let lacks = disks.filter_map(|config| {
+        let (needs_bytes, directory) = (config.size_bytes, std::env::temp_dir());
+        let no_space = fault::disk::Error::NoSpace { directory, needs_bytes, free_bytes };
+        let check = fault::disk::check(&config.method);
+        check.err().or((needs_bytes > free_bytes).then_some(no_space))
+    });
+    let lacks = lacks.filter(|error| !matches!(error, fault::disk::Error::NotRoot));
+    let misfit = |error: fault::disk::Error| Misfit {
+        what: error.to_string(),
+        amount: 1,
+        needs: "a disk whose power can be cut".to_owned(),
+        has: error.to_string(),
+        hint: error.hint(),
+    };
+    lacks.map(misfit).collect()
+}
+
+/// I/O that cannot be limited here. That root is needed is said of more than that.
+fn throttle_misfit(point: &Point) -> Option<Misfit> {
+    let is_asked = point.topology.nodes.iter().any(|node| node.throttle.is_some());
+    let why = is_asked.then(|| lab::machine::throttles(&std::env::temp_dir()).err())??;
+    Some(Misfit {
+        what: "I/O limits".to_owned(),
+        amount: 1,
+        needs: "I/O limits of control groups".to_owned(),
+        has: why.to_string(),
+        hint: Some("set TMPDIR to a directory on a disk of the machine's own".to_owned()),
+    })
+}
+
+/// PgBouncer is missing, or is one that loses the prepared statements of clients whose server
+/// connection changes.
+fn pooler_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
+    let mut misfits: Vec<Misfit> = Vec::new();
+    for node in &point.topology.nodes {
+        let NodeKind::Pgbouncer(pooler) = &node.kind else { continue };
+        let version = pooler.version.as_deref();
+        let misfit = match has.pgbouncers(&node.name).iter().find(|one| one.fits(version)) {
+            None => {
+                let error = lab::find::pgbouncer(version).err();
+                Some(("none".to_owned(), error.and_then(|error| error.hint())))
+            }
+            Some(installed) => {
+                let prepares =
+                    |w: &&Workload| w.protocol == Protocol::Prepared && w.to.contains(&node.name);
+                let loses =
+                    pooler.mode != PoolMode::Session && !installed.has_prepared_statements();
+                (loses && point.workloads.iter().any(|w| prepares(&w))).then(|| {
+                    let hint = "PgBouncer 1.21 or later on PATH (in pgrig's sources: \
+                                scripts/pgbouncer-newest), or protocol = \"extended\"";
+                    let has = format!(
+                        "PgBouncer {}, which keeps no prepared statements in {} mode",
+                        installed.version(),
+                        pooler.mode.name()
+                    );
+                    (has, Some(hint.to_owned()))
+                })
+            }
+        };
+        let misfit = misfit.map(|(has, hint)| Misfit {
+            what: "PgBouncer".to_owned(),
+            amount: 1,
+            needs: version.map_or("PgBouncer".to_owned(), |version| format!("PgBouncer {version}")),
+            has,
+            hint,
+        });
+        misfits.extend(misfit);
+    }
+    misfits.dedup();
+    misfits
+}
+
+/// What a study can describe and this rig cannot build or do.
+fn unbuilt_misfits(point: &Point) -> Vec<Misfit> {
+    let mut missing: Vec<String> = Vec::new();
+    let is_server = |name: &String| point.topology.node(name).is_some_and(|n| n.is_postgres());
+    let joins_others =
+        |link: &spec::Link| link.by == LinkKind::Namespace && !link.between.iter().all(is_server);
+    if point.topology.links.iter().any(joins_others) {
+        missing.push("a link by namespace to what is no PostgreSQL server".to_owned());
+    }
+    missing.sort_unstable();
+    missing.dedup();
+    let misfits = missing.into_iter().map(|what| Misfit {
+        needs: what.clone(),
+        has: "a rig that cannot build it yet".to_owned(),
+        hint: None,
+        amount: 1,
+        what,
+    });
+    misfits.collect()
+}
+
+/// A disk without room for all sites together.
+pub(crate) fn disk_misfit(needed: u64, has: &Has) -> Misfit {
+    Misfit {
+        what: "disk".to_owned(),
+        amount: needed,
+        needs: format!("{} disk for servers and data", size(needed)),
+        has: format!("{} free", size(has.disk_bytes)),
+        hint: Some("set TMPDIR to a directory on a larger disk".to_owned()),
+    }
+}

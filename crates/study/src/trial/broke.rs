@@ -1,0 +1,46 @@
+//! The reason why a trial broke, before it becomes an ending.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use record::{Fault, Reason};
+
+use crate::trial::blame;
+
+/// The reason why a trial broke.
+pub(crate) enum Broke {
+    /// In one way or another.
+    Somehow(Reason<Fault>),
+    /// By a statement that is wrong: its place and the server's words.
+    Statement(String),
+    /// The user has asked for the end.
+    Interrupted,
+    /// The record could not be written.
+    Record(record::Error),
+}
+
+impl Broke {
+    /// It is not known whose fault it is.
+    pub(crate) fn unknown(error: impl fmt::Display) -> Broke {
+        Broke::somehow(Fault::Unknown, error)
+    }
+
+    pub(crate) fn somehow(kind: Fault, error: impl fmt::Display) -> Broke {
+        Broke::Somehow(Reason { kind, text: error.to_string() })
+    }
+
+    /// By what is below an error.
+    pub(crate) fn by(error: &(impl StdError + 'static)) -> Broke {
+        Broke::somehow(blame::of(error), error)
+    }
+
+    /// The same after the load.
+    pub(crate) fn after(error: &(impl StdError + 'static)) -> Broke {
+        Broke::somehow(blame::of(error), format_args!("after the load: {error}"))
+    }
+
+    /// A failure of a server that should run.
+    pub(crate) fn server(error: impl fmt::Display) -> Broke {
+        Broke::somehow(Fault::Server, error)
+    }
+}
