@@ -22,6 +22,7 @@ mod otava;
 mod progress;
 mod prompt;
 mod records;
+mod serve;
 mod served;
 mod signals;
 mod studies;

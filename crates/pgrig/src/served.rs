@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use record::{Comparison, Interval};
 use report::Look;
-use serve::Server;
 use spec::Study;
 use stats::Latency;
 use study::{Event, Stage};
 
 use crate::complaint::Complaint;
+use crate::serve::{self, Server};
 use crate::{records, terminal};
 
 /// A page is made again after so long at the earliest.

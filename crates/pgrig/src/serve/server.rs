@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use rustix::rand::{GetRandomFlags, getrandom};
 use tiny_http::{Header, Response};
 
-use crate::answer::{self, Shown};
+use crate::serve::answer::{self, Shown};
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// No port is to be had.
     #[error("listening on 127.0.0.1: {0}")]
     Listen(String),
@@ -22,7 +22,7 @@ pub enum Error {
 
 /// A page while something runs; it goes with this value.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     address: String,
     token: String,
     shared: Arc<Mutex<Shared>>,
@@ -58,7 +58,7 @@ impl Server {
     ///
     /// # Errors
     /// If it cannot listen.
-    pub fn open(shell: String) -> Result<Server, Error> {
+    pub(crate) fn open(shell: String) -> Result<Server, Error> {
         let http = tiny_http::Server::http(("127.0.0.1", 0))
             .map_err(|why| Error::Listen(why.to_string()))?;
         let address = http.server_addr().to_string();
@@ -79,18 +79,18 @@ impl Server {
 
     /// Where a browser finds it.
     #[must_use]
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}/{}/", self.address, self.token)
     }
 
     /// Whether a browser looks: pages need not be made for none.
     #[must_use]
-    pub fn is_watched(&self) -> bool {
+    pub(crate) fn is_watched(&self) -> bool {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).is_watched()
     }
 
     /// Replaces the page.
-    pub fn show(&self, page: String) {
+    pub(crate) fn show(&self, page: String) {
         self.change(|shown| {
             shown.page = page;
             shown.page_version += 1;
@@ -98,7 +98,7 @@ impl Server {
     }
 
     /// Replaces what is under way; an empty page takes it away.
-    pub fn show_now(&self, now: String) {
+    pub(crate) fn show_now(&self, now: String) {
         self.change(|shown| {
             shown.now = now;
             shown.now_version += 1;
@@ -106,13 +106,13 @@ impl Server {
     }
 
     /// Replaces the line.
-    pub fn say(&self, line: &str) {
+    pub(crate) fn say(&self, line: &str) {
         self.change(|shown| line.clone_into(&mut shown.line));
     }
 
     /// Says that nothing more will come, and gives a browser that is looking some seconds to fetch
     /// the last page.
-    pub fn end(self, line: &str) {
+    pub(crate) fn end(self, line: &str) {
         self.change(|shown| {
             shown.is_over = true;
             shown.now.clear();
