@@ -185,6 +185,7 @@ fn a_side_that_dies_is_named_and_what_was_measured_counts() {
     assert!(said.out.contains("a client of side B failed after"), "{}", said.out);
     assert!(said.out.contains("administrator command"), "{}", said.out);
     assert!(desk.path("record/comparison.json").is_file());
+    crate::python::reads(&desk, "test_comparison.py", "PGRIG_COMPARISON", "record");
 }
 
 #[test]

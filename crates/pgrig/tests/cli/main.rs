@@ -15,6 +15,7 @@ mod mutants;
 mod peers;
 mod power;
 mod prompt;
+mod python;
 mod serve;
 mod shard;
 mod signals;

@@ -1,0 +1,12 @@
+"""Tests on the record of a comparison, which PGRIG_COMPARISON names."""
+
+import os
+
+import pgrig
+
+
+def test_a_comparison_has_figures():
+    comparison = pgrig.read(os.environ["PGRIG_COMPARISON"])
+    figures = comparison.figures.set_index("metric")
+    assert figures.loc["throughput", "a"] > 0
+    assert len(comparison.looks) > 0
