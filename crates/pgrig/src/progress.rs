@@ -82,8 +82,13 @@ impl<'a> Progress<'a> {
                 let [above, below] =
                     [pairing.above, pairing.below].map(|point| &self.study.points[point].name);
                 let both = short(self.study, above);
-                let both = both.trim_start_matches(&format!("{}/", above.variant));
-                let (above, below) = (&above.variant, &below.variant);
+                let (above, below, both) = match above.variant == below.variant {
+                    true => (&above.scenario, &below.scenario, above.variant.as_str()),
+                    false => {
+                        let both = both.trim_start_matches(&format!("{}/", above.variant));
+                        (&above.variant, &below.variant, both)
+                    }
+                };
                 let number = format!("{}/{of}", pairing.number);
                 self.trial = format!("  pairs {number:<9} {above} ÷ {below}, {both}");
                 self.live(&self.trial);

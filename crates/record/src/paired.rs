@@ -30,8 +30,11 @@ pub struct Paired {
     pub above: String,
     /// The variant of the denominator, side A.
     pub below: String,
-    /// The scenario of both.
+    /// The scenario of the numerator, and of the denominator unless it has another one.
     pub scenario: String,
+    /// The scenario of the denominator where it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below_scenario: Option<String>,
     /// The axes of both.
     pub axes: BTreeMap<String, String>,
     /// How it ended.
@@ -106,6 +109,21 @@ impl Paired {
         self.series.iter().find(|series| series.metric == metric)
     }
 
+    /// The scenario of the denominator.
+    #[must_use]
+    pub fn scenario_below(&self) -> &str {
+        self.below_scenario.as_deref().unwrap_or(&self.scenario)
+    }
+
+    /// The names of the denominator's side and the numerator's: variants, or scenarios of one variant.
+    #[must_use]
+    pub fn sides(&self) -> [&str; 2] {
+        match self.above == self.below {
+            true => [self.scenario_below(), &self.scenario],
+            false => [&self.below, &self.above],
+        }
+    }
+
     /// A figure.
     #[must_use]
     pub fn figure(&self, metric: Metric) -> Option<&Figure> {
@@ -115,7 +133,10 @@ impl Paired {
     /// The file's name.
     fn file(&self) -> String {
         let Paired { number, above, below, scenario, .. } = self;
-        let name = format!("{number:02}-{above}-{below}-{scenario}");
+        let mut name = format!("{number:02}-{above}-{below}-{scenario}");
+        if let Some(scenario) = &self.below_scenario {
+            name.push_str(&format!("-{scenario}"));
+        }
         match self.attempt {
             0 | 1 => format!("{name}.json"),
             attempt => format!("{name}-attempt-{attempt}.json"),

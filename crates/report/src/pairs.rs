@@ -20,7 +20,7 @@ pub(crate) fn pairs(study: &Study, all: &[Paired], first: usize) -> (Vec<PairsBl
     };
     let mut curves: Vec<Json> = Vec::new();
     let mut block = |paired: &Paired| {
-        let [below, above] = [&paired.below, &paired.above];
+        let [below, above] = paired.sides();
         let quotient = format!("{above} ÷ {below}");
         let drawn: Vec<Json> = DRAWN
             .into_iter()
@@ -28,7 +28,7 @@ pub(crate) fn pairs(study: &Study, all: &[Paired], first: usize) -> (Vec<PairsBl
             .collect();
         let ids = (first + curves.len()..).take(drawn.len()).collect();
         curves.extend(drawn);
-        let names = [below.as_str(), above.as_str()];
+        let names = [below, above];
         let mut tables = Vec::new();
         if !paired.figures.is_empty() {
             tables.push(compared::figures(&paired.figures, names, ""));
@@ -46,8 +46,11 @@ pub(crate) fn pairs(study: &Study, all: &[Paired], first: usize) -> (Vec<PairsBl
 
 /// `In pairs: governed ÷ plain, hot rows, clients = 64`
 fn heading(study: &Study, paired: &Paired, quotient: &str) -> String {
-    let mut heading =
-        format!("In pairs: {quotient}, {}", label(&study.scenarios, &paired.scenario));
+    let place = match paired.above == paired.below {
+        true => label(&study.variants, &paired.above),
+        false => label(&study.scenarios, &paired.scenario),
+    };
+    let mut heading = format!("In pairs: {quotient}, {place}");
     for (axis, value) in &paired.axes {
         heading.push_str(&format!(", {axis} = {value}"));
     }

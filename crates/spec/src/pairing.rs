@@ -58,8 +58,8 @@ pub(crate) fn check(claims: &[Claim], points: &[Point], problems: &Problems) {
 
 /// Why a value cannot be measured in pairs, and what to write instead.
 fn misfit(value: &Expression, points: &[Point]) -> Option<(String, &'static str)> {
-    let shape = "pairs measure one figure of two variants at one point: tps('new/load') / \
-                 tps('old/load')";
+    let shape = "pairs measure one figure of two variants, or of two scenarios of one variant, at the \
+                 same axes: tps('new/load') / tps('old/load')";
     let Some((above, below)) = value.ratio() else {
         return Some(("a claim in pairs is one figure divided by another".to_owned(), shape));
     };
@@ -69,11 +69,21 @@ fn misfit(value: &Expression, points: &[Point]) -> Option<(String, &'static str)
         return Some((format!("pairs measure one of {} on both sides", names()), shape));
     }
     let (one, other) = (&points[above.point], &points[below.point]);
-    let is_one_place =
-        (&one.name.scenario, &one.name.axes) == (&other.name.scenario, &other.name.axes);
-    if !is_one_place || one.name.variant == other.name.variant {
-        let message = "a claim in pairs compares two variants of one scenario at the same axes";
+    let is_one = [one.name.variant == other.name.variant, one.name.scenario == other.name.scenario];
+    if one.name.axes != other.name.axes || is_one[0] == is_one[1] {
+        let message = "a claim in pairs compares two variants of one scenario, or two scenarios of one \
+                       variant, at the same axes";
         return Some((message.to_owned(), shape));
+    }
+    let clients = [one, other].map(Point::clients);
+    if clients[0] != clients[1] {
+        let [one, other] = clients;
+        return Some((
+            format!(
+                "a claim in pairs has as many clients on both sides, and not {one} and {other}"
+            ),
+            shape,
+        ));
     }
     let simple = "measure it in whole trials: leave out pairs";
     [one, other].into_iter().find_map(|point| {
@@ -109,7 +119,7 @@ pub(crate) fn part_servers(claims: &[Claim], points: &mut [Point]) {
     }
 }
 
-/// Whether two variants' trials run on the same servers in turn: settings are given to a server at
+/// True if the trials of two points run on the same servers in turn: settings are given to a server at
 /// each start, but a server that keeps its data keeps its settings.
 fn share_servers(one: &Point, other: &Point) -> bool {
     let settings = |point: &Point| -> Vec<Settings> {

@@ -118,8 +118,12 @@ impl PairsOrder<'_> {
             load_plan::workloads(points[index], &conninfos, None).swap_remove(0)
         });
         let place = ready::Place { labs: self.labs, program: self.program };
+        let is_one_variant = points[0].name.variant == points[1].name.variant;
         let standing = |site: &'s mut Site, point: &'s Point| Standing {
-            name: point.name.variant.as_str(),
+            name: match is_one_variant {
+                true => point.name.scenario.as_str(),
+                false => point.name.variant.as_str(),
+            },
             site,
             point,
             place,
@@ -199,6 +203,8 @@ impl PairsOrder<'_> {
             above: above.name.variant.clone(),
             below: below.name.variant.clone(),
             scenario: above.name.scenario.clone(),
+            below_scenario: (above.name.scenario != below.name.scenario)
+                .then(|| below.name.scenario.clone()),
             axes,
             ending: Ending::Done,
             started_at: clock::wall(),

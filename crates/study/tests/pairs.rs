@@ -10,6 +10,33 @@ use spec::{Folder, Profile, Study};
 use study::{Ended, Event, Place, Request, Servers};
 use verdict::{Measured, Verdict};
 
+/// Two scenarios of one variant, which share its servers but in pairs.
+const SCENARIOS: &str = r#"
+question = "Does waiting take time?"
+rounds = 1
+window = "200ms"
+warmup = "100ms"
+[settings]
+shared_buffers = "16MB"
+[data]
+script = "init.sql"
+[workloads.short]
+script = "short.sql"
+clients = 2
+[workloads.long]
+script = "wait.sql"
+clients = 2
+[scenarios.fast]
+run = ["short"]
+[scenarios.slow]
+run = ["long"]
+[[claims]]
+says = "five times the wait, less throughput"
+value = "tps('default/slow') / tps('default/fast')"
+expect = "<= 0.75"
+pairs = { block = "200ms", precision = "1%", max = "40s" }
+"#;
+
 /// Both variants have the same servers in all but a setting that clients see.
 const STUDY: &str = r#"
 question = "Does waiting take time?"
@@ -20,7 +47,7 @@ warmup = "100ms"
 shared_buffers = "16MB"
 [data]
 script = "init.sql"
-reset = "RESET"
+reset = "keep"
 [variants.fast]
 settings = { "my.wait" = "0.001" }
 [variants.slow]
@@ -43,11 +70,10 @@ expect = ">= 1.25"
 pairs = { block = "200ms", precision = "30%", max = "100s" }
 "#;
 
-fn folder(reset: &str) -> Folder {
-    let study = STUDY.replace("RESET", reset);
+fn folder() -> Folder {
     let wait = "SELECT pg_sleep(current_setting('my.wait')::float8);\n".to_owned();
     let init = "CREATE TABLE t (i int);\n".to_owned();
-    let files = [("study.toml", study), ("init.sql", init), ("wait.sql", wait)];
+    let files = [("study.toml", STUDY.to_owned()), ("init.sql", init), ("wait.sql", wait)];
     let files = files.map(|(name, text)| (name.to_owned(), text));
     Folder { name: "mine".to_owned(), files: BTreeMap::from(files), is_private: false }
 }
@@ -73,9 +99,10 @@ fn run(folder: &Folder, place: Place) -> (Ended, usize) {
     (ended.unwrap(), told)
 }
 
-fn check(reset: &str) {
+#[test]
+fn variants_with_servers_of_their_own_are_loaded_in_turn() {
     let directory = tempfile::tempdir().unwrap();
-    let folder = folder(reset);
+    let folder = folder();
     let (ended, told) = run(&folder, Place::Below(directory.path().to_owned()));
     let reader = Reader::open(&ended.directory).unwrap();
     let [paired] = reader.pairs() else { panic!("{:?}", reader.pairs().len()) };
@@ -144,11 +171,28 @@ fn is_not_measured_again(folder: &Folder, record: &Path) {
 }
 
 #[test]
-fn variants_with_servers_of_their_own_are_loaded_in_turn() {
-    check("keep");
-}
-
-#[test]
-fn variants_that_share_their_servers_get_two_for_their_pairs() {
-    check("clone");
+fn scenarios_of_one_variant_are_loaded_in_turn() {
+    let directory = tempfile::tempdir().unwrap();
+    let wait = |seconds: f64| format!("SELECT pg_sleep({seconds});\n");
+    let init = "CREATE TABLE t (i int);\n".to_owned();
+    let files = [
+        ("study.toml", SCENARIOS.to_owned()),
+        ("init.sql", init),
+        ("short.sql", wait(0.001)),
+        ("wait.sql", wait(0.005)),
+    ];
+    let files = files.map(|(name, text)| (name.to_owned(), text));
+    let folder =
+        Folder { name: "mine".to_owned(), files: BTreeMap::from(files), is_private: false };
+    let (ended, _) = run(&folder, Place::Below(directory.path().to_owned()));
+    let reader = Reader::open(&ended.directory).unwrap();
+    let [paired] = reader.pairs() else { panic!("{:?}", reader.pairs().len()) };
+    assert_eq!(paired.ending, Ending::Done, "{paired:?}");
+    assert_eq!(paired.sides(), ["fast", "slow"]);
+    let study = Study::parse(&folder, Profile::Smoke).unwrap();
+    let judged = verdict::judge(&study, &reader.header().plan, reader.trials(), reader.pairs());
+    let claim = &judged.claims[0];
+    assert!(matches!(claim.measured, Measured::Pairs { .. }), "{claim:?}");
+    let ratio = paired.figure(Metric::Throughput).and_then(|one| one.b_over_a.as_ref()).unwrap();
+    assert!(ratio.upper < 0.75, "{ratio:?}");
 }

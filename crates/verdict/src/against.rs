@@ -24,8 +24,11 @@ pub(crate) fn against(study: &Study, trials: &[Trial], pairs: &[Paired]) -> Vec<
     };
     let of_pairs = |paired: &Paired| {
         stands_against(&paired.ending).then(|| {
-            let Paired { above, below, scenario, ending, .. } = paired;
-            format!("pairs of {above} and {below} ({scenario}) {}: {}", word(ending), ending.why())
+            let Paired { above, scenario, ending, .. } = paired;
+            let [below_side, above_side] = paired.sides();
+            let place = if above == &paired.below { above } else { scenario };
+            let (word, why) = (word(ending), ending.why());
+            format!("pairs of {above_side} and {below_side} ({place}) {word}: {why}")
         })
     };
     trials.iter().filter_map(of_trial).chain(pairs.iter().filter_map(of_pairs)).collect()

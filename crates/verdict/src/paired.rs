@@ -19,10 +19,7 @@ const CONFIDENCE: f64 = 0.95;
 pub(crate) fn missing(study: &Study, value: &Expression, pairs: &[Paired]) -> Option<String> {
     let (above, below) = value.ratio()?;
     let (above, below) = (value.references()[above].point, value.references()[below].point);
-    let is_meant = |paired: &&Paired| {
-        let point = |variant| study.point(variant, &paired.scenario, &paired.axes);
-        point(&paired.above) == Some(above) && point(&paired.below) == Some(below)
-    };
+    let is_meant = |paired: &&Paired| is_of(study, paired, [above, below]);
     // What one attempt found is not undone by another one that was skipped.
     let mut why = None;
     for paired in pairs.iter().filter(is_meant) {
@@ -30,6 +27,13 @@ pub(crate) fn missing(study: &Study, value: &Expression, pairs: &[Paired]) -> Op
         why = Some(paired.ending.why().to_owned());
     }
     why
+}
+
+/// True if these are the pairs of the point of a numerator and that of a denominator.
+fn is_of(study: &Study, paired: &Paired, [above, below]: [usize; 2]) -> bool {
+    let point = |variant, scenario| study.point(variant, scenario, &paired.axes);
+    point(&paired.above, &paired.scenario) == Some(above)
+        && point(&paired.below, paired.scenario_below()) == Some(below)
 }
 
 /// Judges a quotient of two figures by the pairs of its points.
@@ -49,10 +53,7 @@ pub(crate) fn judge(
         return nothing("it is no quotient of two figures".to_owned());
     };
     let (above, below) = (&value.references()[above], &value.references()[below]);
-    let is_meant = |paired: &&Paired| {
-        let point = |variant| study.point(variant, &paired.scenario, &paired.axes);
-        point(&paired.above) == Some(above.point) && point(&paired.below) == Some(below.point)
-    };
+    let is_meant = |paired: &&Paired| is_of(study, paired, [above.point, below.point]);
     let Some(paired) = pairs.iter().filter(is_meant).max_by_key(|paired| paired.attempt) else {
         let (above, below) = (&study.points[above.point].name, &study.points[below.point].name);
         return nothing(format!("{above} and {below} were not measured in pairs"));

@@ -150,6 +150,8 @@ impl<'s> Source<'s> {
             above: name(above).variant.clone(),
             below: name(below).variant.clone(),
             scenario: name(above).scenario.clone(),
+            below_scenario: (name(above).scenario != name(below).scenario)
+                .then(|| name(below).scenario.clone()),
             axes: axes.map(|(axis, value)| (axis.clone(), value.clone())).collect(),
             ending: Ending::Done,
             started_at: String::new(),

@@ -141,13 +141,36 @@ fn pairs_are_two_variants_of_one_simple_point() {
     let few = asked.replacen("[scenarios.load]", "[scenarios.load]\nrounds = 1", 1);
     assert_eq!(spec::never_judged(&folder(&few)), vec![]);
 
+    // Two scenarios of one variant get two sets of servers.
+    let twice = asked.replace(
+        "[[claims]]",
+        "[scenarios.again]\nrun = [\"orders\"]\nover = { clients = [8, 64] }\n\n[[claims]]",
+    );
+    let twice = twice.replace("tps('fast/load/orders'", "tps('safe/again/orders'");
+    let study = parse(&twice);
+    let [pairing] = study.pairings()[..] else { panic!("{:?}", study.pairings()) };
+    let [above, below] = [pairing.above, pairing.below].map(|point| &study.points[point]);
+    assert_eq!(above.name.to_string(), "safe/again clients=8");
+    assert_eq!(below.name.to_string(), "safe/load clients=8");
+    assert!(above.has_own_servers && !below.has_own_servers);
+    let unequal = twice.replace(
+        "over = { clients = [8, 64] }\n\n[[claims]]",
+        "over = { rate = [8, 64] }\n\n[[claims]]",
+    );
+    let found = problems(&unequal);
+    assert!(!found.is_empty(), "other axes");
+
     let check = |from: &str, to: &str, expected: &str| {
         assert!(asked.contains(from), "{from}");
         let found = problems(&asked.replacen(from, to, 1));
         assert!(found.contains(expected), "{to}: {found}");
     };
-    let shape = "pairs measure one figure of two variants at one point";
-    check("safe/load", "fast/load", "two variants of one scenario at the same axes");
+    let shape = "pairs measure one figure of two variants, or of two scenarios of one variant";
+    check(
+        "safe/load",
+        "fast/load",
+        "two variants of one scenario, or two scenarios of one variant",
+    );
     check("'clients=8') / tps", "'clients=64') / tps", shape);
     check("tps('safe", "latency_mean_ms('safe", "pairs measure one of tps, latency_p50_ms");
     check(" / tps('safe/load/orders', 'clients=8')", "", "one figure divided by another");

@@ -46,6 +46,7 @@ fn paired(effect: f64, seed: u64, conditions: Conditions) -> Paired {
         above: "b".to_owned(),
         below: "a".to_owned(),
         scenario: "s".to_owned(),
+        below_scenario: None,
         axes: BTreeMap::from([("clients".to_owned(), "8".to_owned())]),
         ending: Ending::Done,
         started_at: String::new(),

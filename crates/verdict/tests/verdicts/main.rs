@@ -387,6 +387,7 @@ fn attempt_at_pairs(ending: Ending) -> Paired {
         above: "b".to_owned(),
         below: "a".to_owned(),
         scenario: "s".to_owned(),
+        below_scenario: None,
         axes: BTreeMap::from([("clients".to_owned(), "8".to_owned())]),
         ending,
         started_at: String::new(),
