@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::labs::Labs;
 use crate::link::SiteLink;
 use crate::node::lab_settings;
-use crate::service::{Guarding, Service};
+use crate::service::Service;
 use crate::site::{DataState, Site};
 use crate::streaming;
 use crate::throttles::Throttles;
@@ -79,8 +79,10 @@ impl Site {
     ///
     /// # Errors
     /// What a server said.
-    pub fn restart(&mut self, point: &Point, labs: Option<&Labs>, rig: &Path) -> Result<(), Error> {
-        self.services.clear();
+    pub fn restart(&mut self) -> Result<(), Error> {
+        for service in &mut self.services {
+            service.part_mut().stop(StopMode::Fast)?;
+        }
         let order = streaming::order(&self.plan.topology, &self.nodes);
         for stops in [true, false] {
             for index in &order {
@@ -92,7 +94,8 @@ impl Site {
             }
         }
         self.prove_streaming()?;
-        self.put_in_front(point, labs, rig)
+        // Clients know where they are: they are started again and not made anew.
+        self.services.iter_mut().try_for_each(Service::start)
     }
 
     /// Stops its servers: at once where their data will be thrown away, else with a checkpoint.
@@ -179,10 +182,7 @@ impl Site {
             };
             let Some(service) = service else { continue };
             self.services.push(service?);
-            if let Some(service) = self.services.last_mut() {
-                service.part_mut().start()?;
-                service.guarding().map_or(Ok(()), Guarding::wait_until_in_charge)?;
-            }
+            self.services.last_mut().map_or(Ok(()), Service::start)?;
         }
         Ok(())
     }

@@ -63,7 +63,7 @@ impl Service {
             config.listen = lab::Listen::Loopback;
         }
         config.mode = pooler.mode;
-        let made = lab.pooler(&node.name, config)?;
+        let made = lab.pooler(&name_in_lab(node, labs), config)?;
         let conninfo = server::keyword_form(&made.endpoint().to_string())?;
         let program = Program::Pooler(Box::new(made));
         Ok(Service { name: node.name.clone(), conninfo: Some(conninfo), program })
@@ -88,7 +88,7 @@ impl Service {
         let arguments = ["guard", &to, "--grace", &grace, "--state"].map(str::to_owned);
         let more = [state.display().to_string(), "--no-automatic-failover".to_owned()];
         let arguments = arguments.into_iter().chain(more).collect();
-        let process = lab.rig_process(&node.name, rig, arguments)?;
+        let process = lab.rig_process(&name_in_lab(node, labs), rig, arguments)?;
         let copy = match lab.host() {
             None => None,
             Some(_) => Some(Scratch::make()?),
@@ -96,6 +96,15 @@ impl Service {
         let guarding = Guarding { process, state, copy, to: guard.to.clone() };
         let program = Program::Guard(Box::new(guarding));
         Ok(Service { name: node.name.clone(), conninfo: None, program })
+    }
+
+    /// Starts it, and waits until it does its work.
+    ///
+    /// # Errors
+    /// The end of the log of one that does not come up.
+    pub(crate) fn start(&mut self) -> Result<(), Error> {
+        self.part_mut().start()?;
+        self.guarding().map_or(Ok(()), Guarding::wait_until_in_charge)
     }
 
     /// The name of the host that it is on; none on this machine.
@@ -212,3 +221,8 @@ impl Guarding {
 
 /// A connection and a question, on a busy machine.
 const IN_CHARGE_WITHIN: Duration = Duration::from_secs(60);
+
+/// One lab holds the services of all sites, two of which may stand at once.
+fn name_in_lab(node: &Node, labs: &Labs) -> String {
+    format!("{}-{}", node.name, labs.new_number())
+}

@@ -117,7 +117,6 @@ impl PairsOrder<'_> {
             // The study was checked: a point in pairs has one workload.
             load_plan::workloads(points[index], &conninfos, None).swap_remove(0)
         });
-        let place = ready::Place { labs: self.labs, program: self.program };
         let is_one_variant = points[0].name.variant == points[1].name.variant;
         let standing = |site: &'s mut Site, point: &'s Point| Standing {
             name: match is_one_variant {
@@ -126,7 +125,6 @@ impl PairsOrder<'_> {
             },
             site,
             point,
-            place,
         };
         let [a, b] = sites;
         let mut stand = Stand([standing(a, points[0]), standing(b, points[1])]);

@@ -10,7 +10,7 @@ use server::message::with_detail;
 use site::Site;
 use spec::Point;
 
-use crate::trial::ready::{self, Place};
+use crate::trial::ready;
 
 /// One side's servers.
 pub(crate) struct Standing<'a> {
@@ -18,7 +18,6 @@ pub(crate) struct Standing<'a> {
     pub(crate) name: &'a str,
     pub(crate) site: &'a mut Site,
     pub(crate) point: &'a Point,
-    pub(crate) place: Place<'a>,
 }
 
 /// Both sides' servers.
@@ -88,9 +87,7 @@ impl Ground for Standing<'_> {
 impl Standing<'_> {
     /// Restarts its servers, and warms what the study says.
     fn renew(&mut self) -> Result<(), compare::Error> {
-        let Place { labs, program } = self.place;
-        let restarted = self.site.restart(self.point, labs, program);
-        let restarted = restarted.map_err(|error| error.to_string());
+        let restarted = self.site.restart().map_err(|error| error.to_string());
         let why = match restarted.and_then(|()| ready::again(self.point, self.site)) {
             Ok(()) => return Ok(()),
             Err(why) => why,

@@ -69,10 +69,8 @@ pub fn versus(
     let builder = Builder { study: &study, labs: &labs, program: &request.program, control };
     let ([mut a, mut b], data) = builder.both(&installations)?;
     let is_comparable = is_comparable([&a, &b]);
-    let standing = |side: usize, site| {
-        let place = ready::Place { labs: Some(&labs[side]), program: &request.program };
-        Standing { name: SIDES[side], site, point: &study.points[side], place }
-    };
+    let standing =
+        |side: usize, site| Standing { name: SIDES[side], site, point: &study.points[side] };
     let mut stand = Stand([standing(0, &mut a), standing(1, &mut b)]);
     let sides = &stand.0;
     if data == DataOrigin::LoadedTwice && is_comparable {
