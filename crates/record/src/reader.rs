@@ -56,7 +56,7 @@ impl Reader {
         Ok(Reader { directory: directory.to_owned(), header, folder, trials, pairs })
     }
 
-    /// Where it is.
+    /// The directory of the record.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
@@ -86,8 +86,9 @@ impl Reader {
         &self.pairs
     }
 
-    /// What the clients of a trial did, second by second. `keep` takes each interval, and says how many
-    /// bytes it keeps of it: a trial of hours fits into memory only when its readers keep little.
+    /// Reads the intervals of a trial, second by second. `keep` takes each interval and returns the
+    /// number of bytes that it keeps of it: a trial of hours fits into memory only if its readers
+    /// keep little.
     ///
     /// # Errors
     /// If the file is missing or damaged, or too much is kept.
@@ -99,7 +100,7 @@ impl Reader {
         finished::read_intervals(&self.place(trial)?, &mut Allowance::of_trial(), keep)
     }
 
-    /// What the probes read during a trial. `keep` is as in [`Reader::intervals`].
+    /// Reads the samples of a trial. `keep` is as in [`Reader::intervals`].
     ///
     /// # Errors
     /// If the file is missing or damaged, or too much is kept.
@@ -107,7 +108,7 @@ impl Reader {
         finished::read_samples(&self.place(trial)?, &mut Allowance::of_trial(), keep)
     }
 
-    /// What happened during a trial. `keep` is as in [`Reader::intervals`].
+    /// Reads the marks of a trial. `keep` is as in [`Reader::intervals`].
     ///
     /// # Errors
     /// If the file is missing or damaged, or too much is kept.
@@ -158,7 +159,7 @@ fn kept<T>(list: &mut Vec<T>, one: T, beside: usize) -> usize {
     2 * size_of::<T>() + beside
 }
 
-/// Whether a folder looks like a record. What it holds is found when it is opened.
+/// True if a folder looks like a record. Its contents are checked when it is opened.
 #[must_use]
 pub fn is_record(directory: &Path) -> bool {
     directory.join(HEADER).symlink_metadata().is_ok()

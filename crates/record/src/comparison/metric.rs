@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is compared.
+/// Metric that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
@@ -125,7 +125,8 @@ impl Metric {
         }
     }
 
-    /// Whether more is better. Of a hit there is no better or worse: what was not hit was read.
+    /// True if more is better. Buffer hits are neither better nor worse: a block that was not hit
+    /// was read.
     #[must_use]
     pub fn higher_is_better(self) -> bool {
         self == Metric::Throughput
