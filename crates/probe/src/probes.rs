@@ -37,7 +37,7 @@ pub(crate) const GENERATOR: &str = "generator";
 /// Longest wait of the start for every server's first snapshot, and of the stop for the last one.
 const SERVERS_MAX: Duration = Duration::from_secs(15);
 
-/// Subjects of a sampler.
+/// The servers, processes, poolers and links that a sampler watches.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Config {
     /// The PostgreSQL servers.
