@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// pg_ctl's shutdown modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopMode {
-    /// Waits until the last client has left.
+    /// After the last client has left.
     Smart,
     /// After disconnecting all clients and a checkpoint.
     Fast,
