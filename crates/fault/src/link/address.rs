@@ -1,4 +1,4 @@
-//! Where a link's processes listen and connect: a Unix socket or a TCP port.
+//! Addresses at which a link's processes listen and connect: a Unix socket or a TCP port.
 
 use std::fmt;
 use std::io;
