@@ -9,7 +9,7 @@ use record::{Mark, Moment, Note, NoteKind, Window, Witness, WorkloadResult};
 use server::Control;
 use spec::{Metric, Point};
 
-/// State of a trial when its checks begin.
+/// What is known of a trial when its checks begin.
 #[derive(Clone, Copy, Debug)]
 pub struct Before<'a> {
     /// The point that was run.

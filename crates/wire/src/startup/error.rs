@@ -115,7 +115,7 @@ impl StartupError {
         matches!(self, Self::Server(_))
     }
 
-    /// Next step for the user, if the server itself does not say it.
+    /// What to do next, where the server itself does not say.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Server(error) if error.hint.is_some() => None,
