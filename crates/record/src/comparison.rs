@@ -77,10 +77,10 @@ pub struct Comparison {
     pub seed: u64,
     /// Reason why it ended.
     pub stop: Stop,
-    /// Figures that were compared.
+    /// What was compared.
     pub figures: Vec<Figure>,
-    /// Restarts of the servers, and the amount by which a new instance changes figures. Older
-    /// records do not say.
+    /// How often the servers were made anew, and by how much that changes figures. Older records do
+    /// not say.
     #[serde(default)]
     pub instances: Instances,
     /// Work of the servers of A and of B besides the load. Older records do not say.
@@ -96,7 +96,7 @@ pub struct Comparison {
     /// Observations of machine and generator. Older records do not say.
     #[serde(default)]
     pub conditions: Conditions,
-    /// Reasons to doubt the answer.
+    /// What stands against the answer.
     pub doubts: Vec<String>,
     /// The machine and its system.
     pub facts: Vec<Fact>,
@@ -241,7 +241,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// True if B is worse by more than this share, beyond chance.
+    /// Whether B is worse by more than this share: not only by more than chance.
     #[must_use]
     pub fn is_worse_beyond(&self, threshold: f64) -> bool {
         self.verdict == Verdict::Worse
@@ -299,7 +299,7 @@ pub struct Ratio {
     pub confidence: f64,
     /// Observations that it rests on.
     pub n: usize,
-    /// Method by which the bounds were computed.
+    /// How the bounds were found.
     pub method: String,
 }
 

@@ -213,7 +213,7 @@ pub(crate) struct ComparedPage {
 #[derive(Template)]
 #[template(path = "history.html")]
 pub(crate) struct HistoryPage {
-    /// Number of figures and results.
+    /// How many figures and results.
     pub(crate) title: String,
     /// Places of the curves.
     pub(crate) curves: Vec<usize>,

@@ -25,7 +25,7 @@ impl fmt::Display for StopMode {
     }
 }
 
-/// Time at which a server connection goes back to PgBouncer's pool.
+/// When a server connection goes back to PgBouncer's pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PoolMode {
     /// After the client has left.

@@ -125,8 +125,7 @@ impl Metric {
         }
     }
 
-    /// True if more is better. Buffer hits are neither better nor worse: a block that was not hit
-    /// was read.
+    /// Whether more is better. Of a hit there is no better or worse: what was not hit was read.
     #[must_use]
     pub fn higher_is_better(self) -> bool {
         self == Metric::Throughput
