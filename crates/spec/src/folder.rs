@@ -9,7 +9,8 @@ pub struct Folder {
     pub name: String,
     /// File name → text; names are relative to the folder, with `/` between parts.
     pub files: BTreeMap<String, String>,
-    /// Whether not everybody may read it or a file of it: then no copy is for everybody either.
+    /// True if some users may not read it or a file of it: then a copy must not be readable by all
+    /// users either.
     pub is_private: bool,
 }
 
