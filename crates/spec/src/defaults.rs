@@ -86,7 +86,7 @@ impl Defaults {
 }
 
 /// True if `at` means the point. The values that it names must exist, in the profiles it is made
-/// for. What it names must be there, in the profiles it is made for.
+/// for.
 fn is_at(own: &Fields<'_>, point: &[(String, String)], axes: &Axes<'_>, is_made: bool) -> bool {
     own.required("at");
     own.named("at").iter().fold(true, |is_at, wanted| {

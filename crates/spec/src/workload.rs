@@ -60,7 +60,7 @@ pub struct Script {
     pub source: ScriptSource,
     /// Its share is its weight over the sum of weights.
     pub weight: u32,
-    /// Version of pgbench whose syntax it is written in.
+    /// Form of pgbench's language in which it is written.
     pub syntax: Syntax,
 }
 
