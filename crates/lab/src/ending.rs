@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::error::Error;
 
-/// What can be told to end while others wait for it.
+/// Something that can be told to end while others wait for it.
 pub(crate) trait Ends: Send + Sync {
     /// Ends it without waiting.
     fn end_soon(&self);
