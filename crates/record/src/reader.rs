@@ -86,9 +86,8 @@ impl Reader {
         &self.pairs
     }
 
-    /// Reads the intervals of a trial, second by second. `keep` takes each interval and returns the
-    /// number of bytes that it keeps of it: a trial of hours fits into memory only if its readers
-    /// keep little.
+    /// What the clients of a trial did, second by second. `keep` takes each interval, and says how many
+    /// bytes it keeps of it: a trial of hours fits into memory only when its readers keep little.
     ///
     /// # Errors
     /// If the file is missing or damaged, or too much is kept.
