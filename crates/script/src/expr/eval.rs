@@ -17,7 +17,7 @@ const MAX_ZIPFIAN: f64 = 1000.0;
 /// Expressions that need no more places than this are evaluated without allocation.
 const STACK: usize = 16;
 
-/// Why an expression has no value, in pgbench's words.
+/// Reason why an expression has no value, in pgbench's words.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EvalError {
     /// The variable was never set.
@@ -28,7 +28,7 @@ pub enum EvalError {
     MalformedVariable {
         /// The variable.
         name: Box<str>,
-        /// What it holds.
+        /// Its text.
         text: Box<str>,
     },
     /// The variable holds the text of an integer that does not fit.
