@@ -6,7 +6,6 @@ use server::quote::identifier;
 
 use crate::error::Error;
 
-/// Rights that the guard's role has.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Rights {
     pub(crate) role: String,

@@ -74,7 +74,6 @@ struct Persisted {
 struct GuardedPrimary {
     watch: Watch,
     asked: Asked,
-    /// True if the server carries the mark.
     is_marked: bool,
     system_identifier: String,
     timeline: u32,

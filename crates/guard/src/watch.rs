@@ -83,7 +83,7 @@ pub enum Why {
     },
     /// Standbys have kept up long enough.
     Returned {
-        /// Time for which they had to.
+        /// Time for which they had to keep up.
         hold: Duration,
     },
 }

@@ -19,7 +19,7 @@ pub enum Trouble {
     /// The launcher reached the host, and its shell knows no pgrig.
     #[error("there is no {program} on the host{}", quoted(said))]
     NoProgram {
-        /// Command that called the program.
+        /// Name by which the program was called.
         program: String,
         /// The last line on the launcher's standard error.
         said: String,

@@ -27,8 +27,8 @@ pub struct Blocks {
 pub struct Turn {
     /// The workload whose clients begin transactions.
     pub workload: usize,
-    /// Number of the random numbers that they draw. Clients of the same rank in their workloads
-    /// draw the same ones in all blocks of the same number.
+    /// Number of the sequence from which they draw. Clients of the same rank in their workloads
+    /// draw the same random numbers in all blocks with the same sequence.
     pub draws: u64,
 }
 

@@ -80,7 +80,6 @@ impl Suspect {
         }
     }
 
-    /// Checks that it has such a lane.
     pub(crate) fn check_lane(&self, lane: usize) -> Result<(), String> {
         match lane < self.lanes {
             true => Ok(()),

@@ -230,7 +230,6 @@ impl Session {
         Wait::Until(scheduled)
     }
 
-    /// True if a transaction is under way.
     pub(crate) fn is_in_transaction(&self) -> bool {
         use SessionState::{Awaiting, Parsing, RollingBack, Sleeping};
         matches!(self.state, Parsing | Awaiting | Sleeping | RollingBack)

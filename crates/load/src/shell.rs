@@ -26,7 +26,6 @@ pub(crate) struct Shell(Receiver<Ran>);
 /// A command that has ended.
 #[derive(Default)]
 pub(crate) struct Ran {
-    /// Its output.
     pub(crate) output: Vec<u8>,
     /// It could be started, and ended with the exit code 0.
     pub(crate) succeeded: bool,

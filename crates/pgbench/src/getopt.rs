@@ -15,7 +15,7 @@ pub(crate) struct Known<Id: 'static> {
     pub(crate) long: Option<&'static str>,
     /// Says if it has an argument.
     pub(crate) takes: Takes,
-    /// Its identity in the program.
+    /// Its identifier in the program.
     pub(crate) id: Id,
 }
 

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 /// Exit code of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// The work is done.
     Done,
     /// It could not start: bad arguments, a broken study, no server, no place for the record.
     CouldNotStart,

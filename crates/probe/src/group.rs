@@ -109,7 +109,7 @@ impl Groups {
         group.totals.retain(|root, _| roots.contains(root));
     }
 
-    /// Resources that every group has used by now, as far as it is due. Each reading has the moment
+    /// Reads the resources that every group has used, if it is due. Each reading has the moment
     /// at which it was made: memory takes long to read, and says nothing about when CPU was used.
     pub(crate) fn read(&mut self, clock: Clock) -> io::Result<Vec<Taken>> {
         let mut taken = Vec::new();

@@ -30,7 +30,6 @@ const CURVE_POINTS_MIN: usize = 3;
 pub(crate) struct Comparisons {
     /// Rows of dots.
     pub(crate) dots: Vec<Comparison>,
-    /// Sets of curves.
     pub(crate) curves: Vec<CurveSet>,
     /// Data of the curves.
     pub(crate) data: Vec<Json>,

@@ -62,7 +62,6 @@ impl Line {
         self.trials.iter().filter_map(value).collect()
     }
 
-    /// The published figure of it.
     pub(crate) fn published(&self, study: &Study, metric: &Metric) -> Option<f64> {
         let published = study.published.iter().find(|published| {
             published.metric == metric.name

@@ -46,7 +46,7 @@ pub(crate) const LIVE_SCRIPT: &str = include_str!("../assets/script/live.js");
 #[derive(Template)]
 #[template(path = "live.html")]
 pub(crate) struct LivePage {
-    /// Name of what runs.
+    /// Name of the run.
     pub(crate) title: String,
 }
 

@@ -44,7 +44,6 @@ pub(crate) struct Panel {
     pub(crate) title: String,
     /// Unit of the y axis.
     pub(crate) unit: String,
-    /// Style of the series.
     pub(crate) style: Style,
     /// The lines.
     pub(crate) series: Vec<Series>,
@@ -70,7 +69,6 @@ pub(crate) struct Series {
     pub(crate) label: String,
     /// Index into the page's palette.
     pub(crate) colour: usize,
-    /// True if it is drawn dashed.
     pub(crate) dashed: bool,
     /// One value a cell.
     pub(crate) values: Vec<Option<f64>>,
@@ -83,11 +81,8 @@ pub(crate) struct TimedMark {
     pub(crate) at_s: f64,
     /// Seconds; 0 for an instant.
     pub(crate) length_s: f64,
-    /// Kind of the event.
     pub(crate) kind: MarkKind,
-    /// The node.
     pub(crate) node: String,
-    /// Text to show.
     pub(crate) text: String,
 }
 

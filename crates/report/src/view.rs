@@ -63,7 +63,6 @@ pub(crate) struct Answer {
 pub(crate) struct Tally {
     /// The outcome.
     pub(crate) mark: Outcome,
-    /// The number.
     pub(crate) count: usize,
     /// The verb that goes with the number.
     pub(crate) words: &'static str,
@@ -80,7 +79,6 @@ pub(crate) struct ClaimRow {
     pub(crate) code: String,
     /// Finding or invariant.
     pub(crate) kind: String,
-    /// The published figure.
     pub(crate) published: String,
     /// The measured figure.
     pub(crate) here: String,
@@ -137,7 +135,6 @@ pub(crate) struct DotRow {
     pub(crate) interval: String,
     /// Rounds.
     pub(crate) n: usize,
-    /// The published figure.
     pub(crate) published: String,
 }
 
@@ -192,7 +189,6 @@ pub(crate) enum GlanceCell {
     },
     /// There is nothing to look at, but something to say.
     Words {
-        /// Text to show.
         words: String,
         /// True if it does not count.
         void: bool,
@@ -204,9 +200,7 @@ pub(crate) enum GlanceCell {
 /// Any table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Table {
-    /// Title of the table.
     pub(crate) title: String,
-    /// Note for the reader.
     pub(crate) note: String,
     /// Columns.
     pub(crate) head: Vec<Head>,

@@ -46,7 +46,6 @@ pub struct Cluster {
     pub(crate) conninfo: String,
     pub(crate) proxy: Client,
     pub(crate) id: String,
-    /// Number of buckets.
     pub(crate) buckets: i32,
     /// The mapping's version.
     pub(crate) version: i64,

@@ -75,7 +75,7 @@ pub enum Error {
         from: i32,
         /// The target.
         to: i32,
-        /// Number of beginnings.
+        /// Number of times that copying began anew.
         times: u32,
         /// The reason of the last failure.
         why: String,

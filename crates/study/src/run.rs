@@ -151,7 +151,6 @@ struct Run<'a> {
     skipped: usize,
 }
 
-/// Time that was spent.
 struct Spent {
     began: Instant,
     /// Windows and warm-ups.

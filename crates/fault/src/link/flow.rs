@@ -104,7 +104,7 @@ impl Flow {
         }
     }
 
-    /// True if the end of the stream is to be passed on; returned once.
+    /// True if the end of the stream is to be passed on; true only once.
     pub(super) fn ends(&mut self, now: Instant) -> bool {
         match self.state {
             StreamEnd::Ended(arrives) if self.pieces.is_empty() && arrives <= now => {

@@ -19,7 +19,7 @@ pub struct NotStreaming {
     pub primary: String,
     /// The sync_state that it should have, where that matters.
     pub expected: Option<String>,
-    /// State of it that the primary showed last.
+    /// Last state of it that the primary showed.
     pub seen: Option<Replication>,
     /// The time that it was given.
     pub waited: Duration,

@@ -58,7 +58,7 @@ pub fn permit(sql: &str) -> Result<Permit, String> {
     Err(format!("\"{short}\" reaches {what}"))
 }
 
-/// Kind of object outside of any schema that the words name.
+/// Part of the server to which an object outside of schemas belongs.
 fn beyond(kind: &[&str]) -> Option<&'static str> {
     let kind: Vec<&str> =
         kind.iter().copied().skip_while(|word| ["or", "replace"].contains(word)).collect();

@@ -12,7 +12,6 @@ pub(crate) struct ClaimPlot {
     pub(crate) measured: (f64, f64, f64),
     /// Bounds within which the claim holds; an open side is infinite.
     pub(crate) expected: (f64, f64),
-    /// The published figure.
     pub(crate) published: Option<f64>,
 }
 

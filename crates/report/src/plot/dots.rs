@@ -11,7 +11,6 @@ pub(crate) struct DotRow<'a> {
     pub(crate) estimate: &'a Estimate,
     /// The single rounds.
     pub(crate) rounds: &'a [f64],
-    /// The published figure.
     pub(crate) published: Option<f64>,
     /// Index into the page's palette.
     pub(crate) colour: usize,
