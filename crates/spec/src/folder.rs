@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// A study's folder. Whoever may touch files reads it and hands it in.
+/// A study's folder. A caller that may read files passes it in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Folder {
     /// Its name, which is the study's.

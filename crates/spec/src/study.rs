@@ -22,7 +22,7 @@ use crate::tables::Tables;
 use crate::twin::{self, Twin};
 use crate::value;
 
-/// A study in one profile. Only legal ones exist: whoever holds one need not check it again.
+/// A study in one profile. Only valid ones exist: a caller need not check it again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
     /// The folder's name.

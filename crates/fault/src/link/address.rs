@@ -21,7 +21,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// Listens there; whoever reaches the socket's directory may connect.
+    /// Listens there; every process that can reach the socket's directory may connect.
     pub(super) fn listen(&self) -> io::Result<Listener> {
         match self {
             Self::Unix(path) => {

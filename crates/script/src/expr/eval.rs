@@ -373,7 +373,8 @@ fn buckets_of(value: Value) -> Evaluated<u64> {
     buckets.ok_or(EvalError::BucketCount)
 }
 
-/// So many keys in vain mean that the bucket has none, or next to none, in the range.
+/// Keys that are drawn at most: if none of them is in the bucket, it has none, or next to none, in
+/// the range.
 const BUCKET_DRAWS_MAX: usize = 100_000;
 
 fn bool_of(value: Value) -> Evaluated<bool> {
