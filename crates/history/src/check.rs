@@ -64,7 +64,7 @@ impl Findings {
         counts.filter(move |(anomaly, _)| level.forbids(*anomaly))
     }
 
-    /// True if the history may come from a database that provides a level.
+    /// Judges whether the history may come from a database that provides a level.
     #[must_use]
     pub fn judge(&self, level: Level) -> Judgement {
         let is_missing = self.faults.iter().any(|fault| match fault.what {

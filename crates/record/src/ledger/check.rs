@@ -287,7 +287,7 @@ fn invent(row: &Row, findings: &mut Findings) {
     });
 }
 
-/// True if a row may be there and holds what was sent.
+/// Notes a row that must not be there, or does not hold what was sent.
 fn content(row: &Row, client: u32, seq: u64, transaction: &Transaction, findings: &mut Findings) {
     let about = About { client: Some(client), seq, at: transaction.ended };
     if transaction.outcome == Outcome::Failed {
