@@ -34,8 +34,8 @@ impl ClockModel {
     }
 }
 
-/// Time that the way to a new course takes: the difference is microseconds, so no clock runs faster
-/// or slower than real ones do.
+/// Time in which a clock changes to a new course: the difference is microseconds, so no clock runs
+/// faster or slower than real ones do.
 const BEND_NS: u64 = 1_000_000_000;
 
 /// The way from one course to the next.

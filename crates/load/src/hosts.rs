@@ -110,7 +110,7 @@ struct OnHosts<'a> {
     on_loss: OnHostLoss,
 }
 
-/// Clock that one host was told, and its proven error.
+/// Course that one host was told of its clock, and the error that it has shown.
 struct Follow {
     now: clock::ClockModel,
     /// The course that it was told before, which it leaves gradually.

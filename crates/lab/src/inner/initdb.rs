@@ -85,7 +85,7 @@ fn include_settings(shared: &Shared, directory: &Path) -> Result<(), Error> {
     write_file(&directory.join(SETTINGS_FILE), "", shared.user)
 }
 
-/// Lets clients that come by a link in with the lab's password, as on loopback. Only a node with a
+/// Asks clients that come by a link for the lab's password, as on loopback. Only a node with a
 /// network of its own listens there.
 fn allow_links(shared: &Shared, directory: &Path) -> Result<(), Error> {
     let path = directory.join("pg_hba.conf");
