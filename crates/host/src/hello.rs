@@ -13,8 +13,8 @@ pub struct Hello {
     pub name: String,
     /// Cores that its processes may use.
     pub cores: u32,
-    /// True if the kernel itself removes everything there when the rig is gone, even if `pgrig
-    /// host` fails to. Otherwise `pgrig host` does.
+    /// True if the kernel itself removes everything there when the rig is gone, whatever happens to
+    /// `pgrig host`. Otherwise `pgrig host` does.
     pub contained: bool,
     /// Facts about the machine for the report: name and value.
     pub facts: Vec<(String, String)>,

@@ -38,7 +38,7 @@ pub struct Found {
     pub relations: Vec<Residency>,
     /// The places that could not be looked into.
     pub unseen: Vec<Unseen>,
-    /// Notes on what could not be found out besides.
+    /// Notes on everything else that could not be found out.
     pub notes: Vec<String>,
 }
 
