@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::outcome::{Before, Outcome};
 use crate::statements::{Statements, label, scripts};
 
-/// What the clients know of the transactions of a trial, over their whole life.
+/// Transactions of a trial as its clients know them, over their whole life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Clients {
     /// Transactions that they saw committed.
@@ -70,7 +70,7 @@ pub fn check(_: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
     Ok(outcome)
 }
 
-/// Why the server's count is not known.
+/// Reason why the server's count is not known.
 struct Uncounted(&'static str);
 
 fn server_calls(before: &Before<'_>) -> Result<u64, Uncounted> {

@@ -1,10 +1,10 @@
-//! Why a check could not be made.
+//! Errors of checks.
 
 use std::io;
 
 use server::message::with_detail as server_words;
 
-/// Why a check could not be made.
+/// Error of a check.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A site's servers.
@@ -19,17 +19,17 @@ pub enum Error {
     /// No connection.
     #[error("{doing}: {source}")]
     Connect {
-        /// What it was for, and where.
+        /// Purpose of the connection, and the server.
         doing: String,
-        /// Why.
+        /// The reason.
         source: server::ConnectError,
     },
     /// A statement failed.
     #[error("{doing}: {}", server_words(.source))]
     Query {
-        /// What it was for, and where.
+        /// Purpose of the statement, and the server.
         doing: String,
-        /// Why.
+        /// The reason.
         source: postgres::Error,
     },
     /// A program would change or stop a server of the user's.
@@ -39,7 +39,7 @@ pub enum Error {
         program: &'static str,
         /// The server.
         node: String,
-        /// What it would do to it.
+        /// Change that it would make.
         would: &'static str,
     },
     /// A program that could not be started.
@@ -49,7 +49,7 @@ pub enum Error {
         program: &'static str,
         /// The server.
         node: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// A program that did not run to its end.
@@ -70,7 +70,7 @@ pub enum Error {
     NotReplayed {
         /// The standby.
         node: String,
-        /// How long it was waited for.
+        /// Seconds that were spent waiting.
         seconds: u64,
     },
     /// A ledger that no script of its workload writes.

@@ -37,7 +37,7 @@ pub fn prepare(point: &Point, site: &Site) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a check of the ledger has found.
+/// Findings of a check of the ledger.
 #[derive(Debug, Default)]
 struct Checked {
     /// Of each workload that keeps one, by its name, on each server that was looked at.
@@ -70,7 +70,7 @@ pub fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
     Ok(outcome)
 }
 
-/// What became of the acknowledged transactions of a workload.
+/// The fate of a workload's acknowledged transactions.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Kept {
     pub(crate) acknowledged: u64,
@@ -231,8 +231,8 @@ fn one_node(
     Ok(())
 }
 
-/// Whether a row is this workload's to account for: one of its clients', or nobody's at all and it
-/// is the first that writes the table.
+/// True if the workload has to account for a row: it is one of its clients', or nobody's at all and
+/// the workload is the first that writes the table.
 fn is_mine(row: &Row, table: &str, index: usize, point: &Point, clients: &[Range<u32>]) -> bool {
     let writes = |workload: &Workload| {
         let tables = workload.ledger.as_ref();
@@ -270,7 +270,7 @@ fn only_anomalies(findings: Findings) -> Findings {
     }
 }
 
-/// What was found, for people: a line for each kind, and its first examples.
+/// Findings for people: a line for each kind, and its first examples.
 fn words(workload: &str, node: &SiteNode, findings: &Findings) -> Vec<String> {
     let mut words = Vec::new();
     for anomaly in Anomaly::ALL {

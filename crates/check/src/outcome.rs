@@ -1,4 +1,4 @@
-//! What a check is given and what it finds.
+//! Input and findings of a check.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,17 +12,17 @@ use spec::{Metric, Point};
 /// What is known of a trial when its checks begin.
 #[derive(Clone, Copy, Debug)]
 pub struct Before<'a> {
-    /// What was run.
+    /// The point that was run.
     pub point: &'a Point,
     /// The user's wish for the end: what takes long is given up then.
     pub control: &'a Control,
-    /// Where its clients have kept their ledger, if they keep one.
+    /// Directory of its clients' ledger, if they keep one.
     pub ledger: &'a Path,
-    /// When a commit may have been on the primary alone.
+    /// Times at which a commit may have been on the primary alone.
     pub exposed: &'a [Exposure],
     /// The window, if it opened.
     pub window: Option<Window>,
-    /// When servers were killed or lost their power.
+    /// Times at which servers were killed or lost their power.
     pub faults: &'a [Moment],
     /// The servers and fronts that stand still since an action has paused them.
     pub paused: &'a [String],
@@ -34,25 +34,25 @@ pub struct Before<'a> {
     pub deltas: &'a BTreeMap<String, Delta>,
 }
 
-/// What a check found.
+/// Findings of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Its figures.
     pub figures: Vec<Figure>,
-    /// What a reader should know.
+    /// Notes for the reader.
     pub notes: Vec<Note>,
-    /// What belongs on the timeline.
+    /// Marks for the timeline.
     pub marks: Vec<Mark>,
-    /// What the clients' history showed.
+    /// Anomalies in the clients' history.
     pub witnesses: Vec<Witness>,
 }
 
 /// A figure of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// What it is a value of.
+    /// Metric of the figure.
     pub metric: &'static Metric,
-    /// What it speaks of: a workload, a server, a query; empty for the trial as a whole.
+    /// Scope of the figure: a workload, a server, a query; empty for the trial as a whole.
     pub scope: String,
     /// The value.
     pub value: f64,

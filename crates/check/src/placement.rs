@@ -1,4 +1,4 @@
-//! Whether every row of a PL/Proxy cluster that was built is still there, and every row in its place.
+//! Check that every row of a PL/Proxy cluster that was built is still there, and in its place.
 
 use site::Site;
 use spec::{Check, metrics};

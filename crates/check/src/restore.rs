@@ -73,7 +73,7 @@ fn count_kept(site: &Site, before: &Before<'_>, outcome: &mut Outcome) -> Result
     Ok(())
 }
 
-/// How long it takes from the stopped server until the restored one takes writes.
+/// Time from the stopped server until the restored one takes writes.
 fn restore(node: &mut Node) -> Result<Duration, lab::Error> {
     let began = Instant::now();
     node.restore()?;

@@ -14,7 +14,7 @@ pub(crate) struct Table {
     pub(crate) by_scan: Vec<Row>,
     /// None where it has no index that gives every row.
     pub(crate) by_index: Option<Vec<Row>>,
-    /// What a reader should know of how it was read.
+    /// Note for the reader on the way the rows were read.
     pub(crate) note: Option<String>,
 }
 
@@ -29,7 +29,7 @@ impl Table {
     }
 }
 
-/// Whether the server is in recovery.
+/// True if the server is in recovery.
 ///
 /// # Errors
 /// When it does not answer.
@@ -38,8 +38,8 @@ pub(crate) fn is_standby(node: &SiteNode) -> Result<bool, Error> {
     Ok(said.as_deref() == Some("t"))
 }
 
-/// Whether a ledger can begin with this table: it has the columns, and no row that says that it is
-/// a transaction's.
+/// Checks that a ledger can begin with this table: it has the columns, and no row that says that it
+/// is a transaction's.
 ///
 /// # Errors
 /// What is wrong, and what to do about it.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use script::{CommandKind, Names, Script};
 use spec::{Point, statement_label};
 
-/// What a statement is called, comments before it left out.
+/// Name of a statement, comments before it left out.
 #[must_use]
 pub fn label(statement: &str) -> String {
     let mut rest = statement.trim_start();
@@ -22,7 +22,7 @@ pub fn label(statement: &str) -> String {
     }
 }
 
-/// How often a transaction of a script runs each statement; [`MAYBE`] where that depends.
+/// Number of times that a transaction of a script runs each statement; [`MAYBE`] if that depends.
 pub type Statements = BTreeMap<String, u32>;
 
 /// The count of a statement that a transaction may run or not.

@@ -54,7 +54,7 @@ fn crashes(logs: &str) -> Vec<String> {
         .collect()
 }
 
-/// When the processes of a server began that is not the rig's, which restarts its own.
+/// Time at which the processes began of a server that is not the rig's, which restarts its own.
 fn start(ground: &dyn Ground) -> Option<String> {
     if !ground.pids().is_empty() {
         return None;

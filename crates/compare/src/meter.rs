@@ -1,6 +1,6 @@
-//! What the servers used between two moments: CPU time and context switches of their processes,
-//! WAL, buffers and temporary files as their statistics count them. And what they did besides the
-//! load: CPU time in the other side's turn, checkpoints, autovacuum.
+//! Resources that the servers used between two moments: CPU time and context switches of their
+//! processes, WAL, buffers and temporary files as their statistics count them. Their work besides
+//! the load, too: CPU time in the other side's turn, checkpoints, autovacuum.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -24,7 +24,7 @@ struct Counter {
     before: Reading,
 }
 
-/// What a server's counters show at one moment.
+/// Counters of a server at one moment.
 #[derive(Default)]
 struct Reading {
     /// The processes were read then.
@@ -91,7 +91,7 @@ impl Meter {
 }
 
 impl Counter {
-    /// What its processes have used; none where they cannot be read.
+    /// Resources that its processes have used; none if they cannot be read.
     fn processes(&mut self) -> Option<BTreeMap<Metric, f64>> {
         let used: Result<Vec<_>, _> = self.processes.iter_mut().map(ServerUse::read).collect();
         let used = used.ok().filter(|servers| !servers.is_empty())?;

@@ -1,4 +1,5 @@
-//! What the servers' builds and initdb have decided: settings that differ without being asked for.
+//! Settings that the servers' builds and initdb have decided, and that differ without being asked
+//! for.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +20,8 @@ const NAMES: [&str; 6] = [
     "wal_segment_size",
 ];
 
-/// Which of them differ, and whether a server checks assertions, in sentences. Nothing where a side
-/// cannot be asked.
+/// Sentences about those that differ, and about a server that checks assertions. Nothing where a
+/// side cannot be asked.
 pub(crate) fn doubts(grounds: [&dyn Ground; 2]) -> Vec<String> {
     match grounds.map(read) {
         [Some(a), Some(b)] => told(grounds.map(Ground::name), &a, &b),

@@ -1,4 +1,4 @@
-//! Where the servers' CPU time goes: both sides' processes sampled by perf.
+//! Profile of the servers' CPU time: both sides' processes sampled by perf.
 //!
 //! perf samples the CPU clock, which virtual machines have too, and keeps a part of the stack with
 //! each sample, because PostgreSQL's packages are built without frame pointers. It attaches to a
@@ -50,7 +50,7 @@ impl Drop for Recording {
 }
 
 impl Profiler {
-    /// Whether perf is there and may sample, asked before anything is built.
+    /// Checks that perf is there and may sample, before anything is built.
     pub(crate) fn check() -> Result<(), Error> {
         let directory = Scratch::make().map_err(|error| failed(error.to_string()))?;
         let data = directory.path().join("try");
@@ -131,7 +131,7 @@ impl Recording {
     }
 }
 
-/// What perf is told, and what it answers.
+/// Pipes for orders to perf, and for its answers.
 struct Wires {
     to: File,
     from: File,

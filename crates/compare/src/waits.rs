@@ -1,4 +1,4 @@
-//! What the clients wait for: both servers' `pg_stat_activity`, looked at again and again.
+//! Wait events of the clients: both servers' `pg_stat_activity`, looked at again and again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,12 +39,12 @@ impl Watch {
         Watch { threads: threads.collect(), is_on, is_over }
     }
 
-    /// Whether what is seen now counts.
+    /// Decides whether what is seen from now on counts.
     pub(crate) fn count(&self, counts: bool) {
         self.is_on.store(counts, Ordering::Relaxed);
     }
 
-    /// What was seen of A and of B.
+    /// Ends the looks, and returns the counts of A and of B.
     pub(crate) fn end(mut self) -> Vec<Counts> {
         self.is_over.store(true, Ordering::Relaxed);
         self.threads.drain(..).map(|one| one.join().unwrap_or_default()).collect()
@@ -98,7 +98,7 @@ pub(crate) fn add(sum: &mut Counts, counts: &Counts) {
     }
 }
 
-/// What was seen, the largest difference first.
+/// Wait events that were seen, the largest difference first.
 pub(crate) fn waits([a, b]: &[Counts; 2]) -> Vec<Wait> {
     let share = |counts: &Counts, event: &str| {
         let all: u64 = counts.values().sum();

@@ -1,5 +1,5 @@
-//! What the operator asks for, and the mark that keeps it in the server while something weaker is
-//! in force.
+//! The operator's setting, and the mark that keeps it in the server while something weaker is in
+//! force.
 //!
 //! The mark is a parameter of the guard's own, written into `postgresql.auto.conf` by the same
 //! `ALTER SYSTEM` and loaded by the same reload as the setting that it explains. So it survives
@@ -8,7 +8,7 @@
 
 use server::Setting;
 
-/// What the operator asks for.
+/// The setting that the operator asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     /// As it was written.
@@ -17,7 +17,7 @@ pub(crate) struct Asked {
     pub(crate) origin: Origin,
 }
 
-/// Where the operator's setting stands.
+/// Place of the operator's setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// In `postgresql.auto.conf`: the guard's value replaces it, and is replaced by it.
@@ -27,7 +27,7 @@ pub(crate) enum Origin {
 }
 
 impl Asked {
-    /// What is asked for now.
+    /// The setting that is asked for now.
     pub(crate) fn now(text: &str, setting: Setting, file: Option<&str>) -> Asked {
         let is_auto = file.is_some_and(|file| file.ends_with("/postgresql.auto.conf"));
         let origin = if is_auto { Origin::AutoConf } else { Origin::Below };

@@ -18,29 +18,29 @@ pub const EXPOSURE: &str = "exposure.jsonl";
 pub struct Entry {
     /// The window's number, from 1.
     pub window: u64,
-    /// What happens to the window.
+    /// Event of the window.
     pub event: Step,
-    /// When, RFC 3339.
+    /// Time of the event, RFC 3339.
     pub at: String,
-    /// What the operator asks for.
+    /// The setting that the operator asks for.
     pub asked: String,
-    /// What is in force from now on.
+    /// The setting that is in force from now on.
     pub in_force: String,
-    /// How many standbys confirm a commit from now on; 0: it is on the primary alone.
+    /// Number of standbys that confirm a commit from now on; 0: it is on the primary alone.
     pub confirmations: usize,
     /// Up to where commits are confirmed as asked. What is exposed lies behind the position of the
     /// first entry; whatever lies before that of the last one is exposed no longer. None where that
     /// is not known.
     pub confirmed_lsn: Option<String>,
-    /// How far the primary has flushed.
+    /// Position up to which the primary has flushed.
     pub wal_lsn: Option<String>,
     /// The primary's timeline.
     pub timeline: u32,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// What happens to a window.
+/// Event of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
@@ -57,7 +57,7 @@ pub enum Step {
 pub struct Window {
     /// Its beginning.
     pub opened: Entry,
-    /// What changed inside it.
+    /// Changes inside it.
     pub changes: Vec<Entry>,
     /// Its end; none while it is open.
     pub closed: Option<Entry>,
@@ -178,7 +178,7 @@ impl Books {
     }
 }
 
-/// What was torn stays as it is, on a line of its own.
+/// Ends a torn line, so that it stays as it is on a line of its own.
 fn end_last_line(file: &mut File) -> std::io::Result<()> {
     if file.seek(SeekFrom::End(0))? == 0 {
         return Ok(());

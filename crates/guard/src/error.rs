@@ -1,43 +1,43 @@
-//! Why the guard cannot guard.
+//! Errors of the guard.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why the guard cannot guard.
+/// Error of the guard.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no connection.
     #[error("connecting to {place}: {why}")]
     Connect {
-        /// Where the server is.
+        /// Address of the server.
         place: String,
-        /// What the server, the network or the client library says.
+        /// The error of the server, the network or the client library.
         why: String,
     },
     /// The server refused something, or the connection is lost.
     #[error("{doing}: {why}")]
     Server {
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
-        /// What the server or the client library says.
+        /// The error of the server or the client library.
         why: String,
     },
     /// Nothing came within the time that the guard waits.
     #[error("{doing}: no answer within {seconds} s")]
     Silence {
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
-        /// How long it was waited for.
+        /// Seconds for which the answer was awaited.
         seconds: u64,
     },
     /// A file cannot be read or written.
     #[error("{doing} {}: {source}", path.display())]
     File {
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file does not hold what it should.
@@ -45,7 +45,7 @@ pub enum Error {
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// The state directory is used by another guard.
@@ -59,7 +59,7 @@ pub enum Error {
     NotPrivate {
         /// The directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// The state directory tells of another cluster.
@@ -86,7 +86,7 @@ pub enum Error {
     Managed {
         /// Its name.
         manager: &'static str,
-        /// How that is seen.
+        /// Evidence of it.
         evidence: String,
     },
     /// `ALTER SYSTEM` would have no effect.
@@ -106,15 +106,15 @@ pub enum Error {
     Rights {
         /// The role.
         role: String,
-        /// What it may not do, in words.
+        /// The missing rights, in words.
         missing: String,
-        /// What a superuser runs.
+        /// Statements for a superuser to run.
         grants: Vec<String>,
     },
 }
 
 impl Error {
-    /// What to do next.
+    /// Next step for the user.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Error::Connect { .. } => {
@@ -155,7 +155,7 @@ impl Error {
         Some(hint.to_owned())
     }
 
-    /// Whether another connection may help.
+    /// True if another connection may help.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Error::Connect { .. } | Error::Server { .. } | Error::Silence { .. })
     }

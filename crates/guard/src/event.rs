@@ -1,4 +1,4 @@
-//! What a guard tells while it runs: for people by `Display`, for programs by serde.
+//! Events that a guard reports while it runs: for people by `Display`, for programs by serde.
 
 use std::fmt;
 use std::time::Duration;

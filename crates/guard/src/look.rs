@@ -1,4 +1,4 @@
-//! What one look at a primary shows.
+//! The state of a primary, as one look shows it.
 
 use tokio_postgres::types::PgLsn;
 
@@ -7,19 +7,20 @@ use server::{Demand, Method, Setting};
 /// A position in the WAL.
 pub type Lsn = PgLsn;
 
-/// What one look at a primary shows.
+/// The state of a primary, as one look shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Look {
     /// `synchronous_standby_names`, as it is in force.
     pub setting: Setting,
-    /// How far the WAL is flushed on the primary: whatever was acknowledged by now lies before.
+    /// Position up to which the WAL is flushed on the primary: everything that was acknowledged by
+    /// now lies before it.
     pub wal: Lsn,
     /// Its connected standbys.
     pub standbys: Vec<Standby>,
     /// Commits that wait for a standby. Two looks that show the same name show the same wait.
     pub waiting: Vec<String>,
-    /// Whether the checkpointer, which decides whether commits wait at all, is where it reads new
-    /// settings at once: it does not while it syncs the files of a checkpoint.
+    /// True if the checkpointer, which decides whether commits wait at all, reads new settings at
+    /// once: it does not while it syncs the files of a checkpoint.
     pub settings_are_read: bool,
 }
 
@@ -30,15 +31,15 @@ pub struct Standby {
     pub pid: i32,
     /// Its `application_name`.
     pub name: String,
-    /// Whether it receives WAL as it is written, rather than catching up.
+    /// True if it receives WAL as it is written, rather than catching up.
     pub streams: bool,
-    /// How far it has flushed; none for a receiver that does not say.
+    /// Position up to which it has flushed; none for a receiver that does not say.
     pub flush: Option<Lsn>,
-    /// How far it has replayed.
+    /// Position up to which it has replayed.
     pub replay: Option<Lsn>,
 }
 
-/// Whether commits are served if only the standbys that `fit` confirm any.
+/// True if commits are served if only the standbys that `fit` confirm any.
 pub fn is_served(demand: &Demand, standbys: &[Standby], fit: impl Fn(&Standby) -> bool) -> bool {
     let candidates = candidates(demand, standbys);
     match demand.method {

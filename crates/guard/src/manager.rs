@@ -1,12 +1,12 @@
-//! Who else governs a server. What promotes a standby by itself takes synchronous_standby_names for
-//! its own, and must not meet a primary that commits alone.
+//! Other managers of a server. A program that promotes a standby by itself takes
+//! synchronous_standby_names for its own, and must not meet a primary that commits alone.
 //!
 //! Limit: a manager that leaves no trace in the server is not seen; that is why the operator has to
 //! say that nothing promotes standbys by itself.
 
 use serde::Deserialize;
 
-/// What a server shows of those who govern it.
+/// Traces of other managers in a server.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Traces {
     /// The files that its settings come from.
@@ -19,7 +19,7 @@ pub(crate) struct Traces {
     pub(crate) applications: Vec<String>,
 }
 
-/// Who is in charge, and how that is seen.
+/// The manager in charge, and the evidence of it.
 pub(crate) fn in_charge(traces: &Traces) -> Option<(&'static str, String)> {
     MANAGERS.iter().find_map(|manager| Some((manager.name, manager.evidence(traces)?)))
 }
@@ -30,7 +30,7 @@ struct Manager {
     file: Option<&'static str>,
     /// A library or an extension.
     part: Option<&'static str>,
-    /// How the names of its sessions begin.
+    /// Beginning of the names of its sessions.
     application: Option<&'static str>,
 }
 

@@ -1,11 +1,11 @@
-//! How patient the guard is.
+//! Policy of the guard: the time for which it waits.
 
 use std::time::Duration;
 
-/// How patient the guard is.
+/// Policy of the guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// How long commits may wait for a standby.
+    /// Longest time that commits may wait for a standby.
     pub grace: Duration,
 }
 
@@ -13,14 +13,15 @@ impl Policy {
     /// The least grace: below it, a standby's usual hiccup would end sync mode.
     pub const GRACE_MIN: Duration = Duration::from_secs(1);
 
-    /// How soon after a moment a standby must have passed that moment's WAL to count as one that
-    /// keeps up. Less than the grace, so that whoever made commits wait so long is not one.
+    /// Time after a moment within which a standby must have passed that moment's WAL to count as
+    /// one that keeps up. Less than the grace, so that a standby that made commits wait so long is
+    /// not one.
     pub(crate) fn soon(&self) -> Duration {
         (self.grace / 2).min(Duration::from_secs(2))
     }
 
-    /// How long standbys must keep up before the setting is raised for them: longer for each time
-    /// that raising it has proved premature.
+    /// Time for which standbys must keep up before the setting is raised for them: longer for each
+    /// time that raising it has proved premature.
     pub(crate) fn hold(&self, flaps: u32) -> Duration {
         match flaps {
             0 => Duration::from_secs(1),

@@ -1,4 +1,4 @@
-//! How standbys and waiting commits come along from look to look.
+//! Progress of standbys and waiting commits from look to look.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::look::{Lsn, Standby};
 /// guard that was suspended with its server must not take the pause for a standby's silence.
 pub(crate) type Clock = Duration;
 
-/// Whether one connected standby keeps up, by one of its positions.
+/// Pace of one connected standby, by one of its positions.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     /// The WAL of a moment, and that moment.
@@ -48,7 +48,7 @@ struct Paces {
     replay: Pace,
 }
 
-/// What a standby must keep up with.
+/// The position by which a standby must keep up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum By {
     /// Flushing, which `on` and `remote_write` wait for.
@@ -93,7 +93,7 @@ impl Waiting {
         }
     }
 
-    /// How long the oldest has waited; none if none waits.
+    /// Time for which the oldest has waited; none if none waits.
     pub(crate) fn oldest(&self, clock: Clock) -> Option<Duration> {
         self.0.values().min().map(|first| clock - *first)
     }

@@ -1,4 +1,4 @@
-//! What the guard's role must be allowed to do.
+//! Rights that the guard's role must have.
 
 use serde::Deserialize;
 
@@ -6,7 +6,6 @@ use server::quote::identifier;
 
 use crate::error::Error;
 
-/// What the guard's role is allowed to do.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Rights {
     pub(crate) role: String,

@@ -6,7 +6,7 @@ use crate::look::{Look, Lsn, Standby};
 use crate::manager::Traces;
 use crate::rights::Rights;
 
-/// What is asked once a connection.
+/// Facts that are asked for once a connection.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Facts {
     pub(crate) version_num: u32,
@@ -24,7 +24,7 @@ pub(crate) struct Facts {
     pub(crate) alter_system_is_off: bool,
     /// Of sessions that do not say.
     pub(crate) synchronous_commit: String,
-    /// Whether the server runs on another machine.
+    /// True if the server runs on another machine.
     pub(crate) is_remote: bool,
     pub(crate) rights: Rights,
     pub(crate) traces: Traces,

@@ -24,14 +24,14 @@ use crate::state::{self, GuardState};
 use crate::watch::{Decision, Watch};
 use change::words;
 
-/// What a guard is given.
+/// Options of a guard.
 #[derive(Clone)]
 pub struct Options {
     /// The primary.
     pub server: server::Conninfo,
-    /// Where state and record are kept. Only a dry run needs none.
+    /// Directory of state and record. Only a dry run needs none.
     pub state: Option<PathBuf>,
-    /// How patient it is.
+    /// Its policy.
     pub policy: Policy,
     /// Say what would be done, and do nothing.
     pub dry_run: bool,
@@ -59,11 +59,11 @@ struct Guard<'a> {
     keeps: Option<Persisted>,
     began: Instant,
     charge: Option<GuardedPrimary>,
-    /// What was told last about a trouble that goes on.
+    /// The last report of a trouble that goes on.
     trouble: Option<Event>,
 }
 
-/// What it keeps on the disk; nothing in a dry run.
+/// Files that it keeps on the disk; nothing in a dry run.
 struct Persisted {
     directory: Directory,
     books: Books,
@@ -74,7 +74,6 @@ struct Persisted {
 struct GuardedPrimary {
     watch: Watch,
     asked: Asked,
-    /// Whether the server carries the mark.
     is_marked: bool,
     system_identifier: String,
     timeline: u32,
@@ -296,5 +295,5 @@ const POLL: Duration = Duration::from_millis(250);
 const STANDBY_POLL: Duration = Duration::from_secs(1);
 /// Between two attempts to connect.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
-/// How long another's lock is put up with.
+/// Time for which another's lock is tolerated.
 const TAKE_MAX: Duration = Duration::from_secs(2);

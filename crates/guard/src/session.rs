@@ -82,7 +82,7 @@ impl Session {
         self.first("looking for another guard", &holder_sql()).await
     }
 
-    /// When the configuration was read last, as this session knows it.
+    /// Time at which the configuration was read last, as this session knows it.
     pub(crate) async fn load_time(&self) -> Result<String, Error> {
         self.value("asking when settings were read", "SELECT pg_catalog.pg_conf_load_time()").await
     }
@@ -185,9 +185,9 @@ pub(crate) const APPLICATION: &str = "pgrig guard";
 /// "pgrig" and a number, as the key of the advisory lock.
 const LOCK: i64 = 0x0070_6772_6967_0001;
 
-/// How long one answer is waited for; the server gives up a little earlier.
+/// Longest wait for one answer; the server gives up a little earlier.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// How long all addresses together are tried.
+/// Longest time for which all addresses together are tried.
 const CONNECT_MAX: Duration = Duration::from_secs(15);
 
 const PREPARE: &str = "SET synchronous_commit = local; SET statement_timeout = '4s'; \

@@ -1,4 +1,5 @@
-//! What a guard leaves for the next one, and for those who ask: one small file, replaced whole.
+//! State that a guard leaves for the next one, and for those who ask: one small file, replaced
+//! whole.
 //!
 //! What was asked for is not kept here but in the server, beside the setting that it explains: the
 //! two cannot part, whatever is restored from a backup or started elsewhere.
@@ -10,24 +11,24 @@ use serde::{Deserialize, Serialize};
 use crate::directory::Directory;
 use crate::error::{Error, file};
 
-/// What a guard leaves.
+/// State that a guard leaves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuardState {
     /// The cluster's, from `pg_control_system()`.
     pub system_identifier: String,
     /// The guard's process.
     pub pid: u32,
-    /// When this was written, RFC 3339.
+    /// Time at which this was written, RFC 3339.
     pub at: String,
-    /// What the operator asks for.
+    /// The setting that the operator asks for.
     pub asked: String,
-    /// What was in force.
+    /// The setting that was in force.
     pub in_force: String,
     /// Up to where commits were confirmed as asked.
     pub confirmed_lsn: Option<String>,
-    /// How often the setting was raised too early lately.
+    /// Number of times that the setting was raised too early lately.
     pub flaps: u32,
-    /// What the guard did last, in words.
+    /// The guard's last action, in words.
     pub last: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a guard and its server are doing, for those who ask.
+//! Status of a guard and its server, for those who ask.
 
 use std::path::Path;
 
@@ -11,31 +11,31 @@ use crate::row::Observation;
 use crate::session::Session;
 use crate::state::{self, GuardState};
 
-/// What a guard and its server are up to.
+/// Status of a guard and its server.
 #[derive(Debug, Serialize)]
 pub struct Status {
-    /// What the guard left last; none where there has been none.
+    /// State that the guard left last; none if there has been none.
     pub state: Option<GuardState>,
     /// Every exposure that is recorded.
     pub windows: Vec<Window>,
-    /// What the server shows, or why it shows nothing.
+    /// State of the server, or the reason why it is unknown.
     pub server: Result<Seen, String>,
-    /// What to do where it shows nothing.
+    /// Next step if it is unknown.
     pub hint: Option<String>,
 }
 
-/// What the server shows.
+/// State of the server.
 #[derive(Debug, Serialize)]
 pub struct Seen {
-    /// Where it is.
+    /// Its address.
     pub place: String,
-    /// Whether it is a standby: the rest is of a primary.
+    /// True if it is a standby: the rest is of a primary.
     pub in_recovery: bool,
-    /// Who holds the guard's lock; none if no guard is connected.
+    /// Holder of the guard's lock; none if no guard is connected.
     pub guard: Option<String>,
-    /// What the operator asks for.
+    /// The setting that the operator asks for.
     pub asked: String,
-    /// What is in force.
+    /// The setting that is in force.
     pub in_force: String,
     /// Its standbys.
     pub standbys: Vec<SeenStandby>,

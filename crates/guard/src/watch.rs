@@ -13,18 +13,18 @@ use crate::policy::{BLINK_MAX, EFFECT, Policy, STABLE_AFTER};
 use crate::progress::{By, Clock, Standbys, Waiting};
 use server::Setting;
 
-/// What the guard knows between two looks.
+/// Knowledge of the guard between two looks.
 #[derive(Clone, Debug)]
 pub struct Watch {
     policy: Policy,
     clock: Clock,
     looked_at: Option<Duration>,
-    /// What the operator asks for.
+    /// The setting that the operator asks for.
     asked: Setting,
-    /// What the guard has put in its place last, and what it had put there before: until the
+    /// The setting that the guard has put in its place last, and the one before it: until the
     /// server has read the new one, the old one is in force.
     ours: [Option<Setting>; 2],
-    /// Whether an exposure window is open.
+    /// True if an exposure window is open.
     is_exposed: bool,
     standbys: Standbys,
     waiting: Waiting,
@@ -35,11 +35,11 @@ pub struct Watch {
     raised_at: Option<Clock>,
     flaps: u32,
     confirmed: Option<Lsn>,
-    /// What standbys must have flushed for the window to be closed.
+    /// Position that standbys must have flushed for the window to be closed.
     close_at: Option<Lsn>,
 }
 
-/// What to do.
+/// Decision about the next action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
     /// Nothing.
@@ -48,21 +48,22 @@ pub enum Decision {
     Change(Change),
     /// Another session has changed the setting: this is what is asked for from now on.
     Adopt(Setting),
-    /// What was asked for is in force again, and whatever was acknowledged in the window has been
-    /// confirmed as asked. Without a position: by nobody, another session switched sync mode off.
+    /// The operator's setting is in force again, and everything that was acknowledged in the window
+    /// has been confirmed as asked. Without a position: by nobody, another session switched sync
+    /// mode off.
     Close(Option<Lsn>),
 }
 
 /// Another setting, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// What is to be in force.
+    /// The setting to put in force.
     pub to: Setting,
-    /// Why.
+    /// The reason.
     pub why: Why,
 }
 
-/// Why a setting is changed.
+/// Reason why a setting is changed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Why {
     /// Commits wait, and too few standbys stream.
@@ -72,17 +73,17 @@ pub enum Why {
     },
     /// The oldest commit has waited too long, though enough standbys are connected.
     Silent {
-        /// How long the oldest commit has waited.
+        /// Time for which the oldest commit has waited.
         waited: Duration,
     },
     /// The same, while standbys flush in time: they do not replay in time.
     NotReplayed {
-        /// How long the oldest commit has waited.
+        /// Time for which the oldest commit has waited.
         waited: Duration,
     },
     /// Standbys have kept up long enough.
     Returned {
-        /// How long they had to.
+        /// Time for which they had to keep up.
         hold: Duration,
     },
 }
@@ -144,7 +145,7 @@ impl Watch {
         }
     }
 
-    /// What the operator asks for.
+    /// The setting that the operator asks for.
     pub fn asked(&self) -> &Setting {
         &self.asked
     }
@@ -154,7 +155,7 @@ impl Watch {
         self.confirmed
     }
 
-    /// How often the setting was raised too early lately.
+    /// Number of times that the setting was raised too early lately.
     pub fn flaps(&self) -> u32 {
         self.flaps
     }
@@ -238,7 +239,7 @@ impl Watch {
         Some(Change { to, why: Why::Returned { hold } })
     }
 
-    /// Whether the standbys that keep up (since `hold` ago, if given) would serve commits.
+    /// True if the standbys that keep up (since `hold` ago, if given) would serve commits.
     fn serves(&self, setting: &Setting, seen: &Look, by: By, hold: Option<Duration>) -> bool {
         let Setting::Sync(demand) = setting else { return true };
         look::is_served(demand, &seen.standbys, |one| {

@@ -13,7 +13,7 @@ use crate::{
     Anomaly, Cycle, Fault, History, Kind, Level, Operation, Order, Outcome, Wrong, orders, sessions,
 };
 
-/// What a history shows.
+/// Findings about a history.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// The anomalies, and how often each was found.
@@ -22,9 +22,9 @@ pub struct Findings {
     pub witnesses: Vec<Witness>,
     /// Searches were given up: there may be more than was counted, and smaller witnesses.
     pub is_partial: bool,
-    /// What is wrong with the history, and what is not judged for it.
+    /// Faults of the history, and what is not judged because of them.
     pub faults: Vec<Fault>,
-    /// How old the reads of each workload were, in the order of [`History::groups`]. Empty where it
+    /// Ages of the reads of each workload, in the order of [`History::groups`]. Empty where it
     /// cannot be told.
     pub staleness: Vec<Staleness>,
     /// Transactions by their outcomes.
@@ -64,7 +64,7 @@ impl Findings {
         counts.filter(move |(anomaly, _)| level.forbids(*anomaly))
     }
 
-    /// Whether the history may come from a database that provides a level.
+    /// Judges whether the history may come from a database that provides a level.
     #[must_use]
     pub fn judge(&self, level: Level) -> Judgement {
         let is_missing = self.faults.iter().any(|fault| match fault.what {
@@ -134,7 +134,7 @@ pub fn check(history: &History) -> Findings {
     findings
 }
 
-/// What is made of lists beside dependencies; it counts only where clocks agree.
+/// Findings from lists besides dependencies; they count only if clocks agree.
 struct Lists<'h> {
     history: &'h History,
     staleness: Vec<Staleness>,

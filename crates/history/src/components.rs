@@ -109,17 +109,17 @@ impl Components {
         self.of[node as usize]
     }
 
-    /// Whether a node is in a component with others.
+    /// True if a node is in a component with others.
     pub(crate) fn is_in_circle(&self, node: u32) -> bool {
         self.sizes[self.of(node) as usize] > 1
     }
 
-    /// Whether any component has more than one node.
+    /// True if any component has more than one node.
     pub(crate) fn has_circle(&self) -> bool {
         self.sizes.iter().any(|size| *size > 1)
     }
 
-    /// Whether two nodes lead to each other.
+    /// True if two nodes lead to each other.
     pub(crate) fn join(&self, one: u32, other: u32) -> bool {
         self.of(one) == self.of(other)
     }

@@ -223,7 +223,7 @@ impl Apart {
         Apart { components: Components::new(&Graph::new(nodes, arcs), Some) }
     }
 
-    /// Whether a walk without adjacent anti-dependencies contains this anti-dependency.
+    /// True if a walk without adjacent anti-dependencies contains this anti-dependency.
     fn join(&self, from: u32, to: u32) -> bool {
         self.components.join(from * 2, to * 2 + 1)
     }

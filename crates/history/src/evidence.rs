@@ -1,10 +1,10 @@
-//! What a history gives away: dependencies, and anomalies that need no cycle.
+//! Evidence in a history: dependencies, and anomalies that need no cycle.
 
 use std::collections::BTreeMap;
 
 use crate::{Anomaly, Fault, History, Key};
 
-/// Why one transaction comes before another one.
+/// The reason why one transaction comes before another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Dependency {
     /// It wrote an earlier version.

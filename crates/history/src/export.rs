@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use crate::history::{History, Kind, Operation, Outcome};
 
-/// What other checkers call the kind of operations.
+/// Other checkers' name for the kind of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// Appends and reads of lists.
@@ -19,7 +19,7 @@ pub enum Model {
     Bank,
 }
 
-/// How it is written.
+/// Notation of the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notation {
     /// A map for each line, in extensible data notation.

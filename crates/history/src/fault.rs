@@ -1,4 +1,4 @@
-//! What is wrong with a history itself, and how far it can be judged in spite of that.
+//! Faults of a history itself, and the extent to which it can be judged in spite of them.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ pub struct Fault {
     pub file: String,
     /// The line, from 1; 0 for none in particular.
     pub line: u64,
-    /// What.
+    /// Kind of the fault.
     pub what: Wrong,
 }
 
-/// What is wrong.
+/// Kind of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// The file ends in the middle of a line.
@@ -35,7 +35,7 @@ pub enum Wrong {
 }
 
 impl Wrong {
-    /// What is not judged for it; none where nothing is missing from the judgement.
+    /// The part that is not judged because of it; none if the judgement is complete.
     #[must_use]
     pub fn unjudged(&self) -> Option<&'static str> {
         match self {

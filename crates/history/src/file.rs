@@ -31,5 +31,5 @@ pub use write::Recorder;
 /// The version of the format.
 const VERSION: &str = "1";
 
-/// How the files of a history are called: one for each lane, `LANE.history`.
+/// Suffix of a history's files: one for each lane, `LANE.history`.
 pub const SUFFIX: &str = ".history";

@@ -29,7 +29,7 @@ pub struct Session {
     pub file: u32,
 }
 
-/// How a transaction ended, as far as its client knows.
+/// Outcome of a transaction, as far as its client knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It was acknowledged.
@@ -49,15 +49,15 @@ pub struct Transaction {
     pub first: u32,
     /// The number of its operations.
     pub operations: u32,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
     /// The line at which its file tells of its beginning, from 1; 0 for none.
     pub line: u32,
-    /// Which of its client's, from 1.
+    /// Number among its client's transactions, from 1.
     pub number: u64,
-    /// When its client was about to send it, in nanoseconds since the start of the run.
+    /// Time at which its client was about to send it, in nanoseconds since the start of the run.
     pub begun: u64,
-    /// When its client heard how it ended; the largest number where it did not.
+    /// Time at which its client heard of its end; the largest number if it did not.
     pub ended: u64,
 }
 
@@ -123,14 +123,14 @@ impl List {
         self.length as usize
     }
 
-    /// Whether it has none.
+    /// True if it has none.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.length == 0
     }
 }
 
-/// What a key names.
+/// Kind of object that a key names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// A list.
@@ -177,7 +177,7 @@ impl History {
         &self.transactions
     }
 
-    /// What was wrong with what told of them.
+    /// Faults of the files that it was read from.
     #[must_use]
     pub fn faults(&self) -> &[Fault] {
         &self.faults
@@ -196,7 +196,7 @@ impl History {
         &self.operations[first..first + transaction.operations as usize]
     }
 
-    /// What was read.
+    /// Elements that were read.
     #[must_use]
     pub fn elements(&self, list: List) -> &[i64] {
         &self.elements[list.start as usize..][..list.length as usize]

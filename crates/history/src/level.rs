@@ -27,7 +27,7 @@ impl Level {
         Level::StrictSerializable,
     ];
 
-    /// Whether a history at this level must not show it.
+    /// True if a history at this level must not show it.
     #[must_use]
     pub fn forbids(self, anomaly: Anomaly) -> bool {
         self >= Level::weakest_that_forbids(anomaly)

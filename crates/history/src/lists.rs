@@ -1,4 +1,4 @@
-//! What the reads of one list give away.
+//! Evidence in the reads of one list.
 //!
 //! A list is read with all its history: the longest read is the order of its versions, and every other
 //! read must be a prefix of it. Version `n` is the list of the first `n` elements.
@@ -11,9 +11,9 @@ use crate::{Anomaly, Fault, History, Key, Operation, Outcome, Wrong};
 /// these, only the ones that ended first.
 const UNSEEN_MAX: usize = 16;
 
-/// What is known of a list.
+/// Versions of a list.
 pub(crate) struct ListVersions {
-    /// Whose each element is; none for one that nobody wrote.
+    /// Writer of each element; none for one that nobody wrote.
     pub(crate) owners: Vec<Option<Write>>,
     /// Reads of committed transactions without their own appends, and the version that each saw.
     pub(crate) reads: Vec<(u32, usize)>,
@@ -33,11 +33,11 @@ pub(crate) struct Write {
 struct Read<'h> {
     transaction: u32,
     elements: &'h [i64],
-    /// Whether its transaction appended to the list afterwards.
+    /// True if its transaction appended to the list afterwards.
     is_written: bool,
 }
 
-/// What is said of one list while it is judged.
+/// State of the judgement of one list.
 pub(crate) struct ListJudge<'h, 'e> {
     pub(crate) history: &'h History,
     pub(crate) key: Key,
@@ -153,7 +153,7 @@ impl<'h, 'e> ListJudge<'h, 'e> {
         (reads, whole)
     }
 
-    /// Whether every element of a read was written, and stands there once.
+    /// True if every element of a read was written, and stands there once.
     fn is_sound(&mut self, reader: u32, elements: &[i64]) -> bool {
         if self.unsound.contains_key(&reader) {
             return false;

@@ -1,4 +1,4 @@
-//! What the reads of one register give away.
+//! Evidence in the reads of one register.
 //!
 //! A register shows only its last value. That one version follows another one is known where one
 //! transaction read the one and then wrote the other, and where one transaction wrote both.
@@ -30,7 +30,7 @@ pub(crate) struct RegisterJudge<'h, 'e> {
     /// The write of each version; none of the first.
     writes: Vec<Option<Write>>,
     values: Vec<i64>,
-    /// Which version follows which.
+    /// Pairs of versions: one, and one that follows it.
     follows: Vec<(Version, Version)>,
     /// Reads of committed transactions of what others wrote, and whether each wrote it afterwards.
     reads: Vec<(Version, u32, bool)>,
@@ -157,7 +157,7 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
         }
     }
 
-    /// Whether no version follows itself.
+    /// True if no version follows itself.
     fn are_ordered(&mut self) -> bool {
         let graph = Graph::new(self.writes.len(), || self.follows.iter().copied());
         let components = Components::new(&graph, Some);

@@ -23,14 +23,14 @@ pub(crate) struct Step {
     pub(crate) dependency: Dependency,
 }
 
-/// What a search may follow, as a machine that reads dependencies.
+/// Dependencies that a search may follow, as a machine that reads them.
 ///
 /// A state counts the anti-dependencies (up to two), and remembers whether the last dependency was one;
 /// for [`Cycle::G2Item`] it counts adjacent ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Machine {
     pub(crate) cycle: Cycle,
-    /// Whether the first dependency is an anti-dependency: it follows the last one.
+    /// True if the first dependency is an anti-dependency: it follows the last one.
     pub(crate) begins_anti: bool,
 }
 
@@ -93,7 +93,7 @@ impl Machine {
 
 /// Room for searches, one after another.
 pub(crate) struct Search {
-    /// When each node was reached in each state: the number of the search.
+    /// Number of the search that last reached each node in each state.
     reached: Vec<u32>,
     /// From which place, by which edge.
     from: Vec<(u32, u32)>,

@@ -5,7 +5,7 @@ use crate::index::Map;
 use crate::lists::ListVersions;
 use crate::{Anomaly, History, Key};
 
-/// What a client has seen of a list, and done to it.
+/// Versions of a list that a client has read and written.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     /// The largest version that it has read, and where.

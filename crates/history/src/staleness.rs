@@ -12,13 +12,13 @@ const LOOKED_AT_MAX: usize = 4_096;
 /// Appends side by side that were not acknowledged yet, behind which none is expected that was.
 const OPEN_MAX: usize = 64;
 
-/// How old the reads of one workload were.
+/// Ages of the reads of one workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Staleness {
     /// For how long a newer version had been acknowledged when each read began, in nanoseconds,
     /// ascending; 0 where there was none.
     ages_ns: Vec<u64>,
-    /// How many acknowledged transactions each read lacked, ascending.
+    /// Number of acknowledged transactions that each read lacked, ascending.
     lacking: Vec<u32>,
 }
 

@@ -10,7 +10,7 @@ use crate::{Anomaly, Group, History, Kind, Operation, Outcome};
 /// The transactions that show an anomaly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Witness {
-    /// What they show.
+    /// The anomaly that they show.
     pub anomaly: Anomaly,
     /// The transactions, in the order of their names: T1, T2, …
     pub transactions: Vec<Seen>,
@@ -25,19 +25,19 @@ pub struct Witness {
 pub struct Seen {
     /// Its client.
     pub client: u32,
-    /// Which of its client's.
+    /// Number among its client's transactions.
     pub number: u64,
     /// The process of the server that ran it; 0 for none that is known.
     pub backend: i32,
     /// The server, the isolation level and the workload.
     pub group: Group,
-    /// When it began, in nanoseconds since the start of the run.
+    /// Time at which it began, in nanoseconds since the start of the run.
     pub begun: u64,
-    /// When its client heard of its end; none where it did not.
+    /// Time at which its client heard of its end; none if it did not.
     pub ended: Option<u64>,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// What it did, in its order.
+    /// Its operations, in their order.
     pub operations: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub struct Link {
     pub to: usize,
     /// Its short name: ww, wr, rw, process, realtime.
     pub name: &'static str,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn sum(balances: &[i64]) -> i128 {
     balances.iter().map(|balance| i128::from(*balance)).sum()
 }
 
-/// Why one transaction comes before the next one of its cycle.
+/// The reason why one transaction comes before the next one of its cycle.
 fn reason(history: &History, step: Step, next: u32, from: usize, to: usize) -> String {
     let (kind, key) = match step.dependency {
         Dependency::Process | Dependency::Realtime => (Kind::List, 0),

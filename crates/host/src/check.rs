@@ -1,4 +1,4 @@
-//! What is in the way of using hosts, said once for all hosts that have it.
+//! Troubles that keep hosts from being used, each said once for all hosts that have it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::trouble::Trouble;
 pub struct Finding {
     /// The hosts.
     pub hosts: Vec<String>,
-    /// What it is, in the words of the first of them.
+    /// The trouble, in the words of the first of them.
     pub trouble: Trouble,
 }
 

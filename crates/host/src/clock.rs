@@ -1,5 +1,5 @@
-//! What is known of a host's clock: its offset from this machine's, its drift, and how well both
-//! are known. Pure.
+//! Knowledge of a host's clock: its offset from this machine's, its drift, and the error of both.
+//! Pure.
 //!
 //! A ping leaves here at `sent`, meets the other clock at `there`, and its answer is here at
 //! `received`. At some moment between `sent` and `received` the other clock showed `there`, so its
@@ -59,7 +59,7 @@ impl ClockModel {
     }
 }
 
-/// What is known of a clock.
+/// Estimate of a clock.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
     /// The best ping of each second, oldest first.
@@ -136,8 +136,8 @@ impl Clock {
         Some(ClockModel { at_ns, offset_ns: clamp(last.offset() + at_last as i128), drift_ppb })
     }
 
-    /// How far `course` may be from the truth between two moments of this machine's clock, in
-    /// nanoseconds. At each moment the ping that says most counts: its distance from the course, its
+    /// Bound on the error of `course` between two moments of this machine's clock, in nanoseconds.
+    /// At each moment the ping with the narrowest bound counts: its distance from the course, its
     /// own bound, and what the clocks may have drifted apart since, beyond the course. None before
     /// the first ping.
     #[must_use]
@@ -156,10 +156,11 @@ impl Clock {
     }
 }
 
-/// What two clocks may drift apart beyond a measured course: a quartz in each, ± 100 parts in 10⁶.
+/// Drift of two clocks from each other beyond a measured course: a quartz in each, ± 100 parts in
+/// 10⁶.
 const UNKNOWN_DRIFT: f64 = 200e-6;
 
-/// How far a course may be from the truth, by one ping, when it was sent.
+/// Bound on the error of a course by one ping, when it was sent.
 fn bound_by(course: &ClockModel, ping: &Ping) -> u64 {
     let distance = ping.offset() - i128::from(course.offset_at(ping.at()));
     u64::try_from(distance.unsigned_abs()).unwrap_or(u64::MAX).saturating_add(ping.bound())

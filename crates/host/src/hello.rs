@@ -1,8 +1,9 @@
-//! How a host introduces itself: the first line of `pgrig host`.
+//! The greeting of a host: the first line of `pgrig host`.
 
 use serde::{Deserialize, Serialize};
 
-/// What a host is. The line is `pgrig-host VERSION JSON`: the version is readable by every version.
+/// Description of a host. The line is `pgrig-host VERSION JSON`: the version is readable by every
+/// version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// The version of the program there.
@@ -12,7 +13,7 @@ pub struct Hello {
     pub name: String,
     /// Cores that its processes may use.
     pub cores: u32,
-    /// Whether the kernel itself removes everything there when the rig is gone, whatever happens to
+    /// True if the kernel itself removes everything there when the rig is gone, whatever happens to
     /// `pgrig host`. Otherwise `pgrig host` does.
     pub contained: bool,
     /// Facts about the machine for the report: name and value.

@@ -21,7 +21,7 @@ use crate::process::{Output, Process};
 use crate::queue::{Lines, Queue};
 use crate::trouble::{Trouble, short};
 
-/// How often it is looked whether the user has asked for the end.
+/// Pause between two looks at whether the user has asked for the end.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// A host that has answered. Dropping it ends everything that the rig started there.
@@ -111,25 +111,25 @@ impl Host {
         &self.shared.entry
     }
 
-    /// What it said about itself.
+    /// Its greeting.
     #[must_use]
     pub fn hello(&self) -> &Hello {
         &self.hello
     }
 
-    /// What came before its greeting: a banner.
+    /// Lines before its greeting: a banner.
     #[must_use]
     pub fn banner(&self) -> &[String] {
         &self.banner
     }
 
-    /// Why it is lost, if it is.
+    /// The reason why it is lost, if it is.
     #[must_use]
     pub fn lost(&self) -> Option<Loss> {
         self.shared.lock().lost.clone()
     }
 
-    /// What is known of its clock now.
+    /// Estimate of its clock at present.
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.shared.lock().clock.clone()
@@ -202,7 +202,7 @@ impl Host {
     }
 }
 
-/// What was answered to the question of that number.
+/// Takes the answer to the question of that number.
 fn answer<T>(asked: &mut HashMap<u32, Option<T>>, number: u32) -> Option<T> {
     asked.get(&number)?.as_ref()?;
     asked.remove(&number)?

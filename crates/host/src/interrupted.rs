@@ -2,6 +2,6 @@
 
 use std::sync::Arc;
 
-/// Whether the user has asked for the end. Every wait for a host looks at it, and a host is given up
-/// a few seconds later.
+/// Returns true if the user has asked for the end. Every wait for a host looks at it, and a host is given
+/// up a few seconds later.
 pub type Interrupted = Arc<dyn Fn() -> bool + Send + Sync>;

@@ -15,7 +15,7 @@ pub struct Inventory {
     pub hosts: Vec<Entry>,
     /// Names of nodes, or `generators`, and the hosts (as positions in `hosts`) that have them.
     pub place: BTreeMap<String, Vec<usize>>,
-    /// Whether connections to servers on the hosts are encrypted.
+    /// True if connections to servers on the hosts are encrypted.
     pub tls: bool,
 }
 
@@ -26,23 +26,23 @@ pub struct Entry {
     pub name: String,
     /// The launcher's words; empty for this machine.
     pub launch: Vec<String>,
-    /// Where the other hosts reach it.
+    /// Address at which the other hosts reach it.
     pub address: Option<String>,
     /// Its share of the clients, relative to the others'.
     pub weight: u32,
-    /// What pgrig is called there.
+    /// Name of the pgrig program there.
     pub program: String,
-    /// How long its launcher may take to answer.
+    /// Longest wait for its launcher's answer.
     pub timeout: Duration,
 }
 
-/// What is wrong with an inventory.
+/// Error in an inventory.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("reading the inventory {path}: {why}")]
 pub struct InventoryError {
     /// The file.
     pub path: String,
-    /// What is wrong, with its place where the parser knows it.
+    /// The error, with its position if the parser knows it.
     pub why: String,
 }
 

@@ -166,7 +166,7 @@ fn run(
     }
 }
 
-/// How long a command goes on when the user has asked for the end: a file is removed in it.
+/// Time that a command may still take after the user has asked for the end: it removes a file.
 const INTERRUPTED_TIMEOUT: Duration = Duration::from_secs(2);
 /// A copy takes longer than a greeting.
 const PUSH_TIMEOUT_MIN: Duration = Duration::from_secs(120);

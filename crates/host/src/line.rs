@@ -24,24 +24,25 @@ use crate::trouble::{Trouble, short};
 
 /// A host of which nothing was heard for so long is lost.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(4);
-/// How often a host is pinged.
+/// Time between two pings of a host.
 const BEAT: Duration = Duration::from_millis(200);
-/// How often it is pinged until its clock is known.
+/// Time between two pings until its clock is known.
 const FIRST_BEAT: Duration = Duration::from_millis(10);
 /// Pings after which a clock is known for a start.
 pub(crate) const FIRST_PINGS: u64 = 50;
 /// Lines before the greeting that are taken for a banner, and their bytes.
 const BANNER_LINES_MAX: usize = 200;
 const BANNER_BYTES_MAX: usize = 256 << 10;
-/// How long hosts outlive the user's wish for the end: a window is closed, readings are handed over.
+/// Time for which hosts outlive the user's request for the end: a window is closed, readings are
+/// handed over.
 const INTERRUPTION_MAX: Duration = Duration::from_secs(7);
-/// How often waits look whether the user has asked for the end.
+/// Pause between two looks of a wait at whether the user has asked for the end.
 const GLANCE: Duration = Duration::from_millis(50);
 /// Lines of standard error that are kept.
 const SAID_LINES_MAX: usize = 20;
-/// How long the last words of a launcher that has ended are waited for.
+/// Longest wait for the last words of a launcher that has ended.
 pub(crate) const LAST_WORDS: Duration = Duration::from_millis(500);
-/// How long a launcher is given to end after its input has.
+/// Time that a launcher has to end after its input has.
 pub(crate) const LEAVING: Duration = Duration::from_secs(3);
 
 pub(crate) struct Shared {
@@ -58,17 +59,17 @@ pub(crate) struct LineState {
     heard: Instant,
     pub(crate) lost: Option<Loss>,
     pub(crate) clock: Clock,
-    /// What was sent and has not come back: number and moment.
+    /// Pings without an answer: number and moment.
     pings: VecDeque<(u64, u64)>,
     pub(crate) next: u32,
-    /// What was asked for, and came of it.
+    /// Processes that were asked for, and the result of each start.
     pub(crate) started: HashMap<u32, Option<Result<u32, String>>>,
     pub(crate) outputs: HashMap<u32, (Role, Arc<Queue>)>,
     pub(crate) answers: HashMap<u32, Option<Result<u16, String>>>,
     pub(crate) said: VecDeque<String>,
 }
 
-/// What came until the greeting, or instead of it.
+/// Lines up to the greeting, or the lines that came instead of it.
 pub(crate) struct Greeting {
     pub(crate) hello: Option<Result<Hello, Unread>>,
     pub(crate) banner: Vec<String>,
@@ -155,7 +156,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Why there was no greeting before the launcher's output ended.
+    /// The reason why there was no greeting before the launcher's output ended.
     pub(crate) fn ended_early(
         &self,
         banner: &[String],
@@ -278,7 +279,7 @@ impl Shared {
         self.lock().heard = Instant::now();
     }
 
-    /// How long a line may be that begins so.
+    /// Largest length of a line with this beginning.
     fn line_bytes_max(&self, start: &[u8]) -> usize {
         let number = start.split(|byte| *byte == b' ').next().unwrap_or_default();
         let number = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
@@ -319,7 +320,7 @@ impl Shared {
     }
 }
 
-/// What was not asked for is not kept.
+/// Keeps an answer if there was a question.
 fn fill<T>(asked: &mut HashMap<u32, Option<T>>, number: u32, answer: T) {
     if let Some(place) = asked.get_mut(&number) {
         *place = Some(answer);
@@ -372,7 +373,7 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// How a launcher ended, as in "the launcher ended with exit code 255".
+/// Status with which a launcher ended, as in "the launcher ended with exit code 255".
 fn ended(status: std::process::ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {

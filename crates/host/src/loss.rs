@@ -1,9 +1,9 @@
 //! The loss of a process or of its host.
 
-/// Why a process, or the host that it was on, is gone.
+/// The reason why a process, or the host that it was on, is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// What happened.
+    /// The reason.
     pub why: String,
 }
 

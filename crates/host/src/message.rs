@@ -8,7 +8,7 @@ use std::io::{self, BufRead, Read};
 
 use serde::{Deserialize, Serialize};
 
-/// What a process of the rig does on a host.
+/// Role of a process of the rig on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -39,15 +39,15 @@ impl Role {
         }
     }
 
-    /// Whether a process of this role removes what it made when its input ends, and has to be given
-    /// the time for it. It is not the first of a PID namespace then, because what it leaves to an
-    /// init of its own would be killed with it.
+    /// True if a process of this role removes what it made when its input ends, and needs time for
+    /// that. It is not the first of a PID namespace then, because what it leaves to an init of its
+    /// own would be killed with it.
     pub(crate) fn cleans_up(self) -> bool {
         self == Role::Lab
     }
 }
 
-/// What the rig asks of a host.
+/// Request of the rig to a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Ask {
@@ -63,7 +63,7 @@ pub(crate) enum Ask {
     Reach { ask: u32, address: String },
 }
 
-/// What a host tells the rig.
+/// Message of a host to the rig.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Tell {

@@ -1,4 +1,4 @@
-//! What a host has to say, until the launcher's pipe takes it.
+//! Messages of a host that wait until the launcher's pipe takes them.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -107,5 +107,5 @@ impl Drop for Process {
     }
 }
 
-/// How long a process is given to end after its input has.
+/// Time that a process has to end after its input has.
 const LEAVING: Duration = Duration::from_secs(10);

@@ -9,13 +9,13 @@ use crate::loss::Loss;
 
 /// Bytes that wait. One line is taken in any case.
 const WAITING_BYTES_MAX: usize = 32 << 20;
-/// What a line costs beside its bytes.
+/// Bytes that a line costs besides its own.
 const LINE_COST_BYTES: usize = 64;
-/// How long a line waits for room: who reads is not there any more, or never asked.
+/// Time that a line waits for room: after it, the reader is taken for gone.
 const ROOM_MAX: Duration = Duration::from_secs(6);
 /// A process says a line a second, an empty one if it has nothing to say.
 const QUIET_MAX: Duration = Duration::from_secs(6);
-/// How often a process says an empty line.
+/// Time between two empty lines of a process.
 pub(crate) const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
 /// The lines of one process.

@@ -26,15 +26,14 @@ use crate::outbox::Outbox;
 
 /// A rig that pings has been heard more often.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// How long the end of what was killed is waited for.
+/// Longest wait for the end of killed processes.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a process that removes what it made is given: it kills its servers and deletes their
-/// data.
+/// Time that a process has to remove what it made: it kills its servers and deletes their data.
 const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long an address is listened on, and a connection attempted.
+/// Time for which an address is listened on, and a connection attempted.
 const REACH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What reaches the main thread.
+/// Event for the main thread.
 enum Event {
     Line(String),
     /// Everything that a process had to say has been said.
@@ -90,7 +89,7 @@ pub fn serve(hello: Hello, on_start: impl FnOnce(Stop)) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether processes get a PID namespace of their own.
+/// True if processes get a PID namespace of their own.
 fn is_contained() -> bool {
     let mut child = match Command::new("/bin/true").spawn_as_process_one() {
         Ok(child) => child,

@@ -1,11 +1,11 @@
-//! Why a host cannot be used.
+//! Reasons why a host cannot be used.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// Why a host cannot be used. The text is about the launcher and names no host, so that hosts with
-/// the same trouble can share it.
+/// Reason why a host cannot be used. The text is about the launcher and names no host, so that
+/// hosts with the same trouble can share it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Trouble {
     /// The launcher is no program of this machine.
@@ -13,13 +13,13 @@ pub enum Trouble {
     NoLauncher {
         /// The first word of `launch`.
         program: String,
-        /// What the system says.
+        /// The error of the system.
         why: String,
     },
     /// The launcher reached the host, and its shell knows no pgrig.
     #[error("there is no {program} on the host{}", quoted(said))]
     NoProgram {
-        /// How the program was called.
+        /// Name by which the program was called.
         program: String,
         /// The last line on the launcher's standard error.
         said: String,
@@ -27,7 +27,7 @@ pub enum Trouble {
     /// The launcher ended without a greeting.
     #[error("the launcher {how} before pgrig answered{}", quoted(said))]
     Ended {
-        /// How.
+        /// The way it ended.
         how: String,
         /// The last line on its standard error.
         said: String,
@@ -46,7 +46,7 @@ pub enum Trouble {
     /// Something else answers, at length.
     #[error("more than {most} came before pgrig's first line, the last{}", quoted(said))]
     Chatter {
-        /// How much is tolerated.
+        /// The limit.
         most: &'static str,
         /// The last of them.
         said: String,
@@ -54,7 +54,7 @@ pub enum Trouble {
     /// The same version answers, and says nonsense.
     #[error("the greeting of pgrig there cannot be read: {why}")]
     Greeting {
-        /// What is wrong with it.
+        /// The error.
         why: String,
     },
     /// Another version answers.
@@ -70,7 +70,7 @@ pub enum Trouble {
     Push {
         /// The file on the host.
         path: String,
-        /// What the launcher said.
+        /// The launcher's output.
         why: String,
     },
     /// The host was lost while it was asked.
@@ -90,7 +90,7 @@ pub enum Trouble {
     Unreachable {
         /// The address.
         address: String,
-        /// What the system says.
+        /// The error of the system.
         why: String,
     },
     /// Its address is not its own.
@@ -98,7 +98,7 @@ pub enum Trouble {
     NotItsAddress {
         /// The address.
         address: String,
-        /// What the system says.
+        /// The error of the system.
         why: String,
     },
 }
@@ -120,7 +120,7 @@ pub fn short(line: &str) -> String {
 }
 
 impl Trouble {
-    /// What to do next.
+    /// Next step for the user.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {

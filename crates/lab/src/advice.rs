@@ -1,10 +1,10 @@
-//! How to install what is missing, on the distribution that this is.
+//! Instructions for installing what is missing, on the distribution that this is.
 
 use std::fs;
 
 use crate::version::{MAJOR_MIN, Version};
 
-/// How to get a PostgreSQL on this kind of system.
+/// Instructions for installing a PostgreSQL on this kind of system.
 pub(crate) fn how_to_install() -> String {
     let command = match family() {
         Family::Debian => "apt-get install postgresql",
@@ -16,7 +16,7 @@ pub(crate) fn how_to_install() -> String {
     format!("{command}, or name an installation: --pg-bin DIR")
 }
 
-/// How to get an extension on this kind of system.
+/// Instructions for installing an extension on this kind of system.
 pub(crate) fn how_to_install_part(name: &str, version: &Version) -> String {
     let major = version.major;
     if name == GOVERNOR {
@@ -37,7 +37,7 @@ pub(crate) fn how_to_install_part(name: &str, version: &Version) -> String {
 /// The extension that comes with pgrig.
 const GOVERNOR: &str = "pg_governor";
 
-/// How to get a package that has the same name everywhere.
+/// Instructions for installing a package that has the same name everywhere.
 pub(crate) fn how_to_install_package(package: &str) -> String {
     match family() {
         Family::Debian => format!("apt-get install {package}"),

@@ -9,7 +9,7 @@ pub struct Checksums {
     pub blocks: u64,
     /// Blocks whose checksum is not that of their content.
     pub bad: u64,
-    /// What it said of each of the first of them.
+    /// Messages about the first of them.
     pub complaints: Vec<String>,
 }
 

@@ -18,7 +18,7 @@ use rustix::fs::{FlockOperation, flock};
 use crate::error::Error;
 use crate::files::{failed, remove_tree};
 
-/// What [`clean`] found.
+/// Result of [`clean`].
 #[derive(Debug, Default)]
 pub struct Cleaned {
     /// The directories that it removed.
@@ -118,7 +118,7 @@ fn open(marker: &Path) -> io::Result<File> {
 /// The marker file's name.
 const MARKER: &str = "pgrig-lab";
 
-/// How its text begins; the number is the version of the layout.
+/// Beginning of its text; the number is the version of the layout.
 const FIRST_LINE: &str = "pgrig lab 1\n";
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::error::Error;
 
-/// What can be told to end while others wait for it.
+/// Something that can be told to end while others wait for it.
 pub(crate) trait Ends: Send + Sync {
     /// Ends it without waiting.
     fn end_soon(&self);
@@ -24,7 +24,7 @@ struct Labs {
 }
 
 /// Ends every lab of this process, on this machine and on hosts, and refuses new ones. Servers are
-/// killed and directories are removed; whoever waits for them gets an error.
+/// killed and directories are removed; threads that wait for them get an error.
 pub fn end_labs() {
     let mut labs = LABS.lock().unwrap_or_else(PoisonError::into_inner);
     labs.are_ended = true;
@@ -36,8 +36,8 @@ pub fn end_labs() {
     }
 }
 
-/// Kills every PostgreSQL server of this process's labs, on this machine and on hosts, so that whoever
-/// waits for an answer of one gets an error. The labs stay.
+/// Kills every PostgreSQL server of this process's labs, on this machine and on hosts, so that
+/// threads that wait for an answer of one get an error. The labs stay.
 pub fn kill_servers() {
     let labs = LABS.lock().unwrap_or_else(PoisonError::into_inner);
     let all: Vec<_> = labs.all.iter().filter_map(Weak::upgrade).collect();

@@ -113,7 +113,7 @@ pub(crate) fn failed(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> 
     move |source| Error::File { doing, path: path.to_owned(), source }
 }
 
-/// What is not there is no error.
+/// Returns none for a file that does not exist.
 fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -122,7 +122,7 @@ fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Whatever the umask says.
+/// Mode of a directory on the way to a lab, regardless of the umask.
 const PASSAGE: u32 = 0o711;
 
 const MAKING: &str = "making the directory";

@@ -35,10 +35,10 @@ pub struct Installation {
     parts: Option<BTreeSet<PathBuf>>,
 }
 
-/// Where to look; [`Search::here`] asks the environment.
+/// Places to search; [`Search::here`] asks the environment.
 #[derive(Debug, Clone, Default)]
 pub struct Search {
-    /// What the user named: a folder of programs, or the one above it.
+    /// Folder that the user named: one of programs, or the one above it.
     pub pg_bin: Option<PathBuf>,
     /// `PG_CONFIG`: the path of a `pg_config`.
     pub pg_config: Option<PathBuf>,
@@ -248,8 +248,8 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// Where the server really is: people link it into folders of the PATH, and its other programs,
-/// its extensions and its modules are found from there.
+/// The folder in which the server really is: people link it into folders of the PATH, and its other
+/// programs, its extensions and its modules are found from there.
 fn real_folder(bin: &Path) -> std::io::Result<PathBuf> {
     let server = bin.join("postgres").canonicalize()?;
     match server.parent() {
@@ -258,7 +258,7 @@ fn real_folder(bin: &Path) -> std::io::Result<PathBuf> {
     }
 }
 
-/// What a program prints for one option.
+/// Output of a program for one option.
 fn ask(program: &Path, option: &str) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("running {}: {error}", program.display());
     let mut child =

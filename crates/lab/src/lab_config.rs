@@ -17,7 +17,7 @@ pub struct LabConfig {
     pub directory: Option<PathBuf>,
     /// The superuser's password for connections over TCP; a random one where none is given.
     pub password: Option<String>,
-    /// What to do with the directory at the end.
+    /// Treatment of the directory at the end.
     pub at_end: AtEnd,
     /// The isolation that is asked for.
     pub isolation: Wish,
@@ -31,7 +31,7 @@ impl LabConfig {
     }
 }
 
-/// What becomes of a lab's directory.
+/// Treatment of a lab's directory at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtEnd {
     /// It is removed, even if the rig is killed.

@@ -30,7 +30,7 @@ impl LogFormat {
         }
     }
 
-    /// What it puts in the place of `.log`.
+    /// Suffix that it puts in the place of `.log`.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Self::Json => "json",

@@ -1,4 +1,4 @@
-//! What the machine is made of: for the plan's check before a run and for the report's last page.
+//! Facts about the machine: for the plan's check before a run and for the report's last page.
 //!
 //! Facts are read from the kernel's own files; one that cannot be read is left out or empty, so
 //! that an unusual machine never stops a run.
@@ -17,7 +17,7 @@ use crate::network::Tool;
 /// The machine's facts at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
-    /// How many cores this process may use (affinity and cgroup quota counted).
+    /// Number of cores that this process may use (affinity and cgroup quota counted).
     pub cores: usize,
     /// The processor's name.
     pub cpu_model: String,
@@ -29,22 +29,22 @@ pub struct Machine {
     pub kernel: String,
     /// The distribution's name and version.
     pub distribution: String,
-    /// What kind of virtual machine or container it is, where it shows that it is one.
+    /// Kind of virtual machine or container, if it shows that it is one.
     pub virtualisation: Option<String>,
     /// The load averages of 1, 5 and 15 minutes.
     pub load_average: [f64; 3],
     /// The share of CPU time since boot that the hypervisor took away.
     pub steal_share: f64,
-    /// How many files a process may hold open.
+    /// Number of files that a process may hold open.
     pub open_files: OpenFiles,
 }
 
 /// Memory, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// What there is: the machine's or, where it is less, the cgroup's limit.
+    /// Total: the machine's or, if that is less, the cgroup's limit.
     pub total_bytes: u64,
-    /// What can be used without swapping, as the kernel estimates (`MemAvailable`).
+    /// Memory that can be used without swapping, as the kernel estimates (`MemAvailable`).
     pub available_bytes: u64,
     /// Swap space.
     pub swap_bytes: u64,
@@ -53,9 +53,9 @@ pub struct Memory {
 /// Huge pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HugePages {
-    /// How many are reserved.
+    /// Number of reserved pages.
     pub total: u64,
-    /// How many of those are free.
+    /// Number of those that are free.
     pub free: u64,
     /// The size of each.
     pub size_bytes: u64,
@@ -68,13 +68,13 @@ pub struct HugePages {
 pub struct Disk {
     /// Its type, as in "ext4".
     pub file_system: String,
-    /// What is mounted, as in "/dev/vda".
+    /// The mounted device, as in "/dev/vda".
     pub device: String,
-    /// Where it is mounted.
+    /// Directory where it is mounted.
     pub mount_point: PathBuf,
     /// Its size.
     pub total_bytes: u64,
-    /// What this user can still write.
+    /// Bytes that this user can still write.
     pub free_bytes: u64,
 }
 

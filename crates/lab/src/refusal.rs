@@ -8,9 +8,9 @@ use os::user::User;
 use crate::Installation;
 
 impl Installation {
-    /// What the server's program says against a setting; none where it takes it. A study is somebody
-    /// else's text, and a setting may name a library or a file: the program runs as the user that servers
-    /// run as, and with nothing of this process's environment.
+    /// Objection of the server's program to a setting; none if it accepts the setting. A study is
+    /// somebody else's text, and a setting may name a library or a file: the program runs as the
+    /// user that servers run as, and with nothing of this process's environment.
     ///
     /// # Errors
     /// When the program cannot be run.

@@ -1,4 +1,4 @@
-//! What a primary says of its standbys.
+//! State of standbys as their primary shows it.
 
 /// One row of `pg_stat_replication`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,7 +24,7 @@ impl Scratch {
         Ok(Scratch(directory))
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.path

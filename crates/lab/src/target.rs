@@ -12,7 +12,7 @@ use crate::target_name::TARGET;
 /// An outside server and the limits of the rig's sessions on it.
 #[derive(Clone)]
 pub struct TargetConfig {
-    /// What clients are told.
+    /// Connection settings for clients.
     pub conninfo: Conninfo,
     /// The limits of sessions for administration.
     pub limits: Limits,
@@ -46,7 +46,7 @@ impl Target {
         Ok(target)
     }
 
-    /// What clients are told; it may hold a password.
+    /// Connection string for clients; it may hold a password.
     pub fn conninfo(&self) -> &str {
         &self.text
     }
@@ -56,7 +56,7 @@ impl Target {
         self.config.conninfo.to_libpq_string()
     }
 
-    /// Where it is, without a password, as in "db.example.org:5432".
+    /// Its address, without a password, as in "db.example.org:5432".
     pub fn place(&self) -> String {
         self.config.conninfo.place()
     }

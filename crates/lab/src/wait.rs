@@ -26,9 +26,9 @@ pub fn wait_until<T, E>(
     }
 }
 
-/// What is quick is seen quickly,
+/// First pause between two looks, so that a quick event is seen quickly.
 const PAUSE_MIN: Duration = Duration::from_millis(2);
-/// and what takes long is not disturbed by being watched.
+/// Longest pause, so that a slow event is not disturbed by the looks.
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
 #[cfg(test)]

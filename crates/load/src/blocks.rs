@@ -17,7 +17,7 @@ pub struct Blocks {
     /// The part at the end of each block in which no transaction begins, so that those under way
     /// end before the next block begins. In milliseconds, less than the length.
     pub rest_ms: u64,
-    /// What each block is.
+    /// Workload and draws of each block.
     pub order: Vec<Turn>,
 }
 
@@ -27,13 +27,13 @@ pub struct Blocks {
 pub struct Turn {
     /// The workload whose clients begin transactions.
     pub workload: usize,
-    /// Which random numbers they draw. Clients of the same rank in their workloads draw the same ones
-    /// in all blocks of the same number.
+    /// Number of the sequence from which they draw. Clients of the same rank in their workloads
+    /// draw the same random numbers in all blocks with the same sequence.
     pub draws: u64,
 }
 
 impl Blocks {
-    /// Whether clients of a workload may begin a transaction.
+    /// True if clients of a workload may begin a transaction.
     pub(crate) fn is_on(&self, workload: usize, grid: &Grid, now: u64) -> bool {
         let (_, within) = self.block(grid, now);
         self.turn(grid, now).is_some_and(|turn| turn.workload == workload)
@@ -45,8 +45,8 @@ impl Blocks {
         self.order.get(self.block(grid, now).0).copied()
     }
 
-    /// When clients of a workload that may begin nothing now may do so again; [`NEVER`] where no
-    /// later block is theirs.
+    /// Time at which clients of a workload that may begin nothing now may do so again; [`NEVER`] if
+    /// no later block is theirs.
     pub(crate) fn next(&self, workload: usize, grid: &Grid, now: u64) -> u64 {
         let (block, _) = self.block(grid, now);
         let later = self.order.iter().enumerate().skip(block + 1);
@@ -54,8 +54,8 @@ impl Blocks {
         own.next().map_or(NEVER, |index| grid.began + index as u64 * self.length_ns())
     }
 
-    /// How long clients of a workload could begin transactions until now, in nanoseconds: the clock
-    /// of its schedule.
+    /// Time for which clients of a workload could begin transactions until now, in nanoseconds: the
+    /// clock of its schedule.
     pub(crate) fn active_until(&self, workload: usize, grid: &Grid, now: u64) -> u64 {
         let (block, within) = self.block(grid, now);
         let own = |turn: &&Turn| turn.workload == workload;

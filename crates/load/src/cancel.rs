@@ -7,7 +7,7 @@ use std::{
 
 use server::Canceller;
 
-/// How long all of them together may take: then the load has ended without them.
+/// Time that all of them together may take: then the load has ended without them.
 const TIMEOUT_ALL: Duration = Duration::from_secs(5);
 
 /// Sends the requests, without waiting for it. They are a courtesy; the load ends without them.

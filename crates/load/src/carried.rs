@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{LoadError, report::Loss};
 
-/// What a file is.
+/// Kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
@@ -64,10 +64,10 @@ pub(crate) fn pieces(mut file: &File, mut say: impl FnMut(String)) -> io::Result
     Ok(())
 }
 
-/// Where the files of one generator process go on this machine.
+/// Destination of one generator process's files on this machine.
 #[derive(Debug, Default)]
 pub(crate) struct Carried {
-    /// What the names of logs begin with.
+    /// Beginning of the names of logs.
     pub(crate) log: Option<String>,
     /// The directory of the ledger.
     pub(crate) ledger: Option<PathBuf>,
@@ -129,7 +129,7 @@ impl Carried {
     }
 }
 
-/// Where files without names are made.
+/// Directory in which files without names are made.
 const DIRECTORY: &str = "/tmp";
 
 /// Small enough that a slow line still carries the host's heartbeat in between.

@@ -17,8 +17,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// Where a host's clock is on the conductor's: when the host's monotonic clock shows `there_ns`, it
-/// is `moment_ns`, and its second lasts 1 + `rate_ppb` / 10⁹ of the conductor's.
+/// Relation of a host's clock to the conductor's: when the host's monotonic clock shows `there_ns`,
+/// it is `moment_ns`, and its second lasts 1 + `rate_ppb` / 10⁹ of the conductor's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClockModel {
@@ -34,8 +34,8 @@ impl ClockModel {
     }
 }
 
-/// How long the way to a new course takes: what is to be made up for is microseconds, so no clock
-/// runs faster or slower than real ones do.
+/// Time in which a clock changes to a new course: the difference is microseconds, so no clock runs
+/// faster or slower than real ones do.
 const BEND_NS: u64 = 1_000_000_000;
 
 /// The way from one course to the next.
@@ -95,7 +95,7 @@ impl Followed {
     }
 }
 
-/// What the clocks of a process's lanes have in common.
+/// Clock that a process's lanes have in common.
 #[derive(Clone, Debug)]
 pub(crate) enum Time {
     /// The conductor's own machine.

@@ -23,14 +23,14 @@ pub(crate) trait Workers {
     /// Makes every lane see these moments.
     fn publish(&self, grid: &Grid);
 
-    /// How long before the load begins its moment is announced: a lane in another process must
+    /// Time before the load begins at which its moment is announced: a lane in another process must
     /// have heard of it by then.
     fn lead_ns(&self) -> u64 {
         2_000_000
     }
 
-    /// How long after the load was abandoned a lane may take to say so; one that does not is lost.
-    /// None where lanes cannot be lost.
+    /// Time after the load was abandoned within which a lane must say so; one that does not is
+    /// lost. None where lanes cannot be lost.
     fn late_ns(&self) -> Option<u64> {
         None
     }
@@ -38,7 +38,7 @@ pub(crate) trait Workers {
     /// Called often while the load is led.
     fn tend(&self, _grid: &Grid) {}
 
-    /// What becomes of the load when a process (counted from 0) is lost while it runs.
+    /// Treatment of the load when a process (counted from 0) is lost while it runs.
     fn on_loss(&self, _process: usize, _at: Moment, _loss: &Loss) -> AfterLoss {
         AfterLoss::Fail
     }
@@ -49,7 +49,7 @@ pub(crate) trait Workers {
     }
 }
 
-/// What becomes of a load that has lost a generator process.
+/// Treatment of a load that has lost a generator process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AfterLoss {
     /// There is no outcome.
@@ -60,10 +60,10 @@ pub(crate) enum AfterLoss {
     GoOn(String),
 }
 
-/// How often the conductor checks whether the end was asked for.
+/// Pause between two checks of the conductor whether the end was asked for.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// How long an interrupted load waits for cancelled queries to end.
+/// Longest wait of an interrupted load for cancelled queries to end.
 const CANCEL_GRACE_NS: u64 = 5_000_000_000;
 
 /// Leads `workers` through `plan`.

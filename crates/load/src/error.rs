@@ -1,9 +1,9 @@
-//! Why a load could not begin.
+//! Errors of a load that could not begin.
 
 use thiserror::Error;
 
-/// Why a load could not begin, or could not go on at all. What single clients meet while it runs
-/// is counted and told as messages instead.
+/// Error of a load that could not begin, or could not go on at all. What single clients meet while
+/// it runs is counted and told as messages instead.
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// A connection string is no good.
@@ -11,7 +11,7 @@ pub enum LoadError {
     Conninfo {
         /// The workload.
         workload: String,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
     /// A script does not parse.
@@ -22,7 +22,7 @@ pub enum LoadError {
     Statement {
         /// The script.
         script: String,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
     /// A variable's value is no good.
@@ -30,7 +30,7 @@ pub enum LoadError {
     Variable {
         /// The variable.
         name: String,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
     /// No host of a connection string has an address.
@@ -53,7 +53,7 @@ pub enum LoadError {
         connected: u32,
         /// Clients that wanted to.
         clients: u32,
-        /// What to do next.
+        /// Next step for the user.
         hint: Option<String>,
     },
     /// The limit on open files is below what the clients need.
@@ -69,7 +69,7 @@ pub enum LoadError {
     LogFile {
         /// Its path.
         path: String,
-        /// What the system says.
+        /// The error of the system.
         why: String,
     },
     /// A note of a history in a script is wrong, or is where none can be.
@@ -79,25 +79,25 @@ pub enum LoadError {
         script: String,
         /// Its line.
         line: u32,
-        /// What is wrong, and what to write.
+        /// The fault, and the text to write.
         why: String,
     },
     /// The operating system refused something.
     #[error("{doing}: {source}")]
     System {
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
-        /// What it said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A generator process died or said something unexpected.
     #[error("generator process {number}: {why}")]
     Generator {
-        /// Which, from 1.
+        /// Number of the process, from 1.
         number: u32,
-        /// What happened.
+        /// The reason.
         why: String,
-        /// What to do next.
+        /// Next step for the user.
         hint: Option<String>,
     },
     /// A host was lost before the load began, or said something unexpected.
@@ -105,9 +105,9 @@ pub enum LoadError {
     Host {
         /// Its name in the inventory.
         name: String,
-        /// What happened.
+        /// The reason.
         why: String,
-        /// What to do next.
+        /// Next step for the user.
         hint: Option<String>,
     },
     /// The interruption came before the load began.
@@ -121,7 +121,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// What to do next.
+    /// Next step for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {

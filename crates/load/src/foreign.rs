@@ -1,5 +1,4 @@
-//! What a generator process reports, held against what it was ordered: another host may say
-//! anything.
+//! Check of a generator process's reports against its orders: another host may say anything.
 
 use std::time::Instant;
 
@@ -53,7 +52,7 @@ impl Suspect {
         }
     }
 
-    /// Whether a lane can say this; if not, what is wrong.
+    /// Checks that a lane can say this; if not, returns the fault.
     pub(crate) fn check_report(&mut self, lane: usize, report: &Report) -> Result<(), String> {
         self.check_lane(lane)?;
         if !matches!(report, Report::Interval(..) | Report::Said(_)) {
@@ -81,7 +80,6 @@ impl Suspect {
         }
     }
 
-    /// Whether it has such a lane.
     pub(crate) fn check_lane(&self, lane: usize) -> Result<(), String> {
         match lane < self.lanes {
             true => Ok(()),

@@ -96,7 +96,7 @@ pub(crate) fn run(
     conductor::conduct(plan, &crew, &reports, control, origin, observe)
 }
 
-/// What a generator process does: everything, between its standard input and output.
+/// Runs a generator process between its standard input and output.
 ///
 /// # Errors
 /// When the conductor's process is gone or speaks another language.

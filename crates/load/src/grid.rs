@@ -76,7 +76,7 @@ impl Grid {
         (now as i64).wrapping_sub(self.anchor as i64).div_euclid(length as i64)
     }
 
-    /// When interval `index` begins: never before the load itself.
+    /// Time at which interval `index` begins: never before the load itself.
     pub(crate) fn start(&self, index: i64, length: u64) -> u64 {
         if index == DRAIN {
             return self.close;
@@ -85,7 +85,7 @@ impl Grid {
         (start.max(0) as u64).max(self.began)
     }
 
-    /// When interval `index` ends: the close cuts the last one short.
+    /// Time at which interval `index` ends: the close cuts the last one short.
     pub(crate) fn end(&self, index: i64, length: u64) -> u64 {
         if index == DRAIN {
             return NEVER;
@@ -93,8 +93,8 @@ impl Grid {
         self.start(index + 1, length).min(self.close)
     }
 
-    /// Whether a transaction that ends now is among those of which scripts and commands have their
-    /// parts: those of the window, and without a warm-up, as in pgbench, all.
+    /// True if a transaction that ends now counts for its scripts and commands: those of the window
+    /// do, and without a warm-up, as in pgbench, all.
     pub(crate) fn is_told(&self, now: u64) -> bool {
         self.in_window(now) || self.open == self.began
     }

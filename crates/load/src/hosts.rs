@@ -110,20 +110,20 @@ struct OnHosts<'a> {
     on_loss: OnHostLoss,
 }
 
-/// What one host was told of its clock, and how good that has proved.
+/// Course that one host was told of its clock, and the error that it has shown.
 struct Follow {
     now: clock::ClockModel,
-    /// What it was told before, which it leaves gradually.
+    /// The course that it was told before, which it leaves gradually.
     before: clock::ClockModel,
-    /// When it was told last, and until when the pings have been looked at; on this machine's
-    /// monotonic clock.
+    /// Time at which it was told last, and time until which the pings have been looked at; on this
+    /// machine's monotonic clock.
     told_ns: u64,
     seen_ns: u64,
     /// The largest bound so far in the window.
     bound_ns: Option<u64>,
 }
 
-/// How often pings are looked at: once for each that is kept.
+/// Time between two looks at pings: one look for each that is kept.
 const LOOK_NS: u64 = 1_000_000_000;
 /// A course that differs by less is not worth a message.
 const WORTH_TELLING_NS: u64 = 5_000;
@@ -170,7 +170,7 @@ impl OnHosts<'_> {
         self.losses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What became of each host, as far as the load's outcome does not say it.
+    /// Outcome of each host, as far as the load's outcome does not say it.
     fn outcomes(&self, clients: &[u32], outcome: &Outcome) -> Vec<HostOutcome> {
         let losses = self.losses();
         let hosts = self.hosts.iter().enumerate().map(|(index, host)| {

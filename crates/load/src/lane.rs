@@ -81,10 +81,10 @@ pub(crate) struct Lane<'p> {
     /// Sessions that could go on at once but have had their turn.
     turn: VecDeque<usize>,
     pub(crate) keys: KeyCache,
-    /// What arrives, whoever it is for: sessions keep only what is half done.
+    /// Bytes that arrive, for any session: sessions keep only incomplete frames.
     pub(crate) buffer: Vec<u8>,
     out: Vec<u8>,
-    /// Which part of `out` goes to which session.
+    /// Part of `out` that goes to each session.
     unsent: Vec<(usize, Range<usize>)>,
     narration: Vec<Message>,
     said: usize,
@@ -188,7 +188,7 @@ impl<'p> Lane<'p> {
         now
     }
 
-    /// What does not come as an event: phases, intervals, timers, schedules.
+    /// Handles everything that does not come as an event: phases, intervals, timers, schedules.
     fn look_around(&mut self, now: u64) {
         self.grid = self.shared.read();
         self.roll(now);
@@ -302,7 +302,7 @@ impl<'p> Lane<'p> {
         }
     }
 
-    /// What this thread used inside the window, and the loop lag.
+    /// CPU time of this thread inside the window, and the loop lag.
     pub(crate) fn cost(&mut self) -> (Spent, Latency) {
         (self.cpu.used(), std::mem::take(&mut self.loop_lag))
     }

@@ -9,7 +9,7 @@ use crate::{HistoryPlan, notebook::Notebook};
 pub(crate) struct LaneHistory {
     notebook: Notebook,
     recorder: Recorder,
-    /// What is noted tells of a write that is about to be sent.
+    /// True if the notes are about a write that is about to be sent.
     is_urgent: bool,
     /// For lists that are read.
     pub(crate) elements: Vec<i64>,

@@ -12,7 +12,7 @@ use std::{
 };
 
 pub(crate) struct Notebook {
-    /// What it is called in messages: a ledger, a history.
+    /// Its name in messages: a ledger, a history.
     called: &'static str,
     file: Arc<File>,
     path: String,

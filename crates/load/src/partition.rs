@@ -1,11 +1,11 @@
-//! Which clients and random numbers each lane of each process gets.
+//! Distribution of clients and random numbers over the lanes of all processes.
 
 use script::{Prng, Seeds};
 use serde::{Deserialize, Serialize};
 
 use crate::Plan;
 
-/// Which part of a plan this process does.
+/// The part of a plan that this process does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Part {
@@ -49,8 +49,8 @@ pub(crate) struct LaneShare {
     pub(crate) clients: Vec<(usize, u32, Prng)>,
     /// Its share of each workload's clients.
     pub(crate) shares: Vec<f64>,
-    /// Where in the gaps of a constant rate its turn comes, 0 to 1: lanes that keep step would
-    /// make bursts of it.
+    /// Position of its turn in the gaps of a constant rate, 0 to 1: lanes that keep step would make
+    /// bursts of it.
     pub(crate) offset: f64,
 }
 
@@ -114,7 +114,7 @@ fn all_shares(plan: &Plan, part: &Part) -> Vec<LaneShare> {
     dealt
 }
 
-/// How many of a workload's clients each lane gets, beginning with lane `first`. Where all processes
+/// Numbers of a workload's clients for each lane, beginning with lane `first`. If all processes
 /// weigh the same, lanes get equal numbers as in pgbench; otherwise processes get their shares, and
 /// their lanes equal parts of those.
 fn split(clients: usize, each: &[usize], weights: &[u32], first: usize) -> Vec<(usize, usize)> {
@@ -203,8 +203,8 @@ mod tests {
         check(&[6, 6], 2, &[2, 1], &[8, 4]);
     }
 
-    /// What a client draws depends on its number and the seed only, and which script it runs on its
-    /// lane's.
+    /// The random numbers of a client depend on its number and the seed only; the script that it
+    /// runs depends on its lane.
     #[test]
     fn clients_draw_the_same_numbers_however_many_processes_there_are() {
         let plan_of = |lanes| plan(&[12], lanes);

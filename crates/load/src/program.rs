@@ -13,7 +13,7 @@ pub(crate) struct Program {
     pub(crate) scripts: Vec<ProgramScript>,
     pub(crate) names: Names,
     pub(crate) variables: Variables,
-    /// Where a script numbers its transactions.
+    /// Slots of the ledger's variables, if a script numbers its transactions.
     pub(crate) ledger: Option<LedgerSlots>,
     /// The variables of its history, where it keeps one.
     pub(crate) history: Option<HistorySlots>,
@@ -33,7 +33,7 @@ pub(crate) struct Program {
     pub(crate) verbose_errors: bool,
     pub(crate) debug: bool,
     pub(crate) shell: ShellUser,
-    /// Whether statements are prepared as soon as a client is connected.
+    /// True if statements are prepared as soon as a client is connected.
     pub(crate) prepares_early: bool,
     /// For `-t`: transactions of each client; none where time is the limit.
     pub(crate) transactions: Option<u64>,
@@ -45,9 +45,9 @@ pub(crate) struct ProgramScript {
     pub(crate) weight: i64,
     /// For each command, its statement.
     pub(crate) statements: Vec<Option<usize>>,
-    /// Whether its transactions stand in the ledger: it writes `:ledger_seq`.
+    /// True if its transactions are in the ledger: it writes `:ledger_seq`.
     pub(crate) is_numbered: bool,
-    /// What each command does to the history; empty where none does, or none is kept.
+    /// Effect of each command on the history; empty if none has any, or no history is kept.
     pub(crate) notes: Vec<Box<[HistoryNote]>>,
 }
 
@@ -138,7 +138,7 @@ impl Program {
     }
 }
 
-/// What the plan says of every workload alike.
+/// Settings of the plan that are the same for every workload.
 pub(crate) struct CommonSettings {
     pub(crate) random_seed: i64,
     pub(crate) default_seed: i64,
@@ -188,7 +188,7 @@ fn number(
     Ok(numbers)
 }
 
-/// Whether a statement of the script has this variable in it.
+/// True if a statement of the script contains this variable.
 fn writes(script: &Script, slot: Slot) -> bool {
     script.commands.iter().any(|command| match &command.kind {
         CommandKind::Sql { template, .. } => template.slots().contains(&slot),
@@ -220,8 +220,8 @@ fn after_comments(text: &str) -> &str {
     rest.map_or(text, |(_, rest)| after_comments(rest))
 }
 
-/// Whether what is prepared before the statement may differ from what is prepared behind it, or be
-/// gone.
+/// True if a statement that was prepared before this one may differ from one that is prepared after
+/// it, or be gone.
 fn changes_session(sql: &[u8]) -> bool {
     let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
     let begins = |word: &&str| text.trim_start().starts_with(*word);

@@ -50,7 +50,7 @@ impl Schedule {
         }
     }
 
-    /// When the next slot is due, in nanoseconds.
+    /// Time at which the next slot is due, in nanoseconds.
     pub(crate) fn due_ns(&self) -> u64 {
         self.next_us.saturating_mul(1_000)
     }

@@ -55,9 +55,9 @@ pub(crate) struct Session {
     pub(crate) block: Block,
     pub(crate) pipeline: Pipeline,
     pub(crate) reply: Reply,
-    /// Why the transaction is being rolled back.
+    /// The reason why the transaction is being rolled back.
     pub(crate) failure: Failure,
-    /// What it knows of its transactions, if it keeps a ledger or a history.
+    /// Account of its transactions, if it keeps a ledger or a history.
     pub(crate) account: Option<Box<Account>>,
     /// The shell command that it waits for.
     pub(crate) shell: Option<Box<Shell>>,
@@ -71,7 +71,7 @@ pub(crate) struct Session {
     pub(crate) in_window: u64,
 }
 
-/// What a session is doing.
+/// Activity of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionState {
     /// Its statements are being prepared, before the load begins.
@@ -92,7 +92,7 @@ pub(crate) enum SessionState {
     Aborted,
 }
 
-/// Whether the session is inside a transaction block.
+/// State of the session's transaction block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Block {
     Outside,
@@ -100,7 +100,7 @@ pub(crate) enum Block {
     Failed,
 }
 
-/// What a session waits for.
+/// Event that a session waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// The server's answer.
@@ -113,7 +113,7 @@ pub(crate) enum Wait {
     Gone,
 }
 
-/// What a session needs of its lane for one step.
+/// The parts of its lane that a session needs for one step.
 pub(crate) struct LaneContext<'a> {
     pub(crate) program: &'a Program,
     pub(crate) tally: &'a mut Tally,
@@ -123,7 +123,7 @@ pub(crate) struct LaneContext<'a> {
     pub(crate) narration: &'a mut Vec<Message>,
     /// The lane's state for choosing scripts.
     pub(crate) choose: &'a mut Prng,
-    /// Where to append what is to be sent.
+    /// Buffer to which bytes to send are appended.
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) grid: Grid,
     /// The time, for commands that take some without anything arriving.
@@ -230,13 +230,12 @@ impl Session {
         Wait::Until(scheduled)
     }
 
-    /// Whether a transaction is under way.
     pub(crate) fn is_in_transaction(&self) -> bool {
         use SessionState::{Awaiting, Parsing, RollingBack, Sleeping};
         matches!(self.state, Parsing | Awaiting | Sleeping | RollingBack)
     }
 
-    /// Whether a query may be running on the server: what a cancel request is for.
+    /// True if a query may be running on the server: then a cancel request makes sense.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(
             self.state,

@@ -17,7 +17,7 @@ use rustix::process::Signal;
 
 use crate::ShellUser;
 
-/// How often a session looks whether its command has ended.
+/// Pause between two looks of a session at whether its command has ended.
 pub(crate) const GLANCE_NS: u64 = 1_000_000;
 
 /// A running command.
@@ -26,7 +26,6 @@ pub(crate) struct Shell(Receiver<Ran>);
 /// A command that has ended.
 #[derive(Default)]
 pub(crate) struct Ran {
-    /// What it printed.
     pub(crate) output: Vec<u8>,
     /// It could be started, and ended with the exit code 0.
     pub(crate) succeeded: bool,
@@ -48,7 +47,7 @@ impl Shell {
         Shell(result)
     }
 
-    /// What came of it; none while it runs.
+    /// Its result; none while it runs.
     pub(crate) fn ran(&mut self) -> Option<Ran> {
         match self.0.try_recv() {
             Ok(ran) => Some(ran),

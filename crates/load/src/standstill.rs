@@ -1,4 +1,4 @@
-//! When nothing succeeded: what an outage is to the clients. Pure.
+//! Stretches in which nothing succeeded: what an outage is to the clients. Pure.
 
 use record::Moment;
 
@@ -17,7 +17,7 @@ pub struct Standstill {
 }
 
 impl Standstill {
-    /// How long it lasted, in seconds.
+    /// Its length in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.to.since(self.from) as f64 / 1e9
@@ -49,7 +49,7 @@ impl Standstills {
     }
 }
 
-/// What all lanes stood still together.
+/// Standstills that all lanes had together.
 pub(crate) fn common<'a>(mut lanes: impl Iterator<Item = &'a [(u64, u64)]>) -> Vec<Standstill> {
     let first = lanes.next().unwrap_or_default().to_vec();
     let together = lanes.fold(first, |one, other| intersect(&one, other));

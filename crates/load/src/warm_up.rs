@@ -91,7 +91,7 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// When the window opens, in intervals since the beginning, and whether it was steady.
+    /// Time at which the window opens, in intervals since the beginning, and whether it was steady.
     fn opened(
         (min_s, max_s): (u64, u64),
         interval_ns: u64,

@@ -37,11 +37,11 @@ pub struct Command {
     pub directory: Option<PathBuf>,
     /// The user it becomes before it executes; only root can give one that differs from itself.
     pub user: Option<User>,
-    /// Where its standard input comes from.
+    /// Source of its standard input.
     pub stdin: Input,
-    /// Where its standard output goes.
+    /// Destination of its standard output.
     pub stdout: Output,
-    /// Where its standard error goes.
+    /// Destination of its standard error.
     pub stderr: Output,
     /// The process group it runs in.
     pub group: Group,
@@ -49,7 +49,7 @@ pub struct Command {
     pub parent_death_signal: Option<i32>,
 }
 
-/// Where a process reads its standard input from.
+/// Source of a process's standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Input {
     /// `/dev/null`.
@@ -58,7 +58,7 @@ pub enum Input {
     Pipe,
 }
 
-/// Where a process writes.
+/// Destination of a process's output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Output {
     /// `/dev/null`.

@@ -1,4 +1,4 @@
-//! What a power cut needs of the kernel's file systems.
+//! Functions of the kernel's file systems that a power cut needs.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -31,7 +31,7 @@ pub fn leave_mounts_below(directory: &Path) -> io::Result<()> {
     namespaces::unmount_below(directory)
 }
 
-/// How many bytes of a file lie in memory only: its pages that are dirty, or being written.
+/// Number of bytes of a file that lie in memory only: its pages that are dirty, or being written.
 ///
 /// # Errors
 /// `Unsupported` before Linux 6.5 (cachestat).

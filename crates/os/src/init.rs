@@ -35,7 +35,7 @@ use crate::processes;
 use message::{MESSAGE_BYTES_MAX, Report, Request};
 use serde::{Deserialize, Serialize};
 
-/// What separates the processes of a lab from all others.
+/// The means that separate the processes of a lab from all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isolation {
     /// Mount, PID and IPC namespaces of their own, made with root's rights.
@@ -46,7 +46,7 @@ pub enum Isolation {
     Keeper,
 }
 
-/// How a process ended.
+/// The way a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
     /// By itself, with this code.
@@ -56,7 +56,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// Whether it ended by itself with code 0.
+    /// True if it ended by itself with code 0.
     pub fn is_success(self) -> bool {
         self == Self::Code(0)
     }
@@ -78,7 +78,7 @@ pub struct Network(i32);
 /// A step that the init could not take.
 #[derive(Debug)]
 pub struct Failure {
-    /// What it was doing, as in "failed to …", but in the form "mounting /proc".
+    /// The action that failed, as in "failed to …", but in the form "mounting /proc".
     pub step: String,
     /// The system's error.
     pub error: io::Error,
@@ -107,7 +107,7 @@ impl std::error::Error for Failure {}
 #[derive(Debug)]
 pub struct Init {
     isolation: Isolation,
-    /// What was forked: the init itself as a keeper, else its parent outside the PID namespace.
+    /// The forked process: the init itself as a keeper, else its parent outside the PID namespace.
     forked: Pid,
     /// The init's process id as this process counts, where it can be found out.
     host_pid: Option<i32>,
@@ -228,7 +228,7 @@ impl Init {
         self.line().ask(&Request::DropNetwork { network: network.0 }).map(drop)
     }
 
-    /// What a network namespace is called as a file, for the processes that this init starts.
+    /// Path of a network namespace as a file, for the processes that this init starts.
     pub fn network_path(&self, network: Network) -> PathBuf {
         let init = match self.isolation {
             Isolation::Keeper => self.forked.as_raw_nonzero().get(),
@@ -301,7 +301,7 @@ impl Init {
         Some(below(format!("/proc/{}/root", self.host_pid(pid)?), path))
     }
 
-    /// How the process that [`Init::spawn`] returned has ended, `None` while it runs.
+    /// The way the process that [`Init::spawn`] returned has ended, `None` while it runs.
     ///
     /// # Errors
     /// `BrokenPipe` if the init itself has ended.
@@ -311,7 +311,7 @@ impl Init {
         Ok(line.exits.get(&pid).copied())
     }
 
-    /// Whether the init itself still answers for its processes.
+    /// True if the init itself still answers for its processes.
     pub fn is_alive(&self) -> bool {
         self.line().drain().is_ok()
     }

@@ -4,7 +4,7 @@ use std::io;
 
 use rustix::process::{Resource, Rlimit};
 
-/// How many files a process may hold open.
+/// Number of files that a process may hold open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenFiles {
     /// The limit in force; `None` is none.

@@ -50,7 +50,7 @@ impl LoopDevice {
     }
 }
 
-/// Whether a device is free now; another process may take it a moment later.
+/// Checks that a device is free now; another process may take it a moment later.
 ///
 /// # Errors
 /// As [`LoopDevice::attach`].

@@ -23,7 +23,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 use crate::init::Failure;
 use crate::user::User;
 
-/// How new namespaces are entered.
+/// The way new namespaces are entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// With the right to do so that root has.

@@ -18,17 +18,17 @@ pub struct Process {
 }
 
 impl Process {
-    /// Whether it has ended and only waits to be reaped.
+    /// True if it has ended and only waits to be reaped.
     pub fn is_zombie(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
 
-    /// Whether it is stopped by a signal.
+    /// True if it is stopped by a signal.
     pub fn is_stopped(&self) -> bool {
         matches!(self.state, 'T' | 't')
     }
 
-    /// Whether it waits for something that only a fatal signal may interrupt, or none.
+    /// True if it waits for something that only a fatal signal may interrupt, or none.
     pub fn is_uninterruptible(&self) -> bool {
         self.state == 'D'
     }
@@ -38,7 +38,7 @@ impl Process {
         fs::read_link(format!("/proc/{}/cwd", self.pid)).ok()
     }
 
-    /// Whether it works in `directory` or below it.
+    /// True if it works in `directory` or below it.
     pub fn is_under(&self, directory: &Path) -> bool {
         self.directory().is_some_and(|own| own.starts_with(directory))
     }

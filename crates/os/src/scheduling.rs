@@ -1,4 +1,4 @@
-//! How the kernel's scheduler treats a thread.
+//! Scheduling policy of a thread.
 
 use std::marker::PhantomData;
 
@@ -38,7 +38,7 @@ fn policy() -> libc::c_int {
     libc::c_int::try_from(policy).unwrap_or(-1)
 }
 
-/// Whether the kernel took it; where it does not, everything works as before.
+/// True if the kernel took it; if it did not, everything works as before.
 fn set(policy: libc::c_int) -> bool {
     // The kernel's struct sched_param is one int.
     let priority: libc::c_int = 0;

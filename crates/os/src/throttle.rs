@@ -39,7 +39,7 @@ pub struct Throttle {
     lifts: Vec<(&'static str, String)>,
 }
 
-/// Where groups are made, and how limits are written there.
+/// Hierarchy in which groups are made, and its way of writing limits.
 #[derive(Debug, PartialEq, Eq)]
 enum Hierarchy {
     One(PathBuf),
@@ -111,7 +111,7 @@ fn put(group: &Path, pid: i32) -> io::Result<()> {
     }
 }
 
-/// Whether the I/O of processes on the device under `path` can be limited here.
+/// Checks that the I/O of processes on the device under `path` can be limited here.
 ///
 /// # Errors
 /// What is in the way, in words.
@@ -157,7 +157,7 @@ impl Hierarchy {
         self.root().join(own.unwrap_or_default().trim_start_matches('/'))
     }
 
-    /// What stands for no limit.
+    /// Text that stands for no limit.
     fn no_limit(&self) -> &'static str {
         match self {
             Self::One(_) => "0",
@@ -230,7 +230,7 @@ fn device(path: &Path) -> io::Result<String> {
     }
 }
 
-/// How the names of groups begin; the number of the process that made one follows.
+/// Beginning of the names of groups; the number of the process that made one follows.
 const PREFIX: &str = "pgrig-";
 /// The file that lists a group's processes, and takes new ones.
 const MEMBERS: &str = "cgroup.procs";

@@ -1,4 +1,4 @@
-//! What processes use, as `/proc/PID` shows it: pure parsers, and the reading.
+//! Resources that processes use, as `/proc/PID` shows them: pure parsers, and the reading.
 
 use std::{fs, io};
 
@@ -75,7 +75,7 @@ pub fn own_cpu_ns(stat: &Stat, ns_per_tick: u64) -> u64 {
     ticks_ns.max(exact_ns)
 }
 
-/// How long the thread that asks has waited for a CPU, in nanoseconds; none where the kernel does not
+/// Time that the thread that asks has waited for a CPU, in nanoseconds; none if the kernel does not
 /// keep it.
 pub fn this_thread_run_delay_ns() -> Option<u64> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
@@ -87,7 +87,7 @@ pub fn this_thread_cpu_ns() -> u64 {
     schedstat_ns("/proc/thread-self/schedstat").unwrap_or(0)
 }
 
-/// How often a process's threads gave the CPU away, and how often it was taken from them.
+/// Number of times that a process's threads gave the CPU away, and that it was taken from them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switches {
     /// Given away.

@@ -82,7 +82,7 @@ impl User {
         known.find(|user| !user.is_root())
     }
 
-    /// Whether this is the superuser.
+    /// True if this is the superuser.
     pub fn is_root(&self) -> bool {
         self.uid == 0
     }

@@ -9,7 +9,7 @@ pub struct Colours {
     locus: Option<String>,
 }
 
-/// What a message is, which stands behind the program's name.
+/// Kind of a message, which is printed after the program's name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Error,
@@ -45,7 +45,7 @@ impl Colours {
         colours
     }
 
-    /// What a message begins with: `pgbench: error: `.
+    /// Beginning of a message: `pgbench: error: `.
     pub(crate) fn prefix(&self, kind: Kind) -> String {
         let (code, word) = match kind {
             Kind::Error => (&self.error, "error: "),
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use crate::console::Console;
 
-    /// What pgbench 19 writes with the same environment.
+    /// Output of pgbench 19 with the same environment.
     #[test]
     fn messages_have_the_colours_that_were_asked_for() {
         let check = |color: &str, colors: Option<&str>, terminal: bool, expected: &str| {

@@ -1,4 +1,4 @@
-//! Why something could not be done, in pgbench's words.
+//! Reasons why something could not be done, in pgbench's words.
 
 use std::fmt;
 
@@ -90,7 +90,7 @@ impl Complaint {
         self.cause
     }
 
-    /// What went wrong, in one line without pgbench's prefixes and without hints.
+    /// The error in one line, without pgbench's prefixes and without hints.
     pub fn message(&self) -> String {
         self.joined(|tone| !matches!(tone, Tone::Hint | Tone::OurHint)).unwrap_or_default()
     }

@@ -13,13 +13,13 @@ pub(crate) struct Known<Id: 'static> {
     pub(crate) short: Option<char>,
     /// The long name.
     pub(crate) long: Option<&'static str>,
-    /// Whether it has an argument.
+    /// Says if it has an argument.
     pub(crate) takes: Takes,
-    /// What it is to the program.
+    /// Its identifier in the program.
     pub(crate) id: Id,
 }
 
-/// Whether an option has an argument.
+/// Says if an option has an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Takes {
     /// Always.
@@ -28,7 +28,7 @@ pub(crate) enum Takes {
     Nothing,
 }
 
-/// What stands on a command line, in order.
+/// Parts of a command line, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found<Id> {
     /// An option, with its argument if it takes one.

@@ -56,7 +56,7 @@ pub(crate) fn initialise(
     Ok(())
 }
 
-/// What all steps would send to a server of this version.
+/// Statements that all steps would send to a server of this version.
 ///
 /// # Errors
 /// None that a list could meet; they are a server's.

@@ -22,9 +22,9 @@ use rustix::net::{RecvFlags, recv};
 pub const PORT: u16 = 5432;
 /// The listener among the events; connections are counted from 0.
 const LISTENER: u64 = u64::MAX;
-/// What tells that a peer has closed.
+/// Events that tell that a peer has closed.
 const HUNG_UP: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
-/// What a frame begins with: its tag and its length.
+/// Length of a frame's beginning: its tag and its length.
 const HEADER: usize = 5;
 /// Longer messages end the connection: no script has such.
 const LONGEST: usize = 1 << 24;
@@ -58,7 +58,7 @@ impl NullServer {
         Ok(NullServer { host, stop, thread: Some(thread) })
     }
 
-    /// What clients take for their host.
+    /// Host to which clients connect.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host
@@ -87,7 +87,7 @@ struct Service {
     connections: Vec<Option<Connection>>,
     buffer: Vec<u8>,
     out: Vec<u8>,
-    /// Which part of `out` goes to which connection.
+    /// Part of `out` that goes to each connection.
     unsent: Vec<(usize, Range<usize>)>,
 }
 

@@ -1,4 +1,4 @@
-//! What a page about a run is made from.
+//! Data from which a page about a run is made.
 
 use std::time::SystemTime;
 
@@ -11,9 +11,9 @@ use crate::search::curve::Curve;
 pub struct Page<'a> {
     /// The command line, without secrets.
     pub command: String,
-    /// What was printed.
+    /// Text that was printed.
     pub words: &'a str,
-    /// What ran, as pgbench calls it.
+    /// Name of the load, as pgbench calls it.
     pub what: &'a str,
     /// The server's version, as it tells it.
     pub server: &'a str,
@@ -21,11 +21,11 @@ pub struct Page<'a> {
     pub scale: i64,
     /// Moment 0 on the wall clock.
     pub began: SystemTime,
-    /// What was measured.
+    /// Results of the measurement.
     pub outcome: &'a Outcome,
     /// The windows of a search, where it was one.
     pub curve: Option<&'a Curve>,
-    /// What it found, in words; empty where it was none.
+    /// Result of the search, in words; empty if it was none.
     pub found: &'a str,
 }
 

@@ -82,7 +82,7 @@ impl Server {
         self.version_num
     }
 
-    /// What the server has said since the last time.
+    /// Takes the notices of the server since the last time.
     pub(crate) fn take_notices(&mut self) -> Vec<String> {
         self.client.take_notices().iter().map(|notice| message::server(notice, None)).collect()
     }
@@ -134,7 +134,7 @@ impl Server {
         })
     }
 
-    /// Whether a table has storage of its own.
+    /// True if a table has storage of its own.
     ///
     /// # Errors
     /// In pgbench's words.
@@ -146,7 +146,7 @@ impl Server {
         Ok(self.value(&sql)?.as_deref() == Some("r"))
     }
 
-    /// Whether `select from …` gives a row.
+    /// True if `select from …` gives a row.
     ///
     /// # Errors
     /// In pgbench's words.
@@ -164,7 +164,7 @@ impl Server {
     }
 }
 
-/// Where the command line, the environment and files say that the server is.
+/// Address of the server from the command line, the environment and files.
 fn resolve(
     options: &ServerOptions,
     password: Option<String>,

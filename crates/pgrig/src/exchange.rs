@@ -30,7 +30,7 @@ pub(crate) struct ExchangeArguments {
 }
 
 impl ExchangeArguments {
-    /// Whether anything is to be written.
+    /// True if anything is to be written.
     pub(crate) fn is_asked(&self) -> bool {
         let Self { junit, github_summary, benchmark_action, bencher } = self;
         *github_summary || junit.is_some() || benchmark_action.is_some() || bencher.is_some()

@@ -1,11 +1,10 @@
-//! How the program ends. Every exit code is decided here.
+//! Exit codes of the program. Every exit code is decided here.
 
 use std::process::ExitCode;
 
-/// How the program ends.
+/// Exit code of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// What was asked for is done.
     Done,
     /// It could not start: bad arguments, a broken study, no server, no place for the record.
     CouldNotStart,

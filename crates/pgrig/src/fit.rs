@@ -6,8 +6,8 @@ use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::terminal::{STRONG, styled};
 
-/// Why a study cannot run here: what it needs beside what there is, and what to do; `smaller` is
-/// what can be run instead.
+/// Complaint about a study that cannot run here: its needs and the machine's resources, and the
+/// next step; `smaller` is what can be run instead.
 pub(crate) fn complaint(preflight: &Preflight, smaller: Option<String>) -> Complaint {
     Complaint::new(refusal(preflight, smaller.as_deref())).exit(Exit::DoesNotFit)
 }
@@ -30,7 +30,7 @@ fn refusal(preflight: &Preflight, smaller: Option<&str>) -> String {
     text
 }
 
-/// What is needed beside what there is, a line each.
+/// Needs and resources, a line each.
 pub(crate) fn needs(misfits: &[&Misfit]) -> Vec<String> {
     let longest = misfits.iter().map(|misfit| misfit.needs.chars().count()).max().unwrap_or(0);
     let width = longest.min(NEEDS_COLUMNS_MAX);

@@ -34,7 +34,7 @@ impl Live {
         }
     }
 
-    /// Whether a line can be replaced.
+    /// True if a line can be replaced.
     pub(crate) fn is_live(&self) -> bool {
         self.0.is_some()
     }

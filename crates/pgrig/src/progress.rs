@@ -1,4 +1,4 @@
-//! What a run says while it goes on: one live line on a terminal, plain lines elsewhere.
+//! Output of a run while it goes on: one live line on a terminal, plain lines elsewhere.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::{Ending, Paired, Trial};
@@ -181,7 +181,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// How the first claim that these trials are about stands after each round.
+    /// Tells the state of the first claim that these trials are about, after each round.
     fn round_ended(&self, round: u32, of: u32, trials: &[Trial]) {
         let judged = self.study.claims.iter();
         let mut judged = judged.map(|claim| verdict::judge_claim(self.study, claim, trials, &[]));

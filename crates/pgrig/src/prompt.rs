@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// How often an interruption is looked for, in milliseconds.
+/// Pause between two looks for an interruption, in milliseconds.
 const GLANCE_MS: i64 = 50;
 
 /// No password is longer.

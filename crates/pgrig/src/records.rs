@@ -60,7 +60,7 @@ pub(crate) fn write_compared(directory: &Path, found: &Comparison) -> Result<Pat
     Ok(record::attach(directory, "report.html", &report::compared(found))?)
 }
 
-/// What other programs are told of a record.
+/// Results of a record for other programs.
 pub(crate) fn results(opened: &Opened) -> Result<Results, Complaint> {
     let reader = &opened.reader;
     let trials = reader.trials().iter().map(|trial| evidence(reader, trial));

@@ -79,9 +79,9 @@ pub(crate) struct ServedStudy<'a> {
     name: String,
     looks: Vec<Look>,
     shown: Option<Instant>,
-    /// Whether the record has something that the page has not.
+    /// True if the record has something that the page has not.
     is_behind: bool,
-    /// Whether a report is being made.
+    /// True if a report is being made.
     is_busy: Arc<AtomicBool>,
 }
 
@@ -132,7 +132,7 @@ impl<'a> ServedStudy<'a> {
         }
     }
 
-    /// Whether the load under way is to be drawn again.
+    /// True if the load under way is to be drawn again.
     fn is_due(&mut self) -> bool {
         let is_watched = self.server.as_ref().is_some_and(|server| server.is_watched());
         let is_due = is_watched && self.shown.is_none_or(|shown| shown.elapsed() >= EACH);
@@ -224,7 +224,7 @@ impl ServedBench {
     }
 }
 
-/// What all workloads did in an interval.
+/// Counts of all workloads in an interval.
 fn look(cells: &[Interval], began_s: f64) -> Option<Look> {
     let first = cells.first()?;
     let seconds = first.length_ns as f64 / 1e9;

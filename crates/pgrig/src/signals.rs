@@ -61,13 +61,13 @@ fn wait(control: &Control, until: Instant) {
     }
 }
 
-/// How long the work may take to end by itself: the load cancels what runs and disconnects.
+/// Time that the work may take to end by itself: the load cancels what runs and disconnects.
 const LABS_END_AFTER: Duration = Duration::from_secs(3);
 
-/// How long it may take in all after the first signal, without the time that labs take.
+/// Time that it may take in all after the first signal, without the time that labs take.
 const FORCE_AFTER: Duration = Duration::from_secs(7);
 
-/// How long the end of labs may take: servers are killed and their files are removed.
+/// Time that the end of labs may take: servers are killed and their files are removed.
 const LABS_TAKE: Duration = Duration::from_secs(2);
 
 const GLANCE: Duration = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! Where studies come from: the ones inside the program, or a folder.
+//! Sources of studies: the ones inside the program, or a folder.
 
 use std::collections::BTreeMap;
 use std::path::Path;

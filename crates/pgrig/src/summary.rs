@@ -214,7 +214,7 @@ fn wrapped(text: &str, columns: usize) -> Vec<&str> {
     lines
 }
 
-/// What the terminal, or a mail and a log, have room for.
+/// Number of columns of the terminal, or of a mail and a log.
 fn columns() -> usize {
     terminal::result_columns()
 }

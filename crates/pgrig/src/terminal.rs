@@ -65,7 +65,7 @@ pub(crate) fn clean(text: &str) -> String {
     parts.collect()
 }
 
-/// What stands before and after each colour of the program's own. Nobody outside can know it: text of
+/// Mark before and after each colour of the program's own. Nobody outside can know it: text of
 /// strangers has no colour.
 static MARK: LazyLock<String> = LazyLock::new(|| {
     // The standard library seeds each of these from the operating system.
@@ -73,7 +73,7 @@ static MARK: LazyLock<String> = LazyLock::new(|| {
     format!("\u{e000}{:016x}{:016x}\u{e001}", nonce(), nonce())
 });
 
-/// Whether the narration goes to a terminal.
+/// True if the narration goes to a terminal.
 pub(crate) fn is_watched() -> bool {
     std::io::stderr().is_terminal()
 }
@@ -157,15 +157,15 @@ pub(crate) fn coloured(text: &str) -> String {
     out
 }
 
-/// What went wrong.
+/// Errors.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// What went well.
+/// Success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// What cannot be told.
+/// Uncertain results.
 pub(crate) const UNSURE: Style = AnsiColor::Yellow.on_default();
-/// What matters.
+/// Important text.
 pub(crate) const STRONG: Style = Style::new().bold();
-/// What matters less.
+/// Less important text.
 pub(crate) const FAINT: Style = Style::new().dimmed();
 
 #[cfg(test)]

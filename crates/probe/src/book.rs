@@ -1,4 +1,4 @@
-//! What a sampler has written down so far.
+//! Samples and marks that a sampler has written down so far.
 
 use record::Sample;
 

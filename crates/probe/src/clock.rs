@@ -53,7 +53,7 @@ impl Ticks {
     }
 }
 
-/// Where a server's wall clock stands on the run's clock.
+/// Offset of a server's wall clock from the run's clock.
 ///
 /// Each reading brackets the server's answer between a question and its arrival, so that it is
 /// wrong by half the round trip at most. The clocks may drift or be set, so that newer readings

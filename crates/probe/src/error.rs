@@ -1,7 +1,7 @@
-//! Why a probe could not tell.
+//! Errors of probes.
 
-/// Why something could not be read. During a trial it becomes a note; only what a caller asks for
-/// directly fails with it.
+/// Error of a probe. During a trial it becomes a note; only a direct question of a caller fails
+/// with it.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// The conninfo string is not one.
@@ -9,7 +9,7 @@ pub enum ProbeError {
     Conninfo {
         /// The node.
         node: String,
-        /// What the client library says.
+        /// The error of the client library.
         source: server::ConninfoError,
     },
     /// No session.
@@ -18,25 +18,25 @@ pub enum ProbeError {
     /// The server did not answer, or refused.
     #[error("{what}: {}", server::message::reason(.source))]
     Query {
-        /// What was asked.
+        /// The question that was asked.
         what: &'static str,
-        /// What the server or the network says.
+        /// The error of the server or the network.
         source: postgres::Error,
     },
     /// Nothing came within the time that a probe waits.
     #[error("{what}: no answer within {seconds} s")]
     Silence {
-        /// What was asked.
+        /// The question that was asked.
         what: &'static str,
-        /// How long it was waited for.
+        /// Seconds for which the answer was awaited.
         seconds: u64,
     },
     /// The operating system refused.
     #[error("{what}: {source}")]
     System {
-        /// What was to be done.
+        /// The action that failed.
         what: &'static str,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A sampler on another host.
@@ -44,7 +44,7 @@ pub enum ProbeError {
     Host {
         /// Its name in the inventory.
         host: String,
-        /// What happened.
+        /// The reason.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What servers, poolers and samplers on hosts have written, for fuzz targets.
+//! Inputs for fuzz targets: what servers, poolers and samplers on hosts have written.
 
 use record::Moment;
 

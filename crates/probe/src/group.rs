@@ -21,7 +21,7 @@ use spec::metrics;
 
 use crate::{clock::Clock, pace::Pace, reading::Reading, shown::Shown};
 
-/// How often a reading is repeated when a child ended in the middle of it.
+/// Number of times that a reading is repeated when a child ended in the middle of it.
 const ATTEMPTS: usize = 4;
 
 /// CPU time, user and system, that the process `root_pid` and everything descended from it have
@@ -39,14 +39,14 @@ pub fn cpu_time_ns(root_pid: u32) -> io::Result<u64> {
     Ok(usage.totals.cpu_ns)
 }
 
-/// What one server's processes have used, reading by reading.
+/// Resources that one server's processes have used, reading by reading.
 #[derive(Debug)]
 pub struct ServerUse {
     root_pid: u32,
     group: Group,
 }
 
-/// What a server's processes have used since the first reading.
+/// Resources that a server's processes have used since the first reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Used {
     /// CPU time, user and system, in nanoseconds.
@@ -78,7 +78,7 @@ impl ServerUse {
     }
 }
 
-/// Which processes a root stands for.
+/// Processes that a root stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// The root and everything descended from it: a server.
@@ -109,8 +109,8 @@ impl Groups {
         group.totals.retain(|root, _| roots.contains(root));
     }
 
-    /// What every group has used by now, as far as it is due. Each reading has the moment at
-    /// which it was made: memory takes long to read, and says nothing about when CPU was used.
+    /// Reads the resources that every group has used, if it is due. Each reading has the moment
+    /// at which it was made: memory takes long to read, and says nothing about when CPU was used.
     pub(crate) fn read(&mut self, clock: Clock) -> io::Result<Vec<Taken>> {
         let mut taken = Vec::new();
         let (groups, cores) = (&mut self.groups, *self.cores.get_or_insert_with(cores));
@@ -129,7 +129,7 @@ impl Groups {
         Ok(taken)
     }
 
-    /// What could not be read, for a reader of the results.
+    /// Notes on what could not be read, for a reader of the results.
     pub(crate) fn notes(&self) -> Vec<String> {
         let denied = self.memory_denied.then(|| {
             "memory of process groups unknown: /proc/PID/smaps_rollup may not be read here"
@@ -197,8 +197,8 @@ struct Group {
     members: HashMap<(u32, u64), Seen>,
 }
 
-/// What a member (a pid and when it started) had done at the last reading. As long as it has not
-/// run since, none of it has changed: of thousands of idle sessions little needs to be read.
+/// Counts of a member (a pid and its start time) at the last reading. As long as it has not run
+/// since, none of them has changed: of thousands of idle sessions little needs to be read.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     cpu_ns: u64,
@@ -307,7 +307,7 @@ impl Totals {
     }
 }
 
-/// What one root and its descendants have used since they began.
+/// Resources that one root and its descendants have used since they began.
 #[derive(Debug)]
 struct Usage {
     totals: Totals,
@@ -315,7 +315,7 @@ struct Usage {
     members: Vec<(Stat, u64)>,
 }
 
-/// What was read of all roots.
+/// Readings of all roots.
 #[derive(Debug)]
 struct Scan {
     /// Its middle.
@@ -325,7 +325,7 @@ struct Scan {
     usages: HashMap<u32, Usage>,
 }
 
-/// What each of `roots` has used. A root that is not there is left out.
+/// Reads the resources that each of `roots` has used. A root that is not there is left out.
 ///
 /// A child that ends after its parent was read and before itself is read would be missed. The
 /// parent's account tells, and the reading is repeated; under a storm of ending children the last

@@ -1,4 +1,4 @@
-//! What the servers and the machine did, second by second.
+//! Samplers that read the figures of servers and machine, second by second.
 //!
 //! A trial has one sampler ([`Probes::start`] → [`Running::stop`] → [`Readings`]), which gives
 //! samples once a second on the run's clock, marks from the servers' logs, and for every server

@@ -9,7 +9,7 @@ use spec::metrics;
 
 use crate::reading::Reading;
 
-/// Where a link's counters are read.
+/// Place where a link's counters are read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Tap {
     /// Its relay, by what the paths of the relay's sockets begin with.
@@ -35,7 +35,7 @@ impl Link {
         Link { tap, control: None }
     }
 
-    /// What has passed so far; nothing while it is unknown.
+    /// Bytes and packets that have passed so far; nothing while the counters are unknown.
     pub(crate) fn read(&mut self) -> Vec<Reading> {
         let counters = match &self.tap {
             Tap::Relay(sockets) => {

@@ -1,4 +1,4 @@
-//! What sessions wait for, from many looks a second.
+//! Wait events of sessions, from many looks a second.
 //!
 //! A wait is short: one look a second at a handful of sessions says next to nothing. A look reads
 //! `pg_stat_activity` once. What a second's looks saw becomes that second's mean.
@@ -37,7 +37,7 @@ impl Looks {
         Looks { next: now + PERIOD, fastest: Duration::MAX, since: now, taken, sums }
     }
 
-    /// When to look next.
+    /// Time of the next look.
     pub(crate) fn next(&self) -> Instant {
         self.next
     }

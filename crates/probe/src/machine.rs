@@ -53,7 +53,7 @@ impl Machine {
         readings
     }
 
-    /// What the machine can not tell, as notes for a reader.
+    /// Figures that the machine cannot tell, as notes for a reader.
     pub(crate) fn notes(&self) -> Vec<String> {
         let missing = |file: &str, what: &str| {
             text(file)

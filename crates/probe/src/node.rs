@@ -34,7 +34,7 @@ const EAGER_ATTEMPTS: u32 = 60;
 const ATTEMPTS_MAX: u32 = 300;
 const PATIENT_PAUSE: Duration = Duration::from_secs(10);
 
-/// How long the logging collector may take to write down what the server has said.
+/// Time that the logging collector may take to write down a message of the server.
 const COLLECTOR_LAG: Duration = Duration::from_millis(100);
 
 /// A PostgreSQL server to be watched.
@@ -42,9 +42,9 @@ const COLLECTOR_LAG: Duration = Duration::from_millis(100);
 pub struct Server {
     /// The node's name: what its samples and marks are filed under.
     pub node: String,
-    /// How to connect, in keyword form as the load engine reads it. A session in another database than the
-    /// watched one leaves no trace in its counts; but `pg_stat_statements` is found only where it
-    /// was created.
+    /// Conninfo in keyword form, as the load engine reads it. A session in another database than
+    /// the watched one leaves no trace in its counts; but `pg_stat_statements` is found only where
+    /// it was created.
     pub conninfo: String,
     /// The database whose counters and sessions are watched.
     pub database: String,
@@ -55,7 +55,7 @@ pub struct Server {
     pub root_pid: Option<u32>,
 }
 
-/// What is left of a server when the sampler stops.
+/// Results for a server when the sampler stops.
 #[derive(Debug, Default)]
 pub(crate) struct Story {
     pub(crate) delta: Option<Delta>,
@@ -238,7 +238,7 @@ impl Node {
         readings
     }
 
-    /// What the looks since the last sample saw: 0 of a wait event that was seen earlier only.
+    /// Wait events that the looks since the last sample saw: 0 for one that was seen only earlier.
     fn waits(&mut self) -> Vec<Reading> {
         let mut readings = self.looks.drain(Instant::now());
         if readings.is_empty() {

@@ -8,7 +8,7 @@ use os::usage::this_thread_cpu_ns;
 /// once a second, one that costs a second every 50 seconds.
 const SHARE: u64 = 50;
 
-/// When a reading is next due.
+/// Time at which a reading is next due.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
     next: Moment,

@@ -21,11 +21,11 @@ use crate::versions::APPLICATION;
 pub struct Pooler {
     /// The node's name.
     pub node: String,
-    /// How to connect to its console, in keyword form.
+    /// Conninfo of its console, in keyword form.
     pub console: String,
 }
 
-/// How long a console's answer is waited for.
+/// Longest wait for a console's answer.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
 
 /// Watches a pooler until `stop` says so. A console that does not answer is asked again a second

@@ -34,10 +34,10 @@ use crate::{
 pub(crate) const MACHINE: &str = "machine";
 pub(crate) const GENERATOR: &str = "generator";
 
-/// How long the start waits for every server's first snapshot, and the stop for the last one.
+/// Longest wait of the start for every server's first snapshot, and of the stop for the last one.
 const SERVERS_MAX: Duration = Duration::from_secs(15);
 
-/// What to watch.
+/// The servers, processes, poolers and links that a sampler watches.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Config {
     /// The PostgreSQL servers.
@@ -119,7 +119,7 @@ impl Running {
     }
 }
 
-/// What a sampler has read.
+/// Results of a sampler.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Readings {
     /// Second by second, in order of time.
@@ -130,15 +130,15 @@ pub struct Readings {
     pub takeovers: Vec<Takeover>,
     /// Signs of crashes and damage, from the servers' logs, in order of time.
     pub crashes: Vec<CrashSign>,
-    /// What each server did from start to stop, by node; without those that could not tell.
+    /// Counts of each server from start to stop, by node; without those that could not tell.
     pub deltas: BTreeMap<String, Delta>,
-    /// What could not be read, and why; what a reader should know.
+    /// Notes for the reader: what could not be read, and why.
     pub notes: Vec<String>,
-    /// What the sampling cost.
+    /// Cost of the sampling.
     pub cost: Cost,
 }
 
-/// What the sampling itself cost.
+/// Cost of the sampling itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// CPU time of the sampler's thread, in nanoseconds.
@@ -223,7 +223,7 @@ impl Sampler {
     }
 }
 
-/// What is read from `/proc`.
+/// Readers of `/proc`.
 struct Host {
     machine: Machine,
     groups: Groups,

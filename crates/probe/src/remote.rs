@@ -21,15 +21,15 @@ use crate::error::ProbeError;
 use crate::group::cpu_time_ns;
 use crate::probes::{Config, GENERATOR, MACHINE, Probes, Readings};
 
-/// What a sampler begins with.
+/// First message to a sampler.
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {
     config: Config,
-    /// What the monotonic clock there showed when the run began, in nanoseconds.
+    /// Time of the monotonic clock there when the run began, in nanoseconds.
     origin_ns: u64,
 }
 
-/// What a sampler is told.
+/// Order to a sampler.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Word {
@@ -41,7 +41,7 @@ enum Word {
     Stop,
 }
 
-/// What it answers.
+/// Answer of a sampler.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
@@ -287,7 +287,7 @@ impl std::fmt::Debug for Answers {
     }
 }
 
-/// When the run's clock showed what a host's showed at `there_ns`. What happened before the run
+/// Time of the run's clock at which a host's clock showed `there_ns`. What happened before the run
 /// happened at its beginning.
 fn run_moment(course: &ClockModel, origin_ns: u64, there_ns: u64) -> Moment {
     let here = |offset: i64| (i128::from(there_ns) - i128::from(offset)).max(0);
@@ -313,7 +313,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A host with ten servers has a third of it.
 const SAMPLES_BYTES_A_SECOND: usize = 1 << 20;
 
-/// What the first second may have more.
+/// Bytes that the first second may have in addition.
 const SAMPLES_BYTES_AHEAD: usize = 16 << 20;
 
 const BUG: &str = "it answered something else; this is a bug";

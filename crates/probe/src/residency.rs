@@ -1,4 +1,4 @@
-//! How much of a relation lies in memory: in the operating system's page cache, and in
+//! The part of a relation that lies in memory: in the operating system's page cache, and in
 //! shared_buffers.
 
 use std::fmt;
@@ -7,7 +7,8 @@ use server::Client;
 
 use crate::error::ProbeError;
 
-/// Where the blocks of one relation lie. Of a partitioned table, all its partitions' together.
+/// Places of the blocks of one relation; of a partitioned table, those of all its partitions
+/// together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Residency {
     /// The relation, as it was asked for.
@@ -30,23 +31,23 @@ impl Residency {
     }
 }
 
-/// Where the blocks of some relations lie.
+/// Places of the blocks of some relations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// Each relation that is there.
     pub relations: Vec<Residency>,
     /// The places that could not be looked into.
     pub unseen: Vec<Unseen>,
-    /// What else could not be found out.
+    /// Notes on everything else that could not be found out.
     pub notes: Vec<String>,
 }
 
 /// A place that could not be looked into, because the database lacks an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unseen {
-    /// Where blocks may lie.
+    /// The place where blocks may lie.
     pub place: &'static str,
-    /// What would tell.
+    /// The extension that would tell.
     pub extension: &'static str,
 }
 
@@ -118,7 +119,7 @@ fn during(source: postgres::Error) -> ProbeError {
 const SCHEMA: &str = "SELECT n.nspname::text FROM pg_extension e \
     JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = $1";
 
-/// What has blocks of its own: the relation `$1` itself, or its partitions.
+/// Relations that have blocks of their own: the relation `$1` itself, or its partitions.
 macro_rules! with_leaves {
     ($select:literal) => {
         concat!(

@@ -18,10 +18,10 @@ use crate::{
     versions::{self, Part},
 };
 
-/// How long one answer is waited for.
+/// Longest wait for one answer.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
 
-/// How long the end of the clients' sessions is waited for.
+/// Longest wait for the end of the clients' sessions.
 const SETTLE_MAX: Duration = Duration::from_secs(2);
 
 /// Servers before 15 tell their collector at most this often, and it writes as often.
@@ -37,11 +37,11 @@ pub(crate) struct Session {
     /// Transactions of this session in the watched database; none when it is in another one.
     own_transactions: u64,
     is_in_watched: bool,
-    /// When this session began, in the server's seconds since 1970.
+    /// Time at which this session began, in the server's seconds since 1970.
     pub(crate) began: f64,
 }
 
-/// What a reader of the results should know about a server.
+/// Notes on a server for a reader of the results.
 type Notes = Vec<String>;
 
 impl Session {
@@ -209,7 +209,8 @@ const ABOUT: &str = "SELECT /* pgrig probe */ current_setting('server_version_nu
     (SELECT extract(epoch FROM backend_start)::float8 FROM pg_stat_activity \
         WHERE pid = pg_backend_pid()) AS began";
 
-/// What probes send to a server of this major version: none of it changes anything there.
+/// Statements that probes send to a server of this major version: none of them changes anything
+/// there.
 #[must_use]
 pub fn statements(major: u32) -> Vec<String> {
     let fixed = [versions::SESSION, ABOUT, snapshot::EXTENSION, snapshot::LATER_SESSIONS];

@@ -1,4 +1,4 @@
-//! How much CPU time is shown of what was counted.
+//! The part of the counted CPU time that is shown.
 
 use record::Moment;
 
@@ -19,7 +19,7 @@ impl Shown {
         self.counted_s = [0, 1].map(|mode| self.counted_s[mode] + used_s[mode]);
     }
 
-    /// What is shown at `at`, on a machine of so many cores.
+    /// CPU time to show at `at`, on a machine of so many cores.
     pub(crate) fn at(&mut self, at: Moment, cores: f64) -> [f64; 2] {
         let waiting = [0, 1].map(|mode| self.counted_s[mode] - self.shown_s[mode]);
         let all = waiting[0] + waiting[1];

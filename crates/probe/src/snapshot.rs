@@ -1,4 +1,4 @@
-//! What a server had counted at one moment, and the difference of two such moments.
+//! Counters of a server at one moment, and the difference between two such moments.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,7 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     pub(crate) counters: BTreeMap<(String, String), f64>,
-    /// When the server started and when its statistics began, as the server says.
+    /// Times at which the server started and its statistics began, as the server says.
     pub(crate) identity: BTreeMap<String, f64>,
     pub(crate) statements: Option<BTreeMap<StatementKey, Statement>>,
     /// Of the counted transactions, those of the probe itself.
@@ -32,12 +32,12 @@ pub struct Snapshot {
 /// it or a function did.
 pub(crate) type StatementKey = (i64, bool);
 
-/// What one normalised statement did, all users together.
+/// Figures of one normalised statement, all users together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Statement {
     /// Its text, with parameters for constants, at most 2,000 characters.
     pub query: String,
-    /// Whether a client sent it; false for one inside a function.
+    /// True if a client sent it; false for one inside a function.
     pub toplevel: bool,
     /// Executions.
     pub calls: u64,
@@ -53,13 +53,13 @@ pub struct Statement {
     pub wal_bytes: u64,
 }
 
-/// What a server did between two snapshots.
+/// Counts of a server between two snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Delta {
     /// Increase of every counter: the catalogue's name → label → increase, in the unit of the
     /// metric's rate times a second (`db_commits` in transactions, `wal_bytes` in bytes).
     pub counters: BTreeMap<String, BTreeMap<String, f64>>,
-    /// What each statement did, longest total time first; none without `pg_stat_statements`.
+    /// Figures of each statement, longest total time first; none without `pg_stat_statements`.
     pub statements: Option<Vec<Statement>>,
     /// False when the server was started again, crashed, or had its statistics reset in between:
     /// then it has counted since that only, and no count can be compared with the clients'.
@@ -95,7 +95,7 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// What happened between two snapshots of the same server.
+    /// Difference between two snapshots of the same server.
     #[must_use]
     pub fn delta(before: &Snapshot, after: &Snapshot) -> Delta {
         let mut counters: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
@@ -257,15 +257,15 @@ pub fn reset_statements(client: &mut Client) -> Result<bool, ProbeError> {
     Ok(true)
 }
 
-/// How often it is looked whether sessions have ended.
+/// Pause between two looks at whether sessions have ended.
 pub(crate) const SETTLE_PAUSE: Duration = Duration::from_millis(10);
 
-/// When this session began, in seconds since 1970.
+/// Time at which this session began, in seconds since 1970.
 pub(crate) const SESSION_BEGAN: &str = "SELECT /* pgrig probe */ \
     extract(epoch FROM backend_start)::float8 \
     FROM pg_stat_activity WHERE pid = pg_backend_pid()";
 
-/// How many clients' sessions of database `$1` began after `$2`.
+/// Number of clients' sessions of database `$1` that began after `$2`.
 pub(crate) const LATER_SESSIONS: &str = "SELECT /* pgrig probe */ count(*) FROM pg_stat_activity \
     WHERE datname = $1 AND backend_type = 'client backend' AND pid <> pg_backend_pid() \
     AND application_name <> 'pgrig probe' AND extract(epoch FROM backend_start)::float8 > $2";
@@ -274,8 +274,8 @@ pub(crate) const LATER_SESSIONS: &str = "SELECT /* pgrig probe */ count(*) FROM 
 pub(crate) const VERSION: &str =
     "SELECT /* pgrig probe */ current_setting('server_version_num')::int4";
 
-/// Where `pg_stat_statements` lives and how old it is, when its library is loaded too. Only in
-/// this database: `CREATE EXTENSION` makes the view, though it tells of all databases.
+/// Schema and version of `pg_stat_statements`, if its library is loaded too. Only in this database:
+/// `CREATE EXTENSION` makes the view, though it tells of all databases.
 pub(crate) const EXTENSION: &str = "SELECT /* pgrig probe */ n.nspname::text, e.extversion \
     FROM pg_extension e \
     JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_stat_statements' \

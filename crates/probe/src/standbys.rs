@@ -1,4 +1,4 @@
-//! What a primary says of its standbys, from one second to the next.
+//! States of a primary's standbys, from one second to the next.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ pub(crate) struct Standbys {
 }
 
 impl Standbys {
-    /// What has changed now, in words. The first look changes nothing.
+    /// Changes since the last look, in words. The first look changes nothing.
     pub(crate) fn changed(&mut self, now: BTreeMap<String, String>) -> Vec<String> {
         let Some(before) = self.seen.replace(now.clone()) else { return Vec::new() };
         let came = now.iter().filter_map(|(standby, state)| match before.get(standby) {

@@ -1,4 +1,5 @@
-//! What to ask a server, by its version: PostgreSQL 13 to 18 keep the same facts in other places.
+//! Statements that ask a server for its figures, by its version: PostgreSQL 13 to 18 keep the same
+//! facts in other places.
 //!
 //! Everything that is read every second is one statement: rows of (metric, label, value), put
 //! together from one part for each view. Rates come from counters on our side, so that the
@@ -6,7 +7,7 @@
 
 use spec::{Metric, metrics};
 
-/// How the probe's own sessions are called in `pg_stat_activity` and in the log.
+/// Name of the probe's own sessions in `pg_stat_activity` and in the log.
 pub(crate) const APPLICATION: &str = "pgrig probe";
 
 /// Pseudo-metrics: the server's clock, and what shows that its statistics began anew.
@@ -109,8 +110,8 @@ pub(crate) fn waits() -> String {
     )
 }
 
-/// Which rows of `pg_stat_activity` are clients: sessions of the database `$1`, the probes' left
-/// out.
+/// Condition on rows of `pg_stat_activity` that are clients: sessions of the database `$1`, the
+/// probes' left out.
 const CLIENTS: &str = "s.datname = $1 AND s.backend_type = 'client backend' \
     AND s.application_name <> 'pgrig probe' AND s.pid <> pg_backend_pid()";
 
@@ -197,7 +198,7 @@ fn wal(major: u32) -> Vec<Part> {
     parts
 }
 
-/// Where the WAL ends: generated on a primary, replayed on a standby.
+/// End of the WAL: generated on a primary, replayed on a standby.
 const WAL_END: &str = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() \
     ELSE pg_current_wal_insert_lsn() END";
 
@@ -219,8 +220,8 @@ fn io() -> Part {
     Part { view: "pg_stat_io", sql }
 }
 
-/// How far each standby is behind, in bytes of WAL and in time, whether commits wait for it, and
-/// its state: the position of `state` and of `sync_state` in [`STATES`] and [`SYNC_STATES`].
+/// Lag of each standby in bytes of WAL and in time, whether commits wait for it, and its state: the
+/// position of `state` and of `sync_state` in [`STATES`] and [`SYNC_STATES`].
 fn replication() -> Part {
     let ms = |metric: &Metric, column: &str| {
         format!("('{}', extract(epoch FROM s.{column})::float8 * 1000)", metric.name)
@@ -255,10 +256,10 @@ fn replication() -> Part {
 /// The fact that tells a standby's state; it is no metric, and becomes marks.
 pub(crate) const REPLICATION_STATE: &str = "replication_state";
 
-/// What `state` can be, from 1 on.
+/// Values of `state`, from 1 on.
 const STATES: [&str; 5] = ["startup", "catchup", "streaming", "backup", "stopping"];
 
-/// What `sync_state` can be, from 1 on.
+/// Values of `sync_state`, from 1 on.
 const SYNC_STATES: [&str; 4] = ["async", "potential", "sync", "quorum"];
 
 /// A standby's state in words, as in "streaming, sync".
@@ -284,7 +285,7 @@ fn columns(view: &'static str, columns: &[(&Metric, &str)], condition: &str) -> 
     Part { view, sql }
 }
 
-/// What `pg_stat_statements` knows of the watched database (`$1`), summed over users.
+/// Statistics that `pg_stat_statements` has of the watched database (`$1`), summed over users.
 /// `schema` is where the extension lives, `version` its own version as (major, minor): 1.8, of
 /// PostgreSQL 13, split planning from execution and counts WAL; 1.9 tells nested statements apart.
 /// An extension can be older than its server.
@@ -310,7 +311,7 @@ pub(crate) fn statements(schema: &str, version: (u32, u32)) -> String {
 mod tests {
     use super::*;
 
-    /// Which of the columns a version's statement must and must not name.
+    /// Columns that a version's statement must name, and columns that it must not name.
     fn check(major: u32, named: &[&str], not_named: &[&str]) {
         let sql = statement(&parts(major));
         for name in named {

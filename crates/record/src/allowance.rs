@@ -1,5 +1,6 @@
-//! What reading a record may cost. A few bytes of a file can stand for much more in memory, and anybody
-//! may have made the file: so memory is counted as it is taken, whatever it is taken by.
+//! Limits on the memory that reading a record may take. A few bytes of a file can stand for much
+//! more in memory, and anybody may have made the file: so memory is counted as it is taken,
+//! whatever it is taken by.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -10,23 +11,23 @@ use crate::error::Error;
 /// hours with a thousand trials has about half of it.
 const RECORD_BYTES_MAX: u64 = 48 << 20;
 
-/// What is kept of one attempt while it is looked at second by second: a day with two workloads, five
-/// servers and a sample a second has about half of it.
+/// Bytes that are kept of one attempt while it is read second by second: a day with two workloads,
+/// five servers and a sample a second has about half of it.
 const TRIAL_BYTES_MAX: u64 = 64 << 20;
 
-/// What the histograms of attempts unpack to, together, when a record is opened.
+/// Bytes that the histograms of all attempts of a record may unpack to together.
 const RECORD_UNPACKED_MAX: u64 = 48 << 20;
 
-/// What those of the intervals of one attempt unpack to: fourteen hours of seconds in a closed loop, five
-/// in an open one, with two thousand different latencies in each.
+/// Bytes that the histograms of one attempt's intervals may unpack to: fourteen hours of seconds in
+/// a closed loop, five in an open one, with two thousand different latencies in each.
 const TRIAL_UNPACKED_MAX: u64 = 96 << 20;
 
 thread_local! {
-    /// What histograms may still unpack to; none outside of a record.
+    /// Bytes that histograms may still unpack to; none outside of a record.
     static UNPACKED_LEFT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// What may still be taken.
+/// Memory that a reader may still take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     /// Of what, for messages.

@@ -27,7 +27,7 @@ pub use metric::Metric;
 /// The version of `comparison.json` that this pgrig writes and reads.
 pub const FORMAT: u32 = 2;
 
-/// What a comparison came to.
+/// Result of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Comparison {
@@ -50,10 +50,10 @@ pub struct Comparison {
     /// The point of a study whose load it is; none where pgbench's options say what the load is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub point: Option<Point>,
-    /// Whether B is a copy of A on purpose.
+    /// True if B is a copy of A on purpose.
     #[serde(rename = "self")]
     pub is_self: bool,
-    /// How the data of both came to be the same.
+    /// Origin of the data of both sides.
     pub data: DataOrigin,
     /// Clients of each side.
     pub clients: u32,
@@ -67,7 +67,7 @@ pub struct Comparison {
     pub rest_ms: u64,
     /// Pairs of neighbouring blocks that count.
     pub pairs: usize,
-    /// How long measuring took, pilot included.
+    /// Duration of the measurement in seconds, pilot included.
     pub seconds: f64,
     /// A difference below this share counts as none.
     pub threshold: f64,
@@ -75,7 +75,7 @@ pub struct Comparison {
     pub confidence: f64,
     /// Of the order of blocks and of the keys.
     pub seed: u64,
-    /// Why it ended.
+    /// Reason why it ended.
     pub stop: Stop,
     /// What was compared.
     pub figures: Vec<Figure>,
@@ -83,17 +83,17 @@ pub struct Comparison {
     /// not say.
     #[serde(default)]
     pub instances: Instances,
-    /// What the servers of A and of B did besides the load. Older records do not say.
+    /// Work of the servers of A and of B besides the load. Older records do not say.
     #[serde(default)]
     pub background: [Background; 2],
-    /// What the clients waited for, the largest difference first.
+    /// Wait events of the clients, the largest difference first.
     pub waits: Vec<Wait>,
     /// Statements whose plans differ or cost most.
     pub plans: Vec<PlanPair>,
-    /// Where the servers' CPU time went, where that was asked for.
+    /// Profile of the servers' CPU time, if one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
-    /// What was seen of machine and generator. Older records do not say.
+    /// Observations of machine and generator. Older records do not say.
     #[serde(default)]
     pub conditions: Conditions,
     /// What stands against the answer.
@@ -114,9 +114,9 @@ pub struct Side {
     pub variant: Option<String>,
     /// Its PostgreSQL.
     pub version: String,
-    /// Where its programs are; none of a server that pgrig did not start.
+    /// Directory of its programs; none for a server that pgrig did not start.
     pub bin: Option<String>,
-    /// Where a server is that pgrig did not start, without a password.
+    /// Address of a server that pgrig did not start, without a password.
     pub server: Option<String>,
     /// Settings of its own.
     pub settings: Vec<(String, String)>,
@@ -148,7 +148,7 @@ impl Point {
     }
 }
 
-/// How the data of both sides came to be the same.
+/// Origin of the data of both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DataOrigin {
@@ -160,7 +160,7 @@ pub enum DataOrigin {
     Found,
 }
 
-/// Why a comparison ended.
+/// Reason why a comparison ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
@@ -193,7 +193,7 @@ impl Stop {
     }
 }
 
-/// What is said of one figure.
+/// Conclusion about one figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -224,7 +224,7 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// What it is.
+    /// Metric of the figure.
     pub metric: Metric,
     /// The unit of the sides' values.
     pub unit: String,
@@ -234,9 +234,9 @@ pub struct Figure {
     pub b: f64,
     /// B ÷ A; none where there is too little to compute an interval from.
     pub b_over_a: Option<Ratio>,
-    /// What is said of it.
+    /// Conclusion about it.
     pub verdict: Verdict,
-    /// Whether the answer rests on it.
+    /// True if the answer rests on it.
     pub deciding: bool,
 }
 
@@ -251,8 +251,8 @@ impl Figure {
             })
     }
 
-    /// What of the conditions keeps it from being judged: *equal* is false of a quotient that is
-    /// further from 1, the others are not.
+    /// The doubt about the conditions that keeps it from being judged. One that pulls quotients
+    /// towards 1 matters only to *equal*.
     #[must_use]
     pub fn refusal(&self, conditions: &Conditions) -> Option<Doubt> {
         let sort = match (self.metric, self.metric.quantile()) {
@@ -273,8 +273,8 @@ impl Figure {
         }
     }
 
-    /// What it is, with the unit of the sides' values where that is not said yet: `median latency,
-    /// ms`, `context switches per transaction`.
+    /// Title of the figure, with the unit of the sides' values if the title does not contain it:
+    /// `median latency, ms`, `context switches per transaction`.
     #[must_use]
     pub fn title(&self) -> String {
         let (words, unit) = (self.metric.words(), &self.unit);
@@ -342,14 +342,14 @@ pub struct PlanPair {
 }
 
 impl PlanPair {
-    /// Whether both have the same steps.
+    /// True if both have the same steps.
     #[must_use]
     pub fn is_same(&self) -> bool {
         self.a.steps == self.b.steps
     }
 }
 
-/// What the planner says of a statement.
+/// The planner's plan for a statement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -361,11 +361,11 @@ pub struct Plan {
     pub steps: Vec<String>,
 }
 
-/// Where the servers' CPU time went.
+/// Profile of the servers' CPU time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// How long it was looked.
+    /// Duration of the profile in seconds.
     pub seconds: f64,
     /// Of A and of B: a line for each stack, its functions from the outermost, between semicolons,
     /// and the CPU time in nanoseconds that a thousand transactions spent there. Files of their own.
@@ -388,12 +388,13 @@ pub struct Look {
     /// for each octet or quad of blocks.
     #[serde(alias = "octet", alias = "quad")]
     pub segment: Option<f64>,
-    /// Whether the sides had exchanged their files: B the original, A the copy.
+    /// True if the sides had exchanged their files: B the original, A the copy.
     #[serde(default)]
     pub is_exchanged: bool,
     /// Value, lower and upper bound of each ratio that has an interval.
     pub ratios: BTreeMap<Metric, [f64; 3]>,
-    /// What the servers of A and of B did besides the load in this segment. Older records do not say.
+    /// Work of the servers of A and of B besides the load in this segment. Older records do not
+    /// say.
     #[serde(default)]
     pub background: [Background; 2],
 }
@@ -417,13 +418,13 @@ impl Comparison {
         self.deciding()[0]
     }
 
-    /// What of the conditions keeps a figure from being judged.
+    /// The doubt about the conditions that keeps a figure from being judged.
     #[must_use]
     pub fn refusal(&self, metric: Metric) -> Option<Doubt> {
         self.figure(metric)?.refusal(&self.conditions)
     }
 
-    /// What is said of a figure.
+    /// Conclusion about a figure.
     #[must_use]
     pub fn verdict(&self, metric: Metric) -> Verdict {
         self.figure(metric).map_or(Verdict::CannotTell, |figure| figure.verdict)

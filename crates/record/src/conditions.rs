@@ -1,11 +1,12 @@
-//! What was seen of machine and generator while sides were loaded in turn, and what of it makes
-//! figures doubtful: one list, and one effect, for `pgrig compare` and for the pairs of studies.
+//! Observations of machine and generator while sides were loaded in turn, and the doubts that
+//! follow from them: the same list, with the same effect, for `pgrig compare` and for the pairs of
+//! studies.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Generator;
 
-/// What was seen of machine and generator while sides were loaded in turn.
+/// Observations of machine and generator while sides were loaded in turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Conditions {
@@ -17,7 +18,7 @@ pub struct Conditions {
     pub steal_share: f64,
     /// CPUs of this machine, where the servers are on it.
     pub cores: Option<usize>,
-    /// Whether a side did less than the rate that it was asked for.
+    /// True if a side did less than the rate that it was asked for.
     #[serde(default)]
     pub is_rate_missed: bool,
     /// The larger share of failed transactions of both sides, 0 to 1.
@@ -28,7 +29,7 @@ pub struct Conditions {
     pub failed_shares: [f64; 2],
 }
 
-/// What makes figures doubtful.
+/// Reason why figures are doubtful.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Doubt {
     /// A generator thread was busy for this share of a segment.
@@ -50,7 +51,7 @@ pub enum Sort {
     Rate,
     /// A time that clients waited.
     Latency,
-    /// What servers used: the clients have no part in it.
+    /// Resources that servers used: the clients have no part in them.
     Use,
 }
 
@@ -77,7 +78,7 @@ impl Conditions {
         all.into_iter().flatten().collect()
     }
 
-    /// Whether a larger share of B's transactions failed than of A's, by more than is let pass.
+    /// True if a larger share of B's transactions failed than of A's, by more than is tolerated.
     #[must_use]
     pub fn fails_more(&self) -> bool {
         let [a, b] = self.failed_shares;
@@ -86,9 +87,9 @@ impl Conditions {
 }
 
 impl Doubt {
-    /// Whether nothing can be said of a figure for it. `is_near_one` says that what is to be said would
-    /// be false of a quotient further away from 1: the generator's wait for a CPU adds to both sides
-    /// alike, and pulls every quotient towards 1.
+    /// True if the doubt keeps a figure from being judged. `is_near_one` means that the conclusion
+    /// holds only for a quotient near 1: the generator's wait for a CPU adds to both sides alike,
+    /// and pulls every quotient towards 1.
     #[must_use]
     pub fn refuses(self, sort: Sort, is_near_one: bool) -> bool {
         match (self, sort) {

@@ -1,4 +1,4 @@
-//! How transactions ended.
+//! Counts of transactions by the way they ended.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 /// system closed).
 pub type SqlStateCounts = BTreeMap<String, u64>;
 
-/// How the transactions of one workload ended, over whatever span the holder names.
+/// Counts of one workload's transactions by the way they ended, over the span that the holder
+/// names.
 ///
 /// The classes are pgbench's: `transactions` are the successful ones; `skipped`, and the three
 /// kinds of failure, are not among them. A transaction that fails when time is over, so that it is
@@ -47,7 +48,7 @@ impl Counts {
         self.serialization_failures + self.deadlock_failures + self.other_failures
     }
 
-    /// Whether all of them fit into sums: no load of centuries counts further.
+    /// True if all of them fit into sums: no load of centuries counts further.
     pub(crate) fn are_sound(&self) -> bool {
         let Self { transactions, skipped, retried, retries, late, reconnects, .. } = self;
         let Self { serialization_failures, deadlock_failures, other_failures, .. } = self;

@@ -1,11 +1,11 @@
-//! How an attempt ended, and what a reader should know of it: kinds that decisions rest on, and
-//! texts for people.
+//! The end of an attempt, and notes for its reader: kinds that decisions rest on, and texts for
+//! people.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ledger;
 
-/// How an attempt ended.
+/// The end of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is", content = "why")]
 pub enum Ending {
@@ -58,21 +58,19 @@ impl Ending {
         }
     }
 
-    /// Whether it was measured to its end: it is done, or nothing but its steadiness stands against
-    /// it.
+    /// True if it was measured to its end: it is done, or only its unsteadiness stands against it.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         *self == Ending::Done || self.is_unsteady()
     }
 
-    /// Whether nothing but an unsteady throughput stands against it: then the trial may be run
-    /// again.
+    /// True if only an unsteady throughput stands against it: then the trial may be run again.
     #[must_use]
     pub fn is_unsteady(&self) -> bool {
         matches!(self, Ending::Void(Reason { kind: VoidKind::NotSteady, .. }))
     }
 
-    /// Whether the trial is still to be run to its end: a run that goes on makes another attempt.
+    /// True if the trial is still to be run to its end: a resumed run makes another attempt.
     #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self, Ending::Failed(_) | Ending::Interrupted(_))
@@ -90,7 +88,7 @@ impl Ending {
         }
     }
 
-    /// Why it does not count, for people; empty where it does.
+    /// The reason why it does not count, for people; empty if it counts.
     #[must_use]
     pub fn why(&self) -> &str {
         match self {
@@ -107,13 +105,13 @@ impl Ending {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "AnyFormat<K>", bound(deserialize = "K: FormatOne + Deserialize<'de>"))]
 pub struct Reason<K> {
-    /// What decisions rest on.
+    /// The kind, on which decisions rest.
     pub kind: K,
-    /// What people read.
+    /// The text, for people.
     pub text: String,
 }
 
-/// What a reader should know of an attempt.
+/// Note on an attempt for its reader.
 pub type Note = Reason<NoteKind>;
 
 impl Note {
@@ -124,7 +122,7 @@ impl Note {
     }
 }
 
-/// Why the figures of an attempt do not count by themselves.
+/// Reason why the figures of an attempt do not count by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VoidKind {
@@ -139,7 +137,7 @@ pub enum VoidKind {
     Unknown,
 }
 
-/// Why a trial was not run.
+/// Reason why a trial was not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipKind {
@@ -147,7 +145,7 @@ pub enum SkipKind {
     CannotRunHere,
 }
 
-/// Whose fault it is that an attempt broke. That of anything but a server takes a proof.
+/// Party whose fault it is that an attempt broke. To blame anything but a server takes a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
@@ -168,7 +166,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whose it is, for people.
+    /// Name of the party, for people.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -202,28 +200,28 @@ pub enum Interruption {
     Unchecked,
 }
 
-/// What a note is about.
+/// Subject of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteKind {
-    /// What does not fit the ledger.
+    /// Data that do not fit the ledger.
     Ledger,
-    /// What a history shows that its level forbids.
+    /// An anomaly in a history that its level forbids.
     History,
-    /// What another check found.
+    /// Findings of another check.
     Check,
-    /// How steady the throughput was.
+    /// Steadiness of the throughput.
     Steadiness,
     /// Throughput had no one level inside the window: it stalled, slumped or drifted. That is a
     /// result and counts; values are computed with and without such trials.
     Unsteady,
-    /// Whether the generator was the limit.
+    /// Generator load, and whether it was the limit.
     Generator,
-    /// What the load engine said.
+    /// A remark of the load engine.
     Load,
-    /// What warming came to.
+    /// Result of warming.
     Warming,
-    /// What the probes could not read.
+    /// Samples that the probes could not read.
     Probe,
     /// Anything else.
     Other,

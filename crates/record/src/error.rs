@@ -1,20 +1,20 @@
-//! What can go wrong with a record.
+//! Errors of reading and writing a record.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a record could not be written or read. Each message says what was being done to which
-/// file; [`Error::hint`] says what to do next.
+/// Error of writing or reading a record. Each message says what was being done to which file;
+/// [`Error::hint`] says what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system refused.
     #[error("{doing} {path}: {source}", path = path.display())]
     Io {
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
         /// To which file or directory.
         path: PathBuf,
-        /// Why it failed.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A file does not contain what a record contains.
@@ -24,7 +24,7 @@ pub enum Error {
         path: PathBuf,
         /// Its line, from 1; 0 for the file as a whole.
         line: usize,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// Something in a study or a record is not what is read there: it may lead out of the folder, or
@@ -68,7 +68,7 @@ pub enum Error {
         path: PathBuf,
         /// Its size.
         bytes: u64,
-        /// What is counted together.
+        /// The whole that the limit applies to.
         of: &'static str,
         /// The unit of the limit.
         what: &'static str,
@@ -78,7 +78,7 @@ pub enum Error {
     /// The user asked for the end before it was read.
     #[error("reading {path}: interrupted", path = path.display())]
     Interrupted {
-        /// What was being read.
+        /// The file or directory.
         path: PathBuf,
     },
     /// Another run writes into it.
@@ -112,7 +112,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What to do next, where there is something to do.
+    /// Next step for the user, if there is one.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -170,7 +170,7 @@ impl Error {
         }
     }
 
-    /// Whether the disk under the record is full.
+    /// True if the disk under the record is full.
     #[must_use]
     pub fn is_storage_full(&self) -> bool {
         let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];

@@ -17,11 +17,11 @@ use crate::{Interval, Mark, PublishedWay, Sample, Trial, files, weight};
 pub struct Finished {
     /// The trial.
     pub trial: Trial,
-    /// What the clients did, one for each second and workload.
+    /// Counts of the clients, one for each second and workload.
     pub intervals: Vec<Interval>,
-    /// What the probes read.
+    /// Readings of the probes.
     pub samples: Vec<Sample>,
-    /// What happened.
+    /// Events.
     pub marks: Vec<Mark>,
     /// The last lines of server logs, node → text: for trials in which something broke.
     pub logs: BTreeMap<String, String>,

@@ -90,7 +90,7 @@ fn add(
     Ok(())
 }
 
-/// Whether somebody may not read it.
+/// True if users other than its owner and group may not read it.
 fn is_closed(mode: u32) -> bool {
     mode & 0o004 == 0
 }

@@ -1,4 +1,4 @@
-//! What a run is: the first page of its record.
+//! The first page of a run's record: study, machine, variants, and the run's state.
 
 use std::collections::BTreeMap;
 
@@ -43,18 +43,18 @@ pub struct Header {
     pub started_at: String,
     /// Wall clock at its end, RFC 3339; none while it runs.
     pub ended_at: Option<String>,
-    /// How it ended.
+    /// State of the run.
     pub state: RunState,
     /// The trials that it is made of, in the order of execution.
     pub plan: Vec<PlannedTrial>,
     /// The machine, the system and what was installed, in the order in which to show them.
     pub facts: Vec<Fact>,
-    /// What a reader should know: what was left out and why.
+    /// Notes for the reader: what was left out and why.
     pub notes: Vec<String>,
 }
 
 impl Header {
-    /// What a record of this format lacks, for people; none of the newest format.
+    /// The information that a record of this format lacks, for people; none for the newest format.
     #[must_use]
     pub fn lacks(&self) -> Option<&'static str> {
         match self.format {
@@ -72,7 +72,7 @@ impl Header {
     }
 }
 
-/// How a run ended.
+/// State of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is", content = "why")]
 pub enum RunState {
@@ -120,10 +120,10 @@ impl PlannedTrial {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fact {
-    /// What it is about: machine, system, PostgreSQL, …
+    /// Subject: machine, system, PostgreSQL, …
     pub group: String,
-    /// What it is called.
+    /// Name of the fact.
     pub name: String,
-    /// How it is.
+    /// Its value.
     pub value: String,
 }

@@ -41,9 +41,9 @@ pub struct Witness {
     pub meaning: String,
     /// The transactions.
     pub transactions: Vec<Seen>,
-    /// Which comes before which, and why; none where it is no cycle.
+    /// Pairs of transactions, one before the other, and the reason; empty if it is no cycle.
     pub links: Vec<Link>,
-    /// Why it is one, where it is no cycle.
+    /// The reason why it is an anomaly, if it is no cycle.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
 }
@@ -54,11 +54,11 @@ pub struct Witness {
 pub struct Seen {
     /// Its client, its number, its server, its outcome, in words.
     pub who: String,
-    /// What it did, in its order.
+    /// Operations of the transaction, in their order.
     pub did: Vec<String>,
-    /// When it began, in nanoseconds since the start of the run.
+    /// Time at which it began, in nanoseconds since the start of the run.
     pub begun: u64,
-    /// When its client heard of its end; none where it did not.
+    /// Time at which its client heard of its end; none if it did not.
     pub ended: Option<u64>,
 }
 
@@ -72,6 +72,6 @@ pub struct Link {
     pub to: usize,
     /// The dependency: ww, wr, rw, process, realtime.
     pub name: String,
-    /// Why.
+    /// The reason for the order.
     pub why: String,
 }

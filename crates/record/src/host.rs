@@ -1,29 +1,29 @@
-//! What a host did in a trial.
+//! Figures of a host in a trial.
 
 use serde::{Deserialize, Serialize};
 
-/// What a host did in a trial that ran on hosts.
+/// Figures of a host in a trial that ran on hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostUse {
     /// Its name in the inventory.
     pub name: String,
-    /// What it is there for: nodes of the study, and `generator`.
+    /// Its roles: nodes of the study, and `generator`.
     pub roles: Vec<String>,
     /// CPU of the machine that was busy in the window, on average, in percent of all its cores.
     pub cpu_busy_pct: Option<f64>,
     /// Bytes that its network interfaces other than loopback received and sent in the window, a
     /// second.
     pub network_bytes_per_s: Option<f64>,
-    /// How far its moments may be from those of the run, in nanoseconds.
+    /// Greatest distance of its moments from those of the run, in nanoseconds.
     pub clock_bound_ns: Option<u64>,
-    /// What its clients did; none without clients.
+    /// Load of its clients; none without clients.
     pub load: Option<HostLoad>,
-    /// Why it was lost, if it was.
+    /// The reason why it was lost, if it was.
     pub lost: Option<String>,
 }
 
-/// What the clients of a host did in a trial.
+/// Load that the clients of a host made in a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostLoad {

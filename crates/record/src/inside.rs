@@ -81,7 +81,7 @@ impl Inside {
         Ok(bytes)
     }
 
-    /// Whether something of this name is here, whatever it is.
+    /// True if the folder has an entry of this name, of any kind.
     pub(crate) fn has(&self, name: &str) -> bool {
         fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
@@ -121,7 +121,7 @@ impl Inside {
         Ok(stat.map_err(|error| io_error("reading", &self.path)(error.into()))?.st_mode)
     }
 
-    /// What has this name; none where it was removed.
+    /// The entry of this name; none if it was removed.
     fn look(&self, name: &OsStr) -> rustix::io::Result<Option<Entry>> {
         match fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(Entry {
@@ -207,7 +207,7 @@ pub(crate) fn refuse_unless(wanted: FileType, found: FileType, path: &Path) -> R
     Err(Error::NotInside { path: path.to_owned(), found, wanted })
 }
 
-/// Whether a name is one of something in a directory: not `..`, not a path.
+/// True if a name is one of an entry in a directory: not `..`, not a path.
 pub(crate) fn is_plain(name: &OsStr) -> bool {
     let mut parts = Path::new(name).components();
     matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name)

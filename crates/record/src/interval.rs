@@ -5,18 +5,18 @@ use stats::Latency;
 
 use crate::{Counts, Moment};
 
-/// What one workload's clients did in one interval, usually a second: all lanes and generators
+/// Counts of one workload's clients in one interval, usually a second: all lanes and generators
 /// merged. A transaction belongs to the interval in which it ended.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interval {
-    /// When it began.
+    /// Time at which it began.
     pub start: Moment,
-    /// How long it was, in nanoseconds; the last one of a window may be short.
+    /// Length in nanoseconds; the last one of a window may be short.
     pub length_ns: u64,
     /// Index of the workload within its scenario.
     pub workload: usize,
-    /// How transactions ended.
+    /// Transactions by the way they ended.
     pub counts: Counts,
     /// Latency of the successful transactions: in an open loop from the moment at which they were
     /// due, in a closed loop from the first send.

@@ -1,4 +1,4 @@
-//! What a run leaves behind: trials, intervals, samples, marks, and the directory that holds them.
+//! The record of a run: trials, intervals, samples, marks, and the directory that holds them.
 //!
 //! ```text
 //! runs/DATE-STUDY-N/

@@ -48,7 +48,7 @@ impl Drop for Lock {
     }
 }
 
-/// Who has the lock, as far as it has said so.
+/// The holder of the lock, as far as it has said so.
 fn noted(holder: &Path) -> String {
     let read = || -> io::Result<String> {
         let is_file = fs::symlink_metadata(holder)?.is_file();

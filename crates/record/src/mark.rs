@@ -8,16 +8,16 @@ use crate::Moment;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mark {
-    /// When it began.
+    /// Time at which it began.
     pub at: Moment,
-    /// How long it lasted, in nanoseconds; 0 for an instant.
+    /// Its length in nanoseconds; 0 for an instant.
     #[serde(default)]
     pub length_ns: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: MarkKind,
     /// The node it happened on; `generator` for the rig itself.
     pub node: String,
-    /// What to show beside it.
+    /// Text to show beside it.
     pub text: String,
 }
 

@@ -24,7 +24,7 @@ use crate::{Conditions, Ending, Moment, files, finished};
 pub struct Paired {
     /// Number of the pairing in the study, from 1.
     pub number: usize,
-    /// Which attempt at it this is, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: usize,
     /// The variant of the numerator, which is side B of the figures.
     pub above: String,
@@ -37,7 +37,7 @@ pub struct Paired {
     pub below_scenario: Option<String>,
     /// The axes of both.
     pub axes: BTreeMap<String, String>,
-    /// How it ended.
+    /// Its end.
     pub ending: Ending,
     /// Wall clock at its beginning, RFC 3339.
     pub started_at: String,
@@ -53,27 +53,27 @@ pub struct Paired {
     pub rest_ms: u64,
     /// Pairs of neighbouring blocks that count.
     pub pairs: usize,
-    /// How long measuring took, pilot included.
+    /// Duration of the measurement in seconds, pilot included.
     pub seconds: f64,
     /// The half-width that was asked for, as a share.
     pub precision: f64,
     /// Of the order of blocks and of the keys.
     pub seed: u64,
-    /// Why measuring ended; none where it never began.
+    /// The reason why measuring ended; none if it never began.
     pub stop: Option<Stop>,
-    /// What was compared.
+    /// Figures that were compared.
     pub figures: Vec<Figure>,
-    /// What the ratios of throughput and latency are computed from.
+    /// Series from which the ratios of throughput and latency are computed.
     pub series: Vec<Series>,
-    /// How often the servers were made anew, and by how much that changes figures. Older records do
-    /// not say.
+    /// Restarts of the servers, and the amount by which a new instance changes figures. Older
+    /// records do not say.
     #[serde(default)]
     pub instances: Instances,
-    /// What the clients waited for, the largest difference first.
+    /// Wait events of the clients, the largest difference first.
     pub waits: Vec<Wait>,
-    /// What was seen of machine and generator.
+    /// Observations of machine and generator.
     pub conditions: Conditions,
-    /// What stands against the figures.
+    /// Reasons to doubt the figures.
     pub doubts: Vec<String>,
     /// The ratios as they were after each segment.
     pub looks: Vec<Look>,
@@ -103,7 +103,7 @@ impl Series {
 }
 
 impl Paired {
-    /// What a ratio of this metric rests on.
+    /// The series that a ratio of this metric rests on.
     #[must_use]
     pub fn series(&self, metric: Metric) -> Option<&Series> {
         self.series.iter().find(|series| series.metric == metric)

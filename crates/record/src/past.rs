@@ -9,7 +9,7 @@ const FORMAT: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PastResult {
     format: u32,
-    /// When the run began, in RFC 3339.
+    /// Time at which the run began, in RFC 3339.
     pub time: String,
     /// The commit that it measured, if that is known.
     pub commit: Option<String>,

@@ -56,7 +56,7 @@ impl Reader {
         Ok(Reader { directory: directory.to_owned(), header, folder, trials, pairs })
     }
 
-    /// Where it is.
+    /// The directory of the record.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
@@ -99,7 +99,7 @@ impl Reader {
         finished::read_intervals(&self.place(trial)?, &mut Allowance::of_trial(), keep)
     }
 
-    /// What the probes read during a trial. `keep` is as in [`Reader::intervals`].
+    /// Reads the samples of a trial. `keep` is as in [`Reader::intervals`].
     ///
     /// # Errors
     /// If the file is missing or damaged, or too much is kept.
@@ -107,7 +107,7 @@ impl Reader {
         finished::read_samples(&self.place(trial)?, &mut Allowance::of_trial(), keep)
     }
 
-    /// What happened during a trial. `keep` is as in [`Reader::intervals`].
+    /// Reads the marks of a trial. `keep` is as in [`Reader::intervals`].
     ///
     /// # Errors
     /// If the file is missing or damaged, or too much is kept.
@@ -158,7 +158,7 @@ fn kept<T>(list: &mut Vec<T>, one: T, beside: usize) -> usize {
     2 * size_of::<T>() + beside
 }
 
-/// Whether a folder looks like a record. What it holds is found when it is opened.
+/// True if a folder looks like a record. Its contents are checked when it is opened.
 #[must_use]
 pub fn is_record(directory: &Path) -> bool {
     directory.join(HEADER).symlink_metadata().is_ok()

@@ -10,9 +10,9 @@ use crate::Moment;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sample {
-    /// When it was read.
+    /// Time of the reading.
     pub at: Moment,
-    /// Which node it speaks of; `machine` for the host and `generator` for the rig itself.
+    /// Node that was read; `machine` for the host and `generator` for the rig itself.
     pub node: String,
     /// The metric's name in the catalogue.
     pub metric: String,
@@ -24,7 +24,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Whether it is a reading of that metric.
+    /// True if it is a reading of that metric.
     #[must_use]
     pub fn is_of(&self, metric: &Metric) -> bool {
         self.metric == metric.name

@@ -18,10 +18,10 @@ use crate::{Counts, Ending, HostUse, Moment, Note, NoteKind, PlannedTrial, Witne
 pub struct Trial {
     /// Position in the order of execution, from 1.
     pub number: usize,
-    /// Which attempt at this trial it is, from 1.
+    /// Number of the attempt at this trial, from 1.
     #[serde(default = "first")]
     pub attempt: usize,
-    /// Which round it belongs to, from 1.
+    /// Number of its round, from 1.
     pub round: usize,
     /// The variant it ran on.
     pub variant: String,
@@ -29,7 +29,7 @@ pub struct Trial {
     pub scenario: String,
     /// The point on the scenario's axes, axis → value as written in the study.
     pub axes: BTreeMap<String, String>,
-    /// How it ended, and thus whether its figures count.
+    /// Its end, which decides whether its figures count.
     #[serde(alias = "status")]
     pub ending: Ending,
     /// Wall clock at its beginning, RFC 3339.
@@ -46,9 +46,9 @@ pub struct Trial {
     pub disconnecting: Phase,
     /// One entry for each workload of the scenario, in its order.
     pub workloads: Vec<WorkloadResult>,
-    /// What the rig itself cost.
+    /// Cost of the rig itself.
     pub generator: Generator,
-    /// What each host did; empty where everything ran on one machine.
+    /// Figures of each host; empty if everything ran on one machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostUse>,
     /// Every metric of the catalogue that this trial has a value for: metric → scope → value. The
@@ -58,10 +58,10 @@ pub struct Trial {
     /// not known, because something had not ended when the window closed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub at_least: BTreeMap<String, BTreeSet<String>>,
-    /// What its clients' history showed: the smallest witness of each anomaly.
+    /// Anomalies in its clients' history: the smallest witness of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub witnesses: Vec<Witness>,
-    /// What a reader should know: a settled doubt, a limit that was met.
+    /// Notes for the reader: a settled doubt, a limit that was met.
     pub notes: Vec<Note>,
 }
 
@@ -119,7 +119,7 @@ impl Trial {
         Some(Figure { value, is_at_least })
     }
 
-    /// Whether its figures count and its throughput had one level.
+    /// True if its figures count and its throughput had one level.
     #[must_use]
     pub fn is_steady(&self) -> bool {
         let is_unsteady = |note: &Note| note.kind == NoteKind::Unsteady;
@@ -136,11 +136,11 @@ fn first() -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
-    /// When every client was connected and the first transaction began.
+    /// Time at which every client was connected and the first transaction began.
     pub load_began: Moment,
-    /// When the window opened: load began plus warm-up.
+    /// Time at which the window opened: load began plus warm-up.
     pub open: Moment,
-    /// When it closed, with every client still running.
+    /// Time at which it closed, with every client still running.
     pub close: Moment,
 }
 
@@ -169,7 +169,7 @@ pub struct Phase {
     pub generator_cpu_ns: u64,
 }
 
-/// What one workload achieved inside the window.
+/// Results of one workload inside the window.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadResult {
@@ -177,7 +177,7 @@ pub struct WorkloadResult {
     pub name: String,
     /// Clients that ran it.
     pub clients: u32,
-    /// How transactions ended inside the window.
+    /// Transactions inside the window by the way they ended.
     pub counts: Counts,
     /// The same over the whole life of the clients, from all-connected until drained: what the
     /// server's own counters are compared with.
@@ -248,7 +248,7 @@ pub struct PublishedWay {
     pub seconds: f64,
 }
 
-/// What the rig itself cost, and whether it was the limit.
+/// Cost of the rig itself, and whether it was the limit.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Generator {
@@ -264,11 +264,11 @@ pub struct Generator {
     pub lag_p99_ns: u64,
     /// Loop lag, largest, in nanoseconds.
     pub lag_max_ns: u64,
-    /// What share of the clients' waiting the loop lag is, 0 to 1: the sum of all lags over the
-    /// sum of all latencies from the send.
+    /// Share of the loop lag in the clients' waiting, 0 to 1: the sum of all lags over the sum of
+    /// all latencies from the send.
     pub lag_share: f64,
-    /// What share of the clients' waiting passed while lanes could run and had no CPU (the second
-    /// field of `/proc/PID/task/TID/schedstat`), 0 to 1; none where the kernel does not tell.
+    /// Share of the clients' waiting that passed while lanes could run and had no CPU (the second
+    /// field of `/proc/PID/task/TID/schedstat`), 0 to 1; none if the kernel does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_delay_share: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! How much memory the parts of a record hold, for the [allowance](crate::allowance).
+//! Memory that the parts of a record hold, for the [allowance](crate::allowance).
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ fn of_counts(counts: &Counts) -> usize {
     map(&counts.errors) + keys(&counts.errors)
 }
 
-/// What a histogram holds beside its own place.
+/// Bytes that a histogram holds besides its own place.
 fn beside(latency: &Latency) -> usize {
     latency.memory_bytes() - size_of::<Latency>()
 }

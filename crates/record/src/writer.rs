@@ -80,7 +80,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Where it is.
+    /// The directory of the record.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory

@@ -26,9 +26,9 @@ const CELLS_MAX: usize = 1200;
 pub struct Bench {
     /// The command that was run.
     pub command: String,
-    /// What it printed, word for word.
+    /// Its output, word for word.
     pub words: String,
-    /// What ran, as pgbench calls it: `<builtin: select only>`.
+    /// The load, as pgbench calls it: `<builtin: select only>`.
     pub what: String,
     /// Wall clock at the beginning, RFC 3339.
     pub started_at: String,
@@ -38,15 +38,15 @@ pub struct Bench {
     pub connecting: Phase,
     /// Disconnecting.
     pub disconnecting: Phase,
-    /// What each workload achieved.
+    /// Results of each workload.
     pub workloads: Vec<WorkloadResult>,
-    /// What the rig cost.
+    /// Cost of the rig.
     pub generator: Generator,
     /// Every second since the load began.
     pub intervals: Vec<Interval>,
-    /// What probes read, where there were any.
+    /// Readings of the probes, if there were any.
     pub samples: Vec<Sample>,
-    /// What happened.
+    /// Events.
     pub marks: Vec<Mark>,
     /// Server and machine.
     pub facts: Vec<Fact>,

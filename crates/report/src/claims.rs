@@ -99,7 +99,7 @@ pub(crate) fn noise_table(study: &Study, judgement: &Judgement) -> Option<Table>
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// How many claims came out how.
+/// Number of claims for each outcome.
 pub(crate) fn tallies(judgement: &Judgement) -> Vec<Tally> {
     let kinds = [
         (Outcome::Holds, "holds", "hold"),
@@ -157,8 +157,9 @@ fn row(claim: &Claim, judged: &ClaimVerdict) -> ClaimRow {
     }
 }
 
-/// What was measured: the figure, its interval, on how much both rest, and what that means. Of a
-/// claim about some trial one that shows it is enough: the others are no failures, and bound nothing.
+/// Cells of a measured claim: the figure, its interval, the number of rounds or trials that both
+/// rest on, and the meaning of that number. A claim about some trial needs only one trial that
+/// shows it: the others are no failures, and bound nothing.
 fn measured(measured: &Measured) -> [String; 4] {
     let (figure, range, n, basis) = match measured {
         Measured::Nothing => ("–".to_owned(), String::new(), "–".to_owned(), String::new()),

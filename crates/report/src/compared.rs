@@ -14,7 +14,7 @@ use crate::view::{Answer, Cell, Outcome, Table};
 /// Looks that a chart draws at most: more than a screen has room for.
 const LOOKS_MAX: usize = 600;
 
-/// What the sides of a comparison are called.
+/// Names of the sides of a comparison.
 const SIDES: [&str; 2] = ["A", "B"];
 
 /// Metrics that are drawn over time.
@@ -164,7 +164,7 @@ pub(crate) fn figures(figures: &[Figure], [a, b]: [&str; 2], note: &str) -> Tabl
     table
 }
 
-/// What the clients of both sides waited for.
+/// Wait events of the clients of both sides.
 pub(crate) fn waits(waits: &[Wait], [a, b]: [&str; 2]) -> Table {
     let (difference, a, b) = (format!("#{b} − {a}"), format!("#{a}"), format!("#{b}"));
     let note =

@@ -30,9 +30,8 @@ const CURVE_POINTS_MIN: usize = 3;
 pub(crate) struct Comparisons {
     /// Rows of dots.
     pub(crate) dots: Vec<Comparison>,
-    /// Where curves stand.
     pub(crate) curves: Vec<CurveSet>,
-    /// What they show.
+    /// Data of the curves.
     pub(crate) data: Vec<Json>,
 }
 
@@ -82,8 +81,8 @@ pub(crate) fn comparisons(study: &Study, trials: &[Trial], groups: &[Group]) -> 
     made
 }
 
-/// Whether a scenario's values of a metric are to be compared. Where something is done to the
-/// servers in the middle of the load, only those that a claim or a publication speaks of are: the
+/// True if a scenario's values of a metric are to be compared. If something is done to the servers
+/// in the middle of the load, only the metrics that a claim or a publication speaks of are: the
 /// others depend on when it was done.
 fn is_compared(study: &Study, scenario: &str, metric: &Metric) -> bool {
     let points = || study.points.iter().filter(|point| point.name.scenario == scenario);
@@ -105,7 +104,7 @@ fn folded(table: Table) -> Table {
     Table { folded: true, ..table.without_empty_columns() }
 }
 
-/// What was published of a line. Throughput is published as pgbench counts it, which differs only
+/// The published figure of a line. Throughput is published as pgbench counts it, which differs only
 /// by how the last transactions are counted.
 fn published_of(line: &Line, study: &Study, metric: &Metric) -> Option<f64> {
     let is_tps = metric == &metrics::TPS;
@@ -211,7 +210,7 @@ fn measured(published: &spec::Published, trials: &[Trial], groups: &[Group]) -> 
     estimate(&values.collect::<Vec<f64>>())
 }
 
-/// What claims speak of, then the usual; only what was measured.
+/// Metrics that claims speak of, then the usual ones; only measured ones.
 fn metrics_of_interest(study: &Study, trials: &[Trial]) -> Vec<&'static Metric> {
     let mut wanted: Vec<&'static Metric> = vec![USUAL[0]];
     for claim in &study.claims {
@@ -349,7 +348,7 @@ struct CurvePoint {
     published: Option<f64>,
 }
 
-/// What distinguishes a curve from the others: everything but the axis that it runs along.
+/// Label that distinguishes a curve from the others: everything but the axis that it runs along.
 fn curve_label(study: &Study, line: &Line, axis: &str) -> String {
     let mut parts: Vec<String> = Vec::new();
     if study.variants.len() > 1 {

@@ -1,4 +1,4 @@
-//! Where it was measured, with which settings, and what ran.
+//! The environment of the measurement: machine, settings, and programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,7 +65,7 @@ pub(crate) fn grouped(facts: &[Fact]) -> Vec<FactGroup> {
     groups
 }
 
-/// What ran and how it was set.
+/// Tables of the programs and their settings.
 ///
 /// The study's settings are those of servers that the rig has built; a target's are facts.
 pub(crate) fn tables(study: &Study, header: &Header) -> Vec<Table> {
@@ -121,7 +121,8 @@ fn place(study: &Study, point: &Point) -> String {
     words
 }
 
-/// How much data each point has: pgbench's scale and rows, and what the study's script is given.
+/// Size of the data of each point: pgbench's scale and rows, and the variables of the study's
+/// script.
 fn data(study: &Study) -> Table {
     let columns = ["In", "#Scale", "#pgbench_accounts", "Script", "With", "Between trials"];
     let mut table = Table::new("The data", "", &columns);

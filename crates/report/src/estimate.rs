@@ -14,7 +14,7 @@ pub(crate) struct Estimate {
     pub(crate) high: f64,
     /// Rounds that it rests on.
     pub(crate) n: usize,
-    /// Whether the bounds are a 95 % interval; below six rounds they are the range that was seen.
+    /// True if the bounds are a 95 % interval; below six rounds they are the range that was seen.
     pub(crate) is_interval: bool,
 }
 

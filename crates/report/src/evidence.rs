@@ -53,7 +53,7 @@ pub struct Evidence {
     pub(crate) logs: BTreeMap<String, String>,
 }
 
-/// What charts show of an interval.
+/// Part of an interval that charts show.
 #[derive(Clone, Debug)]
 pub(crate) struct Stretch {
     pub(crate) start: Moment,

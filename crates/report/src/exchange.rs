@@ -1,4 +1,4 @@
-//! What other programs are told of a record: cases that passed or failed, and figures with their
+//! Results of a record for other programs: cases that passed or failed, and figures with their
 //! intervals.
 
 mod junit;
@@ -16,7 +16,7 @@ use crate::report::Report;
 const TOLD: [&Metric; 3] =
     [&metrics::TPS, &metrics::LATENCY_P99_MS, &metrics::SERVER_CPU_US_PER_TX];
 
-/// What a record says, for other programs.
+/// Results of a record, for other programs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
     /// The study's name, or `compare`.
@@ -25,11 +25,11 @@ pub struct Results {
     pub started_at: String,
     /// One sentence.
     pub answer: String,
-    /// What was judged.
+    /// Cases that were judged.
     pub cases: Vec<Case>,
-    /// What was measured.
+    /// Figures that were measured.
     pub figures: Vec<Measure>,
-    /// What stands against the answer.
+    /// Reasons to doubt the answer.
     pub doubts: Vec<String>,
 }
 
@@ -38,13 +38,13 @@ pub struct Results {
 pub struct Case {
     /// The claim, or the figure.
     pub name: String,
-    /// How it came out.
+    /// Outcome of the case.
     pub outcome: CaseOutcome,
     /// The figures behind it, for people.
     pub text: String,
 }
 
-/// How a case came out.
+/// Outcome of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaseOutcome {
     /// It holds; B is not worse.
@@ -61,9 +61,9 @@ pub enum CaseOutcome {
 /// A figure with its interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measure {
-    /// Where it was measured: a side of a comparison, a point of a study.
+    /// Subject of the measurement: a side of a comparison, a point of a study.
     pub benchmark: String,
-    /// What it is: `throughput`, `tps`.
+    /// Name of the metric: `throughput`, `tps`.
     pub name: String,
     /// Its unit; empty of a ratio.
     pub unit: String,
@@ -71,7 +71,7 @@ pub struct Measure {
     pub value: f64,
     /// Lower and upper bound of its interval, where there is one.
     pub bounds: Option<[f64; 2]>,
-    /// Whether more is better.
+    /// True if more is better.
     pub more_is_better: bool,
 }
 
@@ -136,8 +136,8 @@ impl Results {
 }
 
 impl Report<'_> {
-    /// What other programs are told of it: every claim is a case, the usual metrics of every point
-    /// are figures.
+    /// Results for other programs: every claim is a case, the usual metrics of every point are
+    /// figures.
     #[must_use]
     pub fn results(&self) -> Results {
         let lines = self

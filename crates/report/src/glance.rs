@@ -53,7 +53,7 @@ pub(crate) fn glance(
         .collect()
 }
 
-/// What a trial is called within its study: only what the study varies.
+/// Name of a trial within its study: only what the study varies.
 pub(crate) fn trial_label(study: &Study, trial: &Trial) -> String {
     let mut parts: Vec<&str> = Vec::new();
     if study.variants.len() > 1 {
@@ -70,7 +70,7 @@ pub(crate) fn trial_label(study: &Study, trial: &Trial) -> String {
     label
 }
 
-/// Why an attempt does not count, in a word and in full; none when it does.
+/// The reason why an attempt does not count, in a word and in full; none if it counts.
 pub(crate) fn not_counted(ending: &Ending) -> Option<(&'static str, &str)> {
     (*ending != Ending::Done).then(|| (ending.word(), ending.why()))
 }

@@ -1,4 +1,4 @@
-//! Which trials stand side by side.
+//! Groups of trials that stand side by side.
 //!
 //! A figure compares what the study varies. With several variants that is the variants, at each
 //! point of each scenario; with one variant it is the points of a scenario; with nothing but
@@ -15,16 +15,16 @@ const LABEL_CHARS_MAX: usize = 36;
 /// Trials that are compared in one figure.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Group {
-    /// What they have in common: a scenario and a point; empty when nothing.
+    /// Scenario and point that they have in common; empty if they have none.
     pub(crate) label: String,
-    /// What is compared, in the study's order.
+    /// Lines that are compared, in the study's order.
     pub(crate) lines: Vec<Line>,
 }
 
 /// One thing that is compared: the same workload of all rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Line {
-    /// What distinguishes it within its group.
+    /// Label that distinguishes it within its group.
     pub(crate) label: String,
     /// The scenario, for looking up published figures.
     pub(crate) scenario: String,
@@ -62,7 +62,6 @@ impl Line {
         self.trials.iter().filter_map(value).collect()
     }
 
-    /// What was published of it.
     pub(crate) fn published(&self, study: &Study, metric: &Metric) -> Option<f64> {
         let published = study.published.iter().find(|published| {
             published.metric == metric.name
@@ -75,7 +74,7 @@ impl Line {
     }
 }
 
-/// Whether `axis=value,axis=value` names this point.
+/// True if `axis=value,axis=value` names this point.
 pub(crate) fn axes_agree(written: &str, axes: &BTreeMap<String, String>) -> bool {
     let mut pairs = 0;
     for pair in written.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
@@ -157,13 +156,13 @@ pub(crate) fn in_study_order(study: &Study, trials: &[Trial]) -> Vec<usize> {
     order
 }
 
-/// What to call a part of the study: its words where they are short enough for a figure.
+/// Label for a part of the study: its words if they are short enough for a figure.
 pub(crate) fn label<'a>(parts: &'a [Named], name: &'a str) -> &'a str {
     let words = words(parts, name);
     if words.chars().count() <= LABEL_CHARS_MAX { words } else { name }
 }
 
-/// What a heading calls a part of the study: its words, or its name.
+/// Heading for a part of the study: its words, or its name.
 fn words<'a>(parts: &'a [Named], name: &'a str) -> &'a str {
     parts.iter().find(|part| part.name == name).map_or(name, Named::label)
 }

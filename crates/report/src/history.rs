@@ -16,13 +16,13 @@ use crate::view::Table;
 pub struct Series {
     /// The study, or `compare`.
     pub study: String,
-    /// Where it was measured: a side, a point.
+    /// Subject of the measurement: a side, a point.
     pub benchmark: String,
-    /// What it is.
+    /// Name of the metric.
     pub name: String,
     /// Its unit; empty of a ratio.
     pub unit: String,
-    /// Whether more is better.
+    /// True if more is better.
     pub more_is_better: bool,
     /// In the order of time.
     pub points: Vec<Point>,

@@ -1,4 +1,4 @@
-//! What each host did, over all trials that count.
+//! Figures of each host, over all trials that count.
 
 use record::{Ending, Generator, HostLoad, HostUse, Trial};
 

@@ -8,7 +8,7 @@ use crate::view::{ClaimRow, FactGroup, Table};
 use crate::{claims, environment, tables, trust};
 
 impl Report<'_> {
-    /// What fits into a comment: GitHub's Markdown, without a figure.
+    /// The parts of a report that fit into a comment: GitHub's Markdown, without a figure.
     #[must_use]
     pub fn markdown(&self) -> String {
         let Report { study, header, judgement, .. } = self;

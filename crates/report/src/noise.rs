@@ -1,4 +1,4 @@
-//! What others did on the machine while a trial was measured.
+//! Resources that others used on the machine while a trial was measured.
 
 use std::collections::BTreeMap;
 

@@ -46,7 +46,7 @@ pub(crate) const LIVE_SCRIPT: &str = include_str!("../assets/script/live.js");
 #[derive(Template)]
 #[template(path = "live.html")]
 pub(crate) struct LivePage {
-    /// What runs.
+    /// Name of the run.
     pub(crate) title: String,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct LivePage {
 #[derive(Template)]
 #[template(path = "under_way.html")]
 pub(crate) struct UnderWayPage {
-    /// What runs.
+    /// Name of the load.
     pub(crate) title: String,
     /// Places of the curves.
     pub(crate) curves: Vec<usize>,
@@ -76,19 +76,19 @@ pub(crate) struct StudyPage {
     pub(crate) answer: Answer,
     /// The ratios that decide.
     pub(crate) picture: Option<DotFigure>,
-    /// How many claims came out how.
+    /// Number of claims for each outcome.
     pub(crate) tallies: Vec<Tally>,
     /// Anchor and title of each section.
     pub(crate) sections: Vec<(&'static str, &'static str)>,
-    /// Whether anything was published of a claim.
+    /// True if anything was published of a claim.
     pub(crate) has_published: bool,
     /// The claims.
     pub(crate) claims: Vec<ClaimRow>,
-    /// What a reader should know of the figures.
+    /// Notes on the figures for the reader.
     pub(crate) notes: Vec<String>,
     /// The study's own tables.
     pub(crate) tables: Vec<Table>,
-    /// What was measured in pairs.
+    /// Points that were measured in pairs.
     pub(crate) pairs: Vec<PairsBlock>,
     /// Variants side by side.
     pub(crate) comparisons: Vec<Comparison>,
@@ -100,17 +100,17 @@ pub(crate) struct StudyPage {
     pub(crate) rounds: Vec<usize>,
     /// All trials at a glance.
     pub(crate) glance: Vec<GlanceRow>,
-    /// Whether there is a latency to draw.
+    /// True if there is a latency to draw.
     pub(crate) has_percentiles: bool,
     /// Percentiles, and statements.
     pub(crate) latency_tables: Vec<Table>,
-    /// What the proof says in words.
+    /// The proof in words.
     pub(crate) proof_words: Vec<String>,
     /// Counts compared, ledgers, seeds.
     pub(crate) proof: Vec<Table>,
     /// The anomalies that histories showed.
     pub(crate) witnesses: Vec<WitnessBlock>,
-    /// What a sceptic should know, in words.
+    /// Notes for a sceptic, in words.
     pub(crate) trust_words: Vec<String>,
     /// Noise, discarded trials, the rig's own share.
     pub(crate) trust: Vec<Table>,
@@ -133,13 +133,13 @@ pub(crate) struct StudyPage {
 /// The section about a search.
 #[derive(Debug)]
 pub(crate) struct SearchSection {
-    /// What it came to.
+    /// The result.
     pub(crate) words: String,
-    /// What an answer means; empty without one.
+    /// Meaning of an answer; empty without one.
     pub(crate) meaning: &'static str,
     /// Of which window the rest of the page is.
     pub(crate) note: String,
-    /// Whether there is anything to draw.
+    /// True if there is anything to draw.
     pub(crate) has_chart: bool,
     /// Every window; none where none ended.
     pub(crate) windows: Option<Table>,
@@ -149,7 +149,7 @@ pub(crate) struct SearchSection {
 #[derive(Template)]
 #[template(path = "bench.html")]
 pub(crate) struct BenchPage {
-    /// What ran, with how many clients, how fast.
+    /// Name of the load, number of clients, and throughput.
     pub(crate) headline: String,
     /// Wall clock at the beginning.
     pub(crate) started_at: String,
@@ -157,9 +157,9 @@ pub(crate) struct BenchPage {
     pub(crate) tiles: Vec<(String, String)>,
     /// A search, where the load was one.
     pub(crate) search: Option<SearchSection>,
-    /// Why there is no course over time; none where there is one.
+    /// The reason why there is no course over time; none if there is one.
     pub(crate) no_timeline: Option<&'static str>,
-    /// Whether there is a latency to draw.
+    /// True if there is a latency to draw.
     pub(crate) has_percentiles: bool,
     /// Percentiles, and statements.
     pub(crate) latency_tables: Vec<Table>,
@@ -167,7 +167,7 @@ pub(crate) struct BenchPage {
     pub(crate) tables: Vec<Table>,
     /// The command.
     pub(crate) command: String,
-    /// What it printed.
+    /// Output of the load.
     pub(crate) words: String,
     /// Server and machine.
     pub(crate) environment: Vec<FactGroup>,
@@ -189,17 +189,17 @@ pub(crate) struct ComparedPage {
     pub(crate) curves: Vec<usize>,
     /// Every figure with its interval.
     pub(crate) figures: Table,
-    /// What the clients waited for.
+    /// Wait events of the clients.
     pub(crate) waits: Option<Table>,
-    /// Where the CPU time went, as SVG.
+    /// Flame graph of the CPU time, as SVG.
     pub(crate) flame: Option<String>,
-    /// Whether more is to come.
+    /// True if more is to come.
     pub(crate) is_running: bool,
     /// Plans side by side.
     pub(crate) plans: Vec<Table>,
-    /// What the sides are.
+    /// Descriptions of the sides.
     pub(crate) sides: Table,
-    /// What stands against the answer.
+    /// Reasons to doubt the answer.
     pub(crate) doubts: Vec<String>,
     /// The command.
     pub(crate) command: String,

@@ -1,4 +1,4 @@
-//! What a study measured in pairs of blocks, beside its trials.
+//! Points of a study that were measured in pairs of blocks, besides its trials.
 
 use record::comparison::Metric;
 use record::{Ending, Paired};

@@ -10,7 +10,7 @@ const POINTS_PER_DECADE: usize = 20;
 
 /// The distribution of one line over one kind of wait, all rounds together.
 pub(crate) struct Distribution {
-    /// What it is of: the whole transaction, or a statement.
+    /// Subject of the latency: the whole transaction, or a statement.
     pub(crate) of: String,
     /// One entry a line of the group; none where the line has no such statement.
     pub(crate) lines: Vec<Option<Latency>>,
@@ -85,7 +85,7 @@ fn statements(line: &Line, trials: &[Trial]) -> Vec<(String, Latency)> {
     statements
 }
 
-/// Whether something was sent and answered; pgbench's own commands begin with a backslash.
+/// True if a statement was sent and answered; pgbench's own commands begin with a backslash.
 fn reaches_the_server(statement: &StatementResult) -> bool {
     !statement.latency.is_empty() && !statement.text.starts_with('\\')
 }

@@ -1,4 +1,4 @@
-//! What was counted on both sides, and what checks found.
+//! Counts on both sides, and the findings of checks.
 
 use record::Trial;
 use spec::{Metric, Study, metrics};
@@ -7,7 +7,7 @@ use crate::grouping::{Group, Line};
 use crate::number;
 use crate::view::{Cell, Outcome, Table};
 
-/// What the proof says in words, and its tables.
+/// The proof in words, and its tables.
 pub(crate) fn proof(
     study: &Study,
     trials: &[Trial],
@@ -85,7 +85,7 @@ fn counts(trials: &[Trial], groups: &[Group]) -> (Table, usize, usize) {
     (table, compared_all, exact_all)
 }
 
-/// What became of every write that clients intended, and the first of what must not be.
+/// The fate of every write that clients intended, and the first anomalies.
 fn ledger(trials: &[Trial], groups: &[Group]) -> Vec<Table> {
     let columns = [
         "",
@@ -162,7 +162,7 @@ fn ledger_verdict(anomalies: &[f64]) -> Cell {
     }
 }
 
-/// What the checks said of what they found, trial by trial.
+/// Examples that the checks gave of their findings, trial by trial.
 fn examples(trials: &[Trial]) -> Option<Table> {
     let note = "the first few of each kind; the whole ledger lies in the trial's directory";
     let mut table = Table::new("What does not fit the ledger", note, &["#Trial", "Finding"]);

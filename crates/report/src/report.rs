@@ -81,7 +81,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// How finely each of so many trials can be drawn.
+/// Number of cells in which each of so many trials can be drawn.
 fn cells_max(trials: usize) -> usize {
     (CHART_VALUES_MAX / SERIES_TYPICAL / trials.max(1)).clamp(20, 1200)
 }

@@ -5,25 +5,25 @@ use crate::number;
 use crate::page::SearchSection;
 use crate::view::Table;
 
-/// What the answer of a search is, and why the fitted line may disagree with it.
+/// Meaning of a search's answer, and the reason why the fitted line may disagree with it.
 const MEANING: &str = "The answer is an estimate of the load at which half of the windows that \
     nothing else disturbs keep the goal. The line is the rising curve nearest to all dots: disturbed \
     windows lift it, so it may cross the limit at another load.";
 
-/// What a search has tried.
+/// A search and the windows that it tried.
 #[derive(Clone, Debug)]
 pub struct Search {
-    /// What was varied.
+    /// The parameter that was varied.
     pub axis: SearchAxis,
-    /// What the server had to keep: `p99 < 10ms`.
+    /// The goal that the server had to keep: `p99 < 10ms`.
     pub goal: String,
-    /// What is drawn: `p99`.
+    /// The quantile that is drawn: `p99`.
     pub quantile: String,
     /// Its limit, in milliseconds.
     pub limit_ms: Option<f64>,
-    /// What came of it, in words.
+    /// The result, in words.
     pub words: String,
-    /// How it ended.
+    /// The end of the search.
     pub end: SearchEnd,
     /// The load at which latency turns up.
     pub knee: Option<f64>,
@@ -35,7 +35,7 @@ pub struct Search {
     pub shown: f64,
 }
 
-/// How a search ended.
+/// The end of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SearchEnd {
     /// With an answer, and the interval of the boundary.
@@ -53,7 +53,7 @@ pub enum SearchEnd {
     Interrupted,
 }
 
-/// What a search varies.
+/// The parameter that a search varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchAxis {
     /// Transactions a second.
@@ -63,7 +63,7 @@ pub enum SearchAxis {
 }
 
 impl SearchAxis {
-    /// What stands below the axis of a chart.
+    /// Label below the axis of a chart.
     fn label(self) -> &'static str {
         match self {
             SearchAxis::Rate => "rate, 1/s",
@@ -84,17 +84,17 @@ impl SearchAxis {
 /// A window of a search.
 #[derive(Clone, Debug)]
 pub struct SearchWindow {
-    /// What it was tried with, in the unit of the axis.
+    /// Load that was tried, in the unit of the axis.
     pub load: f64,
     /// Its length.
     pub seconds: f64,
-    /// Whether it was one of the longer windows that confirm.
+    /// True if it was one of the longer windows that confirm.
     pub confirms: bool,
     /// Transactions a second.
     pub rate: f64,
     /// The quantile; none without a transaction.
     pub ms: Option<f64>,
-    /// Whether the goal held.
+    /// True if the goal held.
     pub holds: bool,
 }
 

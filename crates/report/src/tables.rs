@@ -47,7 +47,7 @@ fn words(cell: &Found) -> String {
     }
 }
 
-/// What is counted stays whole.
+/// Formats a value; counts stay whole numbers.
 fn plain(metric: &Metric, value: f64) -> String {
     match metric.unit {
         "" if value.fract() == 0.0 && value >= 0.0 => number::count(value as u64),

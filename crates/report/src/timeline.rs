@@ -1,4 +1,4 @@
-//! What happened second by second in one trial, on one grid of time for all panels.
+//! Events and figures of one trial, second by second, on one grid of time for all panels.
 //!
 //! Second 0 is the moment in which every client was connected and the load began. Long trials are
 //! drawn in steps of several seconds: throughput as the mean of a step with its lowest second
@@ -29,9 +29,9 @@ pub(crate) struct Timeline {
     pub(crate) cells: usize,
     /// The window that counts, seconds.
     pub(crate) window_s: Option<(f64, f64)>,
-    /// What is drawn, top to bottom.
+    /// Panels, from top to bottom.
     pub(crate) panels: Vec<Panel>,
-    /// What happened, in order.
+    /// Events, in order.
     pub(crate) marks: Vec<TimedMark>,
     /// Marks that were left out because there were too many.
     pub(crate) marks_left_out: usize,
@@ -44,13 +44,12 @@ pub(crate) struct Panel {
     pub(crate) title: String,
     /// Unit of the y axis.
     pub(crate) unit: String,
-    /// How series stand to each other.
     pub(crate) style: Style,
     /// The lines.
     pub(crate) series: Vec<Series>,
 }
 
-/// How the series of a panel are drawn.
+/// Style in which the series of a panel are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     /// Lines from zero.
@@ -70,7 +69,6 @@ pub(crate) struct Series {
     pub(crate) label: String,
     /// Index into the page's palette.
     pub(crate) colour: usize,
-    /// Whether it is drawn dashed.
     pub(crate) dashed: bool,
     /// One value a cell.
     pub(crate) values: Vec<Option<f64>>,
@@ -83,16 +81,13 @@ pub(crate) struct TimedMark {
     pub(crate) at_s: f64,
     /// Seconds; 0 for an instant.
     pub(crate) length_s: f64,
-    /// What it is.
     pub(crate) kind: MarkKind,
-    /// Where.
     pub(crate) node: String,
-    /// What to show.
     pub(crate) text: String,
 }
 
 impl Timeline {
-    /// How many values its charts hold.
+    /// Number of values that its charts hold.
     pub(crate) fn values(&self) -> usize {
         self.panels.iter().map(|panel| panel.series.len() * self.cells).sum()
     }
@@ -128,7 +123,7 @@ const SHORT_CELLS_MAX: f64 = 120.0;
 struct Grid {
     zero: Moment,
     from_s: f64,
-    /// Whether an interval is a second, and a percentile of one says something by itself.
+    /// True if an interval is a second, and a percentile of one says something by itself.
     by_seconds: bool,
     step_s: f64,
     cells: usize,

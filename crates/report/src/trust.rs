@@ -1,4 +1,4 @@
-//! Why a sceptic may believe the figures, or may not.
+//! Reasons to believe the figures, or to doubt them.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::view::{Cell, Outcome, Table};
 /// More notes than these stand folded away.
 const NOTES_SHOWN_MAX: usize = 6;
 
-/// What can be said in words, and the tables.
+/// The reasons in words, and the tables.
 pub(crate) fn trust(
     study: &Study,
     trials: &[Trial],
@@ -64,7 +64,7 @@ pub(crate) fn trust(
     (words, tables)
 }
 
-/// How many trials count, how many do not, and how many attempts they took.
+/// Number of trials that count, of those that do not, and of the attempts that they took.
 pub(crate) fn counted(trials: &[Trial]) -> Option<String> {
     let counted = trials.iter().filter(|trial| trial.ending == Ending::Done).count();
     let numbers: BTreeSet<usize> = trials.iter().map(|trial| trial.number).collect();
@@ -128,7 +128,7 @@ fn attempts(study: &Study, trials: &[Trial]) -> Option<Table> {
 /// More attempts than these stand folded away.
 const ATTEMPTS_SHOWN_MAX: usize = 24;
 
-/// What the generator cost, and whether it was the limit anywhere.
+/// Cost of the generator, and whether it was the limit anywhere.
 fn generator(trials: &[Trial], points: &[PointTrials]) -> (Table, bool) {
     let columns = [
         "",
@@ -185,7 +185,7 @@ fn generator(trials: &[Trial], points: &[PointTrials]) -> (Table, bool) {
     (table, any_limit)
 }
 
-/// How much rounds differ, and what others did on the machine meanwhile.
+/// Variation between rounds, and the work of others on the machine meanwhile.
 fn machine(trials: &[Trial], noise: &[Noise], points: &[PointTrials]) -> Table {
     let columns = [
         "",

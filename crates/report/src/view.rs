@@ -1,11 +1,11 @@
-//! What stands on the page, ready to be printed: words, figures already formatted, plots drawn.
+//! Contents of the page, ready to be printed: words, figures already formatted, plots drawn.
 //!
 //! Everything between a record and a template passes through these types, and nothing in them
 //! knows where it came from.
 
 use std::fmt::Write as _;
 
-/// How something came out; shown as colour, symbol and word, so that each alone is enough.
+/// Outcome of something; shown as colour, symbol and word, so that each alone is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// It holds.
@@ -48,22 +48,21 @@ impl Outcome {
 /// The answer to the study's question.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Answer {
-    /// How the headline claim came out.
+    /// Outcome of the headline claim.
     pub(crate) mark: Outcome,
     /// One sentence.
     pub(crate) sentence: String,
-    /// How sure, a line each.
+    /// Measures of certainty, a line each.
     pub(crate) sure: Vec<String>,
-    /// Which differences cannot be seen on this machine.
+    /// Differences that are too small to be seen on this machine.
     pub(crate) noise: Option<String>,
 }
 
-/// How many claims came out one way.
+/// Number of claims with one outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Which way.
+    /// The outcome.
     pub(crate) mark: Outcome,
-    /// How many.
     pub(crate) count: usize,
     /// The verb that goes with the number.
     pub(crate) words: &'static str,
@@ -74,25 +73,24 @@ pub(crate) struct Tally {
 pub(crate) struct ClaimRow {
     /// Its verdict.
     pub(crate) mark: Outcome,
-    /// What it says.
+    /// Text of the claim.
     pub(crate) says: String,
-    /// How it is computed, and what is expected.
+    /// Expression of the claim, and the expected value.
     pub(crate) code: String,
     /// Finding or invariant.
     pub(crate) kind: String,
-    /// What was published.
     pub(crate) published: String,
-    /// What was measured.
+    /// The measured figure.
     pub(crate) here: String,
     /// Its interval, `[1.27, 1.35]`.
     pub(crate) interval: String,
     /// Rounds, or trials, that it rests on.
     pub(crate) n: String,
-    /// What that means.
+    /// Meaning of that number.
     pub(crate) basis: String,
     /// A condition or a doubt that the study itself states.
     pub(crate) note: String,
-    /// Why it cannot be told, or what failed.
+    /// The reason why it cannot be told, or what failed.
     pub(crate) why: String,
     /// The plot, empty where there is nothing to plot.
     pub(crate) plot: String,
@@ -101,11 +99,11 @@ pub(crate) struct ClaimRow {
 /// Figures that compare the same lines.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Comparison {
-    /// What they have in common.
+    /// The scenario and point that they have in common.
     pub(crate) heading: String,
     /// One figure a metric.
     pub(crate) figures: Vec<DotFigure>,
-    /// What lies behind their differences.
+    /// Likely causes of their differences.
     pub(crate) why: Option<Table>,
 }
 
@@ -114,9 +112,9 @@ pub(crate) struct Comparison {
 pub(crate) struct DotFigure {
     /// The metric and its unit.
     pub(crate) title: String,
-    /// What it means and which way is better.
+    /// Meaning of the metric, and the direction that is better.
     pub(crate) note: String,
-    /// Whether any row has a published figure.
+    /// True if any row has a published figure.
     pub(crate) has_published: bool,
     /// One row a line.
     pub(crate) rows: Vec<DotRow>,
@@ -137,27 +135,26 @@ pub(crate) struct DotRow {
     pub(crate) interval: String,
     /// Rounds.
     pub(crate) n: usize,
-    /// What was published.
     pub(crate) published: String,
 }
 
 /// Curves of one scenario over one axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CurveSet {
-    /// What they have in common.
+    /// The scenario and axis that they have in common.
     pub(crate) heading: String,
     /// Positions in the page's list of curves.
     pub(crate) ids: Vec<usize>,
-    /// What lies behind their differences, a table a point.
+    /// Likely causes of their differences, a table for each point.
     pub(crate) why: Vec<Table>,
 }
 
 /// Two points that were measured in pairs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PairsBlock {
-    /// Which ones.
+    /// The two points.
     pub(crate) heading: String,
-    /// How they were measured, and what stands against it.
+    /// The method of measurement, and reasons for doubt.
     pub(crate) words: Vec<String>,
     /// Positions in the page's list of curves.
     pub(crate) ids: Vec<usize>,
@@ -168,7 +165,7 @@ pub(crate) struct PairsBlock {
 /// A row of trials at a glance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct GlanceRow {
-    /// What they have in common.
+    /// The variant, scenario and point that they have in common.
     pub(crate) label: String,
     /// One a round.
     pub(crate) cells: Vec<GlanceCell>,
@@ -185,16 +182,15 @@ pub(crate) enum GlanceCell {
         plot: String,
         /// Its figure.
         words: String,
-        /// What a screen reader says.
+        /// Text for a screen reader.
         spoken: String,
-        /// Whether it does not count.
+        /// True if it does not count.
         void: bool,
     },
     /// There is nothing to look at, but something to say.
     Words {
-        /// What to say.
         words: String,
-        /// Whether it does not count.
+        /// True if it does not count.
         void: bool,
     },
     /// The study has no such trial.
@@ -204,15 +200,13 @@ pub(crate) enum GlanceCell {
 /// Any table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Table {
-    /// What it shows.
     pub(crate) title: String,
-    /// What a reader should know of it.
     pub(crate) note: String,
     /// Columns.
     pub(crate) head: Vec<Head>,
     /// Rows, each as long as the head; the first cell names the row.
     pub(crate) rows: Vec<Vec<Cell>>,
-    /// Whether it stands folded away behind its title.
+    /// True if it is folded away behind its title.
     pub(crate) folded: bool,
 }
 
@@ -221,7 +215,7 @@ pub(crate) struct Table {
 pub(crate) struct Head {
     /// Its name.
     pub(crate) text: String,
-    /// Whether figures stand in it.
+    /// True if it contains figures.
     pub(crate) numeric: bool,
 }
 
@@ -230,7 +224,7 @@ pub(crate) struct Head {
 pub(crate) struct Cell {
     /// Its text.
     pub(crate) text: String,
-    /// How it came out, where it is a verdict.
+    /// Outcome, if the cell is a verdict.
     pub(crate) mark: Option<Outcome>,
 }
 
@@ -294,11 +288,11 @@ impl From<String> for Cell {
 /// Facts that belong together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FactGroup {
-    /// What they are about.
+    /// Subject of the figures.
     pub(crate) name: String,
     /// Name and value of each.
     pub(crate) facts: Vec<(String, String)>,
-    /// Whether there are too many to stand open.
+    /// True if there are too many to be shown unfolded.
     pub(crate) folded: bool,
 }
 
@@ -337,6 +331,6 @@ pub(crate) struct WitnessBlock {
     pub(crate) plot: String,
     /// The transactions.
     pub(crate) transactions: Vec<String>,
-    /// Which comes before which, and why.
+    /// Pairs of transactions, one before the other, and the reason.
     pub(crate) links: Vec<String>,
 }

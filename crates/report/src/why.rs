@@ -1,5 +1,5 @@
-//! What lies behind a difference: where the servers' time went, what they wrote, which statements
-//! took it.
+//! Likely causes of a difference: the servers' CPU time and waits, their writes, and the statements
+//! that took the time.
 //!
 //! Everything is a median or mean of the rounds of one line. It describes and proves nothing: two figures
 //! that differ together need not be cause and effect.
@@ -17,10 +17,10 @@ use crate::view::Table;
 /// Wait events and statements that are named.
 const NAMED_MAX: usize = 3;
 
-/// What takes less than this share is no reason.
+/// Least share that counts as a cause.
 const SHARE_MIN: f64 = 0.02;
 
-/// What a group's lines waited for, wrote and ran; none where no server told.
+/// Wait events, writes and statements of a group's lines; none if no server reported any.
 pub(crate) fn why(group: &Group, trials: &[Trial]) -> Option<Table> {
     let columns = [
         "",

@@ -1,4 +1,4 @@
-//! What the histories of clients showed: of each anomaly the smallest witness of all trials.
+//! Anomalies in the histories of clients: the smallest witness of each in all trials.
 
 use record::{Trial, Witness};
 

@@ -20,9 +20,9 @@ pub enum BuiltinError {
     /// Several names begin so.
     #[error("ambiguous builtin name: {found} builtin scripts found for prefix \"{prefix}\"")]
     Ambiguous {
-        /// How many.
+        /// Number of scripts that begin so.
         found: usize,
-        /// What was given.
+        /// The prefix that was given.
         prefix: String,
     },
 }
@@ -88,7 +88,7 @@ impl Builtin {
         }
     }
 
-    /// What `-b list` prints: every name and description, and an empty line.
+    /// Output of `-b list`: every name and description, and an empty line.
     pub fn list() -> String {
         let mut list = "Available builtin scripts:\n".to_owned();
         for Builtin { name, description, .. } in Builtin::ALL {
@@ -97,7 +97,7 @@ impl Builtin {
         list + "\n"
     }
 
-    /// What `--show-script` prints.
+    /// Output of `--show-script`.
     pub fn show(&self) -> String {
         format!("-- {}: {}\n{}\n", self.name, self.description, self.text)
     }

@@ -8,11 +8,11 @@ use crate::names::is_variable_name;
 pub struct Define {
     /// The variable.
     pub name: String,
-    /// What stands behind the first equals sign.
+    /// The text after the first equals sign.
     pub value: String,
 }
 
-/// Why a definition cannot be used, in pgbench's words.
+/// Reason why a definition cannot be used, in pgbench's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefineError {
     /// No name, no equals sign or no value.

@@ -58,7 +58,7 @@ impl Prng {
     }
 }
 
-/// Where `position` in [0, 1) falls in `min..=max`.
+/// Number of `min..=max` at `position` in [0, 1).
 fn scaled(min: i64, max: i64, position: f64) -> i64 {
     let width = max.wrapping_sub(min).wrapping_add(1);
     min.wrapping_add((width as f64 * position) as i64)

@@ -1,4 +1,4 @@
-//! What is wrong with a script, said in pgbench's words.
+//! Errors in a script, in pgbench's words.
 //!
 //! [`ParseError`] displays the block that pgbench prints after its `pgbench: error: `: the
 //! message, then, where there is one, the line and a caret. Wrappers match that text, so it stays
@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// Why a script cannot be used.
+/// Reason why a script cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ParseError {
     /// The script, as it was named to [`crate::Script::parse`].
@@ -20,7 +20,7 @@ pub struct ParseError {
     pub message: String,
     /// The command as it stands in the file.
     pub excerpt: Option<String>,
-    /// What to do about it.
+    /// Next step for the user.
     pub hint: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for ParseError {
     }
 }
 
-/// Where in a script something is being parsed.
+/// Place in a script where something is being parsed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) file: &'a str,

@@ -1,4 +1,5 @@
-//! What a statement does to a history, as a comment before it says: pgbench ignores it.
+//! Effect of a statement on a history, as a comment before it states it: pgbench ignores the
+//! comment.
 //!
 //! ```sql
 //! -- \history append :key :value
@@ -7,7 +8,7 @@
 
 use crate::names::{Names, Slot, is_variable_name};
 
-/// What a statement does.
+/// Effect of a statement on a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HistoryNote {
     /// It appends an element to a list.
@@ -50,7 +51,7 @@ pub enum Operand {
     Variable(Slot),
 }
 
-/// What begins a note, behind the dashes.
+/// Word that begins a note, after the dashes.
 const WORD: &str = "\\history";
 
 impl HistoryNote {
@@ -105,7 +106,7 @@ impl HistoryNote {
         variables.collect()
     }
 
-    /// Whether it is about what the statement returns.
+    /// True if it is about the result of the statement.
     pub fn is_read(&self) -> bool {
         match self {
             HistoryNote::Append { .. } | HistoryNote::Write { .. } => false,

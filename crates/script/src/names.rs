@@ -68,7 +68,7 @@ impl Names {
             .map_or(Cow::Borrowed("?"), |name| String::from_utf8_lossy(name))
     }
 
-    /// How many slots there are.
+    /// Number of slots.
     pub fn len(&self) -> usize {
         self.names.len()
     }
@@ -85,14 +85,14 @@ impl Default for Names {
     }
 }
 
-/// Whether `name` can be a variable: an ASCII letter, `_` or any byte above 127, then the same or
+/// True if `name` can be a variable: an ASCII letter, `_` or any byte above 127, then the same or
 /// digits. A leading digit is not allowed, so that `'12:34:56'` in SQL stays what it is.
 pub fn is_variable_name(name: impl AsRef<[u8]>) -> bool {
     let name = name.as_ref();
     !name.is_empty() && variable_name_length(name) == name.len()
 }
 
-/// How many bytes at the start of `text` form a variable name; 0 if none do.
+/// Number of bytes at the start of `text` that form a variable name; 0 if none do.
 pub(crate) fn variable_name_length(text: &[u8]) -> usize {
     match text.first() {
         Some(first) if is_name_start(*first) => {

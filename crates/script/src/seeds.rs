@@ -1,4 +1,4 @@
-//! Which generator starts from which seed.
+//! Seed of each generator.
 //!
 //! pgbench draws the seeds of all its generators from one base sequence: first the clients in
 //! order, then `:default_seed` unless `-D` gave it, then for every thread the choice of scripts,
@@ -6,7 +6,7 @@
 
 use crate::prng::Prng;
 
-/// What `--random-seed` and `PGBENCH_RANDOM_SEED` can say.
+/// Values of `--random-seed` and `PGBENCH_RANDOM_SEED`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RandomSeed {
     /// `time`, and the default: from the clock.
@@ -21,7 +21,7 @@ pub enum RandomSeed {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unrecognized random seed option \"{0}\"")]
 pub struct RandomSeedError(
-    /// What was given.
+    /// The value that was given.
     pub String,
 );
 

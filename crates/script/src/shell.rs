@@ -25,7 +25,7 @@ enum Word {
     Variable(Slot, Box<str>),
 }
 
-/// Why a shell command cannot be run or gave nothing, in pgbench's words.
+/// Reason why a shell command cannot be run or gave nothing, in pgbench's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ShellError {
     /// A variable was never set.
@@ -116,7 +116,7 @@ impl ShellCommand {
         Ok(line)
     }
 
-    /// What a `\shell` command that did not succeed is called.
+    /// Error of a `\shell` command that did not succeed.
     pub fn not_launched(&self) -> ShellError {
         ShellError::NotLaunched(self.program.clone())
     }
@@ -138,7 +138,7 @@ impl ShellCommand {
         })
     }
 
-    /// What `--debug` tells of a value that `\setshell` has taken from `output`.
+    /// Message of `--debug` about a value that `\setshell` has taken from `output`.
     pub fn debug(&self, output: &[u8]) -> String {
         let line = output.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
         let second = self.words.get(1).map_or("(null)".into(), Word::written);

@@ -3,7 +3,7 @@
 use crate::names::{Names, Slot};
 use crate::variables::Variables;
 
-/// How long `\sleep` waits.
+/// Time that `\sleep` waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sleep {
     /// Always the same time, in microseconds; not positive means not at all.
@@ -17,12 +17,12 @@ pub enum Sleep {
         slot: Slot,
         /// Its name, for messages.
         name: Box<str>,
-        /// How many microseconds a unit has.
+        /// Number of microseconds in a unit.
         unit_us: i64,
     },
 }
 
-/// Why the time to sleep is unknown, in pgbench's words.
+/// Reason why the time to sleep is unknown, in pgbench's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SleepError {
     /// The variable was never set.
@@ -33,7 +33,7 @@ pub enum SleepError {
     NotANumber {
         /// The variable.
         name: Box<str>,
-        /// What it holds.
+        /// Its text.
         text: Box<str>,
     },
 }

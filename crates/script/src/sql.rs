@@ -1,4 +1,4 @@
-//! Where an SQL command ends: psql's lexer, as far as pgbench uses it.
+//! The end of an SQL command: psql's lexer, as far as pgbench uses it.
 //!
 //! A command ends at a semicolon outside quotes, comments, parentheses and the BEGIN … END body of
 //! a CREATE FUNCTION or PROCEDURE, or at a backslash that begins a meta-command. `\;` puts a
@@ -24,7 +24,7 @@ struct Words {
     initials: [u8; 4],
 }
 
-/// Why the scanner stopped.
+/// Reason why the scanner stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     Semicolon,
@@ -33,14 +33,14 @@ pub(crate) enum Stop {
     End,
 }
 
-/// What was read up to a stop.
+/// Text that was read up to a stop.
 #[derive(Debug)]
 pub(crate) struct Scanned {
     pub(crate) sql: Vec<u8>,
     pub(crate) stop: Stop,
-    /// Where reading goes on.
+    /// Position at which reading goes on.
     pub(crate) next: usize,
-    /// How many statements `sql` has, as the server will count them.
+    /// Number of statements in `sql`, as the server will count them.
     pub(crate) statements: u32,
 }
 
@@ -141,7 +141,7 @@ impl Scanner {
     }
 }
 
-/// How many statements `sql` has if semicolons outside quotes and parentheses separate them.
+/// Number of statements in `sql` if semicolons outside quotes and parentheses separate them.
 pub(crate) fn statements(sql: &[u8]) -> u32 {
     let mut scanner = Scanner::default();
     let mut at = 0;

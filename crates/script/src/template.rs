@@ -113,7 +113,7 @@ impl Template {
         Ok(Parameterized { text: &self.numbered, slots: &self.slots })
     }
 
-    /// How many statements the command has: more than one if they are joined by `\;`. Only the
+    /// Number of statements in the command: more than one if they are joined by `\;`. Only the
     /// simple protocol can send such a command.
     pub fn statements(&self) -> u32 {
         self.statements

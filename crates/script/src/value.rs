@@ -2,7 +2,7 @@
 
 use crate::number;
 
-/// What an expression can yield. Copied, never allocated: 16 bytes.
+/// Value of an expression. Copied, never allocated: 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     /// SQL's NULL: unknown.
@@ -27,7 +27,7 @@ impl Value {
         }
     }
 
-    /// What `\if` and `CASE WHEN` make of the value: NULL and zero are false.
+    /// Truth of the value for `\if` and `CASE WHEN`: NULL and zero are false.
     pub fn is_true(self) -> bool {
         match self {
             Value::Null => false,
@@ -47,7 +47,7 @@ impl Value {
         }
     }
 
-    /// What `debug()` prints after its `debug(script=…,command=…): `, for instance `int 42`.
+    /// Text that `debug()` prints after its `debug(script=…,command=…): `, for instance `int 42`.
     pub(crate) fn debug_text(self) -> String {
         let mut out = Vec::with_capacity(32);
         if self == Value::Null {

@@ -120,7 +120,7 @@ fn plain_integer(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Whether `text` is an integer, which fits or does not.
+/// True if `text` is an integer, of any size.
 pub(crate) fn is_integer(text: &[u8]) -> bool {
     integer_text(text).is_some_and(|text| text.ends_with(|c: char| c.is_ascii_digit()))
 }

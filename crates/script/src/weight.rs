@@ -5,22 +5,22 @@ use crate::prng::Prng;
 /// A script's name as `-b` and `-f` take it, and its weight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Weighted {
-    /// What stands before the last `@`.
+    /// The text before the last `@`.
     pub name: String,
     /// 1 if none is given; 0 takes the script out.
     pub weight: u32,
 }
 
-/// Why weights cannot be used, in pgbench's words.
+/// Reason why weights cannot be used, in pgbench's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WeightError {
-    /// What follows the `@` is no number; the text begins with the `@`.
+    /// The text after the `@` is no number; the field begins with the `@`.
     #[error("invalid weight specification: {0}")]
     NotANumber(String),
     /// A weight that does not fit.
     #[error("weight specification out of range (0 .. {}): {weight}", i32::MAX)]
     OutOfRange {
-        /// What was given.
+        /// The weight that was given.
         weight: i64,
     },
     /// All weights are 0.

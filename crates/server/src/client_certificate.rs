@@ -23,7 +23,8 @@ use crate::tls::TlsError;
 /// A certificate, those that vouch for it, and its key.
 pub(crate) type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-/// What `settings` let us show. As in libpq, a certificate that is not there is none.
+/// Reads the certificate that `settings` let us show. As in libpq, a certificate that is not there
+/// is none.
 pub(crate) fn read(settings: &TlsSettings) -> Result<Option<Pair>, TlsError> {
     let Some(certificate) = settings
         .certificate

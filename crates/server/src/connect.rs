@@ -41,9 +41,9 @@ pub enum ConnectError {
     System {
         /// The server, without a password.
         place: String,
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
-        /// What the system said.
+        /// The error of the system.
         why: String,
     },
 }
@@ -86,7 +86,7 @@ impl ConnectError {
 pub(crate) struct Opened {
     pub(crate) socket: Socket,
     pub(crate) session: Session,
-    /// What the server sent behind the start-up.
+    /// Bytes that the server sent after the start-up.
     pub(crate) rest: Vec<u8>,
     /// The way to cancel what the session does.
     pub(crate) canceller: Option<Canceller>,

@@ -9,7 +9,7 @@ use std::sync::{
 #[derive(Clone, Debug, Default)]
 pub struct Control(Arc<AtomicU8>);
 
-/// How urgently the end was asked for.
+/// Urgency with which the end was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
     /// Not at all.
@@ -34,7 +34,7 @@ impl Control {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| Some(n.saturating_add(1)));
     }
 
-    /// What has been asked for so far.
+    /// Greatest urgency that has been asked for so far.
     #[must_use]
     pub fn urgency(&self) -> Urgency {
         match self.0.load(Ordering::Relaxed) {

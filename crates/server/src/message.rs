@@ -1,5 +1,5 @@
-//! What a server's errors say. By themselves the client libraries print only "db error"; the
-//! reason is in the sources of the error.
+//! Texts of a server's errors. By themselves the client libraries print only "db error"; the reason
+//! is in the sources of the error.
 
 use std::error::Error;
 use std::fmt::Write as _;

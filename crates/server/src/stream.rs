@@ -24,9 +24,9 @@ pub struct Stream {
     socket: Socket,
     /// The same socket, for the runtime to watch. Every stream socket can be watched as this type.
     watched: UnixStream,
-    /// What the library sends before its first statement.
+    /// Bytes that the library sends before its first statement.
     start_up: StartUp,
-    /// What the library has not read yet.
+    /// Bytes that the library has not read yet.
     arrived: Vec<u8>,
     read: usize,
     awaited: Awaited,

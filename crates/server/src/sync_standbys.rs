@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What the setting asks for. Two texts that mean the same are equal.
+/// Meaning of the setting. Two texts that mean the same are equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Setting {
     /// Commits wait for no standby.
@@ -13,23 +13,23 @@ pub enum Setting {
     Sync(Demand),
 }
 
-/// Which standbys must confirm a commit.
+/// The standbys that must confirm a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// How they are chosen.
+    /// Method by which they are chosen.
     pub method: Method,
-    /// How many.
+    /// Number of them.
     pub count: usize,
     /// The names in their order; `*` is any.
     pub names: Vec<String>,
 }
 
-/// How the standbys that must confirm are chosen among those that stream.
+/// Method by which the standbys that must confirm are chosen among those that stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// The first ones in the order of the names.
     First,
-    /// Whichever are quickest.
+    /// The quickest ones.
     Any,
 }
 
@@ -41,7 +41,7 @@ pub struct NotASetting {
 }
 
 impl Setting {
-    /// How many standbys confirm a commit.
+    /// Number of standbys that confirm a commit.
     pub fn confirmations(&self) -> usize {
         match self {
             Setting::Off => 0,

@@ -37,7 +37,7 @@ use crate::client_certificate;
 pub struct TlsError(pub(crate) String);
 
 impl TlsError {
-    /// What to do next.
+    /// Next step for the user.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         "look at sslrootcert, sslcert, sslkey and sslcrl of the connection string, and at the files \
@@ -45,7 +45,7 @@ impl TlsError {
     }
 }
 
-/// What the conninfo asks of TLS.
+/// TLS configuration that the conninfo asks for.
 ///
 /// # Errors
 /// When certificates or keys cannot be read.
@@ -109,7 +109,7 @@ pub fn server_end_point(tls: &ClientConnection) -> Option<Vec<u8>> {
     }
 }
 
-/// What to do about a handshake that failed.
+/// Next step after a handshake that failed.
 #[must_use]
 pub fn hint(error: &rustls::Error) -> Option<&'static str> {
     use CertificateError as Bad;
@@ -134,7 +134,7 @@ fn failed<E: std::fmt::Display>(doing: &str) -> impl FnOnce(E) -> TlsError {
     move |error| TlsError(format!("{doing}: {error}"))
 }
 
-/// How far a server must prove who it is: libpq's `sslmode`.
+/// Verification of a server's identity: libpq's `sslmode`.
 #[derive(Debug)]
 struct Verifier {
     /// None believes anybody, as `sslmode=require` without root certificates does.

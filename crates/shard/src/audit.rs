@@ -1,4 +1,4 @@
-//! Whether every row is where its key's hash and the mapping say.
+//! Check that every row is where its key's hash and the mapping say.
 
 use std::collections::BTreeMap;
 

@@ -12,7 +12,7 @@ use crate::plan::Batch;
 use crate::routines::{self, Serves};
 use crate::servers::{Defined, Wanted};
 
-/// How a data node is reached.
+/// Addresses of a data node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeConfig {
     /// By tools and by other nodes: keywords and values, as libpq reads them.
@@ -22,7 +22,7 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// How the proxy reaches it.
+    /// Address by which the proxy reaches it.
     pub(crate) fn route(&self) -> &str {
         self.route.as_ref().unwrap_or(&self.conninfo)
     }
@@ -33,11 +33,11 @@ impl NodeConfig {
 pub struct NodeRow {
     /// Its number, which is its partition's.
     pub number: i32,
-    /// How tools and other nodes reach it.
+    /// Address by which tools and other nodes reach it.
     pub conninfo: String,
-    /// How the proxy reaches it.
+    /// Address by which the proxy reaches it.
     pub route: String,
-    /// Whether its buckets shall go elsewhere.
+    /// True if its buckets shall go elsewhere.
     pub is_leaving: bool,
 }
 
@@ -46,7 +46,6 @@ pub struct Cluster {
     pub(crate) conninfo: String,
     pub(crate) proxy: Client,
     pub(crate) id: String,
-    /// How many buckets there are.
     pub(crate) buckets: i32,
     /// The mapping's version.
     pub(crate) version: i64,
@@ -124,8 +123,8 @@ impl Cluster {
         &self.owners
     }
 
-    /// Whether passwords were found where every role of the proxy could read them. They are no
-    /// longer there.
+    /// True if passwords were found in a place where every role of the proxy could read them. They
+    /// are no longer there.
     #[must_use]
     pub fn has_hidden_passwords(&self) -> bool {
         self.has_hidden
@@ -417,15 +416,15 @@ pub(crate) const PROXY: &str = "the proxy";
 
 const APPLICATION: &str = "pgrig shard";
 
-/// What the tool records must outlive a crash, whatever the server's default is; and it never
-/// waits for ever for a lock that a session holds on a bucket.
+/// Settings of the tool's sessions. Its records must outlive a crash, whatever the server's default
+/// is; and it must not wait forever for a lock that a session holds on a bucket.
 const SESSION: &str = "SET synchronous_commit = on; SET lock_timeout = '5s'";
 
-/// How long locks are waited for, in several attempts: in between, a signal is heard.
+/// Longest wait for locks, in several attempts: in between, a signal is heard.
 pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a tool that has just ended may still hold the cluster: a busy server notices late that its
-/// connection is closed.
+/// Time for which a tool that has just ended may still hold the cluster: a busy server notices late
+/// that its connection is closed.
 const ENDING: Duration = Duration::from_secs(2);
 
 /// The key of the advisory lock: "pgrig" and "shard" in eight bytes.

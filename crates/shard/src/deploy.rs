@@ -106,7 +106,7 @@ impl Cluster {
         self.set_leaving(number, true)
     }
 
-    /// Whether a server can be a new node of this cluster.
+    /// Checks that a server can be a new node of this cluster.
     ///
     /// # Errors
     /// [`Error::Refused`] if not.
@@ -120,7 +120,7 @@ impl Cluster {
         self.check_is_new(&mut client, number)
     }
 
-    /// Whether a node can leave.
+    /// Checks that a node can leave.
     ///
     /// # Errors
     /// [`Error::Refused`] if not.
@@ -135,8 +135,8 @@ impl Cluster {
         }
     }
 
-    /// How the proxy shall reach its nodes from now on, by number; those that are not named are
-    /// reached as before.
+    /// Sets the addresses by which the proxy reaches its nodes from now on, by number; those that
+    /// are not named are reached as before.
     ///
     /// # Errors
     /// The proxy's.
@@ -264,7 +264,7 @@ impl Cluster {
         self.change_proxy("deploying the functions", &sql)
     }
 
-    /// Whether no foreign function is in the place of the cluster's.
+    /// Checks that no foreign function is in the place of the cluster's.
     fn check_names(&mut self, number: i32) -> Result<(), Error> {
         let names = routines::public_names(&self.functions);
         let client = self.data_node(number)?;
@@ -365,7 +365,7 @@ fn begin(
     transaction.commit().map_err(failed)
 }
 
-/// Whether a template can be sharded. It is made on the first node and taken back.
+/// Checks that a template can be sharded. It is made on the first node and taken back.
 fn check_template(client: &mut Client, buckets: i32, template: &str) -> Result<(), Error> {
     let refused = |what: String| Error::Refused {
         what: format!("the template cannot be sharded: {what}"),
@@ -379,7 +379,7 @@ fn check_template(client: &mut Client, buckets: i32, template: &str) -> Result<(
     }
 }
 
-/// Whether a server can send and receive buckets.
+/// Checks that a server can send and receive buckets.
 fn check_server(client: &mut Client, number: i32) -> Result<(), Error> {
     let failed = |source| on_node("looking at its settings", number, source);
     let row = client.query_one(FITNESS, &[]).map_err(failed)?;

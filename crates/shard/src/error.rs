@@ -1,4 +1,4 @@
-//! What can go wrong with a cluster: what was being done, to what, why it failed, what to do next.
+//! Errors of a cluster: what was being done, to what, why it failed, what to do next.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ pub enum Error {
     Connect {
         /// The proxy or a node.
         server: String,
-        /// Where that is, without a password.
+        /// Its address, without a password.
         place: String,
-        /// Why.
+        /// The reason.
         source: server::ConnectError,
     },
     /// A connection string that cannot be read.
@@ -23,7 +23,7 @@ pub enum Error {
     Conninfo {
         /// The proxy or a node. The text itself may hold a password.
         server: String,
-        /// Why.
+        /// The reason.
         source: server::ConninfoError,
     },
     /// A statement failed, or the connection was lost.
@@ -33,21 +33,21 @@ pub enum Error {
         doing: &'static str,
         /// The proxy or a node.
         server: String,
-        /// Why.
+        /// The reason.
         source: postgres::Error,
     },
     /// The cluster or a server is not as it has to be; nothing was changed.
     #[error("{what}")]
     Refused {
-        /// What is wrong.
+        /// The fault.
         what: String,
-        /// What to do next.
+        /// Next step for the user.
         hint: String,
     },
     /// Something is not installed.
     #[error("{what}")]
     MissingPart {
-        /// What, and where.
+        /// The part that is missing, and the place where it is missing.
         what: String,
     },
     /// Another tool works on the cluster.
@@ -65,7 +65,7 @@ pub enum Error {
         from: i32,
         /// The target.
         to: i32,
-        /// How often.
+        /// Number of failures.
         failures: i64,
     },
     /// Copies were begun anew again and again.
@@ -75,9 +75,9 @@ pub enum Error {
         from: i32,
         /// The target.
         to: i32,
-        /// How often.
+        /// Number of times that copying began anew.
         times: u32,
-        /// Why the last time.
+        /// The reason of the last failure.
         why: String,
     },
     /// A session that holds a replication slot does not end.
@@ -87,7 +87,7 @@ pub enum Error {
         from: i32,
         /// The slot.
         slot: String,
-        /// How long it was waited for.
+        /// Time that was spent waiting.
         waited: Duration,
     },
     /// The fence was lifted again, because what it waited for did not happen.
@@ -100,9 +100,9 @@ pub enum Error {
         from: i32,
         /// The target.
         to: i32,
-        /// What did not happen.
+        /// The event that did not happen.
         what: String,
-        /// How long it was waited for.
+        /// Time that was spent waiting.
         waited: Duration,
     },
     /// Source and target differ; the fence was lifted again.
@@ -128,7 +128,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What to do next, where that can be said.
+    /// Next step for the user, if one can be named.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -170,7 +170,7 @@ impl Error {
         }
     }
 
-    /// Whether the server may be back soon.
+    /// True if the server may be back soon.
     pub(crate) fn is_lost_connection(&self) -> bool {
         match self {
             Self::Connect { .. } => true,
@@ -183,7 +183,7 @@ impl Error {
         }
     }
 
-    /// Whether another session held a lock for longer than one attempt waits.
+    /// True if another session held a lock for longer than one attempt waits.
     pub(crate) fn is_lock(&self) -> bool {
         let Self::Statement { source, .. } = self else { return false };
         source.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)

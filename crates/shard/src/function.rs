@@ -16,18 +16,18 @@ pub struct Function {
     pub names: Vec<String>,
     /// The type of its result.
     pub result: String,
-    /// Whether it changes nothing.
+    /// True if it changes nothing.
     pub is_read: bool,
 }
 
 impl Function {
-    /// Whether it is run in one bucket.
+    /// True if it is run in one bucket.
     #[must_use]
     pub fn is_by_key(&self) -> bool {
         self.names.first().is_some_and(|name| name == KEY)
     }
 
-    /// Why no proxy can offer it, if so.
+    /// The reason why no proxy can offer it, if there is one.
     pub(crate) fn fault(&self) -> Option<String> {
         let name = &self.name;
         if !self.is_by_key() && !self.is_read {

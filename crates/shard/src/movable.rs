@@ -1,5 +1,5 @@
-//! Whether buckets can move at all, found out before anything is made or moved: a template is tried
-//! on a server and taken back, and the buckets that are to move are compared with it.
+//! Check that buckets can move at all, before anything is made or moved: a template is tried on a
+//! server and taken back, and the buckets that are to move are compared with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use crate::function::{FUNCTIONS, Function, REFUSED, TABLE_FAULTS};
 use crate::moves::{Change, Options};
 use crate::text::{bucket_schema, in_bucket};
 
-/// What a template makes.
+/// Result of trying a template.
 #[derive(Debug, Default)]
 pub(crate) struct Trial {
-    /// Why it cannot be sharded.
+    /// Reasons why it cannot be sharded.
     pub(crate) faults: Vec<String>,
     /// The columns of its tables, as in "t.id integer".
     shape: BTreeSet<String>,

@@ -26,20 +26,20 @@ use crate::error::Error;
 use crate::plan::{Batch, plan};
 use crate::text::int_array;
 
-/// How buckets are moved.
+/// Options for moving buckets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Buckets that are fenced together, at most.
     pub batch_max: usize,
-    /// How long a source keeps rows that have moved away, for reads that began before.
+    /// Time for which a source keeps rows that have moved away, for reads that began before.
     pub grace: Duration,
-    /// How far the copy may be behind when the fence goes up, in bytes of WAL.
+    /// Largest lag of the copy, in bytes of WAL, at which the fence goes up.
     pub lag_bytes_max: i64,
-    /// How long writes are refused at most before the fence is lifted again.
+    /// Longest time for which writes are refused before the fence is lifted again.
     pub fence_max: Duration,
-    /// How long a server that does not answer is waited for.
+    /// Longest wait for a server that does not answer.
     pub patience: Duration,
-    /// What must stay free on a node's disk.
+    /// Bytes that must stay free on a node's disk.
     pub keep_free_bytes: i64,
 }
 
@@ -57,7 +57,7 @@ impl Default for Options {
     }
 }
 
-/// What a plan is made for.
+/// Change of the nodes for which a plan is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The nodes that there are.
@@ -68,7 +68,7 @@ pub enum Change {
     Remove(i32),
 }
 
-/// How far a batch has come.
+/// Progress of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing has happened, or a part of the preparation.
@@ -83,21 +83,21 @@ pub enum Step {
     Switched,
 }
 
-/// What is told of a move while it runs.
+/// Event of a move that is reported while it runs.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A batch begins, or goes on.
     Batch {
         /// Its number in the table of batches.
         number: i32,
-        /// What it moves.
+        /// The batch.
         batch: &'a Batch,
     },
     /// A part of a step is done.
     Did {
         /// The batch.
         number: i32,
-        /// What, as in "fenced the source".
+        /// The part that is done, as in "fenced the source".
         what: &'static str,
     },
     /// A batch is served by its target.
@@ -108,28 +108,28 @@ pub enum Event<'a> {
         rows: i64,
         /// Bytes that they take on the target, indexes included.
         bytes: i64,
-        /// How long writes were refused, in milliseconds.
+        /// Time for which writes were refused, in milliseconds.
         fence_ms: f64,
     },
     /// Something has lasted for a while.
     Lasting {
         /// The batch.
         number: i32,
-        /// What is waited for, and how far it is.
+        /// The event that is awaited, and its progress.
         what: String,
     },
     /// A copy cannot be continued; it begins anew.
     Anew {
         /// The batch.
         number: i32,
-        /// Why.
+        /// The reason.
         why: &'a str,
     },
     /// A batch was given up: its buckets are where they were.
     Abandoned {
         /// Its number.
         number: i32,
-        /// What it was to move.
+        /// The batch that was to move.
         batch: &'a Batch,
     },
     /// A batch cannot be given up any more: its target may serve it already.
@@ -139,7 +139,7 @@ pub enum Event<'a> {
     },
     /// A server does not answer; it is waited for.
     Waiting {
-        /// Why.
+        /// The reason.
         why: &'a Error,
     },
     /// A node has left the cluster.
@@ -158,8 +158,8 @@ pub struct Moves<'a> {
 }
 
 impl Cluster {
-    /// What [`Moves::run`] would do after a change: batches that were begun before, and new ones
-    /// after them. Nothing is changed.
+    /// The batches that [`Moves::run`] would move after a change: those that were begun before, and
+    /// new ones after them. Nothing is changed.
     ///
     /// # Errors
     /// The proxy's.
@@ -353,7 +353,7 @@ impl<'a> Moves<'a> {
     }
 }
 
-/// What follows a step.
+/// The continuation after a step.
 enum Next {
     /// The next one.
     Step(Step),
@@ -364,7 +364,7 @@ enum Next {
 /// More in one run would go on for ever.
 const ANEW_MAX: u32 = 3;
 
-/// How often it is told what is waited for.
+/// Time between two reports of a wait.
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
 /// Short against the fence, long against what a look costs.

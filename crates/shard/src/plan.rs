@@ -1,4 +1,4 @@
-//! Which buckets have to move, so that every node holds its share: as few as possible.
+//! The buckets that have to move, so that every node holds its share: as few as possible.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ pub fn plan(owners: &[i32], nodes: &[i32], batch_max: usize) -> Vec<Batch> {
     batches
 }
 
-/// How many buckets each node shall hold. The remainder goes to those that hold most.
+/// Number of buckets that each node shall hold. The remainder goes to those that hold most.
 fn shares(held: &BTreeMap<i32, Vec<i32>>, nodes: &[i32], buckets: usize) -> BTreeMap<i32, usize> {
     let mut by_holding: Vec<i32> = held.keys().copied().filter(|n| nodes.contains(n)).collect();
     by_holding.sort_by_key(|node| (std::cmp::Reverse(held[node].len()), *node));

@@ -1,4 +1,4 @@
-//! Whether nodes have room for the buckets that are to come to them, asked before anything moves.
+//! Check that nodes have room for the buckets that are to come to them, before anything moves.
 //!
 //! PostgreSQL does not tell how full its disk is; a superuser may have the server run `df` in its
 //! data directory. Where that cannot be done, the room is unknown, and moves go on.
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::moves::{Change, Options};
 use crate::text::bucket_schema;
 
-/// What is to come to a node.
+/// The load that is to come to a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Coming {
     buckets: usize,
@@ -60,7 +60,7 @@ impl Cluster {
         Ok(silent)
     }
 
-    /// What buckets take on a node, indexes included.
+    /// Disk space of buckets on a node, indexes included.
     fn bytes(&mut self, number: i32, buckets: &[i32]) -> Result<i64, Error> {
         let schemas: Vec<String> = buckets.iter().map(|bucket| bucket_schema(*bucket)).collect();
         let row = self.data_node(number)?.query_one(BYTES, &[&schemas]);
@@ -84,7 +84,7 @@ fn too_full(number: i32, coming: Coming, needed: i64, free: i64, keep_free: i64)
     }
 }
 
-/// What the server's user can still write where the data directory is.
+/// Bytes that the server's user can still write in the file system of the data directory.
 fn free_bytes(client: &mut Client) -> Option<i64> {
     // Another shell's locale may translate df's header, never its figures.
     let mut transaction = client.transaction().ok()?;

@@ -11,7 +11,7 @@ use std::fmt::Write;
 use crate::function::Function;
 use crate::text::{bucket_schema, int_array};
 
-/// What a data node serves.
+/// The buckets that a data node serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Serves {
     /// Buckets that are read and written here, ascending.
@@ -99,7 +99,7 @@ pub(crate) fn mapping(owners: &[i32], version: i64) -> String {
     )
 }
 
-/// What a data node that has left the cluster needs no more.
+/// SQL that removes what a data node no longer needs after it has left the cluster.
 pub(crate) fn forget(functions: &[Function]) -> String {
     let by_key = functions.iter().filter(|function| function.is_by_key());
     let mut sql: String = by_key

@@ -20,7 +20,7 @@ use crate::text::literal;
 
 type Options = BTreeMap<String, String>;
 
-/// What the proxy's catalog shall say.
+/// Definitions that the proxy's catalog shall have.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     partitions: Vec<String>,
@@ -79,7 +79,7 @@ impl Wanted {
     }
 }
 
-/// What the proxy's catalog says now.
+/// Definitions that the proxy's catalog has now.
 #[derive(Debug, Default)]
 pub(crate) struct Defined {
     server: Option<Options>,
@@ -100,7 +100,7 @@ impl Defined {
         Ok(Self { server: options(SERVER_OPTIONS)?, mapping: options(MAPPING_OPTIONS)? })
     }
 
-    /// Whether a partition has a password in it, where every role can read it.
+    /// True if a partition has a password in it, where every role can read it.
     pub(crate) fn shows_password(&self) -> bool {
         let options = self.server.iter().flatten();
         let mut strings = options.filter(|(name, _)| is_partition(name)).map(|(_, value)| value);

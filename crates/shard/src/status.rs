@@ -1,4 +1,4 @@
-//! What a cluster looks like now.
+//! State of a cluster.
 
 use crate::cluster::{Cluster, on_node, on_proxy};
 use crate::error::Error;
@@ -8,15 +8,15 @@ use crate::error::Error;
 pub struct Status {
     /// The mapping's version on the proxy.
     pub version: i64,
-    /// How many buckets there are.
+    /// Number of buckets.
     pub buckets: i32,
     /// Its nodes, by number.
     pub nodes: Vec<NodeStatus>,
     /// Batches under way: number, source, target, buckets, step.
     pub batches: Vec<BatchStatus>,
-    /// Whether a tool is at work.
+    /// True if a tool is at work.
     pub is_busy: bool,
-    /// Whether every role of the proxy can read a node's password. The next command that changes
+    /// True if every role of the proxy can read a node's password. The next command that changes
     /// something ends that.
     pub shows_passwords: bool,
 }
@@ -30,7 +30,7 @@ pub struct BatchStatus {
     pub from: i32,
     /// The node that it goes to.
     pub to: i32,
-    /// How many buckets it moves.
+    /// Number of buckets that it moves.
     pub buckets: usize,
     /// Its step.
     pub step: String,
@@ -41,15 +41,15 @@ pub struct BatchStatus {
 pub struct NodeStatus {
     /// Its number.
     pub number: i32,
-    /// Whether its buckets shall go elsewhere.
+    /// True if its buckets shall go elsewhere.
     pub is_leaving: bool,
     /// Buckets that the proxy sends to it.
     pub mapped: usize,
-    /// What it says itself, or why it says nothing.
+    /// Its answer, or the reason why there is none.
     pub says: Result<Answer, String>,
 }
 
-/// What a data node says of itself.
+/// Answer of a data node about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The mapping's version there.
@@ -62,7 +62,7 @@ pub struct Answer {
     pub arriving: i64,
     /// Buckets that have left, whose rows are still there.
     pub gone: i64,
-    /// What its buckets take on disk.
+    /// Disk space of its buckets in bytes.
     pub bytes: i64,
 }
 

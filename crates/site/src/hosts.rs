@@ -109,7 +109,7 @@ fn drop_marked(client: &mut Client) -> Result<(), postgres::Error> {
     client.batch_execute("DROP SCHEMA pgrig_shard CASCADE")
 }
 
-/// What marks a cluster's schema as a run's.
+/// Comment that marks a cluster's schema as a run's.
 const MARK: &str = "made by pgrig run, dropped when it is over";
 
 const IS_OURS: &str = "

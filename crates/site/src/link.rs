@@ -16,9 +16,9 @@ pub struct SiteLink {
     name: String,
     /// The end that connects, and the server that it connects to.
     ends: [String; 2],
-    /// Whether the server stands first in the study's `between`.
+    /// True if the server stands first in the study's `between`.
     is_server_first: bool,
-    /// What the study gives it.
+    /// Delay that the study gives it.
     delay: Duration,
 }
 
@@ -58,7 +58,7 @@ impl SiteLink {
         Ok(Some(SiteLink { link: made, name, ends, is_server_first, delay }))
     }
 
-    /// Whether it is the way from one to the other.
+    /// True if it leads from one to the other.
     pub(crate) fn joins(&self, from: &str, to: &str) -> bool {
         self.ends[0] == from && self.ends[1] == to
     }

@@ -1,4 +1,4 @@
-//! What stands in front of a site's servers for one trial: poolers and guards.
+//! Services in front of a site's servers for one trial: poolers and guards.
 //!
 //! They keep no data: each trial makes its own, and trials with different services share a site.
 
@@ -17,7 +17,7 @@ use crate::node::lab_settings;
 pub struct Service {
     /// Its name.
     pub name: String,
-    /// What clients connect to, in keyword form; none for a guard.
+    /// Conninfo for clients, in keyword form; none for a guard.
     pub conninfo: Option<String>,
     program: Program,
 }
@@ -34,7 +34,7 @@ pub struct Guarding {
     process: Process,
     /// Its state directory, on its host.
     state: PathBuf,
-    /// Where the state is copied to from a host.
+    /// Directory to which the state is copied from a host.
     copy: Option<Scratch>,
     /// The server that it guards.
     pub to: String,
@@ -128,7 +128,7 @@ impl Service {
         }
     }
 
-    /// Where others of the lab reach it, if it is a pooler.
+    /// Address at which others of the lab reach it, if it is a pooler.
     #[must_use]
     pub fn route(&self) -> Option<String> {
         match &self.program {
@@ -137,7 +137,7 @@ impl Service {
         }
     }
 
-    /// Where its console is, if it is a pooler.
+    /// Address of its console, if it is a pooler.
     #[must_use]
     pub fn console(&self) -> Option<String> {
         match &self.program {
@@ -152,7 +152,7 @@ impl Service {
         self.part().host_pid().and_then(|pid| u32::try_from(pid).ok())
     }
 
-    /// What it wrote for people.
+    /// Its log for people.
     #[must_use]
     pub fn log_text(&self) -> String {
         self.part().log_text()

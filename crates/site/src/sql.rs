@@ -8,7 +8,7 @@ use server::Client;
 use server::message::with_detail as server_words;
 use spec::{ScriptText, Settings};
 
-/// Why a script of SQL could not be run.
+/// Reason why a script of SQL could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     /// It cannot be parsed.
@@ -27,12 +27,12 @@ pub enum ScriptError {
     Failed {
         /// File and line.
         place: String,
-        /// Why.
+        /// The reason.
         source: SendError,
     },
 }
 
-/// Why a command of a study could not be sent.
+/// Reason why a command of a study could not be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
     /// The user's server: it reaches beyond the rig's schema, or the server's words.

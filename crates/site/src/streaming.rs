@@ -1,4 +1,4 @@
-//! Which server follows which, and the proof that it does.
+//! The server that each standby follows, and the proof that it does.
 
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ fn role(names: &str, standby: &str) -> Option<&'static str> {
 
 /// A standby that was stopped cleanly streams within milliseconds, unless the machine is very busy.
 pub(crate) const STREAMS_WITHIN: Duration = Duration::from_secs(60);
-/// What a standby may have to replay that was written before the clients come.
+/// Longest time for a standby to replay what was written before the clients come.
 const CATCHES_UP_WITHIN: Duration = Duration::from_secs(600);
 
 #[cfg(test)]

@@ -9,23 +9,23 @@ use server::message::with_detail as server_words;
 use server::quote::{identifier, literal};
 use spec::{Data, Warm, Warmer};
 
-/// Why relations could not be warmed.
+/// Reason why relations could not be warmed.
 #[derive(Debug, thiserror::Error)]
 pub enum WarmError {
     /// The server's words.
     #[error("warming: {}", server_words(.0))]
     Server(#[from] postgres::Error),
-    /// Where the relations lie could not be read.
+    /// The place of the relations could not be read.
     #[error("warming: {0}")]
     Residency(#[from] ProbeError),
 }
 
-/// What warming came to.
+/// Result of warming.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Warmed {
     /// Per relation, bytes in memory and bytes in all, as far as that can be told.
     pub residency: BTreeMap<String, (f64, f64)>,
-    /// What a reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ pub fn warm(client: &mut Client, warm: &Warm) -> Result<Warmed, WarmError> {
     Ok(warmed)
 }
 
-/// What [`warm`] sends to read the relations, where the server has an extension for it.
+/// Statements that [`warm`] sends to read the relations, if the server has an extension for it.
 ///
 /// # Errors
 /// The server's words.

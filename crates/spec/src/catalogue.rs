@@ -54,17 +54,18 @@ pub struct Metric {
     pub name: &'static str,
     /// Unit of its value; empty for a plain number or a ratio.
     pub unit: &'static str,
-    /// Which way is better.
+    /// Direction that is better.
     pub better: Better,
-    /// What one value speaks of.
+    /// Scope of one value.
     pub scope: Scope,
-    /// How it is recorded.
+    /// The way it is recorded.
     pub kind: Kind,
-    /// What a label within it names (a device, a wait event); empty where it has no labels.
+    /// Kind of object that a label within it names (a device, a wait event); empty if it has no
+    /// labels.
     pub label: &'static str,
     /// Of a percentile, which one, 0 to 1.
     pub quantile: Option<f64>,
-    /// Where it comes from.
+    /// Its source.
     pub source: Source,
     /// Its definition, one line.
     pub says: &'static str,
@@ -74,20 +75,20 @@ pub struct Metric {
 impl Eq for Metric {}
 
 impl Metric {
-    /// Whether the clients measured it: then it is worth no more than the clients were fast
-    /// enough to see.
+    /// True if the clients measured it: then it is worth no more than the clients were fast enough
+    /// to see.
     #[must_use]
     pub fn is_from_clients(&self) -> bool {
         self.source.by == By::Clients
     }
 
-    /// Whether it is a time that clients waited.
+    /// True if it is a time that clients waited.
     #[must_use]
     pub fn is_latency(&self) -> bool {
         self.is_from_clients() && self.unit == "ms"
     }
 
-    /// Whether it is a time or a rate that the clients measured.
+    /// True if it is a time or a rate that the clients measured.
     #[must_use]
     pub fn is_speed(&self) -> bool {
         self.is_from_clients() && ["ms", "s", "1/s"].contains(&self.unit)
@@ -112,7 +113,7 @@ impl Metric {
         sums.iter().any(|sum| sum.name == self.name)
     }
 
-    /// Whether it says what became of acknowledged transactions: then it says nothing where none was
+    /// True if it states the fate of acknowledged transactions: then it says nothing if none was
     /// acknowledged.
     #[must_use]
     pub fn is_about_acknowledged(&self) -> bool {
@@ -120,16 +121,16 @@ impl Metric {
     }
 }
 
-/// Where a metric comes from.
+/// Source of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Who measures it.
+    /// The part that measures it.
     pub by: By,
-    /// How, for people.
+    /// Method of measurement, for people.
     pub says: &'static str,
 }
 
-/// Who measures a metric: what a figure is worth hangs on it.
+/// The part that measures a metric, on which the worth of a figure depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum By {
     /// The clients.
@@ -149,7 +150,7 @@ pub enum By {
     Machine,
 }
 
-/// Which way a metric is better.
+/// Direction in which a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Better {
     /// More is better.
@@ -160,7 +161,7 @@ pub enum Better {
     Neither,
 }
 
-/// What one value of a metric speaks of.
+/// Scope of one value of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// A whole trial.
@@ -176,7 +177,7 @@ pub enum Scope {
     Machine,
 }
 
-/// How a metric is recorded.
+/// The way a metric is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// One figure for a trial, computed once from everything that was measured in it.
@@ -208,8 +209,8 @@ pub fn metric(name: &str) -> Option<&'static Metric> {
     catalogue().find(|metric| metric.name == name)
 }
 
-/// What a statement is called in records and published figures: its verb and the first relation
-/// that it names, `UPDATE pgbench_accounts`; the verb alone where it names none.
+/// Label of a statement in records and published figures: its verb and the first relation that it
+/// names, `UPDATE pgbench_accounts`; the verb alone where it names none.
 #[must_use]
 pub fn statement_label(text: &str) -> String {
     let mut words = text.split(|c: char| c.is_whitespace() || c == ';' || c == '(');

@@ -1,4 +1,4 @@
-//! What a study claims, and what it answers.
+//! Claims of a study, and its answer.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::value::Value;
 pub struct Claim {
     /// In words.
     pub says: String,
-    /// What it speaks of.
+    /// Subject of the claim.
     pub about: About,
-    /// What was published, where something was.
+    /// The published figure, if there is one.
     pub published: Option<f64>,
-    /// Whether it must hold everywhere.
+    /// Kind of the claim, which says if it must hold everywhere.
     pub kind: ClaimKind,
     /// Its rank among the study's claims.
     pub rank: Rank,
@@ -36,23 +36,23 @@ pub struct Claim {
     pub span: Range<usize>,
 }
 
-/// What a claim speaks of.
+/// Subject of a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub enum About {
     /// A number made of results, and the interval in which it is expected.
     Value {
         /// The number.
         value: Expression,
-        /// Where it is expected.
+        /// Range in which it is expected.
         expect: Expectation,
-        /// How its points are measured in pairs; none for whole trials.
+        /// Settings for measuring its points in pairs; none for whole trials.
         pairs: Option<Pairs>,
     },
     /// Something that is true of trials.
     Every {
         /// Of how many.
         quantifier: Quantifier,
-        /// What is true.
+        /// The condition that is true.
         condition: Condition,
         /// The workload or node whose figures are meant; empty for those of the whole trial.
         of: String,
@@ -70,16 +70,16 @@ pub enum Quantifier {
     Some,
 }
 
-/// Whether a claim must hold everywhere.
+/// Kind of a claim, which says if it must hold everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClaimKind {
-    /// What was published or stated, which may well not hold here.
+    /// A published or stated fact, which may well not hold here.
     Finding,
-    /// What must hold everywhere: nothing lost, counts equal. Fails a gate.
+    /// A condition that must hold everywhere: nothing lost, counts equal. Fails a gate.
     Invariant,
-    /// What shows that the means of a scenario work: a fault that must do harm where nothing is
-    /// protected from it. Where it does not hold, no other claim about trials of its scenarios
-    /// does, and a run of the study stops. Fails a gate.
+    /// Proof that the means of a scenario work: a fault that must do harm where nothing is
+    /// protected from it. If it does not hold, no other claim about trials of its scenarios does,
+    /// and a run of the study stops. Fails a gate.
     Control,
 }
 
@@ -93,7 +93,7 @@ pub struct Answer {
     pub fails: String,
     /// If it cannot be told.
     pub unsure: String,
-    /// What is added to it, whatever the verdict.
+    /// Sentences that are added to it, whatever the verdict.
     pub adds: Vec<Added>,
     /// The limits of the answer, in a sentence that stands last; empty for none.
     pub limits: String,
@@ -163,7 +163,7 @@ impl Claim {
 }
 
 impl Answer {
-    /// What may stand in braces.
+    /// Names that may stand in braces.
     const NAMES: [&str; 6] = ["value", "low", "high", "interval", "published", "n"];
 
     pub(crate) fn parse(
@@ -227,12 +227,12 @@ fn sentence(fields: &Fields<'_>, key: &'static str) -> String {
     sentence.to_owned()
 }
 
-/// What stands in braces in a sentence.
+/// Names in braces in a sentence.
 fn names_in(sentence: &str) -> impl Iterator<Item = &str> {
     sentence.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0))
 }
 
-/// Whether something with a `profiles` list is part of this profile.
+/// True if something with a `profiles` list is part of this profile.
 pub(crate) fn made_in(fields: &Fields<'_>, profile: Profile) -> bool {
     let listed = fields.list("profiles");
     let words: Vec<(&str, Profile)> = Profile::ALL.map(|p| (p.name(), p)).to_vec();

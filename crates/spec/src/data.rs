@@ -20,9 +20,9 @@ pub struct Data {
     /// Variables of the script, each written `:name` in it; `rows` is one of them. Workloads have
     /// them too.
     pub variables: Settings,
-    /// What becomes of the data between trials.
+    /// Treatment of the data between trials.
     pub reset: Reset,
-    /// What is read into memory before the clients come.
+    /// Relations that are read into memory before the clients come.
     pub warm: Option<Warm>,
 }
 
@@ -63,7 +63,7 @@ pub struct ScriptText {
     pub text: String,
 }
 
-/// What becomes of the data between trials.
+/// Treatment of the data between trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reset {
     /// Every trial begins with a copy of the data as they were built.
@@ -72,7 +72,7 @@ pub enum Reset {
     Keep,
 }
 
-/// What is read into memory before the clients come, and how.
+/// Relations that are read into memory before the clients come, and the way they are read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Warm {
     /// Tables and indexes.

@@ -1,4 +1,4 @@
-//! What a study, its scenarios and their points need not say: rounds, window, warm-up.
+//! Defaults of a study, its scenarios and their points: rounds, window, warm-up.
 
 use terms::WarmUp;
 
@@ -10,7 +10,7 @@ use crate::value::{Is, Value};
 /// A scenario's axes: name and values.
 pub(crate) type Axes<'t> = [(&'t str, &'t [Value])];
 
-/// What a scenario has unless it says otherwise.
+/// Values of a scenario that does not set others.
 #[derive(Clone, Copy)]
 pub(crate) struct Defaults {
     pub(crate) rounds: u32,
@@ -85,7 +85,8 @@ impl Defaults {
     }
 }
 
-/// Whether `at` means the point. What it names must be there, in the profiles it is made for.
+/// True if `at` means the point. The values that it names must exist, in the profiles it is made
+/// for.
 fn is_at(own: &Fields<'_>, point: &[(String, String)], axes: &Axes<'_>, is_made: bool) -> bool {
     own.required("at");
     own.named("at").iter().fold(true, |is_at, wanted| {

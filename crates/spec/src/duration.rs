@@ -32,7 +32,7 @@ pub(crate) fn parse_us(text: &str) -> Result<u64, String> {
 /// Nothing that a person waits for takes longer; beyond it a unit was mistaken.
 const LONGEST_US: f64 = 30.0 * 24.0 * 3600e6;
 
-/// How to write one, as a hint.
+/// Syntax of a duration, as a hint.
 pub(crate) const HINT: &str = "write a number with a unit: 500ms, 20s, 2min, 1h";
 
 #[cfg(test)]

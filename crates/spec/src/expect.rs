@@ -1,4 +1,4 @@
-//! How a claim writes where it expects its value.
+//! Syntax of the range in which a claim expects its value.
 
 use stats::Expectation;
 
@@ -47,7 +47,7 @@ fn shape(text: &str) -> String {
     format!("\"{text}\" is not an expectation")
 }
 
-/// How to write one, as a hint.
+/// Syntax of a range, as a hint.
 pub(crate) const HINT: &str =
     "write \">= 0.9\", \"< 1\", \"== 0\", \"0.95 .. 1.05\" or \"1.14 ± 5 %\"";
 

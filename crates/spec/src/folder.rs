@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-/// A study's folder. Whoever may touch files reads it and hands it in.
+/// A study's folder. A caller that may read files passes it in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Folder {
     /// Its name, which is the study's.
     pub name: String,
     /// File name → text; names are relative to the folder, with `/` between parts.
     pub files: BTreeMap<String, String>,
-    /// Whether not everybody may read it or a file of it: then no copy is for everybody either.
+    /// True if some users may not read it or a file of it: then a copy must not be readable by all
+    /// users either.
     pub is_private: bool,
 }
 

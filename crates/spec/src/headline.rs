@@ -1,4 +1,5 @@
-//! Which claims of a study decide: verdicts are corrected for each other among these only.
+//! Choice of the claims that decide a study: verdicts are corrected for each other among these
+//! only.
 
 use crate::claim::Claim;
 use crate::problem::Problems;

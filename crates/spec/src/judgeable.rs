@@ -47,9 +47,9 @@ pub fn never_judged(folder: &Folder) -> Vec<Problem> {
 #[derive(Clone, Copy)]
 struct Value {
     rounds: u32,
-    /// Whether it is a quotient of two figures: its p-value then has no lower limit.
+    /// True if it is a quotient of two figures: its p-value then has no lower limit.
     is_ratio: bool,
-    /// Whether its verdict is corrected for those of others.
+    /// True if its verdict is corrected for those of others.
     is_corrected: bool,
 }
 
@@ -58,7 +58,7 @@ impl Value {
         self.rounds as usize >= HEADLINE_ROUNDS_MIN
     }
 
-    /// Whether the verdicts of the others have to stand the correction beside its own.
+    /// True if the verdicts of the others have to survive the correction together with its own.
     fn is_in_family(self) -> bool {
         self.is_corrected && self.is_judged()
     }
@@ -68,7 +68,7 @@ impl Value {
     }
 }
 
-/// What stands against a verdict, the lesser first.
+/// Obstacles to a verdict, the lesser first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Obstacle {
     None,

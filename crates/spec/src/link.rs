@@ -13,15 +13,15 @@ pub struct Link {
     pub name: String,
     /// Its two ends. Of a cut in one direction the second is the far end.
     pub between: [String; 2],
-    /// How long a packet takes in each direction, besides what it takes anyway; in microseconds.
+    /// Time that a packet takes in each direction, in addition to its usual time; in microseconds.
     pub delay_us: u64,
     /// Bits a second in each direction, at most; none for no limit.
     pub bandwidth_bits: Option<u64>,
-    /// What it is made of.
+    /// Implementation of the link.
     pub by: LinkKind,
 }
 
-/// What a link is made of.
+/// Implementation of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LinkKind {
     /// A process that passes bytes on: any user may run one, and a cut closes or stalls it.

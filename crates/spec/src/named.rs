@@ -10,7 +10,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// What to show: the words, or the name.
+    /// Text to show: the words, or the name.
     #[must_use]
     pub fn label(&self) -> &str {
         if self.says.is_empty() { &self.name } else { &self.says }

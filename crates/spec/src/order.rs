@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    /// How often each point stands anywhere before another, and immediately before it.
+    /// Number of times that each point stands anywhere before another, and immediately before it.
     fn counts(points: usize, orders: &[Vec<usize>]) -> (Vec<Vec<usize>>, Vec<Vec<usize>>) {
         let mut before = vec![vec![0; points]; points];
         let mut just_before = before.clone();

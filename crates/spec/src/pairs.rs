@@ -8,7 +8,7 @@ use crate::fields::{Fields, duration_ms, text};
 use crate::problem::Problems;
 use crate::value::Value;
 
-/// How a claim's points are measured in pairs.
+/// Settings for measuring a claim's points in pairs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pairs {
     /// Length of a block in milliseconds; none lets a pilot find it.
@@ -20,7 +20,7 @@ pub struct Pairs {
     pub max_ms: u64,
 }
 
-/// How long pairs are measured at most, unless the claim says otherwise.
+/// Longest time for which pairs are measured, unless the claim says otherwise.
 const MAX_MS: u64 = 600_000;
 
 /// Lengths that a block may have, in milliseconds.

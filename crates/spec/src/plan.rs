@@ -1,4 +1,4 @@
-//! Which trial runs when: every point once a round, in balanced order.
+//! Order of the trials: every point once a round, in balanced order.
 
 use stats::{Prng, mix};
 
@@ -17,7 +17,7 @@ pub struct Planned {
     /// Seed of the load: the same for all points of a round, so that what is compared with each
     /// other draws the same keys.
     pub seed: u64,
-    /// When each action of the point's timeline happens, in milliseconds since the window opened.
+    /// Time of each action of the point's timeline, in milliseconds since the window opened.
     pub at_ms: Vec<u64>,
 }
 

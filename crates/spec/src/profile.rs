@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How big a study runs.
+/// Size at which a study runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Profile {
     /// Seconds: proves that every part works; its figures mean nothing.

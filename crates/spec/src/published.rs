@@ -21,9 +21,9 @@ pub struct Published {
     pub value: f64,
     /// Its unit, the catalogue's.
     pub unit: String,
-    /// Where it stands: publication and place in it.
+    /// Its source: the publication, and the place in it.
     pub source: String,
-    /// What a reader should know of it.
+    /// Note for the reader.
     pub note: String,
 }
 

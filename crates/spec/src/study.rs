@@ -22,25 +22,25 @@ use crate::tables::Tables;
 use crate::twin::{self, Twin};
 use crate::value;
 
-/// A study in one profile. Only legal ones exist: whoever holds one need not check it again.
+/// A study in one profile. Only valid ones exist: a caller need not check it again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
     /// The folder's name.
     pub name: String,
-    /// What it asks.
+    /// Its question.
     pub question: String,
-    /// What a reader should know before the figures, one paragraph each.
+    /// Notes to read before the figures, one paragraph each.
     pub notes: Vec<String>,
     /// The profile that it was read in.
     pub profile: Profile,
     /// Seed of everything random: the order of trials, moments of actions, keys.
     pub seed: u64,
-    /// Whether study.toml or [`Study::with_seed`] gave the seed. Where neither did, a run draws a
-    /// fresh one, so that no order of trials is everybody's.
+    /// True if study.toml or [`Study::with_seed`] gave the seed. If neither did, a run draws a new
+    /// one, so that runs differ in the order of their trials.
     pub is_seed_given: bool,
-    /// What it compares, in the order of the file.
+    /// Variants that it compares, in the order of the file.
     pub variants: Vec<Named>,
-    /// What it runs, in the order of the file.
+    /// Scenarios that it runs, in the order of the file.
     pub scenarios: Vec<Named>,
     /// For how many seconds pg_test_fsync tries each wal_sync_method, on the disk that the lab's
     /// data lie on; 0 for not at all.
@@ -50,13 +50,13 @@ pub struct Study {
     /// The point that is measured twice in every round, for the noise of the machine; none where
     /// the study compares no throughput.
     pub twin: Option<Twin>,
-    /// How its answer is worded; without it, the first claim speaks.
+    /// Wording of its answer; without it, the first claim speaks.
     pub answer: Option<Answer>,
-    /// What it claims; the first one is the headline.
+    /// Its claims; the first one is the headline.
     pub claims: Vec<Claim>,
     /// Tables of its own.
     pub tables: Vec<Table>,
-    /// What was published.
+    /// Published figures.
     pub published: Vec<Published>,
 }
 
@@ -205,7 +205,7 @@ fn read(
     }
 }
 
-/// What is said of points.
+/// Statements about points.
 #[derive(Default)]
 struct Said {
     claims: Vec<Claim>,

@@ -14,9 +14,9 @@ use crate::value::{Is, Value};
 /// A table of a study's own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// What it shows.
+    /// Title of the table.
     pub title: String,
-    /// What a reader should know of it.
+    /// Note for the reader.
     pub note: String,
     /// Its figures.
     pub columns: Vec<Column>,
@@ -31,18 +31,18 @@ pub struct Table {
 pub struct Column {
     /// In words.
     pub says: String,
-    /// What stands in it.
+    /// Its figure.
     pub figure: Figure,
 }
 
-/// What stands in a column.
+/// Figure of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Figure {
     /// The row's own value of that name.
     Value(String),
     /// The row's fact of that group.
     Fact(String),
-    /// How many of the row's trials have a metric.
+    /// Number of the row's trials that have a metric.
     Trials(&'static Metric),
     /// In how many of them a condition is true.
     Count(Condition),

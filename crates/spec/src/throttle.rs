@@ -1,4 +1,4 @@
-//! How fast a node may read and write, as a provider limits its customers' disks.
+//! Limit on the reads and writes of a node, as a provider limits its customers' disks.
 
 use crate::disk;
 use crate::fields::Fields;

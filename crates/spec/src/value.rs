@@ -20,7 +20,7 @@ pub(crate) struct Value {
     pub(crate) is: Is,
 }
 
-/// What a value is.
+/// Content of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Is {
     Text(String),
@@ -64,7 +64,7 @@ impl Table {
 }
 
 impl Value {
-    /// What kind of value it is, for a message.
+    /// Name of the value's kind, for a message.
     pub(crate) fn kind(&self) -> &'static str {
         match self.is {
             Is::Text(_) => "a string",
@@ -195,7 +195,7 @@ fn holds_names(path: &[&str]) -> bool {
     )
 }
 
-/// What `{name}` stands for at one point: the axes, and what a scenario's `run` binds.
+/// Values of `{name}` at one point: the axes, and what a scenario's `run` binds.
 pub(crate) type Bindings = BTreeMap<String, Value>;
 
 /// Replaces `{name}` in every string below `value`. A string that is nothing but `{name}` becomes
@@ -294,7 +294,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// Whether a word can name an axis, a workload, a node: a letter, then letters, digits, `_`, `-`.
+/// True if a word can name an axis, a workload, a node: a letter, then letters, digits, `_`, `-`.
 pub(crate) fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic())
         && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')

@@ -1,4 +1,4 @@
-//! What clients do: scripts, how many clients, how they talk, at what pace, to which node.
+//! Workloads of clients: their scripts, their number, their protocol, their pace, and their node.
 
 use script::{Protocol, Syntax};
 use terms::Pace;
@@ -14,15 +14,15 @@ use crate::value::{Is, Table, Value};
 pub struct Workload {
     /// Its name, unique in its scenario.
     pub name: String,
-    /// What it is called in the report; empty for its name.
+    /// Its name in the report; empty for its name in the study.
     pub says: String,
     /// Its scripts, one of which is drawn for each transaction.
     pub scripts: Vec<Script>,
     /// Clients over all generator processes.
     pub clients: u32,
-    /// How statements cross the wire.
+    /// Protocol by which statements cross the wire.
     pub protocol: Protocol,
-    /// When a transaction starts.
+    /// Time at which a transaction starts.
     pub pace: Pace,
     /// The node that it goes to; of several, tried in this order, whichever takes writes.
     pub to: Vec<String>,
@@ -32,14 +32,14 @@ pub struct Workload {
     pub variables: Settings,
     /// Tries of a transaction that fails with 40001 or 40P01; 0 for no limit, 1 for no retry.
     pub tries_max: u32,
-    /// Whether its scripts may fail: else the first statement that fails ends the run.
+    /// True if its scripts may fail: else the first statement that fails ends the run.
     pub expects_failures: bool,
     /// Transactions slower than this are counted as late; in open loop, those that are already
     /// later before they start are skipped.
     pub latency_limit_ms: Option<f64>,
-    /// Where its scripts write what each client has done, if it keeps a ledger.
+    /// Tables in which its scripts write the acts of each client, if it keeps a ledger.
     pub ledger: Option<Ledger>,
-    /// Whether its clients keep a history, as the notes in its scripts say.
+    /// True if its clients keep a history, as the notes in its scripts say.
     pub keeps_history: bool,
 }
 
@@ -56,15 +56,15 @@ pub struct Ledger {
 /// A script and its share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// Where its text comes from.
+    /// Source of its text.
     pub source: ScriptSource,
     /// Its share is its weight over the sum of weights.
     pub weight: u32,
-    /// Which pgbench's syntax it is written in.
+    /// Form of pgbench's language in which it is written.
     pub syntax: Syntax,
 }
 
-/// Where a script's text comes from.
+/// Source of a script's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScriptSource {
     /// A file of the study's folder.
@@ -250,7 +250,7 @@ fn scripts(fields: &Fields<'_>, folder: &Folder) -> Vec<Script> {
     scripts
 }
 
-/// What the name of a script names.
+/// Kind of script that a name means.
 #[derive(Clone, Copy)]
 enum Named {
     File,
@@ -281,7 +281,7 @@ fn script(value: &Value, named: Named, folder: &Folder, problems: &Problems) -> 
     Some(script)
 }
 
-/// How the gaps of an open loop are drawn.
+/// Distribution of the gaps of an open loop.
 #[derive(Clone, Copy)]
 enum Pacing {
     Poisson,

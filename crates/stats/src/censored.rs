@@ -56,10 +56,11 @@ pub fn quantile(ended: &Latency, open: &Latency, quantile: f64) -> Option<Bounde
 /// A product of a thousand factors is off by a little; the next duration must not be taken for it.
 const ROUNDING: f64 = 1e-12;
 
-/// How many durations it takes to know a quantile: so many that with 95 % confidence the longest of
-/// them is not below it, 1 − qⁿ ≥ 0.95 (Wilks, Determination of sample sizes for setting tolerance
-/// limits, Annals of Mathematical Statistics 12, 1941). 299 for the 99th percentile, 2,995 for the
-/// 99.9th. 1 for quantiles that any sample knows, `u64::MAX` for the maximum, which none does.
+/// Number of durations that are needed to know a quantile: so many that with 95 % confidence the
+/// longest of them is not below it, 1 − qⁿ ≥ 0.95 (Wilks, Determination of sample sizes for setting
+/// tolerance limits, Annals of Mathematical Statistics 12, 1941). 299 for the 99th percentile,
+/// 2,995 for the 99.9th. 1 for quantiles that any sample knows, `u64::MAX` for the maximum, which
+/// none does.
 #[must_use]
 pub fn samples_needed(quantile: f64) -> u64 {
     match quantile {

@@ -1,4 +1,4 @@
-//! Where a sample of differences lies: Student's interval, or the signed-rank interval where one
+//! The centre of a sample of differences: Student's interval, or the signed-rank interval if one
 //! round stands apart.
 //!
 //! The rule is fixed before anything is measured: a value further from the median than
@@ -36,11 +36,10 @@ pub fn interval(values: &[f64], confidence: f64) -> Result<Interval, NoInterval>
     Ok(signed_rank::hodges_lehmann_interval(values, confidence).unwrap_or(student))
 }
 
-/// How much speaks against a centre of `value`: the two-sided p-value that goes with
-/// [`interval`]. A rank test of n values cannot go below 2¹⁻ⁿ, and so could never pass a
-/// correction for several claims; where it stands at that limit, Student's p-value counts if it is
-/// smaller still. (Outliers make Student's test cautious, not rash.) 1 below two values, or where
-/// one is not finite.
+/// Evidence against a centre of `value`: the two-sided p-value that goes with [`interval`]. A rank
+/// test of n values cannot go below 2¹⁻ⁿ, and so could never pass a correction for several claims;
+/// where it stands at that limit, Student's p-value counts if it is smaller still. (Outliers make
+/// Student's test cautious, not rash.) 1 below two values, or where one is not finite.
 pub fn p_value(values: &[f64], value: f64) -> f64 {
     let student = student::mean_p(values, value);
     if values.len() > OBSERVATIONS_MAX || values.len() < HEADLINE_ROUNDS_MIN || !has_outlier(values)
@@ -58,7 +57,7 @@ fn at_least_rank(rank: f64, n: usize, student: f64) -> f64 {
     if rank <= limit { rank.min(student) } else { rank }
 }
 
-/// Whether a value stands apart from the rest.
+/// True if a value stands apart from the rest.
 fn has_outlier(values: &[f64]) -> bool {
     let Some(median) = sample::median(values) else { return false };
     let deviations: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
@@ -105,7 +104,7 @@ mod tests {
         assert_eq!((p_value(&[1.0], 0.0), p_value(&[], 0.0)), (1.0, 1.0));
     }
 
-    /// What disturbs one measurement, in logarithms: a kind of machine.
+    /// Noise of one measurement, in logarithms, for a kind of machine.
     type Noise = fn(&mut Prng) -> f64;
 
     fn normal(prng: &mut Prng) -> f64 {

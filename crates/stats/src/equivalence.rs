@@ -13,7 +13,7 @@ pub struct Region {
     pub high: f64,
 }
 
-/// What the interval of a ratio says about the region.
+/// Conclusion from the interval of a ratio about the region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
     /// Wholly above: more, by an amount that matters.
@@ -37,8 +37,9 @@ impl Region {
         Region { low: 1.0 / (1.0 + share), high: 1.0 + share }
     }
 
-    /// Where the interval of a ratio lies (Kruschke, "Rejecting or accepting parameter values in
-    /// Bayesian estimation", 2018: decide by region, not by significance).
+    /// Position of the interval of a ratio relative to the region (Kruschke, "Rejecting or
+    /// accepting parameter values in Bayesian estimation", 2018: decide by region, not by
+    /// significance).
     pub fn judge(&self, ratio: &Interval) -> Difference {
         if ratio.low > self.high {
             Difference::More

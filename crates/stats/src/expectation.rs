@@ -7,7 +7,7 @@ use std::fmt;
 
 use crate::interval::{Interval, NoInterval};
 
-/// Where a value is expected.
+/// Range in which a value is expected.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expectation {
     /// ≥ the bound.
@@ -36,7 +36,7 @@ pub enum Expectation {
     },
 }
 
-/// What can be said about an expectation.
+/// Conclusion about an expectation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
     /// The interval lies inside what is expected.
@@ -47,16 +47,16 @@ pub enum Verdict {
     CannotTell(Doubt),
 }
 
-/// Why it cannot be told.
+/// The reason why it cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Doubt {
     /// The interval reaches across a bound of what is expected.
     Straddles,
     /// Fewer rounds than a verdict takes.
     TooFewRounds {
-        /// How many there are.
+        /// Number of observations.
         n: usize,
-        /// How many it takes.
+        /// Number that is needed.
         needed: usize,
     },
     /// The value has no interval.
@@ -89,9 +89,9 @@ impl Expectation {
         }
     }
 
-    /// How much would have to be wrong for the verdict to be: the smallest error probability with
-    /// which an interval around `point` still lies wholly inside or wholly outside. `p_at` gives
-    /// the two-sided p-value of a bound. To be corrected where several claims are judged at once
+    /// Smallest error probability at which the verdict would stand: that with which an interval
+    /// around `point` still lies wholly inside or wholly outside. `p_at` gives the two-sided
+    /// p-value of a bound. To be corrected where several claims are judged at once
     /// ([`crate::holm()`]). 1 where the point lies on a bound.
     pub fn p_value(&self, point: f64, p_at: impl Fn(f64) -> f64) -> f64 {
         let (from, to) = self.range();
@@ -127,7 +127,7 @@ impl Expectation {
         }
     }
 
-    /// Whether low..high lies wholly inside what is expected, and whether wholly outside.
+    /// True if low..high lies wholly inside what is expected, and true if it lies wholly outside.
     fn sides(&self, low: f64, high: f64) -> (bool, bool) {
         match *self {
             Expectation::MoreThan(bound) => (low > bound, high <= bound),

@@ -1,4 +1,4 @@
-//! What "no failure in n trials" proves: an upper bound on the rate of failures.
+//! Upper bound on the rate of failures that "no failure in n trials" proves.
 
 use statrs::distribution::{Beta, ContinuousCDF};
 

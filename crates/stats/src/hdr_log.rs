@@ -14,27 +14,27 @@ use crate::latency::Latency;
 /// The histogram of one interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogInterval {
-    /// What was measured, when the log holds several series. Commas and white space, which the
-    /// format cannot hold, are written as `_`.
+    /// Name of the series, if the log holds several. Commas and white space, which the format
+    /// cannot hold, are written as `_`.
     pub tag: Option<String>,
-    /// When the interval began, seconds since the start of the log.
+    /// Time at which the interval began, in seconds since the start of the log.
     pub start_s: f64,
-    /// How long it lasted, seconds.
+    /// Length of the interval in seconds.
     pub length_s: f64,
-    /// What was recorded in it.
+    /// Durations that were recorded in it.
     pub latency: Latency,
 }
 
 /// A whole log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
-    /// When it began, seconds since 1970, if it says so.
+    /// Time at which it began, in seconds since 1970, if it says so.
     pub start_unix_s: Option<f64>,
     /// Its intervals in the order of the file.
     pub intervals: Vec<LogInterval>,
 }
 
-/// Why a text is no HDR log.
+/// The reason why a text is no HDR log.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum LogError {
     /// A line has not the fields of an interval.
@@ -48,7 +48,7 @@ pub enum LogError {
     Histogram {
         /// Counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error of the histogram.
         source: DecodeError,
     },
 }

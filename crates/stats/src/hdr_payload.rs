@@ -15,7 +15,7 @@ use hdrhistogram::serialization::{Deserializer, Serializer};
 use hdrhistogram::{Counter, Histogram};
 use thiserror::Error;
 
-/// Why a text is no histogram.
+/// The reason why a text is no histogram.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum DecodeError {
     /// The text is not base64.

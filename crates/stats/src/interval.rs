@@ -20,13 +20,13 @@ pub struct Interval {
     /// The coverage that the method promises, 0..1. Exact methods state what they attain, which
     /// is at least what was asked for.
     pub confidence: f64,
-    /// How many independent observations (rounds, pairs) it rests on.
+    /// Number of independent observations (rounds, pairs) that it rests on.
     pub n: usize,
-    /// How the bounds were found.
+    /// Method by which the bounds were computed.
     pub method: Method,
 }
 
-/// How an interval was found.
+/// Method by which an interval is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
     /// Nothing was estimated: a count, or a value that is the same in every round.
@@ -45,23 +45,23 @@ pub enum Method {
     Range,
 }
 
-/// Why there is no interval.
+/// The reason why there is no interval.
 #[derive(Clone, Copy, Debug, Error, PartialEq)]
 pub enum NoInterval {
     /// The sample is too small for the confidence that was asked for.
     #[error("{n} observations, at least {needed} are needed")]
     TooFew {
-        /// How many there are.
+        /// Number of observations.
         n: usize,
-        /// How many it takes.
+        /// Number that is needed.
         needed: usize,
     },
     /// The sample is larger than the method can handle.
     #[error("{n} observations, at most {limit} are supported")]
     TooMany {
-        /// How many there are.
+        /// Number of observations.
         n: usize,
-        /// How many are supported.
+        /// Number that is supported.
         limit: usize,
     },
     /// A value is NaN or infinite.
@@ -73,9 +73,9 @@ pub enum NoInterval {
     /// Pairs need as many values on either side.
     #[error("{left} values cannot be paired with {right}")]
     Unpaired {
-        /// How many on the left.
+        /// Number on the left.
         left: usize,
-        /// How many on the right.
+        /// Number on the right.
         right: usize,
     },
     /// The confidence is not between 0 and 1.
@@ -123,7 +123,7 @@ impl Interval {
         Interval { low: from_point(self.low), high: from_point(self.high), ..self }
     }
 
-    /// Whether `value` lies within the bounds.
+    /// True if `value` lies within the bounds.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
@@ -150,7 +150,8 @@ impl fmt::Display for Method {
     }
 }
 
-/// What every interval asks of its input. Returns the error probability, 1 − confidence.
+/// Checks the requirements that every interval has of its input. Returns the error probability, 1 −
+/// confidence.
 pub(crate) fn check(values: &[f64], confidence: f64) -> Result<f64, NoInterval> {
     if !(confidence > 0.0 && confidence < 1.0) {
         return Err(NoInterval::Confidence(confidence));
@@ -161,7 +162,7 @@ pub(crate) fn check(values: &[f64], confidence: f64) -> Result<f64, NoInterval> 
     Ok(1.0 - confidence)
 }
 
-/// How many observations it takes until all of them lying on one side of the truth, which has the
+/// Number of observations at which all of them lying on one side of the truth, which has the
 /// probability 2 · 2⁻ⁿ, is rarer than `error`.
 pub(crate) fn needed_without_distribution(error: f64) -> usize {
     (2.0 / error).log2().ceil() as usize

@@ -64,12 +64,12 @@ impl Latency {
         self.moments = Moments::default();
     }
 
-    /// How many durations were recorded.
+    /// Number of durations that were recorded.
     pub fn count(&self) -> u64 {
         self.moments.count
     }
 
-    /// Whether nothing was recorded.
+    /// True if nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.moments.count == 0
     }

@@ -8,7 +8,7 @@
 /// between processes; an empty one is [`Moments::default`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moments {
-    /// How many durations.
+    /// Number of durations.
     pub count: u64,
     /// Their sum, ns.
     pub sum_ns: u128,

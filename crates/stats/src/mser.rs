@@ -1,4 +1,4 @@
-//! Where the warm-up ends, by the marginal standard error rule.
+//! The end of the warm-up, by the marginal standard error rule.
 
 /// Truncations that leave fewer batches than this are not considered: of two batches that happen
 /// to agree, the standard error is next to nothing.

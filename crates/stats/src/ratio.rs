@@ -1,6 +1,6 @@
-//! How many times as much: the ratio of two sides, through logarithms, so that b/a and a/b say the
-//! same and a factor costs the same wherever it acts (Kalibera and Jones, "Rigorous benchmarking in
-//! reasonable time", 2013).
+//! The ratio of two sides, through logarithms, so that b/a and a/b say the same and a factor costs
+//! the same wherever it acts (Kalibera and Jones, "Rigorous benchmarking in reasonable time",
+//! 2013).
 
 use crate::centre;
 use crate::interval::{Interval, NoInterval};

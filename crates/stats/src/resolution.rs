@@ -8,8 +8,8 @@ use crate::ratio;
 use crate::sample;
 use crate::student;
 
-/// What an A/A comparison resolves, as factors above 1: 1.05 means that b/a lies between 1/1.05
-/// and 1.05 with the confidence asked for, although both are the same.
+/// Resolution of an A/A comparison, as factors above 1: 1.05 means that b/a lies between 1/1.05 and
+/// 1.05 with the confidence asked for, although both are the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Resolution {
     /// One measurement against another.
@@ -93,8 +93,8 @@ mod tests {
         assert!((rounds.means - 1.0627).abs() < 5e-4, "{rounds:?}");
     }
 
-    /// What it is for: of two further measurements of the same thing, and of the means of as many
-    /// rounds, no more than one in twenty differs by more.
+    /// The purpose of a resolution: of two further measurements of the same thing, and of the means
+    /// of as many rounds, no more than one in twenty differs by more.
     #[test]
     fn what_is_measured_next_stays_within_the_resolution() {
         const SAMPLES: usize = 4_000;

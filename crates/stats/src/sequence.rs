@@ -25,11 +25,11 @@ const MIXTURE: f64 = 0.5;
 pub struct Term<'a> {
     /// One value for each observation, not negative.
     pub values: &'a [f64],
-    /// Whether the total multiplies or divides.
+    /// Place of the total in the fraction: it multiplies or divides.
     pub place: Place,
 }
 
-/// Where a total stands.
+/// Place of a total in the fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Above the fraction line.
@@ -136,7 +136,7 @@ fn of_two<'v>(above: &'v [f64], below: &'v [f64]) -> [Term<'v>; 2] {
     [Term { values: above, place: Place::Above }, Term { values: below, place: Place::Below }]
 }
 
-/// How much likelier n observations with this t² are under the mixture of effects than under none.
+/// Likelihood of n observations with this t² under the mixture of effects, relative to no effect.
 fn likelihood_ratio(n: usize, t_squared: f64) -> f64 {
     let n = n as f64;
     let shrunk = MIXTURE / (n + MIXTURE);

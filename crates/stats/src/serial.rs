@@ -26,14 +26,14 @@ fn autocorrelation(values: &[f64]) -> Option<f64> {
 pub struct Drift {
     /// The lag-1 autocorrelation of the rounds.
     pub autocorrelation: f64,
-    /// Whether the rounds show it; else it is assumed.
+    /// True if the rounds show it; else it is assumed.
     pub is_seen: bool,
     /// By how much the interval of their centre is to be wider on either side.
     pub widening: f64,
 }
 
-/// Whether the interval of the rounds' centre is to be wider, and by how much: √((1+ρ)/(1−ρ)), which
-/// is what first-order dependence does to the error of a mean.
+/// Factor by which the interval of the rounds' centre must be widened, if it must: √((1+ρ)/(1−ρ)),
+/// which is the effect of first-order dependence on the error of a mean.
 ///
 /// Six rounds that depend on each other with ρ = 0.5 look like independent ones in 85 of 100 cases,
 /// and an interval that takes them for independent covers 78 %. Where nothing makes rounds independent

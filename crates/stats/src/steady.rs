@@ -1,4 +1,4 @@
-//! When did the warm-up end, and was what followed steady?
+//! The end of the warm-up, and the steadiness of what follows.
 //!
 //! Most systems under test warm up, some never settle (Barrett et al., OOPSLA 2017), so a steady
 //! state is looked for and not assumed. MSER-5 finds the truncation point, a Theil–Sen slope what
@@ -31,36 +31,36 @@ const LEVEL_ERRORS_MIN: f64 = 3.0;
 /// High, as neighbouring seconds resemble each other, which makes the interval too narrow.
 const SLOPE_CONFIDENCE: f64 = 0.99;
 
-/// What a series of rates says about itself.
+/// Steadiness of a series of rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SteadyState {
     /// Steady from `warmup_s` on.
     Steady {
-        /// How much of the beginning to leave out, seconds.
+        /// Length of the beginning to leave out, in seconds.
         warmup_s: f64,
         /// The trend that is left, as a share of the level in ten seconds.
         slope_per_10s: f64,
     },
     /// Not steady: the trial runs longer or is void.
     NotSteady {
-        /// Why.
+        /// The reason.
         reason: Unsteady,
     },
     /// The series is too short to say, as in a smoke test: nothing is left out.
     TooShort {
-        /// How long it is, seconds.
+        /// Length of the series in seconds.
         length_s: f64,
-        /// How long it would have to be, seconds.
+        /// Length that is needed, in seconds.
         needed_s: f64,
     },
 }
 
-/// Why a series is not steady.
+/// The reason why a series is not steady.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unsteady {
     /// The level changed in the second half.
     LateChange {
-        /// When, seconds from the beginning.
+        /// Time from the beginning, in seconds.
         at_s: f64,
         /// The mean rate before, after the warm-up found so far.
         before: f64,

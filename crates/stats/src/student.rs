@@ -41,8 +41,7 @@ pub fn difference_interval(
     Ok(Interval { point, low, high, confidence, n, method: Method::Welch })
 }
 
-/// How much speaks against a mean of `value`: the two-sided p-value of Student's test. 1 below two
-/// values, or where one is not finite.
+/// Evidence against a mean of `value`: the two-sided p-value of Student's test.
 pub fn mean_p(values: &[f64], value: f64) -> f64 {
     let (Some(mean), Some(stddev)) = (sample::mean(values), sample::stddev(values)) else {
         return 1.0;
@@ -51,8 +50,8 @@ pub fn mean_p(values: &[f64], value: f64) -> f64 {
     p_of(mean - value, stddev / n.sqrt(), n - 1.0)
 }
 
-/// How much speaks against a difference of the means, `left` − `right`, of `value`: the two-sided
-/// p-value of Welch's test. 1 below two values on a side, or where one is not finite.
+/// Evidence against a difference of the means, `left` − `right`, of `value`: the two-sided p-value
+/// of Welch's test.
 pub fn difference_p(left: &[f64], right: &[f64], value: f64) -> f64 {
     difference(left, right)
         .map_or(1.0, |(point, spread, freedom)| p_of(point - value, spread, freedom))

@@ -21,7 +21,7 @@ const LAPSES: [(f64, f64); 4] = [(0.02, 0.4), (0.1, 0.3), (0.25, 0.2), (0.45, 0.
 const WIDTHS: [(f64, f64); 4] = [(0.005, 0.35), (0.02, 0.3), (0.06, 0.2), (0.15, 0.15)];
 /// The share of windows that hold at a load that cannot be kept.
 const GUESSES: f64 = 0.02;
-/// How likely it is beforehand that no load can be kept, and that every load can.
+/// Prior probability that no load can be kept, and that every load can.
 const NOWHERE: f64 = 0.02;
 const EVERYWHERE: f64 = 0.05;
 /// Quantiles of the posterior beside which the next load is looked for.
@@ -33,14 +33,15 @@ const DISTANCES: [isize; 7] = [-40, -20, -10, -5, 5, 10, 20];
 /// exponential distributions.
 const LOWER: f64 = 0.15;
 const HIGHER: f64 = 0.03;
-/// How likely a threshold is that the shorter windows exclude, against one that they are sure of.
+/// Likelihood of a threshold that the shorter windows exclude, relative to one that they are sure
+/// of.
 const UNRELATED: f64 = 0.01;
 /// Thresholds less likely than this do not count for what to try next.
 const NEGLIGIBLE: f64 = 1e-7;
 
 const SHAPES: usize = LAPSES.len() * WIDTHS.len();
 
-/// What is known of a threshold among given loads.
+/// Distribution of a threshold among given loads.
 #[derive(Clone, Debug)]
 pub struct Threshold {
     /// ln of the loads, ascending.
@@ -84,8 +85,9 @@ impl Threshold {
         threshold
     }
 
-    /// What is known of the threshold of longer windows: it is rather lower, because an event that is
-    /// rare in short windows is frequent in long ones. Nothing is known of their lapse rate and width.
+    /// Distribution of the threshold of longer windows: it is rather lower, because an event that
+    /// is rare in short windows is frequent in long ones. Nothing is known of their lapse rate and
+    /// width.
     #[must_use]
     pub fn of_longer_windows(&self) -> Threshold {
         let mut longer = Threshold::unknown(self.loads.clone());
@@ -123,7 +125,7 @@ impl Threshold {
         self.normalise();
     }
 
-    /// How many of the loads, from the lowest, can be kept: the `q` quantile of what is known.
+    /// Number of loads, from the lowest, that can be kept: the `q` quantile of the distribution.
     #[must_use]
     pub fn quantile(&self, q: f64) -> usize {
         let mut sum = 0.0;

@@ -14,7 +14,7 @@ pub(crate) fn instant(origin: Instant, moment: Moment) -> Instant {
     origin + Duration::from_nanos(moment.0)
 }
 
-/// What the wall clock showed at `origin`.
+/// Time of the wall clock at `origin`.
 pub(crate) fn wall_at(origin: Instant) -> jiff::Timestamp {
     jiff::Timestamp::now() - origin.elapsed()
 }

@@ -118,7 +118,7 @@ impl Fleet {
         hosts.filter(|host| host.lost().is_none()).collect()
     }
 
-    /// What becomes of a load when a host is lost.
+    /// Treatment of a load when a host is lost.
     pub(crate) fn on_loss(&self) -> OnHostLoss {
         self.on_loss
     }
@@ -135,7 +135,7 @@ impl Fleet {
         })
     }
 
-    /// What each host is there for: the nodes of the study, and generating load.
+    /// Roles of each host: the nodes of the study, and generating load.
     pub(crate) fn roles(&self) -> Vec<(&Host, Vec<String>)> {
         let roles = self.hosts.iter().enumerate().map(|(at, host)| {
             let nodes = self.place.iter().filter(|(_, place)| **place == at);

@@ -31,12 +31,12 @@ use crate::trial::result::{needs_its_ledger, skipped};
 use crate::trial::stage::Stage;
 use crate::trial::{self, Ran};
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Ended {
     /// The record.
     pub directory: PathBuf,
-    /// How it ended, as the record has it.
+    /// State of the run, as the record has it.
     pub state: RunState,
     /// Trials that broke in this run.
     pub failed: usize,
@@ -60,7 +60,8 @@ pub fn run(
     attempt(request, control, observe).map_err(|error| blamed(control, "preparing the run", error))
 }
 
-/// What fails after the user has asked for the end fails because of that, unless it is the record.
+/// Replaces an error after the user has asked for the end, unless it is the record's: it follows
+/// from that.
 pub(crate) fn blamed(control: &Control, doing: &'static str, error: Error) -> Error {
     match error {
         error @ (Error::Record(_) | Error::Stopped { .. } | Error::Interrupted { .. }) => error,
@@ -142,7 +143,7 @@ struct Run<'a> {
     done: Vec<Trial>,
     /// Every attempt at what is measured in pairs.
     pairs: Vec<Paired>,
-    /// What is still to be measured in pairs.
+    /// Pairs that are still to be measured.
     pairings: Vec<Pairing>,
     sites: Vec<Site>,
     spent: Spent,
@@ -150,19 +151,18 @@ struct Run<'a> {
     skipped: usize,
 }
 
-/// Where the time went.
 struct Spent {
     began: Instant,
     /// Windows and warm-ups.
     measured_s: f64,
     /// Servers and data.
     builds_s: f64,
-    /// What was estimated for the trials that are over.
+    /// Time that was estimated for the trials that are over.
     estimated_s: f64,
 }
 
 impl Run<'_> {
-    /// How far the record's clock had come: moments go on from there.
+    /// Time that the record's clock had reached: moments go on from there.
     fn elapsed_before(&self) -> std::time::Duration {
         let last = self.done.iter().map(|trial| trial.ended.0).max().unwrap_or(0);
         std::time::Duration::from_nanos(last)
@@ -186,9 +186,9 @@ impl Run<'_> {
         self.attempts(number).max_by_key(|trial| trial.attempt)
     }
 
-    /// Whether a trial is to be run again after this attempt, its last one: so often, and then it
-    /// stays as it is. What is judged is how steady the throughput was, never how high: nobody may
-    /// repeat until a figure pleases.
+    /// True if a trial is to be run again after this attempt, its last one: up to a limit, then it
+    /// stays as it is. The decision rests on the steadiness of the throughput, never on its height:
+    /// nobody may repeat until a figure pleases.
     fn goes_again(&self, last: &Trial) -> bool {
         let unsteady = self.attempts(last.number).filter(|trial| trial.ending.is_unsteady());
         last.ending.is_unsteady()
@@ -403,7 +403,7 @@ impl Run<'_> {
         Ok(self.writer.end(&finished.trial, needs_its_ledger(&finished.trial))?)
     }
 
-    /// How long the trials that are left take, judged by the ones that are over.
+    /// Estimate of the time that the remaining trials take, from those that are over.
     fn left_s(&self, left: &[&Planned]) -> f64 {
         let points = left.iter().map(|planned| &self.request.study.points[planned.point]);
         let estimated: f64 = points.map(estimate::trial_s).sum();
@@ -491,7 +491,7 @@ fn what_is_built(plan: &SitePlan) -> String {
     }
 }
 
-/// How often a trial is run again because its throughput was not steady.
+/// Number of times that a trial is run again because its throughput was not steady.
 const REPEATS_MAX: usize = 2;
 
 const RUN: &str = "time";

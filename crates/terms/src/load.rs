@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// When a transaction starts.
+/// Time at which a transaction starts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
@@ -24,7 +24,7 @@ impl Pace {
         }
     }
 
-    /// How the gaps between transactions are distributed; none in closed loop.
+    /// Distribution of the gaps between transactions; none in closed loop.
     #[must_use]
     pub fn arrivals(self) -> Option<&'static str> {
         match self {
@@ -44,7 +44,7 @@ impl Pace {
     }
 }
 
-/// What a client does when its connection is lost.
+/// Reaction of a client to the loss of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnLoss {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// pg_ctl's shutdown modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopMode {
-    /// When the last client has left.
+    /// After the last client has left.
     Smart,
     /// After disconnecting all clients and a checkpoint.
     Fast,
@@ -28,7 +28,7 @@ impl fmt::Display for StopMode {
 /// When a server connection goes back to PgBouncer's pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PoolMode {
-    /// When the client leaves.
+    /// After the client has left.
     Session,
     /// After each transaction.
     Transaction,
@@ -71,13 +71,13 @@ impl Direction {
         }
     }
 
-    /// Whether it is, or contains, the way to the other end.
+    /// True if it is, or contains, the way to the other end.
     #[must_use]
     pub fn has_to(self) -> bool {
         self != Self::From
     }
 
-    /// Whether it is, or contains, the way from the other end.
+    /// True if it is, or contains, the way from the other end.
     #[must_use]
     pub fn has_from(self) -> bool {
         self != Self::To

@@ -1,6 +1,6 @@
-//! What the tests of all crates share: skips that are counted, a harness for test programs that
-//! are also processes of what they test, JSON documents against their schemas, and waiting for a
-//! condition.
+//! Tools that the tests of all crates share: skips that are counted, a harness for test programs
+//! that are also processes of what they test, JSON documents against their schemas, and waiting for
+//! a condition.
 //!
 //! A dev-dependency only.
 

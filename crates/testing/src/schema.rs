@@ -17,7 +17,7 @@ const KEYWORDS: [&str; 11] = [
     "items",
 ];
 
-/// What is wrong with `document`, each with its place; a key that the schema does not know, too.
+/// Faults of `document`, each with its place; a key that the schema does not know is one, too.
 ///
 /// # Panics
 /// If the schema is none, or has a keyword that is not known here.

@@ -20,7 +20,7 @@ pub fn because(reason: impl Display) {
     record(&reason.to_string(), false);
 }
 
-/// Whether the tests run as root. Call [`no_root`] where that is needed and `false`.
+/// True if the tests run as root. Call [`no_root`] where that is needed and `false`.
 #[must_use]
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
@@ -35,10 +35,10 @@ pub fn no_root() {
     record(NEEDS_ROOT, true);
 }
 
-/// How `scripts/test` recognises the tests that it runs again as root.
+/// Mark by which `scripts/test` recognises the tests that it runs again as root.
 const NEEDS_ROOT: &str = "needs root";
 
-/// What a test is called where its thread has no name, and whether it was skipped.
+/// Name of a test whose thread has no name, and whether it was skipped.
 #[derive(Default)]
 struct Running {
     name: String,
@@ -54,7 +54,7 @@ pub(crate) fn begin(name: &str) {
     RUNNING.set(Running { name: name.to_owned(), is_skipped: false });
 }
 
-/// Whether the test that began last was skipped.
+/// True if the test that began last was skipped.
 pub(crate) fn was_skipped() -> bool {
     RUNNING.with_borrow(|running| running.is_skipped)
 }

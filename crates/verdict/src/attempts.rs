@@ -1,4 +1,4 @@
-//! Which attempts a figure rests on.
+//! The attempts that a figure rests on.
 //!
 //! An attempt is the unit of evidence, a trial (all attempts of one number) the unit of
 //! replication. Of the attempts at a trial at most one counts, and its figures are the trial's,
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use record::{Ending, Fault, Interruption, Trial};
 
-/// Which attempt of each trial is taken.
+/// The attempt of each trial that is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chosen {
     /// The one that counts.
@@ -60,16 +60,16 @@ pub(crate) fn others<'t>(trials: impl Iterator<Item = &'t Trial>) -> Vec<Chosen>
     others.into_iter().filter_map(|(is, chosen)| is.then_some(chosen)).collect()
 }
 
-/// What an attempt is used for.
+/// Use of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptUse {
     /// Its figures are the trial's.
     pub figures: bool,
-    /// Why, for people.
+    /// The reason, for people.
     pub why: &'static str,
 }
 
-/// What each attempt is used for, in the order of `trials`.
+/// Use of each attempt, in the order of `trials`.
 #[must_use]
 pub fn uses(trials: &[Trial]) -> Vec<AttemptUse> {
     let is_first_complete = |trial: &Trial| {

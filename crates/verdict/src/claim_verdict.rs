@@ -1,4 +1,4 @@
-//! What became of one claim.
+//! The verdict on one claim.
 
 use spec::{ClaimKind, Quantifier, Rank};
 
@@ -7,28 +7,28 @@ use spec::{ClaimKind, Quantifier, Rank};
 pub struct ClaimVerdict {
     /// The claim in words.
     pub says: String,
-    /// Whether it must hold everywhere.
+    /// Kind of the claim, which says if it must hold everywhere.
     pub kind: ClaimKind,
     /// Its rank among the study's claims.
     pub rank: Rank,
-    /// Where the value is expected, as text; empty for what is true of every trial.
+    /// Range in which the value is expected, as text; empty for claims about every trial.
     pub expected: String,
-    /// What was published.
+    /// The published figure.
     pub published: Option<f64>,
     /// A condition or a doubt that the study itself states.
     pub note: String,
-    /// What was found.
+    /// The measured figure.
     pub measured: Measured,
     /// The verdict, all claims of the study considered.
     pub verdict: Verdict,
-    /// What the claim's own figures say, were it the study's only claim about a value. Differs from
-    /// the verdict where that does not stand the correction for several claims.
+    /// Verdict of the claim's own figures, were it the study's only claim about a value. Differs
+    /// from the verdict if it does not survive the correction for several claims.
     pub alone: Verdict,
-    /// Why it cannot be told, or which trial failed; empty where the figures say enough.
+    /// The reason why it cannot be told, or the trial that failed; empty if the figures say enough.
     pub why: String,
 }
 
-/// What a verdict rests on.
+/// The measurement that a verdict rests on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measured {
     /// Nothing yet.
@@ -49,7 +49,7 @@ pub enum Measured {
     },
     /// Trials counted.
     Count {
-        /// Whether every trial must show it, or one is enough.
+        /// The number of trials that must show it: every one, or one at least.
         quantifier: Quantifier,
         /// Trials in which it could be seen.
         trials: u64,
@@ -60,7 +60,7 @@ pub enum Measured {
     },
 }
 
-/// What was measured in numbers, for tables and programs.
+/// Measured numbers, for tables and programs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
     /// The value; of counted trials the share in which it was so.
@@ -69,9 +69,9 @@ pub struct Figures {
     pub low: Option<f64>,
     /// The upper bound; none for counted trials, whose bound is one-sided.
     pub high: Option<f64>,
-    /// What the interval promises, 0 to 1.
+    /// Confidence of the interval, 0 to 1.
     pub confidence: Option<f64>,
-    /// How the interval was found; empty without one.
+    /// Method by which the interval was computed; empty without one.
     pub method: &'static str,
     /// Rounds, units of pairs, or trials that were counted.
     pub n: Option<u64>,
@@ -156,7 +156,7 @@ impl Verdict {
     }
 }
 
-/// What a kind of claim finds.
+/// Findings about a claim.
 pub(crate) struct Found {
     pub(crate) measured: Measured,
     pub(crate) verdict: Verdict,

@@ -1,4 +1,4 @@
-//! What two runs differ in before anything was measured.
+//! Differences between two runs that exist before anything is measured.
 
 use record::{Fact, Header};
 use spec::{Point, Settings, Workload};
@@ -8,11 +8,11 @@ use crate::diff::Side;
 /// Something that was not the same in two runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// What it is: "scale", "PostgreSQL version", "shared_buffers of primary".
+    /// Name of the condition: "scale", "PostgreSQL version", "shared_buffers of primary".
     pub what: String,
-    /// What it was in the first.
+    /// Its value in the first run.
     pub before: String,
-    /// What it was in the second.
+    /// Its value in the second run.
     pub after: String,
     /// The points of which it is true; empty for the whole run.
     pub points: Vec<String>,
@@ -25,8 +25,8 @@ const FLEETING: [&str; 4] =
 /// Groups of such facts: what `pg_test_fsync` measures, and how long the run took.
 const FLEETING_GROUPS: [&str; 2] = ["pg_test_fsync", "time"];
 
-/// What differs between two runs, those of the whole run first; what is true of several points is
-/// one condition.
+/// Conditions in which two runs differ, those of the whole run first; one that is true of several
+/// points is listed once.
 pub(crate) fn differing(before: Side<'_>, after: Side<'_>) -> Vec<Condition> {
     let mut conditions = of_runs(before.header, after.header);
     for point in &before.study.points {

@@ -32,7 +32,7 @@ pub(crate) fn doubt(study: &Study, verdicts: &mut [ClaimVerdict]) {
     }
 }
 
-/// Why a claim that rests on this control cannot be told.
+/// The reason why a claim that rests on this control cannot be told.
 fn why(says: &str, control: &ClaimVerdict) -> String {
     match control.verdict {
         Verdict::DoesNotHold => {

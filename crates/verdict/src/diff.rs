@@ -19,7 +19,7 @@ use crate::rounds::figure_of;
 /// One side of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'r> {
-    /// What was run, and on what.
+    /// Study, machine and programs of the run.
     pub header: &'r Header,
     /// The study as it was run.
     pub study: &'r Study,
@@ -27,17 +27,17 @@ pub struct Side<'r> {
     pub trials: &'r [Trial],
 }
 
-/// What has changed from one record to another.
+/// Changes from one record to another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diff {
-    /// What the runs differ in before anything was measured: figures of different sizes or
-    /// machines cannot be told apart from a change.
+    /// Conditions in which the runs differ: figures of different sizes or machines cannot be told
+    /// apart from a change.
     pub conditions: Vec<Condition>,
     /// One for each figure that both have, in the order of the first.
     pub differences: Vec<Difference>,
 }
 
-/// How one metric of one point differs between two records.
+/// Difference of one metric of one point between two records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// The point, `variant/scenario axis=value`.
@@ -48,18 +48,18 @@ pub struct Difference {
     pub before: f64,
     /// Geometric mean over the second record's rounds.
     pub after: f64,
-    /// Whether each of the two rests on values that are lower bounds, because something had not ended
-    /// when a window closed: then it is larger.
+    /// True if the value rests on lower bounds, because something had not ended when a window
+    /// closed: then it is larger.
     pub is_at_least: [bool; 2],
     /// after ÷ before, with its interval; none where it has none.
     pub ratio: Option<Interval>,
-    /// What the figure says by itself.
+    /// Conclusion from the figure by itself.
     pub alone: Change,
-    /// What is left of that among all figures that were looked at (Holm's correction).
+    /// Conclusion after the correction for all figures that were looked at (Holm's).
     pub change: Change,
 }
 
-/// What a difference means.
+/// Meaning of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
     /// More in the second run, beyond what the spread of the rounds explains.
@@ -86,13 +86,13 @@ impl Change {
 }
 
 impl Diff {
-    /// How many figures came out as `change`.
+    /// Number of figures with the conclusion `change`.
     #[must_use]
     pub fn count(&self, change: Change) -> usize {
         self.differences.iter().filter(|one| one.change == change).count()
     }
 
-    /// What has changed, in a sentence.
+    /// The changes in a sentence.
     #[must_use]
     pub fn summary(&self) -> String {
         let all = self.differences.len();

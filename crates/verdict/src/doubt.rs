@@ -1,5 +1,5 @@
-//! Whether figures say what they seem to: whether the rig or the machine was the limit, and whether
-//! a latency can be known at all.
+//! Doubts about figures: whether the rig or the machine was the limit, and whether a latency can be
+//! known at all.
 //!
 //! What clients measure is worth no more than the clients: one that is busy all the time sends as
 //! fast as it can, not as fast as the server can, and one that looks late at an answer adds its
@@ -33,7 +33,7 @@ const CORES_MIN: f64 = 0.25;
 /// more than 2 % of the windows, at 95 % in 3 %, at 102 % in 75 to 85 %, and at 105 % in 93 to 100 %.
 const BACKLOG_GROWTH_MAX: f64 = 0.01;
 
-/// What makes a figure of a trial doubtful.
+/// Cause of doubt about a figure of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
     Busy,
@@ -55,11 +55,11 @@ const CAUSES: [Cause; 7] = [
     Cause::Failed,
 ];
 
-/// What makes a rate that is held against a bound doubtful.
+/// Causes of doubt about a rate that is compared with a bound.
 const CAUSES_OF_RATES: [Cause; 3] = [Cause::Busy, Cause::Steal, Cause::CpuShare];
 
 impl Cause {
-    /// How much of it there was in a trial, in percent, where that is too much.
+    /// Amount of it in a trial, in percent, if that is too much.
     fn excess(self, trial: &Trial, metric: &Metric, scope: &str) -> Option<f64> {
         let generator = &trial.generator;
         let figure = |metric, scope| figure_of(trial, metric, scope).map(|figure| figure.value);

@@ -1,4 +1,4 @@
-//! What is true of trials: of every single one, or of one at least.
+//! Claims about trials: about every single one, or about one at least.
 //!
 //! Every attempt that was ever made is asked. One that shows the contrary refutes what is said of
 //! every trial, however it ended and whether or not a later attempt was steadier. Only complete
@@ -136,18 +136,18 @@ fn asked(study: &Study, condition: &Condition, points: &[usize]) -> Vec<usize> {
     }
 }
 
-/// What all attempts at one trial show.
+/// Answer of all attempts at one trial.
 #[derive(Default)]
 struct Shown {
     /// A complete attempt shows that it is so.
     supports: bool,
     /// Attempts that show the contrary, in words.
     refutes: Vec<String>,
-    /// Why the trial leaves it open, in words.
+    /// The reason why the trial leaves it open, in words.
     open: Option<String>,
 }
 
-/// What an attempt answers.
+/// Answer of an attempt.
 enum Answer {
     Yes,
     No(Vec<Figure>),
@@ -282,7 +282,7 @@ pub(crate) fn marred(study: &Study, trial: &Trial) -> Option<String> {
 /// The share of a window in which clients must have been at work: one tenth of it may be missing.
 const LOAD_SHARE_MIN: f64 = 0.9;
 
-/// Whether a value of a metric says that acknowledged transactions are there. That a server did not
+/// True if a value of a metric says that acknowledged transactions are there. That a server did not
 /// survive needs no transaction to be true.
 fn says_that_nothing_is_lost(metric: &Metric, value: f64) -> bool {
     let is_destruction = metric.better == Better::Higher && value == 0.0;

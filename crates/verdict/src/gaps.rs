@@ -16,11 +16,11 @@ use crate::rounds::figure_of;
 /// The rounds of an expression, those with gaps included.
 pub(crate) struct Gaps {
     rounds: Vec<Vec<Cell>>,
-    /// What is not there, in words.
+    /// Missing figures, in words.
     pub(crate) words: Vec<String>,
 }
 
-/// What one reference has in one round.
+/// Content of a cell: one reference in one round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Cell {
     Value(f64),
@@ -139,8 +139,8 @@ fn planned<'t>(
     all
 }
 
-/// Whether an attempt broke by what may be a server's fault. What broke the rig is made up for by a
-/// later attempt.
+/// True if an attempt broke in a way that may be a server's fault. A failure of the rig is made up
+/// for by a later attempt.
 fn has_died(ending: &Ending) -> bool {
     match ending {
         Ending::Failed(reason) => reason.kind != Fault::Rig,

@@ -1,4 +1,4 @@
-//! What can be said about every claim of a study.
+//! Judgement of every claim of a study.
 
 use record::{Ending, Paired, PlannedTrial, Trial};
 use spec::{About, Claim, Expression, Profile, Study};
@@ -32,13 +32,13 @@ pub struct Judgement {
 pub struct Discarded {
     /// Its trial's number.
     pub number: usize,
-    /// Which attempt at it this is, from 1.
+    /// Number of the attempt at this trial, from 1.
     pub attempt: usize,
-    /// What it ran.
+    /// Name of the point that it ran.
     pub name: String,
     /// `void`, `skipped` or `failed`.
     pub status: &'static str,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 

@@ -1,4 +1,4 @@
-//! What trials are called.
+//! Names of trials.
 
 use std::collections::BTreeMap;
 

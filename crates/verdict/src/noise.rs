@@ -18,13 +18,13 @@ pub struct Noise {
     pub one_percent: f64,
     /// By how many percent two means of as many rounds as were run differ.
     pub means_percent: f64,
-    /// How many rounds that is.
+    /// Number of those rounds.
     pub rounds: usize,
-    /// What it was taken from.
+    /// Source of the noise.
     pub source: Source,
 }
 
-/// What noise was taken from.
+/// Source of a metric's noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Of a true A/A: a point and its twin, measured in the same rounds. What whole rounds have in
@@ -36,12 +36,12 @@ pub enum Source {
     /// Of the rounds of points, where nothing was measured twice: an upper bound for what is
     /// compared within rounds.
     Rounds {
-        /// How many points.
+        /// Number of points.
         points: usize,
     },
 }
 
-/// What is compared, and so has noise: figures that have a better and a worse.
+/// Metrics that are compared, and so have noise: those that have a better and a worse.
 const METRICS: [&Metric; 5] = [
     &metrics::TPS,
     &metrics::LATENCY_P50_MS,
@@ -119,7 +119,7 @@ fn raise_standstills(rounds: &mut BTreeMap<usize, f64>) {
     rounds.values_mut().for_each(|value| *value = value.max(least));
 }
 
-/// What a round counts as in which nothing was done, as a share of the median.
+/// Value of a round in which nothing was done, as a share of the median.
 const STANDSTILL: f64 = 0.01;
 
 const CONFIDENCE: f64 = 0.95;

@@ -108,7 +108,7 @@ fn p_value(series: &Series, bound: f64) -> f64 {
     sequence::ratio_p(&series.above, &series.below, bound).unwrap_or(1.0)
 }
 
-/// What makes figures of pairs doubtful: what `pgrig compare` doubts as well.
+/// Doubts about figures of pairs: the same as those of `pgrig compare`.
 fn doubts(paired: &Paired, is_latency: bool, expect: Expectation, verdict: Verdict) -> Vec<String> {
     let sort = if is_latency { Sort::Latency } else { Sort::Rate };
     let is_near_one = is_near_one(expect, verdict);
@@ -121,7 +121,8 @@ fn doubts(paired: &Paired, is_latency: bool, expect: Expectation, verdict: Verdi
     doubts
 }
 
-/// Whether a verdict on a quotient may be false if the quotient is further away from 1 than it seems.
+/// True if a verdict on a quotient may be false if the quotient is further away from 1 than it
+/// seems.
 pub(crate) fn is_near_one(expect: Expectation, verdict: Verdict) -> bool {
     let (from, to) = expect.range();
     let expects_one = from <= 1.0 && 1.0 <= to;

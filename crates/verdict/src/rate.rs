@@ -16,7 +16,7 @@ const DUE_S: f64 = 0.1;
 pub struct MissedRate {
     /// The trial's number.
     pub number: usize,
-    /// What it ran: `variant/scenario axis=value`.
+    /// The point that it ran: `variant/scenario axis=value`.
     pub name: String,
     /// The workload.
     pub workload: String,

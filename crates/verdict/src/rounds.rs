@@ -7,7 +7,7 @@ use spec::{Metric, Reference, Study};
 
 use crate::attempts::{self, Chosen};
 
-/// What an expression asks for, one row for each round in which all of it was measured.
+/// Values that an expression refers to, one row for each round in which all of them were measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rounds {
     /// One row a round, in their order; one value for each reference, in theirs.

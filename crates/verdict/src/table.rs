@@ -18,18 +18,18 @@ pub struct Tabled<'s> {
     pub listed: Vec<Listed<'s>>,
 }
 
-/// What stands in a cell.
+/// Content of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// Nothing was measured.
     Nothing,
     /// A value with its interval.
     Value(stats::Interval),
-    /// What the record says of it.
+    /// A fact from the record.
     Fact(String),
     /// A number of trials.
     Trials(usize),
-    /// How many of them.
+    /// Number of trials in which a condition is true.
     Count {
         /// In which it is true.
         count: usize,
@@ -54,9 +54,9 @@ pub struct Listed<'s> {
     pub row: &'s Row,
     /// Its number.
     pub number: usize,
-    /// What the table's columns speak of, as far as it has it.
+    /// Figures of the table's columns, as far as the trial has them.
     pub figures: Vec<(&'static Metric, f64)>,
-    /// What was noted of it.
+    /// Notes on the trial.
     pub notes: Vec<Note>,
 }
 
@@ -145,7 +145,7 @@ fn list<'s>(table: &Table, row: &'s Row, trial: &Trial) -> Listed<'s> {
     Listed { row, number: trial.number, figures, notes: trial.notes.clone() }
 }
 
-/// Whether it is so in a trial; none where that was not measured.
+/// True if the condition holds in a trial; none if that was not measured.
 fn is_true(condition: &Condition, trial: &Trial) -> Option<bool> {
     let metrics = condition.metrics().iter();
     let values: Option<Vec<f64>> = metrics.map(|one| value_of(trial, one, "")).collect();

@@ -1,10 +1,10 @@
-//! Whether a condition is true of figures of which some are only lower bounds.
+//! The truth of a condition about figures of which some are only lower bounds.
 
 use record::Figure;
 use spec::Condition;
 
-/// Whether `condition` is true of the figures of its metrics, in their order. None where that
-/// depends on how much larger than its lower bound a figure is.
+/// True if `condition` holds for the figures of its metrics, in their order. None if that depends
+/// on how much larger than its lower bound a figure is.
 pub(crate) fn truth(condition: &Condition, figures: &[Figure]) -> Option<bool> {
     let values: Vec<f64> = figures.iter().map(|figure| figure.value).collect();
     let at_the_bounds = condition.is_true(&values);

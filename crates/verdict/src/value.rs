@@ -201,8 +201,8 @@ fn stand_still(study: &Study, expression: &Expression, trials: &[Trial], found: 
     }
 }
 
-/// Whether the servers are restarted before each trial, as they are where sites take turns: then
-/// what rounds have in common beyond their own is the machine's, and meets both sides.
+/// True if the servers are restarted before each trial, as they are if topologies take turns: then
+/// the machine causes what rounds have in common beyond their own, and both sides meet it.
 fn are_restarted(study: &Study, expression: &Expression) -> bool {
     let own = || points(expression).into_iter().map(|point| &study.points[point]);
     let first = study.points.first().map(|point| &point.topology);
@@ -210,7 +210,7 @@ fn are_restarted(study: &Study, expression: &Expression) -> bool {
     take_turns || own().all(|point| point.data.reset == Reset::Clone)
 }
 
-/// Where an interval lies, however few rounds it rests on.
+/// Position of an interval, however few rounds it rests on.
 fn lies(expect: Expectation, interval: &Interval) -> Verdict {
     match expect.judge(Ok(interval), 1) {
         stats::Verdict::Holds => Verdict::Holds,
@@ -328,7 +328,7 @@ struct Estimate {
     scale: Scale,
 }
 
-/// What an interval is computed of.
+/// Scale on which an interval is computed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scale {
     /// The values themselves.
@@ -408,7 +408,7 @@ impl Estimate {
         Ok(Estimate { interval, drift, values, scale })
     }
 
-    /// How much would have to be wrong for the verdict to be; see [`Expectation::p_value`].
+    /// Smallest error probability at which the verdict would stand; see [`Expectation::p_value`].
     fn p_value(&self, expect: Expectation) -> f64 {
         let widening = self.drift.map_or(1.0, |drift| drift.widening);
         let point = self.scale.scaled(self.interval.point);
@@ -427,8 +427,8 @@ impl Estimate {
     }
 }
 
-/// Where compared windows differ in the number of checkpoints inside them: said, since a checkpoint
-/// costs throughput.
+/// Warning that compared windows differ in the number of checkpoints inside them, since a
+/// checkpoint costs throughput.
 fn checkpoints(study: &Study, expression: &Expression, trials: &[Trial]) -> Option<String> {
     let points = points(expression);
     let mut by_round: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
@@ -451,7 +451,7 @@ fn checkpoints(study: &Study, expression: &Expression, trials: &[Trial]) -> Opti
     })
 }
 
-/// Which trials have nothing to say, and about what.
+/// Trials that lack a value, and the value.
 fn missing(study: &Study, expression: &Expression, trials: &[Trial]) -> String {
     for reference in expression.references() {
         let alone = Rounds::collect(study, std::slice::from_ref(reference), trials);

@@ -1,4 +1,4 @@
-//! What a server says: every backend message, borrowed from the frame it came in.
+//! Messages of a server: every backend message, borrowed from the frame it came in.
 //!
 //! [`Message::parse`] checks the form of the whole body once; what it returns can then be read
 //! without further errors. Strings are bytes where they are in the client encoding, which the

@@ -1,4 +1,4 @@
-//! Where to connect and as whom: libpq's conventions, all of them that a TCP or Unix socket
+//! Addresses and login of a connection: libpq's conventions, all of them that a TCP or Unix socket
 //! client can honour.
 //!
 //! [`Conninfo::resolve`] takes what the user gave ([`Given`]) and where the rest may come from
@@ -43,15 +43,15 @@ pub struct Conninfo {
     pub user: String,
     /// The database.
     pub dbname: String,
-    /// Which of the servers will do.
+    /// Kind of server that is accepted.
     pub target: TargetSessionAttrs,
-    /// Whether the caller shuffles `hosts`, and the addresses of each, before it tries them.
+    /// Order in which the caller tries `hosts` and the addresses of each: as given, or shuffled.
     pub load_balance: LoadBalance,
-    /// How long to try each host, in seconds; `None` is for ever.
+    /// Seconds for which each host is tried; `None` is forever.
     pub connect_timeout_s: Option<u32>,
     /// Encryption, and what it needs.
     pub tls: TlsSettings,
-    /// Whether to bind a SCRAM login to its TLS connection.
+    /// Policy for binding a SCRAM login to its TLS connection.
     pub channel_binding: ChannelBindingPolicy,
     /// The authentication methods to put up with.
     pub require_auth: Methods,
@@ -62,7 +62,7 @@ pub struct Conninfo {
     /// Settings of the session that go with the start-up message: `application_name`,
     /// `client_encoding`, `options`, `replication`, and those of PGDATESTYLE, PGTZ, PGGEQO.
     pub settings: Vec<(String, String)>,
-    /// How TCP finds out that a server is gone.
+    /// Settings by which TCP finds out that a server is gone.
     pub keepalives: Keepalives,
     /// The user that must own the server process behind a Unix socket.
     pub require_peer: Option<String>,
@@ -80,18 +80,18 @@ pub enum LoadBalance {
     Random,
 }
 
-/// How TCP finds out that a server is gone. `None` leaves it to the operating system.
+/// Settings by which TCP finds out that a server is gone. `None` leaves it to the operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Keepalives {
-    /// Whether to probe an idle connection at all.
+    /// True if an idle connection is probed at all.
     pub enabled: bool,
     /// After how many idle seconds.
     pub idle_s: Option<u32>,
     /// Every how many seconds from then on.
     pub interval_s: Option<u32>,
-    /// How many probes may go unanswered.
+    /// Number of probes that may go unanswered.
     pub count: Option<u32>,
-    /// How long sent data may go unacknowledged, in milliseconds.
+    /// Time for which sent data may go unacknowledged, in milliseconds.
     pub user_timeout_ms: Option<u32>,
 }
 
@@ -104,7 +104,7 @@ impl Conninfo {
         resolve::resolve(given, sources)
     }
 
-    /// What to say to `host`, which must be one of ours, when a session starts.
+    /// Login for `host`, which must be one of ours, when a session starts.
     pub fn login(&self, host: &Host) -> Login {
         Login {
             user: self.user.clone(),

@@ -2,7 +2,7 @@
 
 use crate::ProtocolError;
 
-/// What is left of a message body, and the message type for errors.
+/// The rest of a message body, and the message type for errors.
 #[derive(Clone, Copy)]
 pub(crate) struct Cursor<'a> {
     rest: &'a [u8],

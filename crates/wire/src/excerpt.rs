@@ -45,7 +45,8 @@ pub fn excerpt(query: &str, position: u32) -> String {
     text
 }
 
-/// How wide a terminal shows a character: one column for what has no width, as libpq counts.
+/// Columns that a terminal needs for a character: one column for a character without width, as
+/// libpq counts.
 fn columns(character: &char) -> usize {
     character.width().unwrap_or(1).max(1)
 }

@@ -18,7 +18,7 @@ pub struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// How many bytes of the input this frame took, its header included.
+    /// Number of bytes of the input that this frame took, its header included.
     #[inline]
     pub fn total_bytes(&self) -> usize {
         HEADER_BYTES + self.body.len()
@@ -44,7 +44,7 @@ pub fn next(input: &[u8]) -> Result<Option<Frame<'_>>, ProtocolError> {
     Ok(rest.get(..body_bytes).map(|body| Frame { tag, body }))
 }
 
-/// How many bytes the frame at the start of `input` has in all, once its header has arrived.
+/// Number of bytes that the frame at the start of `input` has in all, once its header has arrived.
 ///
 /// For a caller that wants to make room for a long frame at once.
 ///

@@ -1,4 +1,4 @@
-//! What a client says: each function appends one message to the caller's buffer.
+//! Messages of a client: each function appends one message to the caller's buffer.
 //!
 //! Nothing is allocated but by growth of that buffer. Text that is made on the spot, such as a
 //! script's variables, is written in place through [`Query`] and [`Bind`]; the message's length is
@@ -47,7 +47,7 @@ pub mod tag {
     pub const TERMINATE: u8 = b'X';
 }
 
-/// Why a message cannot be sent.
+/// Reason why a message cannot be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum EncodeError {
     /// A string would end early for the server.
@@ -113,7 +113,7 @@ pub fn bind<'p>(
     bind.finish()
 }
 
-/// Which of the two kinds of named things a Describe or a Close means.
+/// Kind of named object that a Describe or a Close refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// A prepared statement.

@@ -1,4 +1,4 @@
-//! What can be wrong with the bytes a server sends.
+//! Errors in the bytes that a server sends.
 
 use thiserror::Error;
 
@@ -35,7 +35,7 @@ pub enum ProtocolError {
     Malformed {
         /// The message type.
         tag: u8,
-        /// What does not fit.
+        /// The part that does not fit.
         reason: &'static str,
     },
 }

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct ProtocolVersion(u32);
 
 impl ProtocolVersion {
-    /// What every supported server speaks; cancel keys have 4 bytes.
+    /// Version that every supported server speaks; cancel keys have 4 bytes.
     pub const V3_0: Self = Self::new(3, 0);
     /// PostgreSQL 18 and later: cancel keys of 4 to 256 bytes. (3.1 was never used.)
     pub const V3_2: Self = Self::new(3, 2);

@@ -23,7 +23,7 @@ use crate::{Frame, ProtocolVersion, backend, frame, frontend};
 /// The most parameters and notices kept from a start-up, in bytes; PostgreSQL reports about 400.
 const REPORTED_BYTES_LIMIT: usize = 64 * 1024;
 
-/// What the start-up messages travel through.
+/// Channel that the start-up messages travel through.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Channel {
     /// A Unix socket or bare TCP.
@@ -58,10 +58,10 @@ enum Phase {
     Authenticated,
 }
 
-/// What a call of [`Startup::advance`] did.
+/// Result of a call of [`Startup::advance`].
 #[derive(Debug)]
 pub struct Advance {
-    /// How many bytes of the input are done with.
+    /// Number of bytes of the input that are done with.
     pub consumed: usize,
     /// The session, once the server is ready for queries.
     pub session: Option<Session>,
@@ -285,7 +285,7 @@ impl Startup {
         }
     }
 
-    /// What to bind the login to, given what the server offers and what there is.
+    /// Channel to bind the login to, given the server's offer and the channel that exists.
     fn binding(&self, offered: Mechanisms<'_>) -> Result<ChannelBinding, StartupError> {
         let offers = |name: &[u8]| offered.iter().any(|mechanism| mechanism == name);
         let policy = self.login.channel_binding;

@@ -30,7 +30,7 @@ pub const ERROR_RESPONSE: u8 = b'E';
 pub const FUNCTION_CALL_RESPONSE: u8 = b'V';
 /// The server speaks an older minor version, or does not know some options.
 pub const NEGOTIATE_PROTOCOL_VERSION: u8 = b'v';
-/// What was described returns no rows.
+/// The described statement or portal returns no rows.
 pub const NO_DATA: u8 = b'n';
 /// A notice or a warning.
 pub const NOTICE_RESPONSE: u8 = b'N';

@@ -1,4 +1,4 @@
-//! When to encrypt: the rules of `sslmode`, and the one-byte answer to an SSLRequest.
+//! Rules of `sslmode` that say when to encrypt, and the one-byte answer to an SSLRequest.
 //!
 //! The TLS engine belongs to the caller. What is here decides before it and around it.
 
@@ -10,7 +10,7 @@ use thiserror::Error;
 /// The protocol name that a client must offer by ALPN when it starts TLS without an SSLRequest.
 pub const ALPN: &[u8] = b"postgresql";
 
-/// How much encryption is wanted, and how far the server must prove who it is.
+/// Encryption that is wanted, and proof of its identity that the server must give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum SslMode {
     /// Never encrypt.
@@ -44,7 +44,7 @@ impl SslMode {
         }
     }
 
-    /// What to try on one host, in order. The next is tried, on a new connection, when the one
+    /// Ways to try one host, in order. The next one is tried, on a new connection, when the one
     /// before failed in its TLS handshake or by an error of the server before authentication was
     /// complete. Unix sockets are never encrypted, whatever the mode says.
     pub fn attempts(self, transport: Transport) -> &'static [Attempt] {
@@ -84,7 +84,7 @@ impl FromStr for SslMode {
     }
 }
 
-/// How TLS begins.
+/// The way TLS begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SslNegotiation {
     /// With an SSLRequest.
@@ -94,7 +94,7 @@ pub enum SslNegotiation {
     Direct,
 }
 
-/// What carries the bytes.
+/// Transport that carries the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// A Unix socket.
@@ -114,7 +114,7 @@ pub enum Attempt {
     Tls,
 }
 
-/// What follows the server's answer to an SSLRequest.
+/// Continuation after the server's answer to an SSLRequest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// The TLS handshake, from the next byte on.
@@ -123,7 +123,7 @@ pub enum Answer {
     Plain,
 }
 
-/// Why TLS does not come about.
+/// Reason why TLS does not come about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NegotiationError {
     /// The server has no TLS, and the mode demands it.
@@ -153,7 +153,7 @@ impl NegotiationError {
     }
 }
 
-/// What the answer to an SSLRequest means; `None` when it has not arrived.
+/// Meaning of the answer to an SSLRequest; `None` when it has not arrived.
 ///
 /// `input` must be all that has arrived: on [`Answer::Plain`] and [`Answer::Handshake`] that is
 /// exactly one byte, to be dropped.

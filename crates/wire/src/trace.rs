@@ -17,7 +17,7 @@ use crate::cursor::Cursor;
 use crate::frontend::tag;
 use crate::{Frame, ProtocolError};
 
-/// How much of a message is shown.
+/// Level of detail at which a message is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// All of it.
@@ -26,7 +26,7 @@ pub enum Detail {
     Stable,
 }
 
-/// Which side sent the bytes.
+/// The side that sent the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// The client, after its start-up message.

@@ -48,7 +48,7 @@ pub fn visible_in_place(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(plain).collect())
 }
 
-/// What is shown instead of a character.
+/// Character that is shown instead of another one.
 fn picture(c: char) -> Option<char> {
     match c {
         '\n' | '\t' => None,

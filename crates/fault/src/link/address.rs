@@ -1,4 +1,4 @@
-//! Where a link's processes listen and connect: a Unix socket or a TCP port.
+//! Addresses at which a link's processes listen and connect: a Unix socket or a TCP port.
 
 use std::fmt;
 use std::io;
@@ -21,7 +21,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// Listens there; whoever reaches the socket's directory may connect.
+    /// Listens there; every process that can reach the socket's directory may connect.
     pub(super) fn listen(&self) -> io::Result<Listener> {
         match self {
             Self::Unix(path) => {

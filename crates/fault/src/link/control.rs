@@ -1,5 +1,5 @@
-//! What the rig and a relay say to each other: lines over a Unix socket. Every order is answered
-//! by the relay's counters.
+//! Messages between the rig and a relay: lines over a Unix socket. Every order is answered by the
+//! relay's counters.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Write};
@@ -19,17 +19,17 @@ use crate::link::flow::Shape;
 pub struct Sockets(pub PathBuf);
 
 impl Sockets {
-    /// Where it takes orders.
+    /// Path of the socket on which it takes orders.
     pub fn orders(&self) -> PathBuf {
         self.with("orders")
     }
 
-    /// Where an echo answers directly.
+    /// Address of an echo that is reached directly.
     pub fn echo(&self) -> Address {
         Address::Unix(self.with("echo"))
     }
 
-    /// Where the same echo answers through the relay.
+    /// Address of the same echo, reached through the relay.
     pub fn probe(&self) -> Address {
         Address::Unix(self.with("probe"))
     }
@@ -42,7 +42,7 @@ impl Sockets {
     }
 }
 
-/// What has passed since the relay began.
+/// Counters of the traffic since the relay began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Bytes that arrived at the server.
@@ -57,14 +57,15 @@ pub struct Counters {
     pub connections: u64,
     /// Connections that were reset.
     pub resets: u64,
-    /// How much later than they should have these pieces were written, all together: the relay
-    /// needs the processor for it.
+    /// Total delay with which these pieces were written, in nanoseconds: the relay needs the
+    /// processor for that.
     pub late_ns: u64,
 }
 
 impl Counters {
-    /// What a row of /proc/net/dev (proc_pid_net(5)) says of an interface at the server's end:
-    /// what it received came to the server, what it sent came from there.
+    /// Reads the counters of an interface at the server's end from a row of /proc/net/dev
+    /// (proc_pid_net(5)): bytes that it received went to the server, bytes that it sent came from
+    /// there.
     pub fn of_interface(table: &str, interface: &str) -> Option<Self> {
         let mut rows = table.lines();
         let row = rows.find_map(|row| row.trim().strip_prefix(interface)?.strip_prefix(':'))?;
@@ -78,7 +79,7 @@ impl Counters {
         })
     }
 
-    /// How much later than it should have a piece was written, on average.
+    /// Average delay with which a piece was written.
     pub fn mean_lateness(&self) -> Duration {
         let pieces = self.to_packets + self.from_packets;
         Duration::from_nanos(self.late_ns.checked_div(pieces).unwrap_or(0))
@@ -126,7 +127,7 @@ impl Control {
         self.ask(&Order::Reset)
     }
 
-    /// What has passed so far.
+    /// Counters of the traffic so far.
     ///
     /// # Errors
     /// When the relay does not answer.
@@ -144,7 +145,7 @@ impl Control {
     }
 }
 
-/// What a relay is told.
+/// Order to a relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     Shape(Shape),

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::link::address::{Address, Listener, Stream};
 
-/// How long messages of one byte took to go and come back.
+/// Round-trip times of messages of one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundTrips {
-    /// How many there were.
+    /// Number of messages.
     pub count: u32,
     /// The median.
     pub median: Duration,

@@ -5,28 +5,28 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-/// How much may be on its way in one direction of a connection. A sender that has so much under
-/// way waits, as one does whose TCP window is used up.
+/// Largest number of bytes under way in one direction of a connection. A sender that has so many
+/// under way waits, as one does whose TCP window is used up.
 pub const HELD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// How a direction treats what passes.
+/// Treatment of the traffic in a direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
-    /// How long each byte is on its way, in each direction.
+    /// Time that each byte is under way, in each direction.
     pub delay: Duration,
     /// Bytes a second in each direction, of all connections together; none for no limit.
     pub bytes_per_s: Option<u64>,
 }
 
-/// When the line of one direction has passed on what all its connections gave it so far.
+/// Time until which the line of one direction is busy with the bytes of all its connections.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Line {
     free_at: Option<Instant>,
 }
 
 impl Line {
-    /// When `bytes` that are there `now` arrive: first they take their time to go onto the line,
-    /// behind what others put there, then the delay.
+    /// Time at which `bytes` that are there `now` arrive: first they take their time to go onto the
+    /// line, behind the bytes of others, then the delay.
     fn arrival(&mut self, now: Instant, bytes: usize, shape: Shape) -> Instant {
         let Some(bytes_per_s) = shape.bytes_per_s else { return now + shape.delay };
         let begins = self.free_at.map_or(now, |free_at| free_at.max(now));
@@ -36,7 +36,7 @@ impl Line {
     }
 }
 
-/// What is on its way, in order.
+/// Bytes under way, in order.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     pieces: VecDeque<Piece>,
@@ -44,7 +44,7 @@ pub(super) struct Flow {
     state: StreamEnd,
 }
 
-/// How far the end of the stream has come.
+/// State of the end of the stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum StreamEnd {
     #[default]
@@ -59,12 +59,12 @@ enum StreamEnd {
 struct Piece {
     arrives: Instant,
     bytes: Vec<u8>,
-    /// How many of them were written already.
+    /// Number of them that were written already.
     written: usize,
 }
 
 impl Flow {
-    /// Whether more should be read.
+    /// True if more should be read.
     pub(super) fn wants_more(&self) -> bool {
         self.state == StreamEnd::Open && self.held_bytes < HELD_BYTES_MAX
     }
@@ -82,13 +82,13 @@ impl Flow {
         self.pieces.push_back(Piece { arrives, bytes: bytes.to_vec(), written: 0 });
     }
 
-    /// What has arrived and is to be written next.
+    /// Bytes that have arrived and are to be written next.
     pub(super) fn due(&self, now: Instant) -> Option<&[u8]> {
         let piece = self.pieces.front().filter(|piece| piece.arrives <= now)?;
         Some(&piece.bytes[piece.written..])
     }
 
-    /// How long ago what is due should have been written.
+    /// Delay of the bytes that are due.
     pub(super) fn lateness(&self, now: Instant) -> Duration {
         let first = self.pieces.front();
         first.map_or(Duration::ZERO, |piece| now.saturating_duration_since(piece.arrives))
@@ -104,7 +104,7 @@ impl Flow {
         }
     }
 
-    /// Whether the end of the stream is to be passed on; it is told once.
+    /// True if the end of the stream is to be passed on; true only once.
     pub(super) fn ends(&mut self, now: Instant) -> bool {
         match self.state {
             StreamEnd::Ended(arrives) if self.pieces.is_empty() && arrives <= now => {
@@ -115,12 +115,12 @@ impl Flow {
         }
     }
 
-    /// Whether everything was passed on, the end included.
+    /// True if everything was passed on, the end included.
     pub(super) fn is_over(&self) -> bool {
         self.state == StreamEnd::Over
     }
 
-    /// When something arrives next.
+    /// Time of the next arrival.
     pub(super) fn next_arrival(&self) -> Option<Instant> {
         match (self.pieces.front(), self.state) {
             (Some(piece), _) => Some(piece.arrives),

@@ -44,7 +44,7 @@ pub(super) fn serve(listen: &Address, to: &Address, sockets: &Sockets) -> io::Re
     relay.run()
 }
 
-/// Where one can connect, and where that leads.
+/// A listening address, and the address to which its connections lead.
 #[derive(Debug)]
 struct Door {
     listener: Listener,
@@ -52,7 +52,7 @@ struct Door {
     counts: Counts,
 }
 
-/// Whether what passes is told in the counters.
+/// Says if the traffic is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counts {
     Yes,
@@ -108,12 +108,12 @@ struct Master {
 
 #[derive(Debug)]
 struct Connection {
-    /// Who connected.
+    /// Connection of the client.
     near: Stream,
     /// The server.
     far: Stream,
     flows: Ways<Flow>,
-    /// Which of them wait until their socket takes more.
+    /// Ways that wait until their socket takes more.
     blocked: Ways<bool>,
     counts: Counts,
     is_broken: bool,
@@ -303,7 +303,7 @@ impl Relay {
     }
 }
 
-/// What the wait has found.
+/// Result of a wait.
 struct Ready {
     doors: [bool; 2],
     orders: bool,

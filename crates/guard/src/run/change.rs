@@ -129,7 +129,7 @@ impl Guard<'_> {
     }
 }
 
-/// Why, in words that go after "because".
+/// The reason, in words that go after "because".
 pub(super) fn words(why: &Why) -> String {
     match why {
         Why::NoStandby { unserved } => {

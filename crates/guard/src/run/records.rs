@@ -1,4 +1,4 @@
-//! What a guard leaves on the disk: its windows of exposure, and the state for the next guard.
+//! Records of a guard on the disk: its windows of exposure, and the state for the next guard.
 
 use std::time::{Duration, Instant};
 
@@ -108,5 +108,5 @@ pub(super) fn wall_clock() -> String {
     jiff::Timestamp::now().to_string()
 }
 
-/// How often the state is left for the next guard.
+/// Time between two savings of the state for the next guard.
 const SAVE_EVERY: Duration = Duration::from_secs(10);

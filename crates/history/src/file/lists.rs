@@ -1,4 +1,4 @@
-//! What a file has said of each list last, so that it need not be said again.
+//! Last known state of each list in a file, so that it need not be repeated.
 
 use std::collections::HashMap;
 

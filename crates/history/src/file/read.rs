@@ -19,7 +19,7 @@ pub enum ReadError {
         file: String,
         /// The line.
         line: u64,
-        /// Why.
+        /// The reason.
         why: io::Error,
     },
     /// It is something else.
@@ -97,7 +97,7 @@ struct Client {
     open: Option<Open>,
     operations: Vec<Operation>,
     last: u64,
-    /// When its last transaction ended.
+    /// Time at which its last transaction ended.
     ended: u64,
 }
 
@@ -109,7 +109,7 @@ struct Open {
     is_spoiled: bool,
 }
 
-/// Why a line was not taken.
+/// Reason why a line was rejected.
 enum No {
     Bad(String),
     TooLong(TooLong),
@@ -358,7 +358,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What is open at the end is unknown.
+    /// Closes the open transactions at the end: their outcome is unknown.
     fn close_all(&mut self) -> Result<(), ReadError> {
         let mut left: Vec<(u32, Client)> = self.clients.drain().collect();
         left.sort_by_key(|(client, _)| *client);

@@ -1,6 +1,6 @@
-//! Why a run cannot begin on a server of the user's.
+//! Reasons why a run cannot begin on a server of the user's.
 
-/// Why a run cannot begin on a server of the user's.
+/// Reason why a run cannot begin on a server of the user's.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// The outside server has something of the rig's name that is not the rig's.
@@ -16,7 +16,7 @@ pub enum GuestError {
     SchemaInUse {
         /// The schema.
         schema: String,
-        /// What depends on it, as PostgreSQL describes it.
+        /// The object that depends on it, as PostgreSQL describes it.
         dependent: String,
     },
     /// The role may not create a schema.
@@ -34,7 +34,7 @@ pub enum GuestError {
 }
 
 impl GuestError {
-    /// What to do next.
+    /// Next step for the user.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {

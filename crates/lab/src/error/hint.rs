@@ -1,8 +1,8 @@
-//! What to do next, for reasons that the system or a server gives.
+//! Next steps for the user, for reasons that the system or a server gives.
 
 use std::io;
 
-/// What to do about an error of the file system.
+/// Next step after an error of the file system.
 pub(super) fn of_file(source: &io::Error) -> Option<String> {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -15,7 +15,7 @@ pub(super) fn of_file(source: &io::Error) -> Option<String> {
     }
 }
 
-/// What to do about the usual reasons why a server does not start, recognised by its own words.
+/// Next step for the usual reasons why a server does not start, recognised by its own words.
 pub(super) fn of_log(log: &str) -> Option<String> {
     let hints = [
         ("unrecognized configuration parameter", "this version does not know that setting"),

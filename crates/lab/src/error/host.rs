@@ -1,6 +1,6 @@
-//! What can go wrong with a lab on another host.
+//! Errors of a lab on another host.
 
-/// What can go wrong with a lab on another host.
+/// Error of a lab on another host.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// The host is gone, with everything that was on it.
@@ -8,17 +8,17 @@ pub enum HostError {
     Lost {
         /// Its name in the inventory.
         host: String,
-        /// What happened.
+        /// The reason.
         why: String,
     },
-    /// What the lab there says.
+    /// The error of the lab there.
     #[error("on host {host}: {text}")]
     Says {
         /// Its name in the inventory.
         host: String,
         /// The message.
         text: String,
-        /// What to do next.
+        /// Next step for the user.
         hint: Option<String>,
         /// Of what kind it is.
         kind: HostErrorKind,
@@ -45,7 +45,7 @@ pub enum HostError {
     },
 }
 
-/// What kind of error a lab on another host has met.
+/// Kind of error of a lab on another host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostErrorKind {
     /// It took too long.

@@ -1,5 +1,5 @@
-//! What keeps a standby from its primary. Boxed in [`super::Error`], which would be three times as
-//! large with them in it, in every result of the lab.
+//! Errors that keep a standby from its primary. Boxed in [`super::Error`], which would be three
+//! times as large with them in it, in every result of the lab.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub struct NotStreaming {
     pub primary: String,
     /// The sync_state that it should have, where that matters.
     pub expected: Option<String>,
-    /// What the primary said of it last.
+    /// Last state of it that the primary showed.
     pub seen: Option<Replication>,
     /// The time that it was given.
     pub waited: Duration,
@@ -58,9 +58,9 @@ pub struct Behind {
     pub standby: String,
     /// Its primary.
     pub primary: String,
-    /// Where the primary was when the waiting began.
+    /// Position of the primary when the waiting began.
     pub target: String,
-    /// Where the standby was at its end.
+    /// Position of the standby at its end.
     pub replayed: String,
     /// The time that it was given.
     pub waited: Duration,
@@ -68,8 +68,8 @@ pub struct Behind {
     pub log: String,
 }
 
-/// What to do about the usual reasons why a standby does not stream, recognised by the words of
-/// its log or of pg_basebackup.
+/// Next step for the usual reasons why a standby does not stream, recognised by the words of its
+/// log or of pg_basebackup.
 pub(super) fn hint(log: &str) -> Option<String> {
     let hints = [
         ("number of requested standby connections exceeds", "raise max_wal_senders"),

@@ -100,7 +100,7 @@ const NAME: &str = "pgbouncer";
 /// In cargo's target folder.
 const BUILT: &str = "pgbouncer/bin";
 
-/// How many folders a program that cargo has built lies below that: target/debug/deps.
+/// Number of folders between that one and a program that cargo has built: target/debug/deps.
 const BUILD_FOLDERS: usize = 3;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Where statements for the user's server go: to the server, or into a list that says what
-//! would be sent. Whatever makes a statement does not know which.
+//! Destination of statements for the user's server: the server, or a list that says what would be
+//! sent. The code that makes a statement does not know which.
 
 use server::Client;
 
-/// Where statements go.
+/// Destination of statements.
 pub enum Outlet<'a> {
     /// To a server.
     Server(&'a mut Client),

@@ -1,10 +1,10 @@
-//! What SQL of a study's may do on a server of the user's.
+//! Rules for SQL of a study on a server of the user's.
 //!
 //! Names without a schema mean the rig's schema there, for the search path holds no other. Commands
 //! that reach beyond a schema by their nature are refused before anything is sent, and a VACUUM of
 //! the whole database becomes one of the rig's tables.
 
-/// What becomes of a command.
+/// Treatment of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Permit {
     /// It is sent as it is.
@@ -16,7 +16,7 @@ pub enum Permit {
     IfAllowed,
 }
 
-/// What becomes of a command of a study on the user's server.
+/// Treatment of a command of a study on the user's server.
 ///
 /// # Errors
 /// What it would reach, for a command that is refused.
@@ -58,7 +58,7 @@ pub fn permit(sql: &str) -> Result<Permit, String> {
     Err(format!("\"{short}\" reaches {what}"))
 }
 
-/// What an object is part of that no schema holds.
+/// Part of the server to which an object outside of schemas belongs.
 fn beyond(kind: &[&str]) -> Option<&'static str> {
     let kind: Vec<&str> =
         kind.iter().copied().skip_while(|word| ["or", "replace"].contains(word)).collect();

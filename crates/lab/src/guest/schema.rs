@@ -128,7 +128,7 @@ pub fn drop_schema(outlet: &mut Outlet<'_>) -> Result<(), Error> {
     outlet.run(&statement).map_err(|source| failed(&statement, source))
 }
 
-/// What looks whether a run may begin, and changes nothing.
+/// Statements that check that a run may begin, and change nothing.
 pub const LOOKS: [&str; 4] = [LOCK, PID, FIND, DEPENDENT];
 
 /// The comment of the schema of a run.
@@ -167,10 +167,10 @@ fn failed(statement: &str, source: postgres::Error) -> Error {
     Error::Query { server, statement, source }
 }
 
-/// How every mark begins.
+/// Beginning of every mark.
 const MARK: &str = "made by pgrig, ";
 
-/// How long the server may take to drop the schema after everything else has ended.
+/// Time that the server may take to drop the schema after everything else has ended.
 const LEAVING_MAX: Duration = Duration::from_secs(5);
 
 /// Two sessions behind a pooler may be given different processes by chance.
@@ -185,7 +185,7 @@ const PID: &str = "SELECT pg_catalog.pg_backend_pid()";
 /// session.
 const LOCK: &str = "SELECT pg_catalog.pg_try_advisory_lock(8101754325163541504)";
 
-/// What is outside the schema and depends on something in it, so that it would be dropped too.
+/// Objects outside the schema that depend on something in it, so that they would be dropped too.
 const DEPENDENT: &str = "
     WITH schema AS (SELECT oid FROM pg_namespace WHERE nspname = $1),
     ours AS (

@@ -85,8 +85,8 @@ fn include_settings(shared: &Shared, directory: &Path) -> Result<(), Error> {
     write_file(&directory.join(SETTINGS_FILE), "", shared.user)
 }
 
-/// Who comes by a link needs the lab's password, as on loopback. Only a node with a network of its
-/// own listens there.
+/// Asks clients that come by a link for the lab's password, as on loopback. Only a node with a
+/// network of its own listens there.
 fn allow_links(shared: &Shared, directory: &Path) -> Result<(), Error> {
     let path = directory.join("pg_hba.conf");
     let mut text = read_file(&path, shared.user).map_err(failed("reading", &path))?;

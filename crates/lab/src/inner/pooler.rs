@@ -263,7 +263,7 @@ fn connection_string(to: &Endpoint, connect_query: Option<&str>) -> String {
     pairs.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Who may connect from this machine, as in `pg_hba.conf`.
+/// Rules for connections from this machine, as in `pg_hba.conf`.
 const HBA: &str = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
 
 /// Settings that tie a pooler to its lab.

@@ -20,7 +20,7 @@ use crate::find::Installation;
 use crate::lab_config::{AtEnd, Isolation, LabConfig, Wish};
 use crate::random::random_hex;
 
-/// What the lab and its nodes share.
+/// State that the lab and its nodes share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// `None` only while it is dropped.
@@ -30,8 +30,8 @@ pub(crate) struct Shared {
     pub(crate) user: User,
     /// The superuser's, for connections over TCP.
     pub(crate) password: String,
-    /// What initdb made, by its options. The lock is held while initdb runs, so that each is
-    /// made once.
+    /// Directories that initdb made, by its options. The lock is held while initdb runs, so that
+    /// each is made once.
     templates: Mutex<HashMap<Vec<String>, PathBuf>>,
     names: Mutex<Names>,
     directory: Directory,
@@ -259,5 +259,5 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where the numbering of Unix sockets begins: PostgreSQL's own port.
+/// Start of the numbering of Unix sockets: PostgreSQL's own port.
 const PORT_FIRST: u16 = 5432;

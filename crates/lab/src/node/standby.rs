@@ -52,7 +52,7 @@ impl Node {
         self.ask(Verb::Follow(self.upstream_of(primary, link, slot)))
     }
 
-    /// What `pg_stat_replication` says of each standby, in the order of their names.
+    /// State of each standby in `pg_stat_replication`, in the order of their names.
     ///
     /// # Errors
     /// [`Error::Connect`]; [`Error::Query`].

@@ -42,7 +42,7 @@ struct Answers {
 struct State {
     /// Questions, and the answers that have arrived.
     asked: HashMap<u64, Option<Result<Answer, Failure>>>,
-    /// Why no other answer will arrive.
+    /// The reason why no other answer will arrive.
     lost: Option<String>,
 }
 

@@ -1,11 +1,11 @@
-//! What a lane's thread spends on the CPU, and how long it waits for one.
+//! CPU time that a lane's thread uses, and the time that it waits for a CPU.
 
 use os::usage::this_thread_run_delay_ns;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::grid::Grid;
 
-/// What this thread had spent when the window opened, and when it closed.
+/// CPU time of this thread when the window opened, and when it closed.
 #[derive(Default)]
 pub(super) struct Cpu {
     at_open: Option<Account>,
@@ -19,13 +19,13 @@ struct Account {
     run_delay_ns: Option<u64>,
 }
 
-/// What a lane's thread used inside the window.
+/// CPU time of a lane's thread inside the window.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Spent {
     pub(crate) cpu_ns: u64,
     /// Share of the window that it was on the CPU.
     pub(crate) busy_share: f64,
-    /// How long it could run and had no CPU; none where the kernel does not tell.
+    /// Time that it could run and had no CPU; none if the kernel does not tell.
     pub(crate) run_delay_ns: Option<u64>,
 }
 

@@ -5,7 +5,7 @@ use server::dial::Received;
 
 use crate::{Limit, grid::NEVER};
 
-/// How long the servers are given to close connections after Terminate.
+/// Time that the servers have to close connections after Terminate.
 const LEAVING_NS_MAX: u64 = 30_000_000_000;
 
 impl Lane<'_> {
@@ -60,7 +60,8 @@ impl Lane<'_> {
         self.connecting.leaving.generator_cpu_ns = thread_cpu_ns() - cpu;
     }
 
-    /// Where clients disconnect together, those of a lane that are done early wait for the close.
+    /// Lets the clients of a lane that are done early wait for the close, if clients disconnect
+    /// together.
     fn await_close(&mut self) {
         let is_timed = matches!(self.plan.limit, Limit::Time { .. });
         let is_together = is_timed && self.plan.drain_ms.is_some() && self.grid.began != NEVER;

@@ -11,17 +11,17 @@ use crate::{Plan, session::Session};
 pub(crate) struct Slot {
     pub(crate) session: Session,
     pub(crate) link: Link,
-    /// What a cancel request shows, and where it goes.
+    /// Key for a cancel request, and its destination.
     pub(crate) key: Option<BackendKey>,
     pub(crate) step: u32,
     /// Distinguishes this wait from earlier ones: a timer of another generation is stale.
     pub(super) generation: u32,
     pub(crate) finished: bool,
-    /// Whether it stands among the idle sessions of an open loop.
+    /// True if it is among the idle sessions of an open loop.
     pub(super) queued: bool,
     /// Attempts to connect again since the connection was lost.
     pub(crate) attempts: u32,
-    /// Where workloads have turns.
+    /// Random numbers of a block, if workloads have turns.
     pub(super) draws: Option<Box<Draws>>,
 }
 

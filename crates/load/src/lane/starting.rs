@@ -1,5 +1,5 @@
-//! Which session starts its next transaction, and when: turns in a closed loop, the schedule's
-//! slots in an open one.
+//! Choice of the session that starts its next transaction, and of the time: turns in a closed loop,
+//! the schedule's slots in an open one.
 
 use super::{Lane, Link, traffic::EVENTS_MAX};
 use crate::Blocks;
@@ -31,7 +31,7 @@ impl Lane<'_> {
         self.have_turn(index);
     }
 
-    /// Whether a session may begin no further transaction.
+    /// True if a session may begin no further transaction.
     pub(super) fn is_spent(&self, index: usize, now: u64) -> bool {
         let session = &self.slots[index].session;
         let limit = self.programs[session.workload].transactions;
@@ -96,7 +96,7 @@ impl Lane<'_> {
         }
     }
 
-    /// Whether the block under way belongs to another workload.
+    /// True if the block under way belongs to another workload.
     fn is_held_back(&self, workload: usize, now: u64) -> bool {
         let blocks = self.plan.blocks.as_ref();
         blocks.is_some_and(|blocks| !blocks.is_on(workload, &self.grid, now))
@@ -120,8 +120,8 @@ impl Lane<'_> {
         }
     }
 
-    /// Whether a session can begin a transaction: it is idle, and it has a connection or makes
-    /// one for each transaction.
+    /// True if a session can begin a transaction: it is idle, and it has a connection or makes one
+    /// for each transaction.
     fn is_ready(&self, index: usize) -> bool {
         let slot = &self.slots[index];
         let reachable = match slot.link {
@@ -147,8 +147,8 @@ impl Lane<'_> {
         schedule_clock(self.plan.blocks.as_ref(), workload, &self.grid, now)
     }
 
-    /// When the next slot of a workload is due: as long before now, or after it, as it is on the
-    /// clock of its schedule. None in closed loop.
+    /// Time at which the next slot of a workload is due: as long before now, or after it, as it is
+    /// on the clock of its schedule. None in closed loop.
     fn due(&self, workload: usize, now: u64) -> Option<u64> {
         let due = self.schedules[workload].as_ref()?.due_ns();
         let on_schedule = self.on_schedule(workload, now);
@@ -159,7 +159,7 @@ impl Lane<'_> {
         })
     }
 
-    /// When a session that waits for a slot or a block has its turn next.
+    /// Time at which a session that waits for a slot or a block has its turn next.
     pub(super) fn next_slot(&self) -> u64 {
         let waiting = self.idle.iter().enumerate().filter(|(_, idle)| !idle.is_empty());
         let next = waiting.filter_map(|(workload, _)| {

@@ -1,4 +1,4 @@
-//! What goes through the sockets of a lane: waiting for events, receiving, sending.
+//! Traffic through the sockets of a lane: waiting for events, receiving, sending.
 
 use rustix::{
     event::{

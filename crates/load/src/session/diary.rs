@@ -1,4 +1,4 @@
-//! What a client notes of its transactions in a history.
+//! Notes of a client on its transactions in a history.
 
 use history::Outcome;
 use history::file::list_of;
@@ -90,7 +90,7 @@ impl Session {
         notes.map_or(&[], |notes| notes)
     }
 
-    /// Whether the current command reads something that goes into the history.
+    /// True if the current command reads something that goes into the history.
     pub(super) fn reads_for_diary(&self, cx: &LaneContext<'_>) -> bool {
         self.notes(cx).iter().any(HistoryNote::is_read)
     }

@@ -1,4 +1,4 @@
-//! What a session sends, waits for and counts, against a scripted server in virtual time.
+//! Messages, waits and counts of a session, against a scripted server in virtual time.
 
 mod client;
 mod errors;
@@ -76,7 +76,7 @@ fn a_statement_that_cannot_be_prepared_early_is_prepared_where_it_is_used() {
     assert_eq!(client.counts().errors.len(), 0, "nobody asked for it to be prepared");
 }
 
-/// What `SET`, `DISCARD` and the like change is there when a statement is prepared.
+/// The effect of `SET`, `DISCARD` and the like is there when a statement is prepared.
 #[test]
 fn nothing_is_prepared_early_in_a_session_that_changes() {
     let script = "discard all;\nSELECT 1;\n";

@@ -1,6 +1,6 @@
-//! What a rig and its init say to each other: one message is one packet of a `SOCK_SEQPACKET`
-//! socket, a list of strings that each end in a zero byte (no path, argument or variable can hold
-//! one). The first string is the message's name.
+//! Messages between a rig and its init: one message is one packet of a `SOCK_SEQPACKET` socket, a
+//! list of strings that each end in a zero byte (no path, argument or variable can hold one). The
+//! first string is the message's name.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -17,7 +17,7 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = 128 * 1024;
 /// In the place of a descriptor where a process stays in the init's own network.
 const NO_NETWORK: i32 = -1;
 
-/// What the rig asks for.
+/// Request of the rig.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Request {
     /// Start this process, in one of the network namespaces that the init holds.
@@ -39,7 +39,7 @@ pub(crate) enum Request {
     End,
 }
 
-/// What the init says.
+/// Report of the init.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Report {
     /// It is set up.

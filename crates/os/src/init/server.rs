@@ -151,7 +151,7 @@ struct Server<'a> {
     spawned: HashMap<i32, Option<PathBuf>>,
     /// The network namespaces that it keeps alive, by their descriptors.
     networks: HashMap<i32, OwnedFd>,
-    /// What is shared memory of processes that were killed; in namespaces it ends with them.
+    /// Shared memory that killed processes have left; in namespaces it ends with them.
     left: Option<Segments>,
 }
 
@@ -373,8 +373,8 @@ fn has_effect(process: &Process, signal: i32) -> bool {
     }
 }
 
-/// Whether it sleeps in vfork(2) until a child that is stopped goes on. It cannot be stopped there;
-/// a SIGSTOP that it was sent waits at its way out.
+/// True if it sleeps in vfork(2) until a stopped child goes on. It cannot be stopped there; a
+/// SIGSTOP that was sent to it takes effect when it wakes up.
 fn is_in_vfork(process: &Process, processes: &[Process]) -> bool {
     let mut children = processes.iter().filter(|child| child.parent == process.pid);
     process.is_uninterruptible() && children.any(Process::is_stopped)
@@ -402,8 +402,8 @@ fn say(socket: BorrowedFd<'_>, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-/// How long a signal may take until every process shows its effect: one that waits for a disk
-/// dies or stops only afterwards.
+/// Longest time that a signal may take until every process shows its effect: one that waits for a
+/// disk dies or stops only afterwards.
 const EFFECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Between two looks at the process table; long enough for a killed process to be gone.

@@ -1,8 +1,8 @@
-//! How statements of the initialisation name pgbench's tables.
+//! Names of pgbench's tables in statements of the initialisation.
 
 use server::quote::identifier;
 
-/// What stands before the name of a table: nothing, as pgbench has it, or a schema.
+/// Prefix of the name of a table: nothing, as pgbench has it, or a schema.
 ///
 /// With a schema, nothing that a search path would find can be meant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,10 +1,10 @@
-//! Where the statements of the initialisation go: to a server, or into a list that says what would
-//! be sent. The steps do not know which.
+//! Destination of the statements of the initialisation: a server, or a list that says what would be
+//! sent. The steps do not know which.
 
 use crate::complaint::Complaint;
 use crate::server::Server;
 
-/// Where statements go.
+/// Destination of statements.
 pub(crate) enum Outlet<'a> {
     /// To a server.
     Server(&'a mut Server),
@@ -34,7 +34,7 @@ impl Outlet<'_> {
         }
     }
 
-    /// Whether a table has storage of its own; in a list, one that has just been created has.
+    /// True if a table has storage of its own; in a list, one that has just been created has.
     ///
     /// # Errors
     /// In pgbench's words.
@@ -45,7 +45,7 @@ impl Outlet<'_> {
         }
     }
 
-    /// Whether `select from …` gives a row; a list asks no server.
+    /// True if `select from …` gives a row; a list asks no server.
     ///
     /// # Errors
     /// In pgbench's words.

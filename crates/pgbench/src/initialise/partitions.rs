@@ -25,7 +25,7 @@ pub(super) fn tables(names: &Names, server: &mut Server) -> Result<Option<Vec<St
     Ok(read(&listed).map(|found| found.into_iter().map(|one| one.table.to_owned()).collect()))
 }
 
-/// What each partition has of so many accounts, where each can be loaded by itself: that takes
+/// Share of each partition in so many accounts, if each can be loaded by itself: that takes
 /// partitions by range that leave no account out.
 ///
 /// # Errors
@@ -78,8 +78,8 @@ fn read(listed: &str) -> Option<Vec<Found<'_>>> {
     listed.split('\n').map(Found::read).collect()
 }
 
-/// Which of the accounts 1 to `accounts` are in which partition by range, in order; none if an
-/// account is in no partition.
+/// Ranges of the accounts 1 to `accounts` in the partitions by range, in order; none if an account
+/// is in no partition.
 fn divide(found: &[Found<'_>], accounts: u64) -> Option<Vec<Share>> {
     let ranges = found.iter().map(|one| Some((range(one.bound)?, one.table)));
     let mut ranges = ranges.collect::<Option<Vec<_>>>()?;

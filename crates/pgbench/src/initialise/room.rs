@@ -1,4 +1,4 @@
-//! Whether pgbench's tables fit on the disk of a server.
+//! Check that pgbench's tables fit on the disk of a server.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -21,13 +21,13 @@ const KEYS_BYTES: u64 = 3 * MIB;
 /// File systems that compress: there rows take less than their pages.
 const COMPRESSING: [u64; 2] = [0x9123_683e, 0x2fc1_2fc1];
 
-/// What pgbench's tables take at a scale, keys included.
+/// Size of pgbench's tables at a scale, keys included.
 #[must_use]
 pub fn table_bytes(scale: u32) -> u64 {
     u64::from(scale) * (ROWS_BYTES + KEYS_BYTES)
 }
 
-/// What the steps fill on the disk of the data directory.
+/// Bytes that the steps fill on the disk of the data directory.
 fn needed(options: &InitialiseOptions) -> u64 {
     let scale = u64::from(options.scale);
     let has_keys = options.steps.contains('p') && options.index_tablespace.is_none();

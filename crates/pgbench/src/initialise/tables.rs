@@ -25,7 +25,7 @@ pub(super) fn truncate(names: &Names) -> String {
     format!("truncate table {}", names.tables(&TABLES))
 }
 
-/// Whether there are tables to go on with. Where an earlier -i ended before it had created all of
+/// True if there are tables to go on with. If an earlier -i ended before it had created all of
 /// them, there are none.
 pub(super) fn exist(
     options: &InitialiseOptions,

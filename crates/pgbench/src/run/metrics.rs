@@ -14,13 +14,13 @@ use stats::Latency;
 
 use crate::complaint::{Complaint, system_error};
 
-/// How long a reader may take for its request.
+/// Time that a reader may take for its request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The content type of the format.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Where the text goes.
+/// Destination of the text.
 enum Target {
     /// A file, replaced whole.
     File(PathBuf),
@@ -67,7 +67,7 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// Where it is served, with the port that the system chose for 0.
+    /// Address at which it is served, with the port that the system chose for 0.
     pub(super) fn address(&self) -> Option<SocketAddr> {
         match self.target {
             Target::Served(address, _) => Some(address),
@@ -89,7 +89,7 @@ impl Metrics {
         }
     }
 
-    /// What went wrong, if something did.
+    /// Ends it, and returns the first error, if there was one.
     ///
     /// # Errors
     /// The first of it.

@@ -1,4 +1,4 @@
-//! What a server must keep: `p99 < 10ms and failures < 0.1%`.
+//! Goal that a server must keep: `p99 < 10ms and failures < 0.1%`.
 
 use stats::Latency;
 
@@ -19,7 +19,7 @@ struct Clause {
     inclusive: bool,
 }
 
-/// What is limited.
+/// Quantity that is limited.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum What {
     /// A quantile of latency from the intended start, 0 to 1.
@@ -32,7 +32,7 @@ enum What {
     Backlog,
 }
 
-/// What a window has shown.
+/// Results of a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
     /// From the intended start.
@@ -69,7 +69,7 @@ impl Goal {
         &self.text
     }
 
-    /// Whether every limit held. Where nothing was done, none of a latency does.
+    /// True if every limit held. If nothing was done, no limit on a latency holds.
     #[must_use]
     pub fn holds(&self, observed: &Observed<'_>) -> bool {
         self.clauses.iter().all(|clause| clause.holds(observed))

@@ -1,4 +1,4 @@
-//! What `pgrig history` takes.
+//! Arguments of `pgrig history`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What `pgrig isolation` takes.
+//! Arguments of `pgrig isolation`.
 
 use std::path::PathBuf;
 

@@ -95,7 +95,7 @@ pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Exit, Com
     Ok(Exit::DoesNotFit)
 }
 
-/// What a host is, in a line.
+/// Description of a host, in a line.
 fn line(host: &Host) -> String {
     let hello = host.hello();
     let fact = |name: &str| hello.facts.iter().find(|(known, _)| known == name);
@@ -116,7 +116,7 @@ fn line(host: &Host) -> String {
     )
 }
 
-/// How far this host's clock may be off.
+/// Bound on the error of this host's clock.
 fn bound_ns(host: &Host) -> Option<u64> {
     let clock = host.clock();
     clock.bound_ns(&clock.course()?, 0, u64::MAX)

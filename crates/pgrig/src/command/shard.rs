@@ -219,7 +219,7 @@ fn run(cluster: &mut Cluster, moves: &MoveArguments) -> Result<Exit, Complaint> 
     Ok(Exit::Done)
 }
 
-/// What has moved so far.
+/// Totals of the moves so far.
 #[derive(Default)]
 struct Moved {
     batches: usize,

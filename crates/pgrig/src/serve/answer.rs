@@ -1,15 +1,15 @@
-//! What a request gets.
+//! Answers to requests.
 
 use serde_json::json;
 
-/// What is shown at the moment.
+/// Content that is shown at the moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shown {
     /// The page that a browser opens.
     pub(crate) shell: String,
     /// The work as far as it is.
     pub(crate) page: String,
-    /// What is under way; empty for nothing.
+    /// The work under way; empty for nothing.
     pub(crate) now: String,
     /// One line.
     pub(crate) line: String,
@@ -17,7 +17,7 @@ pub(crate) struct Shown {
     pub(crate) page_version: u64,
     /// Counts the versions of `now`.
     pub(crate) now_version: u64,
-    /// Whether nothing more will come.
+    /// True if nothing more will come.
     pub(crate) is_over: bool,
 }
 

@@ -9,7 +9,7 @@ use tiny_http::{Header, Response};
 
 use crate::serve::answer::{self, Shown};
 
-/// Why there is no page.
+/// Reason why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// No port is to be had.
@@ -31,9 +31,9 @@ pub(crate) struct Server {
 #[derive(Debug, Default)]
 struct Shared {
     shown: Shown,
-    /// When a browser last asked how things are.
+    /// Time at which a browser last asked for news.
     asked: Option<Instant>,
-    /// Whether a browser has the last version of the page.
+    /// True if a browser has the last version of the page.
     has_last: bool,
 }
 
@@ -49,7 +49,7 @@ const TOKEN_BYTES: usize = 16;
 /// A browser that asked within this time is looking.
 const LOOKING: Duration = Duration::from_secs(5);
 
-/// How long a browser that is looking gets for the last page.
+/// Time that a browser that is looking has to fetch the last page.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
 impl Server {
@@ -77,13 +77,13 @@ impl Server {
         Ok(server)
     }
 
-    /// Where a browser finds it.
+    /// Address of the page for a browser.
     #[must_use]
     pub(crate) fn url(&self) -> String {
         format!("http://{}/{}/", self.address, self.token)
     }
 
-    /// Whether a browser looks: pages need not be made for none.
+    /// True if a browser looks: pages need not be made for none.
     #[must_use]
     pub(crate) fn is_watched(&self) -> bool {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).is_watched()

@@ -25,7 +25,7 @@ const FLOOD_NS: u64 = 1_000_000_000;
 /// Longest text of a mark, in characters.
 const TEXT_MAX: usize = 200;
 
-/// What a server says when it stops, crashes, starts or changes its role.
+/// Messages of a server that stops, crashes, starts or changes its role.
 const LIFE: [&str; 13] = [
     "received smart shutdown request",
     "received fast shutdown request",
@@ -45,7 +45,7 @@ const LIFE: [&str; 13] = [
 /// A standby that commits wait for from a moment on, as the log of its primary says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Takeover {
-    /// When the primary logged it.
+    /// Time at which the primary logged it.
     pub at: Moment,
     /// The primary.
     pub node: String,

@@ -9,7 +9,7 @@ use super::Entry;
 /// A line of a server's log by which a crash, or damage to its data, is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrashSign {
-    /// When the server logged it.
+    /// Time at which the server logged it.
     pub at: Moment,
     /// The server.
     pub node: String,

@@ -28,7 +28,8 @@ pub(crate) fn parse(record: &str) -> Option<Entry> {
     })
 }
 
-/// Where the first record in `bytes` ends, its line end included; none when it is not complete.
+/// Position at which the first record in `bytes` ends, its line end included; none if it is not
+/// complete.
 pub(crate) fn record_end(bytes: &[u8]) -> Option<usize> {
     let mut quoted = false;
     let end = bytes.iter().position(|byte| {

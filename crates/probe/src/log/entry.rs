@@ -1,6 +1,6 @@
 //! One entry of a server's log, whichever format it was written in.
 
-/// What a probe needs of a log entry.
+/// The fields of a log entry that a probe needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The server's wall clock in its `log_timezone`.

@@ -34,7 +34,7 @@ pub(crate) struct Follower {
 struct Tail {
     format: Format,
     offset: u64,
-    /// What was read behind the last complete record.
+    /// Bytes after the last complete record.
     rest: Vec<u8>,
 }
 

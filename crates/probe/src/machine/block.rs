@@ -7,9 +7,9 @@ use crate::reading::Reading;
 /// The kernel counts sectors of 512 bytes, whatever the device's own size is.
 const SECTOR_BYTES: f64 = 512.0;
 
-/// Which field of a line is what, from 1 after the device's name
-/// (Documentation/admin-guide/iostats.rst), and by what it is multiplied. Times are milliseconds;
-/// the share of time with I/O in flight becomes percent once it is a rate.
+/// Metric of each field of a line, from 1 after the device's name
+/// (Documentation/admin-guide/iostats.rst), and the factor by which it is multiplied. Times are
+/// milliseconds; the share of time with I/O in flight becomes percent once it is a rate.
 const FIELDS: [(usize, &Metric, f64); 8] = [
     (1, &metrics::DISK_READS, 1.0),
     (3, &metrics::DISK_READ_BYTES, SECTOR_BYTES),

@@ -6,8 +6,8 @@ use spec::{Metric, metrics};
 
 use crate::reading::Reading;
 
-/// Which fields of the `cpu` line, from 0 (proc(5)), go to which metric: user and nice; system,
-/// irq and softirq; and so on. `guest` and `guest_nice` follow, but are in user and nice already.
+/// Fields of the `cpu` line, from 0 (proc(5)), for each metric: user and nice; system, irq and
+/// softirq; and so on. `guest` and `guest_nice` follow, but are in user and nice already.
 const SHARES: [(&Metric, &[usize]); 5] = [
     (&metrics::CPU_USER_PCT, &[0, 1]),
     (&metrics::CPU_SYSTEM_PCT, &[2, 5, 6]),

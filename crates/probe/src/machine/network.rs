@@ -4,7 +4,7 @@ use spec::{Metric, metrics};
 
 use crate::reading::Reading;
 
-/// Which column is what, from 0 after the interface's name (proc(5)).
+/// Metric of each column, from 0 after the interface's name (proc(5)).
 const COLUMNS: [(usize, &Metric); 4] = [
     (0, &metrics::NET_RECEIVE_BYTES),
     (1, &metrics::NET_RECEIVE_PACKETS),

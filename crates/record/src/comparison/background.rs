@@ -1,8 +1,8 @@
-//! What the servers of a side did besides the load.
+//! Work of the servers of a side besides the load.
 
 use serde::{Deserialize, Serialize};
 
-/// What the servers of a side did besides the load: in one octet, or in all of them.
+/// Work of the servers of a side besides the load: in one octet, or in all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Background {

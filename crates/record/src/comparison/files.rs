@@ -19,7 +19,7 @@ const LOOKS: &str = "looks.jsonl";
 /// Folded stacks of A and of B.
 const PROFILES: [&str; 2] = ["profile-a.folded", "profile-b.folded"];
 
-/// Whether a directory looks like a comparison. What it holds is found when it is opened.
+/// True if a directory looks like a comparison. Its contents are checked when it is opened.
 #[must_use]
 pub fn is_comparison(directory: &Path) -> bool {
     directory.join(COMPARISON).symlink_metadata().is_ok()

@@ -1,4 +1,4 @@
-//! How often the servers of a comparison were made anew, and by how much that changes figures.
+//! Restarts of the servers of a comparison, and the amount by which a new instance changes figures.
 //!
 //! Two identical servers differ lastingly, by which memory and which files each of them got. What
 //! stays the same during a comparison is in no interval, so servers are restarted again and again.
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Metric, Ratio};
 
-/// What becomes of the servers between two segments of a comparison.
+/// Treatment of the servers between two segments of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Renewal {
@@ -26,18 +26,18 @@ pub enum Renewal {
 }
 
 impl Renewal {
-    /// Whether there is a new instance of each server in every segment.
+    /// True if every segment has a new instance of each server.
     #[must_use]
     pub fn restarts(self) -> bool {
         matches!(self, Renewal::Restarted | Renewal::Exchanged)
     }
 }
 
-/// What the instances of the servers have shown.
+/// Findings from the instances of the servers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Instances {
-    /// What became of the servers between two segments.
+    /// Treatment of the servers between two segments.
     pub renewal: Renewal,
     /// Segments: with [`Renewal::restarts`], so many instances of each side were measured.
     pub segments: usize,
@@ -46,11 +46,11 @@ pub struct Instances {
     pub spread: BTreeMap<Metric, f64>,
     /// Throughput with the copied files ÷ throughput with the original ones, whichever side had them.
     pub copied: Option<Ratio>,
-    /// How long a restart took on average, warming up included, in seconds.
+    /// Average duration of a restart, warming up included, in seconds.
     pub restart_s: f64,
-    /// How long VACUUM and CHECKPOINT of A and of B took on average before each, in seconds.
+    /// Average duration of VACUUM and CHECKPOINT of A and of B before each segment, in seconds.
     pub tidy_s: [f64; 2],
-    /// What is known of identical servers on this machine.
+    /// Known differences between identical servers on this machine.
     pub floor: Floor,
 }
 
@@ -75,7 +75,7 @@ const SPREAD_MIN: f64 = 0.003;
 const WITHIN: f64 = 1.96;
 
 impl Floor {
-    /// What the restarts of identical servers have shown, each comparison weighed by its restarts.
+    /// Differences between identical servers, each comparison weighed by its restarts.
     pub fn of<'c>(comparisons: impl IntoIterator<Item = &'c Instances>) -> Floor {
         let mut floor = Floor::default();
         let mut sums: BTreeMap<Metric, (f64, usize)> = BTreeMap::new();
@@ -98,7 +98,7 @@ impl Floor {
         self.spread.get(&metric).map_or(SPREAD_ASSUMED, |spread| spread.max(SPREAD_MIN))
     }
 
-    /// What the mean over so many instances of identical servers stays within in 95 of 100
+    /// Bound that the mean over so many instances of identical servers stays within in 95 of 100
     /// comparisons, as a share.
     #[must_use]
     pub fn share(&self, metric: Metric, instances: usize) -> f64 {
@@ -107,7 +107,7 @@ impl Floor {
 }
 
 impl Instances {
-    /// How often the servers were made anew and what that has shown, in sentences for people.
+    /// Restarts of the servers and what they have shown, in sentences for people.
     #[must_use]
     pub fn words(&self, headline: Metric) -> Vec<String> {
         let Instances { renewal, segments, restart_s, tidy_s: [a, b], .. } = *self;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is compared.
+/// Metric that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {

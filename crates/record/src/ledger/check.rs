@@ -10,15 +10,15 @@ use crate::Moment;
 /// A row as it was read; any of it may be NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
-    /// Who wrote it.
+    /// The client that wrote it.
     pub client: Option<i64>,
-    /// Which of the client's transactions.
+    /// Sequence number of the client's transaction.
     pub seq: Option<i64>,
     /// The value of the chain.
     pub chain: Option<i64>,
 }
 
-/// What was read of the tables that a load writes; none where it does not write such a one.
+/// Rows of the tables that a load writes; none for a table that it does not write.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     /// Of the table with a row for each transaction.
@@ -30,14 +30,14 @@ pub struct Rows {
 /// A stretch of time in which the primary acknowledged commits that no standby needed to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exposure {
-    /// When it began.
+    /// Time at which it began.
     pub from: Moment,
-    /// When it was over, or the primary dead: what was sent after that went to another one.
+    /// Time at which it was over, or the primary dead: what was sent later went to another one.
     pub until: Moment,
 }
 
 impl Exposure {
-    /// Whether the transaction may have been committed in it: some time between its intent and its
+    /// True if the transaction may have been committed in it: some time between its intent and its
     /// acknowledgement lies inside.
     fn may_hold(&self, transaction: &Transaction) -> bool {
         transaction.ended >= self.from && transaction.intended <= self.until
@@ -78,9 +78,9 @@ pub fn check_unless(
     Some(findings)
 }
 
-/// What the tables hold of one client; none of a table that the load does not write.
+/// Rows of one client in the tables; none for a table that the load does not write.
 struct Found<'a> {
-    /// How often each of its transactions stands in the insert table.
+    /// Number of rows of each of its transactions in the insert table.
     counts: Option<&'a [u32]>,
     /// The last of them; 0 for none.
     last_inserted: Option<u64>,
@@ -98,7 +98,7 @@ impl Found<'_> {
         Some(self.counts?.get(seq as usize - 1).is_some_and(|count| *count > 0))
     }
 
-    /// Whether a transaction is there, or has been until a later one took its place.
+    /// True if a transaction is there, or was until a later one took its place.
     fn accounts_for(&self, seq: u64, outcome: Outcome) -> bool {
         let is_acknowledged = outcome.is_acknowledged();
         let updated = self.last_updated.map(|last| seq == last || is_acknowledged && seq < last);
@@ -125,7 +125,7 @@ impl Found<'_> {
         holes
     }
 
-    /// Why an acknowledged transaction is not there.
+    /// The reason why an acknowledged transaction is not there.
     fn lacks(&self, seq: u64) -> String {
         let mut words = Vec::new();
         if self.is_inserted(seq) == Some(false) {
@@ -219,7 +219,7 @@ fn intended<'l>(ledger: &'l Ledger, row: &Row) -> Option<(u32, u64, &'l Transact
     Some((client, seq, transaction))
 }
 
-/// How often each transaction of each client stands in the insert table; rows that must not be
+/// Number of rows of each transaction of each client in the insert table; rows that must not be
 /// there are noted.
 fn inserted(ledger: &Ledger, rows: &[Row], findings: &mut Findings) -> BTreeMap<u32, Vec<u32>> {
     let counts = ledger.clients().map(|(client, history)| (client, vec![0; history.len()]));
@@ -287,7 +287,7 @@ fn invent(row: &Row, findings: &mut Findings) {
     });
 }
 
-/// Whether a row may be there, and holds what was sent.
+/// Notes a row that must not be there, or does not hold what was sent.
 fn content(row: &Row, client: u32, seq: u64, transaction: &Transaction, findings: &mut Findings) {
     let about = About { client: Some(client), seq, at: transaction.ended };
     if transaction.outcome == Outcome::Failed {

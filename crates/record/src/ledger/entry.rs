@@ -19,15 +19,15 @@ use crate::Moment;
 pub struct Entry {
     /// The client's number.
     pub client: u32,
-    /// Which of its transactions, from 1.
+    /// Sequence number of the client's transaction, from 1.
     pub seq: u64,
-    /// When it knew.
+    /// Time of the entry.
     pub at: Moment,
-    /// What it knew.
+    /// The client's knowledge.
     pub what: What,
 }
 
-/// What a client knows.
+/// A client's knowledge of its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// It is going to send the transaction.

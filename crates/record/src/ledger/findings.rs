@@ -1,4 +1,4 @@
-//! What a check has found, in numbers and in words.
+//! Findings of a check, in numbers and in words.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use super::check::{Row, differences};
 use crate::Moment;
 
-/// What became of every transaction of a ledger.
+/// The fate of every transaction of a ledger.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     /// Transactions that clients were about to send.
@@ -30,7 +30,7 @@ pub struct Findings {
     pub lost_alone: u64,
     /// Most acknowledged transactions of one client lost in a row.
     pub lost_max_run: u64,
-    /// When the first and the last of the lost ones were acknowledged.
+    /// Times at which the first and the last of the lost ones were acknowledged.
     pub lost_span: Option<(Moment, Moment)>,
     /// Of the lost ones, those whose client has later ones of the same connection in the insert
     /// table.
@@ -51,7 +51,7 @@ pub struct Findings {
     pub examples: Vec<Example>,
 }
 
-/// What must not be.
+/// Anomaly that a database must not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Anomaly {
     /// Acknowledged, and not there.
@@ -85,7 +85,7 @@ impl Anomaly {
         Anomaly::ScansDiffer,
     ];
 
-    /// What it is called.
+    /// Name of the anomaly.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -104,21 +104,21 @@ impl Anomaly {
 /// One thing that must not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
-    /// What kind.
+    /// Kind of the anomaly.
     pub anomaly: Anomaly,
-    /// Whose transaction; none where a row names no client.
+    /// The client of the transaction; none if a row names no client.
     pub client: Option<u32>,
-    /// Which one; 0 for none.
+    /// Sequence number of the transaction; 0 for none.
     pub seq: u64,
-    /// When its client heard how it ended; 0 where it was not intended.
+    /// Time at which its client heard of its end; 0 if it was not intended.
     pub at: Moment,
-    /// What should be there.
+    /// The state that the ledger expects.
     pub expected: String,
-    /// What is there.
+    /// The state in the database.
     pub found: String,
 }
 
-/// What a finding is about.
+/// Subject of a finding.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct About {
     pub(super) client: Option<u32>,
@@ -127,7 +127,7 @@ pub(super) struct About {
 }
 
 impl About {
-    /// Whatever a row says that it is.
+    /// The transaction that a row names.
     pub(super) fn row(row: &Row) -> About {
         About {
             client: row.client.and_then(|client| u32::try_from(client).ok()),
@@ -137,7 +137,7 @@ impl About {
     }
 }
 
-/// How notes of what the ledger's check found began in format 1.
+/// Beginning of the notes on the ledger's check in format 1.
 pub(crate) const NOTE_FORMAT_1: &str = "ledger: ";
 
 impl fmt::Display for Example {
@@ -158,7 +158,7 @@ impl Findings {
     /// Examples kept of each kind.
     pub const EXAMPLES: usize = 5;
 
-    /// How often a kind was found.
+    /// Number of findings of a kind.
     #[must_use]
     pub fn count(&self, anomaly: Anomaly) -> u64 {
         match anomaly {

@@ -1,4 +1,4 @@
-//! What the ledgers of a load say, client by client.
+//! Contents of a load's ledgers, client by client.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use crate::Moment;
 use crate::error::Error;
 use crate::inside::Inside;
 
-/// How the files of a ledger are called: one for each lane, `LANE.ledger`.
+/// Suffix of a ledger's files: one for each lane, `LANE.ledger`.
 pub const SUFFIX: &str = ".ledger";
 
 /// A day of a lane with thousands of transactions a second.
@@ -31,19 +31,19 @@ pub struct Ledger {
 /// One transaction of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transaction {
-    /// When the client was about to send it.
+    /// Time at which the client was about to send it.
     pub intended: Moment,
-    /// When it heard how it ended; without an outcome, the moment of the intent.
+    /// Time at which the client heard of its end; without an outcome, the moment of the intent.
     pub ended: Moment,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
     /// The value that it wrote.
     pub chain: i64,
-    /// Whether the client lost its connection before it ran another one.
+    /// True if the client lost its connection before it ran another one.
     pub is_last: bool,
 }
 
-/// How a transaction ended, as far as its client knows.
+/// Outcome of a transaction, as far as its client knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The server acknowledged it.
@@ -57,7 +57,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether the client was told that it is done.
+    /// True if the client was told that it is done.
     #[must_use]
     pub fn is_acknowledged(self) -> bool {
         matches!(self, Outcome::Acknowledged | Outcome::AcknowledgedAlone)
@@ -67,7 +67,7 @@ impl Outcome {
 /// A client's history while it is read.
 struct Open {
     chain: Chain,
-    /// Whether the last transaction still waits for its outcome.
+    /// True if the last transaction still waits for its outcome.
     is_open: bool,
 }
 
@@ -112,7 +112,7 @@ impl Ledger {
         self.add_unless(name, text, &|| false).map(drop)
     }
 
-    /// Whether it was added to its end.
+    /// True if it was added to its end.
     fn add_unless(
         &mut self,
         name: &str,

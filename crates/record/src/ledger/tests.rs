@@ -58,7 +58,7 @@ fn seconds(s: u64) -> Moment {
     Moment(s * 1_000_000_000)
 }
 
-/// What was found, by kind: `lost 2, hole 1`.
+/// Findings by kind: `lost 2, hole 1`.
 fn kinds(findings: &Findings) -> String {
     let found = Anomaly::ALL.into_iter().filter(|anomaly| findings.count(*anomaly) > 0);
     let found = found.map(|anomaly| format!("{} {}", anomaly.word(), findings.count(anomaly)));
@@ -284,8 +284,8 @@ fn histories() -> impl Strategy<Value = Vec<String>> {
     proptest::collection::vec("[aaaaawfeu]{0,30}-?", 1..6)
 }
 
-/// What a database holds after a crash that kept each client's first `kept` committed
-/// transactions: the acknowledged ones, and of the unknown ones those that `lucky` says.
+/// Rows of a database after a crash that kept each client's first `kept` committed transactions:
+/// the acknowledged ones, and of the unknown ones those that `lucky` says.
 fn after_crash(ledger: &Ledger, kept: &[usize], lucky: u64) -> Rows {
     let (mut insert, mut update) = (Vec::new(), Vec::new());
     for (client, history) in ledger.clients() {

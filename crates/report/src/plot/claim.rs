@@ -5,14 +5,13 @@ use std::fmt::Write as _;
 use super::{Scale, diamond, dot, line, text};
 use crate::number;
 
-/// What is drawn.
+/// Data of the plot of a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ClaimPlot {
     /// Low, point, high of the measurement.
     pub(crate) measured: (f64, f64, f64),
     /// Bounds within which the claim holds; an open side is infinite.
     pub(crate) expected: (f64, f64),
-    /// What was published.
     pub(crate) published: Option<f64>,
 }
 

@@ -4,14 +4,13 @@ use super::{Scale, diamond, dot, line, text};
 use crate::estimate::Estimate;
 use crate::number;
 
-/// What is drawn in one row.
+/// Data of one row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DotRow<'a> {
     /// The estimate over all rounds.
     pub(crate) estimate: &'a Estimate,
     /// The single rounds.
     pub(crate) rounds: &'a [f64],
-    /// What was published.
     pub(crate) published: Option<f64>,
     /// Index into the page's palette.
     pub(crate) colour: usize,

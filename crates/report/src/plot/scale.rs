@@ -1,4 +1,4 @@
-//! Where a value stands along an axis, and which values get a tick.
+//! Position of a value along an axis, and the choice of ticks.
 
 /// One value this many times the other makes an axis logarithmic.
 const LOG_FROM: f64 = 5.0;
@@ -50,7 +50,7 @@ impl Scale {
         (share * 100.0).clamp(0.0, 100.0)
     }
 
-    /// Whether ratios, not differences, are distances.
+    /// True if distances are ratios, not differences.
     pub(crate) fn is_log(&self) -> bool {
         self.log
     }

@@ -18,10 +18,10 @@ const LINES_MAX: usize = 4;
 /// The colour of "other", a grey at the end of the palette.
 const GREY: usize = 8;
 
-/// How the titles of wait event panels begin.
+/// Beginning of the titles of wait event panels.
 const WAITS: &str = "Wait events";
 
-/// How the titles of throughput panels begin.
+/// Beginning of the titles of throughput panels.
 pub(crate) const THROUGHPUT: &str = "Throughput";
 
 /// Workloads that get a lane of their own; more of them share one.
@@ -239,8 +239,8 @@ fn waits(samples: &Samples, grid: &Grid) -> Vec<Panel> {
     nodes.into_values().collect()
 }
 
-/// What is drawn of wait events, and from how many looks a second. A record made before looks were
-/// counted has one.
+/// Caption of the wait event panel: its subject, and the number of looks a second. A record made
+/// before looks were counted has one.
 fn looks(samples: &Samples, node: &str) -> String {
     let rates = samples.of(&metrics::WAIT_SAMPLES).filter(|(key, _)| key.0 == node);
     let rates: Vec<f64> = rates.flat_map(|(_, all)| all).map(|reading| reading.value).collect();
@@ -249,7 +249,7 @@ fn looks(samples: &Samples, node: &str) -> String {
     format!("active sessions, looked at {times} a second")
 }
 
-/// How far standbys are behind their primaries; the marks tell when their state changes.
+/// WAL by which standbys are behind their primaries; the marks tell when their state changes.
 fn behind(samples: &Samples, grid: &Grid) -> Panel {
     let mut panel = panel("WAL that standbys have not flushed", "MiB", Style::Lines);
     let readings = grid.readings(samples, &metrics::REPLICATION_FLUSH_LAG_BYTES);

@@ -17,7 +17,7 @@ const MAX_ZIPFIAN: f64 = 1000.0;
 /// Expressions that need no more places than this are evaluated without allocation.
 const STACK: usize = 16;
 
-/// Why an expression has no value, in pgbench's words.
+/// Reason why an expression has no value, in pgbench's words.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EvalError {
     /// The variable was never set.
@@ -28,7 +28,7 @@ pub enum EvalError {
     MalformedVariable {
         /// The variable.
         name: Box<str>,
-        /// What it holds.
+        /// Its text.
         text: Box<str>,
     },
     /// The variable holds the text of an integer that does not fit.
@@ -373,7 +373,8 @@ fn buckets_of(value: Value) -> Evaluated<u64> {
     buckets.ok_or(EvalError::BucketCount)
 }
 
-/// So many keys in vain mean that the bucket has none, or next to none, in the range.
+/// Keys that are drawn at most: if none of them is in the bucket, it has none, or next to none, in
+/// the range.
 const BUCKET_DRAWS_MAX: usize = 100_000;
 
 fn bool_of(value: Value) -> Evaluated<bool> {

@@ -45,13 +45,13 @@ pub(crate) enum Function {
     Bucket,
 }
 
-/// How a call may look.
+/// Form of a call.
 pub(crate) struct Signature {
     pub(crate) name: &'static str,
     pub(crate) function: Function,
     pub(crate) fewest: usize,
     pub(crate) most: usize,
-    /// What stands in for the last argument if it is left out.
+    /// Value of the last argument if it is left out.
     pub(crate) optional: Optional,
 }
 

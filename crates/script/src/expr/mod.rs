@@ -19,7 +19,7 @@ use crate::value::Value;
 
 /// Most arguments that a function may have.
 pub const MAX_ARGUMENTS: usize = 16;
-/// How deep parentheses, calls, prefix operators and CASE may be nested.
+/// Depth to which parentheses, calls, prefix operators and CASE may be nested.
 pub const MAX_NESTING: usize = 500;
 
 /// A compiled expression.

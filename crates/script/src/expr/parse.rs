@@ -18,7 +18,7 @@ use crate::value::Value;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) text: &'a [u8],
-    /// Where the command begins (its backslash).
+    /// Position at which the command begins (its backslash).
     pub(crate) start: usize,
     pub(crate) place: Place<'a>,
 }
@@ -39,7 +39,7 @@ pub(crate) fn parse(
     Ok((Expr::new(ops, names), range.end))
 }
 
-/// How tightly an operator binds.
+/// Precedence of an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Or,
@@ -71,7 +71,7 @@ impl Level {
     }
 }
 
-/// What stands between two operands or behind one.
+/// Operator between two operands or after one.
 #[derive(Debug, Clone, Copy)]
 enum Infix {
     And,
@@ -151,7 +151,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What follows IS.
+    /// Parses the words after IS.
     fn is(&mut self) -> Parsed {
         let (mut token, mut range) = self.take()?;
         let negated = token == Token::Keyword(Keyword::Not);
@@ -357,7 +357,7 @@ impl Parser<'_> {
         }
     }
 
-    /// How many ops stand behind the one at `from`.
+    /// Number of ops after the one at `from`.
     fn distance(&self, from: usize) -> u32 {
         (self.ops.len() - from - 1) as u32
     }

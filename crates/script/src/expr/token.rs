@@ -65,7 +65,7 @@ pub(crate) enum Symbol {
     Comma,
 }
 
-/// Why the text at a token is none; the range is the offending text.
+/// Reason why the text at a token is none; the range is the offending text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LexError {
     pub(crate) message: &'static str,
@@ -127,7 +127,7 @@ pub(crate) fn continuation(text: &[u8]) -> usize {
     }
 }
 
-/// How many bytes at the start of `text` belong to `class`.
+/// Number of bytes at the start of `text` that belong to `class`.
 pub(crate) fn run(text: &[u8], class: impl Fn(u8) -> bool) -> usize {
     text.iter().take_while(|byte| class(**byte)).count()
 }

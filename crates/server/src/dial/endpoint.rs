@@ -31,7 +31,7 @@ enum Address {
     Unresolved(String),
 }
 
-/// What became of an attempt to open a socket.
+/// Result of an attempt to open a socket.
 pub enum Opening {
     /// The peer has accepted or will.
     Open(OwnedFd),
@@ -76,7 +76,7 @@ impl Endpoint {
         &self.host
     }
 
-    /// How libpq begins a message about a connection that failed.
+    /// Beginning of libpq's message about a connection that failed.
     #[must_use]
     pub fn connection_failed(&self) -> String {
         let resolved = match self.address {

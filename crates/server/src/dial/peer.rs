@@ -14,8 +14,8 @@ impl Peer {
         Peer { name: name.to_owned() }
     }
 
-    /// Whether the process at the other end is that user's; if not, why, in libpq's words.
-    /// Users are looked up in /etc/passwd alone.
+    /// Checks that the process at the other end is that user's; if not, returns the reason in
+    /// libpq's words. Users are looked up in /etc/passwd alone.
     pub(super) fn check(&self, socket: BorrowedFd<'_>) -> Result<(), String> {
         let uid = socket_peercred(socket)
             .map_err(|error| format!("could not get peer credentials: {error}"))?

@@ -16,13 +16,13 @@ use crate::tls::{self, TlsError};
 pub struct Route {
     /// The steps, in the order to try them.
     pub steps: Vec<Step>,
-    /// How many of `steps` belong to one round over the hosts.
+    /// Number of `steps` that belong to one round over the hosts.
     pub round: usize,
     /// Certificates, where a step may be encrypted.
     pub tls: Option<Arc<ClientConfig>>,
     /// The way in which TLS begins.
     pub negotiation: SslNegotiation,
-    /// Whether a server must ask for our certificate.
+    /// True if a server must ask for our certificate.
     pub must_show: bool,
     /// The order of hosts.
     pub balance: LoadBalance,
@@ -41,9 +41,9 @@ pub struct Step {
     pub endpoint: Endpoint,
     /// With or without encryption.
     pub attempt: Attempt,
-    /// What the server must be in this round.
+    /// Kind of server that is accepted in this round.
     pub wanted: TargetSessionAttrs,
-    /// What is said at the start of the session.
+    /// Login at the start of the session.
     pub login: Arc<Login>,
     /// The name that a certificate must bear.
     pub server_name: Option<ServerName<'static>>,
@@ -53,7 +53,7 @@ pub struct Step {
     pub host: usize,
 }
 
-/// What may still be tried after a step has failed.
+/// Steps that may still be tried after one has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lead {
     /// The same address in another way, with or without encryption.
@@ -119,7 +119,7 @@ impl Route {
         self.steps.iter().all(|step| step.endpoint.unresolved().is_some())
     }
 
-    /// Where a client begins: with the first host, or, balancing, with one drawn by `draw`.
+    /// Step with which a client begins: the first host, or, balancing, one drawn by `draw`.
     pub fn first_step(&self, draw: impl FnOnce(usize) -> usize) -> usize {
         if self.balance == LoadBalance::Disable {
             return 0;
@@ -136,8 +136,8 @@ impl Route {
         tried / self.round * self.round + (first + tried) % self.round
     }
 
-    /// How many steps have been tried or passed over when the next one that `lead` allows is due;
-    /// none when there is none.
+    /// Number of steps that have been tried or passed over when the next one that `lead` allows is
+    /// due; none if there is none.
     pub fn after(&self, first: usize, tried: usize, lead: Lead) -> Option<usize> {
         let step = |tried| &self.steps[self.step_number(first, tried)];
         let current = step(tried);

@@ -19,7 +19,7 @@ pub struct Socket {
     unsent: Vec<u8>,
 }
 
-/// What a read came to.
+/// Result of a read.
 pub enum Received {
     /// So many bytes were appended; `more` when the socket may hold further ones.
     Bytes {
@@ -32,7 +32,7 @@ pub enum Received {
     Closed,
 }
 
-/// Whether everything has gone out.
+/// Progress of sending.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
     /// It has.
@@ -41,7 +41,8 @@ pub enum Sent {
     Part,
 }
 
-/// What one read asks for. A select-only answer has 80 bytes; a larger result is read in pieces.
+/// Number of bytes that one read asks for. A select-only answer has 80 bytes; a larger result is
+/// read in pieces.
 const READ_BYTES: usize = 64 * 1024;
 
 impl Socket {
@@ -68,7 +69,7 @@ impl Socket {
         self.fd.as_fd()
     }
 
-    /// Whether the connect has succeeded by now.
+    /// True if the connect has succeeded by now.
     pub fn is_connected(&mut self) -> bool {
         self.connected = self.connected || rustix::net::getpeername(&self.fd).is_ok();
         self.connected
@@ -146,7 +147,7 @@ impl Socket {
         }
     }
 
-    /// Whether TLS is still shaking hands.
+    /// True if TLS is still shaking hands.
     pub fn is_handshaking(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
     }
@@ -231,7 +232,7 @@ impl Socket {
     }
 }
 
-/// What the operating system said, without the "(os error 111)" that Rust adds.
+/// Text of an error of the operating system, without the "(os error 111)" that Rust adds.
 pub fn without_errno(why: &str) -> &str {
     why.split(" (os error").next().unwrap_or(why)
 }

@@ -234,7 +234,8 @@ impl Moves<'_> {
         done.map_err(|source| on_proxy("recording a step", source)).map(drop)
     }
 
-    /// How long the source has had these buckets in a state, in milliseconds of its own clock.
+    /// Time for which the source has had these buckets in a state, in milliseconds of its own
+    /// clock.
     fn age_ms(&mut self, batch: &Batch, state: &str) -> Result<f64, Error> {
         let age = "SELECT coalesce(extract(epoch FROM clock_timestamp() - min(since)), 0)::float8
                    FROM pgrig_shard.bucket WHERE bucket = ANY ($1) AND state = $2";

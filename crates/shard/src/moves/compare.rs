@@ -1,4 +1,4 @@
-//! Whether source and target hold the same rows, while no client writes.
+//! Comparison of the rows of source and target, while no client writes.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::plan::Batch;
 use crate::text::{bucket_schema, literal};
 
-/// What a batch amounts to.
+/// Size of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moved {
     pub(super) rows: i64,

@@ -1,4 +1,4 @@
-//! What the load engine measures: throughput, latency, connecting, fairness, and its own cost.
+//! Metrics of the load engine: throughput, latency, connecting, fairness, and its own cost.
 
 use super::Better::{Higher, Lower, Neither};
 use super::Kind::Total;

@@ -1,4 +1,4 @@
-//! What the histories of clients showed: transactions, anomalies by their names, and the age of reads.
+//! Metrics of clients' histories: transactions, anomalies by their names, and the age of reads.
 
 use super::Better::{Lower, Neither};
 use super::Kind::Total;

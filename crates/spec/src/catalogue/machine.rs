@@ -1,4 +1,4 @@
-//! What the operating system says of the machine, and of each node's processes on it.
+//! Metrics that the operating system keeps of the machine, and of each node's processes on it.
 
 use super::Better::{Higher, Lower, Neither};
 use super::Kind::{Gauge, Rate};

@@ -1,4 +1,4 @@
-//! What EXPLAIN says of a query after a trial.
+//! Metrics from EXPLAIN of a query after a trial.
 
 use super::Better::{Lower, Neither};
 use super::Kind::Total;

@@ -1,4 +1,4 @@
-//! What the server says of itself, second by second and for a whole trial.
+//! Metrics that the server keeps of itself, second by second and for a whole trial.
 
 use super::Better::{Higher, Lower, Neither};
 use super::Kind::{Gauge, Rate, Total};

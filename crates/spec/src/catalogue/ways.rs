@@ -1,4 +1,4 @@
-//! What poolers and links say of themselves.
+//! Metrics of poolers and links.
 
 use super::Better::{Lower, Neither};
 use super::Kind::{Gauge, Rate};

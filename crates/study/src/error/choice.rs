@@ -10,9 +10,9 @@ pub enum ChoiceError {
         study: String,
         /// Scenario, variant or axis.
         kind: &'static str,
-        /// What was named.
+        /// The name that was given.
         name: String,
-        /// What there is.
+        /// Names that exist.
         known: Vec<String>,
     },
     /// The study has several, and none was named.
@@ -24,7 +24,7 @@ pub enum ChoiceError {
         kind: &'static str,
         /// The option that chooses one.
         option: &'static str,
-        /// What there is.
+        /// Names that exist.
         known: Vec<String>,
     },
     /// No point of a variant has these axes.
@@ -60,7 +60,7 @@ pub enum ChoiceError {
 }
 
 impl ChoiceError {
-    /// What to do next.
+    /// Next step for the user.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {

@@ -1,4 +1,4 @@
-//! What a machine, or the user's server, has for a study.
+//! Resources that a machine, or the user's server, has for a study.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use lab::machine::{Disk, HugePages, Machine};
 use lab::{Installation, Resources, Target};
 use site::{Hosts, Labs};
 
-/// What the machine has.
+/// Resources of the machine.
 #[derive(Clone, Debug)]
 pub struct Has {
     /// Memory that can be used without swapping, in bytes.
@@ -19,7 +19,7 @@ pub struct Has {
     pub disk_bytes: u64,
     /// Files that one process may hold open.
     pub open_files: u64,
-    /// Whether the rig runs as root.
+    /// True if the rig runs as root.
     pub is_root: bool,
     /// Every PgBouncer that is installed, the newest first.
     pub pgbouncers: Vec<PgBouncer>,
@@ -29,7 +29,7 @@ pub struct Has {
     pub hosts: BTreeMap<String, u32>,
 }
 
-/// What the servers are.
+/// Origin of the servers.
 #[derive(Clone, Debug)]
 pub enum HasServers {
     /// The rig builds them from this.
@@ -40,7 +40,7 @@ pub enum HasServers {
     Outside(Outside),
 }
 
-/// What a host has for the servers that are placed on it.
+/// Resources of a host for the servers that are placed on it.
 #[derive(Clone, Debug)]
 pub struct HostHas {
     /// Its name in the inventory.
@@ -53,7 +53,7 @@ pub struct HostHas {
     pub resources: Resources,
 }
 
-/// What the user's server has.
+/// Resources of the user's server.
 #[derive(Clone, Debug, Default)]
 pub struct Outside {
     /// Free connections.
@@ -71,16 +71,16 @@ pub struct Current {
     pub value: String,
     /// The unit, such as `8kB` or `ms`; empty for none.
     pub unit: String,
-    /// What it is without a configuration, in the unit.
+    /// Value without a configuration, in the unit.
     pub default: String,
     /// The value as `SHOW` has it.
     pub shown: String,
-    /// Whether it came from anywhere but the default.
+    /// True if it came from anywhere but the default.
     pub is_set: bool,
 }
 
 impl Has {
-    /// What this machine has for servers of this installation, with labs in `labs`.
+    /// Resources of this machine for servers of this installation, with labs in `labs`.
     ///
     /// # Errors
     /// When the file system cannot be asked.
@@ -88,7 +88,7 @@ impl Has {
         Has::with(HasServers::Built(installation), labs)
     }
 
-    /// What hosts have for servers in these labs, of all of them together.
+    /// Resources of hosts for servers in these labs, of all of them together.
     ///
     /// # Errors
     /// When a file system cannot be asked.
@@ -120,7 +120,7 @@ impl Has {
         }
     }
 
-    /// What the host of a node has; none on this machine and on a server of the user's.
+    /// Resources of the host of a node; none on this machine and on a server of the user's.
     #[must_use]
     pub fn resources(&self, node: &str) -> Option<&Resources> {
         match &self.servers {
@@ -140,7 +140,7 @@ impl Has {
         }
     }
 
-    /// What this machine has for loading the user's server.
+    /// Resources of this machine for loading the user's server.
     ///
     /// # Errors
     /// When the server does not answer.
@@ -205,7 +205,7 @@ fn number(target: &Target, sql: &str) -> Result<u32, lab::Error> {
 const FREE_CONNECTIONS: &str = "SELECT current_setting('max_connections')::int \
     - current_setting('superuser_reserved_connections')::int \
     - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')";
-/// What is asked before a run on the user's server.
+/// Statements that are run before a run on the user's server.
 pub(crate) const OUTSIDE: &[&str] =
     &["SHOW server_version_num", "SHOW server_version", FREE_CONNECTIONS, EXTENSIONS, SETTINGS];
 

@@ -1,4 +1,4 @@
-//! What is in the way of a study whose shards are hosts of the user's, and what was done there.
+//! Obstacles to a study whose shards are hosts of the user's, and notes on what was done there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use words::grouped;
 
 use crate::fit::misfit::Misfit;
 
-/// What is in the way of a point with hosts that have so many connections to spare.
+/// Obstacles to a point with hosts that have so many connections to spare.
 pub(crate) fn misfits(point: &Point, hosts: &BTreeMap<String, u32>) -> Vec<Misfit> {
     let nodes = point.topology.nodes.iter().filter_map(|node| Some((node, hosts.get(&node.name)?)));
     let mut misfits = Vec::new();
@@ -87,7 +87,7 @@ pub(crate) fn taken(
     taken
 }
 
-/// What was done on the hosts of these points, for the record.
+/// Note for the record on what was done on the hosts of these points.
 pub(crate) fn note<'p>(
     hosts: &Hosts,
     mut points: impl Iterator<Item = &'p Point>,

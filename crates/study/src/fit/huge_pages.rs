@@ -27,8 +27,8 @@ fn asks(point: &Point) -> bool {
     settings.any(|setting| setting != "off")
 }
 
-/// What the servers share, about: buffers with their descriptors, and the slots of their sessions.
-/// Exact is `postgres -C shared_memory_size_in_huge_pages` (15 and later).
+/// Estimate of the servers' shared memory: buffers with their descriptors, and the slots of their
+/// sessions. `postgres -C shared_memory_size_in_huge_pages` (15 and later) is exact.
 fn shared_bytes(point: &Point) -> u64 {
     let memory = estimate::memory(point);
     let sessions = u64::from(memory.connections) * SESSION_BYTES;

@@ -1,16 +1,16 @@
-//! The reason why a point cannot run here.
+//! Reasons why a point cannot run here.
 
 /// The reason why a point cannot run here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
     /// Of what there is too little; of several misfits over the same thing the largest says all.
     pub what: String,
-    /// How much of it is needed.
+    /// Amount of it that is needed.
     pub amount: u64,
-    /// What it needs, with how that comes about.
+    /// Text of the need, and the way it comes about.
     pub needs: String,
-    /// What there is.
+    /// Amount that there is.
     pub has: String,
-    /// What to do.
+    /// Next step for the user.
     pub hint: Option<String>,
 }

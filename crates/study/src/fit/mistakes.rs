@@ -35,7 +35,7 @@ fn settings(study: &Study, installation: &Installation) -> std::io::Result<Vec<S
     Ok(told)
 }
 
-/// What stands behind `FATAL:`, with its hint.
+/// The text after `FATAL:`, with its hint.
 fn server_words(said: &str) -> String {
     let after = |label: &str| {
         let line = said.lines().find_map(|line| line.split_once(label))?;
@@ -125,7 +125,8 @@ fn target(kind: &CommandKind) -> Option<Slot> {
     }
 }
 
-/// What pgbench sets, and what the rig gives to scripts that keep a ledger or a history.
+/// Variables that pgbench sets, and those that the rig gives to scripts that keep a ledger or a
+/// history.
 const BUILT_IN: [&str; 9] = [
     "scale",
     "client_id",

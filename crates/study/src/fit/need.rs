@@ -5,8 +5,8 @@
 pub struct Need {
     /// Of what.
     pub what: &'static str,
-    /// How much is needed.
+    /// Amount that is needed.
     pub needs: String,
-    /// How much there is.
+    /// Amount that there is.
     pub has: String,
 }

@@ -1,4 +1,4 @@
-//! What a study needs against what the machine has: asked before anything is built.
+//! Needs of a study compared with the machine's resources, before anything is built.
 
 use site::SitePlan;
 use spec::{Pairing, Planned, Point, Study, Unfit};
@@ -16,7 +16,7 @@ use crate::fit::point::{disk_misfit, misfits_of};
 /// The answer to "does it fit?".
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preflight {
-    /// What the trials that fit cost.
+    /// Cost of the trials that fit.
     pub estimate: Estimate,
     /// Trials that fit.
     pub trials: usize,
@@ -26,7 +26,7 @@ pub struct Preflight {
     pub misfits: Vec<(usize, Vec<Misfit>)>,
     /// The points that are to be measured in pairs.
     pub pairs: Vec<Pair>,
-    /// Whether the study must not begin: a point says so, or none fits.
+    /// True if the study must not begin: a point says so, or none fits.
     pub refused: bool,
 }
 
@@ -35,12 +35,13 @@ pub struct Preflight {
 pub struct Pair {
     /// Both, numerator first.
     pub name: String,
-    /// Why they cannot take turns here, so that whole trials are compared; none if they can.
+    /// The reason why they cannot take turns here, so that whole trials are compared; none if they
+    /// can.
     pub misfit: Option<String>,
 }
 
 impl Preflight {
-    /// Whether these trials fit, each by itself and all together.
+    /// Compares the needs of these trials, each by itself and all together.
     #[must_use]
     pub fn of(study: &Study, trials: &[Planned], has: &Has) -> Preflight {
         let mut planned: Vec<usize> = trials.iter().map(|trial| trial.point).collect();
@@ -86,7 +87,7 @@ impl Preflight {
         Preflight { estimate: cost, trials: count, needs, misfits, pairs, refused }
     }
 
-    /// Why a point cannot run, in one line; none if it can.
+    /// The reason why a point cannot run, in one line; none if it can.
     #[must_use]
     pub fn reason(&self, point: usize) -> Option<String> {
         let (_, misfits) = self.misfits.iter().find(|(index, _)| *index == point)?;
@@ -94,7 +95,7 @@ impl Preflight {
         Some(misfits.iter().map(one).collect::<Vec<_>>().join("; "))
     }
 
-    /// Everything that is in the way of some point, the largest of each kind.
+    /// Misfits of all points, the largest of each kind.
     #[must_use]
     pub fn distinct_misfits(&self) -> Vec<&Misfit> {
         let mut distinct: Vec<&Misfit> = Vec::new();

@@ -7,7 +7,7 @@ use record::Trial;
 use spec::{About, Claim, ClaimKind, Planned, Quantifier, Study};
 use verdict::{ClaimVerdict, Measured, Verdict};
 
-/// What is to be said of the first control that has had its trials and does not hold.
+/// Message about the first control that has had its trials and does not hold.
 pub(crate) fn failed(study: &Study, plan: &[Planned], done: &[Trial]) -> Option<String> {
     let controls = study.claims.iter().filter(|claim| claim.kind == ClaimKind::Control);
     let mut failed = controls.filter_map(|claim| {
@@ -24,7 +24,7 @@ pub(crate) fn failed(study: &Study, plan: &[Planned], done: &[Trial]) -> Option<
     failed.next()
 }
 
-/// Whether a trial showed what the control claims, even if another trial keeps the claim open.
+/// True if a trial showed what the control claims, even if another trial keeps the claim open.
 fn has_done_harm(judged: &ClaimVerdict) -> bool {
     let is_seen =
         matches!(judged.measured, Measured::Count { trials, failures, .. } if failures < trials);

@@ -1,4 +1,4 @@
-//! What a run says while it goes on. Nothing here is text: the caller chooses the words.
+//! Events of a run while it goes on. They contain no text: the caller chooses the words.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::trial::stage::Stage;
 pub enum Event<'a> {
     /// The plan is made and fits, and the record is there.
     Begins {
-        /// What it needs.
+        /// Needs of the study.
         preflight: &'a Preflight,
         /// Trials to come; fewer than planned where a record goes on.
         trials: usize,
@@ -23,34 +23,34 @@ pub enum Event<'a> {
     },
     /// Servers or data are being made.
     Preparing {
-        /// What.
+        /// The part that is being made.
         what: &'a str,
-        /// How much of it is done, 0 to 1, where that is known.
+        /// Share of it that is done, 0 to 1, if that is known.
         share: Option<f64>,
     },
     /// Servers or data are made.
     Prepared {
-        /// What.
+        /// The part that was made.
         what: &'a str,
-        /// How long it took.
+        /// Time that it took.
         seconds: f64,
     },
     /// A trial begins.
     TrialBegins {
-        /// Which one.
+        /// The trial.
         planned: &'a Planned,
         /// Of how many.
         of: usize,
         /// Its point.
         point: &'a PointName,
-        /// How long the whole run still takes, about, in seconds.
+        /// Estimate of the time until the end of the whole run, in seconds.
         left_s: f64,
     },
-    /// What its clients do now.
+    /// Activity of its clients.
     Load {
         /// The stage that the load is in.
         stage: Stage,
-        /// How long the whole run still takes, about, in seconds.
+        /// Estimate of the time until the end of the whole run, in seconds.
         left_s: f64,
     },
     /// A trial is over and in the record.
@@ -62,7 +62,7 @@ pub enum Event<'a> {
     },
     /// A round is over: every trial of it that could run is in the record.
     RoundEnded {
-        /// Which one, from 1.
+        /// Number of the round, from 1.
         round: u32,
         /// Of how many.
         of: u32,
@@ -71,7 +71,7 @@ pub enum Event<'a> {
     },
     /// Two points begin to be measured in pairs.
     PairsBegin {
-        /// Which ones.
+        /// The two points.
         pairing: &'a Pairing,
         /// Of how many.
         of: usize,
@@ -80,12 +80,12 @@ pub enum Event<'a> {
     Pairs {
         /// Pairs of blocks so far, and what they give.
         progress: compare::Progress<'a>,
-        /// How long the whole run still takes, about, in seconds.
+        /// Estimate of the time until the end of the whole run, in seconds.
         left_s: f64,
     },
     /// Two points have been measured in pairs, and that is in the record.
     PairsEnded {
-        /// What came out.
+        /// The result.
         paired: &'a Paired,
         /// Of how many.
         of: usize,

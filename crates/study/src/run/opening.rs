@@ -93,8 +93,8 @@ fn header(request: &Request, trials: &[Planned], facts: Vec<Fact>, notes: Vec<St
     }
 }
 
-/// What cannot be measured on the user's server for want of an extension: the rig makes none
-/// there.
+/// Metrics that cannot be measured on the user's server for lack of an extension: the rig creates
+/// none there.
 fn missing_extensions(request: &Request, has: &Has) -> Vec<String> {
     let HasServers::Outside(outside) = &has.servers else { return Vec::new() };
     let nodes = request.study.points.iter().flat_map(|point| &point.topology.nodes);

@@ -1,4 +1,4 @@
-//! What a study measures in pairs, after its rounds.
+//! Measurements in pairs of a study, after its rounds.
 
 use std::time::Instant;
 
@@ -106,7 +106,7 @@ impl Run<'_> {
         Ok(measured)
     }
 
-    /// Why two points cannot be measured in pairs here.
+    /// The reason why two points cannot be measured in pairs here.
     fn pairs_misfit(&self, platform: &Platform, pairing: &Pairing) -> Option<String> {
         if platform.labs().is_none() {
             return Some("pairs need servers of pgrig's own".to_owned());

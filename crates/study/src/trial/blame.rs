@@ -1,5 +1,5 @@
-//! Whose fault a failure was, from typed errors and SQLSTATEs: a server's, or unknown. That of anything
-//! else takes a proof.
+//! Party whose fault a failure was, from typed errors and SQLSTATEs: a server, or unknown. To blame
+//! anything else takes a proof.
 
 use std::error::Error;
 use std::io;

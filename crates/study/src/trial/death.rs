@@ -1,4 +1,4 @@
-//! When a node's processes were ended.
+//! Times at which a node's processes were ended.
 
 use record::Moment;
 
@@ -6,15 +6,15 @@ use record::Moment;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Death {
     pub(crate) node: String,
-    /// Whether it was killed or lost its power, rather than being stopped.
+    /// True if it was killed or lost its power, rather than being stopped.
     pub(crate) is_sudden: bool,
-    /// When it was begun to end them.
+    /// Time at which ending them began.
     pub(crate) from: Moment,
-    /// When they were gone for certain.
+    /// Time at which they were gone for certain.
     pub(crate) until: Moment,
-    /// When it was begun to start it again, if it was.
+    /// Time at which starting it again began, if it was started.
     pub(crate) restarted: Option<Moment>,
-    /// When it ran again, if it did.
+    /// Time at which it ran again, if it did.
     pub(crate) back: Option<Moment>,
     /// Its power was cut: what its disk has afterwards is what the trial is about.
     pub(crate) is_power_cut: bool,

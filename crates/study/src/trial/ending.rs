@@ -1,4 +1,4 @@
-//! Whether a trial counts, and what a reader should doubt of it.
+//! Decision if a trial counts, and doubts for its reader.
 
 use load::{End, OnLoss, Outcome};
 use record::{Counts, Ending, Fault, Generator, Note, NoteKind, VoidKind};
@@ -10,7 +10,7 @@ use crate::trial::meter::Metered;
 use crate::trial::order::Order;
 use crate::trial::steadiness::{self, Steadiness};
 
-/// Whether the trial counts. `smoke` proves that every part works: it counts, and notes why its
+/// Decides if the trial counts. `smoke` proves that every part works: it counts, and notes why its
 /// figures may not.
 pub(crate) fn ending(
     order: &Order<'_>,
@@ -85,7 +85,7 @@ pub(crate) fn ending(
     }
 }
 
-/// Whose fault it is that clients gave up, who go on after errors in statements.
+/// Party whose fault it is that clients gave up which go on after errors in statements.
 fn not_study(outcome: &Outcome) -> Fault {
     match blame::of_load(outcome) {
         Fault::Server => Fault::Server,
@@ -100,7 +100,7 @@ fn lost(outcome: &Outcome) -> Option<(&str, &str)> {
 
 const STILL_WARMING_UP: &str = "throughput still rose when the warm-up's bound was reached";
 
-/// Where the rig itself may have been the limit.
+/// Doubts whether the rig itself may have been the limit.
 pub(crate) fn generator_doubts(outcome: &Outcome) -> Vec<String> {
     let generator = &outcome.generator;
     let mut doubts = Vec::new();

@@ -1,4 +1,4 @@
-//! What guards have recorded in a trial: from when to when commits were exposed.
+//! Exposures that guards have recorded in a trial: the beginning and end of each.
 
 use std::time::Instant;
 
@@ -15,16 +15,16 @@ use crate::clock;
 use crate::trial::death::Death;
 use crate::trial::replication;
 
-/// What guards have recorded.
+/// Records of guards.
 #[derive(Debug, Default)]
 pub(crate) struct Exposed {
     /// Each exposure on the timeline, and the figures of each guarded server.
     pub(crate) outcome: Outcome,
-    /// When a commit may have been on the primary alone.
+    /// Times at which a commit may have been on the primary alone.
     pub(crate) stretches: Vec<Exposure>,
 }
 
-/// Why what a guard has recorded cannot be read.
+/// Reason why a guard's record cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExposureError {
     /// The guard.
@@ -38,7 +38,7 @@ pub(crate) enum ExposureError {
     Moment {
         /// As it stands there.
         at: String,
-        /// Why.
+        /// The reason.
         source: jiff::Error,
     },
 }
@@ -72,11 +72,12 @@ pub(crate) fn read(
     Ok(exposed)
 }
 
-/// How a guard's record is read.
+/// Settings for reading a guard's record.
 struct Clock {
     /// The wall clock's time at which the run's was zero.
     zero: Timestamp,
-    /// When there was no primary any more to acknowledge anything: since it died for good, or now.
+    /// Time from which there was no primary any more to acknowledge anything: since it died for
+    /// good, or now.
     until: Moment,
 }
 

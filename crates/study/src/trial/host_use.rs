@@ -1,4 +1,4 @@
-//! What each host did in a trial.
+//! Figures of each host in a trial.
 
 use host::clock::BOUND_MAX_NS;
 use load::Outcome;
@@ -13,7 +13,7 @@ pub(crate) fn machine_of(host: &str) -> String {
     format!("machine {host}")
 }
 
-/// What each host of a fleet did.
+/// Figures of each host of a fleet.
 pub(crate) fn host_uses(fleet: &Fleet, outcome: &Outcome, readings: &Readings) -> Vec<HostUse> {
     let uses = fleet.roles().into_iter().map(|(host, roles)| {
         let name = host.entry().name.clone();
@@ -74,7 +74,7 @@ fn mean(
     (!moments.is_empty()).then(|| sum / moments.len() as f64)
 }
 
-/// Where moments of hosts may be off by more than a window's edge should be.
+/// Warnings about hosts whose moments may be off by more than a window's edge should be.
 pub(crate) fn clock_doubts(hosts: &[HostUse]) -> Vec<String> {
     let doubtful = hosts.iter().filter_map(|host| {
         let bound = host.clock_bound_ns.filter(|bound| *bound > BOUND_MAX_NS)?;

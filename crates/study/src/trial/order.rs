@@ -1,4 +1,4 @@
-//! What a trial is given.
+//! Input of a trial.
 
 use std::path::Path;
 use std::time::Instant;
@@ -13,24 +13,24 @@ use crate::platform::Platform;
 use crate::request::Request;
 use crate::trial::broke::Broke;
 
-/// What a trial is given.
+/// Input of a trial.
 pub(crate) struct Order<'a> {
     pub(crate) point: &'a Point,
     pub(crate) planned: &'a Planned,
-    /// Which attempt at this trial it is, from 1.
+    /// Number of the attempt at this trial, from 1.
     pub(crate) attempt: usize,
     pub(crate) profile: Profile,
     /// Zero of every moment.
     pub(crate) origin: Instant,
     pub(crate) control: &'a Control,
     pub(crate) alone: Alone,
-    /// Where its servers live, if they are the rig's.
+    /// Labs in which its servers live, if they are the rig's.
     pub(crate) labs: Option<&'a Labs>,
     /// The hosts that it runs on, if it does not run on this machine.
     pub(crate) fleet: Option<&'a Fleet>,
     /// The program of generator processes.
     pub(crate) generator: &'a Path,
-    /// Where its clients keep their ledger, if they keep one.
+    /// Directory in which its clients keep their ledger, if they keep one.
     pub(crate) ledger: &'a Path,
     /// The record, which is told when its load begins.
     pub(crate) writer: Option<&'a Writer>,
@@ -51,7 +51,7 @@ impl Order<'_> {
     }
 }
 
-/// What an attempt at a trial of a request is given; without a platform it is not run.
+/// Input of an attempt at a trial of a request; without a platform it is not run.
 pub(crate) fn order<'o>(
     request: &'o Request,
     control: &'o Control,

@@ -1,14 +1,14 @@
-//! What became of the servers that lost their power, as figures.
+//! Fate of the servers that lost their power, as figures.
 
 use check::Outcome;
 use record::{Note, NoteKind};
 use site::{NotStarted, Recovered};
 use spec::{Metric, metrics};
 
-/// What became of servers that lost their power.
+/// Fate of servers that lost their power.
 pub(crate) struct Powerless {
     pub(crate) recovered: Vec<Recovered>,
-    /// Why what a check looked at could not be read.
+    /// The reason why a check could not read what it looked at.
     pub(crate) unreadable: Option<String>,
 }
 

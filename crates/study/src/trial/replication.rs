@@ -1,5 +1,5 @@
-//! What replication did in a trial: who took a standby's place, and since when standbys had caught
-//! up.
+//! Course of replication in a trial: standbys that took another's place, and times at which
+//! standbys had caught up.
 
 use std::collections::BTreeMap;
 

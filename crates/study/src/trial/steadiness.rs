@@ -3,7 +3,7 @@
 use record::{Interval, Window};
 use stats::{SteadyState, Unsteady, steady_state};
 
-/// What the window's throughput says about itself.
+/// Steadiness of the window's throughput.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Steadiness {
     /// One level.

@@ -8,7 +8,7 @@ use crate::trial::stage::Stage;
 /// Follows what the load says: where it is, and when its window opens.
 pub(crate) struct Watch {
     progress: LoadProgress,
-    /// What it said, the first few lines.
+    /// Messages of the load, the first few lines.
     pub(crate) messages: Vec<String>,
     /// The first command that ended a client, with its place.
     pub(crate) failed: Option<String>,

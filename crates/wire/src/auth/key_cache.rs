@@ -39,12 +39,12 @@ impl KeyCache {
         Arc::clone(self.keys.entry(given).or_insert_with(derive))
     }
 
-    /// How many derivations are kept.
+    /// Number of derivations that are kept.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether nothing has been derived yet.
+    /// True if nothing has been derived yet.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }

@@ -51,7 +51,7 @@ impl Methods {
     /// Every method: what an empty `require_auth` means.
     pub const ANY: Self = Self(0b11_1111);
 
-    /// Whether `method` is in the set.
+    /// True if `method` is in the set.
     pub fn contains(self, method: Method) -> bool {
         self.0 & method.bit() != 0
     }
@@ -75,7 +75,7 @@ impl fmt::Display for Methods {
     }
 }
 
-/// Why a value of `require_auth` is none, in libpq's words.
+/// Error in a value of `require_auth`, in libpq's words.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MethodError {
     /// No such method.

@@ -16,7 +16,7 @@ use super::{ITERATIONS_LIMIT, KeyCache};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nonce(pub [u8; 18]);
 
-/// What the login is bound to.
+/// Channel to which the login is bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChannelBinding {
     /// Nothing, and the client could not do otherwise.
@@ -54,7 +54,7 @@ impl ChannelBinding {
     }
 }
 
-/// Why a SCRAM exchange came to nothing.
+/// Error of a SCRAM exchange.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ScramError {
     /// A message does not have the form of RFC 5802.
@@ -69,7 +69,7 @@ pub enum ScramError {
          taken for honest"
     )]
     TooManyIterations {
-        /// How many the server asked for.
+        /// Number that the server asked for.
         asked: u64,
     },
     /// The server says that the exchange failed.
@@ -91,7 +91,7 @@ pub struct Scram {
     step: ScramStep,
 }
 
-/// How far an exchange is.
+/// Progress of an exchange.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScramStep {
     /// The client-first message was sent.
@@ -113,7 +113,7 @@ impl Scram {
         self.binding.mechanism()
     }
 
-    /// How far the exchange is.
+    /// Progress of the exchange.
     pub fn step(&self) -> &ScramStep {
         &self.step
     }

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 /// this many take about half a second, and a hostile server could otherwise ask for billions.
 pub const ITERATIONS_LIMIT: u32 = 1_000_000;
 
-/// What a client must know to log in as one user: derived once per password, salt and iterations.
+/// Keys that a client needs to log in as one user: derived once per password, salt and iterations.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ScramKeys {
     pub(super) client_key: [u8; 32],

@@ -15,7 +15,7 @@ impl<'a> CommandComplete<'a> {
         Ok(Self { tag: body.text()? })
     }
 
-    /// How many rows the statement returned or changed, where the tag says so.
+    /// Number of rows that the statement returned or changed, if the tag says so.
     pub fn rows(&self) -> Option<u64> {
         let space = self.tag.iter().rposition(|byte| *byte == b' ')?;
         let digits = &self.tag[space + 1..];

@@ -68,7 +68,7 @@ impl<'a> ErrorResponse<'a> {
         self.text(b'H')
     }
 
-    /// Where in the query the error is: characters from its start, beginning with 1.
+    /// Position of the error in the query: characters from its start, beginning with 1.
     pub fn position(&self) -> Option<u32> {
         self.text(b'P')?.parse().ok()
     }
@@ -139,7 +139,7 @@ pub struct ServerError {
     pub hint: Option<String>,
     /// The call stack of functions and internal queries.
     pub context: Option<String>,
-    /// Where in the query the error is: characters from its start, beginning with 1.
+    /// Position of the error in the query: characters from its start, beginning with 1.
     pub position: Option<u32>,
     /// The query that a function sent, where the error is in such a one, and where in it.
     pub internal: Option<(String, Option<u32>)>,

@@ -3,7 +3,7 @@
 use crate::ProtocolError;
 use crate::cursor::Cursor;
 
-/// Where a session stands between queries.
+/// Status of a session between queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TransactionStatus {
     /// Outside a transaction block.

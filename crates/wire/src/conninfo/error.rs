@@ -1,10 +1,10 @@
-//! Why a conninfo makes no sense, in libpq's words.
+//! Errors in a conninfo, in libpq's words.
 
 use thiserror::Error;
 
 use crate::auth::MethodError;
 
-/// Why a conninfo makes no sense; libpq's words where libpq has them, since wrappers read them.
+/// Error in a conninfo; libpq's words if libpq has them, since wrappers read them.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConninfoError {
     /// No such keyword.
@@ -31,9 +31,9 @@ pub enum ConninfoError {
          \"/\"): \"{uri}\""
     )]
     AfterBracket {
-        /// What stands there.
+        /// The unexpected character.
         character: char,
-        /// Where, in bytes from 1.
+        /// Its position, in bytes from 1.
         position: usize,
         /// The whole.
         uri: String,
@@ -86,17 +86,17 @@ pub enum ConninfoError {
     /// Lists of different lengths.
     #[error("could not match {hosts} host names to {addresses} hostaddr values")]
     HostsAndAddresses {
-        /// How many names.
+        /// Number of names.
         hosts: usize,
-        /// How many addresses.
+        /// Number of addresses.
         addresses: usize,
     },
     /// Lists of different lengths.
     #[error("could not match {ports} port numbers to {hosts} hosts")]
     PortsAndHosts {
-        /// How many ports.
+        /// Number of ports.
         ports: usize,
-        /// How many hosts.
+        /// Number of hosts.
         hosts: usize,
     },
     /// Longer than the kernel takes.
@@ -161,7 +161,7 @@ pub enum ConninfoError {
 }
 
 impl ConninfoError {
-    /// What to do next, where the message alone does not say.
+    /// Next step for the user, if the message alone does not say it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::UnknownKeyword(_) | Self::UnknownUriParameter(_) => {

@@ -12,17 +12,17 @@ const SOCKET_PATH_LIMIT: usize = 107;
 /// One server to try.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Host {
-    /// Where it is.
+    /// Its address.
     pub address: Address,
     /// The TCP port, or the number in the socket's name.
     pub port: u16,
     /// The password for it.
     pub password: Option<String>,
-    /// Where that password came from.
+    /// Source of that password.
     pub password_source: PasswordSource,
 }
 
-/// Where a server is.
+/// Address of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Address {
     /// A directory with a Unix socket in it; with a leading `@`, one in the abstract namespace.
@@ -40,7 +40,7 @@ pub enum Address {
     },
 }
 
-/// Where a password came from.
+/// Source of a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PasswordSource {
     /// From the conninfo, the environment, a service, or nowhere.
@@ -51,7 +51,7 @@ pub enum PasswordSource {
 }
 
 impl Host {
-    /// What carries the bytes.
+    /// Transport that carries the bytes.
     pub fn transport(&self) -> Transport {
         match self.address {
             Address::Unix { .. } => Transport::Unix,
@@ -67,7 +67,7 @@ impl Host {
         }
     }
 
-    /// What to resolve, or to parse as an address: `hostaddr` if there is one, else the name.
+    /// Name to resolve, or to parse as an address: `hostaddr` if there is one, else the name.
     pub fn network_name(&self) -> Option<&str> {
         match &self.address {
             Address::Unix { .. } => None,

@@ -22,7 +22,7 @@ pub(super) fn password(
     fits.filter(|password| !password.is_empty())
 }
 
-/// What follows the first field of `line`, if that field is `wanted` or a lone `*`.
+/// The rest of `line` after its first field, if that field is `wanted` or a lone `*`.
 fn after_field<'a>(line: &'a str, wanted: &str) -> Option<&'a str> {
     if let Some(rest) = line.strip_prefix("*:") {
         return Some(rest);

@@ -9,16 +9,17 @@ use super::{
 use crate::ProtocolVersion;
 use crate::startup::ChannelBindingPolicy;
 
-/// Where Debian's packages and the sources' default put the server's socket: tried in this order
-/// when no host is given.
+/// Directories in which Debian's packages and the sources' default put the server's socket: tried
+/// in this order when no host is given.
 pub const SOCKET_DIRECTORIES: &[&str] = &["/var/run/postgresql", "/tmp"];
 
-/// Where Debian's libpq looks for `pg_service.conf` unless PGSYSCONFDIR says otherwise.
+/// Directory in which Debian's libpq looks for `pg_service.conf` unless PGSYSCONFDIR says
+/// otherwise.
 pub const SERVICE_DIRECTORY: &str = "/etc/postgresql-common";
 
 const DEFAULT_PORT: u16 = 5432;
 
-/// What the user gave on the command line or in a file of ours.
+/// Values that the user gave on the command line or in a file of ours.
 #[derive(Clone, Default)]
 pub struct Given {
     /// `-h`
@@ -38,20 +39,20 @@ pub struct Given {
     pub overrides: Vec<(String, String)>,
 }
 
-/// Where everything that was not given comes from.
+/// Sources of everything that was not given.
 pub struct Sources<'a> {
     /// Looks up an environment variable.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// Reads a file; `None` if it is not there, or must not be used. A password file that others
     /// may read or that is no regular file must not be.
     pub read: &'a dyn Fn(FileKind, &str) -> Option<String>,
-    /// Whether there is a file: those of `~/.postgresql` count only if they are there.
+    /// True if there is a file: those of `~/.postgresql` count only if they are there.
     pub exists: &'a dyn Fn(&str) -> bool,
     /// The operating system's name of this process's user.
     pub os_user: Option<&'a str>,
     /// That user's home directory.
     pub home: Option<&'a str>,
-    /// Where to look for a socket when no host is given; empty: [`SOCKET_DIRECTORIES`].
+    /// Directories to look for a socket in when no host is given; empty: [`SOCKET_DIRECTORIES`].
     pub socket_directories: &'a [&'a str],
 }
 
@@ -66,7 +67,7 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// What a file is for.
+/// Purpose of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// Named groups of settings.

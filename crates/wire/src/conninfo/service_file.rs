@@ -3,7 +3,7 @@
 use super::option::is_space;
 use super::{ConninfoError, Values};
 
-/// Whether a file knew the service that was looked for.
+/// Result of looking for a service in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lookup {
     Found,

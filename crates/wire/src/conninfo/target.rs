@@ -2,7 +2,7 @@
 
 use crate::startup::Parameters;
 
-/// What a server must be for a session to stay with it.
+/// Kind of server that a session stays with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TargetSessionAttrs {
     /// Anything.
@@ -20,7 +20,7 @@ pub enum TargetSessionAttrs {
     PreferStandby,
 }
 
-/// What to do with a server.
+/// Decision about a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judgement {
     /// Stay.
@@ -47,7 +47,8 @@ impl TargetSessionAttrs {
         Self::WORDS.iter().find(|(_, target)| *target == self).map_or("any", |(word, _)| word)
     }
 
-    /// What to look for in each round over the hosts: one round, but two for `prefer-standby`.
+    /// Kinds of server to look for in each round over the hosts: one round, but two for
+    /// `prefer-standby`.
     pub fn rounds(self) -> &'static [Self] {
         match self {
             Self::Any => &[Self::Any],

@@ -1,4 +1,4 @@
-//! What libpq would make of it.
+//! Comparison with libpq's results.
 
 use super::*;
 use proptest::prelude::*;
@@ -38,7 +38,7 @@ fn given(dbname: &str) -> Given {
     Given { dbname: Some(dbname.to_owned()), ..Given::default() }
 }
 
-/// What an explicit conninfo comes to, or its error.
+/// Text of the result for an explicit conninfo, or its error.
 fn shown(world: &World, given: &Given) -> String {
     match world.resolve(given) {
         Ok(conninfo) => conninfo.to_keyword_string().replace(" sslmode=prefer", ""),

@@ -1,4 +1,4 @@
-//! What a conninfo says about TLS. The engine and the files belong to the caller.
+//! TLS settings of a conninfo. The engine and the files belong to the caller.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use super::option::Values;
 use super::{ConninfoError, Sources};
 use crate::tls::{SslMode, SslNegotiation};
 
-/// What a conninfo says about TLS. Paths are as given, else libpq's own below `~/.postgresql` where
+/// TLS settings of a conninfo. Paths are as given, else libpq's own below `~/.postgresql` where
 /// there is such a file: root.crt, root.crl, postgresql.crt, and with that postgresql.key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TlsSettings {
-    /// How much encryption is wanted.
+    /// Encryption that is wanted.
     pub mode: SslMode,
-    /// How TLS begins.
+    /// The way TLS begins.
     pub negotiation: SslNegotiation,
     /// The file of trusted authorities, or `system` for those of the operating system.
     pub root_certificates: Option<String>,
@@ -22,13 +22,13 @@ pub struct TlsSettings {
     pub key: Option<String>,
     /// The password of that key.
     pub key_password: Option<String>,
-    /// Whether to send the client's certificate.
+    /// Policy for sending the client's certificate.
     pub client_certificate: ClientCertificate,
     /// A file of revoked certificates.
     pub revoked: Option<String>,
     /// A directory of revoked certificates.
     pub revoked_directory: Option<String>,
-    /// Whether to name the host in the handshake (SNI).
+    /// True if the host is named in the handshake (SNI).
     pub names_host: bool,
     /// The oldest TLS to put up with.
     pub least_version: Option<TlsVersion>,
@@ -36,7 +36,7 @@ pub struct TlsSettings {
     pub most_version: Option<TlsVersion>,
 }
 
-/// Whether to send the client's certificate (`sslcertmode`).
+/// Policy for sending the client's certificate (`sslcertmode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ClientCertificate {
     /// Never.

@@ -3,7 +3,7 @@
 use super::option::is_space;
 use super::{ConninfoError, Values};
 
-/// What follows the scheme, if `text` is such a URI.
+/// The text after the scheme, if `text` is such a URI.
 pub(super) fn after_scheme(text: &str) -> Option<&str> {
     text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://"))
 }

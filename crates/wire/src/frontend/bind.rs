@@ -19,7 +19,7 @@ use super::{EncodeError, tag};
 /// ```
 pub struct Bind<'a> {
     message: Builder<'a>,
-    /// Where the number of parameters stands.
+    /// Position of the number of parameters.
     count_at: usize,
     count: u32,
 }

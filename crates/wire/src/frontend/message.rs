@@ -9,9 +9,9 @@ const LONGEST_BODY: usize = 0x3fff_fffe;
 /// what was appended, so that an early return leaves no half message behind.
 pub(super) struct Builder<'a> {
     out: &'a mut Vec<u8>,
-    /// Where the length word stands.
+    /// Position of the length word.
     length_at: usize,
-    /// Where the message begins; where the buffer ends if this is dropped unfinished.
+    /// Position at which the message begins, and the buffer ends if this is dropped unfinished.
     begin: usize,
     name: &'static str,
     state: State,

@@ -1,4 +1,4 @@
-//! Why a start-up came to nothing.
+//! Errors of a start-up.
 
 use thiserror::Error;
 
@@ -7,7 +7,7 @@ use crate::backend::ServerError;
 use crate::frontend::EncodeError;
 use crate::{ProtocolError, ProtocolVersion, SqlState};
 
-/// Why a start-up came to nothing; libpq's words where libpq has them.
+/// Error of a start-up; libpq's words if libpq has them.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StartupError {
     /// The server refused, in its own words.
@@ -33,9 +33,9 @@ pub enum StartupError {
     /// A method that `require_auth` rules out.
     #[error("authentication method requirement \"{required}\" failed: {reason}")]
     MethodNotPermitted {
-        /// What is required.
+        /// Methods that are required.
         required: Methods,
-        /// What the server did instead.
+        /// The server's action instead.
         reason: &'static str,
     },
     /// No mechanism in common.
@@ -58,7 +58,7 @@ pub enum StartupError {
     TooOld {
         /// The least version that would do.
         least: ProtocolVersion,
-        /// What the server speaks.
+        /// Version that the server speaks.
         newest: ProtocolVersion,
     },
     /// An answer that is no version between those that were asked for.
@@ -71,7 +71,7 @@ pub enum StartupError {
         asked: ProtocolVersion,
         /// The least that would do.
         least: ProtocolVersion,
-        /// What the server speaks.
+        /// Version that the server speaks.
         newest: ProtocolVersion,
     },
     /// The server did not know options that were not asked for.
@@ -80,7 +80,7 @@ pub enum StartupError {
     /// A message that has no place here.
     #[error("the server sent a message that has no place in a start-up: {name}")]
     Unexpected {
-        /// What it was.
+        /// Name of the message.
         name: &'static str,
     },
     /// More settings and notices than a start-up can have.
@@ -103,14 +103,14 @@ impl StartupError {
         }
     }
 
-    /// Whether another host of a list is to be tried: only where the server says that it takes no
-    /// connections now. Where it has refused this client the others are left alone, as by libpq.
+    /// True if another host of a list is to be tried: only if the server says that it takes no
+    /// connections now. If it has refused this client, the others are left alone, as by libpq.
     pub fn leads_to_next_host(&self) -> bool {
         self.sql_state() == Some(SqlState::CANNOT_CONNECT_NOW)
     }
 
-    /// Whether the same host is to be tried with the next of [`crate::tls::SslMode::attempts`]:
-    /// where the server itself has refused, since pg_hba.conf may tell encrypted from plain.
+    /// True if the same host is to be tried with the next of [`crate::tls::SslMode::attempts`]: if
+    /// the server itself has refused, since pg_hba.conf may tell encrypted from plain.
     pub fn leads_to_next_attempt(&self) -> bool {
         matches!(self, Self::Server(_))
     }

@@ -1,23 +1,23 @@
-//! What a client says about itself when a session starts.
+//! A client's login when a session starts.
 
 use std::fmt;
 
 use crate::ProtocolVersion;
 use crate::auth::Methods;
 
-/// Whether a SCRAM login is bound to the TLS connection it happens on.
+/// Policy for binding a SCRAM login to the TLS connection it happens on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ChannelBindingPolicy {
     /// Never.
     Disable,
-    /// Where TLS, the certificate and the server allow it.
+    /// Binds it if TLS, the certificate and the server allow it.
     #[default]
     Prefer,
     /// Or fail.
     Require,
 }
 
-/// Who logs in where, and how. One value serves any number of sessions.
+/// Role, database and credentials of a login. One value serves any number of sessions.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     /// The role.
@@ -32,7 +32,7 @@ pub struct Login {
     pub protocol: ProtocolVersion,
     /// The version to put up with.
     pub least_protocol: ProtocolVersion,
-    /// Whether to bind the login to the TLS connection.
+    /// Policy for binding the login to the TLS connection.
     pub channel_binding: ChannelBindingPolicy,
     /// The authentication methods to put up with.
     pub require_auth: Methods,

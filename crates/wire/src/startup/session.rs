@@ -1,4 +1,4 @@
-//! What is known of a session when it begins.
+//! Facts about a session when it begins.
 
 use crate::ProtocolVersion;
 use crate::backend::{BackendKey, ServerError, TransactionStatus};
@@ -8,11 +8,11 @@ use super::{REPORTED_BYTES_LIMIT, StartupError};
 /// The facts of a new session. An idle one needs to keep no more than `backend_key`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// What a cancel request needs; some poolers give none.
+    /// Key that a cancel request needs; some poolers give none.
     pub backend_key: Option<BackendKey>,
     /// The settings that the server reported.
     pub parameters: Parameters,
-    /// Where the session stands; idle, unless a pooler is odd.
+    /// Transaction status of the session; idle, unless a pooler is odd.
     pub status: TransactionStatus,
     /// The version agreed on.
     pub protocol: ProtocolVersion,
@@ -65,7 +65,7 @@ impl Parameters {
         })
     }
 
-    /// What a server that reports these pairs would leave behind.
+    /// Parameters that a server that reports these pairs would leave behind.
     #[cfg(test)]
     pub(crate) fn reported(pairs: &[(&str, &str)]) -> Self {
         let mut parameters = Self::default();

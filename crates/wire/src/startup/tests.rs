@@ -36,7 +36,7 @@ fn login(change: impl FnOnce(&mut Login)) -> Arc<Login> {
     Arc::new(login)
 }
 
-/// What a start-up answers to `input`, and how it ends.
+/// Answers of a start-up to `input`, and its end.
 fn run(login: Arc<Login>, channel: Channel, input: &[u8]) -> (String, Result<Advance, String>) {
     let mut output = Vec::new();
     let mut startup = Startup::begin(login, channel, NONCE, &mut output).unwrap();

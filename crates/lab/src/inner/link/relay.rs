@@ -170,7 +170,7 @@ impl Relay {
     }
 }
 
-/// Where an endpoint's socket is; `None` for a name that would have to be looked up.
+/// Address of an endpoint's socket; `None` for a name that would have to be looked up.
 fn address(endpoint: &Endpoint) -> Option<Address> {
     match &endpoint.host {
         Host::Unix(directory) => {

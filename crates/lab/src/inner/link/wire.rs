@@ -30,7 +30,7 @@ use crate::wait::wait_until;
 pub(super) struct Wire {
     /// The echo.
     program: Program,
-    /// What becomes an echo and a ping.
+    /// The program that runs as an echo and a ping.
     executable: PathBuf,
     from: Network,
     to: Network,
@@ -150,7 +150,7 @@ impl Wire {
         self.mend()
     }
 
-    /// What has arrived, as the far interface counts.
+    /// Counters of the arrived traffic, as the far interface counts it.
     pub(super) fn counters(&self) -> Result<Counters, Error> {
         let failed = |why: String| self.error("asking for the counters", why);
         let pid = self.program.host_pid().ok_or_else(|| failed("its echo has ended".to_owned()))?;
@@ -326,7 +326,7 @@ impl Drop for Wire {
     }
 }
 
-/// What `ip -json` lists as `"rx":{"bytes":180,"packets":3,`.
+/// Number of received packets, which `ip -json` lists as `"rx":{"bytes":180,"packets":3,`.
 fn received_packets(listing: &str) -> u64 {
     let received = listing.split("\"rx\":{").nth(1);
     let packets = received.and_then(|rest| rest.split("\"packets\":").nth(1));

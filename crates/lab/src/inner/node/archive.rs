@@ -38,7 +38,7 @@ impl Node {
         self.admin().poll_query_until(IN_RECOVERY, "f", self.config.timeout)
     }
 
-    /// What the archive needs. A restored node reads it, and does not write into it.
+    /// Settings that the archive needs. A restored node reads the archive, and does not write into it.
     pub(super) fn archive_settings(&self) -> Vec<(&'static str, String)> {
         let archive = self.archive();
         let archive = archive.display();

@@ -56,11 +56,11 @@ impl Node {
     }
 }
 
-/// What [`Node::kill_backend`] does, as its errors have it.
+/// Name of the act of [`Node::kill_backend`] in its errors.
 const KILLING: &str = "killing a process of";
-/// How long a client's statement is waited for.
+/// Longest wait for a client's statement.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the postmaster may take to notice; it takes milliseconds.
+/// Time that the postmaster may take to notice; it takes milliseconds.
 const NOTICE_S: u32 = 60;
 const BUSIEST: &str = "SELECT pid FROM pg_stat_activity \
      WHERE backend_type = 'client backend' AND state = 'active' AND pid <> pg_backend_pid() \

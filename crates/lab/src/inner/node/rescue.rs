@@ -1,4 +1,4 @@
-//! What is left to do with data that do not start.
+//! Last resorts for data that do not start.
 
 use std::time::Duration;
 

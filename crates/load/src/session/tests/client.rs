@@ -265,7 +265,7 @@ impl Client {
         String::from_utf8(text).expect("text")
     }
 
-    /// What was counted since the last call.
+    /// Counts since the last call.
     pub(super) fn counts(&mut self) -> Counts {
         self.tally.finish(0, &self.grid).cells.remove(0).counts
     }

@@ -1,4 +1,4 @@
-//! What a client notes of its transactions in a history.
+//! Notes of a client on its transactions in a history.
 
 use super::super::Wait;
 use super::client::{Client, workload};
@@ -7,7 +7,7 @@ use crate::{OnError, Protocol};
 const LIST: &str = "BEGIN;\n-- \\history append 7 :history_value\nUPDATE lists;\n\
                     -- \\history list 7\nSELECT elements;\nCOMMIT;\n";
 
-/// What stands in the history after `does`, moments left out.
+/// Content of the history after `does`, moments left out.
 fn noted(script: &str, does: impl FnOnce(&mut Client)) -> String {
     let mut workload = workload(Protocol::Simple, script);
     workload.on_error = OnError { tries_max: 2, go_on: true };

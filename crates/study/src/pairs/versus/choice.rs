@@ -1,10 +1,10 @@
-//! Which two points of a study are compared.
+//! Choice of the two points of a study that are compared.
 
 use spec::{Point, Study};
 
 use crate::error::ChoiceError;
 
-/// What is said of them; what is not said must be clear from the study.
+/// The user's choice of them; the rest must be clear from the study.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
     /// The scenario; none for the only one.

@@ -1,4 +1,4 @@
-//! What the clients of a trial, or of one of its workloads, have measured.
+//! Figures that the clients of a trial, or of one of its workloads, have measured.
 
 use record::WorkloadResult;
 use spec::metrics;

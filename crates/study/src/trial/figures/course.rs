@@ -1,4 +1,4 @@
-//! How a load went over its window: second by second, and its backlog.
+//! Course of a load over its window: second by second, and its backlog.
 
 use std::collections::BTreeMap;
 

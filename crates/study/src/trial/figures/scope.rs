@@ -1,4 +1,4 @@
-//! What a figure speaks of, and the samples of the window.
+//! Scope of a figure, and the samples of the window.
 
 use spec::Metric;
 

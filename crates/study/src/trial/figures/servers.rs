@@ -1,4 +1,4 @@
-//! What servers and machine say of themselves.
+//! Figures that servers and machine keep of themselves.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ pub(super) fn cpu(evidence: &Evidence<'_>, transactions: u64, figures: &mut Figu
     }
 }
 
-/// What the servers counted from before the first client came until after the last one left.
+/// Counts of the servers from before the first client came until after the last one left.
 pub(super) fn server(evidence: &Evidence<'_>, transactions_total: u64, figures: &mut Figures) {
     let deltas = &evidence.readings.deltas;
     for (node, delta) in deltas {
@@ -100,7 +100,7 @@ fn wait_shares(evidence: &Evidence<'_>, node: &str, figures: &mut Figures) {
     }
 }
 
-/// Whether a wait event is one of writing or flushing WAL, which `synchronous_commit = local` waits
+/// True if a wait event is one of writing or flushing WAL, which `synchronous_commit = local` waits
 /// for too. Waiting for a standby is none.
 fn is_of_wal(event: &str) -> bool {
     let (kind, name) = event.split_once(':').unwrap_or_default();
@@ -145,9 +145,9 @@ pub(super) fn samples(evidence: &Evidence<'_>, figures: &mut Figures) {
     }
 }
 
-/// Where a figure of a machine is filed: by its label, if everything runs on this machine. With hosts,
-/// the machine is that of the server that has the data; those of the others have their host's name
-/// before the label. This machine only conducts then.
+/// Scopes under which a figure of a machine is filed: its label, if everything runs on this
+/// machine. With hosts, the machine is that of the server that has the data; those of the others
+/// have their host's name before the label. This machine only conducts then.
 fn machine_scopes(evidence: &Evidence<'_>, node: &str, label: &str) -> Vec<String> {
     let Some(data_host) = evidence.data_host else { return vec![label.to_owned()] };
     let Some(host) = node.strip_prefix("machine ") else { return Vec::new() };

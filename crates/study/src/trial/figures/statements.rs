@@ -1,4 +1,4 @@
-//! What clients and servers say of single statements.
+//! Figures of clients and servers about single statements.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ fn per_transaction_ns(workload: &WorkloadResult, is_meant: impl Fn(&str) -> bool
     (transactions > 0).then(|| sum / transactions as f64)
 }
 
-/// Whether a statement begins or ends a transaction.
+/// True if a statement begins or ends a transaction.
 fn is_control(text: &str) -> bool {
     TRANSACTION_CONTROL.contains(&label(text).as_str())
 }

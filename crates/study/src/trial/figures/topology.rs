@@ -1,4 +1,4 @@
-//! What the parts of a topology did: standbys that took places, buckets that moved.
+//! Figures of the parts of a topology: standbys that took places, buckets that moved.
 
 use spec::metrics;
 
@@ -6,7 +6,7 @@ use super::evidence::{Evidence, Figures, ms};
 use crate::trial::death::Death;
 use crate::trial::replication;
 
-/// How long it took until another standby was in the place of one that had gone.
+/// Time until another standby was in the place of one that had gone.
 pub(super) fn handovers(evidence: &Evidence<'_>, figures: &mut Figures) {
     let takeovers = &evidence.readings.takeovers;
     for node in &evidence.point.topology.nodes {
@@ -22,7 +22,7 @@ pub(super) fn handovers(evidence: &Evidence<'_>, figures: &mut Figures) {
     }
 }
 
-/// How long servers took to recover from the death of one of their processes. Where a limit on
+/// Time that servers took to recover from the death of one of their processes. Where a limit on
 /// their I/O ended with the window before that, it is a lower bound.
 pub(super) fn crashes(evidence: &Evidence<'_>, figures: &mut Figures) {
     for crash in &evidence.metered.crashes {
@@ -32,7 +32,7 @@ pub(super) fn crashes(evidence: &Evidence<'_>, figures: &mut Figures) {
     }
 }
 
-/// What moved between the nodes of a cluster, and where its rows are.
+/// Buckets that moved between the nodes of a cluster, and the distribution of its rows.
 pub(super) fn sharding(evidence: &Evidence<'_>, figures: &mut Figures) {
     if let Some(moved) = &evidence.metered.moved {
         figures.set(&metrics::MOVED_BUCKETS, "", moved.buckets as f64);
