@@ -1,0 +1,222 @@
+//! Reading a log.
+
+use std::io::{self, Read, Write};
+
+use twox_hash::XxHash3_64;
+
+use crate::encode::{FLUSH, HEADER, KNOWN, NEW, WRITE, ZEROS};
+use crate::log::{BLOCK_BYTES, Content, Entry, Log, Piece, SECTOR_BYTES, SECTORS, What, split};
+
+/// Why a log cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Damaged {
+    /// The system's error.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It does not begin as a log does.
+    #[error("it is no log of a disk, or one of another version of pgrig")]
+    NoLog,
+    /// Something in it cannot be.
+    #[error("request {request} of the log cannot be: {why}")]
+    Entry {
+        /// Its number, from 0.
+        request: usize,
+        /// What is wrong.
+        why: &'static str,
+    },
+}
+
+impl Log {
+    /// Reads a log to its end; the content of each piece goes to `contents`, once. A last request that
+    /// is cut off, as the death of the disk's process leaves it, is dropped.
+    ///
+    /// # Errors
+    /// What cannot be in a log; the system's.
+    pub fn read(source: &mut dyn Read, contents: &mut dyn Write) -> Result<Log, Damaged> {
+        let mut header = vec![0; HEADER.len()];
+        match source.read_exact(&mut header) {
+            Ok(()) if header == HEADER => {}
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error.into()),
+            _ => return Err(Damaged::NoLog),
+        }
+        let mut reader = Reader { source, contents, log: Log::default(), position: 0 };
+        reader.keep(&[0; BLOCK_BYTES as usize])?;
+        loop {
+            match reader.entry() {
+                Ok(Some(entry)) => reader.log.entries.push(entry),
+                Ok(None) => break,
+                Err(Damaged::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+                Err(error) => return Err(error),
+            }
+        }
+        reader.contents.flush()?;
+        Ok(reader.log)
+    }
+}
+
+struct Reader<'r> {
+    source: &'r mut dyn Read,
+    contents: &'r mut dyn Write,
+    log: Log,
+    /// Where the next content goes.
+    position: u64,
+}
+
+impl Reader<'_> {
+    fn entry(&mut self) -> Result<Option<Entry>, Damaged> {
+        let mut tag = [0];
+        if self.source.read(&mut tag)? == 0 {
+            return Ok(None);
+        }
+        let at_ns = u64::from_le_bytes(self.bytes()?);
+        let what = match tag[0] {
+            FLUSH => What::Flush,
+            WRITE => {
+                let offset = u64::from_le_bytes(self.bytes()?);
+                let length = u32::from_le_bytes(self.bytes()?) as usize;
+                let is_whole = |number: u64| number.is_multiple_of(SECTOR_BYTES);
+                if !is_whole(offset) || !is_whole(length as u64) || length > LENGTH_MAX {
+                    return Err(self.wrong("a write that is not made of sectors"));
+                }
+                let mut pieces = Vec::with_capacity(length / BLOCK_BYTES as usize + 1);
+                for (block, first, range) in split(offset, length) {
+                    let content = self.content(range.len())?;
+                    let sectors = (range.len() as u64 / SECTOR_BYTES) as u8;
+                    pieces.push(Piece { block, first, sectors, content });
+                }
+                What::Write(pieces)
+            }
+            _ => return Err(self.wrong("neither a write nor a flush")),
+        };
+        Ok(Some(Entry { at_ns, what }))
+    }
+
+    fn content(&mut self, length: usize) -> Result<u32, Damaged> {
+        match u8::from_le_bytes(self.bytes()?) {
+            ZEROS => Ok(0),
+            KNOWN => {
+                let number = u32::from_le_bytes(self.bytes()?);
+                match self.log.contents.get(number as usize) {
+                    Some(_) => Ok(number),
+                    None => Err(self.wrong("a content that was not there before")),
+                }
+            }
+            NEW => {
+                let packed = u32::from_le_bytes(self.bytes()?) as usize;
+                if packed > 2 * BLOCK_BYTES as usize {
+                    return Err(self.wrong("a content larger than a block"));
+                }
+                let mut bytes = vec![0; packed];
+                self.source.read_exact(&mut bytes)?;
+                let data = lz4_flex::block::decompress(&bytes, length);
+                let data = data.map_err(|_| self.wrong("a content that cannot be unpacked"))?;
+                if data.len() != length {
+                    return Err(self.wrong("a content of another length"));
+                }
+                self.keep(&data)
+            }
+            _ => Err(self.wrong("a content of an unknown kind")),
+        }
+    }
+
+    fn keep(&mut self, data: &[u8]) -> Result<u32, Damaged> {
+        let (mut head, mut sums) = ([0; 16], [0; SECTORS]);
+        head.copy_from_slice(&data[..16]);
+        for (sum, sector) in sums.iter_mut().zip(data.chunks(SECTOR_BYTES as usize)) {
+            *sum = XxHash3_64::oneshot(sector);
+        }
+        self.contents.write_all(data)?;
+        let number = self.log.contents.len() as u32;
+        self.log.contents.push(Content { position: self.position, head, sums });
+        self.position += data.len() as u64;
+        Ok(number)
+    }
+
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Damaged> {
+        let mut bytes = [0; N];
+        self.source.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn wrong(&self, why: &'static str) -> Damaged {
+        Damaged::Entry { request: self.log.entries.len(), why }
+    }
+}
+
+/// More than the kernel puts into one request.
+const LENGTH_MAX: usize = 64 << 20;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Encoder;
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read(
+            writes in prop::collection::vec((0..64_u64, 1..24_usize, 0..=3_u8, any::<bool>()), 0..40),
+            cut in 0..30_usize,
+        ) {
+            let (mut encoder, mut out, mut ends) = (Encoder::default(), Vec::new(), Vec::new());
+            encoder.begin(&mut out);
+            for (number, (sector, sectors, byte, flushes)) in writes.iter().enumerate() {
+                let mut data = vec![*byte; sectors * 512];
+                if *byte == 3 {
+                    data[0] = number as u8;
+                }
+                encoder.write(number as u64, sector * 512, &data, &mut out);
+                ends.push(out.len());
+                if *flushes {
+                    encoder.flush(number as u64, &mut out);
+                    ends.push(out.len());
+                }
+            }
+            let mut contents = Vec::new();
+            let log = Log::read(&mut out.as_slice(), &mut contents).unwrap();
+            prop_assert_eq!(log.entries.len(), ends.len());
+            prop_assert_eq!(log.writes(), writes.len());
+            let written = log.entries.iter().filter(|entry| !entry.is_flush());
+            for (number, (entry, (sector, sectors, byte, _))) in written.zip(&writes).enumerate() {
+                prop_assert_eq!(entry.at_ns, number as u64);
+                prop_assert_eq!(entry.sectors(), *sectors as u32);
+                let mut next = *sector;
+                for piece in entry.pieces() {
+                    prop_assert_eq!(piece.block * 8 + u64::from(piece.first), next);
+                    let position = log.contents[piece.content as usize].position as usize;
+                    let length = usize::from(piece.sectors) * 512;
+                    let data = &contents[position..position + length];
+                    let is_first = next == *sector && *byte == 3;
+                    prop_assert!(data[usize::from(is_first)..].iter().all(|one| one == byte));
+                    next += u64::from(piece.sectors);
+                }
+            }
+            // The death of the disk's process takes a part of the last request.
+            let end = out.len().saturating_sub(cut).max(HEADER.len());
+            let torn = Log::read(&mut &out[..end], &mut io::sink()).unwrap();
+            prop_assert_eq!(torn.entries.len(), ends.iter().filter(|at| **at <= end).count());
+        }
+
+        #[test]
+        fn damage_is_an_error_and_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let mut file = HEADER.to_vec();
+            file.extend(&bytes);
+            let _ = Log::read(&mut file.as_slice(), &mut io::sink());
+            prop_assert!(Log::read(&mut bytes.as_slice(), &mut io::sink()).is_err());
+        }
+    }
+
+    #[test]
+    fn the_same_content_is_kept_once() {
+        let (mut encoder, mut out) = (Encoder::default(), Vec::new());
+        let data: Vec<u8> = (0..4096_u32).map(|at| stats::mix(u64::from(at)) as u8).collect();
+        for block in 0..100 {
+            encoder.write(block, block * 4096, &data, &mut out);
+            encoder.write(block, block * 4096, &[0; 4096], &mut out);
+        }
+        assert!(out.len() < 3 * 4096 + 200 * 30, "{}", out.len());
+        let log = Log::read(&mut out.as_slice(), &mut io::sink()).unwrap();
+        assert_eq!(log.contents.len(), 2);
+    }
+}

@@ -1,0 +1,433 @@
+//! Which file each block of a disk belongs to, and what kind of write that makes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use crate::log::{BLOCK_BYTES, Log, Piece, SECTOR_BYTES};
+
+/// Where files lie on a disk.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Map {
+    /// The files.
+    pub files: Vec<MappedFile>,
+    /// Their extents, before and after the load; of two that overlap, the later in this list is right.
+    pub extents: Vec<Extent>,
+    /// Blocks of the file system's journal.
+    pub journal: Vec<std::ops::RangeInclusive<u64>>,
+    /// Blocks of files that were there before the load.
+    pub old_blocks: BTreeSet<u64>,
+}
+
+/// A file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MappedFile {
+    /// Its path from the data directory on.
+    pub path: String,
+    /// What it is for.
+    pub kind: FileKind,
+    /// The name of its relation, if it is one's.
+    pub relation: Option<String>,
+}
+
+/// A run of blocks of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Its first byte on the disk.
+    pub physical: u64,
+    /// Its first byte in the file.
+    pub logical: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// The number of the file.
+    pub file: usize,
+}
+
+/// What a file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FileKind {
+    /// A segment of the WAL.
+    Wal,
+    /// `pg_control`.
+    Control,
+    /// The commit log.
+    CommitLog,
+    /// A table.
+    Heap,
+    /// An index.
+    Index,
+    /// A free space map.
+    FreeSpaceMap,
+    /// A visibility map.
+    VisibilityMap,
+    /// Any other one.
+    Other,
+}
+
+/// A kind of write that an exploration is to cover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A page of the WAL.
+    Wal,
+    /// A page of the WAL that begins with the rest of a record.
+    WalAcrossPages,
+    /// The first page of a segment of the WAL.
+    WalSegment,
+    /// A page of the WAL in a segment that was renamed.
+    WalRecycled,
+    /// `pg_control`.
+    Control,
+    /// The commit log.
+    CommitLog,
+    /// A page of the commit log that was not there before.
+    CommitLogExtension,
+    /// A page of a table.
+    Heap,
+    /// A page of a table that was not there before.
+    HeapExtension,
+    /// A page of an index.
+    Index,
+    /// A page of an index that was not there before: a page was split.
+    IndexExtension,
+    /// A free space map.
+    FreeSpaceMap,
+    /// A visibility map.
+    VisibilityMap,
+    /// The file system's journal.
+    Journal,
+    /// A commit of the file system's journal: names, sizes and blocks of files.
+    JournalCommit,
+    /// The file system's own structures.
+    FileSystem,
+    /// Any other file.
+    Other,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 17] = [
+        Kind::Wal,
+        Kind::WalAcrossPages,
+        Kind::WalSegment,
+        Kind::WalRecycled,
+        Kind::Control,
+        Kind::CommitLog,
+        Kind::CommitLogExtension,
+        Kind::Heap,
+        Kind::HeapExtension,
+        Kind::Index,
+        Kind::IndexExtension,
+        Kind::FreeSpaceMap,
+        Kind::VisibilityMap,
+        Kind::Journal,
+        Kind::JournalCommit,
+        Kind::FileSystem,
+        Kind::Other,
+    ];
+
+    /// In words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Kind::Wal => "WAL page",
+            Kind::WalAcrossPages => "WAL record across pages",
+            Kind::WalSegment => "WAL segment switch",
+            Kind::WalRecycled => "renamed WAL segment",
+            Kind::Control => "pg_control",
+            Kind::CommitLog => "commit log page",
+            Kind::CommitLogExtension => "commit log extension",
+            Kind::Heap => "heap page",
+            Kind::HeapExtension => "heap extension",
+            Kind::Index => "index page",
+            Kind::IndexExtension => "index page split",
+            Kind::FreeSpaceMap => "free space map",
+            Kind::VisibilityMap => "visibility map",
+            Kind::Journal => "ext4 journal",
+            Kind::JournalCommit => "ext4 journal commit",
+            Kind::FileSystem => "ext4 metadata",
+            Kind::Other => "other file",
+        }
+    }
+}
+
+impl FileKind {
+    /// Of a file of a data directory, by its path there; a relation's kind is the catalog's to say.
+    #[must_use]
+    pub fn of_path(path: &str) -> FileKind {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        match path {
+            "global/pg_control" => FileKind::Control,
+            _ if path.starts_with("pg_wal/") => FileKind::Wal,
+            _ if path.starts_with("pg_xact/") => FileKind::CommitLog,
+            _ if name.contains("_fsm") => FileKind::FreeSpaceMap,
+            _ if name.contains("_vm") => FileKind::VisibilityMap,
+            _ => FileKind::Other,
+        }
+    }
+}
+
+/// A place on a disk.
+#[derive(Debug, Clone, Copy)]
+struct Place<'m> {
+    file: &'m MappedFile,
+    logical: u64,
+}
+
+impl Map {
+    /// The kinds of each request of a log; a flush has none.
+    #[must_use]
+    pub fn kinds(&self, log: &Log) -> Vec<Vec<Kind>> {
+        let index = self.index();
+        // The segment that each page of the WAL was in when it was written last.
+        let mut segments: BTreeMap<u64, u64> = BTreeMap::new();
+        let kinds = log.entries.iter().map(|entry| {
+            let mut kinds = BTreeSet::new();
+            for piece in entry.pieces() {
+                self.add_kinds(log, piece, &index, &mut segments, &mut kinds);
+            }
+            kinds.into_iter().collect()
+        });
+        kinds.collect()
+    }
+
+    fn add_kinds(
+        &self,
+        log: &Log,
+        piece: &Piece,
+        index: &BTreeMap<u64, Extent>,
+        segments: &mut BTreeMap<u64, u64>,
+        kinds: &mut BTreeSet<Kind>,
+    ) {
+        let head = log.contents[piece.content as usize].head;
+        let is_new = !self.old_blocks.contains(&piece.block);
+        let Some(Place { file, logical }) = self.place(index, piece.block) else {
+            kinds.insert(match self.journal.iter().any(|range| range.contains(&piece.block)) {
+                true if head[..8] == JOURNAL_COMMIT => Kind::JournalCommit,
+                true => Kind::Journal,
+                false => Kind::FileSystem,
+            });
+            return;
+        };
+        let also = |is: bool, kind: Kind| is.then_some(kind);
+        let (kind, special) = match file.kind {
+            FileKind::Control => (Kind::Control, None),
+            FileKind::CommitLog => (Kind::CommitLog, also(is_new, Kind::CommitLogExtension)),
+            FileKind::Heap => (Kind::Heap, also(is_new, Kind::HeapExtension)),
+            FileKind::Index => (Kind::Index, also(is_new, Kind::IndexExtension)),
+            FileKind::FreeSpaceMap => (Kind::FreeSpaceMap, None),
+            FileKind::VisibilityMap => (Kind::VisibilityMap, None),
+            FileKind::Other => (Kind::Other, None),
+            FileKind::Wal => {
+                if let (0, Some(page)) = (piece.first, WalPage::of(head)) {
+                    if page.continues {
+                        kinds.insert(Kind::WalAcrossPages);
+                    }
+                    if logical == 0 {
+                        kinds.insert(Kind::WalSegment);
+                    }
+                    let segment = page.address.wrapping_sub(logical);
+                    let before = segments.insert(piece.block, segment);
+                    if before.is_some_and(|before| before != segment) {
+                        kinds.insert(Kind::WalRecycled);
+                    }
+                }
+                (Kind::Wal, None)
+            }
+        };
+        kinds.extend([kind].into_iter().chain(special));
+    }
+
+    /// What a sector of a write is, in words.
+    #[must_use]
+    pub fn words(&self, log: &Log, write: usize, sectors: &std::ops::Range<u32>) -> String {
+        let index = self.index();
+        let pieces = log.entries.get(write).map_or(&[][..], |entry| entry.pieces());
+        let mut first = 0;
+        let mut said: Vec<String> = Vec::new();
+        for piece in pieces {
+            let (from, to) = (first, first + u32::from(piece.sectors));
+            first = to;
+            let (start, end) = (sectors.start.max(from), sectors.end.min(to));
+            if start >= end {
+                continue;
+            }
+            let head = log.contents[piece.content as usize].head;
+            let mut words = self.piece_words(&index, piece, head);
+            if end - start < u32::from(piece.sectors) {
+                let base = u32::from(piece.first);
+                let bytes = |sector: u32| u64::from(sector - from + base) * SECTOR_BYTES;
+                let _ = write!(words, ", bytes {} to {} of it", bytes(start), bytes(end) - 1);
+            }
+            if said.last() != Some(&words) {
+                said.push(words);
+            }
+        }
+        match said.len() {
+            0..=4 => said.join("; "),
+            more => format!("{}; and {} blocks after it", said[..3].join("; "), more - 3),
+        }
+    }
+
+    fn piece_words(&self, index: &BTreeMap<u64, Extent>, piece: &Piece, head: [u8; 16]) -> String {
+        let Some(Place { file, logical }) = self.place(index, piece.block) else {
+            let is_journal = self.journal.iter().any(|range| range.contains(&piece.block));
+            return match is_journal {
+                true if head[..8] == JOURNAL_COMMIT => "a commit of ext4's journal".to_owned(),
+                true => "a block of ext4's journal".to_owned(),
+                false => format!("ext4's own block {}", piece.block),
+            };
+        };
+        let page = logical / PAGE_BYTES;
+        let relation = file.relation.as_deref().unwrap_or(&file.path);
+        match file.kind {
+            FileKind::Wal => match WalPage::of(head) {
+                Some(page) => {
+                    let (high, low) = (page.address >> 32, page.address & 0xffff_ffff);
+                    format!("WAL page {high:X}/{low:X} of file {}", file.path)
+                }
+                None => format!("the rest of a WAL page at {logical} of file {}", file.path),
+            },
+            FileKind::Control => "pg_control".to_owned(),
+            FileKind::CommitLog => format!("commit log page {page} of {}", file.path),
+            FileKind::Heap => format!("heap page {page} of {relation}"),
+            FileKind::Index => format!("index page {page} of {relation}"),
+            FileKind::FreeSpaceMap => format!("free space map page {page} of {relation}"),
+            FileKind::VisibilityMap => format!("visibility map page {page} of {relation}"),
+            FileKind::Other => format!("block {} of {}", logical / BLOCK_BYTES, file.path),
+        }
+    }
+
+    /// The extent of each block; those of later extents in the place of earlier ones.
+    fn index(&self) -> BTreeMap<u64, Extent> {
+        let mut index = BTreeMap::new();
+        for extent in &self.extents {
+            for block in 0..extent.length.div_ceil(BLOCK_BYTES) {
+                index.insert(extent.physical / BLOCK_BYTES + block, *extent);
+            }
+        }
+        index
+    }
+
+    fn place(&self, index: &BTreeMap<u64, Extent>, block: u64) -> Option<Place<'_>> {
+        let extent = index.get(&block)?;
+        let logical = extent.logical + block * BLOCK_BYTES - extent.physical;
+        Some(Place { file: self.files.get(extent.file)?, logical })
+    }
+}
+
+/// The header of a page of the WAL (xlog_internal.h).
+struct WalPage {
+    address: u64,
+    /// It begins with the rest of a record.
+    continues: bool,
+}
+
+impl WalPage {
+    fn of(head: [u8; 16]) -> Option<WalPage> {
+        let word = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
+        let mut address = [0; 8];
+        address.copy_from_slice(&head[8..]);
+        let address = u64::from_le_bytes(address);
+        // XLOG_PAGE_MAGIC of versions 12 to 19 is 0xD101 to 0xD1FF.
+        let is_page = word(0) >> 8 == 0xd1 && address.is_multiple_of(PAGE_BYTES);
+        is_page.then_some(WalPage { address, continues: word(2) & 1 != 0 })
+    }
+}
+
+/// The beginning of a commit block (jbd2.h), magic number and type.
+const JOURNAL_COMMIT: [u8; 8] = [0xc0, 0x3b, 0x39, 0x98, 0, 0, 0, 2];
+
+/// PostgreSQL's.
+const PAGE_BYTES: u64 = 8192;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Encoder;
+
+    /// A page of the WAL at an address.
+    fn wal(address: u64, continues: bool) -> Vec<u8> {
+        let mut page = vec![7; 8192];
+        page[..2].copy_from_slice(&0xd110_u16.to_le_bytes());
+        page[2..4].copy_from_slice(&u16::from(continues).to_le_bytes());
+        page[8..16].copy_from_slice(&address.to_le_bytes());
+        page
+    }
+
+    #[test]
+    fn each_write_has_its_kinds_and_its_words() {
+        let file = |path: &str, kind, relation: Option<&str>| MappedFile {
+            path: path.to_owned(),
+            kind,
+            relation: relation.map(str::to_owned),
+        };
+        let extent = |block: u64, blocks: u64, file| Extent {
+            physical: block * 4096,
+            logical: 0,
+            length: blocks * 4096,
+            file,
+        };
+        let map = Map {
+            files: vec![
+                file("pg_wal/000000010000000000000003", FileKind::Wal, None),
+                file("base/5/16390", FileKind::Heap, Some("orders")),
+                file("global/pg_control", FileKind::of_path("global/pg_control"), None),
+            ],
+            extents: vec![extent(0, 8, 2), extent(0, 8, 0), extent(8, 8, 1), extent(16, 2, 2)],
+            journal: vec![20..=29],
+            old_blocks: BTreeSet::from([0, 1, 2, 3, 10, 11]),
+        };
+        let mut commit = vec![9; 4096];
+        commit[..8].copy_from_slice(&JOURNAL_COMMIT);
+        let cases: Vec<(u64, Vec<u8>, &[Kind], &str)> = vec![
+            (
+                0,
+                wal(0x3A_0000, false),
+                &[Kind::Wal, Kind::WalSegment],
+                "WAL page 0/3A0000 of file pg_wal/000000010000000000000003; the rest of a WAL page \
+                 at 4096 of file pg_wal/000000010000000000000003",
+            ),
+            (
+                8192,
+                wal(0x3A_2000, true),
+                &[Kind::Wal, Kind::WalAcrossPages],
+                "WAL page 0/3A2000 of file pg_wal/000000010000000000000003; the rest of a WAL page \
+                 at 12288 of file pg_wal/000000010000000000000003",
+            ),
+            (
+                0,
+                wal(0x1_003A_0000, false),
+                &[Kind::Wal, Kind::WalSegment, Kind::WalRecycled],
+                "WAL page 1/3A0000 of file pg_wal/000000010000000000000003; the rest of a WAL page \
+                 at 4096 of file pg_wal/000000010000000000000003",
+            ),
+            (8 * 4096, vec![1; 8192], &[Kind::Heap, Kind::HeapExtension], "heap page 0 of orders"),
+            (10 * 4096, vec![1; 8192], &[Kind::Heap], "heap page 1 of orders"),
+            (16 * 4096, vec![1; 512], &[Kind::Control], "pg_control"),
+            (20 * 4096, commit, &[Kind::JournalCommit], "a commit of ext4's journal"),
+            (21 * 4096, vec![1; 4096], &[Kind::Journal], "a block of ext4's journal"),
+            (40 * 4096, vec![1; 4096], &[Kind::FileSystem], "ext4's own block 40"),
+        ];
+        let (mut encoder, mut out) = (Encoder::default(), Vec::new());
+        for (offset, data, ..) in &cases {
+            encoder.write(0, *offset, data, &mut out);
+        }
+        encoder.flush(0, &mut out);
+        let log = Log::read(&mut out.as_slice(), &mut std::io::sink()).unwrap();
+        let kinds = map.kinds(&log);
+        for (number, (offset, data, expected, words)) in cases.iter().enumerate() {
+            assert_eq!(&kinds[number], expected, "at {offset}");
+            let sectors = 0..(data.len() / 512) as u32;
+            assert_eq!(&map.words(&log, number, &sectors), words);
+        }
+        assert!(kinds[cases.len()].is_empty());
+        assert_eq!(map.words(&log, 4, &(1..3)), "heap page 1 of orders, bytes 512 to 1535 of it");
+        for (path, kind) in [
+            ("pg_xact/0000", FileKind::CommitLog),
+            ("base/5/16390_fsm", FileKind::FreeSpaceMap),
+            ("base/5/16390_vm.1", FileKind::VisibilityMap),
+            ("base/5/16390", FileKind::Other),
+        ] {
+            assert_eq!(FileKind::of_path(path), kind, "{path}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! A state that a power cut could have left, and its content.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+use stats::mix;
+
+use crate::log::{Log, SECTOR_BYTES, SECTORS};
+
+/// One thing that a power cut could have left.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct State {
+    /// The requests that the disk had taken: those before this number.
+    pub cut: usize,
+    /// What is lost of the writes that no flush had made durable; the rest of them is kept.
+    pub lost: Vec<Lost>,
+}
+
+/// Sectors of a write that are lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// The number of the request.
+    pub write: usize,
+    /// The sectors, from the write's first one.
+    pub sectors: Range<u32>,
+}
+
+/// What flushes do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flushes {
+    /// They make durable what was written before.
+    Honest,
+    /// Nothing.
+    Lying,
+}
+
+impl Flushes {
+    /// The requests that nothing has made durable when the disk has taken those before `cut`.
+    #[must_use]
+    pub fn pending(self, log: &Log, cut: usize) -> Range<usize> {
+        let flushed = match self {
+            Flushes::Lying => None,
+            Flushes::Honest => log.entries[..cut].iter().rposition(|entry| entry.is_flush()),
+        };
+        flushed.map_or(0, |at| at + 1)..cut
+    }
+}
+
+/// What differs from the image from before the log: for each block the source of each sector.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Overlay {
+    blocks: BTreeMap<u64, [Sector; SECTORS]>,
+    print: u64,
+}
+
+/// Where the content of a sector comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Sector {
+    /// 0: from the image; else one more than its place in the file of contents.
+    source: u64,
+    sum: u64,
+}
+
+impl Overlay {
+    /// Each block that differs: its number, and for each sector one more than its place in the file of
+    /// contents, or 0 for the image's.
+    pub fn blocks(&self) -> impl ExactSizeIterator<Item = (u64, [u64; SECTORS])> {
+        self.blocks.iter().map(|(block, sectors)| (*block, sectors.map(|sector| sector.source)))
+    }
+
+    /// A number that is the same for overlays of the same content, and differs for others but by an
+    /// accident of one in 2⁶⁴.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        self.print
+    }
+
+    fn put(&mut self, block: u64, place: usize, sector: Sector) {
+        let old = &mut self.blocks.entry(block).or_default()[place];
+        let print = |sector: Sector| match sector.source {
+            0 => 0,
+            _ => mix(mix(block * SECTORS as u64 + place as u64) ^ sector.sum),
+        };
+        self.print = self.print.wrapping_sub(print(*old)).wrapping_add(print(sector));
+        *old = sector;
+    }
+
+    /// Applies a write but for the sectors that `is_lost` names.
+    fn apply(&mut self, log: &Log, write: usize, is_lost: impl Fn(u32) -> bool) {
+        let mut number = 0;
+        for piece in log.entries[write].pieces() {
+            let content = &log.contents[piece.content as usize];
+            for index in 0..usize::from(piece.sectors) {
+                if !is_lost(number) {
+                    let source = content.position + index as u64 * SECTOR_BYTES + 1;
+                    let sector = Sector { source, sum: content.sums[index] };
+                    self.put(piece.block, usize::from(piece.first) + index, sector);
+                }
+                number += 1;
+            }
+        }
+    }
+}
+
+/// Assembles states of one log. It is fast where each state's cut is not before the last one's.
+#[derive(Debug)]
+pub struct Cursor<'l> {
+    log: &'l Log,
+    flushes: Flushes,
+    /// What is durable when the requests before `next` were taken.
+    durable: Overlay,
+    next: usize,
+}
+
+impl<'l> Cursor<'l> {
+    /// At the beginning of a log.
+    #[must_use]
+    pub fn new(log: &'l Log, flushes: Flushes) -> Cursor<'l> {
+        Cursor { log, flushes, durable: Overlay::default(), next: 0 }
+    }
+
+    /// The content of a state.
+    pub fn overlay(&mut self, state: &State) -> Overlay {
+        let pending = self.flushes.pending(self.log, state.cut);
+        if pending.start < self.next {
+            (self.durable, self.next) = (Overlay::default(), 0);
+        }
+        for write in self.next..pending.start {
+            self.durable.apply(self.log, write, |_| false);
+        }
+        self.next = pending.start;
+        let mut overlay = self.durable.clone();
+        let mut lost: BTreeMap<usize, Vec<&Range<u32>>> = BTreeMap::new();
+        for one in &state.lost {
+            lost.entry(one.write).or_default().push(&one.sectors);
+        }
+        for write in pending {
+            let lost = lost.get(&write).map_or(&[][..], Vec::as_slice);
+            overlay.apply(self.log, write, |sector| {
+                lost.iter().any(|sectors| sectors.contains(&sector))
+            });
+        }
+        overlay
+    }
+}
+
+/// `CUT WRITE:FROM-TO …`
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.cut)?;
+        self.lost.iter().try_for_each(|lost| {
+            write!(f, " {}:{}-{}", lost.write, lost.sectors.start, lost.sectors.end)
+        })
+    }
+}
+
+/// A text that is no state's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a state of a disk")]
+pub struct Malformed;
+
+impl FromStr for State {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<State, Malformed> {
+        let mut words = text.split_whitespace();
+        let cut = words.next().and_then(|word| word.parse().ok()).ok_or(Malformed)?;
+        let lost = words.map(|word| {
+            let (write, sectors) = word.split_once(':')?;
+            let (from, to) = sectors.split_once('-')?;
+            Some(Lost { write: write.parse().ok()?, sectors: from.parse().ok()?..to.parse().ok()? })
+        });
+        Ok(State { cut, lost: lost.collect::<Option<_>>().ok_or(Malformed)? })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Encoder;
+
+    /// A log of writes (first sector, sectors, byte) and flushes, with the contents' file.
+    pub(crate) fn log(steps: &[Option<(u64, usize, u8)>]) -> (Log, Vec<u8>) {
+        let (mut encoder, mut out, mut contents) = (Encoder::default(), Vec::new(), Vec::new());
+        for (number, step) in steps.iter().enumerate() {
+            match step {
+                None => encoder.flush(number as u64, &mut out),
+                Some((sector, sectors, byte)) => {
+                    let data = vec![*byte; sectors * 512];
+                    encoder.write(number as u64, sector * 512, &data, &mut out);
+                }
+            }
+        }
+        let log = match out.is_empty() {
+            true => Log::default(),
+            false => Log::read(&mut out.as_slice(), &mut contents).unwrap(),
+        };
+        (log, contents)
+    }
+
+    pub(crate) fn steps() -> impl Strategy<Value = Vec<Option<(u64, usize, u8)>>> {
+        let step = prop::option::weighted(0.8, (0..40_u64, 1..20_usize, 1..=5_u8));
+        prop::collection::vec(step, 1..40)
+    }
+
+    /// The sectors of a state, by a plain model: a byte for each.
+    fn model(steps: &[Option<(u64, usize, u8)>], flushes: Flushes, state: &State) -> Vec<u8> {
+        let (mut durable, mut cache) = (vec![0; 64], vec![0; 64]);
+        for step in &steps[..state.cut] {
+            match step {
+                None if flushes == Flushes::Honest => durable.clone_from(&cache),
+                None => {}
+                Some((sector, sectors, byte)) => {
+                    for index in 0..*sectors {
+                        cache[*sector as usize + index] = *byte;
+                    }
+                }
+            }
+        }
+        let last = steps[..state.cut].iter().rposition(Option::is_none);
+        let first = match flushes {
+            Flushes::Honest => last.map_or(0, |at| at + 1),
+            Flushes::Lying => 0,
+        };
+        for (number, step) in steps.iter().enumerate().take(state.cut).skip(first) {
+            let Some((sector, sectors, byte)) = step else { continue };
+            for index in 0..*sectors {
+                let is_lost =
+                    |lost: &Lost| lost.write == number && lost.sectors.contains(&(index as u32));
+                if !state.lost.iter().any(is_lost) {
+                    durable[*sector as usize + index] = *byte;
+                }
+            }
+        }
+        durable
+    }
+
+    fn content(overlay: &Overlay, contents: &[u8]) -> Vec<u8> {
+        let mut sectors = vec![0; 64];
+        for (block, sources) in overlay.blocks() {
+            for (place, source) in sources.into_iter().enumerate().filter(|(_, at)| *at > 0) {
+                let data = &contents[source as usize - 1..][..512];
+                assert!(data.iter().all(|byte| *byte == data[0]));
+                sectors[block as usize * 8 + place] = data[0];
+            }
+        }
+        sectors
+    }
+
+    proptest! {
+        #[test]
+        fn a_state_is_what_a_disk_would_hold(
+            steps in steps(),
+            losses in prop::collection::vec((any::<prop::sample::Index>(), 0..20_u32, 1..20_u32), 0..6),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 1..6),
+            lies: bool,
+        ) {
+            let (log, contents) = log(&steps);
+            let flushes = if lies { Flushes::Lying } else { Flushes::Honest };
+            let mut cursor = Cursor::new(&log, flushes);
+            let mut prints: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+            for cut in cuts {
+                let cut = cut.index(steps.len() + 1);
+                let lost = losses.iter().map(|(write, from, sectors)| Lost {
+                    write: write.index(steps.len()),
+                    sectors: *from..from + sectors,
+                });
+                let state = State { cut, lost: lost.collect() };
+                let overlay = cursor.overlay(&state);
+                let is = content(&overlay, &contents);
+                prop_assert_eq!(&is, &model(&steps, flushes, &state));
+                // One fingerprint, one content; written zeros are told from what was never written.
+                let before = prints.insert(overlay.fingerprint(), is.clone());
+                prop_assert!(before.is_none_or(|before| before == is));
+                prop_assert_eq!(state.to_string().parse(), Ok(state));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_state_is_refused() {
+        for text in ["", "x", "1 2", "1 2:3", "1 2:3-x", "-1"] {
+            assert_eq!(text.parse::<State>(), Err(Malformed), "{text}");
+        }
+    }
+}
