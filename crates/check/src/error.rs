@@ -1,6 +1,7 @@
 //! Errors of checks.
 
 use std::io;
+use std::path::PathBuf;
 
 use server::message::with_detail as server_words;
 
@@ -16,6 +17,44 @@ pub enum Error {
     /// The ledger's files.
     #[error(transparent)]
     Record(#[from] record::Error),
+    /// A server that could not be started after a power cut, for a reason that is not the cut's.
+    #[error(transparent)]
+    Power(#[from] site::PowerError),
+    /// The log of a disk, or what is made of it.
+    #[error("{doing} {}: {source}", .path.display())]
+    File {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A log that cannot be read.
+    #[error("reading the log of the disk's writes: {0}")]
+    Log(#[from] crash::Damaged),
+    /// A state that was not kept.
+    #[error("{} has no state {number}: it lists {states}", .list.display())]
+    NoState {
+        /// The number that was asked for.
+        number: usize,
+        /// How many there are.
+        states: usize,
+        /// The list.
+        list: PathBuf,
+    },
+    /// A log without a write.
+    #[error("{node}: the log of its disk has no write: there is nothing to explore")]
+    NothingWritten {
+        /// The server.
+        node: String,
+    },
+    /// A server whose disk is elsewhere.
+    #[error("exploring {node}: it is on another machine, and so is the log of its disk")]
+    Elsewhere {
+        /// The server.
+        node: String,
+    },
     /// No connection.
     #[error("{doing}: {source}")]
     Connect {

@@ -118,6 +118,24 @@ fn check_all(site: &Site, before: &Before<'_>) -> Result<Checked, Error> {
     Ok(checked)
 }
 
+/// What the rows of one server say of a ledger: all workloads together, and whether a table could not
+/// be read.
+///
+/// # Errors
+/// When rows cannot be read for another reason than damage.
+pub(crate) fn of_node(
+    site: &Site,
+    node: &SiteNode,
+    ledger: &Ledger,
+    before: &Before<'_>,
+) -> Result<(Findings, Vec<Note>, bool), Error> {
+    let mut checked = Checked::default();
+    one_node(site, Looked { node, is_first: true }, ledger, before, &mut checked)?;
+    let mut all = Findings::default();
+    checked.workloads.iter().for_each(|(_, findings)| all.merge(findings));
+    Ok((all, checked.notes, checked.unreadable > 0))
+}
+
 /// Transactions that had been sent and not answered at a moment.
 fn in_flight(ledger: &Ledger, at: Moment) -> usize {
     let is_open = |(_, history): &(u32, &[ledger::Transaction])| {

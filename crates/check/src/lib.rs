@@ -14,6 +14,7 @@ mod amcheck;
 mod checksums;
 mod counts;
 mod explain;
+mod explore;
 mod history;
 mod ledger;
 mod placement;
@@ -26,6 +27,7 @@ use site::Site;
 
 pub use counts::check as counts;
 pub use error::Error;
+pub use explore::{Again, again, check as explore};
 pub use history::check as history;
 pub use ledger::check as ledger;
 pub use ledger::prepare;

@@ -20,10 +20,14 @@
 //! Limits: Linux 6.5 or later (what a cut loses is counted by cachestat), as root.
 
 mod cache;
+mod cutting;
 mod device;
 mod error;
+mod medium;
 mod orders;
 mod parts;
+mod recorder;
+mod recording;
 mod serve;
 
 use std::ffi::OsString;
@@ -43,9 +47,12 @@ use rustix::process::Signal;
 
 pub use error::Error;
 use error::step;
+pub use medium::{Patch, write_image};
 use orders::Order;
 pub use orders::{DiskError, Failing, Status, What};
 pub use parts::check;
+pub use recorder::now_ns;
+pub use recording::{DiskFile, Recorded};
 use serde::{Deserialize, Serialize};
 pub use serve::serve;
 
@@ -69,9 +76,26 @@ pub enum Method {
         sector_bytes: u32,
         /// Whether it says that it has flushed without having done so.
         is_lying: bool,
+        /// The most bytes that a log of its requests may take; none where it keeps no log.
+        log_bytes: Option<u64>,
         /// The program that becomes the device.
         program: Program,
     },
+    /// The device holds a state that a cut could have left of another one: an image that is only
+    /// read, under a [`Patch`]. What is written to it is gone with its power.
+    State {
+        /// The image.
+        base: PathBuf,
+        /// The program that becomes the device.
+        program: Program,
+    },
+}
+
+impl Method {
+    /// True if a process of ours is the device.
+    pub(crate) fn is_block(&self) -> bool {
+        !matches!(self, Method::FileSystem)
+    }
 }
 
 /// A program that calls [`serve`] with the arguments that follow its own.
@@ -108,6 +132,10 @@ pub struct Disk {
     is_mounted: bool,
     /// Who the files on it belong to.
     owner: User,
+    /// Its files when its log began.
+    files_before: Vec<DiskFile>,
+    /// The most bytes of the log that it is to keep from when it is switched on next.
+    record_next: Option<u64>,
 }
 
 impl Disk {
@@ -116,7 +144,8 @@ impl Disk {
     /// write to where these two are.
     pub fn new(config: DiskConfig, directory: &Path, socket: &Path, owner: User) -> Self {
         let (directory, socket) = (directory.to_owned(), socket.to_owned());
-        Self { config, directory, socket, process: None, is_mounted: false, owner }
+        let (process, is_mounted, files_before, record_next) = (None, false, Vec::new(), None);
+        Self { config, directory, socket, process, is_mounted, owner, files_before, record_next }
     }
 
     /// Where its file system is mounted, as processes of the init see it.
@@ -148,6 +177,9 @@ impl Disk {
         // Whatever the umask says.
         let passage = fs::Permissions::from_mode(PASSAGE);
         fs::set_permissions(&self.directory, passage).map_err(step("opening", &self.directory))?;
+        if let Method::State { .. } = self.config.method {
+            return Ok(());
+        }
         parts::make_image(&self.image(), self.config.size_bytes)?;
         parts::make_file_system(init, &self.image(), &self.directory, self.owner)?;
         self.power_on(init)
@@ -170,8 +202,9 @@ impl Disk {
     fn switch_on(&mut self, init: &Init) -> Result<(), Error> {
         let backing = match self.config.method.clone() {
             Method::FileSystem => self.image(),
-            Method::Block { sector_bytes, is_lying, program } => {
-                let pid = self.start_device(init, sector_bytes, is_lying, &program)?;
+            Method::Block { program, .. } | Method::State { program, .. } => {
+                let pid = self.start_device(init, &program)?;
+                self.begin_record()?;
                 let file = self.device_directory().join(device::FILE);
                 init.path_of(pid, &file).ok_or(Error::NoNamespace)?
             }
@@ -195,33 +228,8 @@ impl Disk {
         sync().map_err(step("syncing", &path))?;
         match self.config.method {
             Method::FileSystem => Ok(()),
-            Method::Block { .. } => self.tell(Order::Sync).map(drop),
+            Method::Block { .. } | Method::State { .. } => self.tell(Order::Sync).map(drop),
         }
-    }
-
-    /// Cuts the power: from now on nothing is written, and every access fails with EIO. What uses
-    /// the disk should be killed next, then [`Disk::power_off`] and [`Disk::power_on`] follow.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn cut(&mut self, init: &Init, seed: u64) -> Result<Cut, Error> {
-        let path = self.outside(init)?;
-        let failed = || step("cutting the power of", path.clone());
-        let root = File::open(&path).map_err(failed())?;
-        // Files cannot be opened afterwards.
-        let unwritten = self.owner.access(|| parts::unwritten_files(&path)).map_err(failed())?;
-        let device = match self.config.method {
-            Method::FileSystem => Status::default(),
-            Method::Block { .. } => self.tell(Order::Cut { seed })?,
-        };
-        os::file_system::shut_down(&root).map_err(failed())?;
-        let in_memory = parts::unwritten_bytes(&unwritten).map_err(failed())?;
-        Ok(Cut {
-            unflushed_bytes: in_memory + device.cached,
-            dropped_bytes: in_memory + device.dropped,
-            kept_bytes: device.cached - device.dropped,
-            torn_blocks: device.torn_blocks,
-        })
     }
 
     /// Unmounts it, and ends the process that it was. What is in the kernel's memory is written
@@ -257,24 +265,6 @@ impl Disk {
         end().map(drop).map_err(step("removing the device", &device))
     }
 
-    /// Has a block disk fail requests from a chosen one on.
-    ///
-    /// # Errors
-    /// [`Error::NotABlockDisk`]; the system's.
-    pub fn fail(&self, failing: Failing) -> Result<(), Error> {
-        self.expect_block("failing requests of")?;
-        self.tell(Order::Fail(failing)).map(drop)
-    }
-
-    /// Ends what [`Disk::fail`] began.
-    ///
-    /// # Errors
-    /// [`Error::NotABlockDisk`]; the system's.
-    pub fn heal(&self) -> Result<(), Error> {
-        self.expect_block("healing")?;
-        self.tell(Order::Heal).map(drop)
-    }
-
     /// What a block disk has done since the power came on.
     ///
     /// # Errors
@@ -287,7 +277,7 @@ impl Disk {
     fn expect_block(&self, doing: &'static str) -> Result<(), Error> {
         match self.config.method {
             Method::FileSystem => Err(Error::NotABlockDisk { doing }),
-            Method::Block { .. } => Ok(()),
+            Method::Block { .. } | Method::State { .. } => Ok(()),
         }
     }
 
@@ -300,22 +290,24 @@ impl Disk {
     }
 
     /// Starts its process, and returns the id that this has for the init.
-    fn start_device(
-        &mut self,
-        init: &Init,
-        sector_bytes: u32,
-        is_lying: bool,
-        program: &Program,
-    ) -> Result<i32, Error> {
+    fn start_device(&mut self, init: &Init, program: &Program) -> Result<i32, Error> {
         let _ = fs::remove_file(&self.socket);
         let log = self.directory.join("device.log");
-        let (image, mount_point) = (self.image(), self.device_directory());
+        let (mount_point, patch) = (self.device_directory(), self.patch_path());
+        let (image, sector_bytes, is_lying, patch) = match &self.config.method {
+            Method::State { base, .. } => (base.clone(), 512, false, Some(patch.as_path())),
+            Method::Block { sector_bytes, is_lying, .. } => {
+                (self.image(), *sector_bytes, *is_lying, None)
+            }
+            Method::FileSystem => (self.image(), 512, false, None),
+        };
         let arguments = serve::Arguments {
             image: &image,
             mount_point: &mount_point,
             socket: &self.socket,
             sector_bytes,
             is_lying,
+            patch,
         };
         // It works elsewhere than below the servers' directory: it does not die with them.
         let command = Command::new(&program.path)

@@ -243,7 +243,7 @@ fn what_is_missing_is_named() {
     assert!(matches!(disk.status(), Err(Error::NotABlockDisk { .. })));
     // A program that is no disk says so itself.
     let program = Program { path: "/bin/false".into(), args: Vec::new() };
-    let method = Method::Block { sector_bytes: 512, is_lying: false, program };
+    let method = Method::Block { sector_bytes: 512, is_lying: false, log_bytes: None, program };
     let config = DiskConfig { size_bytes: SIZE, method };
     let mut disk =
         Disk::new(config, directory.path(), &directory.path().join("socket"), User::current());
@@ -270,7 +270,7 @@ impl Rig<'_> {
         for step in steps {
             self.try_step(*step).unwrap();
         }
-        let cut = self.disk.cut(self.init, seed).unwrap();
+        let cut = self.disk.cut(self.init, seed, None).unwrap();
         assert!(File::create(self.place.join("later")).is_err(), "it can still be written");
         self.disk.power_off(self.init).unwrap();
         self.disk.power_on(self.init).unwrap();
@@ -343,7 +343,7 @@ fn directory() -> tempfile::TempDir {
 
 fn block(sector_bytes: u32, is_lying: bool) -> Method {
     let program = Program { path: env::current_exe().unwrap(), args: vec!["disk".into()] };
-    Method::Block { sector_bytes, is_lying, program }
+    Method::Block { sector_bytes, is_lying, log_bytes: Some(64 << 20), program }
 }
 
 /// A page of PostgreSQL's: two blocks of the file system.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fault::disk::Cut;
+use fault::disk::{Cut, Recorded};
 use fault::link::{Counters, Shape};
 use os::init::Exit;
 use os::user::User;
@@ -76,6 +76,7 @@ answers! {
     Counters(Counters),
     Cost(LinkCost),
     Shape(Shape),
+    Recorded(Box<Recorded>),
 }
 
 /// Files by name.

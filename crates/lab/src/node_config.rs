@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fault::disk::DiskConfig;
 use serde::{Deserialize, Serialize};
+use terms::Swallowed;
 
 use crate::listen::{Listen, RemoteAccess};
 use crate::settings::Settings;
@@ -24,6 +25,8 @@ pub struct NodeConfig {
     pub application_name: Option<String>,
     /// A disk of its own whose power can be cut; none where its data lie in the lab's directory.
     pub disk: Option<DiskConfig>,
+    /// The flushes that do nothing, if some do.
+    pub swallow_fsync: Option<Swallowed>,
     /// True if its WAL is archived, beside its data and not on its disk.
     pub is_archived: bool,
     /// True if it has a network of its own, as links by namespace need; its clients then come by
@@ -47,6 +50,7 @@ impl NodeConfig {
             remote: None,
             application_name,
             disk,
+            swallow_fsync: None,
             is_archived,
             own_network,
             timeout,

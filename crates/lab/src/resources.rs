@@ -37,6 +37,7 @@ impl Resources {
         let block = Method::Block {
             sector_bytes: 512,
             is_lying: false,
+            log_bytes: None,
             program: Program { path: PathBuf::new(), args: Vec::new() },
         };
         let lacks = |method: &Method| disk::check(method).err().map(|error| error.to_string());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use os::command::Command;
 use os::throttle::Limits;
 use serde::{Deserialize, Serialize};
-use terms::{Direction, StopMode};
+use terms::{Direction, DiskFault, DiskRequest, StopMode};
 
 use crate::endpoint::Endpoint;
 use crate::link_config::LinkConfig;
@@ -108,9 +108,23 @@ pub(crate) enum Verb {
     /// Restore it.
     Restore,
     /// Cut the power: [`fault::disk::Cut`].
-    PowerCut(u64),
+    PowerCut { seed: u64, at: Option<DiskRequest> },
+    /// Have its disk fail from that request on.
+    FailDisk { at: DiskRequest, fault: DiskFault },
     /// Flush its disk.
     Sync,
+    /// Keep a log of what its disk is asked for: from now on, if the disk was made for that, or, with the
+    /// bytes that it may take, from when the disk is switched on next.
+    RecordWrites(Option<u64>),
+    /// End that log: [`fault::disk::Recorded`].
+    EndRecord,
+    /// Kill it and switch its disk off, so that it starts from the state in the file of
+    /// [`Verb::StatePath`].
+    LoadState,
+    /// Tell where the state goes that its disk is switched on with.
+    StatePath,
+    /// Tell where its disk's files are.
+    DiskDirectory,
     /// Bytes of its data.
     DataBytes,
     /// Run a client program of its installation: [`crate::answer::Ran`].

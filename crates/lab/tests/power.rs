@@ -102,7 +102,7 @@ fn a_failing_disk_makes_postgres_panic() {
         panicked = panics();
         node.kill9().unwrap();
         // Its file system stands still until it is mounted anew, as after a power cut.
-        node.power_cut(1).unwrap();
+        node.power_cut(1, None).unwrap();
         node.start().unwrap();
         assert!(rows(&node) >= acknowledged, "{what:?}");
         node.stop(StopMode::Fast).unwrap();
@@ -129,7 +129,7 @@ fn an_archive_brings_back_what_it_has() {
     node.poll_query_until(&archived, "t", Duration::from_secs(60)).unwrap();
     (0..100).for_each(|_| client.batch_execute(INSERT).unwrap());
     drop(client);
-    node.power_cut(1).unwrap();
+    node.power_cut(1, None).unwrap();
 
     node.restore().unwrap();
     assert_eq!(rows(&node), 100, "what was not archived is gone, and nothing else");
@@ -150,7 +150,7 @@ fn a_cut_that_leaves_nothing_is_a_loss() {
         prepare(&node);
         node.connect().unwrap().batch_execute(INSERT).unwrap();
         damage(&node);
-        node.power_cut(1).unwrap();
+        node.power_cut(1, None).unwrap();
         for _ in 0..2 {
             let error = node.start().unwrap_err();
             assert!(matches!(error, Error::DataLost { .. }), "{error:?}");
@@ -199,7 +199,7 @@ fn a_node_without_a_disk_says_so() {
     let lab = Lab::open(LabConfig::new(installation())).unwrap();
     let mut node = lab.node("n", NodeConfig::new(settings(&[]))).unwrap();
     node.init().unwrap();
-    let error = node.power_cut(1).unwrap_err();
+    let error = node.power_cut(1, None).unwrap_err();
     assert_eq!(error.to_string(), "cutting the power of node n: it has no disk of its own");
     if disk::check(&Method::FileSystem).is_err() {
         let mut config = NodeConfig::new(settings(&[]));
@@ -329,7 +329,7 @@ fn cut_under_load(node: &mut Node, seed: u64) -> (i64, Cut) {
             }
         });
         until("300 rows are acknowledged", || acknowledged.load(Ordering::SeqCst) >= 300);
-        node.power_cut(seed).unwrap()
+        node.power_cut(seed, None).unwrap()
     });
     (before + acknowledged.load(Ordering::SeqCst), cut)
 }
@@ -403,7 +403,7 @@ fn device(lab: &Lab, node: &Node) -> Disk {
 
 fn block() -> Method {
     let program = disk::Program { path: env::current_exe().unwrap(), args: vec!["disk".into()] };
-    Method::Block { sector_bytes: 512, is_lying: false, program }
+    Method::Block { sector_bytes: 512, is_lying: false, log_bytes: None, program }
 }
 
 const INSERT: &str = "INSERT INTO t VALUES (1, repeat('x', 500))";

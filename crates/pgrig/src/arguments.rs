@@ -105,7 +105,7 @@ pub(crate) struct LinkArguments {
 /// What a disk is made from, in the words of the rig that starts it.
 #[derive(Debug, Args)]
 pub(crate) struct DiskArguments {
-    /// Image, mount point, socket, sector and honesty
+    /// Image, mount point, socket, sector, honesty, and the changes of a state
     #[arg(required = true)]
     pub(crate) words: Vec<std::ffi::OsString>,
 }
@@ -148,6 +148,13 @@ pub(crate) struct RunArguments {
     /// Run only the trial with this number in a record of the same plan, with the same seeds
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(crate) trial: Option<usize>,
+    /// Look again at a state of an exploration that failed, by its number in the newest record below
+    /// runs; --trial says which trial's where several were kept
+    #[arg(long, value_name = "N", conflicts_with_all = ["resume", "target", "hosts", "node", "serve", "gate"])]
+    pub(crate) state: Option<usize>,
+    /// With --state: write the disk in that state to this file, which can be mounted
+    #[arg(long, value_name = "FILE", requires = "state")]
+    pub(crate) image: Option<PathBuf>,
     /// Continue an interrupted record with its own profile, seed, rounds and pattern
     #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "profile", "out", "rounds", "seed", "only", "set"])]
     pub(crate) resume: Option<PathBuf>,

@@ -21,4 +21,5 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod shard;
 pub(crate) mod show;
+pub(crate) mod state;
 pub(crate) mod studies;

@@ -63,6 +63,7 @@ fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
     match command {
         // Its arguments are pgbench's and were taken before clap saw them.
         Command::Bench(_) => Ok(Exit::Done),
+        Command::Run(arguments) if arguments.state.is_some() => command::state::state(arguments),
         Command::Run(arguments) => command::run::run(arguments),
         Command::Check(arguments) => command::check::check(arguments),
         Command::Studies(arguments) => command::studies::studies(arguments),

@@ -13,6 +13,9 @@ pub(crate) const STUDY: &str = "study";
 /// The directory of the trials.
 pub(crate) const TRIALS: &str = "trials";
 
+/// The directory of a trial's ledger.
+pub(crate) const LEDGER: &str = "ledger";
+
 pub(crate) const UNFINISHED: &str = ".tmp";
 
 /// True if a directory below `trials` is one that was not finished.

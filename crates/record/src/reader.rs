@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::finished::{self, Finished};
 use crate::folder::read_below;
 use crate::inside::Inside;
-use crate::layout::{HEADER, STUDY, TRIALS, is_unfinished, trial_directory};
+use crate::layout::{HEADER, LEDGER, STUDY, TRIALS, is_unfinished, trial_directory};
 use crate::{FORMAT, FORMAT_OLDEST, Header, Interval, Mark, Paired, Sample, Trial};
 
 /// A record, opened: its first page, its study and every attempt at its trials are in memory; what
@@ -84,6 +84,12 @@ impl Reader {
     #[must_use]
     pub fn pairs(&self) -> &[Paired] {
         &self.pairs
+    }
+
+    /// Where the ledger of a trial lies, if it was kept.
+    #[must_use]
+    pub fn ledger_of(&self, trial: &Trial) -> PathBuf {
+        self.directory.join(TRIALS).join(trial_directory(trial)).join(LEDGER)
     }
 
     /// What the clients of a trial did, second by second. `keep` takes each interval, and says how many

@@ -9,7 +9,9 @@ use spec::Folder;
 use crate::error::{Error, io as io_error};
 use crate::finished::{self, Finished};
 use crate::folder::write_folder;
-use crate::layout::{self, BEGUN, STUDY, TRIALS, UNFINISHED, is_unfinished, trial_directory};
+use crate::layout::{
+    self, BEGUN, LEDGER, STUDY, TRIALS, UNFINISHED, is_unfinished, trial_directory,
+};
 use crate::lock::Lock;
 use crate::reader::Reader;
 use crate::{Ending, Header, Interruption, Paired, RunState, Trial, files};
@@ -256,6 +258,3 @@ fn remove(place: &Path) -> Result<(), Error> {
         _ => Ok(()),
     }
 }
-
-/// The directory of a ledger beside its trial's files.
-const LEDGER: &str = "ledger";

@@ -65,6 +65,7 @@ impl Site {
             config.own_network = has_own_network(&plan.topology, &node.name);
             config.disk = power::disk(node.disk, place.program);
             config.is_archived = node.is_archived;
+            config.swallow_fsync = node.swallow_fsync;
             if node.has_checksums {
                 config.initdb.push("--data-checksums".to_owned());
             }
@@ -220,7 +221,8 @@ impl Site {
         if holds_data {
             extensions.extend(warm::extensions(&plan.data, node.installation()));
             // A standby cannot be given it when it is looked through; and sites copy each other.
-            let is_amcheck = |check: &Check| matches!(check, Check::Amcheck { .. });
+            let is_amcheck =
+                |check: &Check| matches!(check, Check::Amcheck { .. } | Check::Explore(_));
             if study.points.iter().any(|point| point.checks.iter().any(is_amcheck)) {
                 extensions.push(AMCHECK.to_owned());
             }

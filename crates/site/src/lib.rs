@@ -45,7 +45,10 @@ pub use labs::Labs;
 pub use link::SiteLink;
 pub use node::SiteNode;
 pub use plan::{SitePlan, proxy};
-pub use power::{NotStarted, PowerError, Recovered, Taken, cut, disk, flush_disks, recover};
+pub use power::{
+    NotStarted, PowerError, Recovered, Taken, cut, disk, fail_disk, flush_disks, recover,
+    start_after_cut,
+};
 pub use prepare::Alone;
 pub use service::{Guarding, Service};
 pub use site::Site;

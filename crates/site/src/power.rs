@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use fault::disk::{Cut, DiskConfig, Method, Program};
 use lab::Node;
+use spec::{DiskFault, DiskRequest};
 
 use crate::site::Site;
 
@@ -21,6 +22,12 @@ pub enum PowerError {
     /// The server had ended before.
     #[error("the server did not run when its power was to be cut")]
     NotRunning,
+    /// A server that goes on with a disk that fails.
+    #[error("its disk fails, and it has not ended within {seconds} s")]
+    GoesOn {
+        /// How long it was waited for.
+        seconds: u64,
+    },
     /// Everything had been flushed.
     #[error("nothing was unflushed: the cut had nothing to lose")]
     NothingToLose,
@@ -41,22 +48,25 @@ pub fn disk(disk: spec::Disk, program: &Path) -> Option<DiskConfig> {
         spec::Disk::CutFilesystem { size_bytes } => {
             Some(DiskConfig { size_bytes, method: Method::FileSystem })
         }
-        spec::Disk::CutBlock { size_bytes, sector_bytes, lying: is_lying } => {
+        spec::Disk::CutBlock { size_bytes, sector_bytes, lying: is_lying, log_bytes } => {
             let program = Program { path: program.to_owned(), args: vec!["disk".into()] };
-            let method = Method::Block { sector_bytes, is_lying, program };
+            let method = Method::Block { sector_bytes, is_lying, log_bytes, program };
             Some(DiskConfig { size_bytes, method })
         }
     }
 }
 
 /// Flushes the disks whose power can be cut: what was prepared for the clients is not what a cut
-/// shall take, nor what makes it count.
+/// shall take, nor what makes it count. Disks that keep a log begin it then.
 ///
 /// # Errors
 /// What the lab says.
 pub fn flush_disks(site: &mut Site) -> Result<(), PowerError> {
     let mut nodes = site.nodes.iter_mut().filter_map(|node| node.server.node());
-    Ok(nodes.try_for_each(|node| node.sync())?)
+    Ok(nodes.try_for_each(|node| {
+        node.sync()?;
+        node.record_writes(None)
+    })?)
 }
 
 /// A cut, and what it met.
@@ -83,22 +93,58 @@ impl Taken {
     }
 }
 
-/// Cuts the power of a server, which stays down. A cut that found nothing to lose proves nothing.
+/// Cuts the power of a server, which stays down: at once, or at a request of its block disk. A cut that
+/// found nothing to lose proves nothing.
 ///
 /// # Errors
 /// Why the cut does not count.
-pub fn cut(site: &mut Site, name: &str, seed: u64) -> Result<Taken, PowerError> {
+pub fn cut(
+    site: &mut Site,
+    name: &str,
+    seed: u64,
+    at: Option<DiskRequest>,
+) -> Result<Taken, PowerError> {
     let node = server(site, name)?;
     if !node.is_running()? {
         return Err(PowerError::NotRunning);
     }
-    let cut = node.power_cut(seed)?;
+    let cut = node.power_cut(seed, at)?;
     if cut.unflushed_bytes == 0 {
         return Err(PowerError::NothingToLose);
     }
     let in_checkpoint = is_in_checkpoint(&node.log_text());
     Ok(Taken { node: name.to_owned(), cut, seed, in_checkpoint })
 }
+
+/// Has the block disk of a server fail from a request on, waits until the server has ended by itself, and
+/// cuts its power.
+///
+/// # Errors
+/// [`PowerError::GoesOn`] where it has not ended; the lab's.
+pub fn fail_disk(
+    site: &mut Site,
+    name: &str,
+    seed: u64,
+    at: DiskRequest,
+    fault: DiskFault,
+) -> Result<Taken, PowerError> {
+    let node = server(site, name)?;
+    if !node.is_running()? {
+        return Err(PowerError::NotRunning);
+    }
+    node.fail_disk(at, fault)?;
+    let ended =
+        lab::wait_until(ENDS_WITHIN, || Ok::<_, lab::Error>((!node.is_running()?).then_some(())))?;
+    let in_checkpoint = is_in_checkpoint(&node.log_text());
+    let cut = node.power_cut(seed, None)?;
+    match ended {
+        Some(()) => Ok(Taken { node: name.to_owned(), cut, seed, in_checkpoint }),
+        None => Err(PowerError::GoesOn { seconds: ENDS_WITHIN.as_secs() }),
+    }
+}
+
+/// A server writes its WAL with every commit, and fails with it.
+const ENDS_WITHIN: Duration = Duration::from_secs(20);
 
 /// Whether the log of a server that was killed ends inside a checkpoint; none where it does not say
 /// anything of checkpoints since it was started.
@@ -171,21 +217,24 @@ pub fn recover(site: &mut Site, cuts: &[Taken]) -> Result<Vec<Recovered>, PowerE
         let began = Instant::now();
         let started = match node.is_running()? {
             true => Ok(Duration::ZERO),
-            false => start(node)?.map(|()| began.elapsed()),
+            false => start_after_cut(node)?.map(|()| began.elapsed()),
         };
         let rescued = match started {
             Ok(_) => None,
             // There is nothing that pg_resetwal could work on.
             Err(NotStarted { is_all_lost: true, .. }) => None,
-            Err(_) => Some(node.reset_wal().is_ok() && start(node)?.is_ok()),
+            Err(_) => Some(node.reset_wal().is_ok() && start_after_cut(node)?.is_ok()),
         };
         recovered.push(Recovered { taken: taken.clone(), started, rescued });
     }
     Ok(recovered)
 }
 
-/// Starts a server; inside, why it does not come up.
-fn start(node: &mut Node) -> Result<Result<(), NotStarted>, PowerError> {
+/// Starts a server after a cut; inside, why it does not come up.
+///
+/// # Errors
+/// What the lab says, other than that a server does not start.
+pub fn start_after_cut(node: &mut Node) -> Result<Result<(), NotStarted>, PowerError> {
     let why = match node.start() {
         Ok(()) => return Ok(Ok(())),
         Err(lab::Error::DataLost { why, .. }) => {

@@ -1,7 +1,8 @@
 //! What is done at a moment of the timeline, and what must have happened before it can be.
 
-use terms::{Direction, StopMode};
+use terms::{Direction, DiskFault, DiskRequest, StopMode};
 
+use crate::disk::Disk;
 use crate::fields::Fields;
 use crate::folder::Folder;
 use crate::link::{self, Link};
@@ -73,6 +74,17 @@ pub enum Action {
     PowerCut {
         /// The server.
         node: String,
+        /// The request of its block disk at which that happens; none for at once.
+        at: Option<DiskRequest>,
+    },
+    /// Has a server's block disk fail from a request on; when the server has ended, its power is cut.
+    FailDisk {
+        /// The server.
+        node: String,
+        /// The first request that fails.
+        at: DiskRequest,
+        /// What it gets.
+        fault: DiskFault,
     },
     /// Lets nothing pass a link any more.
     Cut {
@@ -116,7 +128,8 @@ impl Action {
             | Action::Start { node }
             | Action::Rebalance { node, .. }
             | Action::Promote { node }
-            | Action::PowerCut { node } => node,
+            | Action::PowerCut { node, .. }
+            | Action::FailDisk { node, .. } => node,
             Action::Cut { link, .. }
             | Action::Delay { link, .. }
             | Action::Reset { link }
@@ -140,6 +153,7 @@ impl Action {
             Action::Rebalance { .. } => "rebalance",
             Action::Promote { .. } => "promote",
             Action::PowerCut { .. } => "power_cut",
+            Action::FailDisk { .. } => "fail_disk",
             Action::Cut { .. } => "cut",
             Action::Delay { .. } => "delay",
             Action::Reset { .. } => "reset",
@@ -221,6 +235,25 @@ impl Entry<'_> {
         Some(Action::Stop { mode, node: self.node()? })
     }
 
+    /// `write = 100` or `flush = 10`: a request of a disk.
+    fn request(&self) -> Option<DiskRequest> {
+        let number = |key| self.fields.integer(key, 1..=REQUEST_MAX);
+        match (number("write"), number("flush")) {
+            (Some(_), Some(_)) => {
+                self.fields.problems.add(self.fields.span(), "write or flush, not both");
+                None
+            }
+            (Some(number), None) => Some(DiskRequest::Write(number)),
+            (None, number) => number.map(DiskRequest::Flush),
+        }
+    }
+
+    fn fail_disk(&self) -> Option<Action> {
+        let at = self.request().unwrap_or(DiskRequest::Write(1));
+        let fault = self.fields.choice("error", DISK_FAULTS).unwrap_or(DiskFault::Broken);
+        Some(Action::FailDisk { node: self.server()?, at, fault })
+    }
+
     fn cut(&self) -> Option<Action> {
         let direction = self.fields.choice("direction", DIRECTIONS).unwrap_or(Direction::Both);
         Some(Action::Cut { direction, link: self.link()? })
@@ -237,7 +270,7 @@ impl Entry<'_> {
 type Parse = fn(&Entry<'_>) -> Option<Action>;
 
 /// Every verb with what reads its action.
-const VERBS: [(&str, Parse); 16] = [
+const VERBS: [(&str, Parse); 17] = [
     ("sql", |entry| entry.sql()),
     ("checkpoint", |entry| entry.checkpoint()),
     ("stop", |entry| entry.stop()),
@@ -249,7 +282,8 @@ const VERBS: [(&str, Parse); 16] = [
     ("start", |entry| Some(Action::Start { node: entry.node()? })),
     ("rebalance", |entry| rebalance(entry.fields, entry.topology)),
     ("promote", |entry| Some(Action::Promote { node: entry.node()? })),
-    ("power_cut", |entry| Some(Action::PowerCut { node: entry.node()? })),
+    ("power_cut", |entry| Some(Action::PowerCut { node: entry.node()?, at: entry.request() })),
+    ("fail_disk", |entry| entry.fail_disk()),
     ("cut", |entry| entry.cut()),
     ("delay", |entry| entry.delay()),
     ("reset", |entry| Some(Action::Reset { link: entry.link()? })),
@@ -297,7 +331,10 @@ impl TopologyState {
             None => false,
         };
         match action {
-            Action::Stop { .. } | Action::Kill { .. } | Action::PowerCut { .. } => {
+            Action::Stop { .. }
+            | Action::Kill { .. }
+            | Action::PowerCut { .. }
+            | Action::FailDisk { .. } => {
                 was(&mut self.paused);
                 self.down.push(name.clone());
             }
@@ -335,6 +372,12 @@ impl TopologyState {
             }
             (Action::PowerCut { .. }, Some(node)) if !node.disk.can_be_cut() => {
                 Err(format!("the disk of {name} cannot be cut: give it disk = {{ cut = … }}"))
+            }
+            (
+                Action::FailDisk { .. } | Action::PowerCut { at: Some(_), .. },
+                Some(Node { disk, .. }),
+            ) if !matches!(disk, Disk::CutBlock { .. }) => {
+                Err(format!("{name} has no block disk: give it disk = {{ cut = \"block\" }}"))
             }
             (Action::Sql(_) | Action::Checkpoint { .. } | Action::KillBackend { .. }, Some(_))
                 if self.down.contains(&name) =>
@@ -405,3 +448,8 @@ const STOP_MODES: &[(&str, StopMode)] =
     &[("fast", StopMode::Fast), ("immediate", StopMode::Immediate)];
 const DIRECTIONS: &[(&str, Direction)] =
     &[("both", Direction::Both), ("to", Direction::To), ("from", Direction::From)];
+const DISK_FAULTS: &[(&str, DiskFault)] =
+    &[("EIO", DiskFault::Broken), ("ENOSPC", DiskFault::Full)];
+
+/// More than a load of hours asks a disk for.
+const REQUEST_MAX: u64 = 1_000_000_000_000;

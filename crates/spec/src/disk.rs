@@ -23,6 +23,8 @@ pub enum Disk {
         sector_bytes: u32,
         /// Whether it says that it has flushed without having done so.
         lying: bool,
+        /// The most bytes that a log of its writes and flushes may take; none where it keeps no log.
+        log_bytes: Option<u64>,
     },
 }
 
@@ -31,6 +33,12 @@ impl Disk {
     #[must_use]
     pub fn can_be_cut(self) -> bool {
         self != Disk::Plain
+    }
+
+    /// Whether it keeps a log of its writes and flushes.
+    #[must_use]
+    pub fn has_log(self) -> bool {
+        matches!(self, Disk::CutBlock { log_bytes: Some(_), .. })
     }
 
     /// `"plain"`, or `{ cut = "block", size = "2GB", sector = 512, lying = false }`.
@@ -50,6 +58,7 @@ impl Disk {
                 size_bytes,
                 sector_bytes: sector(&fields),
                 lying: fields.boolean("lying").unwrap_or(false),
+                log_bytes: log(&fields),
             },
         };
         fields.finish();
@@ -76,6 +85,19 @@ pub(crate) fn bytes(text: &str) -> Option<u64> {
     let (unit, shift) = units.into_iter().find(|(unit, _)| text.ends_with(unit))?;
     let number: u64 = text.strip_suffix(unit)?.trim().parse().ok()?;
     number.checked_mul(1 << shift)
+}
+
+fn log(fields: &Fields<'_>) -> Option<u64> {
+    let value = fields.value("log")?;
+    let bytes = match &value.is {
+        Is::Text(text) => bytes(text).filter(|bytes| *bytes > 0),
+        _ => None,
+    };
+    if bytes.is_none() {
+        let hint = "write \"256MB\" or \"1GB\"";
+        fields.problems.hinted(&value.span, "log: not the size of a log", hint);
+    }
+    bytes
 }
 
 fn sector(fields: &Fields<'_>) -> u32 {

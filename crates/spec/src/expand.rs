@@ -254,7 +254,8 @@ fn needs(fields: &Fields<'_>) -> Vec<Requirement> {
 }
 
 fn check_ledger(point: &Point, fields: &Fields<'_>) {
-    let checked = point.checks.iter().any(|check| matches!(check, Check::Ledger { .. }));
+    let checked =
+        point.checks.iter().any(|check| matches!(check, Check::Ledger { .. } | Check::Explore(_)));
     if checked && point.workloads.iter().all(|workload| workload.ledger.is_none()) {
         let span = fields.value("checks").map_or(fields.span(), |value| &value.span);
         let hint = "give one ledger = { insert = \"TABLE\" }";
@@ -288,6 +289,7 @@ fn check_nodes_of_checks(point: &Point, fields: &Fields<'_>) {
             | Check::Ledger { .. }
             | Check::History { .. }
             | Check::Amcheck { .. }
+            | Check::Explore(_)
             | Check::Explain(_) => continue,
         };
         let name = node.as_ref().unwrap_or(&point.data.node);

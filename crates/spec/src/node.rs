@@ -1,6 +1,6 @@
 //! One node of a topology: what it is, whom it follows or serves, how it is set.
 
-use terms::PoolMode;
+use terms::{PoolMode, Swallowed};
 
 use crate::disk::Disk;
 use crate::fields::{Fields, Settings, choice};
@@ -33,6 +33,8 @@ pub struct Node {
     pub has_checksums: bool,
     /// Whether its WAL is archived: on the lab's own disk, which no power cut reaches.
     pub is_archived: bool,
+    /// The flushes that do nothing, if some do: a fault that a check is to find.
+    pub swallow_fsync: Option<Swallowed>,
 }
 
 /// The kinds of node.
@@ -180,6 +182,7 @@ impl Node {
             by_tcp: false,
             has_checksums: false,
             is_archived: false,
+            swallow_fsync: None,
         }
     }
 
@@ -210,6 +213,7 @@ impl Node {
             node.throttle = fields.value("throttle").and_then(|t| Throttle::parse(t, problems));
             node.has_checksums = fields.boolean("checksums").unwrap_or(false);
             node.is_archived = fields.boolean("archive").unwrap_or(false);
+            node.swallow_fsync = fields.choice("swallow_fsync", SWALLOWED);
         }
         if node.disk.can_be_cut()
             && let Some(entry) = fields.entry("throttle")
@@ -355,3 +359,12 @@ const POOL_DEFAULT: u32 = 20;
 const CLIENTS_DEFAULT: u32 = 100;
 /// Long enough that no busy standby is taken for a dead one.
 const GRACE_DEFAULT_MS: u64 = 3_000;
+
+const SWALLOWED: &[(&str, Swallowed)] = &[
+    ("pg_control", Swallowed::Control),
+    ("wal", Swallowed::Wal),
+    ("relation", Swallowed::Relation),
+    ("commit_log", Swallowed::CommitLog),
+    ("directory", Swallowed::Directory),
+    ("all", Swallowed::All),
+];

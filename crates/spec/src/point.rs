@@ -133,6 +133,9 @@ impl Point {
             name if name.starts_with("restore_") => {
                 is_made(&|check| matches!(check, Check::Restore { .. }))
             }
+            name if name.starts_with("explore_") => {
+                is_made(&|check| matches!(check, Check::Explore(_)))
+            }
             name if name.starts_with("plan_") => {
                 is_made(&|check| matches!(check, Check::Explain(_)))
             }

@@ -68,6 +68,9 @@ pub enum Check {
         /// The server; none for the one that the data were built on.
         node: Option<String>,
     },
+    /// States that a power cut could have left at any moment of the load are made from the log of a
+    /// disk, and each is recovered and looked through.
+    Explore(Explore),
     /// A query is explained, and how long it took and what it read is recorded.
     Explain(Explain),
 }
@@ -91,7 +94,9 @@ impl Check {
     #[must_use]
     pub fn looks_at(&self) -> LooksAt<'_> {
         match self {
-            Check::Counts | Check::Restore { .. } | Check::History { .. } => LooksAt::Nothing,
+            Check::Counts | Check::Restore { .. } | Check::History { .. } | Check::Explore(_) => {
+                LooksAt::Nothing
+            }
             Check::Placement => LooksAt::Cluster,
             Check::Ledger { node } => LooksAt::Rows(node.as_deref()),
             Check::Amcheck { node } | Check::Checksums { node } => LooksAt::Server(node.as_deref()),
@@ -110,9 +115,21 @@ impl Check {
             | Check::Placement
             | Check::Ledger { .. }
             | Check::History { .. }
+            | Check::Explore(_)
             | Check::Explain(_) => None,
         }
     }
+}
+
+/// An exploration of the states that a power cut could have left.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Explore {
+    /// The server whose disk kept the log; none for the one that the data were built on.
+    pub node: Option<String>,
+    /// States to look at.
+    pub states: u32,
+    /// Of them, those in whose recovery the power is cut once more.
+    pub second_cuts: u32,
 }
 
 /// A query that is explained after a trial.
@@ -186,7 +203,21 @@ pub(crate) fn timeline(
 }
 
 /// `checks`: `"counts"`, `"ledger"`, `{ amcheck = "standby1" }`, `{ history = "serializable" }`,
-/// `{ explain = "SELECT …", as = … }`.
+/// `{ explore = "primary", states = 500, second_cuts = 20 }`
+fn explore(fields: &Fields<'_>, topology: &Topology) -> Option<Explore> {
+    let node = action::server(fields, "explore", topology)?;
+    if !node.disk.has_log() {
+        let span = fields.value("explore").map_or(fields.span(), |value| &value.span);
+        let hint = "give it disk = { cut = \"block\", log = \"256MB\" }";
+        fields.problems.hinted(span, format!("the disk of {} keeps no log", node.name), hint);
+    }
+    fields.required("states");
+    let states = fields.integer("states", 1..=STATES_MAX)?;
+    let second_cuts = fields.integer("second_cuts", 0..=states).unwrap_or(0);
+    Some(Explore { node: Some(node.name.clone()), states, second_cuts })
+}
+
+/// `{ explore = "primary", states = … }`, `{ explain = "SELECT …", as = … }`.
 pub(crate) fn checks(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Vec<Check> {
     let values = fields.list("checks").iter();
     values.filter_map(|value| check(value, topology, folder, fields.problems)).collect()
@@ -207,6 +238,11 @@ fn check(
         let check = explain(&fields, topology, folder);
         fields.finish();
         return check.map(Check::Explain);
+    }
+    if fields.entry("explore").is_some() {
+        let check = explore(&fields, topology);
+        fields.finish();
+        return check.map(Check::Explore);
     }
     if let Some(value) = fields.value("history") {
         let level = fields::choice("history", value, LEVELS, problems);
@@ -303,6 +339,9 @@ pub(crate) fn sql_text(value: &Value, folder: &Folder, problems: &Problems) -> O
     }
     Some(text.to_owned())
 }
+
+/// More than a week of looking at them.
+const STATES_MAX: u32 = 1_000_000;
 
 /// The names of checks.
 #[derive(Clone, Copy)]

@@ -34,6 +34,9 @@ pub enum Error {
     /// No PostgreSQL, or no lab.
     #[error(transparent)]
     Lab(#[from] lab::Error),
+    /// A state that is looked at again.
+    #[error(transparent)]
+    Check(#[from] check::Error),
     /// The servers of a topology.
     #[error(transparent)]
     Site(site::Error),
@@ -118,6 +121,7 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
+            Error::Check(_) => None,
             Error::NothingFits { points, .. } => {
                 let shown: Vec<&str> =
                     points.iter().take(POINTS_SHOWN).map(String::as_str).collect();

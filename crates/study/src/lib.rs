@@ -18,6 +18,7 @@
 //! Limits: nothing here prints or draws. Servers are the room `site`'s, checks the room `check`'s. Of
 //! claims only controls are judged: one that fails stops the run.
 
+mod again;
 mod fit;
 mod pairs;
 mod run;
@@ -30,6 +31,7 @@ mod fleet;
 mod platform;
 mod request;
 
+pub use again::{StateRequest, look_again};
 pub use error::{ChoiceError, Error, ListingError};
 pub use fit::commands::commands;
 pub use fit::estimate::Estimate;

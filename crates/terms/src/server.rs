@@ -83,3 +83,41 @@ impl Direction {
         self != Self::To
     }
 }
+
+/// The flushes of a server that do nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Swallowed {
+    /// Those of `pg_control`.
+    Control,
+    /// Those of the WAL.
+    Wal,
+    /// Those of tables and indexes.
+    Relation,
+    /// Those of the commit log.
+    CommitLog,
+    /// Those of directories.
+    Directory,
+    /// All, as libeatmydata does.
+    All,
+}
+
+/// A kind of request of a disk, and which one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DiskRequest {
+    /// The n-th write from now on, from 1.
+    Write(u64),
+    /// The n-th flush from now on, from 1.
+    Flush(u64),
+}
+
+/// What a failing disk says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DiskFault {
+    /// EIO: it is broken.
+    Broken,
+    /// ENOSPC: it is thinly provisioned, and what it was promised is not there.
+    Full,
+}

@@ -8,7 +8,8 @@
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -19,7 +20,9 @@ use fuser::{
 };
 
 use crate::disk::cache::{Cache, Toll};
+use crate::disk::medium::Medium;
 use crate::disk::orders::{Failing, Order, Status, What};
+use crate::disk::recorder::Recorder;
 
 /// The name of the one file.
 pub(crate) const FILE: &str = "disk";
@@ -30,7 +33,7 @@ pub(crate) struct Device(Arc<Mutex<DeviceState>>);
 
 #[derive(Debug)]
 struct DeviceState {
-    image: File,
+    medium: Medium,
     size_bytes: u64,
     sector_bytes: usize,
     /// Whether it says that it has flushed without having done so.
@@ -38,7 +41,12 @@ struct DeviceState {
     cache: Cache,
     power: Power,
     failing: Option<Failing>,
+    /// The request at which its power is to be cut, and the seed.
+    cut_at: Option<(What, u64, u64)>,
     counts: Status,
+    /// Where its log goes, and what keeps it.
+    log: PathBuf,
+    recorder: Option<Recorder>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,16 +56,25 @@ enum Power {
 }
 
 impl Device {
-    pub(crate) fn new(image: File, sector_bytes: usize, is_lying: bool) -> io::Result<Self> {
+    /// `log` is where its requests are kept when it is told to.
+    pub(crate) fn new(
+        medium: Medium,
+        sector_bytes: usize,
+        is_lying: bool,
+        log: PathBuf,
+    ) -> io::Result<Self> {
         let state = DeviceState {
-            size_bytes: image.metadata()?.len(),
-            image,
+            size_bytes: medium.size_bytes()?,
+            medium,
             sector_bytes,
             is_lying,
             cache: Cache::default(),
             power: Power::On,
             failing: None,
+            cut_at: None,
             counts: Status::default(),
+            log,
+            recorder: None,
         };
         Ok(Self(Arc::new(Mutex::new(state))))
     }
@@ -73,8 +90,14 @@ impl Device {
             Order::Status => {}
             Order::Sync => state.make_durable()?,
             Order::Cut { seed } => state.cut(seed)?,
+            Order::CutAt { what, from, seed } => state.cut_at = Some((what, from, seed)),
             Order::Fail(failing) => state.failing = Some(failing),
             Order::Heal => state.failing = None,
+            Order::Record { max_bytes } => state.record(max_bytes)?,
+            Order::Close => state.close(),
+        }
+        if let Some(recorder) = &state.recorder {
+            state.counts.logged = recorder.bytes();
         }
         Ok(Status { pending: state.cache.bytes(), ..state.counts })
     }
@@ -115,7 +138,7 @@ impl DeviceState {
         self.expect_power()?;
         let left = self.size_bytes.saturating_sub(offset);
         let mut data = vec![0; u64::from(size).min(left) as usize];
-        self.image.read_exact_at(&mut data, offset)?;
+        self.medium.read(&mut data, offset)?;
         self.cache.read_over(offset, &mut data);
         Ok(data)
     }
@@ -127,6 +150,9 @@ impl DeviceState {
         if offset + data.len() as u64 > self.size_bytes || !self.cache.write(offset, data) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
+        if let Some(recorder) = &self.recorder {
+            recorder.write(offset, data);
+        }
         Ok(())
     }
 
@@ -134,6 +160,9 @@ impl DeviceState {
         self.expect_power()?;
         self.counts.flushes += 1;
         self.fail(What::Flush, self.counts.flushes)?;
+        if let Some(recorder) = &self.recorder {
+            recorder.flush();
+        }
         if self.is_lying { Ok(()) } else { self.make_durable() }
     }
 
@@ -142,16 +171,34 @@ impl DeviceState {
         self.expect_power()?;
         self.power = Power::Off;
         let Toll { pending, dropped, torn_blocks } = self.cache.cut(seed, self.sector_bytes);
-        self.counts = Status { cached: pending, dropped, torn_blocks, ..self.counts };
+        self.counts = Status { cached: pending, dropped, torn_blocks, off: 1, ..self.counts };
         self.make_durable()
     }
 
     fn make_durable(&mut self) -> io::Result<()> {
         for piece in self.cache.pieces() {
-            self.image.write_all_at(piece.data, piece.offset)?;
+            self.medium.write(piece.data, piece.offset)?;
         }
         self.cache.clear();
         Ok(())
+    }
+
+    /// Keeps what is asked of it from now on, when all that was asked before is durable.
+    fn record(&mut self, max_bytes: u64) -> io::Result<()> {
+        self.expect_power()?;
+        self.make_durable()?;
+        let _ = std::fs::remove_file(&self.log);
+        let file = File::options().write(true).create_new(true).mode(0o600).open(&self.log)?;
+        self.recorder = Some(Recorder::new(file, max_bytes));
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        if let Some(recorder) = self.recorder.take() {
+            let bytes = Arc::clone(&recorder.bytes);
+            drop(recorder);
+            self.counts.logged = bytes.load(std::sync::atomic::Ordering::Relaxed);
+        }
     }
 
     fn expect_power(&self) -> io::Result<()> {
@@ -161,7 +208,13 @@ impl DeviceState {
         }
     }
 
-    fn fail(&self, what: What, number: u64) -> io::Result<()> {
+    fn fail(&mut self, what: What, number: u64) -> io::Result<()> {
+        if let Some((at, from, seed)) = self.cut_at
+            && (at, true) == (what, number >= from)
+        {
+            self.cut(seed)?;
+            return self.expect_power();
+        }
         match self.failing {
             Some(failing) if failing.what == what && number >= failing.from => {
                 Err(failing.error.errno().into())
@@ -246,3 +299,6 @@ const INODE: INodeNo = INodeNo(2);
 
 /// Neither the name nor the size ever changes.
 const FOREVER: Duration = Duration::from_secs(1 << 30);
+
+#[cfg(test)]
+mod tests;

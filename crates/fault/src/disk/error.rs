@@ -76,6 +76,17 @@ pub enum Error {
         /// The kernel's reason.
         source: io::Error,
     },
+    /// A log that is larger than it may be.
+    #[error(
+        "the log of the disk's writes does not fit: it needs {} MiB and may have {} MiB",
+        .needs_bytes.div_ceil(1 << 20), .max_bytes >> 20
+    )]
+    LogFull {
+        /// The bytes that it would have taken.
+        needs_bytes: u64,
+        /// The bytes that it may take.
+        max_bytes: u64,
+    },
     /// A step that the system refused.
     #[error("{doing} {}: {source}", .path.display())]
     Step {
@@ -107,6 +118,9 @@ impl Error {
             Self::UnknownFileSystem { .. } => "load its kernel module",
             Self::NoProgram { .. } => "apt-get install e2fsprogs",
             Self::NoSpace { .. } => "give the disk a smaller size, or free some space",
+            Self::LogFull { .. } => {
+                "give the disk a larger log, or lower the window or the rate of the load"
+            }
             Self::Step { source, .. } if source.kind() == io::ErrorKind::Unsupported => {
                 "counting what a cut loses needs Linux 6.5 or later (cachestat)"
             }

@@ -15,10 +15,16 @@ pub(crate) enum Order {
     Sync,
     /// Cut the power.
     Cut { seed: u64 },
+    /// Cut the power when this request comes, instead of doing it.
+    CutAt { what: What, from: u64, seed: u64 },
     /// Fail from now on.
     Fail(Failing),
     /// Fail no more.
     Heal,
+    /// Make all that was written durable, and keep a log of so many bytes from now on.
+    Record { max_bytes: u64 },
+    /// End the log.
+    Close,
 }
 
 /// Which requests a disk fails, and how.
@@ -39,6 +45,27 @@ pub enum What {
     Write,
     /// A flush of the cache.
     Flush,
+}
+
+impl What {
+    fn word(self) -> &'static str {
+        match self {
+            What::Write => "write",
+            What::Flush => "flush",
+        }
+    }
+}
+
+impl FromStr for What {
+    type Err = Malformed;
+
+    fn from_str(word: &str) -> Result<What, Malformed> {
+        match word {
+            "write" => Ok(What::Write),
+            "flush" => Ok(What::Flush),
+            _ => Err(Malformed),
+        }
+    }
 }
 
 /// What a disk says of a request that it does not do.
@@ -74,6 +101,10 @@ pub struct Status {
     pub(crate) dropped: u64,
     /// Blocks that survived in part.
     pub(crate) torn_blocks: u64,
+    /// Bytes of its log, those that did not fit included.
+    pub logged: u64,
+    /// 1 if its power was cut.
+    pub(crate) off: u64,
 }
 
 impl fmt::Display for Order {
@@ -82,11 +113,9 @@ impl fmt::Display for Order {
             Self::Status => f.write_str("status"),
             Self::Sync => f.write_str("sync"),
             Self::Cut { seed } => write!(f, "cut {seed}"),
+            Self::CutAt { what, from, seed } => write!(f, "cut {} {from} {seed}", what.word()),
             Self::Fail(Failing { what, from, error }) => {
-                let what = match what {
-                    What::Write => "write",
-                    What::Flush => "flush",
-                };
+                let what = what.word();
                 let error = match error {
                     DiskError::Broken => "broken",
                     DiskError::Full => "full",
@@ -94,6 +123,8 @@ impl fmt::Display for Order {
                 write!(f, "fail {what} {from} {error}")
             }
             Self::Heal => f.write_str("heal"),
+            Self::Record { max_bytes } => write!(f, "record {max_bytes}"),
+            Self::Close => f.write_str("close"),
         }
     }
 }
@@ -107,12 +138,11 @@ impl FromStr for Order {
             ["status"] => Self::Status,
             ["sync"] => Self::Sync,
             ["cut", seed] => Self::Cut { seed: number(seed)? },
+            ["cut", what, from, seed] => {
+                Self::CutAt { what: what.parse()?, from: number(from)?, seed: number(seed)? }
+            }
             ["fail", what, from, error] => Self::Fail(Failing {
-                what: match what {
-                    "write" => What::Write,
-                    "flush" => What::Flush,
-                    _ => return Err(Malformed),
-                },
+                what: what.parse()?,
                 from: number(from)?,
                 error: match error {
                     "broken" => DiskError::Broken,
@@ -121,6 +151,8 @@ impl FromStr for Order {
                 },
             }),
             ["heal"] => Self::Heal,
+            ["record", max_bytes] => Self::Record { max_bytes: number(max_bytes)? },
+            ["close"] => Self::Close,
             _ => return Err(Malformed),
         })
     }
@@ -128,8 +160,8 @@ impl FromStr for Order {
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { writes, flushes, pending, cached, dropped, torn_blocks } = self;
-        write!(f, "{writes} {flushes} {pending} {cached} {dropped} {torn_blocks}")
+        let Self { writes, flushes, pending, cached, dropped, torn_blocks, logged, off } = self;
+        write!(f, "{writes} {flushes} {pending} {cached} {dropped} {torn_blocks} {logged} {off}")
     }
 }
 
@@ -138,10 +170,11 @@ impl FromStr for Status {
 
     fn from_str(line: &str) -> Result<Self, Malformed> {
         let numbers: Vec<u64> = line.split_whitespace().map(number).collect::<Result<_, _>>()?;
-        let [writes, flushes, pending, cached, dropped, torn_blocks] = numbers[..] else {
+        let [writes, flushes, pending, cached, dropped, torn_blocks, logged, off] = numbers[..]
+        else {
             return Err(Malformed);
         };
-        Ok(Self { writes, flushes, pending, cached, dropped, torn_blocks })
+        Ok(Self { writes, flushes, pending, cached, dropped, torn_blocks, logged, off })
     }
 }
 
@@ -164,14 +197,25 @@ mod tests {
             Order::Status,
             Order::Sync,
             Order::Cut { seed: u64::MAX },
+            Order::CutAt { what: What::Flush, from: 3, seed: 4 },
             Order::Fail(failing),
             Order::Fail(Failing { what: What::Write, error: DiskError::Broken, ..failing }),
             Order::Heal,
+            Order::Record { max_bytes: 9 },
+            Order::Close,
         ] {
             assert_eq!(order.to_string().parse(), Ok(order));
         }
-        let status =
-            Status { writes: 1, flushes: 2, pending: 3, cached: 4, dropped: 5, torn_blocks: 6 };
+        let status = Status {
+            writes: 1,
+            flushes: 2,
+            pending: 3,
+            cached: 4,
+            dropped: 5,
+            torn_blocks: 6,
+            logged: 7,
+            off: 1,
+        };
         assert_eq!(status.to_string().parse(), Ok(status));
         for line in ["", "cut", "cut x", "fail read 1 full", "status now"] {
             assert_eq!(line.parse::<Order>(), Err(Malformed), "{line}");

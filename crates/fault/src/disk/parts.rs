@@ -13,6 +13,7 @@ use os::loop_device;
 use os::proc_files;
 use os::regular_file;
 use os::user::User;
+use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use crate::disk::Method;
@@ -31,7 +32,7 @@ pub fn check(method: &Method) -> Result<(), Error> {
         return Err(Error::NotRoot);
     }
     let mut devices = vec![loop_device::CONTROL];
-    if let Method::Block { .. } = method {
+    if method.is_block() {
         devices.push(FUSE);
     }
     for device in devices {
@@ -66,6 +67,44 @@ pub(crate) fn make_image(image: &Path, size_bytes: u64) -> Result<(), Error> {
         options.write(true).create_new(true).mode(0o600).open(image)?.set_len(size_bytes)
     };
     make().map_err(step("making", image))
+}
+
+/// Copies a file with its holes, by sharing its blocks where the file system can.
+pub(crate) fn copy_sparse(from: &Path, to: &Path) -> io::Result<()> {
+    let source = File::open(from)?;
+    let _ = fs::remove_file(to);
+    let target = File::options().write(true).create_new(true).mode(0o600).open(to)?;
+    if rustix::fs::ioctl_ficlone(&target, &source).is_ok() {
+        return Ok(());
+    }
+    let size = source.metadata()?.len();
+    target.set_len(size)?;
+    let mut at = 0;
+    while at < size {
+        let start = match rustix::fs::seek(&source, SeekFrom::Data(at)) {
+            Ok(start) => start,
+            // Nothing but a hole is left.
+            Err(Errno::NXIO) => break,
+            Err(error) => return Err(error.into()),
+        };
+        let end = rustix::fs::seek(&source, SeekFrom::Hole(start))?;
+        let (mut read_at, mut write_at) = (start, start);
+        while read_at < end {
+            let length = (end - read_at) as usize;
+            let (from, to) = (Some(&mut read_at), Some(&mut write_at));
+            if rustix::fs::copy_file_range(&source, from, &target, to, length)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        at = end;
+    }
+    Ok(())
+}
+
+/// A file that nobody else can open, and that is gone with its descriptor.
+pub(crate) fn nameless_file(directory: &Path) -> io::Result<File> {
+    let flags = OFlags::TMPFILE.bits() as i32;
+    File::options().read(true).write(true).custom_flags(flags).mode(0o600).open(directory)
 }
 
 /// Makes an empty file system whose root belongs to `owner`.
@@ -103,7 +142,22 @@ pub(crate) fn make_file_system(
 /// The files below a directory that lie in the kernel's memory, in part at least, and not on the
 /// disk. They may come and go meanwhile.
 pub(crate) fn unwritten_files(root: &Path) -> io::Result<Vec<File>> {
-    let (mut found, mut pending) = (Vec::new(), vec![root.to_owned()]);
+    let mut found = Vec::new();
+    walk(root, &mut |_, file| {
+        if os::file_system::unwritten_bytes(&file)? > 0 {
+            found.push(file);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Opens every file below a directory. They may come and go meanwhile.
+pub(crate) fn walk(
+    root: &Path,
+    see: &mut dyn FnMut(&Path, File) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut pending = vec![root.to_owned()];
     while let Some(directory) = pending.pop() {
         let Some(entries) = there(fs::read_dir(&directory))? else { continue };
         for entry in entries {
@@ -116,13 +170,11 @@ pub(crate) fn unwritten_files(root: &Path) -> io::Result<Vec<File>> {
                 }
             } else if kind.is_file() {
                 let Some(file) = there(open_file(&entry.path()))? else { continue };
-                if os::file_system::unwritten_bytes(&file)? > 0 {
-                    found.push(file);
-                }
+                see(&entry.path(), file)?;
             }
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 pub(crate) fn unwritten_bytes(files: &[File]) -> io::Result<u64> {
@@ -162,10 +214,15 @@ fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 fn mkfs() -> Result<PathBuf, Error> {
+    e2fs_program(MKFS)
+}
+
+/// A program of e2fsprogs.
+pub(crate) fn e2fs_program(program: &'static str) -> Result<PathBuf, Error> {
     // Not in everybody's PATH.
     let folders = ["/usr/sbin", "/sbin", "/usr/bin", "/bin", "/usr/local/sbin"];
-    let found = folders.iter().map(|folder| Path::new(folder).join(MKFS));
-    found.into_iter().find(|path| path.is_file()).ok_or(Error::NoProgram { program: MKFS })
+    let found = folders.iter().map(|folder| Path::new(folder).join(program));
+    found.into_iter().find(|path| path.is_file()).ok_or(Error::NoProgram { program })
 }
 
 const MKFS: &str = "mkfs.ext4";

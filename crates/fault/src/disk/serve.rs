@@ -1,6 +1,7 @@
 //! The process of a disk: mounts the device, then does what it is told, until it is killed.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -8,6 +9,7 @@ use std::path::Path;
 use fuser::{Config, MountOption, Session};
 
 use crate::disk::device::Device;
+use crate::disk::medium::Medium;
 use crate::disk::orders::Order;
 
 /// What a disk's process is started with: its arguments after those that lead to [`serve`].
@@ -18,17 +20,21 @@ pub(crate) struct Arguments<'a> {
     pub(crate) socket: &'a Path,
     pub(crate) sector_bytes: u32,
     pub(crate) is_lying: bool,
+    /// What a state changes of the image, which is only read then.
+    pub(crate) patch: Option<&'a Path>,
 }
 
 impl Arguments<'_> {
-    pub(crate) fn words(&self) -> [OsString; 5] {
-        [
+    pub(crate) fn words(&self) -> Vec<OsString> {
+        let mut words = vec![
             self.image.into(),
             self.mount_point.into(),
             self.socket.into(),
             self.sector_bytes.to_string().into(),
             if self.is_lying { LYING } else { HONEST }.into(),
-        ]
+        ];
+        words.extend(self.patch.map(OsString::from));
+        words
     }
 }
 
@@ -38,15 +44,21 @@ impl Arguments<'_> {
 /// # Errors
 /// Arguments that are none of a disk's; the system's error of mounting or listening.
 pub fn serve(arguments: &[OsString]) -> io::Result<()> {
-    let [image, mount_point, socket, sector, honesty] = arguments else {
+    let [image, mount_point, socket, sector, honesty, patch @ ..] = arguments else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the arguments of a disk"));
     };
     let sector = sector.to_str().and_then(|word| word.parse().ok());
     let sector = sector.filter(|bytes: &usize| bytes.is_power_of_two() && *bytes >= 512);
     let sector = sector.ok_or(io::ErrorKind::InvalidInput)?;
-    let device = Device::new(Device::open(image)?, sector, honesty == OsStr::new(LYING))?;
-    // The disks of an init lie side by side.
-    let disks = Path::new(image).ancestors().nth(2).unwrap_or(Path::new("/"));
+    // Its own directory, beside those of the other disks of its init.
+    let directory = Path::new(mount_point).parent().unwrap_or(Path::new("/"));
+    let medium = match patch {
+        [] => Medium::Image(Device::open(image)?),
+        [patch, ..] => Medium::state(File::open(image)?, Path::new(patch), directory)?,
+    };
+    let log = directory.join(LOG);
+    let device = Device::new(medium, sector, honesty == OsStr::new(LYING), log)?;
+    let disks = directory.parent().unwrap_or(Path::new("/"));
     os::file_system::leave_mounts_below(disks)?;
     let mut config = Config::default();
     config.mount_options = vec![
@@ -77,6 +89,9 @@ fn answer(device: &Device, rig: UnixStream) -> io::Result<()> {
         Err(error) => writeln!(&rig, "error {error}"),
     }
 }
+
+/// The name of its log.
+pub(crate) const LOG: &str = "writes.log";
 
 const LYING: &str = "lying";
 const HONEST: &str = "honest";

@@ -10,6 +10,8 @@ mod format;
 mod rescue;
 mod settings_file;
 mod standby;
+mod state;
+mod swallow;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -327,6 +329,8 @@ impl Runs for Node {
             .stderr(Output::File(log))
             // If the init dies and could not take it along: immediate shutdown.
             .parent_death_signal(Signal::QUIT);
+        let swallowing = self.swallowing()?.into_iter();
+        let command = swallowing.fold(command, |command, (name, value)| command.env(name, value));
         let pid = self.program.launch(&command)?;
         self.wait_until_ready(pid).inspect_err(|_| {
             // Half a server is worse than none; its log has been read.

@@ -128,8 +128,14 @@ impl Objects {
             Verb::ResetWal => self.node_mut(number, Node::reset_wal),
             Verb::TakeBackup => self.node_mut(number, Node::take_backup),
             Verb::Restore => self.node_mut(number, Node::restore),
-            Verb::PowerCut(seed) => self.node_mut(number, |node| node.power_cut(seed)),
+            Verb::PowerCut { seed, at } => self.node_mut(number, |node| node.power_cut(seed, at)),
+            Verb::FailDisk { at, fault } => self.node_mut(number, |node| node.fail_disk(at, fault)),
             Verb::Sync => self.node_mut(number, Node::sync),
+            Verb::RecordWrites(bytes) => self.node_mut(number, |node| node.record_writes(bytes)),
+            Verb::EndRecord => self.node_mut(number, |node| node.end_record().map(Box::new)),
+            Verb::LoadState => self.node_mut(number, Node::load_state),
+            Verb::StatePath => self.node(number, Node::state_path),
+            Verb::DiskDirectory => self.node(number, Node::disk_directory),
             Verb::DataBytes => self.node(number, Node::data_bytes),
             Verb::RunClient(run) => self.node(number, |node| node.run_client(&run)),
 
@@ -145,7 +151,9 @@ impl Objects {
     }
 
     fn make_node(&self, number: u32, name: &str, mut config: NodeConfig) -> Result<Answer, Error> {
-        if let Some(Method::Block { program, .. }) = config.disk.as_mut().map(|d| &mut d.method) {
+        if let Some(Method::Block { program, .. } | Method::State { program, .. }) =
+            config.disk.as_mut().map(|disk| &mut disk.method)
+        {
             self.be_own(&mut program.path);
         }
         let node = Node::new(Arc::clone(self.lab()?.shared()), name, config)?;

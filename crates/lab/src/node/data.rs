@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fault::disk::Cut;
+use fault::disk::{Cut, DiskConfig, Method, Recorded};
+
+use terms::{DiskFault, DiskRequest};
 
 use crate::answer::Copied;
 use crate::checksums::Checksums;
 use crate::error::Error;
 use crate::format::Format;
+use crate::lab::Lab;
 use crate::node::Node;
 use crate::open_lab::OpenLab;
 use crate::snapshot::Snapshot;
@@ -103,12 +106,20 @@ impl Node {
 
     /// Cuts the power of its disk and kills all its processes, then gives the power back: its file
     /// system is mounted again, and the server stands until it is started. `seed` decides what a
-    /// block disk loses.
+    /// block disk loses. With `at` the power of a block disk is cut when that request comes.
     ///
     /// # Errors
     /// [`Error::State`] if it has no disk of its own; [`Error::Disk`].
-    pub fn power_cut(&mut self, seed: u64) -> Result<Cut, Error> {
-        self.ask(Verb::PowerCut(seed))
+    pub fn power_cut(&mut self, seed: u64, at: Option<DiskRequest>) -> Result<Cut, Error> {
+        self.ask(Verb::PowerCut { seed, at })
+    }
+
+    /// Has its block disk fail from that request on, until its power is cut.
+    ///
+    /// # Errors
+    /// [`Error::Disk`].
+    pub fn fail_disk(&mut self, at: DiskRequest, fault: DiskFault) -> Result<(), Error> {
+        self.ask(Verb::FailDisk { at, fault })
     }
 
     /// Makes sure that what it has written so far survives a cut; on the lab's own disk there is
@@ -118,6 +129,67 @@ impl Node {
     /// [`Error::Disk`].
     pub fn sync(&mut self) -> Result<(), Error> {
         self.ask(Verb::Sync)
+    }
+
+    /// Keeps a log of what its disk is asked for: from now on, if the disk was made to keep one; with a
+    /// number from when its disk is switched on next, of at most so many bytes.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it has no disk of its own; [`Error::Disk`].
+    pub fn record_writes(&mut self, bytes: Option<u64>) -> Result<(), Error> {
+        match self.config.disk {
+            Some(_) => self.ask(Verb::RecordWrites(bytes)),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends that log.
+    ///
+    /// # Errors
+    /// [`Error::Disk`], as where the log was too small.
+    pub fn end_record(&mut self) -> Result<Recorded, Error> {
+        Ok(*self.ask::<Box<Recorded>>(Verb::EndRecord)?)
+    }
+
+    /// A node of the same lab whose disk holds states that a power cut could have left of this one's,
+    /// by the image `base`. It has the same settings and no flush of it is swallowed.
+    ///
+    /// # Errors
+    /// [`Error::State`] where this one has no block disk; a name that is taken.
+    pub fn replica(&self, name: &str, base: PathBuf) -> Result<Node, Error> {
+        let Some(DiskConfig { size_bytes, method: Method::Block { program, .. } }) =
+            self.config.disk.clone()
+        else {
+            return Err(self.state("exploring", "has no block disk"));
+        };
+        let mut config = self.config.clone();
+        config.disk = Some(DiskConfig { size_bytes, method: Method::State { base, program } });
+        (config.swallow_fsync, config.is_archived) = (None, false);
+        Lab(Arc::clone(&self.object.lab)).node(name, config)
+    }
+
+    /// Kills it and has it start from the state in the file of [`Node::state_path`] next.
+    ///
+    /// # Errors
+    /// [`Error::Disk`].
+    pub fn load_state(&mut self) -> Result<(), Error> {
+        self.ask(Verb::LoadState)
+    }
+
+    /// Where the state goes that its disk is switched on with.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it has no disk of its own.
+    pub fn state_path(&self) -> Result<PathBuf, Error> {
+        self.ask(Verb::StatePath)
+    }
+
+    /// The directory of its disk's files, which is root's.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it has no disk of its own.
+    pub fn disk_directory(&self) -> Result<PathBuf, Error> {
+        self.ask(Verb::DiskDirectory)
     }
 
     /// True if its data lie on a disk of its own, whose power can be cut.

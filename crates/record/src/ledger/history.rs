@@ -103,6 +103,25 @@ impl Ledger {
         Ok(ledger)
     }
 
+    /// What was known of every transaction at a moment: what was sent later is not in it, and what
+    /// ended later had no outcome yet.
+    #[must_use]
+    pub fn as_of(&self, at: Moment) -> Ledger {
+        let clients = self.clients.iter().map(|(client, history)| {
+            let sent = history.iter().take_while(|transaction| transaction.intended <= at);
+            let sent = sent.map(|transaction| match transaction.ended > at {
+                true => Transaction {
+                    ended: transaction.intended,
+                    outcome: Outcome::Unknown,
+                    ..*transaction
+                },
+                false => *transaction,
+            });
+            (*client, sent.collect())
+        });
+        Ledger { seed: self.seed, clients: clients.collect(), torn: Vec::new() }
+    }
+
     /// Adds what one file says. Its last line may be cut off: nothing that follows a line in the
     /// file was sent before the whole line was there, so what it would have said is unknown.
     ///

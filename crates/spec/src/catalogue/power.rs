@@ -7,6 +7,8 @@ use super::{By, Metric, Source, by, row};
 
 const CUT: Source = by(By::Check, "cachestat and the disk's own account");
 const START: Source = by(By::Check, "the server's start");
+const EXPLORE: Source =
+    by(By::LedgerAndRows, "states of the disk's log, recovered; ledger against rows, amcheck");
 const RESTORE: Source =
     by(By::LedgerAndRows, "base backup and WAL archive, restored; ledger against rows");
 
@@ -43,6 +45,27 @@ metrics! {
     CUT_BYTES_KEPT = row("cut_bytes_kept", "B", Neither, Node, Total, CUT, "of them, bytes that survived all the same"),
     CUT_IN_CHECKPOINT = row("cut_in_checkpoint", "", Neither, Node, Total, by(By::Check, "the server's log"),
         "1 if a checkpoint was under way when the power was cut, 0 if not"),
+    EXPLORE_STATES = row("explore_states", "", Higher, Node, Total, EXPLORE,
+        "states that a power cut could have left, recovered and looked through, each of another content"),
+    EXPLORE_SECOND = row("explore_second", "", Higher, Node, Total, EXPLORE,
+        "of them, states after a second cut during the recovery"),
+    EXPLORE_FAILED = row("explore_failed", "", Lower, Node, Total, EXPLORE,
+        "of them, states that did not start, lacked something acknowledged, or were damaged"),
+    EXPLORE_NOT_STARTED = row("explore_not_started", "", Lower, Node, Total, EXPLORE,
+        "of those, states in which the server did not start"),
+    EXPLORE_NOT_MOUNTED = row("explore_not_mounted", "", Lower, Node, Total, EXPLORE,
+        "of those, states whose file system could not be mounted, or had no data directory"),
+    EXPLORE_LOST = row("explore_lost", "", Lower, Node, Total, EXPLORE,
+        "states that lacked something that was acknowledged before the cut"),
+    EXPLORE_CORRUPT = row("explore_corrupt", "", Lower, Node, Total, EXPLORE,
+        "states in which amcheck, the reading of all rows by heap and by index, or the ledger found damage"),
+    EXPLORE_KINDS = row("explore_kinds", "", Higher, Node, Total, EXPLORE,
+        "kinds of writes that were lost, kept or torn in some state"),
+    EXPLORE_RATE = row("explore_rate", "1/s", Higher, Node, Total, EXPLORE,
+        "states looked through, a second"),
+    EXPLORE_WRITES = row("explore_writes", "", Neither, Node, Total, EXPLORE, "writes in the log of the disk"),
+    EXPLORE_FLUSHES = row("explore_flushes", "", Neither, Node, Total, EXPLORE, "flushes in the log of the disk"),
+    EXPLORE_LOG_BYTES = row("explore_log_bytes", "B", Neither, Node, Total, EXPLORE, "bytes of the log of the disk"),
     CUT_BLOCKS_TORN = row("cut_blocks_torn", "", Neither, Node, Total, CUT,
         "blocks of 4096 bytes that survived in part"),
 }

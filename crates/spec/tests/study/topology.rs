@@ -59,7 +59,8 @@ fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
         "primary standby1 standby2 distant front watcher shard1 shard2 many door1 door2 proxy"
     );
     let node = |name: &str| topology.node(name).unwrap();
-    let disk = Disk::CutBlock { size_bytes: 1 << 30, sector_bytes: 4096, lying: false };
+    let disk =
+        Disk::CutBlock { size_bytes: 1 << 30, sector_bytes: 4096, lying: false, log_bytes: None };
     assert_eq!(node("primary").disk, disk);
     assert_eq!(
         node("primary").settings["synchronous_standby_names"],

@@ -70,7 +70,12 @@ pub(crate) fn trial_s(point: &Point) -> f64 {
     let load_s = (warmup_ms + point.window_ms) as f64 / 1e3;
     let restores = point.checks.iter().any(|check| matches!(check, Check::Restore { .. }));
     let restore_s = if restores { RESTORE_S } else { 0.0 };
-    reset_s + turn_s + before_s + connect_s + load_s + restore_s + TRIAL_S
+    let states = point.checks.iter().map(|check| match check {
+        Check::Explore(explore) => explore.states + SECOND_STATES * explore.second_cuts,
+        _ => 0,
+    });
+    let explore_s = f64::from(states.sum::<u32>()) / STATES_PER_S;
+    reset_s + turn_s + before_s + connect_s + load_s + restore_s + explore_s + TRIAL_S
 }
 
 /// How long two points are measured in pairs at most, servers included.
@@ -190,6 +195,10 @@ const STEP_S: f64 = 1.5;
 const CONNECTIONS_PER_S: f64 = 500.0;
 /// The probes' first and last readings, writing the record.
 const TRIAL_S: f64 = 1.0;
+/// States of power cuts that two processors recover and look through.
+const STATES_PER_S: f64 = 3.5;
+/// States of a recovery in which the power is cut once more, and the recovery itself.
+const SECOND_STATES: u32 = 5;
 /// A base backup of a small cluster before, its copy and the replay of an archive after.
 const RESTORE_S: f64 = 4.0;
 

@@ -123,7 +123,12 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
     let name = action.target();
     let seen = match action {
         Action::Rebalance { node, to } => return Ok(Proof::Moved(site.rebalance(node, to)?)),
-        Action::PowerCut { node } => return Ok(Proof::Cut(site::cut(site, node, cut_seed)?)),
+        Action::PowerCut { node, at } => {
+            return Ok(Proof::Cut(site::cut(site, node, cut_seed, *at)?));
+        }
+        Action::FailDisk { node, at, fault } => {
+            return Ok(Proof::Cut(site::fail_disk(site, node, cut_seed, *at, *fault)?));
+        }
         Action::Sql(step) => sql(site, name, &step.sql),
         Action::Checkpoint { .. } => sql(site, name, "CHECKPOINT"),
         Action::Stop { mode, .. } => {

@@ -82,11 +82,24 @@ pub(crate) fn check(
     };
     found.add(checked);
     order.go_on()?;
+    found.add(explore(order, site, &before)?);
+    order.go_on()?;
     found.add(check::restore(site, &before).map_err(|error| Broke::after(&error))?);
     order.go_on()?;
     found.add(check::counts(site, &before).map_err(|error| Broke::after(&error))?);
     found.add(exposed);
     Ok(found)
+}
+
+/// Looks at the states that a cut at any moment of the load could have left.
+fn explore(
+    order: &Order<'_>,
+    site: &mut Site,
+    before: &Before<'_>,
+) -> Result<check::Outcome, Broke> {
+    let origin_ns = fault::disk::now_ns().saturating_sub(order.origin.elapsed().as_nanos() as u64);
+    let seed = order.planned.seed.wrapping_add(order.planned.number as u64);
+    check::explore(site, before, origin_ns, seed).map_err(|error| Broke::after(&error))
 }
 
 fn is_some(count: f64) -> bool {

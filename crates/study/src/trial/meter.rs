@@ -194,11 +194,16 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
     // A cut that had nothing to lose is one.
     let is_done = matches!(&done, Ok(_) | Err(ActError::Power(PowerError::NothingToLose)));
     match action {
-        Action::Stop { .. } | Action::Kill { .. } | Action::PowerCut { .. } if is_done => {
+        Action::Stop { .. }
+        | Action::Kill { .. }
+        | Action::PowerCut { .. }
+        | Action::FailDisk { .. }
+            if is_done =>
+        {
             let node = name.clone();
             let is_sudden = !matches!(action, Action::Stop { .. });
             let (from, until) = (began, ended);
-            let is_power_cut = matches!(action, Action::PowerCut { .. });
+            let is_power_cut = matches!(action, Action::PowerCut { .. } | Action::FailDisk { .. });
             let (restarted, back) = (None, None);
             metered.deaths.push(Death {
                 node,

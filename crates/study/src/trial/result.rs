@@ -43,8 +43,12 @@ pub(crate) fn skipped(order: &Order<'_>, why: String) -> Finished {
 /// True if a reader will want to look into the ledger or the history itself: something is wrong, or could not
 /// be found out.
 pub(crate) fn needs_its_ledger(trial: &Trial) -> bool {
-    let wrong =
-        [&metrics::LEDGER_ANOMALIES, &metrics::HISTORY_FORBIDDEN, &metrics::HISTORY_UNJUDGED];
+    let wrong = [
+        &metrics::LEDGER_ANOMALIES,
+        &metrics::EXPLORE_FAILED,
+        &metrics::HISTORY_FORBIDDEN,
+        &metrics::HISTORY_UNJUDGED,
+    ];
     let is_wrong = |metric: &spec::Metric| {
         let value = trial.metrics.get(metric.name).and_then(|scopes| scopes.get(""));
         value.is_some_and(|count| *count > 0.0)

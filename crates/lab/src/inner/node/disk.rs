@@ -5,6 +5,7 @@ use std::{fs, io};
 
 use fault::disk::{self, Cut, Disk};
 use os::init::Init;
+use terms::{DiskFault, DiskRequest};
 
 use crate::error::Error;
 use crate::files::failed;
@@ -23,9 +24,9 @@ pub(super) fn of(config: &NodeConfig, program: &Program, port: u16) -> Option<Di
 
 impl Node {
     /// As [`crate::Node::power_cut`].
-    pub(crate) fn power_cut(&mut self, seed: u64) -> Result<Cut, Error> {
+    pub(crate) fn power_cut(&mut self, seed: u64, at: Option<DiskRequest>) -> Result<Cut, Error> {
         let doing = "cutting the power of";
-        let cut = self.with_disk(doing, |disk, init| disk.cut(init, seed))?;
+        let cut = self.with_disk(doing, |disk, init| disk.cut(init, seed, at))?;
         let cut = cut.ok_or_else(|| self.program.state(doing, "has no disk of its own"))?;
         self.program.kill9()?;
         self.is_cut = true;
@@ -35,6 +36,11 @@ impl Node {
             Err(Error::DataLost { .. }) | Ok(()) => Ok(cut),
             Err(error) => Err(error),
         }
+    }
+
+    /// As [`crate::Node::fail_disk`].
+    pub(crate) fn fail_disk(&mut self, at: DiskRequest, fault: DiskFault) -> Result<(), Error> {
+        self.with_disk("failing requests of", |disk, _| disk.fail_from(at, fault)).map(drop)
     }
 
     /// Switches its disk on, if it is off since a cut.
@@ -91,7 +97,7 @@ impl Node {
     }
 
     /// Does something with its disk, if it has one.
-    fn with_disk<T>(
+    pub(super) fn with_disk<T>(
         &mut self,
         doing: &'static str,
         act: impl FnOnce(&mut Disk, &Init) -> Result<T, disk::Error>,

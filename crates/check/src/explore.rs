@@ -1,0 +1,258 @@
+//! Every crash of a load: from the log of a disk's writes and flushes come states that a power cut
+//! could have left, and each is recovered and looked through.
+//!
+//! Reading order: [`check()`] is the whole, `place` says which block belongs to what, `replica` brings
+//! up one state and looks at it, `fate` is what became of it, `witness` finds the smallest loss that
+//! still fails, `kept` is what `pgrig run --state` works on.
+
+mod again;
+mod fate;
+mod kept;
+mod place;
+mod recovery;
+mod replica;
+mod report;
+mod witness;
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use crash::{Cursor, Flushes, Log, Map, Plan, Planned, Request, State};
+use fault::disk::{Patch, Recorded};
+use lab::Server;
+use record::Moment;
+use record::ledger::Ledger;
+use server::Urgency;
+use site::Site;
+use spec::{Check, Disk, Explore};
+
+use crate::error::Error;
+use crate::outcome::{Before, Outcome};
+
+pub use again::{Again, again};
+use fate::Fate;
+use replica::Replica;
+
+/// Explores the log of every disk that the point has explored. `origin_ns` is the machine's monotonic
+/// clock at moment zero, and `seed` decides which states are looked at.
+///
+/// # Errors
+/// When a log cannot be read, or a server cannot be made.
+pub fn check(
+    site: &mut Site,
+    before: &Before<'_>,
+    origin_ns: u64,
+    seed: u64,
+) -> Result<Outcome, Error> {
+    let mut outcome = Outcome::default();
+    for check in &before.point.checks {
+        let Check::Explore(explore) = check else { continue };
+        outcome.add(one(site, before, explore, origin_ns, seed)?);
+    }
+    Ok(outcome)
+}
+
+/// All that is known of one log.
+struct Explored<'e> {
+    site: &'e Site,
+    before: &'e Before<'e>,
+    log: &'e Log,
+    map: &'e Map,
+    flushes: Flushes,
+    /// The file of the log's contents.
+    contents: &'e Path,
+    /// The image from before the log.
+    base: &'e Path,
+    ledger: &'e Ledger,
+    origin_ns: u64,
+}
+
+/// A state that was looked at.
+struct Seen {
+    /// Its number in the plan, from 1.
+    number: usize,
+    planned: Planned,
+    fate: Fate,
+    /// Fates of the states of second cuts during its recovery.
+    second: Vec<Fate>,
+}
+
+fn one(
+    site: &mut Site,
+    before: &Before<'_>,
+    explore: &Explore,
+    origin_ns: u64,
+    seed: u64,
+) -> Result<Outcome, Error> {
+    let name = explore.node.clone().unwrap_or_else(|| before.point.data.node.clone());
+    let disk = before.point.topology.node(&name).map_or(Disk::Plain, |node| node.disk);
+    let (flushes, sector_bytes) = match disk {
+        Disk::CutBlock { lying, sector_bytes, .. } => {
+            (if lying { Flushes::Lying } else { Flushes::Honest }, u64::from(sector_bytes))
+        }
+        _ => (Flushes::Honest, 512),
+    };
+    let no_server = || Error::NoServer(name.clone());
+    let node = site.node(&name).ok_or_else(no_server)?;
+    if node.host().is_some() {
+        return Err(Error::Elsewhere { node: name });
+    }
+    // Who is where is asked of the server while it runs.
+    let relations = place::relations(node);
+    let server = site.server_mut(&name).ok_or_else(no_server)?;
+    let recorded = server.end_record()?;
+    server.kill9()?;
+    let (log, contents) = read(&recorded)?;
+    if log.writes() == 0 {
+        return Err(Error::NothingWritten { node: name });
+    }
+    let map = place::map(&recorded, &relations);
+    let kinds = map.kinds(&log);
+    let states = explore.states as usize;
+    let plan = crash::plan(&log, &kinds, &Request { states, seed, flushes, sector_bytes });
+    let ledger = Ledger::read(before.ledger)?;
+    let Some(base) = &recorded.base else { return Err(Error::NothingWritten { node: name }) };
+    let explored = Explored {
+        site,
+        before,
+        log: &log,
+        map: &map,
+        flushes,
+        contents: &contents,
+        base,
+        ledger: &ledger,
+        origin_ns,
+    };
+    let began = Instant::now();
+    let seen = explored.all(&name, &plan, explore.second_cuts as usize)?;
+    let took = began.elapsed();
+    let mut outcome = Outcome::default();
+    report::figures(&explored, &name, &recorded, &seen, took, &mut outcome);
+    report::coverage(&kinds, &plan, &seen, &mut outcome);
+    if seen.iter().any(|one| one.fate.has_failed()) {
+        let witnesses = explored.witnesses(&name, &seen)?;
+        report::witnesses(&explored, &witnesses, &mut outcome);
+        kept::keep(&explored, &recorded, &seen, &witnesses)?;
+    }
+    for file in [contents.as_path(), base.as_path()] {
+        let _ = std::fs::remove_file(file);
+    }
+    Ok(outcome)
+}
+
+/// Reads a log, and writes its contents beside it.
+fn read(recorded: &Recorded) -> Result<(Log, PathBuf), Error> {
+    read_log(&recorded.log, recorded.log.with_extension("contents"))
+}
+
+fn read_log(path: &Path, contents: PathBuf) -> Result<(Log, PathBuf), Error> {
+    let file = File::open(path).map_err(file_error("opening", path))?;
+    let _ = std::fs::remove_file(&contents);
+    let made = File::options().write(true).create_new(true).open(&contents);
+    let mut made =
+        BufWriter::with_capacity(1 << 20, made.map_err(file_error("making", &contents))?);
+    let log = Log::read(&mut BufReader::with_capacity(1 << 20, file), &mut made)?;
+    Ok((log, contents))
+}
+
+fn file_error(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::File { doing, path, source }
+}
+
+impl Explored<'_> {
+    /// Looks at all states of a plan, on all processors.
+    fn all(&self, node: &str, plan: &Plan, second_cuts: usize) -> Result<Vec<Seen>, Error> {
+        let workers = thread::available_parallelism().map_or(1, NonZero::get);
+        let workers = workers.min(plan.states.len()).max(1);
+        let numbered: Vec<(usize, &Planned)> = (1..).zip(&plan.states).collect();
+        let second_every = match second_cuts {
+            0 => usize::MAX,
+            some => (plan.states.len() / some).max(1),
+        };
+        let has_failed = AtomicBool::new(false);
+        let results = thread::scope(|scope| {
+            let parts = numbered.chunks(plan.states.len().div_ceil(workers).max(1));
+            let threads: Vec<_> = parts
+                .enumerate()
+                .map(|(worker, part)| {
+                    let has_failed = &has_failed;
+                    scope.spawn(move || {
+                        let seen = self.some(node, worker, part, second_every, has_failed);
+                        if seen.is_err() {
+                            has_failed.store(true, Ordering::Relaxed);
+                        }
+                        seen
+                    })
+                })
+                .collect();
+            let joined = threads.into_iter().map(|thread| thread.join());
+            joined.collect::<Vec<_>>()
+        });
+        let mut all = Vec::new();
+        for result in results {
+            match result {
+                Ok(seen) => all.extend(seen?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok(all)
+    }
+
+    fn some(
+        &self,
+        node: &str,
+        worker: usize,
+        part: &[(usize, &Planned)],
+        second_every: usize,
+        has_failed: &AtomicBool,
+    ) -> Result<Vec<Seen>, Error> {
+        let mut replica = self.replica(node, worker)?;
+        let mut cursor = Cursor::new(self.log, self.flushes);
+        let mut all = Vec::with_capacity(part.len());
+        for (number, planned) in part {
+            let is_over = self.before.control.urgency() != Urgency::None;
+            if is_over || has_failed.load(Ordering::Relaxed) {
+                break;
+            }
+            let (patch, ledger) = self.state(&mut cursor, &planned.state);
+            let fate = replica.look(self, &patch, &ledger)?;
+            let second = match number % second_every == second_every / 2 && fate.is_sound() {
+                true => recovery::second_cuts(self, &mut replica, &patch, &ledger, *number)?,
+                false => Vec::new(),
+            };
+            all.push(Seen { number: *number, planned: (*planned).clone(), fate, second });
+        }
+        Ok(all)
+    }
+
+    /// A state as a disk is switched on with it, and what was known of every transaction when the
+    /// power was cut.
+    fn state(&self, cursor: &mut Cursor<'_>, state: &State) -> (Patch, Ledger) {
+        let mut patch = Patch::default();
+        patch.add(&cursor.overlay(state), self.contents);
+        // The disk had answered every request before the cut, and had not got the next one.
+        let at = match self.log.entries.get(state.cut) {
+            Some(next) => Moment(next.at_ns.saturating_sub(self.origin_ns)),
+            None => Moment(u64::MAX),
+        };
+        (patch, self.ledger.as_of(at))
+    }
+
+    fn replica(&self, node: &str, worker: usize) -> Result<Replica, Error> {
+        let of = self.site.node(node).ok_or_else(|| Error::NoServer(node.to_owned()))?;
+        let Server::Node(server) = &of.server else {
+            return Err(Error::NotOurs {
+                program: "explore",
+                node: node.to_owned(),
+                would: "stop",
+            });
+        };
+        Replica::make(of, server, worker, self.base)
+    }
+}

@@ -1,0 +1,119 @@
+//! One state of a kept exploration, once more.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crash::{BLOCK_BYTES, Cursor, Flushes, Log, Map, State};
+use fault::disk::write_image;
+use record::ledger::Ledger;
+use site::Site;
+use spec::{Check, Disk};
+
+use crate::error::Error;
+use crate::explore::kept::{BASE, DIRECTORY, LOG, Listed, STATES};
+use crate::explore::{Explored, file_error, read_log};
+use crate::outcome::Before;
+
+/// What a state of a kept exploration is when it is looked at again.
+#[derive(Debug)]
+pub struct Again {
+    /// What became of it now, in words.
+    pub now: String,
+    /// What had become of it when it was explored, and what was lost in it.
+    pub then: Vec<String>,
+}
+
+/// Looks at a state again, by its number. `before.ledger` is the trial's kept ledger. `image` is where
+/// the disk in that state goes, if somebody wants it.
+///
+/// # Errors
+/// [`Error::NoState`]; a log that cannot be read; a server that cannot be made.
+pub fn again(
+    site: &mut Site,
+    before: &Before<'_>,
+    number: usize,
+    image: Option<&Path>,
+) -> Result<Again, Error> {
+    let directory = before.ledger.join(DIRECTORY);
+    let list = directory.join(STATES);
+    let text = fs::read_to_string(&list).map_err(file_error("reading", &list))?;
+    let listed = Listed::parse(&text);
+    let no_state = || Error::NoState { number, states: listed.states.len(), list: list.clone() };
+    let (state, then) = listed.states.get(&number).ok_or_else(no_state)?;
+    let explored = before.point.checks.iter().find_map(|check| match check {
+        Check::Explore(explore) => explore.node.clone(),
+        _ => None,
+    });
+    let name = explored.unwrap_or_else(|| before.point.data.node.clone());
+    let disk = before.point.topology.node(&name).map_or(Disk::Plain, |node| node.disk);
+    let Disk::CutBlock { size_bytes, lying, .. } = disk else { return Err(no_state()) };
+    let server = site.server_mut(&name).ok_or_else(|| Error::NoServer(name.clone()))?;
+    server.kill9()?;
+    let place = server.disk_directory()?;
+    let base = place.join("base");
+    unpack(&directory.join(BASE), &place.join("base.contents"), &base, size_bytes)?;
+    let (log, contents) = read_log(&directory.join(LOG), place.join("writes.contents"))?;
+    if state.cut > log.entries.len() {
+        return Err(no_state());
+    }
+    let ledger = Ledger::read(before.ledger)?;
+    let explored = Explored {
+        site,
+        before,
+        log: &log,
+        map: &Map::default(),
+        flushes: if lying { Flushes::Lying } else { Flushes::Honest },
+        contents: &contents,
+        base: &base,
+        ledger: &ledger,
+        origin_ns: listed.origin_ns,
+    };
+    let mut replica = explored.replica(&name, 0)?;
+    let (patch, ledger) = explored.state(&mut Cursor::new(&log, explored.flushes), state);
+    let now = replica.look(&explored, &patch, &ledger)?.to_string();
+    if let Some(image) = image {
+        let path = place.join("image.patch");
+        patch.write(&path).map_err(file_error("writing", &path))?;
+        write_image(&base, &path, image).map_err(file_error("making the image", image))?;
+    }
+    Ok(Again { now, then: then.clone() })
+}
+
+/// Makes an image from the log of its blocks.
+fn unpack(packed: &Path, contents: &Path, image: &Path, size_bytes: u64) -> Result<(), Error> {
+    let (log, contents): (Log, _) = read_log(packed, contents.to_owned())?;
+    let make = || {
+        let _ = fs::remove_file(image);
+        let made = File::options().write(true).create_new(true).open(image)?;
+        made.set_len(size_bytes)?;
+        let contents = File::open(&contents)?;
+        let mut block = [0; BLOCK_BYTES as usize];
+        for piece in log.entries.iter().flat_map(crash::Entry::pieces) {
+            contents.read_exact_at(&mut block, log.contents[piece.content as usize].position)?;
+            made.write_all_at(&block, piece.block * BLOCK_BYTES)?;
+        }
+        Ok(())
+    };
+    make().map_err(file_error("making the image", image))
+}
+
+impl Listed {
+    /// As [`crate::explore::kept`] wrote it; lines that it did not write are left out.
+    pub(super) fn parse(text: &str) -> Listed {
+        let mut listed = Listed::default();
+        for line in text.lines() {
+            if let Some(origin) = line.strip_prefix("origin_ns ") {
+                listed.origin_ns = origin.parse().unwrap_or(0);
+                continue;
+            }
+            let words: Vec<&str> = line.split('\t').collect();
+            let [number, state, then @ ..] = &words[..] else { continue };
+            if let (Ok(number), Ok(state)) = (number.parse(), state.parse::<State>()) {
+                let then = then.iter().map(|one| (*one).to_owned()).collect();
+                listed.states.insert(number, (state, then));
+            }
+        }
+        listed
+    }
+}

@@ -1,0 +1,80 @@
+//! Which block of a disk belongs to which file, and which file to which relation.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crash::{BLOCK_BYTES, Extent, FileKind, Map, MappedFile};
+use fault::disk::Recorded;
+use site::SiteNode;
+
+/// The relations of a server's databases that the rig is in, by their files.
+#[derive(Debug, Default)]
+pub(super) struct Relations(BTreeMap<String, (FileKind, String)>);
+
+/// Asks a server; one that does not answer has none.
+pub(super) fn relations(node: &SiteNode) -> Relations {
+    let ask = || {
+        let mut client = node.connect().ok()?;
+        client.query(RELATIONS, &[]).ok()
+    };
+    let rows = ask().unwrap_or_default();
+    let relations = rows.iter().filter_map(|row| {
+        let path: Option<String> = row.get(0);
+        let kind = match row.get::<_, bool>(1) {
+            true => FileKind::Index,
+            false => FileKind::Heap,
+        };
+        Some((path?, (kind, row.get(2))))
+    });
+    Relations(relations.collect())
+}
+
+/// Where each file lay when the log began and when it ended.
+pub(super) fn map(recorded: &Recorded, relations: &Relations) -> Map {
+    let journal = recorded.journal.iter().map(|(first, last)| *first..=*last).collect();
+    let (files, extents, old_blocks) = Default::default();
+    let mut map = Map { files, extents, journal, old_blocks };
+    let [before, after] = &recorded.files;
+    let all = before.iter().map(|file| (file, true)).chain(after.iter().map(|file| (file, false)));
+    for (file, is_before) in all {
+        let path = file.path.strip_prefix("data").unwrap_or(&file.path);
+        let path = path.to_string_lossy().into_owned();
+        let mapped = mapped(path, relations);
+        for (logical, physical, length) in &file.extents {
+            let file = map.files.len();
+            map.extents.push(Extent {
+                physical: *physical,
+                logical: *logical,
+                length: *length,
+                file,
+            });
+            if is_before {
+                let blocks = physical / BLOCK_BYTES..(physical + length).div_ceil(BLOCK_BYTES);
+                map.old_blocks.extend(blocks);
+            }
+        }
+        map.files.push(mapped);
+    }
+    map
+}
+
+fn mapped(path: String, relations: &Relations) -> MappedFile {
+    // base/5/16390.1 and base/5/16390_fsm are of base/5/16390.
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
+    let number: String = name.chars().take_while(char::is_ascii_digit).collect();
+    let relation = relations.0.get(&format!("{folder}/{number}"));
+    let kind = match (FileKind::of_path(&path), relation) {
+        (FileKind::Other, Some((kind, _))) => *kind,
+        (kind, _) => kind,
+    };
+    MappedFile { path, kind, relation: relation.map(|(_, name)| name.clone()) }
+}
+
+const RELATIONS: &str = "\
+    SELECT pg_relation_filepath(c.oid), c.relkind IN ('i', 'I'), c.oid::regclass::text \
+    FROM pg_class c WHERE c.relkind IN ('r', 'i', 't', 'm', 'S')";
+
+/// The kinds that a log has no write of.
+pub(super) fn missing(kinds: &[Vec<crash::Kind>]) -> Vec<crash::Kind> {
+    let there: BTreeSet<crash::Kind> = kinds.iter().flatten().copied().collect();
+    crash::Kind::ALL.into_iter().filter(|kind| !there.contains(kind)).collect()
+}

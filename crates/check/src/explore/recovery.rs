@@ -1,0 +1,51 @@
+//! A second cut, while a server recovers from the first one.
+
+use crash::{Cursor, Flushes, Kind, Request};
+use fault::disk::Patch;
+use record::ledger::Ledger;
+
+use crate::error::Error;
+use crate::explore::fate::Fate;
+use crate::explore::replica::Replica;
+use crate::explore::{Explored, read_log};
+
+/// Recovers from a state, and looks at states of that recovery's own log.
+pub(super) fn second_cuts(
+    explored: &Explored<'_>,
+    replica: &mut Replica,
+    patch: &Patch,
+    ledger: &Ledger,
+    number: usize,
+) -> Result<Vec<Fate>, Error> {
+    replica.load(patch, true)?;
+    replica.server()?.record_writes(Some(LOG_BYTES_MAX))?;
+    if replica.start()?.is_err() {
+        return Ok(Vec::new());
+    }
+    replica.server()?.kill9()?;
+    let recorded = replica.server()?.end_record()?;
+    let directory = replica.server()?.disk_directory()?;
+    let (log, contents) = read_log(&recorded.log, directory.join("recovery.contents"))?;
+    // Which file each write is of is not asked: what counts is that the states differ.
+    let kinds = log.entries.iter().map(|entry| match entry.is_flush() {
+        true => Vec::new(),
+        false => vec![Kind::Other],
+    });
+    let kinds: Vec<Vec<Kind>> = kinds.collect();
+    let flushes = Flushes::Honest;
+    let request = Request { states: STATES, seed: number as u64, flushes, sector_bytes: 512 };
+    let mut fates = Vec::new();
+    let mut cursor = Cursor::new(&log, flushes);
+    for planned in crash::plan(&log, &kinds, &request).states {
+        let mut patch = patch.clone();
+        patch.add(&cursor.overlay(&planned.state), &contents);
+        fates.push(replica.look(explored, &patch, ledger)?);
+    }
+    Ok(fates)
+}
+
+/// States of each recovery.
+const STATES: usize = 3;
+
+/// A recovery writes about what the load has written since the last checkpoint.
+const LOG_BYTES_MAX: u64 = 1 << 30;

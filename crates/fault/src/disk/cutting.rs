@@ -1,0 +1,94 @@
+//! What is done to a disk: a cut of its power, now or at a chosen request, and requests that fail.
+
+use std::fs::File;
+use std::time::Instant;
+
+use os::init::Init;
+use terms::{DiskFault, DiskRequest};
+
+use super::error::{Error, step};
+use super::orders::{DiskError, Failing, Order, Status, What};
+use super::{Cut, Disk, PAUSE, UNMOUNT_TIMEOUT, parts};
+
+impl Disk {
+    /// Cuts the power: from now on nothing is written, and every access fails with EIO. What uses
+    /// the disk should be killed next, then [`Disk::power_off`] and [`Disk::power_on`] follow. With
+    /// `at` the power of a block disk is cut when that request comes, or after half a minute without it.
+    ///
+    /// # Errors
+    /// [`Error::NotABlockDisk`] with `at`; the system's.
+    pub fn cut(&mut self, init: &Init, seed: u64, at: Option<DiskRequest>) -> Result<Cut, Error> {
+        let path = self.outside(init)?;
+        let failed = || step("cutting the power of", path.clone());
+        let root = File::open(&path).map_err(failed())?;
+        // Files cannot be opened afterwards.
+        let unwritten = self.owner.access(|| parts::unwritten_files(&path)).map_err(failed())?;
+        let device = match (at, self.config.method.is_block()) {
+            (Some(at), _) => self.cut_at(seed, at)?,
+            (None, true) => self.tell(Order::Cut { seed })?,
+            (None, false) => Status::default(),
+        };
+        os::file_system::shut_down(&root).map_err(failed())?;
+        let in_memory = parts::unwritten_bytes(&unwritten).map_err(failed())?;
+        Ok(Cut {
+            unflushed_bytes: in_memory + device.cached,
+            dropped_bytes: in_memory + device.dropped,
+            kept_bytes: device.cached - device.dropped,
+            torn_blocks: device.torn_blocks,
+        })
+    }
+
+    fn cut_at(&self, seed: u64, at: DiskRequest) -> Result<Status, Error> {
+        let (what, from) = self.from_now(at)?;
+        self.tell(Order::CutAt { what, from, seed })?;
+        let deadline = Instant::now() + UNMOUNT_TIMEOUT;
+        while Instant::now() < deadline {
+            let status = self.tell(Order::Status)?;
+            if status.off > 0 {
+                return Ok(status);
+            }
+            std::thread::sleep(PAUSE);
+        }
+        self.tell(Order::Cut { seed })
+    }
+
+    /// The number of a request since the power came on.
+    fn from_now(&self, at: DiskRequest) -> Result<(What, u64), Error> {
+        let status = self.status()?;
+        Ok(match at {
+            DiskRequest::Write(number) => (What::Write, status.writes + number),
+            DiskRequest::Flush(number) => (What::Flush, status.flushes + number),
+        })
+    }
+
+    /// Has a block disk fail requests from a chosen one on, counted from now.
+    ///
+    /// # Errors
+    /// [`Error::NotABlockDisk`]; the system's.
+    pub fn fail_from(&self, at: DiskRequest, fault: DiskFault) -> Result<(), Error> {
+        let (what, from) = self.from_now(at)?;
+        let error = match fault {
+            DiskFault::Broken => DiskError::Broken,
+            DiskFault::Full => DiskError::Full,
+        };
+        self.fail(Failing { what, from, error })
+    }
+
+    /// Has a block disk fail requests from a chosen one on.
+    ///
+    /// # Errors
+    /// [`Error::NotABlockDisk`]; the system's.
+    pub fn fail(&self, failing: Failing) -> Result<(), Error> {
+        self.expect_block("failing requests of")?;
+        self.tell(Order::Fail(failing)).map(drop)
+    }
+
+    /// Ends what [`Disk::fail`] began.
+    ///
+    /// # Errors
+    /// [`Error::NotABlockDisk`]; the system's.
+    pub fn heal(&self) -> Result<(), Error> {
+        self.expect_block("healing")?;
+        self.tell(Order::Heal).map(drop)
+    }
+}

@@ -1,0 +1,123 @@
+//! A replayed state against a live cut.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::os::unix::fs::FileExt;
+
+use crash::{Cursor, Flushes, Log, Lost, State};
+use proptest::prelude::*;
+
+use super::*;
+use crate::disk::medium::{Patch, write_image};
+
+const SIZE: usize = 64 * 4096;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Write { sector: u64, sectors: usize, byte: u8 },
+    Flush,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let write = (0..400_u64, 1..24_usize, 1..=255_u8);
+    prop::option::weighted(0.85, write).prop_map(|step| match step {
+        Some((sector, sectors, byte)) => Step::Write { sector, sectors, byte },
+        None => Step::Flush,
+    })
+}
+
+/// The state in which a cut by this seed leaves what the log has pending.
+fn state_of_cut(log: &Log, contents: &File, seed: u64, sector_bytes: usize) -> State {
+    let cut = log.entries.len();
+    let pending = Flushes::Honest.pending(log, cut);
+    let mut cache = Cache::default();
+    let each = |write: usize| log.entries[write].pieces().iter();
+    for piece in pending.clone().flat_map(each) {
+        let content = log.contents[piece.content as usize];
+        let mut data = vec![0; usize::from(piece.sectors) * 512];
+        contents.read_exact_at(&mut data, content.position).unwrap();
+        assert!(cache.write(piece.block * 4096 + u64::from(piece.first) * 512, &data));
+    }
+    cache.cut(seed, sector_bytes);
+    let survivors: Vec<_> = cache
+        .pieces()
+        .map(|piece| piece.offset / 512..(piece.offset + piece.data.len() as u64) / 512)
+        .collect();
+    let mut lost = Vec::new();
+    for write in pending {
+        let mut number = 0;
+        for piece in log.entries[write].pieces() {
+            for index in 0..u64::from(piece.sectors) {
+                let sector = piece.block * 8 + u64::from(piece.first) + index;
+                if !survivors.iter().any(|range| range.contains(&sector)) {
+                    lost.push(Lost { write, sectors: number..number + 1 });
+                }
+                number += 1;
+            }
+        }
+    }
+    State { cut, lost }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn a_replayed_state_is_the_image_that_a_live_cut_left(
+        before in prop::collection::vec(step(), 0..10),
+        steps in prop::collection::vec(step(), 0..40),
+        seed: u64,
+        sector_bytes in prop::sample::select(vec![512_usize, 1024, 4096, 8192]),
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let image = File::options().read(true).write(true).create_new(true).open(path("image")).unwrap();
+        image.set_len(SIZE as u64).unwrap();
+        let medium = Medium::Image(image);
+        let device = Device::new(medium, sector_bytes, false, path("log")).unwrap();
+        let act = |step: &Step| match step {
+            Step::Write { sector, sectors, byte } => {
+                device.state().write(sector * 512, &vec![*byte; sectors * 512]).unwrap();
+            }
+            Step::Flush => device.state().flush().unwrap(),
+        };
+        before.iter().for_each(act);
+        device.obey(Order::Sync).unwrap();
+        std::fs::copy(path("image"), path("base")).unwrap();
+        device.obey(Order::Record { max_bytes: 1 << 30 }).unwrap();
+        steps.iter().for_each(act);
+        let status = device.obey(Order::Cut { seed }).unwrap();
+        device.obey(Order::Close).unwrap();
+        let mut contents = File::create_new(path("contents")).unwrap();
+        let mut file = BufReader::new(File::open(path("log")).unwrap());
+        let log = Log::read(&mut file, &mut contents).unwrap();
+        prop_assert_eq!(log.entries.len(), steps.len());
+        let contents = File::open(path("contents")).unwrap();
+        let state = state_of_cut(&log, &contents, seed, sector_bytes);
+        prop_assert!(status.dropped == 0 || !state.lost.is_empty());
+        let mut patch = Patch::default();
+        patch.add(&Cursor::new(&log, Flushes::Honest).overlay(&state), &path("contents"));
+        patch.write(&path("patch")).unwrap();
+        write_image(&path("base"), &path("patch"), &path("replayed")).unwrap();
+        let (live, replayed) = (std::fs::read(path("image")), std::fs::read(path("replayed")));
+        prop_assert!(live.unwrap() == replayed.unwrap());
+    }
+}
+
+#[test]
+fn a_log_that_does_not_fit_says_what_it_needs() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let image =
+        File::options().read(true).write(true).create_new(true).open(path("image")).unwrap();
+    image.set_len(SIZE as u64).unwrap();
+    let device = Device::new(Medium::Image(image), 512, false, path("log")).unwrap();
+    device.obey(Order::Record { max_bytes: 10_000 }).unwrap();
+    for block in 0..60_u64 {
+        // What cannot be compressed.
+        let data: Vec<u8> = (0..4096).map(|at| stats::mix(block * 4096 + at) as u8).collect();
+        device.state().write(block * 4096, &data).unwrap();
+    }
+    let status = device.obey(Order::Close).unwrap();
+    assert!((60 * 4096..70 * 4096).contains(&status.logged), "{status:?}");
+    assert!(std::fs::metadata(path("log")).unwrap().len() <= 10_000);
+}

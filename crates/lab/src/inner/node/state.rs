@@ -1,0 +1,60 @@
+//! A node whose disk keeps a log of its writes, and one whose disk holds a state of such a log.
+
+use std::path::PathBuf;
+
+use fault::disk::{Disk, Recorded};
+
+use crate::error::Error;
+use crate::files::make_directory;
+use crate::inner::node::Node;
+use crate::inner::program::Runs;
+
+impl Node {
+    /// As [`crate::Node::record_writes`].
+    pub(crate) fn record_writes(&mut self, bytes: Option<u64>) -> Result<(), Error> {
+        self.with_disk("recording the writes of", |disk, init| match bytes {
+            Some(bytes) => {
+                disk.record_next(bytes);
+                Ok(())
+            }
+            None => disk.record(init),
+        })
+        .map(drop)
+    }
+
+    /// As [`crate::Node::end_record`].
+    pub(crate) fn end_record(&mut self) -> Result<Recorded, Error> {
+        let doing = "ending the log of";
+        let recorded = self.with_disk(doing, Disk::end_record)?;
+        recorded.ok_or_else(|| self.program.state(doing, NO_DISK))
+    }
+
+    /// As [`crate::Node::load_state`].
+    pub(crate) fn load_state(&mut self) -> Result<(), Error> {
+        self.program.kill9()?;
+        self.program.make_directory()?;
+        let log = self.log();
+        let folder = log.parent().unwrap_or(&log);
+        if !folder.is_dir() {
+            make_directory(folder, self.program.owner)?;
+        }
+        self.format_disk()?;
+        // Its next start switches the disk on.
+        self.is_cut = true;
+        Ok(())
+    }
+
+    /// As [`crate::Node::state_path`].
+    pub(crate) fn state_path(&self) -> Result<PathBuf, Error> {
+        let disk = self.disk.as_ref().map(Disk::patch_path);
+        disk.ok_or_else(|| self.program.state("exploring", NO_DISK))
+    }
+
+    /// As [`crate::Node::disk_directory`].
+    pub(crate) fn disk_directory(&self) -> Result<PathBuf, Error> {
+        let disk = self.disk.as_ref().map(|disk| disk.directory().to_owned());
+        disk.ok_or_else(|| self.program.state("exploring", NO_DISK))
+    }
+}
+
+const NO_DISK: &str = "has no disk of its own";

@@ -1,0 +1,47 @@
+//! A node some of whose flushes do nothing: a fault for checks to find. A library that is loaded
+//! before the C library answers them.
+
+use std::process::Command;
+
+use terms::Swallowed;
+
+use crate::error::Error;
+use crate::files::failed;
+use crate::inner::node::Node;
+
+impl Node {
+    /// The environment that has its flushes swallowed; empty where none is.
+    pub(super) fn swallowing(&self) -> Result<Vec<(String, String)>, Error> {
+        let Some(swallowed) = self.config.swallow_fsync else { return Ok(Vec::new()) };
+        let directory = self.program.shared.path();
+        let (source, library) = (directory.join("swallow.c"), directory.join("swallow.so"));
+        if !library.exists() {
+            std::fs::write(&source, SOURCE).map_err(failed("writing", &source))?;
+            let mut compiler = Command::new(COMPILER);
+            compiler.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&library).arg(&source);
+            let output = compiler.output();
+            let output = output.map_err(failed("running cc, which gcc brings, on", &source))?;
+            if !output.status.success() {
+                let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                let failure = std::io::Error::other(said);
+                return Err(failed("compiling", &source)(failure));
+            }
+        }
+        let kind = match swallowed {
+            Swallowed::Control => "control",
+            Swallowed::Wal => "wal",
+            Swallowed::Relation => "relation",
+            Swallowed::CommitLog => "commit_log",
+            Swallowed::Directory => "directory",
+            Swallowed::All => "all",
+        };
+        Ok(vec![
+            ("LD_PRELOAD".to_owned(), library.to_string_lossy().into_owned()),
+            ("PGRIG_SWALLOW".to_owned(), kind.to_owned()),
+        ])
+    }
+}
+
+const SOURCE: &str = include_str!("swallow.c");
+
+const COMPILER: &str = "cc";

@@ -1,0 +1,84 @@
+//! `pgrig run STUDY --state N`: a state of an exploration that failed, once more.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use record::Trial;
+use study::StateRequest;
+
+use crate::arguments::RunArguments;
+use crate::complaint::Complaint;
+use crate::exit::Exit;
+use crate::records::{self, Opened};
+use crate::{signals, terminal};
+
+/// Finds the newest record of the study that kept states, and looks at one of them.
+pub(crate) fn state(arguments: &RunArguments) -> Result<Exit, Complaint> {
+    let number = arguments.state.unwrap_or_default();
+    let study = arguments.study.as_deref().unwrap_or_default();
+    let (opened, trial, ledger) = kept(study, arguments.trial)?;
+    let point = opened.study.point(&trial.variant, &trial.scenario, &trial.axes);
+    let point = point.ok_or_else(|| {
+        Complaint::new(format_args!("trial {} is of no point of its study", trial.number))
+            .hinted(Some("the record was changed; run the study again"))
+    })?;
+    let program = std::env::current_exe()
+        .map_err(|error| Complaint::new(format!("finding the program's own path: {error}")))?;
+    let request = StateRequest {
+        study: opened.study,
+        point,
+        ledger: ledger.clone(),
+        number,
+        image: arguments.image.clone(),
+        pg_bin: arguments.pg_bin.clone(),
+        program,
+    };
+    let (trial_number, place) = (trial.number, ledger.display());
+    terminal::narrate(format_args!("state {number} of trial {trial_number}, kept in {place}"));
+    let again = study::look_again(&request, &signals::control())?;
+    for line in &again.then {
+        terminal::result(format_args!("then: {line}"));
+    }
+    terminal::result(format_args!("now: {}", again.now));
+    if let Some(image) = &arguments.image {
+        let image = image.display();
+        terminal::narrate(format_args!("the disk is in {image}: mount -o loop {image} DIRECTORY"));
+    }
+    Ok(Exit::Done)
+}
+
+/// The newest record of a study, or the record that is named, and the trial whose states it kept.
+fn kept(study: &str, number: Option<usize>) -> Result<(Opened, Trial, PathBuf), Complaint> {
+    let records = match record::is_record(Path::new(study)) {
+        true => vec![PathBuf::from(study)],
+        false => newest_first(),
+    };
+    for directory in records {
+        let Ok(opened) = records::open(&directory) else { continue };
+        let is_meant = directory == Path::new(study) || opened.study.name == study;
+        if !is_meant {
+            continue;
+        }
+        let trials = opened.reader.trials().iter();
+        let mut trials = trials.filter(|trial| number.is_none_or(|one| one == trial.number));
+        let found = trials.find_map(|trial| {
+            let ledger = opened.reader.ledger_of(trial);
+            ledger.join("states/states.txt").is_file().then(|| (trial.clone(), ledger))
+        });
+        if let Some((trial, ledger)) = found {
+            return Ok((opened, trial, ledger));
+        }
+    }
+    let what = format!("no record of {study} below runs has kept the states of an exploration");
+    let hint = "states are kept where one failed; name another record's directory as the study";
+    Err(Complaint::new(what).hinted(Some(hint)))
+}
+
+fn newest_first() -> Vec<PathBuf> {
+    let entries = fs::read_dir("runs").into_iter().flatten().flatten();
+    let mut all: Vec<_> = entries
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    all.sort();
+    all.into_iter().rev().map(|(_, path)| path).collect()
+}

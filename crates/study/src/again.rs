@@ -1,0 +1,61 @@
+//! One state of an exploration that a record keeps, once more.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use check::{Again, Before};
+use lab::{Lab, LabConfig};
+use load::Control;
+use site::{Hosts, Labs, Place, Site, SitePlan};
+use spec::Study;
+
+use crate::error::Error;
+
+/// Which state is looked at again.
+#[derive(Clone, Debug)]
+pub struct StateRequest {
+    /// The study of the record.
+    pub study: Study,
+    /// The number of the trial's point in it.
+    pub point: usize,
+    /// The directory of the trial's kept ledger.
+    pub ledger: PathBuf,
+    /// The state's number.
+    pub number: usize,
+    /// Where the disk in that state goes.
+    pub image: Option<PathBuf>,
+    /// The folder of PostgreSQL's programs; none for the first one found.
+    pub pg_bin: Option<PathBuf>,
+    /// The rig's program, which becomes the disk.
+    pub program: PathBuf,
+}
+
+/// Builds the servers of the state's trial and looks at the state.
+///
+/// # Errors
+/// When there is no such state, or it cannot be made.
+pub fn look_again(request: &StateRequest, control: &Control) -> Result<Again, Error> {
+    let point = &request.study.points[request.point];
+    let installation = lab::find::find(request.pg_bin.as_deref())?;
+    let labs = Labs::here(Lab::open(LabConfig::new(installation))?);
+    let hosts = Hosts::new();
+    let place = Place { labs: &labs, hosts: &hosts, program: &request.program };
+    let (topology, data) = (point.topology.clone(), point.data.clone());
+    let plan = SitePlan { topology, data, points: vec![request.point] };
+    let mut site = Site::build(&place, plan, &request.study, &[], control, &mut |_| {})?;
+    let deltas = BTreeMap::new();
+    let before = Before {
+        point,
+        control,
+        ledger: &request.ledger,
+        exposed: &[],
+        window: None,
+        faults: &[],
+        paused: &[],
+        lost: &[],
+        workloads: &[],
+        deltas: &deltas,
+    };
+    let image: Option<&Path> = request.image.as_deref();
+    Ok(check::again(&mut site, &before, request.number, image)?)
+}
