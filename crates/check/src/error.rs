@@ -43,9 +43,9 @@ pub enum Error {
         /// The list.
         list: PathBuf,
     },
-    /// A log without a write.
-    #[error("{node}: the log of its disk has no write: there is nothing to explore")]
-    NothingWritten {
+    /// A disk without a log.
+    #[error("exploring {node}: its disk keeps no log")]
+    NoLog {
         /// The server.
         node: String,
     },

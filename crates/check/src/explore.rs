@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use crash::{Cursor, Flushes, Log, Map, Plan, Planned, Request, State};
+use crash::{Cursor, Flushes, Kind, Log, Map, Plan, Planned, Request, State, Way};
 use fault::disk::{Patch, Recorded};
 use lab::Server;
 use record::Moment;
@@ -108,15 +108,17 @@ fn one(
     let recorded = server.end_record()?;
     server.kill9()?;
     let (log, contents) = read(&recorded)?;
-    if log.writes() == 0 {
-        return Err(Error::NothingWritten { node: name });
-    }
     let map = place::map(&recorded, &relations);
     let kinds = map.kinds(&log);
     let states = explore.states as usize;
-    let plan = crash::plan(&log, &kinds, &Request { states, seed, flushes, sector_bytes });
+    let mut plan = crash::plan(&log, &kinds, &Request { states, seed, flushes, sector_bytes });
+    if plan.states.is_empty() {
+        // Nothing was written: the disk is as it was before the load, whatever was acknowledged.
+        let state = State { cut: log.entries.len(), lost: Vec::new() };
+        plan.states.push(Planned { state, kind: Kind::Other, way: Way::All });
+    }
     let ledger = Ledger::read(before.ledger)?;
-    let Some(base) = &recorded.base else { return Err(Error::NothingWritten { node: name }) };
+    let Some(base) = &recorded.base else { return Err(Error::NoLog { node: name }) };
     let explored = Explored {
         site,
         before,
@@ -134,7 +136,8 @@ fn one(
     let mut outcome = Outcome::default();
     report::figures(&explored, &name, &recorded, &seen, took, &mut outcome);
     report::coverage(&kinds, &plan, &seen, &mut outcome);
-    if seen.iter().any(|one| one.fate.has_failed()) {
+    report::second_cuts(&seen, &mut outcome);
+    if seen.iter().any(|one| one.fate.has_failed()) && !explored.is_over() {
         let witnesses = explored.witnesses(&name, &seen)?;
         report::witnesses(&explored, &witnesses, &mut outcome);
         kept::keep(&explored, &recorded, &seen, &witnesses)?;
@@ -216,8 +219,7 @@ impl Explored<'_> {
         let mut cursor = Cursor::new(self.log, self.flushes);
         let mut all = Vec::with_capacity(part.len());
         for (number, planned) in part {
-            let is_over = self.before.control.urgency() != Urgency::None;
-            if is_over || has_failed.load(Ordering::Relaxed) {
+            if self.is_over() || has_failed.load(Ordering::Relaxed) {
                 break;
             }
             let (patch, ledger) = self.state(&mut cursor, &planned.state);
@@ -229,6 +231,11 @@ impl Explored<'_> {
             all.push(Seen { number: *number, planned: (*planned).clone(), fate, second });
         }
         Ok(all)
+    }
+
+    /// True if the user has asked for the end.
+    fn is_over(&self) -> bool {
+        self.before.control.urgency() != Urgency::None
     }
 
     /// A state as a disk is switched on with it, and what was known of every transaction when the

@@ -251,7 +251,9 @@ impl Map {
                 continue;
             }
             let head = log.contents[piece.content as usize].head;
-            let mut words = self.piece_words(&index, piece, head);
+            let Some(mut words) = self.piece_words(&index, piece, head, said.is_empty()) else {
+                continue;
+            };
             if end - start < u32::from(piece.sectors) {
                 let base = u32::from(piece.first);
                 let bytes = |sector: u32| u64::from(sector - from + base) * SECTOR_BYTES;
@@ -267,18 +269,27 @@ impl Map {
         }
     }
 
-    fn piece_words(&self, index: &BTreeMap<u64, Extent>, piece: &Piece, head: [u8; 16]) -> String {
+    /// Of a part of a write, in words; none where the part before it says enough.
+    fn piece_words(
+        &self,
+        index: &BTreeMap<u64, Extent>,
+        piece: &Piece,
+        head: [u8; 16],
+        is_first: bool,
+    ) -> Option<String> {
         let Some(Place { file, logical }) = self.place(index, piece.block) else {
             let is_journal = self.journal.iter().any(|range| range.contains(&piece.block));
-            return match is_journal {
+            return Some(match is_journal {
                 true if head[..8] == JOURNAL_COMMIT => "a commit of ext4's journal".to_owned(),
                 true => "a block of ext4's journal".to_owned(),
                 false => format!("ext4's own block {}", piece.block),
-            };
+            });
         };
         let page = logical / PAGE_BYTES;
         let relation = file.relation.as_deref().unwrap_or(&file.path);
-        match file.kind {
+        Some(match file.kind {
+            // The second block of a page that was named.
+            FileKind::Wal if !logical.is_multiple_of(PAGE_BYTES) && !is_first => return None,
             FileKind::Wal => match WalPage::of(head) {
                 Some(page) => {
                     let (high, low) = (page.address >> 32, page.address & 0xffff_ffff);
@@ -293,7 +304,7 @@ impl Map {
             FileKind::FreeSpaceMap => format!("free space map page {page} of {relation}"),
             FileKind::VisibilityMap => format!("visibility map page {page} of {relation}"),
             FileKind::Other => format!("block {} of {}", logical / BLOCK_BYTES, file.path),
-        }
+        })
     }
 
     /// The extent of each block; those of later extents in the place of earlier ones.
@@ -383,22 +394,19 @@ mod tests {
                 0,
                 wal(0x3A_0000, false),
                 &[Kind::Wal, Kind::WalSegment],
-                "WAL page 0/3A0000 of file pg_wal/000000010000000000000003; the rest of a WAL page \
-                 at 4096 of file pg_wal/000000010000000000000003",
+                "WAL page 0/3A0000 of file pg_wal/000000010000000000000003",
             ),
             (
                 8192,
                 wal(0x3A_2000, true),
                 &[Kind::Wal, Kind::WalAcrossPages],
-                "WAL page 0/3A2000 of file pg_wal/000000010000000000000003; the rest of a WAL page \
-                 at 12288 of file pg_wal/000000010000000000000003",
+                "WAL page 0/3A2000 of file pg_wal/000000010000000000000003",
             ),
             (
                 0,
                 wal(0x1_003A_0000, false),
                 &[Kind::Wal, Kind::WalSegment, Kind::WalRecycled],
-                "WAL page 1/3A0000 of file pg_wal/000000010000000000000003; the rest of a WAL page \
-                 at 4096 of file pg_wal/000000010000000000000003",
+                "WAL page 1/3A0000 of file pg_wal/000000010000000000000003",
             ),
             (8 * 4096, vec![1; 8192], &[Kind::Heap, Kind::HeapExtension], "heap page 0 of orders"),
             (10 * 4096, vec![1; 8192], &[Kind::Heap], "heap page 1 of orders"),

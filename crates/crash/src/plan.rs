@@ -132,7 +132,8 @@ pub fn plan(log: &Log, kinds: &[Vec<Kind>], request: &Request) -> Plan {
             // Another round begins elsewhere: what it lacks are the kinds with few states.
             let turn = turn + round * turns / ROUNDS_MAX;
             let (kind, writes) = &writes[turn % writes.len()];
-            let way = Way::ALL[turn / kinds_count % Way::ALL.len()];
+            // A few states already have every way, each with other kinds.
+            let way = Way::ALL[(turn / kinds_count + turn % kinds_count) % Way::ALL.len()];
             let target = writes[prng.below(writes.len())];
             let state = epochs.state(log, way, target, request, &mut prng);
             drawn.extend(state.map(|state| Planned { state, kind: *kind, way }));
@@ -318,6 +319,10 @@ mod tests {
         let coverage = plan.coverage();
         let count = |kind: Kind| coverage[&kind].values().sum::<usize>();
         assert!(count(Kind::Control) >= 60, "{coverage:?}");
+        // A few states have many ways.
+        let few = super::plan(&log, &kinds, &Request { states: 16, ..request });
+        let ways: BTreeSet<Way> = few.states.iter().map(|planned| planned.way).collect();
+        assert!(ways.len() >= 6, "{ways:?}");
         assert!(coverage[&Kind::Heap].len() >= 7, "{coverage:?}");
     }
 }

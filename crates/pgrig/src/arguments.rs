@@ -252,6 +252,10 @@ pub(crate) struct NewArguments {
     /// Start from a copy of this study: a shipped study's name, or a folder with a study.toml
     #[arg(long, value_name = "STUDY")]
     pub(crate) from: Option<String>,
+    /// Start from an exploration: SQL of yours runs, and thousands of states that a power cut could have
+    /// left are recovered and looked through
+    #[arg(long, conflicts_with = "from")]
+    pub(crate) explore: bool,
 }
 
 /// `pgrig show`

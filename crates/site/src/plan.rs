@@ -9,7 +9,8 @@
 use std::collections::BTreeMap;
 
 use spec::{
-    Data, Disk, Link, LinkKind, Node, NodeKind, Plproxy, Point, Reset, Settings, Study, Topology,
+    Data, Disk, Link, LinkKind, Node, NodeKind, Plproxy, Point, Reset, Settings, Study, Swallowed,
+    Topology,
 };
 
 use crate::connections::connections;
@@ -39,6 +40,7 @@ struct Shape<'s> {
     by_tcp: bool,
     has_checksums: bool,
     is_archived: bool,
+    swallow_fsync: Option<Swallowed>,
     has_own_network: bool,
 }
 
@@ -134,6 +136,7 @@ fn key(point: &Point) -> Key<'_> {
         by_tcp: node.by_tcp,
         has_checksums: node.has_checksums,
         is_archived: node.is_archived,
+        swallow_fsync: node.swallow_fsync,
         has_own_network: has_own_network(&point.topology, &node.name),
     });
     (shape.collect(), settings, own, &point.data)

@@ -84,8 +84,10 @@ pub use published::Published;
 pub use script::{Protocol, Syntax};
 pub use study::Study;
 pub use table::{Column, Figure, Row, Table};
-pub use template::template;
-pub use terms::{Direction, DiskFault, DiskRequest, OnLoss, Pace, PoolMode, StopMode, WarmUp};
+pub use template::{explore_template, template};
+pub use terms::{
+    Direction, DiskFault, DiskRequest, OnLoss, Pace, PoolMode, StopMode, Swallowed, WarmUp,
+};
 pub use throttle::Throttle;
 pub use timeline::{Check, Explain, Explore, LooksAt, Step, Timed};
 pub use topology::Topology;

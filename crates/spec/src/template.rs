@@ -16,6 +16,19 @@ pub fn template(name: &str) -> Folder {
     Folder { name: name.to_owned(), files: BTreeMap::from(files), is_private: false }
 }
 
+/// The folder that `pgrig new --explore` writes: the states that a power cut could have left of a load
+/// of the user's.
+#[must_use]
+pub fn explore_template(name: &str) -> Folder {
+    let files = [
+        (Folder::STUDY, include_str!("template/explore/study.toml")),
+        ("init.sql", include_str!("template/explore/init.sql")),
+        ("load.sql", include_str!("template/explore/load.sql")),
+    ];
+    let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    Folder { name: name.to_owned(), files: BTreeMap::from(files), is_private: false }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,6 +43,8 @@ mod tests {
             assert_eq!(study.points.len(), points);
             assert_eq!(study.claims.len(), 2);
             assert!(study.answer.is_some());
+            let study = Study::parse(&explore_template("mine"), profile).unwrap();
+            assert_eq!((study.points.len(), study.claims.len()), (2, 2));
         }
     }
 }

@@ -117,3 +117,20 @@ impl Listed {
         listed
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_states_is_read_as_far_as_it_is_one() {
+        let text =
+            "origin_ns 77\n1\t5 3:0-8\tdamaged: it\tlost: heap page 1 of t\n2\t9\tsound\nx\ty\n";
+        let listed = Listed::parse(text);
+        assert_eq!((listed.origin_ns, listed.states.len()), (77, 2));
+        let (state, words) = &listed.states[&1];
+        assert_eq!(state.to_string(), "5 3:0-8");
+        assert_eq!(words, &["damaged: it", "lost: heap page 1 of t"]);
+        assert_eq!(Listed::parse("nothing"), Listed::default());
+    }
+}

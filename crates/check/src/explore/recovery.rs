@@ -37,6 +37,9 @@ pub(super) fn second_cuts(
     let mut fates = Vec::new();
     let mut cursor = Cursor::new(&log, flushes);
     for planned in crash::plan(&log, &kinds, &request).states {
+        if explored.is_over() {
+            break;
+        }
         let mut patch = patch.clone();
         patch.add(&cursor.overlay(&planned.state), &contents);
         fates.push(replica.look(explored, &patch, ledger)?);

@@ -143,6 +143,16 @@ impl Replica {
     }
 }
 
+/// Its disk is switched off: a node that is dropped leaves it to the end of the lab.
+impl Drop for Replica {
+    fn drop(&mut self) {
+        if let Some(node) = self.node.server.node() {
+            // A lab that is over has taken all with it.
+            let _ = node.load_state();
+        }
+    }
+}
+
 const QUIET: &str = "SET jit = off; SET max_parallel_workers_per_gather = 0";
 
 /// Every btree index, and whether each row of its table is in it. The first complaint is an error.

@@ -73,6 +73,17 @@ pub(super) fn coverage(kinds: &[Vec<Kind>], plan: &Plan, seen: &[Seen], outcome:
     ));
 }
 
+/// States that failed after a second cut.
+pub(super) fn second_cuts(seen: &[Seen], outcome: &mut Outcome) {
+    for one in seen {
+        for fate in one.second.iter().filter(|fate| fate.has_failed()).take(1) {
+            let number = one.number;
+            let text = format!("state {number}, cut again during its recovery: {fate}");
+            outcome.notes.push(Note::new(NoteKind::Ledger, text));
+        }
+    }
+}
+
 /// Why states failed, and the least that has to be lost for it.
 pub(super) fn witnesses(explored: &Explored<'_>, witnesses: &[Witness], outcome: &mut Outcome) {
     for Witness { number, state, fate } in witnesses {

@@ -32,6 +32,9 @@ impl Explored<'_> {
             let mut cursor = Cursor::new(self.log, self.flushes);
             let (mut failure, mut fate) = (None, one.fate.clone());
             let left = reduce(&one.planned.state.lost, ATTEMPTS_MAX, |lost: &[Lost]| {
+                if self.is_over() {
+                    return false;
+                }
                 let state = State { cut, lost: lost.to_vec() };
                 let (patch, ledger) = self.state(&mut cursor, &state);
                 match replica.look(self, &patch, &ledger) {

@@ -19,6 +19,7 @@ pub(crate) fn new(arguments: &NewArguments) -> Result<Exit, Complaint> {
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
     let folder = match &arguments.from {
         Some(study) => copied(studies::find(study)?)?,
+        None if arguments.explore => spec::explore_template(&name),
         None => spec::template(&name),
     };
     let shown = directory.display();

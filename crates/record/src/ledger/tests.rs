@@ -391,6 +391,33 @@ proptest! {
     }
 
     #[test]
+    fn as_of_a_moment_is_what_the_file_said_by_then(
+        histories in prop::collection::vec("[awfeul]{0,12}", 1..4),
+        at_s in 0..140_u64,
+    ) {
+        let clients: Vec<&str> = histories.iter().map(String::as_str).collect();
+        let whole = ledger(&clients);
+        // Every line has its moment behind the sequence number.
+        let text = String::from_utf8(file(&clients)).unwrap();
+        let by_then = text.lines().filter(|line| {
+            let moment = line.split(' ').nth(3).and_then(|word| word.parse::<u64>().ok());
+            line.starts_with("ledger") || moment.is_some_and(|at| at <= at_s * 1_000_000_000)
+        });
+        let by_then: String = by_then.flat_map(|line| [line, "\n"]).collect();
+        let mut expected = Ledger::default();
+        expected.add("0.ledger", by_then.as_bytes()).unwrap();
+        let found = whole.as_of(Moment(at_s * 1_000_000_000));
+        for (client, history) in found.clients() {
+            let expected = expected.client(client).unwrap_or_default();
+            prop_assert_eq!(history.len(), expected.len());
+            for (found, expected) in history.iter().zip(expected) {
+                prop_assert_eq!(found.outcome, expected.outcome);
+                prop_assert_eq!(found.chain, expected.chain);
+            }
+        }
+    }
+
+    #[test]
     fn the_chain_of_the_file_is_the_chain_of_the_client(history in "[aaawfeu]{1,40}") {
         let ledger = ledger(&[&history]);
         let mut chain = Chain::new(SEED, 0);

@@ -267,3 +267,77 @@ fn a_promotion_is_refused_where_the_next_trial_would_have_to_live_with_it() {
     assert_eq!(problems(&keep).trim_end(), expected);
     assert_eq!(problems(&keep.replacen("keep", "clone", 1)), "");
 }
+
+/// A disk that keeps a log, the exploration of it, and requests at which a disk fails or loses power.
+const CRASHES: &str = r#"
+question = "?"
+[topologies.one.nodes.primary]
+disk = { cut = "block", size = "1GB", log = "64MB" }
+swallow_fsync = "pg_control"
+[workloads.writes]
+script = "orders.sql"
+ledger = { insert = "writes_log" }
+[scenarios.explore]
+run = ["writes"]
+checks = [{ explore = "primary", states = 500, second_cuts = 10 }]
+[scenarios.fail]
+run = ["writes"]
+timeline = [{ at = "1s", fail_disk = "primary", flush = 3, error = "ENOSPC" }]
+checks = ["ledger"]
+[scenarios.cut]
+run = ["writes"]
+timeline = [{ at = "1s", power_cut = "primary", write = 7 }]
+checks = ["ledger"]
+"#;
+
+#[test]
+fn a_disk_keeps_a_log_fails_and_loses_its_power_at_a_request() {
+    use spec::{Action, Check, Disk, DiskFault, DiskRequest, Explore, Swallowed};
+    let study = parse(CRASHES);
+    let node = study.points[0].topology.node("primary").unwrap();
+    assert!(
+        matches!(node.disk, Disk::CutBlock { log_bytes: Some(bytes), .. } if bytes == 64 << 20)
+    );
+    assert_eq!(node.swallow_fsync, Some(Swallowed::Control));
+    let node = Some("primary".to_owned());
+    let explore = Check::Explore(Explore { node, states: 500, second_cuts: 10 });
+    assert_eq!(study.points[0].checks, [explore]);
+    let action = |point: usize| study.points[point].timeline[0].action.clone();
+    let node = "primary".to_owned();
+    let (at, fault) = (DiskRequest::Flush(3), DiskFault::Full);
+    assert_eq!(action(1), Action::FailDisk { node: node.clone(), at, fault });
+    assert_eq!(action(2), Action::PowerCut { node, at: Some(DiskRequest::Write(7)) });
+    let check = |from: &str, to: &str, expected: &str| {
+        assert!(CRASHES.contains(from), "{from}");
+        assert_eq!(problems(&CRASHES.replacen(from, to, 1)).trim_end(), expected);
+    };
+    check(
+        ", log = \"64MB\"",
+        "",
+        "`\"primary\"` the disk of primary keeps no log \
+         (give it disk = { cut = \"block\", log = \"256MB\" })",
+    );
+    check(
+        "\"64MB\"",
+        "\"64 M\"",
+        "`\"64 M\"` log: not the size of a log (write \"256MB\" or \"1GB\")\n\
+         `\"primary\"` the disk of primary keeps no log \
+         (give it disk = { cut = \"block\", log = \"256MB\" })",
+    );
+    check(
+        "states = 500, ",
+        "",
+        "`{ explore = \"primary\", second_cuts = 10 }` a check has no states",
+    );
+    check(
+        "second_cuts = 10",
+        "second_cuts = 501",
+        "`501` second_cuts must be an integer from 0 to 500",
+    );
+    check(
+        "write = 7",
+        "write = 7, flush = 1",
+        "`{ at = \"1s\", power_cut = \"primary\", write = 7, flush = 1 }` write or flush, not both",
+    );
+    check("\"pg_control\"", "\"control\"", "`\"control\"` swallow_fsync: unknown \"control\" (x)");
+}

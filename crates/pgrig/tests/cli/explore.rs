@@ -1,0 +1,97 @@
+//! States that a power cut could have left: found sound where nothing is wrong, and found where
+//! something is.
+
+use crate::Desk;
+
+/// A server that flushes what it must, and one that flushes nothing.
+const STUDY: &str = r#"
+question = "Is every crash survived?"
+rounds = 1
+window = "700ms"
+warmup = "100ms"
+settings = { shared_buffers = "16MB", autovacuum = "off" }
+data = { script = "init.sql", reset = "clone" }
+[topologies.safe.nodes.primary]
+disk = { cut = "block", size = "512MB", log = "256MB" }
+[topologies.none.nodes.primary]
+disk = { cut = "block", size = "512MB", log = "256MB" }
+swallow_fsync = "all"
+[variants.safe]
+topology = "safe"
+[variants.none]
+topology = "none"
+[workloads.writes]
+script = "writes.sql"
+clients = 4
+ledger = { insert = "writes_log" }
+[scenarios.explore]
+run = ["writes"]
+checks = ["ledger", { explore = "primary", states = 6, second_cuts = 1 }]
+[scenarios.fails]
+run = ["writes"]
+variants = ["safe"]
+timeline = [{ at = "200ms", fail_disk = "primary", flush = 5, error = "EIO" }]
+on_loss = "reconnect"
+checks = ["ledger", "amcheck"]
+[scenarios.cut]
+run = ["writes"]
+variants = ["safe"]
+timeline = [{ at = "200ms", power_cut = "primary", write = 9 }]
+on_loss = "reconnect"
+checks = ["ledger", "amcheck"]
+[[claims]]
+says = "no state fails"
+every = "explore_failed == 0"
+trials = "safe/explore"
+kind = "invariant"
+[[claims]]
+says = "a disk that fails or is cut at a request costs nothing acknowledged"
+every = "cut_survived == 1"
+trials = "safe/fails|safe/cut"
+kind = "invariant"
+[[claims]]
+says = "control: without flushes some state fails"
+some = "explore_failed > 0"
+trials = "none/explore"
+kind = "control"
+"#;
+
+const INIT: &str = "CREATE TABLE writes_log (client int, seq bigint, chain bigint, \
+                    PRIMARY KEY (client, seq));\n";
+
+const WRITES: &str = "INSERT INTO writes_log (client, seq, chain) \
+                      VALUES (:ledger_client, :ledger_seq, :ledger_chain);\n";
+
+#[test]
+fn every_crash_is_looked_at_and_a_state_that_fails_is_looked_at_again() {
+    if !rustix::process::geteuid().is_root() {
+        return testing::skip::no_root();
+    }
+    let desk = Desk::new();
+    desk.write("crashes/study.toml", STUDY);
+    desk.write("crashes/init.sql", INIT);
+    desk.write("crashes/writes.sql", WRITES);
+    desk.pgrig(&["run", "crashes", "--gate", "--seed", "7"]).ended(0);
+    let failed = || {
+        let trials = std::fs::read_dir(desk.path("runs")).unwrap().next().unwrap().unwrap().path();
+        let trials = std::fs::read_dir(trials.join("trials")).unwrap();
+        let lists = trials.map(|trial| trial.unwrap().path().join("ledger/states/states.txt"));
+        let list = lists.into_iter().find(|list| list.is_file()).expect("a list of states");
+        let list = std::fs::read_to_string(list).unwrap();
+        let line = list.lines().skip(1).find(|line| !line.ends_with("\tsound")).map(str::to_owned);
+        line.expect("a state that failed")
+    };
+    let line = failed();
+    let number = line.split('\t').next().unwrap();
+    let said = desk.pgrig(&["run", "crashes", "--state", number, "--image", "disk"]).ended(0);
+    let then = said.out.lines().find(|line| line.starts_with("then: ")).unwrap();
+    let now = said.out.lines().find(|line| line.starts_with("now: ")).unwrap();
+    assert_eq!(then.strip_prefix("then: "), now.strip_prefix("now: "), "{}", said.out);
+    // ext4's magic number.
+    let image = std::fs::read(desk.path("disk")).unwrap();
+    assert_eq!(&image[1080..1082], [0x53, 0xef]);
+    let none = desk.pgrig(&["run", "crashes", "--state", "999999"]).ended(1);
+    assert!(none.err.contains("has no state 999999"), "{}", none.err);
+    let none = desk.pgrig(&["run", "pgbench", "--state", "1"]).ended(1);
+    assert!(none.err.contains("has kept the states of an exploration"), "{}", none.err);
+}
