@@ -212,9 +212,10 @@ fn explore(fields: &Fields<'_>, topology: &Topology) -> Option<Explore> {
         fields.problems.hinted(span, format!("the disk of {} keeps no log", node.name), hint);
     }
     fields.required("states");
-    let states = fields.integer("states", 1..=STATES_MAX)?;
-    let second_cuts = fields.integer("second_cuts", 0..=states).unwrap_or(0);
-    Some(Explore { node: Some(node.name.clone()), states, second_cuts })
+    let states = fields.integer("states", 1..=STATES_MAX);
+    let second_cuts = fields.integer("second_cuts", 0..=states.unwrap_or(STATES_MAX));
+    let second_cuts = second_cuts.unwrap_or(0);
+    Some(Explore { node: Some(node.name.clone()), states: states?, second_cuts })
 }
 
 /// `{ explore = "primary", states = … }`, `{ explain = "SELECT …", as = … }`.

@@ -232,7 +232,8 @@ impl StateMedium {
 pub fn write_image(base: &Path, patch: &Path, to: &Path) -> io::Result<()> {
     super::parts::copy_sparse(base, to)?;
     let image = File::options().write(true).open(to)?;
-    let directory = to.parent().unwrap_or(Path::new("/"));
+    // Beside the patch: the image may be wanted on a file system without nameless files.
+    let directory = patch.parent().unwrap_or(Path::new("/"));
     let Medium::State(state) = Medium::state(File::open(base)?, patch, directory)? else {
         return Ok(());
     };

@@ -26,7 +26,7 @@ clients = 4
 ledger = { insert = "writes_log" }
 [scenarios.explore]
 run = ["writes"]
-checks = ["ledger", { explore = "primary", states = 6, second_cuts = 1 }]
+checks = ["ledger", { explore = "primary", states = 4, second_cuts = 1 }]
 [scenarios.fails]
 run = ["writes"]
 variants = ["safe"]

@@ -339,5 +339,9 @@ fn a_disk_keeps_a_log_fails_and_loses_its_power_at_a_request() {
         "write = 7, flush = 1",
         "`{ at = \"1s\", power_cut = \"primary\", write = 7, flush = 1 }` write or flush, not both",
     );
-    check("\"pg_control\"", "\"control\"", "`\"control\"` swallow_fsync: unknown \"control\" (x)");
+    check(
+        "\"pg_control\"",
+        "\"pg_contrl\"",
+        "`\"pg_contrl\"` unknown swallow_fsync \"pg_contrl\" (did you mean \"pg_control\"?)",
+    );
 }
