@@ -39,7 +39,7 @@ impl Disk {
     }
 
     fn cut_at(&self, seed: u64, at: DiskRequest) -> Result<Status, Error> {
-        let (what, from) = self.from_now(at)?;
+        let (what, from) = self.number_of(at)?;
         self.tell(Order::CutAt { what, from, seed })?;
         let deadline = Instant::now() + UNMOUNT_TIMEOUT;
         while Instant::now() < deadline {
@@ -53,7 +53,7 @@ impl Disk {
     }
 
     /// The number of a request since the power came on.
-    fn from_now(&self, at: DiskRequest) -> Result<(What, u64), Error> {
+    fn number_of(&self, at: DiskRequest) -> Result<(What, u64), Error> {
         let status = self.status()?;
         Ok(match at {
             DiskRequest::Write(number) => (What::Write, status.writes + number),
@@ -66,7 +66,7 @@ impl Disk {
     /// # Errors
     /// [`Error::NotABlockDisk`]; the system's.
     pub fn fail_from(&self, at: DiskRequest, fault: DiskFault) -> Result<(), Error> {
-        let (what, from) = self.from_now(at)?;
+        let (what, from) = self.number_of(at)?;
         let error = match fault {
             DiskFault::Broken => DiskError::Broken,
             DiskFault::Full => DiskError::Full,
