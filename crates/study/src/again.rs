@@ -57,5 +57,6 @@ pub fn look_again(request: &StateRequest, control: &Control) -> Result<Again, Er
         deltas: &deltas,
     };
     let image: Option<&Path> = request.image.as_deref();
-    Ok(check::again(&mut site, &before, request.number, image)?)
+    check::again(&mut site, &before, request.number, image)
+        .map_err(|error| Error::Check(Box::new(error)))
 }

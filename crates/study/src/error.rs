@@ -36,7 +36,7 @@ pub enum Error {
     Lab(#[from] lab::Error),
     /// A state that is looked at again.
     #[error(transparent)]
-    Check(#[from] check::Error),
+    Check(Box<check::Error>),
     /// The servers of a topology.
     #[error(transparent)]
     Site(site::Error),
