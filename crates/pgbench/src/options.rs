@@ -1,13 +1,16 @@
 //! What the command line asks for.
 //!
 //! [`Request::read`] takes a command line to one of pgbench's two modes, or to a [`Complaint`] in
-//! pgbench's words. Reading order: `table` lists the options, `given` collects them in the order
-//! in which they stand, `values` reads their arguments, `conflicts` says which do not go together.
+//! pgbench's words. Reading order: a `row` is an option; `theirs` and `beyond` list them, `given` collects
+//! them in the order in which they stand, `values` reads their arguments, `conflicts` says which of
+//! pgbench's do not go together.
 
+mod beyond;
 mod conflicts;
 mod given;
 mod help;
-mod table;
+mod row;
+mod theirs;
 mod values;
 
 use std::path::Path;
@@ -19,8 +22,7 @@ use crate::complaint::Complaint;
 use crate::major::Major;
 use crate::search::goal::Goal;
 
-pub use help::help;
-pub use table::{OptionName, option_names};
+pub use help::{OptionName, help, option_names};
 
 /// What a command line asks for.
 #[derive(Clone, Debug)]
@@ -47,6 +49,8 @@ pub struct Invocation<'a> {
     pub command: &'a str,
     /// What stands after the name.
     pub arguments: &'a [String],
+    /// The pgbench whose words are spoken unless `--as` names another.
+    pub speaks: Major,
     /// The value of an environment variable.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// The program whose one argument `generator` makes a generator process of it: this one.
@@ -76,6 +80,8 @@ pub struct ServerOptions {
 pub struct InitialiseOptions {
     /// Which server.
     pub server: ServerOptions,
+    /// Which pgbench is spoken.
+    pub major: Major,
     /// Show debug messages.
     pub debug: bool,
     /// The steps in order, one letter each; a space is none.
@@ -198,6 +204,17 @@ pub struct RunOptions {
     pub seed: Option<RandomSeed>,
     /// What pgbench does not have.
     pub ours: OurOptions,
+    /// The first option that a comparison does not follow, if one was given.
+    pub not_compared: Option<NotCompared>,
+}
+
+/// An option that a comparison does not follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotCompared {
+    /// Its name.
+    pub option: String,
+    /// The reason.
+    pub why: &'static str,
 }
 
 /// One script with its weight.
@@ -323,6 +340,47 @@ pub enum Range {
     Rate,
     /// The number of clients, up to `-c`.
     Clients,
+}
+
+impl Default for OurOptions {
+    fn default() -> OurOptions {
+        OurOptions {
+            warm_up: None,
+            connect_rate: None,
+            generators: 1,
+            interval_ms: 1000,
+            describe: true,
+            syntax: Syntax::Current,
+            hdr: None,
+            json: None,
+            html: None,
+            find: None,
+            baseline: false,
+            serve: false,
+            on_loss: OnLoss::Abort,
+            metrics: None,
+            influx: None,
+            hosts: None,
+        }
+    }
+}
+
+impl<'a> Invocation<'a> {
+    /// A command line of the rig's own: without an environment or a terminal. `schema` is as in the
+    /// field.
+    #[must_use]
+    pub fn of(arguments: &'a [String], schema: Option<&'a str>) -> Invocation<'a> {
+        Invocation {
+            program: "pgbench",
+            command: "pgbench",
+            arguments,
+            speaks: Major::default(),
+            environment: &|_| None,
+            generator: Path::new(""),
+            schema,
+            ask_password: &|_| None,
+        }
+    }
 }
 
 impl Request {

@@ -59,7 +59,7 @@ pub(crate) fn run(
     }
     let (mut server, conninfo) = Server::open(&options.server, invocation, control)
         .map_err(|complaint| complaint.with_error("could not create connection for setup"))?;
-    console.line(version(options.major, server.version()));
+    console.line(version(options.major, server.version(), console.is_pgbenchs()));
     console.debug(setting(options, &conninfo));
     let seed = plan::seed(options, console)?;
     let tables = look_at_tables(options, invocation, &mut server, &conninfo.dbname, console)?;
@@ -122,11 +122,13 @@ pub(crate) fn run(
         baseline: baseline.as_ref(),
         failed_at: failed_at.get(),
     };
-    let words = results.words().block() + &ours::lines(&results);
+    let (block, lines) = (results.words().block(), ours::lines(&results));
     // pgbench leaves at once then and says nothing of what it has counted.
     if !matches!(outcome.end, End::ExitedOnAbort(_)) {
-        console.text(&words);
+        console.text(&block);
+        console.lines(&lines);
     }
+    let words = block + &lines;
     let page = pages.filter(|_| options.ours.html.is_some() || options.ours.serve).map(|pages| {
         pages.make(&Page {
             command: command(options, invocation),
@@ -159,14 +161,16 @@ pub(crate) fn run(
     }
 }
 
-/// `pgbench (19.0, pgrig 0.1.0, server 15.4)`
-fn version(major: Major, server: &str) -> String {
-    let (rig, version) = (env!("CARGO_PKG_VERSION"), major.version());
-    if server.split_whitespace().next() == Some(version) {
-        format!("pgbench ({version}, pgrig {rig})")
-    } else {
-        format!("pgbench ({version}, pgrig {rig}, server {server})")
+/// `pgbench (19.0, pgrig 0.1.0, server 15.4)`; without the middle where all is pgbench's.
+fn version(major: Major, server: &str, is_pgbenchs: bool) -> String {
+    let mut parts = vec![major.version().to_owned()];
+    if !is_pgbenchs {
+        parts.push(format!("pgrig {}", env!("CARGO_PKG_VERSION")));
     }
+    if server.split_whitespace().next() != Some(major.version()) {
+        parts.push(format!("server {server}"));
+    }
+    format!("pgbench ({})", parts.join(", "))
 }
 
 /// Where a run goes and how long it is, as `--debug` tells it.

@@ -10,15 +10,7 @@ use script::RandomSeed;
 
 fn read_as(program: &str, line: &[&str]) -> Result<Request, String> {
     let arguments: Vec<String> = line.iter().map(|&word| word.to_owned()).collect();
-    let invocation = Invocation {
-        program,
-        command: "pgbench",
-        arguments: &arguments,
-        environment: &|_| None,
-        ask_password: &|_| None,
-        generator: std::path::Path::new("pgrig"),
-        schema: None,
-    };
+    let invocation = Invocation { program, ..Invocation::of(&arguments, None) };
     Request::read(&invocation).map_err(|complaint| complaint.to_string())
 }
 
@@ -280,15 +272,7 @@ fn the_seed_comes_from_the_environment_too() {
         let arguments: Vec<String> = line.iter().map(|&word| word.to_owned()).collect();
         let environment =
             move |name: &str| (name == "PGBENCH_RANDOM_SEED").then(|| value.to_owned());
-        Request::read(&Invocation {
-            program: "pgbench",
-            command: "pgbench",
-            arguments: &arguments,
-            environment: &environment,
-            ask_password: &|_| None,
-            generator: std::path::Path::new("pgrig"),
-            schema: None,
-        })
+        Request::read(&Invocation { environment: &environment, ..Invocation::of(&arguments, None) })
     };
     let seed = |request| match request {
         Ok(Request::Run(options)) => options.seed,
@@ -324,8 +308,29 @@ fn every_option_is_in_the_help() {
                output of\n\"pgrig bench --version\" and \"pgrig check\", the whole command, and all \
                that it printed.\n";
     assert!(help.ends_with(end), "{help}");
-    let older = pgbench::options::help("pgrig bench", pgbench::Major::V18);
-    assert!(help.contains("--continue-on-error") && !older.contains("--continue-on-error"));
+    assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+}
+
+/// `--as` names the pgbench whose options there are.
+#[test]
+fn each_version_has_its_options() {
+    let has = |major, option: &str| {
+        pgbench::options::help("pgbench", major).lines().any(|line| line.starts_with(option))
+    };
+    for (option, since) in
+        [("  --continue-on-error", 19), ("  --exit-on-abort", 17), ("  -d, --dbname=", 16)]
+    {
+        for number in 15..=19 {
+            let major = pgbench::Major::of_number(number).expect("known");
+            assert_eq!(has(major, option), number >= since, "{option} in {number}");
+        }
+    }
+    let old = run("--as=15 -d mydb");
+    assert_eq!((old.debug, old.server.dbname.as_deref()), (true, Some("mydb")));
+    let new = run("--as 16 -d mydb");
+    assert_eq!((new.debug, new.server.dbname.as_deref()), (false, Some("mydb")));
+    let unknown = read_as("pgbench", &["--as=14"]).expect_err("too old");
+    assert!(unknown.starts_with("pgbench: error: invalid version of pgbench, expecting 15 to 19"));
 }
 
 /// The program itself: Debian's is a wrapper, whose name is not in the complaints.

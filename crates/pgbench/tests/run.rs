@@ -14,12 +14,7 @@ fn initialised() -> Server {
 /// What programs read: the lines after the version, without ours, every number an N.
 fn shape(out: &str) -> Vec<String> {
     let lines = out.lines().skip(1).filter(|line| !line.starts_with("pgrig: "));
-    // Up to version 16 the line of a script's transactions told their rate as well.
-    let old = "- N transactions (N% of total, tps = N)";
-    let new =
-        "- N transactions (N% of total)\n- number of transactions actually processed: N (tps = N)";
-    let shapes = lines.map(|line| without_numbers(line).replace(old, new)).collect::<Vec<_>>();
-    shapes.join("\n").lines().map(str::to_owned).collect()
+    lines.map(without_numbers).collect()
 }
 
 fn without_numbers(line: &str) -> String {

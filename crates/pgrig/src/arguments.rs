@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Benchmark a server with the options and the output of pgbench, and more figures
-    #[command(disable_help_flag = true)]
+    #[command(disable_help_flag = true, override_help = bench_help())]
     Bench(BenchArguments),
     /// Run a study, one of pgrig's or your own
     Run(RunArguments),
@@ -115,7 +115,7 @@ pub(crate) struct DiskArguments {
 pub(crate) struct BenchArguments {
     /// As pgbench's
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    _arguments: Vec<String>,
+    pub(crate) arguments: Vec<String>,
 }
 
 /// `pgrig run`
@@ -347,6 +347,11 @@ impl From<ProfileName> for Profile {
     }
 }
 
+/// Its own help, which `pgrig help bench` prints as well.
+fn bench_help() -> String {
+    pgbench::options::help("pgrig bench", pgbench::Major::default())
+}
+
 /// Everything that can be typed, the options of `bench` included, which clap does not read.
 pub(crate) fn described() -> clap::Command {
     Arguments::command().mut_subcommand("bench", |bench| {
@@ -445,7 +450,7 @@ mod tests {
         let bench = described.find_subcommand("bench").expect("bench is a command");
         for (name, about) in [
             ("client", "number of concurrent database clients (default: 1)"),
-            ("init-steps", "run these initialization steps, in this order"),
+            ("curve", "list every window of a search as CSV"),
             ("find-rate", ""),
         ] {
             let option = bench.get_arguments().find(|one| one.get_long() == Some(name));

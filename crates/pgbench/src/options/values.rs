@@ -52,7 +52,7 @@ pub(super) fn builtin(name: &str) -> Result<&'static Builtin, Complaint> {
 }
 
 pub(super) fn positive(value: &str, option: &str) -> Result<u32, Complaint> {
-    bounded_int(value, option, 1, i32::MAX).map(|value| value as u32)
+    bounded_int(value, option, 1, i32::MAX)
 }
 
 pub(super) fn above_zero(value: &str, what: &str) -> Result<f64, Complaint> {

@@ -80,9 +80,9 @@ impl Server {
         ours(&self.environment(database), line)
     }
 
-    /// Ours, speaking as the real pgbench here, or as the oldest that it can.
+    /// Ours, speaking as the real pgbench here.
     pub(crate) fn ours_alike(&self, database: &str, line: &str) -> Ended {
-        let speaks = theirs_major().clamp(18, 19);
+        let speaks = theirs_major();
         self.ours(database, &format!("{line} --as={speaks}"))
     }
 
@@ -184,13 +184,9 @@ pub(crate) fn ours_until(
         environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
     };
     let invocation = Invocation {
-        program: "pgbench",
-        command: "pgbench",
-        arguments,
         environment: &look_up,
-        ask_password: &|_| None,
         generator: std::path::Path::new("pgrig"),
-        schema: None,
+        ..Invocation::of(arguments, None)
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let code = bench(&invocation, control, &mut Console::new(&mut out, &mut err, false));
