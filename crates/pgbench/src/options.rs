@@ -228,6 +228,8 @@ pub struct Script {
     pub weight: u32,
     /// How many commands it has.
     pub commands: usize,
+    /// True if it looks like a script of pgbench 9.5, whose SQL ends at the newline.
+    pub reads_as_nine_x: bool,
     /// Whether it is one of pgbench's.
     pub origin: Origin,
 }
@@ -270,6 +272,8 @@ pub struct LogOptions {
     pub sampling_rate: f64,
     /// `--aggregate-interval`
     pub aggregate_s: Option<u32>,
+    /// `--aggregate-last`
+    pub last_stretch: bool,
 }
 
 /// What pgbench does not have.

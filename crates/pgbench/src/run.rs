@@ -15,12 +15,9 @@ mod results;
 mod tables;
 mod vacuum;
 
-use std::cell::OnceCell;
 use std::time::Instant;
 
-use load::{
-    CommandPlace, Control, End, Event, Fleet, Level, LoadError, Message, OnHostLoss, Outcome,
-};
+use load::{Control, End, Event, Fleet, Level, LoadError, Message, OnHostLoss, Outcome};
 use wire::conninfo::{Address, Conninfo};
 
 use crate::complaint::Complaint;
@@ -86,12 +83,11 @@ pub(crate) fn run(
     let server_version = server.version().to_owned();
     drop(server);
 
-    let failed_at = OnceCell::new();
     let mut one = |options: &RunOptions, console: &mut Console<'_>| {
         let count = hosts.as_ref().map_or(options.ours.generators, |hosts| hosts.len() as u32);
         let plan = plan::plan(options, &conninfo, &tables, seed, clock, count);
         let metrics = metrics.as_mut();
-        let on = On { invocation, hosts: hosts.as_deref(), failed_at: &failed_at, served };
+        let on = On { invocation, hosts: hosts.as_deref(), served };
         drive(options, &on, &plan, control, clock.origin, metrics, console)
     };
     let baseline = match options.ours.baseline {
@@ -114,14 +110,8 @@ pub(crate) fn run(
         }
     };
     hosts.into_iter().for_each(host::end);
-    let results = Results {
-        options,
-        tables: &tables,
-        outcome,
-        search,
-        baseline: baseline.as_ref(),
-        failed_at: failed_at.get(),
-    };
+    let results =
+        Results { options, tables: &tables, outcome, search, baseline: baseline.as_ref() };
     let (block, lines) = (results.words().block(), ours::lines(&results));
     // pgbench leaves at once then and says nothing of what it has counted.
     if !matches!(outcome.end, End::ExitedOnAbort(_)) {
@@ -147,7 +137,11 @@ pub(crate) fn run(
         pages.end(page);
     }
     metrics.map_or(Ok(()), Metrics::finish)?;
-    let code = end(outcome, console);
+    let code = match end(outcome, console) {
+        DONE => unexpected(&results, console),
+        code => code,
+    };
+    hint_at_nine_x(&results, console);
     match search.filter(|search| !search.is_answer) {
         Some(search) if code == DONE => {
             console.error(&search.words);
@@ -160,6 +154,32 @@ pub(crate) fn run(
         None => Ok(code),
     }
 }
+
+/// Says if results were not what `\expect` says.
+fn unexpected(results: &Results<'_>, console: &mut Console<'_>) -> u8 {
+    let Some(count) = results.workload().counts_total.errors.get(EXPECT) else { return DONE };
+    let first = results.first_errors().get(EXPECT);
+    let first =
+        first.map_or(String::new(), |at| format!(", the first at {}:{}", at.script, at.line));
+    console.error(format_args!("{count} results were not as \\expect says{first}"));
+    INCOMPLETE
+}
+
+/// The kind of error under which results are counted that are not as expected.
+const EXPECT: &str = "\\expect";
+
+/// A syntax error in a script whose lines have no semicolons.
+fn hint_at_nine_x(results: &Results<'_>, console: &mut Console<'_>) {
+    let is_old = results.options.scripts.iter().any(|script| script.reads_as_nine_x);
+    if is_old && results.workload().counts_total.errors.contains_key(SYNTAX_ERROR) {
+        console.our_hint(
+            "SQL ends at a semicolon, not at the newline; for a script of pgbench 9.5 or older: \
+             --syntax 9.x",
+        );
+    }
+}
+
+const SYNTAX_ERROR: &str = "42601";
 
 /// `pgbench (19.0, pgrig 0.1.0, server 15.4)`; without the middle where all is pgbench's.
 fn version(major: Major, server: &str, is_pgbenchs: bool) -> String {
@@ -230,8 +250,6 @@ fn look_at_tables(
 struct On<'a> {
     invocation: &'a Invocation<'a>,
     hosts: Option<&'a [host::Host]>,
-    /// Is given the command that ended the first client.
-    failed_at: &'a OnceCell<CommandPlace>,
     /// The page that is looked at meanwhile.
     served: Option<&'a dyn Pages>,
 }
@@ -247,13 +265,7 @@ fn drive(
 ) -> Result<Outcome, Complaint> {
     let mut progress = Progress::new(options);
     let mut observe = |event: Event<'_>| match event {
-        Event::Message(message) => {
-            tell(&message, console);
-            if let (Level::Error, Some(place)) = (message.level, message.at) {
-                // Later ones are left out.
-                let _ = on.failed_at.set(place);
-            }
-        }
+        Event::Message(message) => tell(&message, console),
         event => {
             if let Some(metrics) = &mut metrics {
                 metrics.observe(&event);
@@ -293,11 +305,14 @@ fn could_not_begin(error: &LoadError) -> Complaint {
     match error {
         LoadError::Connect { connected, clients, hint, .. } => {
             let who = format!("could not create connection for client {connected}");
-            let count = format!("{connected} of {clients} clients were connected");
-            complaint.with_error(who).with_our_hint(match hint {
-                Some(hint) => format!("{count}; {hint}"),
-                None => count,
-            })
+            let count =
+                (*clients > 1).then(|| format!("{connected} of {clients} clients were connected"));
+            let advice: Vec<String> = count.into_iter().chain(hint.clone()).collect();
+            let complaint = complaint.with_error(who);
+            match advice.is_empty() {
+                true => complaint,
+                false => complaint.with_our_hint(advice.join("; ")),
+            }
         }
         _ => match error.hint() {
             Some(hint) => complaint.with_our_hint(hint),

@@ -27,6 +27,16 @@ pub(super) static BEYOND: &[Row] = &[
     })
     .short('V')
     .in_both_modes(),
+    Row::flag(
+        "aggregate-last",
+        &[(Beyond, "with --aggregate-interval: log the last interval, too, which is not over; pgbench \
+            leaves it out")],
+        |given| set(&mut given.last_stretch),
+    )
+    .fits(|given| {
+        let why = "--aggregate-last is allowed only with --aggregate-interval";
+        given.aggregate_s.is_none().then_some(why)
+    }),
     Row::value(
         "arrivals",
         "poisson|constant",

@@ -44,6 +44,7 @@ fn default_script() -> Script {
         text: builtin.text.to_owned(),
         weight: 1,
         commands: 0,
+        reads_as_nine_x: false,
         origin: Origin::Builtin,
     }
 }
@@ -54,7 +55,7 @@ fn check_scripts(given: &mut Given) -> Result<(), Complaint> {
     let syntax = given.ours.syntax;
     let protocol = given.protocol.unwrap_or_default();
     let mut names = Names::new();
-    for Script { name, text, commands, .. } in &mut given.scripts {
+    for Script { name, text, commands, reads_as_nine_x, .. } in &mut given.scripts {
         let script = script::Script::parse(name, text.as_bytes(), syntax, &mut names);
         let script = script.map_err(|error| {
             let complaint = Complaint::error(&error);
@@ -65,6 +66,7 @@ fn check_scripts(given: &mut Given) -> Result<(), Complaint> {
         })?;
         script.check(protocol).map_err(Complaint::error)?;
         *commands = script.commands.len();
+        *reads_as_nine_x = script.reads_as_nine_x();
     }
     Ok(())
 }
@@ -185,6 +187,7 @@ fn log(given: &Given) -> Result<Option<LogOptions>, Complaint> {
         prefix: given.log_prefix.clone().unwrap_or_else(|| "pgbench_log".to_owned()),
         sampling_rate: given.sampling_rate.unwrap_or(1.0),
         aggregate_s: given.aggregate_s,
+        last_stretch: given.last_stretch,
     }))
 }
 

@@ -67,6 +67,7 @@ pub(super) struct Given {
     pub(super) log_prefix: Option<String>,
     pub(super) sampling_rate: Option<f64>,
     pub(super) aggregate_s: Option<u32>,
+    pub(super) last_stretch: bool,
     pub(super) failures_detailed: bool,
     pub(super) max_tries: Option<u32>,
     pub(super) continue_on_error: bool,
@@ -209,6 +210,7 @@ impl Given {
             text: builtin.text.to_owned(),
             weight,
             commands: 0,
+            reads_as_nine_x: false,
             origin: Origin::Builtin,
         })
     }
@@ -216,7 +218,14 @@ impl Given {
     pub(super) fn add_file(&mut self, value: &str) -> Done {
         let Weighted { name, weight } = weighted(value)?;
         let text = script_text(&name)?;
-        self.add_script(Script { name, text, weight, commands: 0, origin: Origin::File })
+        self.add_script(Script {
+            name,
+            text,
+            weight,
+            commands: 0,
+            reads_as_nine_x: false,
+            origin: Origin::File,
+        })
     }
 
     fn add_script(&mut self, script: Script) -> Done {

@@ -15,6 +15,9 @@ use crate::search::goal::Goal;
 /// Bounds of an automatic warm-up: shorter finds no trend, longer is another benchmark.
 const WARM_UP_AUTO: WarmUp = WarmUp::Auto { min_ms: 3_000, max_ms: 120_000 };
 
+/// What editors of Windows write before a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 pub(super) fn script_text(name: &str) -> Result<String, Complaint> {
     let failed = |what: &str, error: &std::io::Error| {
         let reason = system_error(error);
@@ -27,6 +30,13 @@ pub(super) fn script_text(name: &str) -> Result<String, Complaint> {
         let mut file =
             std::fs::File::open(Path::new(name)).map_err(|error| failed("open", &error))?;
         file.read_to_end(&mut bytes).map_err(|error| failed("read", &error))?;
+    }
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        let text =
+            format!("{name}:1: script begins with a byte order mark (U+FEFF), which is no SQL");
+        return Err(
+            Complaint::error(text).with_our_hint("remove it: sed -i '1s/^\\xEF\\xBB\\xBF//' FILE")
+        );
     }
     String::from_utf8(bytes).map_err(|error| {
         let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
