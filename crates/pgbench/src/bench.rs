@@ -6,10 +6,11 @@ use script::Builtin;
 use crate::complaint::{Cause, Complaint, system_error};
 use crate::console::Console;
 use crate::initialise::{self, Names};
-use crate::options::{InitialiseOptions, Invocation, Request, help};
+use crate::options::{InitialiseOptions, Invocation, Request, TableSet, help};
 use crate::page::Pages;
 use crate::run::run;
 use crate::server::Server;
+use crate::tpcc;
 
 /// pgbench's exit code for what could not begin.
 const COULD_NOT_BEGIN: u8 = 1;
@@ -63,6 +64,7 @@ fn execute(
         )),
         Request::ListScripts => console.narrate_part(&Builtin::list()),
         Request::ShowScript(builtin) => console.narrate_part(&builtin.show()),
+        Request::ShowTpcc => console.narrate_part(&tpcc::show()),
         Request::Initialise(options) => {
             fill(options, invocation, control, console).map_err(advised)?;
         }
@@ -135,6 +137,9 @@ fn fill(
         Server::open(&options.server, invocation, control).map_err(|complaint| {
             complaint.with_error("could not create connection for initialization")
         })?;
+    if options.tables == TableSet::Tpcc {
+        return tpcc::load(options, &mut server, console);
+    }
     let names = Names::in_schema(invocation.schema);
     let another = |_| Ok(Server::open(&options.server, invocation, control)?.0);
     let others = (1..options.connections).map(another).collect::<Result<Vec<_>, Complaint>>();

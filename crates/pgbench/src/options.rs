@@ -35,6 +35,8 @@ pub enum Request {
     ListScripts,
     /// `--show-script`
     ShowScript(&'static Builtin),
+    /// `--show-script=tpcc-like`
+    ShowTpcc,
     /// `-i`
     Initialise(InitialiseOptions),
     /// Everything else.
@@ -92,6 +94,8 @@ pub struct InitialiseOptions {
     pub fillfactor: u32,
     /// How often progress is shown.
     pub progress: LoadProgress,
+    /// The tables.
+    pub tables: TableSet,
     /// How accounts are partitioned.
     pub partitions: Option<Partitions>,
     /// Where tables go.
@@ -104,6 +108,15 @@ pub struct InitialiseOptions {
     pub connections: u32,
     /// `--resume`: keep what has been loaded, and do the rest.
     pub resume: bool,
+}
+
+/// Tables that an initialisation makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableSet {
+    /// pgbench's.
+    Pgbench,
+    /// Those of `-b tpcc-like`.
+    Tpcc,
 }
 
 /// How often the generation of data reports.
@@ -239,6 +252,8 @@ pub struct Script {
 pub enum Origin {
     /// `-b`, `-N`, `-S`
     Builtin,
+    /// `-b tpcc-like`: needs the tables of an order-entry company.
+    Tpcc,
     /// `-f`
     File,
 }
@@ -301,6 +316,8 @@ pub struct OurOptions {
     pub find: Option<FindOptions>,
     /// `--baseline`
     pub baseline: bool,
+    /// `--check`
+    pub check: bool,
     /// `--serve`
     pub serve: bool,
     /// `--reconnect`
@@ -360,6 +377,7 @@ impl Default for OurOptions {
             html: None,
             find: None,
             baseline: false,
+            check: false,
             serve: false,
             on_loss: OnLoss::Abort,
             metrics: None,

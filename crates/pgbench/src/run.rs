@@ -1,6 +1,7 @@
 //! Benchmarking mode, from the first connection to the last line.
 
 mod baseline;
+mod check;
 mod figure;
 mod files;
 mod find;
@@ -31,7 +32,7 @@ use files::Files;
 use metrics::Metrics;
 use progress::Progress;
 use results::Results;
-use tables::Tables;
+use tables::{Look, Tables};
 
 pub use plan::workload;
 
@@ -79,7 +80,7 @@ pub(crate) fn run(
         Some(asked) => Some(hosts::reach(asked, options, invocation, control)?),
         None => None,
     };
-    vacuum::vacuum(options.vacuum, &mut server, console);
+    vacuum::vacuum(options, &mut server, console);
     let server_version = server.version().to_owned();
     drop(server);
 
@@ -137,10 +138,16 @@ pub(crate) fn run(
         pages.end(page);
     }
     metrics.map_or(Ok(()), Metrics::finish)?;
-    let code = match end(outcome, console) {
+    let mut code = match end(outcome, console) {
         DONE => unexpected(&results, console),
         code => code,
     };
+    if options.ours.check && code != INTERRUPTED {
+        let (mut server, _) = Server::open(&options.server, invocation, control)?;
+        if !check::check(options, &mut server, console)? {
+            code = INCOMPLETE;
+        }
+    }
     hint_at_nine_x(&results, console);
     match search.filter(|search| !search.is_answer) {
         Some(search) if code == DONE => {
@@ -234,16 +241,27 @@ fn look_at_tables(
     database: &str,
     console: &mut Console<'_>,
 ) -> Result<Tables, Complaint> {
-    if !options.scripts.iter().any(|script| script.origin == Origin::Builtin) {
-        return Ok(Tables { scale: i64::from(options.scale.unwrap_or(1)), partitions: None });
-    }
-    tables::look(server, database, invocation.command, |scale| {
+    let needs = |origin| options.scripts.iter().any(|script| script.origin == origin);
+    let mut counted = |scale: i64, table: &str| {
         if options.scale.is_some() {
             console.warning(format_args!(
-                "scale option ignored, using count from pgbench_branches table ({scale})"
+                "scale option ignored, using count from {table} table ({scale})"
             ));
         }
-    })
+    };
+    let look = Look { database, command: invocation.command };
+    match (needs(Origin::Builtin), needs(Origin::Tpcc)) {
+        (false, false) => {
+            Ok(Tables { scale: i64::from(options.scale.unwrap_or(1)), partitions: None })
+        }
+        (true, false) => tables::look(server, &look, |scale| counted(scale, "pgbench_branches")),
+        (false, true) => {
+            tables::warehouses(server, &look, |scale| counted(scale, "tpcc_warehouse"))
+        }
+        (true, true) => Err(Complaint::error(
+            "tpcc-like cannot run beside other builtin scripts: each has a scale of its own",
+        )),
+    }
 }
 
 /// What generators run on.

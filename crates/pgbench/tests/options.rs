@@ -4,7 +4,8 @@ use std::process::Command;
 
 use load::{Pace, Protocol, WarmUp};
 use pgbench::options::{
-    Invocation, Length, LoadProgress, PartitionMethod, Partitions, Persistence, Request, Vacuum,
+    Invocation, Length, LoadProgress, PartitionMethod, Partitions, Persistence, Request, TableSet,
+    Vacuum,
 };
 use script::RandomSeed;
 
@@ -309,6 +310,25 @@ fn every_option_is_in_the_help() {
                that it printed.\n";
     assert!(help.ends_with(end), "{help}");
     assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+}
+
+#[test]
+fn tpcc_like_is_a_mix_of_five() {
+    let options = run("-b tpcc -T 1 --check");
+    let weights: Vec<u32> = options.scripts.iter().map(|script| script.weight).collect();
+    assert_eq!((weights, options.ours.check), (vec![45, 43, 4, 4, 4], true));
+    assert_eq!(run("-b t -t 1").scripts.len(), 1, "pgbench's names come first");
+    assert_eq!(initialise("-i -b tpcc-like -s 3").tables, TableSet::Tpcc);
+    assert_eq!(initialise("-i").tables, TableSet::Pgbench);
+    let refused = |line: &str, why: &str| {
+        let error = read_as("pgbench", &words(line)).expect_err(line);
+        assert!(error.contains(why), "{line}: {error}");
+    };
+    refused("-i -b tpcc-like -q", "option -q is for pgbench's tables, not for those of tpcc-like");
+    refused("-i -b tpcc-like -c 4", "cannot be used in initialization (-i) mode");
+    refused("-i -b tpcb-like", "cannot be used in initialization (-i) mode");
+    refused("-i --check", "cannot be used in initialization (-i) mode");
+    refused("-t 1 -l --aggregate-last", "allowed only with --aggregate-interval");
 }
 
 /// `--as` names the pgbench whose options there are.

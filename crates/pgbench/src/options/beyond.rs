@@ -9,7 +9,7 @@ use load::OnLoss;
 use super::row::Heading::{Beyond, Common};
 use super::row::{Row, keep, put, set};
 use super::values::{above_zero, arrivals, on_host_loss, positive, syntax, warm_up};
-use super::{Length, Range, Request};
+use super::{Length, Origin, Range, Request, Script};
 use crate::number::bounded_int;
 
 const FILES: &str = "a comparison writes its own files; see --out and --json";
@@ -68,6 +68,19 @@ pub(super) static BEYOND: &[Row] = &[
         )
     })
     .not_compared("use pgrig bench --baseline"),
+    Row::flag(
+        "check",
+        &[(Beyond, "after the run, check that the tables of the builtin scripts are consistent; exit code \
+            2 if they are not")],
+        |given| set(&mut given.ours.check),
+    )
+    .fits(|given| {
+        let is_file = |script: &Script| script.origin == Origin::File;
+        given.scripts.iter().all(is_file).then_some(
+            "--check is for builtin scripts (-b); scripts of your own check results with \\expect",
+        )
+    })
+    .not_compared("run pgrig bench --check on either side"),
     Row::flag(
         "serve",
         &[(Beyond, "show the run in a browser while it lasts: a page on 127.0.0.1")],

@@ -4,11 +4,11 @@ use load::{OnError, OnHostLoss, Pace, Protocol};
 use script::{Builtin, Names};
 
 use super::given::{Arrivals, Given};
-use super::row::Mode;
+use super::row::{Mode, Row};
 use super::{
     FindOptions, HostOptions, InitialiseOptions, Length, LoadProgress, LogOptions, NotCompared,
     Origin, OurOptions, PartitionMethod, Partitions, Persistence, Range, Request, RunOptions,
-    Script, Vacuum,
+    Script, TableSet, Vacuum,
 };
 use crate::complaint::Complaint;
 
@@ -27,10 +27,25 @@ pub(super) fn resolve(mut given: Given) -> Result<Request, Complaint> {
         }
         return run(given).map(|options| Request::Run(Box::new(options)));
     }
-    if given.rows.iter().any(|row| row.mode == Mode::Benchmarking) {
+    // -i -b tpcc-like: the tables to make.
+    let tables = match given.scripts.first() {
+        Some(_) if given.scripts.iter().all(|script| script.origin == Origin::Tpcc) => {
+            TableSet::Tpcc
+        }
+        _ => TableSet::Pgbench,
+    };
+    let is_named = |row: &&Row| row.long == "builtin" && tables == TableSet::Tpcc;
+    let runs = |row: &&Row| row.mode == Mode::Benchmarking && !is_named(row);
+    if given.rows.iter().copied().any(|row| runs(&row)) {
         return refuse("some of the specified options cannot be used in initialization (-i) mode");
     }
-    initialise(given).map(Request::Initialise)
+    let own = given.rows.iter().find(|row| row.mode == Mode::Initialisation);
+    if let (TableSet::Tpcc, Some(row)) = (tables, own) {
+        let option = row.display();
+        let text = format!("option {option} is for pgbench's tables, not for those of tpcc-like");
+        return refuse(&text);
+    }
+    initialise(given, tables).map(Request::Initialise)
 }
 
 fn refuse<T>(text: &str) -> Result<T, Complaint> {
@@ -71,7 +86,7 @@ fn check_scripts(given: &mut Given) -> Result<(), Complaint> {
     Ok(())
 }
 
-fn initialise(given: Given) -> Result<InitialiseOptions, Complaint> {
+fn initialise(given: Given, tables: TableSet) -> Result<InitialiseOptions, Complaint> {
     let partitions = given.partitions.unwrap_or(0);
     if partitions == 0 && given.partition_method.is_some() {
         return refuse("--partition-method requires greater than zero --partitions");
@@ -88,6 +103,7 @@ fn initialise(given: Given) -> Result<InitialiseOptions, Complaint> {
         major: given.major,
         debug: given.debug,
         steps,
+        tables,
         scale: given.scale.unwrap_or(1),
         fillfactor: given.fillfactor.unwrap_or(100),
         progress: given.progress.unwrap_or(LoadProgress::Rows),

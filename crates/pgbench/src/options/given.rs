@@ -6,7 +6,7 @@ use script::{RandomSeed, Weighted};
 use super::beyond::BEYOND;
 use super::row::{Done, Row, Take};
 use super::theirs::PGBENCH;
-use super::values::{builtin, goal, script_text, seed_option, weighted};
+use super::values::{builtin, goal, is_tpcc, script_text, seed_option, weighted};
 use super::{
     Invocation, Length, LoadProgress, Origin, OurOptions, PartitionMethod, Persistence, Range,
     Request, Script, ServerOptions,
@@ -15,6 +15,7 @@ use crate::complaint::Complaint;
 use crate::getopt::{self, Found, Known, Takes};
 use crate::major::Major;
 use crate::search::goal::Goal;
+use crate::tpcc;
 
 /// pgbench's limit.
 const SCRIPTS_MAX: usize = 128;
@@ -204,6 +205,18 @@ impl Given {
     }
 
     pub(super) fn add_builtin(&mut self, name: &str, weight: u32) -> Done {
+        if is_tpcc(name) {
+            return tpcc::MIX.iter().try_for_each(|part| {
+                self.add_script(Script {
+                    name: part.description.to_owned(),
+                    text: part.text.to_owned(),
+                    weight: weight.saturating_mul(part.weight),
+                    commands: 0,
+                    reads_as_nine_x: false,
+                    origin: Origin::Tpcc,
+                })
+            });
+        }
         let builtin = builtin(name)?;
         self.add_script(Script {
             name: builtin.description.to_owned(),

@@ -4,8 +4,8 @@ use super::given::Given;
 use super::row::Heading::{Benchmarking, Common, Initialisation, What};
 use super::row::{Row, keep, put, set};
 use super::values::{
-    builtin, definition, latency_limit_us, max_tries, partition_method, positive, protocol, rate,
-    sampling_rate, seed_option, steps, weighted,
+    builtin, definition, is_tpcc, latency_limit_us, max_tries, partition_method, positive,
+    protocol, rate, sampling_rate, seed_option, steps, weighted,
 };
 use super::{LoadProgress, Persistence, Request};
 use crate::major::Major;
@@ -22,7 +22,8 @@ pub(super) static PGBENCH: &[Row] = &[
         "NAME[@W]",
         &[(
             What,
-            "add the builtin script NAME weighted at W (default: 1)\n(\"-b list\" lists them)",
+            "add the builtin script NAME weighted at W (default: 1)\n(\"-b list\" lists pgbench's; \
+             tpcc-like is pgrig's, with -i it makes its tables)",
         )],
         |given, value| {
             if value == "list" {
@@ -306,7 +307,10 @@ pub(super) static PGBENCH: &[Row] = &[
         "show-script",
         "NAME",
         &[(Benchmarking, "show builtin script code, then exit")],
-        |given, value| given.at_once(Request::ShowScript(builtin(value)?)),
+        |given, value| match is_tpcc(value) {
+            true => given.at_once(Request::ShowTpcc),
+            false => given.at_once(Request::ShowScript(builtin(value)?)),
+        },
     )
     .in_both_modes(),
     Row::value(

@@ -11,6 +11,7 @@ use super::given::Arrivals;
 use crate::complaint::{Complaint, system_error};
 use crate::number::{bounded_int, prefix_float, prefix_int};
 use crate::search::goal::Goal;
+use crate::tpcc;
 
 /// Bounds of an automatic warm-up: shorter finds no trend, longer is another benchmark.
 const WARM_UP_AUTO: WarmUp = WarmUp::Auto { min_ms: 3_000, max_ms: 120_000 };
@@ -51,6 +52,11 @@ pub(super) fn script_text(name: &str) -> Result<String, Complaint> {
 /// `NAME[@W]`
 pub(super) fn weighted(value: &str) -> Result<Weighted, Complaint> {
     Weighted::parse(value).map_err(Complaint::error)
+}
+
+/// True if a name means the built-in scripts that pgbench does not have: no name of pgbench's begins so.
+pub(super) fn is_tpcc(name: &str) -> bool {
+    name.len() > "tpc".len() && tpcc::NAME.starts_with(name)
 }
 
 /// The built-in script whose name begins so; else the complaint lists them all.
