@@ -1,14 +1,15 @@
 //! What the command line asks for.
 //!
 //! [`Request::read`] takes a command line to one of pgbench's two modes, or to a [`Complaint`] in
-//! pgbench's words. Reading order: a `row` is an option; `theirs` and `beyond` list them, `given` collects
-//! them in the order in which they stand, `values` reads their arguments, `conflicts` says which of
-//! pgbench's do not go together.
+//! pgbench's words. Reading order: a `row` is an option; `theirs` and `beyond` list them; `read` takes them
+//! in the order in which they stand, `values` reads their arguments, `given` is what they ask for, and
+//! `conflicts` says which of pgbench's do not go together.
 
 mod beyond;
 mod conflicts;
 mod given;
 mod help;
+mod read;
 mod row;
 mod theirs;
 mod values;
@@ -412,9 +413,9 @@ impl Request {
     /// In pgbench's words when an option is unknown or wrong, a script file cannot be read, or
     /// options do not go together.
     pub fn read(invocation: &Invocation<'_>) -> Result<Request, Complaint> {
-        match given::read(invocation)? {
-            given::Asked::AtOnce(request) => Ok(request),
-            given::Asked::Later(given) => conflicts::resolve(*given),
+        match read::read(invocation)? {
+            read::Asked::AtOnce(request) => Ok(request),
+            read::Asked::Later(given) => conflicts::resolve(*given),
         }
     }
 }

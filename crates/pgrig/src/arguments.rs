@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use spec::Profile;
 
 use crate::exchange::ExchangeArguments;
@@ -12,6 +12,7 @@ mod compare;
 mod guard;
 mod history;
 mod isolation;
+mod options;
 mod shard;
 
 pub(crate) use compare::{CompareArguments, StudyArguments};
@@ -355,25 +356,27 @@ fn bench_help() -> String {
 /// Everything that can be typed, the options of `bench` included, which clap does not read.
 pub(crate) fn described() -> clap::Command {
     Arguments::command().mut_subcommand("bench", |bench| {
-        let options = pgbench::options::option_names(pgbench::Major::default());
-        options
-            .into_iter()
-            .fold(clap::Command::new("bench"), |bench, option| {
-                let argument = clap::Arg::new(option.long).long(option.long).help(option.about);
-                let argument = match option.short {
-                    Some(short) => argument.short(short),
-                    None => argument,
-                };
-                bench.arg(match option.argument {
-                    Some(name) => argument.action(clap::ArgAction::Set).value_name(name),
-                    None => argument.action(clap::ArgAction::SetTrue),
-                })
-            })
+        options::of_pgbench(clap::Command::new("bench"))
             .about(bench.get_about().cloned().unwrap_or_default())
             .disable_help_flag(true)
             .disable_version_flag(true)
-            .arg(clap::Arg::new("DBNAME").help("The database, or a connection string"))
     })
+}
+
+/// Reads a command line. A comparison's own options and pgbench's may stand in any order.
+pub(crate) fn parse(words: &[String]) -> Result<Arguments, clap::Error> {
+    let mut command = Arguments::command().mut_subcommand("compare", |compare| {
+        options::of_pgbench(compare).mut_args(options::hidden)
+    });
+    let matches = command.try_get_matches_from_mut(words)?;
+    let mut arguments =
+        Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+    if let (Command::Compare(compare), Some(own)) =
+        (&mut arguments.command, matches.subcommand_matches("compare"))
+    {
+        compare.workload = options::words(own);
+    }
+    Ok(arguments)
 }
 
 /// Shows what clap has to say: help and version are answers, everything else is a mistake.

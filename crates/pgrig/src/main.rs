@@ -32,9 +32,7 @@ mod terminal;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::arguments::{Arguments, Command};
+use crate::arguments::Command;
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
@@ -45,7 +43,7 @@ fn main() -> ExitCode {
     if called(program) == "pgbench" {
         return bench::as_pgbench(program, &words[1..]);
     }
-    let arguments = match Arguments::try_parse_from(&words) {
+    let arguments = match arguments::parse(&words) {
         Ok(arguments) => arguments,
         Err(asked) => return arguments::answer(&asked).code(),
     };

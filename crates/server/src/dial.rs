@@ -459,11 +459,7 @@ impl Dial {
             error if error.leads_to_next_attempt() => Lead::Attempt,
             _ => self.lead_of_handshake(),
         };
-        let limit = error.limit().map(|limit| ReachedLimit {
-            limit,
-            user: step.login.user.clone(),
-            database: step.login.database.as_ref().unwrap_or(&step.login.user).clone(),
-        });
+        let limit = ReachedLimit::of(error, &step.login);
         let failure = Failure { sqlstate, hint, wants_password, limit, ..Failure::new(message) };
         self.failed(route, failure, lead)
     }

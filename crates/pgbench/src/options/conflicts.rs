@@ -3,8 +3,9 @@
 use load::{OnError, OnHostLoss, Pace, Protocol};
 use script::{Builtin, Names};
 
-use super::given::{Arrivals, Given};
+use super::given::Given;
 use super::row::{Mode, Row};
+use super::values::Arrivals;
 use super::{
     FindOptions, HostOptions, InitialiseOptions, Length, LoadProgress, LogOptions, NotCompared,
     Origin, OurOptions, PartitionMethod, Partitions, Persistence, Range, Request, RunOptions,

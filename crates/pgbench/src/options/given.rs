@@ -1,32 +1,21 @@
-//! The options in the order in which they stand, each checked by itself.
+//! What the options have asked for so far.
 
 use load::{OnHostLoss, Protocol};
 use script::{RandomSeed, Weighted};
 
-use super::beyond::BEYOND;
 use super::row::{Done, Row, Take};
-use super::theirs::PGBENCH;
-use super::values::{builtin, goal, is_tpcc, script_text, seed_option, weighted};
+use super::values::{Arrivals, builtin, goal, is_tpcc, script_text, weighted};
 use super::{
-    Invocation, Length, LoadProgress, Origin, OurOptions, PartitionMethod, Persistence, Range,
-    Request, Script, ServerOptions,
+    Length, LoadProgress, Origin, OurOptions, PartitionMethod, Persistence, Range, Request, Script,
+    ServerOptions,
 };
 use crate::complaint::Complaint;
-use crate::getopt::{self, Found, Known, Takes};
 use crate::major::Major;
 use crate::search::goal::Goal;
 use crate::tpcc;
 
 /// pgbench's limit.
 const SCRIPTS_MAX: usize = 128;
-
-/// What the options ask for.
-pub(super) enum Asked {
-    /// Something that pgbench does as soon as it meets the option.
-    AtOnce(Request),
-    /// A mode, once conflicts are settled.
-    Later(Box<Given>),
-}
 
 /// Every option as it was given, or its default.
 #[derive(Default)]
@@ -38,7 +27,7 @@ pub(super) struct Given {
     /// The options in the order in which they were given.
     pub(super) rows: Vec<&'static Row>,
     /// What pgbench does as soon as it meets an option.
-    at_once: Option<Request>,
+    pub(super) at_once: Option<Request>,
     pub(super) steps: Option<String>,
     pub(super) scale: Option<u32>,
     pub(super) fillfactor: Option<u32>,
@@ -87,93 +76,8 @@ pub(super) struct Given {
     pub(super) ours: OurOptions,
 }
 
-/// `--arrivals`
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arrivals {
-    Poisson,
-    Constant,
-}
-
-/// Reads a command line as far as each option can be judged alone.
-pub(super) fn read(invocation: &Invocation<'_>) -> Result<Asked, Complaint> {
-    let major = major(invocation)?;
-    let mut given = Given { major, ..Given::default() };
-    if let Some(text) = (invocation.environment)("PGBENCH_RANDOM_SEED") {
-        given.seed = Some(seed_option(&text, "PGBENCH_RANDOM_SEED environment variable")?);
-    }
-    let try_help = format!("Try \"{} --help\" for more information.", invocation.command);
-    let mut mistake = None;
-    let split = split(invocation, major, &mut |found| {
-        if given.at_once.is_some() || mistake.is_some() {
-            return;
-        }
-        match found {
-            Found::Option(row, value) => mistake = given.take(row, &value).err(),
-            Found::Operand(operand) if given.server.dbname.is_none() => {
-                given.server.dbname = Some(operand);
-            }
-            Found::Operand(operand) => {
-                let text = format!("too many command-line arguments (first is \"{operand}\")");
-                mistake = Some(Complaint::error(text).with_hint(&try_help));
-            }
-        }
-    });
-    if let Some(mistake) = mistake {
-        return Err(mistake);
-    }
-    if let Some(request) = given.at_once.take() {
-        return Ok(Asked::AtOnce(request));
-    }
-    split.map_err(|complaint| complaint.with_hint(&try_help))?;
-    Ok(Asked::Later(Box::new(given)))
-}
-
-/// The rows of the options of this pgbench, and those beyond it.
-pub(super) fn rows(major: Major) -> [Vec<&'static Row>; 2] {
-    let known = |row: &&'static Row| row.majors.0 <= major && major <= row.majors.1;
-    [PGBENCH, BEYOND].map(|rows| rows.iter().filter(known).collect())
-}
-
-fn split(
-    invocation: &Invocation<'_>,
-    major: Major,
-    take: &mut dyn FnMut(Found<&'static Row>),
-) -> Done {
-    let known = |row: &'static Row| Known {
-        short: row.short,
-        long: Some(row.long),
-        takes: match row.take {
-            Take::Flag(_) => Takes::Nothing,
-            Take::Value(..) => Takes::Value,
-        },
-        id: row,
-    };
-    let tables = rows(major).map(|rows| rows.into_iter().map(known).collect::<Vec<_>>());
-    let tables: Vec<&[Known<&Row>]> = tables.iter().map(Vec::as_slice).collect();
-    getopt::split(invocation.program, invocation.arguments, &tables, |found| {
-        take(found);
-        Ok(())
-    })
-}
-
-/// The pgbench whose words are spoken. It is looked for first: the names of the other options depend
-/// on it.
-fn major(invocation: &Invocation<'_>) -> Result<Major, Complaint> {
-    let mut asked = None;
-    // What is wrong with the other options is told when they are read.
-    let _ = split(invocation, invocation.speaks, &mut |found| match found {
-        Found::Option(row, value) if row.long == "as" => asked = Some(value),
-        _ => {}
-    });
-    let Some(asked) = asked else { return Ok(invocation.speaks) };
-    Major::parse(&asked).ok_or_else(|| {
-        let text = format!("invalid version of pgbench, expecting 15 to 19, got: \"{asked}\"");
-        Complaint::error(text)
-    })
-}
-
 impl Given {
-    fn take(&mut self, row: &'static Row, value: &str) -> Done {
+    pub(super) fn take(&mut self, row: &'static Row, value: &str) -> Done {
         self.rows.push(row);
         match row.take {
             Take::Flag(take) => take(self),

@@ -1,6 +1,6 @@
 //! `--help`, and what shells and manual pages say of the options: made from their rows.
 
-use super::given::rows;
+use super::read::rows;
 use super::row::{Heading, Row};
 use crate::major::Major;
 

@@ -7,7 +7,6 @@ use load::{OnHostLoss, Protocol, Syntax, WarmUp};
 use script::{Builtin, Define, RandomSeed, RandomSeedError, Weighted};
 
 use super::PartitionMethod;
-use super::given::Arrivals;
 use crate::complaint::{Complaint, system_error};
 use crate::number::{bounded_int, prefix_float, prefix_int};
 use crate::search::goal::Goal;
@@ -200,4 +199,11 @@ pub(super) fn warm_up(value: &str) -> Result<WarmUp, Complaint> {
             "invalid warm-up, expecting \"auto\" or seconds, got: \"{value}\""
         ))),
     }
+}
+
+/// `--arrivals`
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrivals {
+    Poisson,
+    Constant,
 }

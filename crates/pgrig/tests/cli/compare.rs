@@ -87,8 +87,8 @@ fn what_a_comparison_cannot_follow_is_refused() {
     check(&["--self", "-S", "-c", "x"], "error: invalid value \"x\"", "-c/--client");
     check(
         &["--self", "-S", "--no-such"],
-        "unrecognized option '--no-such'",
-        "  hint:   Try \"pgrig",
+        "unexpected argument '--no-such' found",
+        "try '--help'",
     );
     check(
         &["-S", "--b-bin", "/nowhere"],

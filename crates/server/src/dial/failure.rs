@@ -1,7 +1,7 @@
 //! The reason why no server of a route let a client in.
 
 use wire::SqlState;
-use wire::startup::ConnectionLimit;
+use wire::startup::{ConnectionLimit, Login, StartupError};
 
 /// The reason why no server of a route let a client in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +29,15 @@ pub struct ReachedLimit {
     pub user: String,
     /// The database.
     pub database: String,
+}
+
+impl ReachedLimit {
+    /// The limit that a server told of when it refused this login.
+    pub(super) fn of(error: &StartupError, login: &Login) -> Option<ReachedLimit> {
+        let user = login.user.clone();
+        let database = login.database.clone().unwrap_or_else(|| user.clone());
+        error.limit().map(|limit| ReachedLimit { limit, user, database })
+    }
 }
 
 impl Failure {
