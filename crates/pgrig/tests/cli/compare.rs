@@ -85,11 +85,7 @@ fn what_a_comparison_cannot_follow_is_refused() {
     check(&["--self", "-i"], "not for -i", "the scale of -s");
     check(&["--self", "-f", "missing.sql"], "error: could not open", "missing.sql");
     check(&["--self", "-S", "-c", "x"], "error: invalid value \"x\"", "-c/--client");
-    check(
-        &["--self", "-S", "--no-such"],
-        "unexpected argument '--no-such' found",
-        "try '--help'",
-    );
+    check(&["--self", "-S", "--no-such"], "unexpected argument '--no-such' found", "try '--help'");
     check(
         &["-S", "--b-bin", "/nowhere"],
         "/nowhere holds no usable PostgreSQL",
