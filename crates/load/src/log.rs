@@ -304,7 +304,7 @@ mod tests {
         let expected = format!("{first}{second}");
         assert_eq!(written(Some(1), 2_900, &done), expected, "the last second is not over");
         let all = |plan: &mut LogPlan| (plan.aggregate_s, plan.last_stretch) = (Some(1), true);
-        let last = "1002 0 0 0 0 0 0 0 0 0 0 0 0 0 1\n";
+        let last = "1002 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
         assert_eq!(written_with(all, 2_900, &done).replace(first, ""), format!("{second}{last}"));
         let text = written(Some(1), 3_100, &done);
         assert_eq!(text.lines().count(), 3, "its end is seen although nothing followed: {text}");
