@@ -167,15 +167,7 @@ pub(crate) fn pgbench_tables(
         conninfo.to_owned(),
     ];
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let invocation = Invocation {
-        program: "pgbench",
-        command: "pgbench",
-        arguments: &arguments,
-        environment: &|_| None,
-        ask_password: &|_| None,
-        generator: Path::new(""),
-        schema,
-    };
+    let invocation = Invocation::of(&arguments, schema);
     let mut console = Console::new(&mut out, &mut err, false);
     let made = pgbench::initialise(&invocation, control, &mut console);
     if control.urgency() != load::Urgency::None {

@@ -71,7 +71,7 @@ pub enum Error {
     #[error("option {option} does not fit a comparison: {why}")]
     Option {
         /// As it is typed.
-        option: &'static str,
+        option: String,
         /// Why it does not fit.
         why: &'static str,
     },

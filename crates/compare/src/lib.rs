@@ -43,7 +43,6 @@ mod room;
 mod run;
 mod same;
 mod side;
-mod unfit;
 mod waits;
 
 /// What a server says of a plan, for fuzz targets.

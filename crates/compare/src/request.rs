@@ -1,11 +1,10 @@
 //! What to compare, and whether it can mean anything.
 
-use pgbench::options::RunOptions;
+use pgbench::options::{NotCompared, RunOptions};
 
 use crate::common::Common;
 use crate::error::Error;
 use crate::side::{Data, SideOptions};
-use crate::unfit;
 
 /// What to compare.
 pub struct Request {
@@ -27,7 +26,7 @@ impl Request {
 
     /// Whether the request can mean anything.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        if let Some((option, why)) = unfit::first(&self.workload) {
+        if let Some(NotCompared { option, why }) = self.workload.not_compared.clone() {
             return Err(Error::Option { option, why });
         }
         self.check_places()?;
@@ -42,7 +41,7 @@ impl Request {
 
     /// Whether both sides stand on the same kind of ground, and are given what fits it.
     fn check_places(&self) -> Result<(), Error> {
-        let unfit = |option, why| Err(Error::Option { option, why });
+        let unfit = |option: &str, why| Err(Error::Option { option: option.to_owned(), why });
         let [a, b] = &self.sides;
         match (&a.conninfo, &b.conninfo) {
             (Some(_), None) => return Err(Error::OneServer { missing: "--b-conninfo" }),

@@ -224,7 +224,7 @@ impl Lane<'_> {
         *place = Some(socket);
         if let Err(error) = added {
             let message = format!("could not watch a socket: {error}");
-            self.dial_failed(index, ConnectFailure { message, sqlstate: None, hint: None });
+            self.dial_failed(index, ConnectFailure::new(message));
             return;
         }
         self.dial_event(index);
@@ -311,7 +311,7 @@ impl Lane<'_> {
             return;
         }
         let workload = self.slots[index].session.workload;
-        self.tally.error(workload, &state);
+        self.tally.error(workload, &state, now, || None);
         if self.plan.workloads[workload].on_loss == crate::OnLoss::Reconnect {
             self.back_off(index, now);
             return;

@@ -29,7 +29,7 @@ use crate::{
     schedule::Schedule,
     session::Session,
     standstill::Standstills,
-    tally::{Open, Statement, Tally, Totals},
+    tally::{FirstErrors, Open, Statement, Tally, Totals},
 };
 use server::dial::{Route, without_errno};
 
@@ -160,11 +160,9 @@ impl Lanes {
                 report(Report::Done(Box::new(outcome)));
             }
             Err(error) => {
-                report(Report::ConnectFailed(ConnectFailure {
-                    message: format!("could not set up a lane: {error}"),
-                    sqlstate: None,
-                    hint: None,
-                }));
+                report(Report::ConnectFailed(ConnectFailure::new(format!(
+                    "could not set up a lane: {error}"
+                ))));
                 report(Report::Done(Box::new(LaneOutcome::nothing())));
             }
         }
@@ -180,7 +178,7 @@ impl Lanes {
             match made {
                 Ok(ledger) => lane.ledger = Some(ledger),
                 Err(message) => {
-                    lane.fail(ConnectFailure { message, sqlstate: None, hint: None });
+                    lane.fail(ConnectFailure::new(message));
                     return drained;
                 }
             }
@@ -193,7 +191,7 @@ impl Lanes {
             match made {
                 Ok(history) => lane.history = Some(history),
                 Err(message) => {
-                    lane.fail(ConnectFailure { message, sqlstate: None, hint: None });
+                    lane.fail(ConnectFailure::new(message));
                     return drained;
                 }
             }
@@ -241,6 +239,7 @@ impl Lanes {
             transactions: 0,
             unknown: 0,
             aborted: 0,
+            first_errors: FirstErrors::new(),
             standstills: match workload.on_loss {
                 OnLoss::Abort => None,
                 OnLoss::Reconnect => Some(Standstills::default()),
@@ -324,6 +323,7 @@ fn outcome(mut lane: Lane<'_>, drained: u64) -> LaneOutcome {
         transactions: totals.transactions,
         unknown: totals.unknown,
         aborted: totals.aborted,
+        first_errors: totals.first_errors,
         longest_ns: totals.longest_ns,
         open: totals.open,
         statements: totals.statements.into_iter().map(lane_statements).collect(),

@@ -119,13 +119,16 @@ impl LaneLog {
     }
 
     /// Completes the file at the end of the load, in nanoseconds since the run began, and tells
-    /// what went wrong with it. As in pgbench, a stretch that is not over is left out.
+    /// what went wrong with it. As in pgbench, a stretch that is not over is left out unless it is asked for.
     pub(crate) fn finish(mut self, ended: u64) -> std::io::Result<()> {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
         if let Some(seconds) = self.plan.aggregate_s {
             self.roll(seconds, ended)?;
+            if self.plan.last_stretch && !self.sum.is_empty() {
+                self.sum.write(&mut self.file, &self.plan)?;
+            }
         }
         self.file.flush()
     }
@@ -178,6 +181,10 @@ fn word(ending: Ending, detailed: bool) -> &'static str {
 }
 
 impl Sum {
+    fn is_empty(&self) -> bool {
+        self.count + self.skipped + self.serialization + self.deadlock + self.other == 0
+    }
+
     fn add(&mut self, done: &Finished, columns: Columns) {
         if done.retries > 0 {
             self.retried += 1;
@@ -239,6 +246,7 @@ mod tests {
             prefix,
             sampling_rate: 0.0,
             aggregate_s: None,
+            last_stretch: false,
             other_failures: false,
             failures_detailed: true,
             epoch_us: 1_000_000_000,
@@ -295,6 +303,9 @@ mod tests {
         let second = "1001 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
         let expected = format!("{first}{second}");
         assert_eq!(written(Some(1), 2_900, &done), expected, "the last second is not over");
+        let all = |plan: &mut LogPlan| (plan.aggregate_s, plan.last_stretch) = (Some(1), true);
+        let last = "1002 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+        assert_eq!(written_with(all, 2_900, &done).replace(first, ""), format!("{second}{last}"));
         let text = written(Some(1), 3_100, &done);
         assert_eq!(text.lines().count(), 3, "its end is seen although nothing followed: {text}");
     }

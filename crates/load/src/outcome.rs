@@ -1,5 +1,7 @@
 //! What a load came to, and what it says while it runs.
 
+use std::collections::BTreeMap;
+
 use record::{
     Counts, Generator, Interval, Moment, Phase, PublishedWay, Window, WorkloadResult,
     histogram_text,
@@ -27,6 +29,8 @@ pub struct Outcome {
     /// One entry a workload: when no transaction of it succeeded, of a workload that connects
     /// again.
     pub standstills: Vec<Vec<Standstill>>,
+    /// One entry a workload: the place of the first error of each kind.
+    pub first_errors: Vec<BTreeMap<String, CommandPlace>>,
     /// What the rig cost.
     pub generator: Generator,
     /// One entry a generator process, in their order.

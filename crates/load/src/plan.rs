@@ -300,6 +300,9 @@ pub struct LogPlan {
     pub sampling_rate: f64,
     /// Seconds to sum up in one line; none for a line each transaction.
     pub aggregate_s: Option<u64>,
+    /// Write the last stretch of an aggregated log, too, which is not over; pgbench leaves it out.
+    #[serde(default)]
+    pub last_stretch: bool,
     /// Include the column of other failures, which pgbench's aggregates have since 19.
     pub other_failures: bool,
     /// Write failures by kind (pgbench's `--failures-detailed`).

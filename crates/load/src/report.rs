@@ -5,8 +5,12 @@ use std::collections::BTreeMap;
 use record::{Interval, Phase, histogram_text};
 use serde::{Deserialize, Serialize};
 use stats::Latency;
+use wire::startup::ConnectionLimit;
 
-use crate::{LoadError, Message, ScriptOutcome, tally::Open};
+use crate::{
+    LoadError, Message, ScriptOutcome,
+    tally::{FirstErrors, Open},
+};
 
 /// One report of one lane.
 #[derive(Debug, Serialize, Deserialize)]
@@ -52,6 +56,31 @@ pub(crate) struct ConnectFailure {
     /// Where the server gave one.
     pub(crate) sqlstate: Option<String>,
     pub(crate) hint: Option<String>,
+    /// The limit on connections that was reached, if it is known.
+    pub(crate) limit: Option<ReachedLimit>,
+}
+
+/// A limit on connections, with the name that it is set by.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ReachedLimit {
+    Role(String),
+    Database(String),
+    Slots,
+    Reserved,
+    Pooler,
+}
+
+impl From<server::dial::ReachedLimit> for ReachedLimit {
+    fn from(reached: server::dial::ReachedLimit) -> ReachedLimit {
+        match reached.limit {
+            ConnectionLimit::Role => ReachedLimit::Role(reached.user),
+            ConnectionLimit::Database => ReachedLimit::Database(reached.database),
+            ConnectionLimit::Slots => ReachedLimit::Slots,
+            ConnectionLimit::Reserved => ReachedLimit::Reserved,
+            ConnectionLimit::Pooler => ReachedLimit::Pooler,
+        }
+    }
 }
 
 impl From<server::dial::Failure> for ConnectFailure {
@@ -60,54 +89,50 @@ impl From<server::dial::Failure> for ConnectFailure {
             message: failure.message,
             sqlstate: failure.sqlstate.map(|state| state.as_str().to_owned()),
             hint: failure.hint,
+            limit: failure.limit.map(ReachedLimit::from),
         }
     }
 }
 
 impl ConnectFailure {
+    /// A failure of which only the message is known.
+    pub(crate) fn new(message: String) -> ConnectFailure {
+        ConnectFailure { message, sqlstate: None, hint: None, limit: None }
+    }
+
     /// What it means for a load of which `connected` of `clients` got in.
     pub(crate) fn into_error(self, connected: u32, clients: u32) -> LoadError {
-        let hint = too_many(&self, clients).or(self.hint);
+        let hint = self.limit.map(|limit| limit.hint(clients)).or(self.hint);
         let sqlstate = self.sqlstate.map(|state| wire::SqlState::from_bytes(state.as_bytes()));
         LoadError::Connect { message: self.message, sqlstate, connected, clients, hint }
     }
 }
 
-/// Which of the server's limits it was, by its own words, and how to raise it.
-fn too_many(failure: &ConnectFailure, clients: u32) -> Option<String> {
-    let message = &failure.message;
-    let quoted = |before: &str| {
-        let name = message.split_once(before)?.1.split('"').next()?;
-        Some(name.to_owned())
-    };
-    let role = quoted("too many connections for role \"");
-    let database = quoted("too many connections for database \"");
-    let limit = match (role, database) {
-        (Some(role), _) => {
-            let grows = format!("ALTER ROLE \"{role}\" CONNECTION LIMIT {clients}");
-            format!("the limit is the role's own: {grows}")
-        }
-        (_, Some(database)) => {
-            let grows = format!("ALTER DATABASE \"{database}\" CONNECTION LIMIT {clients}");
-            format!("the limit is the database's own: {grows}")
-        }
-        // 15 and before; 16 and later name the role attribute.
-        _ if message.contains("connection slots are reserved for") => {
-            "the limit is max_connections less superuser_reserved_connections (and, since 16, \
-             reserved_connections): ALTER SYSTEM SET max_connections, then restart the server"
-                .to_owned()
-        }
-        _ if message.contains("max_client_conn") => {
-            "the limit is the pooler's max_client_conn: raise it in its configuration".to_owned()
-        }
-        _ if failure.sqlstate.as_deref() == Some("53300") => {
-            "the limit is max_connections: ALTER SYSTEM SET max_connections, then restart the \
-             server"
-                .to_owned()
-        }
-        _ => return None,
-    };
-    Some(format!("{limit}; or use fewer clients"))
+impl ReachedLimit {
+    /// How to raise it for so many clients.
+    fn hint(&self, clients: u32) -> String {
+        let limit = match self {
+            ReachedLimit::Role(name) => format!(
+                "the limit is the role's own: ALTER ROLE \"{name}\" CONNECTION LIMIT {clients}"
+            ),
+            ReachedLimit::Database(name) => format!(
+                "the limit is the database's own: ALTER DATABASE \"{name}\" CONNECTION LIMIT \
+                 {clients}"
+            ),
+            ReachedLimit::Slots => "the limit is max_connections: ALTER SYSTEM SET \
+                                    max_connections, then restart the server"
+                .to_owned(),
+            ReachedLimit::Reserved => {
+                "the limit is max_connections less superuser_reserved_connections (and, since 16, \
+                 reserved_connections): ALTER SYSTEM SET max_connections, then restart the server"
+                    .to_owned()
+            }
+            ReachedLimit::Pooler => "the limit is the pooler's max_client_conn: raise it in its \
+                                     configuration"
+                .to_owned(),
+        };
+        format!("{limit}; or use fewer clients")
+    }
 }
 
 /// What only the whole life of a lane knows.
@@ -144,6 +169,8 @@ pub(crate) struct LaneWorkload {
     pub(crate) unknown: u64,
     /// Clients that aborted.
     pub(crate) aborted: u64,
+    /// The first error of each kind.
+    pub(crate) first_errors: FirstErrors,
     pub(crate) longest_ns: u64,
     /// When nothing succeeded: from and to, in nanoseconds since the run began.
     pub(crate) standstills: Vec<(u64, u64)>,

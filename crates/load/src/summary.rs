@@ -9,10 +9,10 @@ use script::{Names, Script};
 use stats::Latency;
 
 use crate::{
-    End, GeneratorOutcome, Limit, Outcome, Plan, ScriptOutcome, Workload,
+    CommandPlace, End, GeneratorOutcome, Limit, Outcome, Plan, ScriptOutcome, Workload,
     report::{LaneOutcome, LaneWorkload},
     standstill,
-    tally::Open,
+    tally::{FirstErrors, Open},
 };
 
 /// Sums up what the lanes of each generator process did since `began`; of one that was lost there
@@ -40,9 +40,10 @@ pub(crate) fn sum_up(
         }
     }
     let (mut workloads, mut scripts) = (Vec::new(), Vec::new());
-    let mut standstills = Vec::new();
+    let (mut standstills, mut first_errors) = (Vec::new(), Vec::new());
     for (index, (workload, shares)) in plan.workloads.iter().zip(by_workload).enumerate() {
         standstills.push(standstill::common(shares.iter().map(|share| &share.standstills[..])));
+        first_errors.push(first_places(&shares));
         let own = || intervals.iter().filter(|interval| interval.workload == index);
         let mut outcomes = script_outcomes(workload, &shares);
         let result = workload_result(workload, shares, own(), window, lasted_ns);
@@ -59,8 +60,9 @@ pub(crate) fn sum_up(
         });
     let waited_ns = waited_ns.sum::<u128>();
     let (generator, lag_ns, run_delay_ns) = generator;
-    // Where no transaction ended, nothing was waited for that a lag could be part of.
-    let of_waiting = |ns: f64| if waited_ns == 0 { 0.0 } else { ns / waited_ns as f64 };
+    // Where no transaction ended, nothing was waited for that a lag could be part of. What a thread waits
+    // for between the transactions of a rate, or while it connects, is in no client's time.
+    let of_waiting = |ns: f64| if waited_ns == 0 { 0.0 } else { (ns / waited_ns as f64).min(1.0) };
     let generator = Generator {
         lag_share: of_waiting(lag_ns as f64),
         run_delay_share: run_delay_ns.map(|ns| of_waiting(ns as f64)),
@@ -74,6 +76,7 @@ pub(crate) fn sum_up(
         workloads,
         scripts,
         standstills,
+        first_errors,
         generator,
         generators,
         hosts: Vec::new(),
@@ -82,6 +85,18 @@ pub(crate) fn sum_up(
         messages_dropped,
         log_is_cut,
     }
+}
+
+/// The places of the first error of each kind in any lane.
+fn first_places(shares: &[LaneWorkload]) -> BTreeMap<String, CommandPlace> {
+    let mut first = FirstErrors::new();
+    for (kind, found) in shares.iter().flat_map(|share| &share.first_errors) {
+        let known = first.entry(kind.clone()).or_insert_with(|| found.clone());
+        if found.0 < known.0 {
+            *known = found.clone();
+        }
+    }
+    first.into_iter().map(|(kind, (_, place))| (kind, place)).collect()
 }
 
 /// How long it took until the last client was done.

@@ -4,13 +4,15 @@
 //! over whole and its histograms start anew: a lane keeps the same few histograms however long it
 //! runs and however many sessions it has.
 
+use std::collections::BTreeMap;
+
 use record::{Counts, Interval, Moment, histogram_text};
 use serde::{Deserialize, Serialize};
 use stats::Latency;
 
-use crate::ScriptOutcome;
 use crate::grid::{DRAIN, Grid};
 use crate::standstill::Standstills;
+use crate::{CommandPlace, ScriptOutcome};
 
 /// The interval before the first. A connection can be lost between the conductor's word and the
 /// load's first moment; nothing is handed over then, least of all all intervals since the beginning
@@ -45,6 +47,8 @@ pub(crate) struct Totals {
     pub(crate) unknown: u64,
     /// Clients that aborted.
     pub(crate) aborted: u64,
+    /// The first error of each kind: when and where it was.
+    pub(crate) first_errors: FirstErrors,
     /// When nothing succeeded; none where it was not asked for.
     pub(crate) standstills: Option<Standstills>,
     /// Longest latency inside the window, in nanoseconds.
@@ -56,6 +60,9 @@ pub(crate) struct Totals {
     /// Per script, what is told: see [`Grid::is_told`].
     pub(crate) scripts: Vec<ScriptOutcome>,
 }
+
+/// The first error of each kind: when it was, in nanoseconds since the run began, and where.
+pub(crate) type FirstErrors = BTreeMap<String, (u64, CommandPlace)>;
 
 /// Transactions of one workload that had not ended at the close.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -227,15 +234,32 @@ impl Tally {
         open.never_started += 1;
     }
 
-    /// Counts an error that the server or the network gave, retried or not.
-    pub(crate) fn error(&mut self, workload: usize, state: &str) {
+    /// Counts an error, retried or not: its SQLSTATE, or the command of a script that failed by itself,
+    /// as in `\gset`. Keeps the place of the first one.
+    pub(crate) fn error(
+        &mut self,
+        workload: usize,
+        kind: &str,
+        at: u64,
+        place: impl FnOnce() -> Option<CommandPlace>,
+    ) {
         let errors = &mut self.cells[workload].counts.errors;
-        match errors.get_mut(state) {
+        match errors.get_mut(kind) {
             Some(n) => *n += 1,
             None => {
-                errors.insert(state.to_owned(), 1);
+                errors.insert(kind.to_owned(), 1);
             }
         }
+        if self.is_first(workload, kind)
+            && let Some(place) = place()
+        {
+            self.totals[workload].first_errors.insert(kind.to_owned(), (at, place));
+        }
+    }
+
+    /// True if no place of an error of this kind is known.
+    pub(crate) fn is_first(&self, workload: usize, kind: &str) -> bool {
+        !self.totals[workload].first_errors.contains_key(kind)
     }
 
     pub(crate) fn reconnected(&mut self, workload: usize) {

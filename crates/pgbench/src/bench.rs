@@ -3,16 +3,19 @@
 use load::Control;
 use script::Builtin;
 
-use crate::complaint::{Cause, Complaint};
+use crate::complaint::{Cause, Complaint, system_error};
 use crate::console::Console;
 use crate::initialise::{self, Names};
-use crate::options::{InitialiseOptions, Invocation, Request, help};
+use crate::options::{InitialiseOptions, Invocation, Request, TableSet, help};
 use crate::page::Pages;
 use crate::run::run;
 use crate::server::Server;
+use crate::tpcc;
 
 /// pgbench's exit code for what could not begin.
 const COULD_NOT_BEGIN: u8 = 1;
+/// pgbench's exit code for what is incomplete.
+const INCOMPLETE: u8 = 2;
 
 /// Does what a command line asks for. `control` ends it early: the first interruption of a run
 /// reports what there is, that of an initialisation cancels the statement under way.
@@ -33,10 +36,16 @@ pub fn bench_with_pages(
 ) -> u8 {
     let done = Request::read(invocation)
         .and_then(|request| execute(&request, invocation, control, console, pages));
-    done.unwrap_or_else(|complaint| {
+    let code = done.unwrap_or_else(|complaint| {
         complaint.show(console);
         COULD_NOT_BEGIN
-    })
+    });
+    let Some(error) = console.take_failure() else { return code };
+    let why = system_error(&error);
+    Complaint::error(format_args!("could not write the results to standard output: {why}"))
+        .with_our_hint("make room there, or send standard output to another place")
+        .show(console);
+    if code == 0 { INCOMPLETE } else { code }
 }
 
 fn execute(
@@ -55,6 +64,7 @@ fn execute(
         )),
         Request::ListScripts => console.narrate_part(&Builtin::list()),
         Request::ShowScript(builtin) => console.narrate_part(&builtin.show()),
+        Request::ShowTpcc => console.narrate_part(&tpcc::show()),
         Request::Initialise(options) => {
             fill(options, invocation, control, console).map_err(advised)?;
         }
@@ -127,6 +137,9 @@ fn fill(
         Server::open(&options.server, invocation, control).map_err(|complaint| {
             complaint.with_error("could not create connection for initialization")
         })?;
+    if options.tables == TableSet::Tpcc {
+        return tpcc::load(options, &mut server, console);
+    }
     let names = Names::in_schema(invocation.schema);
     let another = |_| Ok(Server::open(&options.server, invocation, control)?.0);
     let others = (1..options.connections).map(another).collect::<Result<Vec<_>, Complaint>>();

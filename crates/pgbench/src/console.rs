@@ -1,7 +1,8 @@
 //! Where output goes: two writers and the prefixes of pgbench's messages.
 //!
 //! The crate prints nothing itself, so that its words can be tested and its caller owns the
-//! streams. A write that fails (a closed pipe) is ignored, as in pgbench: the reader is gone.
+//! streams. A closed pipe is ignored, as in pgbench: the reader is gone. Results that cannot be written
+//! for another reason, such as a full device, are an error in the end.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -24,6 +25,10 @@ pub struct Console<'a> {
     live_columns: usize,
     /// Told how much of an initialisation is done, 0 to 1.
     share: Option<&'a mut dyn FnMut(f64)>,
+    /// Where the lines go that pgbench does not have; none for the results.
+    lines: Option<&'a mut dyn Write>,
+    /// Why results could not be written.
+    failed: Option<std::io::Error>,
 }
 
 /// Columns of a terminal that does not say.
@@ -41,7 +46,37 @@ impl<'a> Console<'a> {
             colours: Colours::default(),
             live_columns: 0,
             share: None,
+            lines: None,
+            failed: None,
         }
+    }
+
+    /// Writes the lines that pgbench does not have to `lines`, so that the results are pgbench's alone.
+    #[must_use]
+    pub fn with_lines(self, lines: &'a mut dyn Write) -> Self {
+        Console { lines: Some(lines), ..self }
+    }
+
+    /// True if the results are pgbench's alone.
+    pub(crate) fn is_pgbenchs(&self) -> bool {
+        self.lines.is_some()
+    }
+
+    /// Lines that pgbench does not have.
+    pub(crate) fn lines(&mut self, text: &str) {
+        self.wipe();
+        match &mut self.lines {
+            Some(lines) => {
+                // Nobody waits for them as for the results.
+                let _ = lines.write_all(visible(text).as_bytes()).and_then(|()| lines.flush());
+            }
+            None => self.text(text),
+        }
+    }
+
+    /// Why results could not be written, if that is so. A reader that has gone has read enough.
+    pub(crate) fn take_failure(&mut self) -> Option<std::io::Error> {
+        self.failed.take()
     }
 
     /// Shows the prefixes of pgbench's messages in these colours.
@@ -70,16 +105,19 @@ impl<'a> Console<'a> {
 
     /// A line of results.
     pub fn line(&mut self, text: impl Display) {
-        self.wipe();
-        let _ = writeln!(self.out, "{}", visible(&text.to_string()));
-        let _ = self.out.flush();
+        self.text(&format!("{text}\n"));
     }
 
     /// Results as they are.
     pub fn text(&mut self, text: &str) {
         self.wipe();
-        let _ = self.out.write_all(visible(text).as_bytes());
-        let _ = self.out.flush();
+        let written = self.out.write_all(visible(text).as_bytes()).and_then(|()| self.out.flush());
+        match written {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                self.failed.get_or_insert(error);
+            }
+            _ => {}
+        }
     }
 
     /// A line of narration without prefix.

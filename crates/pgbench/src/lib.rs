@@ -21,6 +21,7 @@ mod page;
 mod run;
 mod search;
 mod server;
+mod tpcc;
 pub mod words;
 
 pub use bench::{bench, bench_with_pages, initialisation, initialise};

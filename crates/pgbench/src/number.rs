@@ -9,16 +9,21 @@ use crate::complaint::Complaint;
 ///
 /// # Errors
 /// In pgbench's words, naming the option, when the text is no number or out of bounds.
-pub(crate) fn bounded_int(text: &str, option: &str, min: i32, max: i32) -> Result<i32, Complaint> {
+pub(crate) fn bounded_int<T: TryFrom<i32>>(
+    text: &str,
+    option: &str,
+    min: i32,
+    max: i32,
+) -> Result<T, Complaint> {
     let (value, rest) = leading_int(text);
     // An empty argument is 0 to strtol; a text that begins with no digit is left over whole.
     if !rest.trim_start_matches(is_space).is_empty() {
         return Err(Complaint::error(format_args!("invalid value \"{text}\" for option {option}")));
     }
-    match i32::try_from(value) {
-        Ok(value) if (min..=max).contains(&value) => Ok(value),
-        _ => Err(Complaint::error(format_args!("{option} must be in range {min}..{max}"))),
-    }
+    let within = i32::try_from(value).ok().filter(|value| (min..=max).contains(value));
+    within
+        .and_then(|value| T::try_from(value).ok())
+        .ok_or_else(|| Complaint::error(format_args!("{option} must be in range {min}..{max}")))
 }
 
 /// C's `atoi`: the whole number that the text begins with, 0 for none.
@@ -66,7 +71,7 @@ mod tests {
     #[test]
     fn bounded_ints_are_strict() {
         let check = |text: &str, expected: Result<i32, &str>| {
-            let result = bounded_int(text, "-c/--client", 1, i32::MAX);
+            let result = bounded_int::<i32>(text, "-c/--client", 1, i32::MAX);
             let result = result.map_err(|complaint| complaint.to_string());
             let expected = expected.map_err(|text| format!("pgbench: error: {text}"));
             assert_eq!(result, expected, "{text:?}");

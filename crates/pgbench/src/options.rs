@@ -1,13 +1,17 @@
 //! What the command line asks for.
 //!
 //! [`Request::read`] takes a command line to one of pgbench's two modes, or to a [`Complaint`] in
-//! pgbench's words. Reading order: `table` lists the options, `given` collects them in the order
-//! in which they stand, `values` reads their arguments, `conflicts` says which do not go together.
+//! pgbench's words. Reading order: a `row` is an option; `theirs` and `beyond` list them; `read` takes them
+//! in the order in which they stand, `values` reads their arguments, `given` is what they ask for, and
+//! `conflicts` says which of pgbench's do not go together.
 
+mod beyond;
 mod conflicts;
 mod given;
 mod help;
-mod table;
+mod read;
+mod row;
+mod theirs;
 mod values;
 
 use std::path::Path;
@@ -19,8 +23,7 @@ use crate::complaint::Complaint;
 use crate::major::Major;
 use crate::search::goal::Goal;
 
-pub use help::help;
-pub use table::{OptionName, option_names};
+pub use help::{OptionName, help, option_names};
 
 /// What a command line asks for.
 #[derive(Clone, Debug)]
@@ -33,6 +36,8 @@ pub enum Request {
     ListScripts,
     /// `--show-script`
     ShowScript(&'static Builtin),
+    /// `--show-script=tpcc-like`
+    ShowTpcc,
     /// `-i`
     Initialise(InitialiseOptions),
     /// Everything else.
@@ -47,6 +52,8 @@ pub struct Invocation<'a> {
     pub command: &'a str,
     /// What stands after the name.
     pub arguments: &'a [String],
+    /// The pgbench whose words are spoken unless `--as` names another.
+    pub speaks: Major,
     /// The value of an environment variable.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// The program whose one argument `generator` makes a generator process of it: this one.
@@ -76,6 +83,8 @@ pub struct ServerOptions {
 pub struct InitialiseOptions {
     /// Which server.
     pub server: ServerOptions,
+    /// Which pgbench is spoken.
+    pub major: Major,
     /// Show debug messages.
     pub debug: bool,
     /// The steps in order, one letter each; a space is none.
@@ -86,6 +95,8 @@ pub struct InitialiseOptions {
     pub fillfactor: u32,
     /// How often progress is shown.
     pub progress: LoadProgress,
+    /// The tables.
+    pub tables: TableSet,
     /// How accounts are partitioned.
     pub partitions: Option<Partitions>,
     /// Where tables go.
@@ -98,6 +109,15 @@ pub struct InitialiseOptions {
     pub connections: u32,
     /// `--resume`: keep what has been loaded, and do the rest.
     pub resume: bool,
+}
+
+/// Tables that an initialisation makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableSet {
+    /// pgbench's.
+    Pgbench,
+    /// Those of `-b tpcc-like`.
+    Tpcc,
 }
 
 /// How often the generation of data reports.
@@ -198,6 +218,17 @@ pub struct RunOptions {
     pub seed: Option<RandomSeed>,
     /// What pgbench does not have.
     pub ours: OurOptions,
+    /// The first option that a comparison does not follow, if one was given.
+    pub not_compared: Option<NotCompared>,
+}
+
+/// An option that a comparison does not follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotCompared {
+    /// Its name.
+    pub option: String,
+    /// The reason.
+    pub why: &'static str,
 }
 
 /// One script with its weight.
@@ -211,6 +242,8 @@ pub struct Script {
     pub weight: u32,
     /// How many commands it has.
     pub commands: usize,
+    /// True if it looks like a script of pgbench 9.5, whose SQL ends at the newline.
+    pub reads_as_nine_x: bool,
     /// Whether it is one of pgbench's.
     pub origin: Origin,
 }
@@ -220,6 +253,8 @@ pub struct Script {
 pub enum Origin {
     /// `-b`, `-N`, `-S`
     Builtin,
+    /// `-b tpcc-like`: needs the tables of an order-entry company.
+    Tpcc,
     /// `-f`
     File,
 }
@@ -253,6 +288,8 @@ pub struct LogOptions {
     pub sampling_rate: f64,
     /// `--aggregate-interval`
     pub aggregate_s: Option<u32>,
+    /// `--aggregate-last`
+    pub last_stretch: bool,
 }
 
 /// What pgbench does not have.
@@ -280,6 +317,8 @@ pub struct OurOptions {
     pub find: Option<FindOptions>,
     /// `--baseline`
     pub baseline: bool,
+    /// `--check`
+    pub check: bool,
     /// `--serve`
     pub serve: bool,
     /// `--reconnect`
@@ -325,6 +364,48 @@ pub enum Range {
     Clients,
 }
 
+impl Default for OurOptions {
+    fn default() -> OurOptions {
+        OurOptions {
+            warm_up: None,
+            connect_rate: None,
+            generators: 1,
+            interval_ms: 1000,
+            describe: true,
+            syntax: Syntax::Current,
+            hdr: None,
+            json: None,
+            html: None,
+            find: None,
+            baseline: false,
+            check: false,
+            serve: false,
+            on_loss: OnLoss::Abort,
+            metrics: None,
+            influx: None,
+            hosts: None,
+        }
+    }
+}
+
+impl<'a> Invocation<'a> {
+    /// A command line of the rig's own: without an environment or a terminal. `schema` is as in the
+    /// field.
+    #[must_use]
+    pub fn of(arguments: &'a [String], schema: Option<&'a str>) -> Invocation<'a> {
+        Invocation {
+            program: "pgbench",
+            command: "pgbench",
+            arguments,
+            speaks: Major::default(),
+            environment: &|_| None,
+            generator: Path::new(""),
+            schema,
+            ask_password: &|_| None,
+        }
+    }
+}
+
 impl Request {
     /// Reads a command line.
     ///
@@ -332,9 +413,9 @@ impl Request {
     /// In pgbench's words when an option is unknown or wrong, a script file cannot be read, or
     /// options do not go together.
     pub fn read(invocation: &Invocation<'_>) -> Result<Request, Complaint> {
-        match given::read(invocation)? {
-            given::Asked::AtOnce(request) => Ok(request),
-            given::Asked::Later(given) => conflicts::resolve(*given),
+        match read::read(invocation)? {
+            read::Asked::AtOnce(request) => Ok(request),
+            read::Asked::Later(given) => conflicts::resolve(*given),
         }
     }
 }

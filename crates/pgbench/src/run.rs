@@ -1,6 +1,7 @@
 //! Benchmarking mode, from the first connection to the last line.
 
 mod baseline;
+mod check;
 mod figure;
 mod files;
 mod find;
@@ -15,12 +16,9 @@ mod results;
 mod tables;
 mod vacuum;
 
-use std::cell::OnceCell;
 use std::time::Instant;
 
-use load::{
-    CommandPlace, Control, End, Event, Fleet, Level, LoadError, Message, OnHostLoss, Outcome,
-};
+use load::{Control, End, Event, Fleet, Level, LoadError, Message, OnHostLoss, Outcome};
 use wire::conninfo::{Address, Conninfo};
 
 use crate::complaint::Complaint;
@@ -34,7 +32,7 @@ use files::Files;
 use metrics::Metrics;
 use progress::Progress;
 use results::Results;
-use tables::Tables;
+use tables::{Look, Tables};
 
 pub use plan::workload;
 
@@ -59,7 +57,7 @@ pub(crate) fn run(
     }
     let (mut server, conninfo) = Server::open(&options.server, invocation, control)
         .map_err(|complaint| complaint.with_error("could not create connection for setup"))?;
-    console.line(version(options.major, server.version()));
+    console.line(version(options.major, server.version(), console.is_pgbenchs()));
     console.debug(setting(options, &conninfo));
     let seed = plan::seed(options, console)?;
     let tables = look_at_tables(options, invocation, &mut server, &conninfo.dbname, console)?;
@@ -82,16 +80,15 @@ pub(crate) fn run(
         Some(asked) => Some(hosts::reach(asked, options, invocation, control)?),
         None => None,
     };
-    vacuum::vacuum(options.vacuum, &mut server, console);
+    vacuum::vacuum(options, &mut server, console);
     let server_version = server.version().to_owned();
     drop(server);
 
-    let failed_at = OnceCell::new();
     let mut one = |options: &RunOptions, console: &mut Console<'_>| {
         let count = hosts.as_ref().map_or(options.ours.generators, |hosts| hosts.len() as u32);
         let plan = plan::plan(options, &conninfo, &tables, seed, clock, count);
         let metrics = metrics.as_mut();
-        let on = On { invocation, hosts: hosts.as_deref(), failed_at: &failed_at, served };
+        let on = On { invocation, hosts: hosts.as_deref(), served };
         drive(options, &on, &plan, control, clock.origin, metrics, console)
     };
     let baseline = match options.ours.baseline {
@@ -114,19 +111,15 @@ pub(crate) fn run(
         }
     };
     hosts.into_iter().for_each(host::end);
-    let results = Results {
-        options,
-        tables: &tables,
-        outcome,
-        search,
-        baseline: baseline.as_ref(),
-        failed_at: failed_at.get(),
-    };
-    let words = results.words().block() + &ours::lines(&results);
+    let results =
+        Results { options, tables: &tables, outcome, search, baseline: baseline.as_ref() };
+    let (block, lines) = (results.words().block(), ours::lines(&results));
     // pgbench leaves at once then and says nothing of what it has counted.
     if !matches!(outcome.end, End::ExitedOnAbort(_)) {
-        console.text(&words);
+        console.text(&block);
+        console.lines(&lines);
     }
+    let words = block + &lines;
     let page = pages.filter(|_| options.ours.html.is_some() || options.ours.serve).map(|pages| {
         pages.make(&Page {
             command: command(options, invocation),
@@ -145,7 +138,17 @@ pub(crate) fn run(
         pages.end(page);
     }
     metrics.map_or(Ok(()), Metrics::finish)?;
-    let code = end(outcome, console);
+    let mut code = match end(outcome, console) {
+        DONE => unexpected(&results, console),
+        code => code,
+    };
+    if options.ours.check && code != INTERRUPTED {
+        let (mut server, _) = Server::open(&options.server, invocation, control)?;
+        if !check::check(options, &mut server, console)? {
+            code = INCOMPLETE;
+        }
+    }
+    hint_at_nine_x(&results, console);
     match search.filter(|search| !search.is_answer) {
         Some(search) if code == DONE => {
             console.error(&search.words);
@@ -159,14 +162,42 @@ pub(crate) fn run(
     }
 }
 
-/// `pgbench (19.0, pgrig 0.1.0, server 15.4)`
-fn version(major: Major, server: &str) -> String {
-    let (rig, version) = (env!("CARGO_PKG_VERSION"), major.version());
-    if server.split_whitespace().next() == Some(version) {
-        format!("pgbench ({version}, pgrig {rig})")
-    } else {
-        format!("pgbench ({version}, pgrig {rig}, server {server})")
+/// Says if results were not what `\expect` says.
+fn unexpected(results: &Results<'_>, console: &mut Console<'_>) -> u8 {
+    let Some(count) = results.workload().counts_total.errors.get(EXPECT) else { return DONE };
+    let first = results.first_errors().get(EXPECT);
+    let first =
+        first.map_or(String::new(), |at| format!(", the first at {}:{}", at.script, at.line));
+    console.error(format_args!("{count} results were not as \\expect says{first}"));
+    INCOMPLETE
+}
+
+/// The kind of error under which results are counted that are not as expected.
+const EXPECT: &str = "\\expect";
+
+/// A syntax error in a script whose lines have no semicolons.
+fn hint_at_nine_x(results: &Results<'_>, console: &mut Console<'_>) {
+    let is_old = results.options.scripts.iter().any(|script| script.reads_as_nine_x);
+    if is_old && results.workload().counts_total.errors.contains_key(SYNTAX_ERROR) {
+        console.our_hint(
+            "SQL ends at a semicolon, not at the newline; for a script of pgbench 9.5 or older: \
+             --syntax 9.x",
+        );
     }
+}
+
+const SYNTAX_ERROR: &str = "42601";
+
+/// `pgbench (19.0, pgrig 0.1.0, server 15.4)`; without the middle where all is pgbench's.
+fn version(major: Major, server: &str, is_pgbenchs: bool) -> String {
+    let mut parts = vec![major.version().to_owned()];
+    if !is_pgbenchs {
+        parts.push(format!("pgrig {}", env!("CARGO_PKG_VERSION")));
+    }
+    if server.split_whitespace().next() != Some(major.version()) {
+        parts.push(format!("server {server}"));
+    }
+    format!("pgbench ({})", parts.join(", "))
 }
 
 /// Where a run goes and how long it is, as `--debug` tells it.
@@ -210,24 +241,33 @@ fn look_at_tables(
     database: &str,
     console: &mut Console<'_>,
 ) -> Result<Tables, Complaint> {
-    if !options.scripts.iter().any(|script| script.origin == Origin::Builtin) {
-        return Ok(Tables { scale: i64::from(options.scale.unwrap_or(1)), partitions: None });
-    }
-    tables::look(server, database, invocation.command, |scale| {
+    let needs = |origin| options.scripts.iter().any(|script| script.origin == origin);
+    let mut counted = |scale: i64, table: &str| {
         if options.scale.is_some() {
             console.warning(format_args!(
-                "scale option ignored, using count from pgbench_branches table ({scale})"
+                "scale option ignored, using count from {table} table ({scale})"
             ));
         }
-    })
+    };
+    let look = Look { database, command: invocation.command };
+    match (needs(Origin::Builtin), needs(Origin::Tpcc)) {
+        (false, false) => {
+            Ok(Tables { scale: i64::from(options.scale.unwrap_or(1)), partitions: None })
+        }
+        (true, false) => tables::look(server, &look, |scale| counted(scale, "pgbench_branches")),
+        (false, true) => {
+            tables::warehouses(server, &look, |scale| counted(scale, "tpcc_warehouse"))
+        }
+        (true, true) => Err(Complaint::error(
+            "tpcc-like cannot run beside other builtin scripts: each has a scale of its own",
+        )),
+    }
 }
 
 /// What generators run on.
 struct On<'a> {
     invocation: &'a Invocation<'a>,
     hosts: Option<&'a [host::Host]>,
-    /// Is given the command that ended the first client.
-    failed_at: &'a OnceCell<CommandPlace>,
     /// The page that is looked at meanwhile.
     served: Option<&'a dyn Pages>,
 }
@@ -243,13 +283,7 @@ fn drive(
 ) -> Result<Outcome, Complaint> {
     let mut progress = Progress::new(options);
     let mut observe = |event: Event<'_>| match event {
-        Event::Message(message) => {
-            tell(&message, console);
-            if let (Level::Error, Some(place)) = (message.level, message.at) {
-                // Later ones are left out.
-                let _ = on.failed_at.set(place);
-            }
-        }
+        Event::Message(message) => tell(&message, console),
         event => {
             if let Some(metrics) = &mut metrics {
                 metrics.observe(&event);
@@ -289,11 +323,14 @@ fn could_not_begin(error: &LoadError) -> Complaint {
     match error {
         LoadError::Connect { connected, clients, hint, .. } => {
             let who = format!("could not create connection for client {connected}");
-            let count = format!("{connected} of {clients} clients were connected");
-            complaint.with_error(who).with_our_hint(match hint {
-                Some(hint) => format!("{count}; {hint}"),
-                None => count,
-            })
+            let count =
+                (*clients > 1).then(|| format!("{connected} of {clients} clients were connected"));
+            let advice: Vec<String> = count.into_iter().chain(hint.clone()).collect();
+            let complaint = complaint.with_error(who);
+            match advice.is_empty() {
+                true => complaint,
+                false => complaint.with_our_hint(advice.join("; ")),
+            }
         }
         _ => match error.hint() {
             Some(hint) => complaint.with_our_hint(hint),

@@ -1,7 +1,6 @@
 //! What pgbench says at the end of a run, word for word: programs read it.
 //!
-//! [`Words`] holds everything that is said; [`Words::block`] says it. It is pgbench 18's, or 19's,
-//! which has a line for other failures too.
+//! [`Words`] holds everything that is said; [`Words::block`] says it as the pgbench does that is spoken.
 
 use std::fmt::Write;
 
@@ -74,6 +73,8 @@ impl<'a> Words<'a> {
             let _ = self.endings(&mut text);
             let _ = self.times(&mut text);
             let _ = self.per_script(&mut text);
+        } else if self.options.major <= Major::V17 {
+            let _ = self.failures(&mut text, "", self.counts);
         }
         text
     }
@@ -143,8 +144,10 @@ impl<'a> Words<'a> {
     fn failures(&self, to: &mut String, indent: &str, counts: &Counts) -> std::fmt::Result {
         let options = self.options;
         let total = total(counts);
+        let is_undefined = total == 0 && options.major <= Major::V17;
         let mut line = |what: &str, n: u64| {
-            writeln!(to, "{indent}number of {what}: {n} ({:.3}%)", percent(n, total))
+            let percent = if is_undefined { f64::NAN } else { percent(n, total) };
+            writeln!(to, "{indent}number of {what}: {n} ({percent:.3}%)")
         };
         line("failed transactions", counts.failed())?;
         if options.failures_detailed {
@@ -208,19 +211,27 @@ impl<'a> Words<'a> {
         let weights: u64 = self.scripts.iter().map(|script| u64::from(script.weight)).sum();
         let of_weights = 100.0 * f64::from(script.weight) / weights as f64;
         let script_total = total(script.counts);
-        let of_total = percent(script_total, self.total());
+        let processed = script.counts.transactions;
+        let tps = processed as f64 / self.seconds;
         writeln!(to, "SQL script {number}: {}", script.name)?;
         writeln!(to, " - weight: {} (targets {of_weights:.1}% of total)", script.weight)?;
-        writeln!(to, " - {script_total} transactions ({of_total:.1}% of total)")?;
-        if script_total > 0 {
-            let processed = script.counts.transactions;
-            let tps = processed as f64 / self.seconds;
-            writeln!(
-                to,
-                " - number of transactions actually processed: {processed} (tps = {tps:.6})"
-            )?;
+        let is_old = self.options.major <= Major::V16;
+        if is_old {
+            let of_total = 100.0 * processed as f64 / self.counts.transactions as f64;
+            writeln!(to, " - {processed} transactions ({of_total:.1}% of total, tps = {tps:.6})")?;
+        } else {
+            let of_total = percent(script_total, self.total());
+            writeln!(to, " - {script_total} transactions ({of_total:.1}% of total)")?;
+        }
+        if script_total > 0 || is_old {
+            if !is_old {
+                writeln!(
+                    to,
+                    " - number of transactions actually processed: {processed} (tps = {tps:.6})"
+                )?;
+            }
             self.failures(to, " - ", script.counts)?;
-            if self.skips() {
+            if self.skips() && script_total > 0 {
                 let skipped = script.counts.skipped;
                 let percent = percent(skipped, script_total);
                 writeln!(to, " - number of transactions skipped: {skipped} ({percent:.3}%)")?;
@@ -238,12 +249,10 @@ impl<'a> Words<'a> {
         let once = self.options.on_error.tries_max == 1;
         let columns = if once { " and failures" } else { ", failures and retries" };
         writeln!(to, "{indent}statement latencies in milliseconds{columns}:")?;
+        let gap = if self.options.major <= Major::V17 { "  " } else { " " };
         for CommandWords { text, mean_ms, failures, retries } in &script.commands {
-            if once {
-                writeln!(to, "   {mean_ms:11.3}  {failures:10} {text}")?;
-            } else {
-                writeln!(to, "   {mean_ms:11.3}  {failures:10} {retries:10} {text}")?;
-            }
+            let retries = if once { String::new() } else { format!("{gap}{retries:10}") };
+            writeln!(to, "   {mean_ms:11.3}  {failures:10}{retries}{gap}{text}")?;
         }
         Ok(())
     }

@@ -117,6 +117,43 @@ fn a_search_whose_clients_are_aborted_has_no_answer() {
     assert!(!ended.err.contains("does not hold"), "{ended:?}");
 }
 
+/// TPC-C's conditions hold after the mix has run in each protocol, and one that does not is named.
+#[test]
+fn an_order_entry_company_stays_consistent() {
+    let server = Server::start(&[]);
+    let missing = server.ours("postgres", "-b tpcc-like -t 1");
+    assert_eq!(missing.code, 1, "{missing:?}");
+    let hint = "(\"pgbench -i -b tpcc-like\") in database \"postgres\".";
+    assert!(missing.err.contains(hint), "{missing:?}");
+    let made = server.ours("postgres", "-i -b tpcc-like");
+    assert_eq!(made.code, 0, "{made:?}");
+    let check = |options: &str| {
+        server.ours("postgres", &format!("-b tpcc-like -c 3 -t 40 -n --check {options}"))
+    };
+    for protocol in ["simple", "extended", "prepared"] {
+        let ended = check(&format!("-M {protocol}"));
+        assert_eq!(ended.code, 0, "{ended:?}");
+        for line in [
+            "\nscaling factor: 1\n",
+            "\nnumber of transactions actually processed: 120/120\n",
+            "\nSQL script 1: <builtin: TPC-C-like new order>\n",
+            "\npgrig: check              11 of 11 conditions hold\n",
+        ] {
+            assert!(ended.out.contains(line), "no {line:?} in {ended:?}");
+        }
+    }
+    server.execute("postgres", "update tpcc_district set d_ytd = d_ytd + 1 where d_id = 4");
+    let ended = check("");
+    assert_eq!(ended.code, 2, "{ended:?}");
+    for line in [
+        "the tables are not consistent: 1: w_ytd = sum(d_ytd) (violated 1 times)\n",
+        "the tables are not consistent: 9: d_ytd = sum(h_amount) (violated 1 times)\n",
+    ] {
+        assert!(ended.err.contains(line), "no {line:?} in {ended:?}");
+    }
+    assert!(ended.out.contains("9 of 11 conditions hold"), "{ended:?}");
+}
+
 #[test]
 fn a_search_needs_a_window_and_no_rate() {
     for (options, why) in [

@@ -40,6 +40,10 @@ fn an_unreachable_server() {
         &["connection to server at \"127.0.0.1\", port 1 failed: Connection refused\n\tIs the \
              server running on that host and accepting TCP/IP connections?"],
     );
+    let both =
+        environment(&[("PGHOST", "127.0.0.1,127.0.0.1"), ("PGPORT", "1,1"), ("PGUSER", "me")]);
+    let told = ours(&both, "-S").err;
+    assert_eq!(told.matches("Connection refused").count(), 2, "every attempt is told: {told}");
     let unknown = environment(&[("PGHOST", "no-such-host.invalid"), ("PGUSER", "me")]);
     assert_says(
         &ours(&unknown, "-S"),
@@ -134,7 +138,7 @@ fn scripts_that_fail() {
     assert_eq!(ours.code, theirs.code);
     assert_eq!(ours.err, theirs.err);
     assert_says(&ours, 2, &["ERROR:  division by zero", "Run was aborted; the above results are"]);
-    let place = format!("pgrig: errors             22012 × 1; first at {failing}:2\n");
+    let place = format!("pgrig: errors             22012 × 1 (first at {failing}:2)\n");
     assert!(ours.out.contains(&place), "{}", ours.out);
     let goes_on = server
         .ours("postgres", &format!("-n -f {failing} -t 7 --continue-on-error --failures-detailed"));
@@ -147,6 +151,61 @@ fn scripts_that_fail() {
     ] {
         assert!(goes_on.out.contains(line), "no {line:?} in {goes_on:?}");
     }
+}
+
+/// Each kind of error has its own count and its own first place; what `\expect` says is checked in every
+/// protocol.
+#[test]
+fn errors_are_told_by_kind() {
+    let server = Server::start(&[]);
+    server.execute("postgres", "create table u as select 1 as x");
+    let folder = tempfile::tempdir().expect("a directory");
+    let path = folder.path().join("a.sql").display().to_string();
+    let check = |text: &str, options: &str, code: i32, out: &str, err: &str| {
+        fs::write(&path, text).expect("written");
+        let ended = server.ours("postgres", &format!("-n -f {path} -t 2 {options}"));
+        let (out, err) = (out.replace("FILE", &path), err.replace("FILE", &path));
+        assert_eq!(ended.code, code, "{text}: {ended:?}");
+        assert!(ended.out.contains(&out), "{text}: no {out:?} in {ended:?}");
+        assert!(ended.err.contains(&err), "{text}: no {err:?} in {ended:?}");
+        assert_eq!(ended.out.contains("pgrig: errors"), !out.is_empty(), "{text}: {ended:?}");
+    };
+    for protocol in ["simple", "extended", "prepared"] {
+        let options = format!("-M {protocol}");
+        let good = "select 1 \\expect rows 1\nselect 2 as x \\gset\n\\expect :x = 2 and true\n\
+                    update u set x = 1 \\expect rows 1\nselect :x \\expect value 2\n";
+        check(good, &options, 0, "", "");
+        check(
+            "select 1;\nselect generate_series(1, 3) \\expect rows 1..2\n",
+            &options,
+            2,
+            "pgrig: errors             \\expect × 2 (first at FILE:2)\n",
+            "FILE:2: client 0: expected 1 to 2 rows, got 3\n\
+             pgbench: error: 2 results were not as \\expect says, the first at FILE:2\n",
+        );
+    }
+    check("update u set x = 1 \\expect rows 0\n", "", 2, "\\expect × 2", "expected 0 rows, got 1");
+    check("select 'a' \\expect value b\n", "", 2, "\\expect × 2", "the value \"b\", got \"a\"");
+    let told = "client 0: this is not true: \\expect :a < 5\n";
+    check("\\set a 5\n\\expect :a < 5\nselect 1;\n", "", 2, "\\expect × 2 (first at FILE:2)", told);
+    check("select 1 where false \\gset\n", "", 2, "\\gset × 1 (first at FILE:1)", "got 0");
+    check("select 1;\n\\set a 1/0\n", "", 2, "\\set × 1 (first at FILE:2)", "division by zero");
+    check("select 1;\n\\sleep :b\n", "", 2, "\\sleep × 1 (first at FILE:2)", "");
+    let two = "\\if :client_id = 0\nselect 1/0;\n\\else\nselect 'x'::int;\n\\endif\n";
+    let both = "22012 × 1 (first at FILE:2), 22P02 × 1 (first at FILE:4)\n";
+    check(two, "-c 2", 2, both, "");
+    let old = "pgrig: hint: SQL ends at a semicolon, not at the newline; for a script of pgbench 9.5 or \
+               older: --syntax 9.x\n";
+    check("\\setrandom a 1 5\nselect :a\nselect 2\n", "", 2, "42601 × 1 (first at FILE:2)", old);
+    let refused = |text: &str, why: &str| {
+        fs::write(&path, text).expect("written");
+        let ended = ours(&[], &format!("-n -f {path}"));
+        assert_says(&ended, 1, &[why]);
+    };
+    refused("\\timing\nselect 1;\n", "pgrig: hint: \\timing is a command of psql");
+    refused("\u{feff}select 1;\n", "a.sql:1: script begins with a byte order mark");
+    refused("select 1 \\expect rows x\n", "expecting a number of rows");
+    refused("\\expect rows 1\n", "must follow an SQL command");
 }
 
 #[test]

@@ -4,21 +4,14 @@ use std::process::Command;
 
 use load::{Pace, Protocol, WarmUp};
 use pgbench::options::{
-    Invocation, Length, LoadProgress, PartitionMethod, Partitions, Persistence, Request, Vacuum,
+    Invocation, Length, LoadProgress, PartitionMethod, Partitions, Persistence, Request, TableSet,
+    Vacuum,
 };
 use script::RandomSeed;
 
 fn read_as(program: &str, line: &[&str]) -> Result<Request, String> {
     let arguments: Vec<String> = line.iter().map(|&word| word.to_owned()).collect();
-    let invocation = Invocation {
-        program,
-        command: "pgbench",
-        arguments: &arguments,
-        environment: &|_| None,
-        ask_password: &|_| None,
-        generator: std::path::Path::new("pgrig"),
-        schema: None,
-    };
+    let invocation = Invocation { program, ..Invocation::of(&arguments, None) };
     Request::read(&invocation).map_err(|complaint| complaint.to_string())
 }
 
@@ -280,15 +273,7 @@ fn the_seed_comes_from_the_environment_too() {
         let arguments: Vec<String> = line.iter().map(|&word| word.to_owned()).collect();
         let environment =
             move |name: &str| (name == "PGBENCH_RANDOM_SEED").then(|| value.to_owned());
-        Request::read(&Invocation {
-            program: "pgbench",
-            command: "pgbench",
-            arguments: &arguments,
-            environment: &environment,
-            ask_password: &|_| None,
-            generator: std::path::Path::new("pgrig"),
-            schema: None,
-        })
+        Request::read(&Invocation { environment: &environment, ..Invocation::of(&arguments, None) })
     };
     let seed = |request| match request {
         Ok(Request::Run(options)) => options.seed,
@@ -324,8 +309,48 @@ fn every_option_is_in_the_help() {
                output of\n\"pgrig bench --version\" and \"pgrig check\", the whole command, and all \
                that it printed.\n";
     assert!(help.ends_with(end), "{help}");
-    let older = pgbench::options::help("pgrig bench", pgbench::Major::V18);
-    assert!(help.contains("--continue-on-error") && !older.contains("--continue-on-error"));
+    assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+}
+
+#[test]
+fn tpcc_like_is_a_mix_of_five() {
+    let options = run("-b tpcc -T 1 --check");
+    let weights: Vec<u32> = options.scripts.iter().map(|script| script.weight).collect();
+    assert_eq!((weights, options.ours.check), (vec![45, 43, 4, 4, 4], true));
+    assert_eq!(run("-b t -t 1").scripts.len(), 1, "pgbench's names come first");
+    assert_eq!(initialise("-i -b tpcc-like -s 3").tables, TableSet::Tpcc);
+    assert_eq!(initialise("-i").tables, TableSet::Pgbench);
+    let refused = |line: &str, why: &str| {
+        let error = read_as("pgbench", &words(line)).expect_err(line);
+        assert!(error.contains(why), "{line}: {error}");
+    };
+    refused("-i -b tpcc-like -q", "option -q is for pgbench's tables, not for those of tpcc-like");
+    refused("-i -b tpcc-like -c 4", "cannot be used in initialization (-i) mode");
+    refused("-i -b tpcb-like", "cannot be used in initialization (-i) mode");
+    refused("-i --check", "cannot be used in initialization (-i) mode");
+    refused("-t 1 -l --aggregate-last", "allowed only with --aggregate-interval");
+}
+
+/// `--as` names the pgbench whose options there are.
+#[test]
+fn each_version_has_its_options() {
+    let has = |major, option: &str| {
+        pgbench::options::help("pgbench", major).lines().any(|line| line.starts_with(option))
+    };
+    for (option, since) in
+        [("  --continue-on-error", 19), ("  --exit-on-abort", 17), ("  -d, --dbname=", 16)]
+    {
+        for number in 15..=19 {
+            let major = pgbench::Major::of_number(number).expect("known");
+            assert_eq!(has(major, option), number >= since, "{option} in {number}");
+        }
+    }
+    let old = run("--as=15 -d mydb");
+    assert_eq!((old.debug, old.server.dbname.as_deref()), (true, Some("mydb")));
+    let new = run("--as 16 -d mydb");
+    assert_eq!((new.debug, new.server.dbname.as_deref()), (false, Some("mydb")));
+    let unknown = read_as("pgbench", &["--as=14"]).expect_err("too old");
+    assert!(unknown.starts_with("pgbench: error: invalid version of pgbench, expecting 15 to 19"));
 }
 
 /// The program itself: Debian's is a wrapper, whose name is not in the complaints.

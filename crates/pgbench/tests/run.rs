@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Ended, Server};
+use pgbench::Console;
 
 fn initialised() -> Server {
     let server = Server::start(&[]);
@@ -14,12 +15,7 @@ fn initialised() -> Server {
 /// What programs read: the lines after the version, without ours, every number an N.
 fn shape(out: &str) -> Vec<String> {
     let lines = out.lines().skip(1).filter(|line| !line.starts_with("pgrig: "));
-    // Up to version 16 the line of a script's transactions told their rate as well.
-    let old = "- N transactions (N% of total, tps = N)";
-    let new =
-        "- N transactions (N% of total)\n- number of transactions actually processed: N (tps = N)";
-    let shapes = lines.map(|line| without_numbers(line).replace(old, new)).collect::<Vec<_>>();
-    shapes.join("\n").lines().map(str::to_owned).collect()
+    lines.map(without_numbers).collect()
 }
 
 fn without_numbers(line: &str) -> String {
@@ -165,6 +161,42 @@ fn our_lines_cannot_be_mistaken() {
         assert!(!line.contains("tps") && !line.contains("latency"), "{line}");
     }
     assert!(ended.out.contains("results are not described (--no-describe)"), "{ended:?}");
+}
+
+/// Where our lines go elsewhere, standard output is pgbench's alone; one that is full is an error.
+#[test]
+fn standard_output_is_pgbenchs_alone() {
+    let server = initialised();
+    let environment = server.environment("postgres");
+    let run = |line: &str, out: &mut dyn std::io::Write| {
+        let (mut err, mut lines) = (Vec::new(), Vec::new());
+        let mut console = Console::new(out, &mut err, false).with_lines(&mut lines);
+        let code = common::ours_on(&environment, line, &mut console);
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+        (code, text(err), text(lines))
+    };
+    let mut out = Vec::new();
+    let (code, err, lines) = run("-S -n -t 5 -r --as=17", &mut out);
+    let out = String::from_utf8(out).expect("UTF-8");
+    assert_eq!(code, 0, "{err}");
+    assert!(out.starts_with("pgbench (17.0, server "), "{out}");
+    assert!(!out.contains("pgrig") && lines.starts_with("pgrig: percentiles"), "{out}{lines}");
+    let behind = out.split("statement latencies in milliseconds and failures:\n").nth(1);
+    let times = behind.expect("latencies").lines().map(|line| line.split_whitespace().next());
+    assert!(times.flatten().all(|word| word.parse::<f64>().is_ok()), "{out}");
+
+    struct Full;
+    impl std::io::Write for Full {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let (code, err, _) = run("-S -n -t 1", &mut Full);
+    let why = "pgbench: error: could not write the results to standard output: ";
+    assert!(code == 2 && err.contains(why), "{code} {err}");
 }
 
 /// What is not as `-i` leaves it is told in the same words and in the same order.

@@ -9,16 +9,7 @@ use stats::Latency;
 fn options(line: &str) -> RunOptions {
     let arguments: Vec<String> =
         line.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
-    let request = Request::read(&Invocation {
-        program: "pgbench",
-        command: "pgbench",
-        arguments: &arguments,
-        environment: &|_| None,
-        ask_password: &|_| None,
-        generator: std::path::Path::new("pgrig"),
-        schema: None,
-    });
-    match request {
+    match Request::read(&Invocation::of(&arguments, None)) {
         Ok(Request::Run(options)) => *options,
         other => panic!("{line}: {other:?}"),
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use spec::Profile;
 
 use crate::exchange::ExchangeArguments;
@@ -12,6 +12,7 @@ mod compare;
 mod guard;
 mod history;
 mod isolation;
+mod options;
 mod shard;
 
 pub(crate) use compare::{CompareArguments, StudyArguments};
@@ -34,7 +35,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Benchmark a server with the options and the output of pgbench, and more figures
-    #[command(disable_help_flag = true)]
+    #[command(disable_help_flag = true, override_help = bench_help())]
     Bench(BenchArguments),
     /// Run a study, one of pgrig's or your own
     Run(RunArguments),
@@ -115,7 +116,7 @@ pub(crate) struct DiskArguments {
 pub(crate) struct BenchArguments {
     /// As pgbench's
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    _arguments: Vec<String>,
+    pub(crate) arguments: Vec<String>,
 }
 
 /// `pgrig run`
@@ -358,28 +359,35 @@ impl From<ProfileName> for Profile {
     }
 }
 
+/// Its own help, which `pgrig help bench` prints as well.
+fn bench_help() -> String {
+    pgbench::options::help("pgrig bench", pgbench::Major::default())
+}
+
 /// Everything that can be typed, the options of `bench` included, which clap does not read.
 pub(crate) fn described() -> clap::Command {
     Arguments::command().mut_subcommand("bench", |bench| {
-        let options = pgbench::options::option_names(pgbench::Major::default());
-        options
-            .into_iter()
-            .fold(clap::Command::new("bench"), |bench, option| {
-                let argument = clap::Arg::new(option.long).long(option.long).help(option.about);
-                let argument = match option.short {
-                    Some(short) => argument.short(short),
-                    None => argument,
-                };
-                bench.arg(match option.argument {
-                    Some(name) => argument.action(clap::ArgAction::Set).value_name(name),
-                    None => argument.action(clap::ArgAction::SetTrue),
-                })
-            })
+        options::of_pgbench(clap::Command::new("bench"))
             .about(bench.get_about().cloned().unwrap_or_default())
             .disable_help_flag(true)
             .disable_version_flag(true)
-            .arg(clap::Arg::new("DBNAME").help("The database, or a connection string"))
     })
+}
+
+/// Reads a command line. A comparison's own options and pgbench's may stand in any order.
+pub(crate) fn parse(words: &[String]) -> Result<Arguments, clap::Error> {
+    let mut command = Arguments::command().mut_subcommand("compare", |compare| {
+        options::of_pgbench(compare).mut_args(options::hidden)
+    });
+    let matches = command.try_get_matches_from_mut(words)?;
+    let mut arguments =
+        Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+    if let (Command::Compare(compare), Some(own)) =
+        (&mut arguments.command, matches.subcommand_matches("compare"))
+    {
+        compare.workload = options::words(own);
+    }
+    Ok(arguments)
 }
 
 /// Shows what clap has to say: help and version are answers, everything else is a mistake.
@@ -456,7 +464,7 @@ mod tests {
         let bench = described.find_subcommand("bench").expect("bench is a command");
         for (name, about) in [
             ("client", "number of concurrent database clients (default: 1)"),
-            ("init-steps", "run these initialization steps, in this order"),
+            ("curve", "list every window of a search as CSV"),
             ("find-rate", ""),
         ] {
             let option = bench.get_arguments().find(|one| one.get_long() == Some(name));

@@ -1,19 +1,39 @@
 //! `pgrig bench`: the pgbench room on the real streams, with the user's signals and terminal.
 
-use std::io::{IsTerminal, stderr, stdout};
+use std::fs::File;
+use std::io::{IsTerminal, Write, stderr, stdout};
 use std::process::ExitCode;
 
 use pgbench::options::Invocation;
-use pgbench::{Colours, Console, Curve, End, Page, Pages, bench_with_pages};
+use pgbench::{Colours, Console, Curve, End, Major, Page, Pages, bench_with_pages};
 use record::Fact;
 use report::SearchEnd;
 
+use crate::exit::Exit;
 use crate::served::ServedBench;
-use crate::{prompt, signals};
+use crate::{namesake, prompt, signals, terminal};
 
-/// Does what `arguments` ask for. `program` is what the user typed for this program, `command` how
-/// to call it for benchmarks: `pgrig bench`, or `pgbench` under that name.
-pub(crate) fn run(program: &str, command: &str, arguments: &[String]) -> ExitCode {
+/// The environment variable that names a file for the lines that pgbench does not have.
+const LINES: &str = "PGRIG_LINES";
+
+/// Under the name `pgbench`: whatever reads pgbench's output reads this one. `program` is what the user
+/// typed for this program.
+pub(crate) fn as_pgbench(program: &str, arguments: &[String]) -> ExitCode {
+    run(program, "pgbench", namesake::major(program), arguments, true)
+}
+
+/// As `pgrig bench`.
+pub(crate) fn as_command(program: &str, arguments: &[String]) -> ExitCode {
+    run(program, "pgrig bench", Major::default(), arguments, false)
+}
+
+fn run(
+    program: &str,
+    command: &str,
+    speaks: Major,
+    arguments: &[String],
+    is_pgbench: bool,
+) -> ExitCode {
     let control = signals::quiet_control();
     // Only `--generators` starts this program again, and says so if it cannot be found.
     let generator = std::env::current_exe().unwrap_or_else(|_| program.into());
@@ -22,15 +42,32 @@ pub(crate) fn run(program: &str, command: &str, arguments: &[String]) -> ExitCod
         program,
         command,
         arguments,
+        speaks,
         environment: &|name| std::env::var(name).ok(),
         generator: &generator,
         ask_password: &|text| prompt::password(text, &|| control.urgency() != load::Urgency::None),
     };
     let (mut out, mut err) = (stdout(), stderr());
+    let mut lines: Option<Box<dyn Write>> = match std::env::var_os(LINES) {
+        Some(path) => match File::create(&path) {
+            Ok(file) => Some(Box::new(file)),
+            Err(error) => {
+                let path = path.display();
+                terminal::narrate(format_args!(
+                    "pgrig: error: creating {path}, which {LINES} names: {error}"
+                ));
+                return Exit::CouldNotStart.code();
+            }
+        },
+        None => is_pgbench.then(|| Box::new(stderr()) as Box<dyn Write>),
+    };
     let err_is_terminal = err.is_terminal();
     let colours = Colours::read(invocation.environment, err_is_terminal);
     let mut console = Console::new(&mut out, &mut err, err_is_terminal).coloured(colours);
-    console.columns = crate::terminal::columns();
+    console.columns = terminal::columns();
+    if let Some(lines) = &mut lines {
+        console = console.with_lines(lines);
+    }
     let pages = BenchPages(ServedBench::default());
     ExitCode::from(bench_with_pages(&invocation, &control, &mut console, Some(&pages)))
 }

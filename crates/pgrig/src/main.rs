@@ -18,6 +18,7 @@ mod fit;
 mod floor;
 mod history;
 mod live;
+mod namesake;
 mod otava;
 mod progress;
 mod prompt;
@@ -31,37 +32,31 @@ mod terminal;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::arguments::{Arguments, Command};
+use crate::arguments::Command;
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
-    let mut words: Vec<String> =
+    let words: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let program = words.first().cloned().unwrap_or_else(|| "pgrig".to_owned());
-    // Under pgbench's name, and behind `bench`, every argument is pgbench's own.
-    if called(&program) == "pgbench" {
-        return bench::run(&program, "pgbench", &words[1..]);
+    let program = words.first().map_or("pgrig", String::as_str);
+    // Under pgbench's name every argument is pgbench's own.
+    if called(program) == "pgbench" {
+        return bench::as_pgbench(program, &words[1..]);
     }
-    if words.get(1).is_some_and(|word| word == "bench") {
-        return bench::run(&program, "pgrig bench", &words.split_off(2));
-    }
-    // pgbench's options stand among those of a comparison, in any order.
-    if words.get(1).is_some_and(|word| word == "compare") {
-        words = command::compare::sorted(words);
-    }
-    let arguments = match Arguments::try_parse_from(&words) {
+    let arguments = match arguments::parse(&words) {
         Ok(arguments) => arguments,
         Err(asked) => return arguments::answer(&asked).code(),
     };
+    if let Command::Bench(arguments) = &arguments.command {
+        return bench::as_command(program, &arguments.arguments);
+    }
     let exit = execute(&arguments.command).unwrap_or_else(|complaint| complaint.show());
     exit.code()
 }
 
 fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
     match command {
-        // Its arguments are pgbench's and were taken before clap saw them.
+        // It ends with pgbench's exit codes, and has been done.
         Command::Bench(_) => Ok(Exit::Done),
         Command::Run(arguments) if arguments.state.is_some() => command::state::state(arguments),
         Command::Run(arguments) => command::run::run(arguments),

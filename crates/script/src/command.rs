@@ -1,5 +1,6 @@
 //! One command of a script.
 
+use crate::expect::Expected;
 use crate::expr::Expr;
 use crate::names::{Names, Slot};
 use crate::shell::ShellCommand;
@@ -89,6 +90,11 @@ pub enum CommandKind {
     },
     /// `\endif`: nothing to do.
     EndIf,
+    /// `\expect` of an expression: it must be true.
+    Expect {
+        /// The condition.
+        condition: Expr,
+    },
     /// `\startpipeline`.
     StartPipeline,
     /// `\syncpipeline`.
@@ -103,9 +109,9 @@ impl CommandKind {
         match self {
             CommandKind::Sql { template, .. } => template.slots().to_vec(),
             CommandKind::Set { expr, .. } => expr.variables().collect(),
-            CommandKind::If { condition, .. } | CommandKind::Elif { condition, .. } => {
-                condition.variables().collect()
-            }
+            CommandKind::If { condition, .. }
+            | CommandKind::Elif { condition, .. }
+            | CommandKind::Expect { condition } => condition.variables().collect(),
             CommandKind::SetShell { command, .. } | CommandKind::Shell(command) => {
                 command.variables().collect()
             }
@@ -128,6 +134,7 @@ impl CommandKind {
             CommandKind::Elif { .. } => "elif",
             CommandKind::Else { .. } => "else",
             CommandKind::EndIf => "endif",
+            CommandKind::Expect { .. } => "expect",
             CommandKind::StartPipeline => "startpipeline",
             CommandKind::SyncPipeline => "syncpipeline",
             CommandKind::EndPipeline => "endpipeline",
@@ -135,7 +142,7 @@ impl CommandKind {
     }
 }
 
-/// Where the columns of a result go: into variables named `prefix` + column.
+/// What becomes of a result: its columns go into variables named `prefix` + column, or it is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Capture {
     /// `\gset`: the last statement's one row; another count of rows is an error.
@@ -148,6 +155,8 @@ pub enum Capture {
         /// Put before the column's name.
         prefix: String,
     },
+    /// `\expect rows` and `\expect value`: the last statement's result must be so.
+    Expect(Expected),
 }
 
 impl Capture {
@@ -155,6 +164,7 @@ impl Capture {
     pub fn prefix(&self) -> &str {
         match self {
             Capture::Gset { prefix } | Capture::Aset { prefix } => prefix,
+            Capture::Expect(_) => "",
         }
     }
 
@@ -163,6 +173,7 @@ impl Capture {
         match self {
             Capture::Gset { .. } => "gset",
             Capture::Aset { .. } => "aset",
+            Capture::Expect(_) => "expect",
         }
     }
 

@@ -19,6 +19,71 @@ pub(crate) fn did_you_mean<'a>(
         .map(|(_, candidate)| format!("did you mean \"{candidate}\"?"))
 }
 
+/// Commands of psql that end up in scripts for pgbench.
+const PSQL: &[&str] = &[
+    "!",
+    "?",
+    "a",
+    "c",
+    "cd",
+    "connect",
+    "conninfo",
+    "copy",
+    "crosstabview",
+    "d",
+    "di",
+    "dt",
+    "dv",
+    "du",
+    "dn",
+    "df",
+    "l",
+    "e",
+    "echo",
+    "encoding",
+    "errverbose",
+    "f",
+    "g",
+    "gdesc",
+    "gexec",
+    "gx",
+    "h",
+    "i",
+    "include",
+    "ir",
+    "include_relative",
+    "o",
+    "p",
+    "password",
+    "prompt",
+    "pset",
+    "q",
+    "qecho",
+    "quit",
+    "r",
+    "reset",
+    "s",
+    "t",
+    "timing",
+    "unset",
+    "w",
+    "warn",
+    "watch",
+    "x",
+    "bind",
+    "parse",
+];
+
+/// The hint for a command that psql has and pgbench has not.
+pub(crate) fn of_psql(word: &str) -> Option<String> {
+    PSQL.contains(&word).then(|| {
+        format!(
+            "\\{word} is a command of psql, and pgbench has none of it: leave it out, or run the file \
+             with psql"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

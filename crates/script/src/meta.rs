@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use crate::command::{Capture, CommandKind, Target};
 use crate::error::{ParseError, Place};
+use crate::expect::Expected;
 use crate::expr::{self, Source};
-use crate::hint::did_you_mean;
+use crate::hint::{did_you_mean, of_psql};
 use crate::names::{Names, is_variable_name};
 use crate::setrandom;
 use crate::shell::ShellCommand;
@@ -15,7 +16,7 @@ use crate::words::Words;
 /// Most words behind the command.
 const MAX_WORDS: usize = 255;
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "set",
     "setrandom",
     "setshell",
@@ -23,6 +24,7 @@ const COMMANDS: [&str; 14] = [
     "sleep",
     "gset",
     "aset",
+    "expect",
     "if",
     "elif",
     "else",
@@ -37,7 +39,7 @@ const COMMANDS: [&str; 14] = [
 pub(crate) enum Meta {
     /// A command of its own. The jumps of `\if` and its like are filled in afterwards.
     Command(CommandKind),
-    /// `\gset` or `\aset`: belongs to the SQL before it.
+    /// `\gset`, `\aset` or an `\expect` of a result: belongs to the SQL before it.
     Capture(Capture),
 }
 
@@ -74,6 +76,10 @@ impl<'a> MetaLine<'a> {
                 let (condition, next) = line.expression(words.at, names)?;
                 (Meta::Command(CommandKind::Elif { condition, otherwise: 0, end: 0 }), next)
             }
+            Some("expect") if !line.expects_result(words.clone()) => {
+                let (condition, next) = line.expression(words.at, names)?;
+                (Meta::Command(CommandKind::Expect { condition }), next)
+            }
             _ => {
                 let arguments: Vec<Range<usize>> = words.by_ref().collect();
                 (line.worded(known, &arguments, words.at, names)?, words.at)
@@ -85,7 +91,7 @@ impl<'a> MetaLine<'a> {
     /// The command's words, as [`crate::Command::words`] has them.
     pub(crate) fn words(&self, kind: &CommandKind) -> String {
         let counted = match kind {
-            CommandKind::If { .. } | CommandKind::Elif { .. } => 1,
+            CommandKind::If { .. } | CommandKind::Elif { .. } | CommandKind::Expect { .. } => 1,
             CommandKind::Set { .. } => 2,
             _ => usize::MAX,
         };
@@ -126,6 +132,12 @@ impl<'a> Line<'a> {
         let (expr, next) = self.expression(words.at, names)?;
         let target = self.target(&variable, names);
         Ok((Meta::Command(CommandKind::Set { target, expr }), next))
+    }
+
+    /// True if `\expect` is about the result of the SQL before it; else an expression follows.
+    fn expects_result(&self, mut words: Words<'a>) -> bool {
+        let first = words.next().map(|word| &self.meta.text[word]);
+        matches!(first, None | Some(b"rows" | b"value"))
     }
 
     fn expression(&self, at: usize, names: &mut Names) -> Result<(expr::Expr, usize), ParseError> {
@@ -182,6 +194,13 @@ impl<'a> Line<'a> {
                     _ => Capture::Aset { prefix },
                 }))
             }
+            Some("expect") => {
+                let words: Vec<_> =
+                    (0..count).map(|at| String::from_utf8_lossy(word(at))).collect();
+                let words: Vec<&str> = words.iter().map(|word| &**word).collect();
+                let expected = Expected::parse(&words, names);
+                expected.map(Capture::Expect).map(Meta::Capture).map_err(|why| self.error(why, end))
+            }
             Some("else") => bare(CommandKind::Else { end: 0 }),
             Some("endif") => bare(CommandKind::EndIf),
             Some("startpipeline") => bare(CommandKind::StartPipeline),
@@ -189,7 +208,8 @@ impl<'a> Line<'a> {
             Some("endpipeline") => bare(CommandKind::EndPipeline),
             _ => {
                 let written = self.place.command.unwrap_or_default();
-                let hint = did_you_mean(written, COMMANDS)
+                let hint = of_psql(written)
+                    .or_else(|| did_you_mean(written, COMMANDS))
                     .or_else(|| Some("a line of SQL cannot begin with a backslash".to_owned()));
                 Err(self.error("invalid command", end).with_hint(hint))
             }

@@ -53,6 +53,9 @@ pub enum PipelineFault {
     /// `\aset` inside.
     #[error("\\aset is not allowed in pipeline mode")]
     Aset,
+    /// `\expect` of a result inside.
+    #[error("\\expect of a result is not allowed in pipeline mode")]
+    Expect,
     /// The script ended before `\endpipeline`.
     #[error("end of script reached with pipeline open")]
     Unfinished,
@@ -82,6 +85,7 @@ impl Pipeline {
             (CommandKind::Sql { capture: Some(capture), .. }, Pipeline::On) => Err(match capture {
                 Capture::Gset { .. } => PipelineFault::Gset,
                 Capture::Aset { .. } => PipelineFault::Aset,
+                Capture::Expect(_) => PipelineFault::Expect,
             }),
             (_, state) => Ok(state),
         }

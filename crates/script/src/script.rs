@@ -80,6 +80,18 @@ impl Script {
         }
     }
 
+    /// True if it looks like a script of pgbench 9.5 or older, where SQL ended at the newline: a statement
+    /// has a line that begins another one.
+    pub fn reads_as_nine_x(&self) -> bool {
+        self.commands.iter().any(|command| match &command.kind {
+            CommandKind::Sql { template, .. } => {
+                let lines = template.text().split(|byte| *byte == b'\n').skip(1);
+                lines.map(<[u8]>::trim_ascii_start).any(begins_statement)
+            }
+            _ => false,
+        })
+    }
+
     /// Whether every statement can be sent by `protocol`.
     ///
     /// # Errors
@@ -95,6 +107,14 @@ impl Script {
         }
         Ok(())
     }
+}
+
+/// True if a line begins with a word that begins a statement. Within another one it may stand, too, which only a syntax error makes suspicious.
+fn begins_statement(line: &[u8]) -> bool {
+    let word = line.split(|byte| !byte.is_ascii_alphabetic()).next().unwrap_or_default();
+    let words: [&[u8]; 8] =
+        [b"BEGIN", b"COMMIT", b"END", b"SELECT", b"UPDATE", b"INSERT", b"DELETE", b"ROLLBACK"];
+    words.iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
 struct Parser<'a> {

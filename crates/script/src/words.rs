@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::expr::token::{continuation, is_blank, run, skip_blanks};
 
 /// Splits the rest of a line at white space. A backslash before the newline continues the line.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Words<'a> {
     text: &'a [u8],
     pub(crate) at: usize,

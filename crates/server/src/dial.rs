@@ -21,7 +21,7 @@ mod route;
 mod socket;
 
 pub use endpoint::{Endpoint, Opening};
-pub use failure::Failure;
+pub use failure::{Failure, ReachedLimit};
 pub use route::{Lead, Route, Step};
 pub use socket::{Received, Sent, Socket, without_errno};
 
@@ -459,7 +459,8 @@ impl Dial {
             error if error.leads_to_next_attempt() => Lead::Attempt,
             _ => self.lead_of_handshake(),
         };
-        let failure = Failure { sqlstate, hint, wants_password, ..Failure::new(message) };
+        let limit = ReachedLimit::of(error, &step.login);
+        let failure = Failure { sqlstate, hint, wants_password, limit, ..Failure::new(message) };
         self.failed(route, failure, lead)
     }
 

@@ -140,7 +140,7 @@ fn pgbench_tables(
     let arguments = arguments(tables, conninfo);
     let (mut out, mut err) = (sink(), sink());
     let console = Console::new(&mut out, &mut err, false);
-    pgbench::initialise(&invocation(&arguments, schema), control, &mut console.telling(tell))
+    pgbench::initialise(&Invocation::of(&arguments, schema), control, &mut console.telling(tell))
         .map_err(DataError::Pgbench)
 }
 
@@ -156,7 +156,7 @@ pub fn list(
 ) -> Result<(), DataError> {
     if let Some(tables) = &data.pgbench {
         let arguments = arguments(tables, target.conninfo());
-        let invocation = invocation(&arguments, Some(schema));
+        let invocation = Invocation::of(&arguments, Some(schema));
         let listed = pgbench::initialisation(&invocation, target.major() * 10_000);
         statements.extend(listed.map_err(DataError::Pgbench)?);
     }
@@ -183,16 +183,4 @@ fn arguments(tables: &PgbenchTables, conninfo: &str) -> Vec<String> {
     }
     arguments.push(conninfo.to_owned());
     arguments
-}
-
-fn invocation<'a>(arguments: &'a [String], schema: Option<&'a str>) -> Invocation<'a> {
-    Invocation {
-        program: "pgbench",
-        command: "pgbench",
-        arguments,
-        environment: &|_| None,
-        schema,
-        ask_password: &|_| None,
-        generator: std::path::Path::new(""),
-    }
 }

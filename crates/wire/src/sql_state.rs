@@ -23,6 +23,8 @@ impl SqlState {
     pub const INVALID_AUTHORIZATION: Self = Self(*b"28000");
     /// The database does not exist.
     pub const INVALID_CATALOG_NAME: Self = Self(*b"3D000");
+    /// A message that has no place there; of a pooler, whatever it refuses.
+    pub const PROTOCOL_VIOLATION: Self = Self(*b"08P01");
     /// The server's connection slots are all taken.
     pub const TOO_MANY_CONNECTIONS: Self = Self(*b"53300");
     /// The statement was cancelled, by a user or by a timeout.

@@ -10,7 +10,7 @@ mod login;
 mod session;
 
 pub(crate) use error::FOREIGN_HINT;
-pub use error::StartupError;
+pub use error::{ConnectionLimit, StartupError};
 pub use login::{ChannelBindingPolicy, Login};
 pub use session::{Parameters, Session};
 

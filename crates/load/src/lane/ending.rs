@@ -88,11 +88,10 @@ impl Lane<'_> {
         }
         let on_loss = self.plan.workloads[self.slots[index].session.workload].on_loss;
         let told = self.slots[index].session.has_server_error();
-        let workload = self.slots[index].session.workload;
-        if !told {
-            self.tally.error(workload, CONNECTION_FAILURE);
-        }
         self.step(index, now, |session, cx| {
+            if !told {
+                session.count_error(cx, now, CONNECTION_FAILURE);
+            }
             if session.outcome_is_unknown(cx) {
                 cx.tally.totals[session.workload].unknown += 1;
             }
@@ -128,9 +127,8 @@ impl Lane<'_> {
         let said = error.as_ref().map(ToString::to_string);
         let why = said.as_deref().or(why).unwrap_or("server closed the connection unexpectedly");
         self.fail(ConnectFailure {
-            message: format!("{}: {why}", step.endpoint.connection_failed()),
             sqlstate: error.map(|error| error.sql_state.as_str().to_owned()),
-            hint: None,
+            ..ConnectFailure::new(format!("{}: {why}", step.endpoint.connection_failed()))
         });
     }
 
@@ -139,7 +137,7 @@ impl Lane<'_> {
         if self.grid.began == NEVER {
             // It has just said why.
             let message = self.narration.pop().map(|message| message.text).unwrap_or_default();
-            self.fail(ConnectFailure { message, sqlstate: None, hint: None });
+            self.fail(ConnectFailure::new(message));
         }
         if !self.slots[index].finished {
             (self.report)(Report::Aborted);

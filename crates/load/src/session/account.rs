@@ -119,9 +119,8 @@ impl Session {
     /// A notice: it may be the one that says that a commit no longer waits for its standby.
     pub(crate) fn account_for_notice(&mut self, notice: &ErrorResponse<'_>) {
         let Some(open) = self.open_transaction() else { return };
-        // The function that says it has no translation, the message may have.
-        let from = notice.field(b'R') == Some(b"SyncRepWaitForLSN");
-        open.is_alone |= from || notice.message().contains("wait for synchronous replication");
+        // The message may be translated; the name of the function that says it is not.
+        open.is_alone |= notice.field(b'R') == Some(b"SyncRepWaitForLSN");
     }
 
     /// The connection is gone, in the middle of a transaction or between two.

@@ -194,6 +194,7 @@ impl Session {
         let word = match fault {
             PipelineFault::Gset => Some("gset"),
             PipelineFault::Aset => Some("aset"),
+            PipelineFault::Expect => Some("expect"),
             _ => None,
         };
         self.abort_in(cx, word, &fault.to_string())
@@ -209,6 +210,9 @@ impl Session {
         let commands = &cx.program.scripts[self.script].script.commands;
         let command = || commands.get(self.command).map_or("SQL", |command| command.kind.word());
         let word = word.unwrap_or_else(command);
+        if word != "SQL" {
+            self.count_error(cx, (cx.clock)(), &format!("\\{word}"));
+        }
         let text = format!(
             "client {} aborted in command {} ({word}) of script {}; {why}",
             self.id, self.command, self.script

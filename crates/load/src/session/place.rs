@@ -55,12 +55,33 @@ impl Session {
         }
     }
 
+    /// Counts an error of the current command: its SQLSTATE, or what failed by itself.
+    #[cold]
+    pub(crate) fn count_error(&self, cx: &mut LaneContext<'_>, now: u64, kind: &str) {
+        let (program, script, command) = (cx.program, self.script, self.command);
+        let place = || place(program, script, command);
+        cx.tally.error(self.workload, kind, now, place);
+    }
+
+    /// A result is not as the script expects it: the transaction goes on. The first one is told, and with
+    /// `--verbose-errors` each.
+    #[cold]
+    pub(crate) fn unexpected(&self, cx: &mut LaneContext<'_>, why: &str) {
+        let kind = "\\expect";
+        if cx.tally.is_first(self.workload, kind) || cx.program.verbose_errors {
+            let at = self.place(cx);
+            let place =
+                at.as_ref().map_or(String::new(), |at| format!("{}:{}: ", at.script, at.line));
+            let text = format!("{place}client {}: {why}", self.id);
+            cx.narration.push(crate::Message { level: crate::Level::Error, text, at: None });
+        }
+        self.count_error(cx, (cx.clock)(), kind);
+    }
+
     /// Where the current command stands.
     #[cold]
     pub(crate) fn place(&self, cx: &LaneContext<'_>) -> Option<CommandPlace> {
-        let script = &cx.program.scripts[self.script].script;
-        let command = script.commands.get(self.command)?;
-        Some(CommandPlace { script: script.name.clone(), line: command.line })
+        place(cx.program, self.script, self.command)
     }
 
     /// The next command that is sent: the first one where no other follows.
@@ -72,4 +93,10 @@ impl Session {
             |kind: &CommandKind| matches!(kind, CommandKind::Sql { .. } | CommandKind::EndPipeline);
         later.find(|(_, command)| is_sent(&command.kind)).map_or(0, |(at, _)| at)
     }
+}
+
+fn place(program: &Program, script: usize, command: usize) -> Option<CommandPlace> {
+    let script = &program.scripts[script].script;
+    let command = script.commands.get(command)?;
+    Some(CommandPlace { script: script.name.clone(), line: command.line })
 }

@@ -39,6 +39,8 @@ struct Captured {
     columns: Vec<Vec<u8>>,
     rows: u64,
     last: Vec<Option<Vec<u8>>>,
+    /// The rows that the last command returned or changed, as its tag says.
+    count: u64,
 }
 
 impl Captured {
@@ -146,7 +148,11 @@ impl Session {
             }
             tag::COMMAND_COMPLETE | tag::EMPTY_QUERY_RESPONSE => {
                 self.account_for_tag(frame.body);
-                return Ok(self.result_complete(cx));
+                let wait = self.result_complete(cx);
+                if let Some(captured) = &mut self.reply.captured {
+                    captured.count = rows_of_tag(frame.body);
+                }
+                return Ok(wait);
             }
             // Rows that are not kept are not parsed.
             tag::DATA_ROW | tag::ROW_DESCRIPTION => {
@@ -173,6 +179,7 @@ impl Session {
             }
             tag::COPY_IN_RESPONSE | tag::COPY_OUT_RESPONSE | tag::COPY_BOTH_RESPONSE => {
                 let why = "COPY is not supported in pgbench, aborting";
+                self.count_error(cx, now, "COPY");
                 return Ok(Some(self.abort(cx, why.to_owned())));
             }
             _ => {}
@@ -194,7 +201,8 @@ impl Session {
         }
         let is_cut = now >= cx.grid.cancel;
         if !is_cut {
-            cx.tally.error(self.workload, error.sql_state.as_str());
+            let kind = error.sql_state.as_str();
+            self.count_error(cx, now, kind);
         }
         // The server says more when it is executed.
         if self.state == SessionState::Parsing && error.severity == "ERROR" && !is_cut {
@@ -340,6 +348,7 @@ impl Session {
     /// Keeps what a command has returned: in variables, in the history.
     fn keep(&mut self, cx: &mut LaneContext<'_>, captured: &Captured) -> Result<(), Wait> {
         self.check_gset(cx, captured)?;
+        self.check_result(cx, captured);
         let row = captured.last.first().and_then(Option::as_deref);
         self.read_in_diary(cx, row).map_err(|why| self.abort_in_command(cx, &why))
     }
@@ -354,9 +363,19 @@ impl Session {
                 "client {} script {} command {} query {}: expected one row, got {}",
                 self.id, self.script, self.command, self.reply.query, captured.rows
             );
+            self.count_error(cx, (cx.clock)(), "\\gset");
             return Err(self.abort(cx, text));
         }
         self.store(cx, captured)
+    }
+
+    /// Counts a result that is not what `\expect` says.
+    fn check_result(&mut self, cx: &mut LaneContext<'_>, captured: &Captured) {
+        let Some(Capture::Expect(expected)) = self.capture(cx) else { return };
+        let value = captured.last.first().map(|value| value.as_deref());
+        if let Err(why) = expected.check(&self.variables, captured.count, value) {
+            self.unexpected(cx, &why);
+        }
     }
 
     fn store(&mut self, cx: &mut LaneContext<'_>, captured: &Captured) -> Result<(), Wait> {
@@ -373,6 +392,7 @@ impl Session {
                     "client {} script {} command {} query {}: error storing into variable {name}",
                     self.id, self.script, self.command, self.reply.query
                 );
+                self.count_error(cx, (cx.clock)(), &format!("\\{}", capture.word()));
                 return Err(self.abort(cx, text));
             }
             if let Some(slot) = capture.slot(column, &cx.program.names) {
@@ -397,7 +417,7 @@ impl Session {
 
     #[cold]
     fn garbage(&mut self, cx: &mut LaneContext<'_>, why: &str) -> Wait {
-        cx.tally.error(self.workload, "08P01");
+        self.count_error(cx, (cx.clock)(), "08P01");
         self.abort_in_command(cx, why)
     }
 
@@ -456,4 +476,11 @@ impl Session {
             }
         }
     }
+}
+
+/// The number of rows in the tag of a command: `SELECT 3`, `INSERT 0 1`. None is 0.
+fn rows_of_tag(tag: &[u8]) -> u64 {
+    let tag = tag.strip_suffix(b"\0").unwrap_or(tag);
+    let word = tag.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
+    std::str::from_utf8(word).ok().and_then(|word| word.parse().ok()).unwrap_or(0)
 }

@@ -165,6 +165,13 @@ impl Session {
             | CommandKind::Elif { condition, otherwise, .. } => {
                 if self.evaluate(cx, condition)?.is_true() { next } else { *otherwise }
             }
+            CommandKind::Expect { condition } => {
+                if !self.evaluate(cx, condition)?.is_true() {
+                    let source = &script.script.commands[self.command].source;
+                    self.unexpected(cx, &format!("this is not true: {source}"));
+                }
+                next
+            }
             CommandKind::Else { end } => *end,
             CommandKind::EndIf | CommandKind::StartPipeline => next,
             CommandKind::SyncPipeline => {

@@ -103,6 +103,7 @@ fn skipped_slots_are_booked_to_the_script_that_they_would_have_run() {
         prefix: directory.path().join("log").display().to_string(),
         sampling_rate: 1.0,
         aggregate_s: None,
+        last_stretch: false,
         other_failures: false,
         failures_detailed: false,
         epoch_us: 0,

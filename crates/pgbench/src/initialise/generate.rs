@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use crate::complaint::Complaint;
 use crate::console::Console;
+use crate::major::Major;
 use crate::options::{InitialiseOptions, LoadProgress};
 use crate::server::{Server, query_failed};
 
@@ -37,7 +38,7 @@ pub(super) fn on_client(
     server.execute(&truncate(names))?;
     on_client_but_accounts(options, names, server, console)?;
     let count = ACCOUNTS_PER_SCALE * u64::from(options.scale);
-    let mut progress = RowProgress::new("pgbench_accounts", count, options.progress);
+    let mut progress = RowProgress::new("pgbench_accounts", count, options);
     let whole = || vec![Share { table: names.table("accounts"), first: 1, count }];
     for share in partitions::shares(names, server, count)?.unwrap_or_else(whole) {
         let rows = Rows::accounts_from(share.first);
@@ -60,7 +61,7 @@ pub(super) fn on_client_but_accounts(
         ("tellers", Rows::tellers(), TELLERS_PER_SCALE * scale),
     ] {
         let told = format!("pgbench_{table}");
-        let mut progress = RowProgress::new(&told, count, options.progress);
+        let mut progress = RowProgress::new(&told, count, options);
         copy(server, &names.table(table), rows, count, &mut progress, console)?;
         progress.end(console);
     }
@@ -179,6 +180,7 @@ pub(super) fn send(
 pub(super) struct RowProgress<'a> {
     table: &'a str,
     total: u64,
+    major: Major,
     done: u64,
     began: Instant,
     pace: LoadProgress,
@@ -187,13 +189,14 @@ pub(super) struct RowProgress<'a> {
 }
 
 impl<'a> RowProgress<'a> {
-    pub(super) fn new(table: &'a str, total: u64, pace: LoadProgress) -> Self {
+    pub(super) fn new(table: &'a str, total: u64, options: &InitialiseOptions) -> Self {
         RowProgress {
             table,
             total,
+            major: options.major,
             done: 0,
             began: Instant::now(),
-            pace,
+            pace: options.progress,
             reports_due: 1,
             has_reported: false,
         }
@@ -222,7 +225,9 @@ impl<'a> RowProgress<'a> {
                 looks && (late || done == self.total)
             }
         };
-        if !due {
+        // Up to 16 pgbench said nothing of the small tables.
+        let is_small = self.total < ROWS_PER_REPORT;
+        if !due || (is_small && self.major <= Major::V16) {
             return;
         }
         self.has_reported = true;
@@ -239,12 +244,15 @@ impl<'a> RowProgress<'a> {
     fn text(&self, done: u64) -> String {
         let elapsed_s = self.began.elapsed().as_secs_f64();
         let remaining_s = (self.total - done) as f64 * elapsed_s / done as f64;
+        let table = match self.major {
+            Major::V15 | Major::V16 => String::new(),
+            _ => format!(" of {}", self.table),
+        };
         format!(
-            "{done} of {} tuples ({}%) of {} done (elapsed {elapsed_s:.2} s, remaining \
+            "{done} of {} tuples ({}%){table} done (elapsed {elapsed_s:.2} s, remaining \
              {remaining_s:.2} s)",
             self.total,
-            done * 100 / self.total,
-            self.table
+            done * 100 / self.total
         )
     }
 

@@ -55,7 +55,7 @@ pub(super) fn on_clients(
         None => missing(options, names, server, has_begun)?,
     };
     let total = pieces.iter().map(|piece| piece.count).sum();
-    let mut progress = RowProgress::new("pgbench_accounts", total, options.progress);
+    let mut progress = RowProgress::new("pgbench_accounts", total, options);
     let load = |server: &mut Server, piece: &Share, say: &dyn Fn(u64)| {
         let sql = copy_statement(&piece.table, frozen);
         if frozen {

@@ -1,13 +1,15 @@
 //! Which options go together, checked in pgbench's order, and the defaults of the others.
 
-use load::{OnError, OnHostLoss, OnLoss, Pace, Protocol, Syntax};
+use load::{OnError, OnHostLoss, Pace, Protocol};
 use script::{Builtin, Names};
 
-use super::given::{Arrivals, Given};
+use super::given::Given;
+use super::row::{Mode, Row};
+use super::values::Arrivals;
 use super::{
-    FindOptions, HostOptions, InitialiseOptions, Length, LoadProgress, LogOptions, Origin,
-    OurOptions, PartitionMethod, Partitions, Persistence, Range, Request, RunOptions, Script,
-    Vacuum,
+    FindOptions, HostOptions, InitialiseOptions, Length, LoadProgress, LogOptions, NotCompared,
+    Origin, OurOptions, PartitionMethod, Partitions, Persistence, Range, Request, RunOptions,
+    Script, TableSet, Vacuum,
 };
 use crate::complaint::Complaint;
 
@@ -21,15 +23,30 @@ pub(super) fn resolve(mut given: Given) -> Result<Request, Complaint> {
         if given.scripts.iter().all(|script| script.weight == 0) {
             return refuse("total script weight must not be zero");
         }
-        if given.initialisation_option {
+        if given.rows.iter().any(|row| row.mode == Mode::Initialisation) {
             return refuse("some of the specified options cannot be used in benchmarking mode");
         }
         return run(given).map(|options| Request::Run(Box::new(options)));
     }
-    if given.benchmarking_option {
+    // -i -b tpcc-like: the tables to make.
+    let tables = match given.scripts.first() {
+        Some(_) if given.scripts.iter().all(|script| script.origin == Origin::Tpcc) => {
+            TableSet::Tpcc
+        }
+        _ => TableSet::Pgbench,
+    };
+    let is_named = |row: &&Row| row.long == "builtin" && tables == TableSet::Tpcc;
+    let runs = |row: &&Row| row.mode == Mode::Benchmarking && !is_named(row);
+    if given.rows.iter().copied().any(|row| runs(&row)) {
         return refuse("some of the specified options cannot be used in initialization (-i) mode");
     }
-    initialise(given).map(Request::Initialise)
+    let own = given.rows.iter().find(|row| row.mode == Mode::Initialisation);
+    if let (TableSet::Tpcc, Some(row)) = (tables, own) {
+        let option = row.display();
+        let text = format!("option {option} is for pgbench's tables, not for those of tpcc-like");
+        return refuse(&text);
+    }
+    initialise(given, tables).map(Request::Initialise)
 }
 
 fn refuse<T>(text: &str) -> Result<T, Complaint> {
@@ -43,6 +60,7 @@ fn default_script() -> Script {
         text: builtin.text.to_owned(),
         weight: 1,
         commands: 0,
+        reads_as_nine_x: false,
         origin: Origin::Builtin,
     }
 }
@@ -50,10 +68,10 @@ fn default_script() -> Script {
 /// Finds mistakes in scripts now, where pgbench finds them, and not when the first client runs;
 /// and counts their commands.
 fn check_scripts(given: &mut Given) -> Result<(), Complaint> {
-    let syntax = given.syntax.unwrap_or_default();
+    let syntax = given.ours.syntax;
     let protocol = given.protocol.unwrap_or_default();
     let mut names = Names::new();
-    for Script { name, text, commands, .. } in &mut given.scripts {
+    for Script { name, text, commands, reads_as_nine_x, .. } in &mut given.scripts {
         let script = script::Script::parse(name, text.as_bytes(), syntax, &mut names);
         let script = script.map_err(|error| {
             let complaint = Complaint::error(&error);
@@ -64,12 +82,14 @@ fn check_scripts(given: &mut Given) -> Result<(), Complaint> {
         })?;
         script.check(protocol).map_err(Complaint::error)?;
         *commands = script.commands.len();
+        *reads_as_nine_x = script.reads_as_nine_x();
     }
     Ok(())
 }
 
-fn initialise(given: Given) -> Result<InitialiseOptions, Complaint> {
-    if given.partitions == 0 && given.partition_method.is_some() {
+fn initialise(given: Given, tables: TableSet) -> Result<InitialiseOptions, Complaint> {
+    let partitions = given.partitions.unwrap_or(0);
+    if partitions == 0 && given.partition_method.is_some() {
         return refuse("--partition-method requires greater than zero --partitions");
     }
     let mut steps = given.steps.unwrap_or_else(|| "dtgvp".to_owned());
@@ -81,13 +101,15 @@ fn initialise(given: Given) -> Result<InitialiseOptions, Complaint> {
     }
     Ok(InitialiseOptions {
         server: given.server,
+        major: given.major,
         debug: given.debug,
         steps,
+        tables,
         scale: given.scale.unwrap_or(1),
         fillfactor: given.fillfactor.unwrap_or(100),
         progress: given.progress.unwrap_or(LoadProgress::Rows),
-        partitions: (given.partitions > 0).then_some(Partitions {
-            count: given.partitions,
+        partitions: (partitions > 0).then_some(Partitions {
+            count: partitions,
             method: given.partition_method.unwrap_or(PartitionMethod::Range),
         }),
         tablespace: given.tablespace,
@@ -99,15 +121,10 @@ fn initialise(given: Given) -> Result<InitialiseOptions, Complaint> {
 }
 
 fn run(given: Given) -> Result<RunOptions, Complaint> {
-    let length = match (given.transactions, given.seconds) {
-        (Some(_), Some(_)) => {
-            return refuse(
-                "specify either a number of transactions (-t) or a duration (-T), not both",
-            );
-        }
-        (_, Some(seconds)) => Length::Seconds(seconds),
-        (transactions, None) => Length::Transactions(transactions.unwrap_or(10)),
-    };
+    if given.transactions.is_some() && given.seconds.is_some() {
+        return refuse("specify either a number of transactions (-t) or a duration (-T), not both");
+    }
+    let length = given.length();
     let log = log(&given)?;
     if let (Length::Seconds(seconds), Some(aggregate_s)) = (length, given.aggregate_s) {
         aggregates_fit(seconds, aggregate_s)?;
@@ -123,8 +140,12 @@ fn run(given: Given) -> Result<RunOptions, Complaint> {
              duration (-T)",
         );
     }
-    let pace = pace(&given)?;
-    let ours = ours(&given, length)?;
+    if let Some(why) = given.rows.iter().find_map(|row| (row.fits)(&given)) {
+        return refuse(why);
+    }
+    let pace = pace(&given);
+    let not_compared = not_compared(&given);
+    let ours = OurOptions { find: find(&given, length), hosts: hosts(&given), ..given.ours };
     let clients = given.clients.unwrap_or(1);
     Ok(RunOptions {
         server: given.server,
@@ -155,6 +176,7 @@ fn run(given: Given) -> Result<RunOptions, Complaint> {
         exit_on_abort: given.exit_on_abort,
         seed: given.seed,
         ours,
+        not_compared,
     })
 }
 
@@ -182,6 +204,7 @@ fn log(given: &Given) -> Result<Option<LogOptions>, Complaint> {
         prefix: given.log_prefix.clone().unwrap_or_else(|| "pgbench_log".to_owned()),
         sampling_rate: given.sampling_rate.unwrap_or(1.0),
         aggregate_s: given.aggregate_s,
+        last_stretch: given.last_stretch,
     }))
 }
 
@@ -200,19 +223,16 @@ fn aggregates_fit(seconds: u32, aggregate_s: u32) -> Result<(), Complaint> {
     Ok(())
 }
 
-fn pace(given: &Given) -> Result<Pace, Complaint> {
-    match (given.rate, given.arrivals) {
-        (None, None) => Ok(Pace::Closed),
-        (None, Some(arrivals)) if matches!(given.find, Some((Range::Rate, _))) => {
-            // The rate is filled in by the search.
-            Ok(match arrivals {
-                Arrivals::Constant => Pace::Constant(1.0),
-                Arrivals::Poisson => Pace::Poisson(1.0),
-            })
-        }
-        (None, Some(_)) => refuse("--arrivals is allowed only with a rate limit (-R)"),
-        (Some(rate), Some(Arrivals::Constant)) => Ok(Pace::Constant(rate)),
-        (Some(rate), _) => Ok(Pace::Poisson(rate)),
+/// The rate of a search is filled in by the search.
+fn pace(given: &Given) -> Pace {
+    let rate = match given.find {
+        Some((Range::Rate, _)) => given.arrivals.map(|_| 1.0),
+        _ => given.rate,
+    };
+    match (rate, given.arrivals) {
+        (None, _) => Pace::Closed,
+        (Some(rate), Some(Arrivals::Constant)) => Pace::Constant(rate),
+        (Some(rate), _) => Pace::Poisson(rate),
     }
 }
 
@@ -220,77 +240,36 @@ fn pace(given: &Given) -> Result<Pace, Complaint> {
 /// seconds.
 const FIND_SECONDS_MIN: u32 = 2;
 
-fn find(given: &Given, length: Length) -> Result<Option<FindOptions>, Complaint> {
-    let Some((range, goal)) = &given.find else {
-        if given.curve.is_some() || given.find_seconds.is_some() {
-            return refuse(
-                "--curve and --find-seconds are allowed only with --find-rate or --find-clients",
-            );
-        }
-        return Ok(None);
+fn find(given: &Given, length: Length) -> Option<FindOptions> {
+    let ((range, goal), Length::Seconds(seconds)) = (given.find.as_ref()?, length) else {
+        return None;
     };
-    let Length::Seconds(seconds) = length else {
-        return refuse("--find-rate and --find-clients need the duration of a window (-T)");
-    };
-    if *range == Range::Rate && given.rate.is_some() {
-        return refuse("--find-rate looks for the rate itself: leave out -R");
-    }
-    if given.log {
-        return refuse("a search runs many windows and cannot be used with a log (-l)");
-    }
-    Ok(Some(FindOptions {
+    Some(FindOptions {
         goal: goal.clone(),
         range: *range,
         seconds: given.find_seconds.unwrap_or((seconds / 5).max(FIND_SECONDS_MIN)),
         curve: given.curve.clone(),
-    }))
-}
-
-/// What has no meaning with hosts is refused, and the other way round.
-fn hosts(given: &Given) -> Result<Option<HostOptions>, Complaint> {
-    let Some(file) = &given.hosts else {
-        if given.on_host_loss.is_some() || given.push {
-            return refuse("--on-host-loss and --push are allowed only with --hosts");
-        }
-        return Ok(None);
-    };
-    if given.generators.is_some() {
-        return refuse("--hosts runs one generator on each host: leave out --generators");
-    }
-    if given.baseline {
-        return refuse(
-            "--baseline measures the rig on this machine, not on the hosts: leave it out with --hosts",
-        );
-    }
-    let on_loss = given.on_host_loss.unwrap_or(OnHostLoss::Stop);
-    Ok(Some(HostOptions { file: file.clone(), on_loss, push: given.push }))
-}
-
-fn ours(given: &Given, length: Length) -> Result<OurOptions, Complaint> {
-    if given.warm_up.is_some() && matches!(length, Length::Transactions(_)) {
-        return refuse("--warmup can only be used with a duration (-T)");
-    }
-    let generators = given.generators.unwrap_or(1);
-    if generators > given.clients.unwrap_or(1) {
-        return refuse("--generators must not be higher than the number of clients (-c)");
-    }
-    let find = find(given, length)?;
-    Ok(OurOptions {
-        hosts: hosts(given)?,
-        find,
-        baseline: given.baseline,
-        serve: given.serve,
-        on_loss: if given.reconnect { OnLoss::Reconnect } else { OnLoss::Abort },
-        metrics: given.metrics.clone(),
-        influx: given.influx.clone(),
-        warm_up: given.warm_up,
-        connect_rate: given.connect_rate,
-        generators,
-        interval_ms: given.interval_ms.unwrap_or(1000),
-        describe: !given.no_describe,
-        syntax: given.syntax.unwrap_or(Syntax::Current),
-        hdr: given.hdr.clone(),
-        json: given.json.clone(),
-        html: given.html.clone(),
     })
+}
+
+fn hosts(given: &Given) -> Option<HostOptions> {
+    let on_loss = given.on_host_loss.unwrap_or(OnHostLoss::Stop);
+    Some(HostOptions { file: given.hosts.clone()?, on_loss, push: given.push })
+}
+
+/// The first option that a comparison does not follow, and why.
+fn not_compared(given: &Given) -> Option<NotCompared> {
+    let row = given
+        .rows
+        .iter()
+        .find_map(|row| row.not_compared.map(|why| NotCompared { option: row.display(), why }));
+    let is_skipping = given.rate.is_some() && given.latency_limit_us.is_some();
+    row.or(is_skipping.then(|| NotCompared {
+        option: "-L".to_owned(),
+        why: "with a rate, transactions that are late are compared, not skipped",
+    }))
+    .or(given.server.dbname.is_some().then(|| NotCompared {
+        option: "DBNAME".to_owned(),
+        why: "the sides are given by --a-conninfo and --b-conninfo, or made by pgrig",
+    }))
 }

@@ -7,13 +7,16 @@ use load::{OnHostLoss, Protocol, Syntax, WarmUp};
 use script::{Builtin, Define, RandomSeed, RandomSeedError, Weighted};
 
 use super::PartitionMethod;
-use super::given::Arrivals;
 use crate::complaint::{Complaint, system_error};
 use crate::number::{bounded_int, prefix_float, prefix_int};
 use crate::search::goal::Goal;
+use crate::tpcc;
 
 /// Bounds of an automatic warm-up: shorter finds no trend, longer is another benchmark.
 const WARM_UP_AUTO: WarmUp = WarmUp::Auto { min_ms: 3_000, max_ms: 120_000 };
+
+/// What editors of Windows write before a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 pub(super) fn script_text(name: &str) -> Result<String, Complaint> {
     let failed = |what: &str, error: &std::io::Error| {
@@ -27,6 +30,13 @@ pub(super) fn script_text(name: &str) -> Result<String, Complaint> {
         let mut file =
             std::fs::File::open(Path::new(name)).map_err(|error| failed("open", &error))?;
         file.read_to_end(&mut bytes).map_err(|error| failed("read", &error))?;
+    }
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        let text =
+            format!("{name}:1: script begins with a byte order mark (U+FEFF), which is no SQL");
+        return Err(
+            Complaint::error(text).with_our_hint("remove it: sed -i '1s/^\\xEF\\xBB\\xBF//' FILE")
+        );
     }
     String::from_utf8(bytes).map_err(|error| {
         let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
@@ -43,6 +53,11 @@ pub(super) fn weighted(value: &str) -> Result<Weighted, Complaint> {
     Weighted::parse(value).map_err(Complaint::error)
 }
 
+/// True if a name means the built-in scripts that pgbench does not have: no name of pgbench's begins so.
+pub(super) fn is_tpcc(name: &str) -> bool {
+    name.len() > "tpc".len() && tpcc::NAME.starts_with(name)
+}
+
 /// The built-in script whose name begins so; else the complaint lists them all.
 pub(super) fn builtin(name: &str) -> Result<&'static Builtin, Complaint> {
     Builtin::find(name).map_err(|error| {
@@ -52,7 +67,7 @@ pub(super) fn builtin(name: &str) -> Result<&'static Builtin, Complaint> {
 }
 
 pub(super) fn positive(value: &str, option: &str) -> Result<u32, Complaint> {
-    bounded_int(value, option, 1, i32::MAX).map(|value| value as u32)
+    bounded_int(value, option, 1, i32::MAX)
 }
 
 pub(super) fn above_zero(value: &str, what: &str) -> Result<f64, Complaint> {
@@ -184,4 +199,11 @@ pub(super) fn warm_up(value: &str) -> Result<WarmUp, Complaint> {
             "invalid warm-up, expecting \"auto\" or seconds, got: \"{value}\""
         ))),
     }
+}
+
+/// `--arrivals`
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrivals {
+    Poisson,
+    Constant,
 }

@@ -1,6 +1,9 @@
 //! `--find-rate` and `--find-clients`: the highest load at which a goal holds.
 
+use std::time::Instant;
+
 use load::{Control, Outcome, Pace, Urgency, WarmUp};
+use words::duration;
 
 use crate::complaint::Complaint;
 use crate::console::Console;
@@ -8,9 +11,10 @@ use crate::options::{FindOptions, Length, Range, RunOptions};
 
 use crate::search::curve::{Curve, Tried};
 use crate::search::goal::{Goal, Observed};
-use crate::search::steps::{End, Next, Search};
+use crate::search::steps::{End, Estimate, Next, Search};
 
 use super::figure::grouped;
+use super::ours::limit;
 
 /// How long each window warms up, in milliseconds: connections are new, caches of the server's
 /// processes empty.
@@ -90,6 +94,12 @@ pub(super) fn find(
         }
     };
     let mut search = Search::new(highest, find.range == Range::Clients);
+    let began = Instant::now();
+    let mut told = Told::default();
+    console.narrate(format_args!(
+        "pgrig: searching for at most {}; a first answer comes after {FIRST_ANSWER_S} s or before",
+        duration(axis.seconds_left(&search))
+    ));
     // Which window is shown is known in the end.
     let mut last = None;
     let mut confirmed = Vec::new();
@@ -111,18 +121,30 @@ pub(super) fn find(
             };
         }
         let tried = axis.look(&find.goal, load, confirms, &outcome);
+        search.tell(tried.holds);
         console.narrate(format_args!(
-            "pgrig: {}: {}: {}",
+            "pgrig: {}: {}: {} (at most {} left)",
             axis.load(load),
             find.goal.values(&observed(&tried)),
-            verdict(&tried)
+            verdict(&tried),
+            duration(axis.seconds_left(&search))
         ));
-        search.tell(tried.holds);
+        told.limits.push(limit(&outcome.generator));
         match confirms && tried.holds {
             true => confirmed.push((load, (tried_options, outcome))),
             false => last = Some((load, (tried_options, outcome))),
         }
         curve.windows.push(tried);
+        if let Some(text) = told.unsteady(&axis, &curve) {
+            console.narrate(format_args!("pgrig: unsteady: {text}"));
+        }
+        let elapsed_s = began.elapsed().as_secs_f64();
+        let is_due =
+            elapsed_s + axis.window_s(false) > FIRST_ANSWER_S || search.windows_left().0 == 0;
+        if let Some(text) = axis.estimate(&search).filter(|_| is_due && !told.first) {
+            told.first = true;
+            console.narrate(format_args!("pgrig: first answer after {elapsed_s:.0} s: {text}"));
+        }
     };
     curve.end = match finish {
         Finish::Ended(end) => Some(end),
@@ -140,9 +162,43 @@ pub(super) fn find(
         return Err(Complaint::error("there was nothing to try"));
     };
     curve.shown = load;
-    let words = axis.words(finish, highest, &curve);
+    let words = axis.words(finish, highest, &curve, &search);
     let is_answer = curve.held().is_some();
     Ok(Found { options, outcome, curve, words, is_answer })
+}
+
+/// A first answer is told before so much time has passed, in seconds.
+const FIRST_ANSWER_S: f64 = 60.0;
+
+/// What has been told, and why the rig itself may have been the limit in each window.
+#[derive(Default)]
+struct Told {
+    first: bool,
+    unsteady: bool,
+    limits: Vec<Option<String>>,
+}
+
+impl Told {
+    /// Says, once, that windows of one load disagree, and what is known about that.
+    fn unsteady(&mut self, axis: &Axis<'_>, curve: &Curve) -> Option<String> {
+        let (slow, low_ms, high_ms) = curve.disagreement().filter(|_| !self.unsteady)?;
+        self.unsteady = true;
+        let load = axis.load(curve.windows[slow].load);
+        // 0.999 times 100 is not quite 99.9.
+        let percent = (curve.quantile * 1e8).round() / 1e6;
+        let cause = match &self.limits[slow] {
+            Some(why) => format!("in the slower one the generator was the limit, {why}"),
+            None => {
+                "the generator was not the limit: look for other load on the server's machine, and \
+                     for checkpoints and autovacuum in its log"
+                    .to_owned()
+            }
+        };
+        Some(format!(
+            "windows at about {load} had a p{percent} of {low_ms:.2} and of {high_ms:.2} ms; {cause}. The \
+             answer is as sharp as its interval"
+        ))
+    }
 }
 
 fn observed(tried: &Tried) -> Observed<'_> {
@@ -242,7 +298,34 @@ impl Axis<'_> {
         tried
     }
 
-    fn words(&self, finish: Finish, highest: f64, curve: &Curve) -> String {
+    /// The length of a window with its warm-up, in seconds.
+    fn window_s(&self, confirms: bool) -> f64 {
+        let seconds = match (confirms, self.options.length) {
+            (true, Length::Seconds(seconds)) => seconds,
+            _ => self.find.seconds,
+        };
+        let warm_up_s = match self.options.ours.warm_up {
+            None => WARM_UP_MS as f64 / 1000.0,
+            Some(WarmUp::Fixed(ms)) => ms as f64 / 1000.0,
+            Some(WarmUp::Auto { max_ms, .. }) => max_ms as f64 / 1000.0,
+        };
+        f64::from(seconds) + warm_up_s
+    }
+
+    /// The time of all windows that may follow, in seconds.
+    fn seconds_left(&self, search: &Search) -> f64 {
+        let (short, longer) = search.windows_left();
+        f64::from(short) * self.window_s(false) + f64::from(longer) * self.window_s(true)
+    }
+
+    /// What the windows so far show.
+    fn estimate(&self, search: &Search) -> Option<String> {
+        let Estimate { load, low, high } = search.estimate()?;
+        let (load, low, high) = (self.load(load), self.number(low), self.number(high));
+        Some(format!("about {load} keep {}; 90 % interval {low} to {high}", self.find.goal.text()))
+    }
+
+    fn words(&self, finish: Finish, highest: f64, curve: &Curve, search: &Search) -> String {
         let (goal, windows) = (&curve.goal, curve.windows.len());
         let end = match finish {
             Finish::Ended(end) => end,
@@ -250,7 +333,7 @@ impl Axis<'_> {
                 let plural = if windows == 1 { "" } else { "s" };
                 return format!(
                     "search interrupted after {windows} window{plural}{}",
-                    self.best(curve)
+                    self.so_far(curve, search)
                 );
             }
             Finish::Aborted(clients) => {
@@ -259,7 +342,7 @@ impl Axis<'_> {
                 return format!(
                     "search ended after {windows} window{plural}, as {clients} {aborted} aborted{}: \
                      run it again, or with --reconnect",
-                    self.best(curve)
+                    self.so_far(curve, search)
                 );
             }
         };
@@ -296,14 +379,13 @@ impl Axis<'_> {
         }
     }
 
-    /// What a search without an answer has seen.
-    fn best(&self, curve: &Curve) -> String {
-        let goal = &curve.goal;
-        match curve.highest() {
-            Some(load) => {
-                format!("; {} is the highest load at which one kept {goal}", self.load(load))
-            }
-            None => format!("; none has kept {goal}"),
+    /// What a search that did not end has seen.
+    fn so_far(&self, curve: &Curve, search: &Search) -> String {
+        let estimate = self.estimate(search);
+        let has_held = curve.windows.iter().any(|window| window.holds);
+        match estimate.filter(|_| has_held) {
+            Some(estimate) => format!("; so far, {estimate}"),
+            None => format!("; none has kept {}", curve.goal),
         }
     }
 

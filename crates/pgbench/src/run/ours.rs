@@ -1,9 +1,10 @@
 //! The lines that pgbench does not have. Each begins with `pgrig: ` and says neither "tps" nor
 //! "latency", so that nothing which reads pgbench's output takes them for pgbench's.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use load::{OnLoss, WarmUp};
+use load::{CommandPlace, OnLoss, WarmUp};
 use record::{Counts, Generator, WorkloadResult};
 use stats::{Latency, SteadyState, Unsteady, censored};
 
@@ -49,9 +50,8 @@ pub(super) fn lines(results: &Results<'_>) -> String {
     if results.options.clients > 1 && !results.options.connect_each {
         line("connecting", connecting(results));
     }
-    if let Some(errors) = errors(&workload.counts_total) {
-        let place = results.failed_at.map(|at| format!("; first at {}:{}", at.script, at.line));
-        line("errors", errors + &place.unwrap_or_default());
+    if let Some(errors) = errors(&workload.counts_total, results.first_errors()) {
+        line("errors", errors);
     }
     if results.options.ours.on_loss == OnLoss::Reconnect {
         line("without service", without_service(results));
@@ -269,9 +269,14 @@ fn without_service(results: &Results<'_>) -> String {
     )
 }
 
-fn errors(counts: &Counts) -> Option<String> {
-    let mut parts: Vec<_> =
-        counts.errors.iter().map(|(state, count)| format!("{state} × {count}")).collect();
+/// `40001 × 3 (first at a.sql:4), \gset × 1 (a.sql:2)`
+fn errors(counts: &Counts, first: &BTreeMap<String, CommandPlace>) -> Option<String> {
+    let part = |(kind, count): (&String, &u64)| {
+        let place = first.get(kind);
+        let place = place.map(|at| format!(" (first at {}:{})", at.script, at.line));
+        format!("{kind} × {count}{}", place.unwrap_or_default())
+    };
+    let mut parts: Vec<_> = counts.errors.iter().map(part).collect();
     if counts.reconnects > 0 {
         parts.push(format!("connected again × {}", counts.reconnects));
     }

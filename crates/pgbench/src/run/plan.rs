@@ -86,6 +86,7 @@ pub(super) fn plan(
             prefix: log.prefix.clone(),
             sampling_rate: log.sampling_rate,
             aggregate_s: log.aggregate_s.map(u64::from),
+            last_stretch: log.last_stretch,
             other_failures: options.major >= Major::V19,
             failures_detailed: options.failures_detailed,
             epoch_us: clock.unix_us(),

@@ -99,17 +99,18 @@ impl<'a> Progress<'a> {
         self.keep(console);
     }
 
-    /// `  measured        20 s   28,055 tps   p50 0.8 ms  p99 2.1 ms`
+    /// `  measured        20 s   28,055 a second   p50 0.8 ms  p99 2.1 ms`. Programs look for "tps" in
+    /// what a terminal shows.
     fn totals(&self, outcome: &Outcome, columns: usize) -> Option<String> {
         let workload = outcome.workloads.first()?;
         let published = workload.published_way;
         if published.transactions == 0 || published.seconds <= 0.0 {
             return None;
         }
-        let tps = published.transactions as f64 / published.seconds;
+        let rate = published.transactions as f64 / published.seconds;
         let quantile = |q| workload.latency.quantile_ns(q).map_or("–".to_owned(), short_ms);
         let parts = [
-            format!("  measured        {:.0} s   {} tps", published.seconds, grouped(tps)),
+            format!("  measured        {:.0} s   {} a second", published.seconds, grouped(rate)),
             format!("   p50 {} ms  p99 {} ms", quantile(0.5), quantile(0.99)),
             match workload.counts_total.failed() {
                 0 => String::new(),
@@ -187,7 +188,7 @@ impl<'a> Progress<'a> {
         columns: usize,
     ) -> String {
         let Sum { counts, latency, .. } = &self.since;
-        let tps = counts.transactions as f64 * 1e9 / length_ns.max(1) as f64;
+        let rate = counts.transactions as f64 * 1e9 / length_ns.max(1) as f64;
         let quantile = |q: f64| latency.quantile_ns(q).map_or("–".to_owned(), short_ms);
         let (time, share) = self.position(elapsed_ns);
         let bar = match share {
@@ -205,14 +206,14 @@ impl<'a> Progress<'a> {
         let (p50, p99) = (quantile(0.5), quantile(0.99));
         let behind = match self.options.pace.rate() {
             // A rate that is reached leaves a few transactions waiting, too.
-            Some(rate) if last.backlog as f64 > rate / 10.0 => {
+            Some(asked) if last.backlog as f64 > asked / 10.0 => {
                 let backlog = grouped(last.backlog as f64);
-                format!("   of {} asked, {backlog} behind", grouped(rate))
+                format!("   of {} asked, {backlog} behind", grouped(asked))
             }
             _ => String::new(),
         };
         let rest = [
-            format!("{time}   {} tps{behind}{failed}", grouped(tps)),
+            format!("{time}   {} a second{behind}{failed}", grouped(rate)),
             format!("   p50 {p50} ms  p99 {p99} ms"),
         ];
         let head = "  measuring       ";

@@ -1,5 +1,7 @@
 //! What a run came to, seen the way pgbench counts and in its clean window.
 
+use std::collections::BTreeMap;
+
 use load::{CommandPlace, Outcome, WarmUp};
 use record::{Counts, Interval, StatementResult, WorkloadResult};
 use stats::{SteadyState, steady_state};
@@ -20,14 +22,17 @@ pub(super) struct Results<'a> {
     pub(super) baseline: Option<&'a Baseline>,
     /// The search that this is the last run of.
     pub(super) search: Option<&'a Found>,
-    /// The command that ended the first client.
-    pub(super) failed_at: Option<&'a CommandPlace>,
 }
 
 impl Results<'_> {
     /// The only workload.
     pub(super) fn workload(&self) -> &WorkloadResult {
         &self.outcome.workloads[0]
+    }
+
+    /// The place of the first error of each kind.
+    pub(super) fn first_errors(&self) -> &BTreeMap<String, CommandPlace> {
+        &self.outcome.first_errors[0]
     }
 
     /// What pgbench counts: everything from when all clients were connected until the last one

@@ -14,41 +14,66 @@ pub(crate) struct Tables {
     pub(crate) partitions: Option<Partitions>,
 }
 
+/// What hints name.
+pub(super) struct Look<'a> {
+    pub(super) database: &'a str,
+    /// The way in which the user calls this program.
+    pub(super) command: &'a str,
+}
+
+impl Look<'_> {
+    fn initialise(&self, options: &str) -> String {
+        let Look { database, command } = self;
+        format!(
+            "Perhaps you need to do initialization (\"{command} {options}\") in database \"{database}\"."
+        )
+    }
+}
+
 /// Counts branches and partitions; tells how many branches before it looks for partitions.
 ///
 /// # Errors
-/// In pgbench's words, with its hint, when the tables are not there. `command` is how the user
-/// calls us.
+/// In pgbench's words, with its hint, when the tables are not there.
 pub(super) fn look(
     server: &mut Server,
-    database: &str,
-    command: &str,
+    look: &Look<'_>,
     counted: impl FnOnce(i64),
 ) -> Result<Tables, Complaint> {
-    let initialise = format!(
-        "Perhaps you need to do initialization (\"{command} -i\") in database \"{database}\"."
-    );
-    let scale = scale(server, &initialise)?;
+    let initialise = look.initialise("-i");
+    let scale = scale(server, "pgbench_branches", "branches", &initialise)?;
     counted(scale);
     Ok(Tables { scale, partitions: partitions(server, &initialise)? })
 }
 
-fn scale(server: &mut Server, initialise: &str) -> Result<i64, Complaint> {
-    let sql = "select count(*) from pgbench_branches";
+/// The same for the tables of `-b tpcc-like`: their scale is the number of warehouses.
+///
+/// # Errors
+/// As with [`look`].
+pub(super) fn warehouses(
+    server: &mut Server,
+    look: &Look<'_>,
+    counted: impl FnOnce(i64),
+) -> Result<Tables, Complaint> {
+    let initialise = look.initialise("-i -b tpcc-like");
+    let scale = scale(server, "tpcc_warehouse", "warehouses", &initialise)?;
+    counted(scale);
+    Ok(Tables { scale, partitions: None })
+}
+
+fn scale(server: &mut Server, table: &str, rows: &str, initialise: &str) -> Result<i64, Complaint> {
+    let sql = &format!("select count(*) from {table}");
     match server.row(sql) {
         Ok(row) => {
             let count = row.and_then(|columns| columns.into_iter().next().flatten());
             let count = count.unwrap_or_default();
             count.parse().map_err(|_| {
-                Complaint::error(format_args!(
-                    "invalid count(*) from pgbench_branches: \"{count}\""
-                ))
+                Complaint::error(format_args!("invalid count(*) from {table}: \"{count}\""))
             })
         }
         Err(error) => {
             let text = error_text(&error, Some(sql));
             let complaint =
-                Complaint::error(format_args!("could not count number of branches: {text}"));
+                Complaint::error(format_args!("could not count number of {rows}: {text}"));
             Err(if error.code() == Some(&SqlState::UNDEFINED_TABLE) {
                 complaint.with_hint(initialise)
             } else {

@@ -1,21 +1,26 @@
 //! The vacuum before a run.
 
 use crate::console::Console;
-use crate::options::Vacuum;
+use crate::options::{Origin, RunOptions, Vacuum};
 use crate::server::{Server, error_text};
+use crate::tpcc;
+
+const VACUUMED: [&str; 3] =
+    ["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"];
 
 /// Vacuums what was asked for. Scripts need not use pgbench's tables, so a failure is told and
 /// ignored, as in pgbench.
-pub(super) fn vacuum(what: Vacuum, server: &mut Server, console: &mut Console<'_>) {
-    if what == Vacuum::Nothing {
+pub(super) fn vacuum(options: &RunOptions, server: &mut Server, console: &mut Console<'_>) {
+    if options.vacuum == Vacuum::Nothing {
         return;
     }
+    let is_tpcc = options.scripts.iter().any(|script| script.origin == Origin::Tpcc);
     console.narrate_part("starting vacuum...");
-    for sql in ["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"] {
+    for sql in if is_tpcc { tpcc::VACUUMED } else { VACUUMED } {
         attempt(sql, server, console);
     }
     console.narrate("end.");
-    if what == Vacuum::All {
+    if options.vacuum == Vacuum::All && !is_tpcc {
         console.narrate_part("starting vacuum pgbench_accounts...");
         attempt("vacuum analyze pgbench_accounts", server, console);
         console.narrate("end.");

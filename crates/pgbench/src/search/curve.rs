@@ -67,11 +67,22 @@ impl Curve {
         }
     }
 
-    /// The highest load at which a window held, whatever its length.
+    /// Two windows of one length at nearly the same load whose quantiles are far apart: the slower one's
+    /// index, and both in milliseconds.
     #[must_use]
-    pub fn highest(&self) -> Option<f64> {
-        let held = self.windows.iter().filter(|window| window.holds);
-        held.map(|window| window.load).reduce(f64::max)
+    pub fn disagreement(&self) -> Option<(usize, f64, f64)> {
+        let (last, before) = self.windows.split_last()?;
+        let last_ms = self.quantile_ms(last)?;
+        before.iter().enumerate().find_map(|(index, window)| {
+            let is_near = (window.load / last.load).ln().abs() <= NEAR;
+            let ms =
+                self.quantile_ms(window).filter(|_| is_near && window.confirms == last.confirms)?;
+            match ms < last_ms {
+                true if last_ms >= ms * FAR => Some((before.len(), ms, last_ms)),
+                false if ms >= last_ms * FAR => Some((index, last_ms, ms)),
+                _ => None,
+            }
+        })
     }
 
     /// The goal's quantile of a window, in milliseconds.
@@ -114,10 +125,12 @@ impl Curve {
         for window in &self.windows {
             let ms = |ns: Option<f64>| ns.map_or(String::new(), |ns| format!("{:.6}", ns / 1e6));
             let quantile = |q: f64| ms(window.latency.quantile_ns(q).map(|ns| ns as f64));
+            // Clients are whole.
+            let digits = if self.axis == "clients" { 0 } else { 3 };
             // Writing to a String cannot fail.
             let _ = writeln!(
                 text,
-                "{:.3},{:.3},{},{:.3},{},{},{},{},{},{},{},{:.6},{},{}",
+                "{:.digits$},{:.3},{},{:.3},{},{},{},{},{},{},{},{:.6},{},{}",
                 window.load,
                 window.seconds,
                 window.confirms,
@@ -137,6 +150,11 @@ impl Curve {
         text
     }
 }
+
+/// Loads whose logarithms differ by no more are nearly the same.
+const NEAR: f64 = 0.05;
+/// Quantiles of the same load that differ by this ratio are due to something else.
+const FAR: f64 = 5.0;
 
 fn knee(points: &[(f64, f64)]) -> Option<f64> {
     let (&(x0, y0), &(x1, y1)) = (points.first()?, points.last()?);
@@ -195,11 +213,27 @@ mod tests {
     fn a_knee_above_the_answer_is_none() {
         let windows = [(100.0, 2), (200.0, 3), (300.0, 4), (400.0, 5), (500.0, 90), (600.0, 200)];
         let mut curve = curve(&windows);
-        assert_eq!((curve.knee(), curve.highest()), (Some(400.0), Some(400.0)));
+        assert_eq!(curve.knee(), Some(400.0));
         for (high, knee) in [(450.0, Some(400.0)), (350.0, None)] {
             curve.end = Some(End::Found { held: 300.0, low: 250.0, high });
             assert_eq!((curve.knee(), curve.interval()), (knee, Some((250.0, high))), "{high}");
         }
+    }
+
+    #[test]
+    fn windows_of_one_load_may_disagree() {
+        let check = |windows: &[(f64, u64)], expected| {
+            assert_eq!(
+                curve(windows).disagreement().map(|(index, ..)| index),
+                expected,
+                "{windows:?}"
+            );
+        };
+        check(&[(100.0, 1), (101.0, 70)], Some(1));
+        check(&[(100.0, 70), (200.0, 3), (101.0, 1)], Some(0));
+        check(&[(100.0, 1), (200.0, 70)], None);
+        check(&[(100.0, 2), (101.0, 4)], None);
+        check(&[], None);
     }
 
     #[test]

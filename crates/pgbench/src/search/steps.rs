@@ -87,6 +87,17 @@ pub enum End {
     Unconfirmed,
 }
 
+/// What is known of the boundary before the search is over.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Estimate {
+    /// The median.
+    pub(crate) load: f64,
+    /// The boundary lies between this load …
+    pub(crate) low: f64,
+    /// … and this one with a probability of 90 %.
+    pub(crate) high: f64,
+}
+
 impl Search {
     /// A search up to `highest`. Loads are whole numbers where they are clients.
     pub(crate) fn new(highest: f64, whole: bool) -> Search {
@@ -104,6 +115,25 @@ impl Search {
             Stage::Looking(load) => Next::Try(self.loads[load]),
             Stage::Confirming(load) => Next::Confirm(self.loads[load]),
             Stage::Over(end) => Next::End(end),
+        }
+    }
+
+    /// What the windows so far show; none before the first.
+    pub(crate) fn estimate(&self) -> Option<Estimate> {
+        let is_first = self.windows == 0 && matches!(self.stage, Stage::Looking(_));
+        let answer = self.known.quantile(0.5).checked_sub(1).filter(|_| !is_first)?;
+        let (low, high) = self.interval();
+        let load = self.loads[answer];
+        Some(Estimate { load, low: low.min(load), high: high.max(load) })
+    }
+
+    /// How many short and how many longer windows may follow.
+    pub(crate) fn windows_left(&self) -> (u32, u32) {
+        let longer = LONGER.windows + REPEATED;
+        match self.stage {
+            Stage::Looking(_) => (SHORT.windows.saturating_sub(self.windows), longer),
+            Stage::Confirming(_) => (0, longer.saturating_sub(self.windows)),
+            Stage::Over(_) => (0, 0),
         }
     }
 
@@ -237,6 +267,24 @@ mod tests {
             }
             assert!(windows < 35, "{truth}: {windows}");
         }
+    }
+
+    /// A lucky window at a high load is not what an interrupted search has found.
+    #[test]
+    fn an_estimate_is_not_the_luckiest_window() {
+        let truth = 400.0;
+        let mut search = Search::new(10_000.0, false);
+        assert_eq!((search.estimate(), search.windows_left()), (None, (20, 20)));
+        let mut highest = 0.0_f64;
+        for number in 0..12 {
+            let Next::Try(load) = search.next() else { break };
+            let holds = load <= truth || number == 1;
+            highest = if holds { highest.max(load) } else { highest };
+            search.tell(holds);
+        }
+        let found = search.estimate().expect("windows have run");
+        assert!(found.low <= found.load && found.load <= found.high, "{found:?}");
+        assert!((truth / 2.0..truth * 2.0).contains(&found.load), "{found:?}, highest {highest}");
     }
 
     #[test]

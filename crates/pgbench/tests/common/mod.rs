@@ -80,9 +80,9 @@ impl Server {
         ours(&self.environment(database), line)
     }
 
-    /// Ours, speaking as the real pgbench here, or as the oldest that it can.
+    /// Ours, speaking as the real pgbench here.
     pub(crate) fn ours_alike(&self, database: &str, line: &str) -> Ended {
-        let speaks = theirs_major().clamp(18, 19);
+        let speaks = theirs_major();
         self.ours(database, &format!("{line} --as={speaks}"))
     }
 
@@ -180,20 +180,36 @@ pub(crate) fn ours_until(
     arguments: &[String],
     control: &Control,
 ) -> Ended {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut console = Console::new(&mut out, &mut err, false);
+    let code = on_console(environment, arguments, control, &mut console);
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
+    Ended { code: i32::from(code), out: text(out), err: text(err) }
+}
+
+/// Ours, on a console of the caller's.
+pub(crate) fn ours_on(
+    environment: &[(String, String)],
+    line: &str,
+    console: &mut Console<'_>,
+) -> u8 {
+    let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    on_console(environment, &arguments, &Control::new(), console)
+}
+
+fn on_console(
+    environment: &[(String, String)],
+    arguments: &[String],
+    control: &Control,
+    console: &mut Console<'_>,
+) -> u8 {
     let look_up = |name: &str| {
         environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
     };
     let invocation = Invocation {
-        program: "pgbench",
-        command: "pgbench",
-        arguments,
         environment: &look_up,
-        ask_password: &|_| None,
         generator: std::path::Path::new("pgrig"),
-        schema: None,
+        ..Invocation::of(arguments, None)
     };
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let code = bench(&invocation, control, &mut Console::new(&mut out, &mut err, false));
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
-    Ended { code: i32::from(code), out: text(out), err: text(err) }
+    bench(&invocation, control, console)
 }

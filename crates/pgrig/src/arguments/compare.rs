@@ -82,7 +82,7 @@ pub(crate) struct CompareArguments {
     #[arg(long)]
     pub(crate) gate: bool,
     /// pgbench's options: scripts, clients, protocol, scale
-    #[arg(value_name = "PGBENCH OPTIONS", hide = true, last = true)]
+    #[arg(skip)]
     pub(crate) workload: Vec<String>,
 }
 

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use clap::{Arg, CommandFactory};
 use compare::{Common, Data, Event, Request, SideOptions};
 use pgbench::options::{Invocation, RunOptions};
 use record::Comparison;
@@ -13,7 +12,7 @@ use spec::Profile;
 use study::{Choice, Versus};
 use words::duration;
 
-use crate::arguments::{Arguments, CompareArguments, StudyArguments};
+use crate::arguments::{CompareArguments, StudyArguments};
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::live::Live;
@@ -74,44 +73,6 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     terminal::narrate(format_args!("  report          {}", written.display()));
     page.end(&found);
     Ok(exit(&found, arguments.gate))
-}
-
-/// Puts a comparison's own options first and pgbench's behind `--`, whatever their order was.
-pub(crate) fn sorted(words: Vec<String>) -> Vec<String> {
-    let command = Arguments::command();
-    let Some(own) = command.find_subcommand("compare") else { return words };
-    let takes_value = |word: &str| -> Option<bool> {
-        let name = word.strip_prefix("--")?;
-        let (name, has_value) =
-            name.split_once('=').map_or((name, false), |(name, _)| (name, true));
-        if name == "help" {
-            return Some(false);
-        }
-        let is_meant = |one: &&Arg| {
-            let aliases = one.get_all_aliases().unwrap_or_default();
-            one.get_long() == Some(name) || aliases.contains(&name)
-        };
-        let argument = own.get_arguments().find(is_meant)?;
-        Some(argument.get_action().takes_values() && !has_value)
-    };
-    let mut words = words.into_iter();
-    let mut ours: Vec<String> = words.by_ref().take(2).collect();
-    let mut theirs = Vec::new();
-    while let Some(word) = words.next() {
-        match takes_value(&word) {
-            Some(takes_value) => {
-                ours.push(word);
-                if takes_value {
-                    ours.extend(words.next());
-                }
-            }
-            None if word == "-h" => ours.push(word),
-            None => theirs.push(word),
-        }
-    }
-    ours.push("--".to_owned());
-    ours.extend(theirs);
-    ours
 }
 
 /// Below it lie records that were given no other place.
@@ -217,15 +178,7 @@ fn fresh_seed() -> u64 {
 
 /// pgbench's part of the command line.
 fn workload(words: &[String]) -> Result<RunOptions, Complaint> {
-    let invocation = Invocation {
-        program: "pgrig",
-        command: "pgrig compare",
-        arguments: words,
-        environment: &|_| None,
-        generator: Path::new(""),
-        schema: None,
-        ask_password: &|_| None,
-    };
+    let invocation = Invocation { command: "pgrig compare", ..Invocation::of(words, None) };
     let unfit = || Complaint::new("a comparison needs pgbench options for a run, not for -i");
     match pgbench::options::Request::read(&invocation) {
         Ok(pgbench::options::Request::Run(options)) => Ok(*options),
@@ -306,24 +259,5 @@ fn exit(found: &Comparison, gate: bool) -> Exit {
             Exit::CannotTell
         }
         _ => Exit::Done,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pgbenchs_options_may_stand_anywhere() {
-        let check = |typed: &str, expected: &str| {
-            let words = typed.split_whitespace().map(str::to_owned).collect();
-            assert_eq!(sorted(words).join(" "), expected);
-        };
-        check(
-            "pgrig compare -c 4 --b-set jit=on -S --gate -M prepared --precision=2%",
-            "pgrig compare --b-set jit=on --gate --precision=2% -- -c 4 -S -M prepared",
-        );
-        check("pgrig compare --help", "pgrig compare --help --");
-        check("pgrig compare", "pgrig compare --");
     }
 }

@@ -13,6 +13,7 @@ mod interruption;
 mod isolation;
 mod majors;
 mod mutants;
+mod namesake;
 mod peers;
 mod power;
 mod prompt;

@@ -1,13 +1,14 @@
 //! The reason why no server of a route let a client in.
 
 use wire::SqlState;
+use wire::startup::{ConnectionLimit, Login, StartupError};
 
 /// The reason why no server of a route let a client in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
     /// Every attempt and why it failed, in libpq's words.
     pub message: String,
-    /// SQLSTATE of the last attempt, where its server gave one.
+    /// SQLSTATE of the first attempt whose server gave one.
     pub sqlstate: Option<SqlState>,
     /// What to do next about the first attempt that has an answer to that.
     pub hint: Option<String>,
@@ -15,6 +16,28 @@ pub struct Failure {
     pub wants_password: bool,
     /// True if no process took the last connection.
     pub is_unreachable: bool,
+    /// The first limit on connections that was reached.
+    pub limit: Option<ReachedLimit>,
+}
+
+/// A limit on connections, and for whom it was reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReachedLimit {
+    /// The limit.
+    pub limit: ConnectionLimit,
+    /// The role that logged in.
+    pub user: String,
+    /// The database.
+    pub database: String,
+}
+
+impl ReachedLimit {
+    /// The limit that a server told of when it refused this login.
+    pub(super) fn of(error: &StartupError, login: &Login) -> Option<ReachedLimit> {
+        let user = login.user.clone();
+        let database = login.database.clone().unwrap_or_else(|| user.clone());
+        error.limit().map(|limit| ReachedLimit { limit, user, database })
+    }
 }
 
 impl Failure {
@@ -23,16 +46,13 @@ impl Failure {
         Failure { message: message.into(), ..Failure::default() }
     }
 
-    /// This failure and the one of the next attempt. libpq tells the story of every attempt; the
-    /// last one decides what is counted, the first one what to do.
+    /// This failure and the one of the next attempt. Every attempt is told, as by libpq; the first one
+    /// with a cause decides what is counted and what to do.
     pub(super) fn followed_by(self, next: Failure) -> Failure {
-        let message = if self.message == next.message {
-            next.message
-        } else {
-            format!("{}\n{}", self.message, next.message)
-        };
         Failure {
-            message,
+            message: format!("{}\n{}", self.message, next.message),
+            sqlstate: self.sqlstate.or(next.sqlstate),
+            limit: self.limit.or(next.limit),
             hint: self.hint.or(next.hint),
             wants_password: self.wants_password || next.wants_password,
             ..next

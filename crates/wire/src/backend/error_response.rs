@@ -93,6 +93,7 @@ impl<'a> ErrorResponse<'a> {
             hint: self.hint().map(Cow::into_owned),
             context: self.context().map(Cow::into_owned),
             position: self.position(),
+            routine: self.text(b'R').map(Cow::into_owned),
             internal: self.text(b'q').map(|query| {
                 (query.into_owned(), self.text(b'p').and_then(|position| position.parse().ok()))
             }),
@@ -141,6 +142,8 @@ pub struct ServerError {
     pub context: Option<String>,
     /// Position of the error in the query: characters from its start, beginning with 1.
     pub position: Option<u32>,
+    /// The function of the server that reported it, which has no translation.
+    pub routine: Option<String>,
     /// The query that a function sent, where the error is in such a one, and where in it.
     pub internal: Option<(String, Option<u32>)>,
 }

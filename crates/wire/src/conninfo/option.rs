@@ -18,7 +18,7 @@ const fn bare(name: &'static str) -> Keyword {
     Keyword { name, variable: None }
 }
 
-/// Every keyword that libpq 18 knows. Those that mean nothing here (GSSAPI, OAuth …) are accepted
+/// Every keyword that libpq 19 knows. Those that mean nothing here (GSSAPI, OAuth …) are accepted
 /// all the same: a conninfo that works elsewhere must work here.
 pub(super) const KEYWORDS: &[Keyword] = &[
     keyword("service", "PGSERVICE"),
@@ -72,6 +72,7 @@ pub(super) const KEYWORDS: &[Keyword] = &[
     bare("oauth_client_id"),
     bare("oauth_client_secret"),
     bare("oauth_scope"),
+    keyword("oauth_ca_file", "PGOAUTHCAFILE"),
 ];
 
 /// Variables that libpq turns into settings of the session.

@@ -94,6 +94,21 @@ pub enum StartupError {
     Encode(#[from] EncodeError),
 }
 
+/// A limit on the number of connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionLimit {
+    /// The role's own.
+    Role,
+    /// The database's own.
+    Database,
+    /// `max_connections`.
+    Slots,
+    /// `max_connections` without the reserved ones.
+    Reserved,
+    /// A pooler's.
+    Pooler,
+}
+
 impl StartupError {
     /// The SQLSTATE that the server gave.
     pub fn sql_state(&self) -> Option<SqlState> {
@@ -113,6 +128,23 @@ impl StartupError {
     /// the server itself has refused, since pg_hba.conf may tell encrypted from plain.
     pub fn leads_to_next_attempt(&self) -> bool {
         matches!(self, Self::Server(_))
+    }
+
+    /// The limit on connections that the server has reached. Messages are translated, and the function
+    /// that reports one is not; a pooler names none.
+    pub fn limit(&self) -> Option<ConnectionLimit> {
+        let Self::Server(error) = self else { return None };
+        let is_limit = error.sql_state == SqlState::TOO_MANY_CONNECTIONS;
+        match error.routine.as_deref() {
+            None if is_limit || error.sql_state == SqlState::PROTOCOL_VIOLATION => {
+                Some(ConnectionLimit::Pooler)
+            }
+            _ if !is_limit => None,
+            Some("InitializeSessionUserId") => Some(ConnectionLimit::Role),
+            Some("CheckMyDatabase") => Some(ConnectionLimit::Database),
+            Some("InitPostgres") => Some(ConnectionLimit::Reserved),
+            Some(_) | None => Some(ConnectionLimit::Slots),
+        }
     }
 
     /// What to do next, where the server itself does not say.

@@ -75,6 +75,7 @@ impl Client {
             open_loop: program.open_loop,
             unknown: 0,
             aborted: 0,
+            first_errors: crate::tally::FirstErrors::new(),
             standstills: None,
             longest_ns: 0,
             open: Open::default(),

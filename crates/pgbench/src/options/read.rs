@@ -1,0 +1,97 @@
+//! Reads the options in the order in which they stand, each checked by itself.
+
+use super::beyond::BEYOND;
+use super::given::Given;
+use super::row::{Done, Row, Take};
+use super::theirs::PGBENCH;
+use super::values::seed_option;
+use super::{Invocation, Request};
+use crate::complaint::Complaint;
+use crate::getopt::{self, Found, Known, Takes};
+use crate::major::Major;
+
+/// What the options ask for.
+pub(super) enum Asked {
+    /// Something that pgbench does as soon as it meets the option.
+    AtOnce(Request),
+    /// A mode, once conflicts are settled.
+    Later(Box<Given>),
+}
+
+/// Reads a command line as far as each option can be judged alone.
+pub(super) fn read(invocation: &Invocation<'_>) -> Result<Asked, Complaint> {
+    let major = major(invocation)?;
+    let mut given = Given { major, ..Given::default() };
+    if let Some(text) = (invocation.environment)("PGBENCH_RANDOM_SEED") {
+        given.seed = Some(seed_option(&text, "PGBENCH_RANDOM_SEED environment variable")?);
+    }
+    let try_help = format!("Try \"{} --help\" for more information.", invocation.command);
+    let mut mistake = None;
+    let split = split(invocation, major, &mut |found| {
+        if given.at_once.is_some() || mistake.is_some() {
+            return;
+        }
+        match found {
+            Found::Option(row, value) => mistake = given.take(row, &value).err(),
+            Found::Operand(operand) if given.server.dbname.is_none() => {
+                given.server.dbname = Some(operand);
+            }
+            Found::Operand(operand) => {
+                let text = format!("too many command-line arguments (first is \"{operand}\")");
+                mistake = Some(Complaint::error(text).with_hint(&try_help));
+            }
+        }
+    });
+    if let Some(mistake) = mistake {
+        return Err(mistake);
+    }
+    if let Some(request) = given.at_once.take() {
+        return Ok(Asked::AtOnce(request));
+    }
+    split.map_err(|complaint| complaint.with_hint(&try_help))?;
+    Ok(Asked::Later(Box::new(given)))
+}
+
+/// The rows of the options of this pgbench, and those beyond it.
+pub(super) fn rows(major: Major) -> [Vec<&'static Row>; 2] {
+    let known = |row: &&'static Row| row.majors.0 <= major && major <= row.majors.1;
+    [PGBENCH, BEYOND].map(|rows| rows.iter().filter(known).collect())
+}
+
+fn split(
+    invocation: &Invocation<'_>,
+    major: Major,
+    take: &mut dyn FnMut(Found<&'static Row>),
+) -> Done {
+    let known = |row: &'static Row| Known {
+        short: row.short,
+        long: Some(row.long),
+        takes: match row.take {
+            Take::Flag(_) => Takes::Nothing,
+            Take::Value(..) => Takes::Value,
+        },
+        id: row,
+    };
+    let tables = rows(major).map(|rows| rows.into_iter().map(known).collect::<Vec<_>>());
+    let tables: Vec<&[Known<&Row>]> = tables.iter().map(Vec::as_slice).collect();
+    getopt::split(invocation.program, invocation.arguments, &tables, |found| {
+        take(found);
+        Ok(())
+    })
+}
+
+/// The pgbench whose words are spoken. It is looked for first: the names of the other options depend
+/// on it.
+fn major(invocation: &Invocation<'_>) -> Result<Major, Complaint> {
+    let mut asked = None;
+    // What is wrong with the other options is told when they are read.
+    let _ = split(invocation, invocation.speaks, &mut |found| match found {
+        Found::Option(row, value) if row.long == "as" => asked = Some(value),
+        _ => {}
+    });
+    let Some(asked) = asked else { return Ok(invocation.speaks) };
+    Major::parse(&asked).ok_or_else(|| {
+        let text = format!("invalid version of pgbench, expecting 15 to 19, got: \"{asked}\"");
+        Complaint::error(text)
+    })
+}
