@@ -19,11 +19,7 @@ pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Err
     let mut sum = None;
     for check in &before.point.checks {
         let Check::Amcheck { node } = check else { continue };
-        let node = match node {
-            Some(name) => site.node(name),
-            None => Some(site.data_node()),
-        };
-        let Some(node) = node else { continue };
+        let node = site.whom(node.as_ref())?;
         let complaints = one(node)?;
         let corruptions = complaints.len() as f64;
         outcome.set(&metrics::AMCHECK_CORRUPTIONS, &node.name, corruptions);

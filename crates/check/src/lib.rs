@@ -17,6 +17,7 @@ mod explain;
 mod history;
 mod ledger;
 mod placement;
+mod queries;
 mod repair;
 mod restore;
 mod rows;
@@ -30,18 +31,20 @@ pub use history::check as history;
 pub use ledger::check as ledger;
 pub use ledger::prepare;
 pub use outcome::{Before, Figure, Outcome};
+pub use queries::{Values, values};
 pub use restore::{back_up, check as restore};
 
 type Check = fn(&mut Site, &Before<'_>) -> Result<Outcome, Error>;
 
 /// The checks that look at running servers, in the order in which they are made: the last one shuts
 /// servers down.
-const CHECKS: [Check; 6] = [
+const CHECKS: [Check; 7] = [
     ledger::check,
     history::check,
     amcheck::check,
     placement::check,
     explain::check,
+    queries::check,
     checksums::check,
 ];
 

@@ -46,7 +46,11 @@ fn checked<'p>(point: &'p Point, data_node: &'p str, is_sharded: bool) -> Vec<&'
         LooksAt::Rows(_) if is_sharded => all(),
         LooksAt::Cluster if is_sharded => all(),
         LooksAt::Cluster => Vec::new(),
-        LooksAt::Rows(node) | LooksAt::Server(node) => vec![node.unwrap_or(data_node)],
+        LooksAt::Rows(None) | LooksAt::Server(None) => vec![data_node],
+        // The primary of that moment runs.
+        LooksAt::Rows(Some(whom)) | LooksAt::Server(Some(whom)) => {
+            whom.name().into_iter().collect()
+        }
     });
     let mut names: Vec<&str> = names.collect();
     names.sort_unstable();

@@ -75,6 +75,15 @@ pub enum Error {
     /// A proxy of the user's.
     #[error("the proxy is not ours")]
     ProxyNotOurs,
+    /// The topology has no such server.
+    #[error("there is no server {0}")]
+    NoServer(String),
+    /// No server takes writes.
+    #[error("no server takes writes now: {said}")]
+    NoPrimary {
+        /// What each of them said.
+        said: String,
+    },
     /// A server ended though no action of the timeline ended it.
     #[error(
         "{node} died during the load, although the timeline did not stop it: the trial counts for no \
@@ -122,6 +131,8 @@ impl Error {
             | Error::GuardNotInCharge { .. }
             | Error::ProxyNotOurs
             | Error::Died { .. }
+            | Error::NoServer(_)
+            | Error::NoPrimary { .. }
             | Error::Interrupted { .. } => None,
         }
     }

@@ -34,6 +34,7 @@ mod power;
 mod prepare;
 mod streaming;
 pub mod warm;
+mod whom;
 
 pub use build::Place;
 pub use cluster::{Moved, TablePart};

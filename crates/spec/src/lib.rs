@@ -12,11 +12,14 @@
 
 mod study;
 
+mod check;
 mod claim;
 mod data;
 mod point;
 mod profile;
+mod sql_check;
 mod timeline;
+mod whom;
 mod workload;
 
 mod action;
@@ -61,6 +64,7 @@ pub use action::Action;
 pub use catalogue::{
     Better, By, Kind, Metric, Scope, Source, catalogue, metric, metrics, statement_label,
 };
+pub use check::{Check, Explain, LooksAt};
 pub use claim::{About, Added, Answer, Claim, ClaimKind, Quantifier};
 pub use data::{Buckets, Data, PgbenchTables, Reset, ScriptText, Warm, Warmer};
 pub use defaults::ROUNDS_MAX;
@@ -82,12 +86,14 @@ pub use problem::{PROBLEMS_MAX, Problem};
 pub use profile::Profile;
 pub use published::Published;
 pub use script::{Protocol, Syntax};
+pub use sql_check::{Expected, SqlCheck};
 pub use study::Study;
 pub use table::{Column, Figure, Row, Table};
 pub use template::template;
 pub use terms::{Direction, OnLoss, Pace, PoolMode, StopMode, WarmUp};
 pub use throttle::Throttle;
-pub use timeline::{Check, Explain, LooksAt, Step, Timed};
+pub use timeline::{Step, Timed};
 pub use topology::Topology;
 pub use twin::Twin;
+pub use whom::Whom;
 pub use workload::{Builtin, Ledger, Script, ScriptSource, Workload};

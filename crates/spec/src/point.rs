@@ -5,9 +5,10 @@ use std::fmt;
 use terms::{OnLoss, WarmUp};
 
 use crate::catalogue::{Metric, metrics};
+use crate::check::Check;
 use crate::data::Data;
 use crate::link::LinkKind;
-use crate::timeline::{Check, Step, Timed};
+use crate::timeline::{Step, Timed};
 use crate::topology::Topology;
 use crate::workload::Workload;
 
@@ -129,6 +130,9 @@ impl Point {
             }
             _ if is(&[&metrics::CHECKSUM_FAILURES]) => {
                 is_made(&|check| matches!(check, Check::Checksums { .. }))
+            }
+            name if name.starts_with("sql_check_") => {
+                is_made(&|check| matches!(check, Check::Sql(_)))
             }
             name if name.starts_with("restore_") => {
                 is_made(&|check| matches!(check, Check::Restore { .. }))

@@ -1,13 +1,11 @@
-//! What happens during a trial besides load: steps before it, actions in it, checks after it.
+//! What happens during a trial besides load: steps before it, actions in it.
 
 use std::ops::Range;
-
-use history::Level;
 
 use crate::action::{self, Action, TopologyState};
 use crate::data::{Reset, script_file};
 use crate::duration;
-use crate::fields::{self, Fields, Settings};
+use crate::fields::{self, Fields};
 use crate::folder::Folder;
 use crate::problem::Problems;
 use crate::topology::Topology;
@@ -31,101 +29,6 @@ pub struct Timed {
     pub latest_ms: u64,
     /// What is done.
     pub action: Action,
-}
-
-/// A check after a trial.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Check {
-    /// The server counts as many transactions as the clients: `count_difference` is 0.
-    Counts,
-    /// Every acknowledged transaction of the workloads that keep a ledger is there, and nothing
-    /// that nobody wrote.
-    Ledger {
-        /// The server that is read; none for the one that the data were built on.
-        node: Option<String>,
-    },
-    /// The history that clients keep shows nothing that this isolation level forbids.
-    History {
-        /// The level.
-        level: Level,
-    },
-    /// Every row of a PL/Proxy cluster is in the bucket of its key's hash, on the node that the
-    /// mapping names, and none that was there is missing: `rows_misplaced` and `rows_lost` are 0.
-    Placement,
-    /// pg_amcheck finds nothing.
-    Amcheck {
-        /// The server that is looked through; none for the one that the data were built on.
-        node: Option<String>,
-    },
-    /// pg_checksums finds nothing; the server is shut down for it.
-    Checksums {
-        /// The server; none for the one that the data were built on.
-        node: Option<String>,
-    },
-    /// A base backup, taken before the clients came, and the WAL archive are restored, and what is
-    /// missing then is counted. It comes last.
-    Restore {
-        /// The server; none for the one that the data were built on.
-        node: Option<String>,
-    },
-    /// A query is explained, and how long it took and what it read is recorded.
-    Explain(Explain),
-}
-
-/// What a check looks at: it runs, and has replayed what it can get, when the check is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LooksAt<'c> {
-    /// No running server.
-    Nothing,
-    /// The rows of a server's tables, none for the one that the data were built on; where they are
-    /// a cluster's, every server of it.
-    Rows(Option<&'c str>),
-    /// Every server of a cluster.
-    Cluster,
-    /// A server; none for the one that the data were built on.
-    Server(Option<&'c str>),
-}
-
-impl Check {
-    /// What it looks at.
-    #[must_use]
-    pub fn looks_at(&self) -> LooksAt<'_> {
-        match self {
-            Check::Counts | Check::Restore { .. } | Check::History { .. } => LooksAt::Nothing,
-            Check::Placement => LooksAt::Cluster,
-            Check::Ledger { node } => LooksAt::Rows(node.as_deref()),
-            Check::Amcheck { node } | Check::Checksums { node } => LooksAt::Server(node.as_deref()),
-            Check::Explain(explain) => LooksAt::Server(explain.node.as_deref()),
-        }
-    }
-
-    /// The program of PostgreSQL's that makes it, on a server that the rig may change and stop.
-    #[must_use]
-    pub fn program(&self) -> Option<&'static str> {
-        match self {
-            Check::Amcheck { .. } => Some("pg_amcheck"),
-            Check::Checksums { .. } => Some("pg_checksums"),
-            Check::Restore { .. } => Some("pg_basebackup"),
-            Check::Counts
-            | Check::Placement
-            | Check::Ledger { .. }
-            | Check::History { .. }
-            | Check::Explain(_) => None,
-        }
-    }
-}
-
-/// A query that is explained after a trial.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Explain {
-    /// The server that runs it; none for the one that the data were built on.
-    pub node: Option<String>,
-    /// What its figures are called.
-    pub name: String,
-    /// The query.
-    pub sql: String,
-    /// Settings of the session that runs it.
-    pub session: Settings,
 }
 
 /// `before`: commands, file names ending in `.sql`, or `{ on = NODE, sql = … }`.
@@ -185,69 +88,6 @@ pub(crate) fn timeline(
     timed.into_iter().map(|(_, timed)| timed).collect()
 }
 
-/// `checks`: `"counts"`, `"ledger"`, `{ amcheck = "standby1" }`, `{ history = "serializable" }`,
-/// `{ explain = "SELECT …", as = … }`.
-pub(crate) fn checks(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Vec<Check> {
-    let values = fields.list("checks").iter();
-    values.filter_map(|value| check(value, topology, folder, fields.problems)).collect()
-}
-
-fn check(
-    value: &Value,
-    topology: &Topology,
-    folder: &Folder,
-    problems: &Problems,
-) -> Option<Check> {
-    if let Is::Text(_) = value.is {
-        let word = fields::choice("checks", value, CHECKS, problems)?;
-        return Some(word.of(None));
-    }
-    let fields = Fields::of("a check", value, problems)?;
-    if fields.entry("explain").is_some() {
-        let check = explain(&fields, topology, folder);
-        fields.finish();
-        return check.map(Check::Explain);
-    }
-    if let Some(value) = fields.value("history") {
-        let level = fields::choice("history", value, LEVELS, problems);
-        fields.finish();
-        return level.map(|level| Check::History { level });
-    }
-    let of_a_node: Vec<(&'static str, Word)> =
-        CHECKS.iter().copied().filter(|(key, _)| fields.entry(key).is_some()).collect();
-    let check = match of_a_node[..] {
-        [(key, word)] if word.has_a_node() => {
-            let node = action::server(&fields, key, topology);
-            node.map(|node| word.of(Some(node.name.clone())))
-        }
-        _ => {
-            let named = CHECKS.iter().filter(|(_, word)| word.has_a_node());
-            let named: Vec<String> =
-                named.map(|(key, _)| format!("{{ {key} = \"NODE\" }}")).collect();
-            let hint =
-                format!("write {} or {{ explain = \"QUERY\", as = \"NAME\" }}", named.join(" or "));
-            problems.hinted(fields.span(), "one check at a time", hint);
-            None
-        }
-    };
-    fields.finish();
-    check
-}
-
-/// `{ explain = "SELECT …", as = "sequential", session = { enable_indexscan = "off" } }`
-fn explain(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Option<Explain> {
-    let sql = fields.required("explain");
-    let sql = sql.and_then(|value| sql_text(value, folder, fields.problems));
-    fields.required("as");
-    let name = fields.text("as").map(str::to_owned);
-    let session = fields.settings("session");
-    let node = match fields.value("on") {
-        Some(_) => Some(action::server(fields, "on", topology)?.name.clone()),
-        None => None,
-    };
-    Some(Explain { node, name: name?, sql: sql?, session })
-}
-
 fn timed(
     value: &Value,
     topology: &Topology,
@@ -303,49 +143,3 @@ pub(crate) fn sql_text(value: &Value, folder: &Folder, problems: &Problems) -> O
     }
     Some(text.to_owned())
 }
-
-/// The names of checks.
-#[derive(Clone, Copy)]
-enum Word {
-    Counts,
-    Ledger,
-    Amcheck,
-    Checksums,
-    Placement,
-    Restore,
-}
-
-impl Word {
-    /// Whether it can be asked of a server by its name.
-    fn has_a_node(self) -> bool {
-        !matches!(self, Word::Counts | Word::Placement)
-    }
-
-    fn of(self, node: Option<String>) -> Check {
-        match self {
-            Word::Counts => Check::Counts,
-            Word::Ledger => Check::Ledger { node },
-            Word::Amcheck => Check::Amcheck { node },
-            Word::Checksums => Check::Checksums { node },
-            Word::Placement => Check::Placement,
-            Word::Restore => Check::Restore { node },
-        }
-    }
-}
-
-/// The levels at which a history is judged.
-const LEVELS: &[(&str, Level)] = &[
-    ("read committed", Level::ReadCommitted),
-    ("repeatable read", Level::RepeatableRead),
-    ("serializable", Level::Serializable),
-    ("strict serializable", Level::StrictSerializable),
-];
-
-const CHECKS: &[(&str, Word)] = &[
-    ("counts", Word::Counts),
-    ("ledger", Word::Ledger),
-    ("amcheck", Word::Amcheck),
-    ("checksums", Word::Checksums),
-    ("placement", Word::Placement),
-    ("restore", Word::Restore),
-];

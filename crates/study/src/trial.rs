@@ -167,7 +167,7 @@ fn attempt(
 ) -> Result<Loaded, Broke> {
     let point = order.point;
     let (load_limit, other_limit) = (watchdog::load_limit(point), watchdog::other_limit(point));
-    let warmed = patiently(other_limit, "the preparation", || prepare(order, site))?;
+    let (warmed, values) = patiently(other_limit, "the preparation", || prepare(order, site))?;
     order.begins(&blank.trial).map_err(Broke::Record)?;
     seen.has_begun = true;
     let (loaded, metered, readings) = patiently(load_limit, "the load", || {
@@ -191,7 +191,7 @@ fn attempt(
     let found = patiently(other_limit, "the checks", || {
         site.check_answers(&is_down)
             .map_err(|error| Broke::server(format_args!("after the load: {error}")))?;
-        aftermath::check(order, site, &outcome, &metered, &readings)
+        aftermath::check(order, site, &outcome, &metered, &readings, &values)
     });
     let found = found.map_err(|broke| after_action(broke, &metered))?;
     let data_host = site.data_node().host().map(str::to_owned);
@@ -210,7 +210,7 @@ fn after_action(broke: Broke, metered: &Metered) -> Broke {
 }
 
 /// Gets servers, checks and fronts ready for the clients.
-fn prepare(order: &Order<'_>, site: &mut Site) -> Result<Warmed, Broke> {
+fn prepare(order: &Order<'_>, site: &mut Site) -> Result<(Warmed, check::Values), Broke> {
     let point = order.point;
     let place = ready::Place { labs: order.labs, program: order.generator };
     let warmed = ready::servers(point, site, order.alone, &place, order.control);
@@ -225,8 +225,10 @@ fn prepare(order: &Order<'_>, site: &mut Site) -> Result<Warmed, Broke> {
     order.go_on()?;
     check::back_up(point, site).map_err(|error| Broke::by(&error))?;
     order.go_on()?;
+    let values = check::values(point, site).map_err(|error| Broke::by(&error))?;
+    order.go_on()?;
     site::flush_disks(site).map_err(|error| Broke::by(&error))?;
-    Ok(warmed)
+    Ok((warmed, values))
 }
 
 type LoadResult = Result<(Outcome, Vec<String>), Broke>;

@@ -1,8 +1,8 @@
-//! What checks after a trial found: the ledger's, and pg_amcheck's.
+//! What checks after a trial found: the ledger's, pg_amcheck's, the study's own.
 
 use super::Better::{Higher, Lower, Neither};
 use super::Kind::Total;
-use super::Scope::{Node, Workload};
+use super::Scope::{Node, Statement, Workload};
 use super::{By, Metric, Source, by, row};
 
 const LEDGER: Source = by(By::Ledger, "ledger");
@@ -65,6 +65,20 @@ metrics! {
     LEDGER_ANOMALIES = row("ledger_anomalies", "", Lower, Workload, Total, BOTH,
         "everything that must not be: lost, failed but present, doubled, invented, broken, torn, \
          what the two scans do not agree on, and tables that cannot be read"),
+
+    LEDGER_SERVERS = row("ledger_servers", "", Neither, Workload, Total, LEDGER,
+        "servers that acknowledged transactions, as the script's ledger_server names them"),
+    LEDGER_SPLIT = row("ledger_split", "", Lower, Workload, Total, LEDGER,
+        "acknowledgements of a server for transactions that were sent after a server with a later \
+         timeline had acknowledged one: two primaries, proven by the clients"),
+    LEDGER_SPLIT_MS = row("ledger_split_ms", "ms", Lower, Workload, Total, LEDGER,
+        "time from the first acknowledgement with a later timeline to the last one with an earlier \
+         timeline; 0 where the earlier one has given none since"),
+
+    SQL_CHECK_FAILURES = row("sql_check_failures", "", Lower, Statement, Total, by(By::Check, "queries of the study"),
+        "queries of the study whose value is not what the study expects"),
+    SQL_CHECK_VALUE = row("sql_check_value", "", Neither, Statement, Total, by(By::Check, "queries of the study"),
+        "the value of a query of the study after the load, where it is a number"),
 
     AMCHECK_CORRUPTIONS = row("amcheck_corruptions", "", Lower, Node, Total, AMCHECK,
         "places in tables and indexes that pg_amcheck complains about"),
