@@ -39,9 +39,6 @@ const PROGRAM: &str = "pg_amcheck";
 /// The complaints of pg_amcheck about one server.
 fn one(node: &SiteNode) -> Result<Vec<String>, Error> {
     let name = || node.name.clone();
-    let Server::Node(server) = &node.server else {
-        return Err(Error::NotOurs { program: PROGRAM, node: name(), would: "change" });
-    };
     let mut arguments = vec!["--no-password", "--heapallindexed"];
     if !rows::is_standby(node)? {
         // Neither the extension nor the locks can be had while a server is in recovery.
@@ -49,7 +46,13 @@ fn one(node: &SiteNode) -> Result<Vec<String>, Error> {
     }
     // Making the extension must not wait for a standby that is gone.
     let environment = [("PGOPTIONS", "-c synchronous_commit=local")];
-    let (code, out, said) = server.run_client(PROGRAM, &arguments, &environment)?;
+    let (code, out, said) = match &node.server {
+        Server::Node(server) => server.run_client(PROGRAM, &arguments, &environment)?,
+        Server::Managed(server) => server.run_client(PROGRAM, &arguments, &environment)?,
+        Server::Target(_) => {
+            return Err(Error::NotOurs { program: PROGRAM, node: name(), would: "change" });
+        }
+    };
     if let Some(0 | 2) = code {
         return Ok(complaints(&out));
     }

@@ -78,6 +78,18 @@ pub enum Error {
     /// The topology has no such server.
     #[error("there is no server {0}")]
     NoServer(String),
+    /// A program of a machine that does not get ready.
+    #[error("{node} is not ready within {within}: {said}\n{log}")]
+    NotReady {
+        /// The program and its machine.
+        node: String,
+        /// How long it was waited for.
+        within: String,
+        /// What was in the way at last.
+        said: String,
+        /// The end of the machine's logs.
+        log: String,
+    },
     /// No server takes writes.
     #[error("no server takes writes now: {said}")]
     NoPrimary {
@@ -132,6 +144,7 @@ impl Error {
             | Error::ProxyNotOurs
             | Error::Died { .. }
             | Error::NoServer(_)
+            | Error::NotReady { .. }
             | Error::NoPrimary { .. }
             | Error::Interrupted { .. } => None,
         }

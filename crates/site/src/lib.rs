@@ -23,8 +23,11 @@ mod service;
 
 mod hosts;
 mod labs;
+mod names;
 mod site;
+mod stations;
 mod throttles;
+mod waiting;
 
 mod build;
 mod cluster;
@@ -50,4 +53,5 @@ pub use power::{NotStarted, PowerError, Recovered, Taken, cut, disk, flush_disks
 pub use prepare::Alone;
 pub use service::{Guarding, Service};
 pub use site::Site;
+pub use stations::{SiteStation, Stations};
 pub use throttles::Throttles;

@@ -235,3 +235,9 @@ const CHECKS: &[(&str, Word)] = &[
     ("placement", Word::Placement),
     ("restore", Word::Restore),
 ];
+
+/// The checks that need no fields.
+#[cfg(test)]
+pub(crate) fn simple() -> impl Iterator<Item = &'static str> {
+    CHECKS.iter().map(|(name, _)| *name)
+}

@@ -25,6 +25,7 @@ mod workload;
 mod action;
 mod disk;
 mod link;
+mod machine;
 mod node;
 mod throttle;
 mod topology;
@@ -45,6 +46,7 @@ mod catalogue;
 mod template;
 
 mod folder;
+mod glossary;
 mod problem;
 mod set;
 
@@ -60,7 +62,7 @@ mod duration;
 mod fields;
 mod value;
 
-pub use action::Action;
+pub use action::{Action, Chosen, ProcessVerb};
 pub use catalogue::{
     Better, By, Kind, Metric, Scope, Source, catalogue, metric, metrics, statement_label,
 };
@@ -73,16 +75,18 @@ pub use duration::parse_ms as duration_ms;
 pub use expression::{Condition, Expression, Reference};
 pub use fields::Settings;
 pub use folder::Folder;
+pub use glossary::{Word, WordKind, words};
 pub use headline::Rank;
 pub use judgeable::never_judged;
 pub use link::{Link, LinkKind};
+pub use machine::{Machine, ManagedServer, Process, Ready, ReadyWhen, dotted};
 pub use named::Named;
 pub use node::{Guard, Node, NodeKind, Pgbouncer, Plproxy, Quorum, QuorumWay, Role};
 pub use pairing::Pairing;
 pub use pairs::Pairs;
 pub use plan::Planned;
 pub use point::{Point, PointName, Requirement, Unfit};
-pub use problem::{PROBLEMS_MAX, Problem};
+pub use problem::{PROBLEMS_MAX, Problem, nearest};
 pub use profile::Profile;
 pub use published::Published;
 pub use script::{Protocol, Syntax};
@@ -90,7 +94,7 @@ pub use sql_check::{Expected, SqlCheck};
 pub use study::Study;
 pub use table::{Column, Figure, Row, Table};
 pub use template::template;
-pub use terms::{Direction, OnLoss, Pace, PoolMode, StopMode, WarmUp};
+pub use terms::{Direction, EndSignal, OnLoss, Pace, PoolMode, StopMode, WarmUp};
 pub use throttle::Throttle;
 pub use timeline::{Step, Timed};
 pub use topology::Topology;

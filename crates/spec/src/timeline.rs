@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::action::{self, Action, TopologyState};
+use crate::action::{Action, Chosen, TopologyState};
 use crate::data::{Reset, script_file};
 use crate::duration;
 use crate::fields::{self, Fields};
@@ -10,12 +10,13 @@ use crate::folder::Folder;
 use crate::problem::Problems;
 use crate::topology::Topology;
 use crate::value::{Is, Value};
+use crate::whom::Whom;
 
 /// SQL that runs on a node before the clients come, outside a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The node it runs on.
-    pub node: String,
+    pub on: Whom,
     /// The command, or the script.
     pub sql: String,
 }
@@ -27,8 +28,12 @@ pub struct Timed {
     pub earliest_ms: u64,
     /// Latest moment; equal to the earliest unless it is drawn at random.
     pub latest_ms: u64,
-    /// What is done.
+    /// What is done. Where the node is chosen at that moment, its name stands for nothing before.
     pub action: Action,
+    /// The way to find the node at that moment; none where its name says it.
+    pub chosen: Option<Chosen>,
+    /// The name by which later actions mean the same node.
+    pub called: Option<String>,
 }
 
 /// `before`: commands, file names ending in `.sql`, or `{ on = NODE, sql = … }`.
@@ -39,20 +44,21 @@ pub(crate) fn steps(
     folder: &Folder,
 ) -> Vec<Step> {
     let problems = fields.problems;
+    // Which machine takes writes is for the manager to say.
+    let first = match topology.node(first_node).is_some_and(|node| node.machine().is_some()) {
+        true => Whom::PrimaryNow,
+        false => Whom::Node(first_node.to_owned()),
+    };
     let values = fields.list("before").iter();
     let steps = values.filter_map(|value| match &value.is {
-        Is::Text(_) => {
-            let sql = sql_text(value, folder, problems)?;
-            Some(Step { node: first_node.to_owned(), sql })
-        }
+        Is::Text(_) => Some(Step { on: first.clone(), sql: sql_text(value, folder, problems)? }),
         _ => {
             let fields = Fields::of("a step", value, problems)?;
-            let node = action::server(&fields, "on", topology);
-            let node = node.map_or(first_node, |node| &node.name).to_owned();
+            let on = Whom::parse(&fields, "on", topology).unwrap_or_else(|| first.clone());
             let sql = fields.required("sql");
             let sql = sql.and_then(|sql| sql_text(sql, folder, problems));
             fields.finish();
-            Some(Step { node, sql: sql? })
+            Some(Step { on, sql: sql? })
         }
     });
     steps.collect()
@@ -67,16 +73,26 @@ pub(crate) fn timeline(
     folder: &Folder,
 ) -> Vec<Timed> {
     let problems = fields.problems;
-    let values = fields.list("timeline").iter();
-    let timed: Vec<(&Range<usize>, Timed)> = values
-        .filter_map(|value| {
-            Some((&value.span, timed(value, topology, window_ms, folder, problems)?))
-        })
-        .collect();
+    let values = fields.list("timeline");
+    let known: Vec<String> = values.iter().filter_map(called).collect();
+    let context = Context { topology, folder, window_ms, known: &known, problems };
+    let timed: Vec<(&Range<usize>, Timed)> =
+        values.iter().filter_map(|value| Some((&value.span, timed(value, &context)?))).collect();
     let mut in_order: Vec<&(&Range<usize>, Timed)> = timed.iter().collect();
     in_order.sort_by_key(|(_, timed)| (timed.earliest_ms, timed.latest_ms));
     let mut course = TopologyState::default();
+    let mut named: Vec<&str> = Vec::new();
     for (span, timed) in in_order {
+        if let Some(Chosen::Earlier(name)) = &timed.chosen
+            && !named.contains(&name.as_str())
+        {
+            problems.add(span, format!("no earlier action is done as \"{name}\""));
+        }
+        named.extend(timed.called.as_deref());
+        // What has become of a node that is found at its moment is known then.
+        if timed.chosen.is_some() {
+            continue;
+        }
         if let Err(why) = course.follow(&timed.action, topology) {
             problems.add(span, format!("{}: {why}", timed.action.verb()));
         }
@@ -88,19 +104,37 @@ pub(crate) fn timeline(
     timed.into_iter().map(|(_, timed)| timed).collect()
 }
 
-fn timed(
-    value: &Value,
-    topology: &Topology,
+/// What the actions of a timeline have in common.
+struct Context<'c> {
+    topology: &'c Topology,
+    folder: &'c Folder,
     window_ms: u64,
-    folder: &Folder,
-    problems: &Problems,
-) -> Option<Timed> {
+    /// The names that actions give to what they are done to.
+    known: &'c [String],
+    problems: &'c Problems,
+}
+
+/// The name that an action gives to what it is done to.
+fn called(value: &Value) -> Option<String> {
+    match &value.is {
+        Is::Table(table) => table.find("as")?.value.scalar_text(),
+        _ => None,
+    }
+}
+
+fn timed(value: &Value, context: &Context<'_>) -> Option<Timed> {
+    let Context { topology, folder, window_ms, known, problems } = *context;
     let fields = Fields::of("an action", value, problems)?;
     let at = fields.required("at").and_then(|at| moment(at, window_ms, problems));
-    let action = Action::parse(&fields, topology, folder);
+    let action = Action::parse(&fields, topology, folder, known);
+    let called = fields.text("as").map(str::to_owned);
+    if let Some(name) = called.as_deref().filter(|name| topology.node(name).is_some()) {
+        problems.add(&value.span, format!("as: a node is called \"{name}\""));
+    }
     fields.finish();
     let (earliest_ms, latest_ms) = at?;
-    Some(Timed { earliest_ms, latest_ms, action: action? })
+    let (action, chosen) = action?;
+    Some(Timed { earliest_ms, latest_ms, action, chosen, called })
 }
 
 /// `20s`, or `random(5s,20s)`.

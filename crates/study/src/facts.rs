@@ -82,7 +82,7 @@ pub(crate) fn data(site: &Site, what: &str) -> Vec<Fact> {
             let bytes = server.data_bytes().ok()?;
             Some(fact(DATA, &format!("{} ({what})", node.name), size(bytes)))
         }
-        Server::Target(_) => None,
+        Server::Managed(_) | Server::Target(_) => None,
     };
     site.nodes.iter().filter_map(of).collect()
 }

@@ -8,4 +8,4 @@ mod load;
 mod server;
 
 pub use load::{OnLoss, Pace, WarmUp};
-pub use server::{Direction, PoolMode, StopMode};
+pub use server::{Direction, EndSignal, PoolMode, StopMode};

@@ -2,11 +2,12 @@
 
 use super::Better::{Higher, Lower, Neither};
 use super::Kind::Total;
-use super::Scope::{Node, Statement, Workload};
+use super::Scope::{Node, Statement, Trial, Workload};
 use super::{By, Metric, Source, by, row};
 
 const LEDGER: Source = by(By::Ledger, "ledger");
 const BOTH: Source = by(By::LedgerAndRows, "ledger against rows");
+const WATCHED: Source = by(By::Server, "every server asked each 10 ms");
 const AMCHECK: Source = by(By::Check, "pg_amcheck");
 
 #[rustfmt::skip] // rows read as the table that they are
@@ -74,6 +75,16 @@ metrics! {
     LEDGER_SPLIT_MS = row("ledger_split_ms", "ms", Lower, Workload, Total, LEDGER,
         "time from the first acknowledgement with a later timeline to the last one with an earlier \
          timeline; 0 where the earlier one has given none since"),
+
+    TWO_PRIMARIES_MS = row("two_primaries_ms", "ms", Lower, Trial, Total, WATCHED,
+        "time in which two servers of a manager's or more said that they take writes"),
+    NO_PRIMARY_MS = row("no_primary_ms", "ms", Lower, Trial, Total, WATCHED,
+        "longest time inside the window in which no server of a manager's said that it takes writes"),
+    WHOLE_AGAIN_MS = row("whole_again_ms", "ms", Lower, Trial, Total, WATCHED,
+        "time from the first action of the timeline until a primary had every other server as a \
+         streaming standby, for the rest of the load"),
+    WHOLE_AT_END = row("whole_at_end", "", Higher, Trial, Total, WATCHED,
+        "1 if the primary had every other server as a streaming standby when the load ended, else 0"),
 
     SQL_CHECK_FAILURES = row("sql_check_failures", "", Lower, Statement, Total, by(By::Check, "queries of the study"),
         "queries of the study whose value is not what the study expects"),
