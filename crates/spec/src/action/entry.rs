@@ -149,7 +149,11 @@ impl Entry<'_> {
         let node = match self.fields.value("on") {
             Some(_) => match self.chosen("on") {
                 Some(words) => words,
-                None => server(self.fields, "on", self.topology)?.name.clone(),
+                // PAUSE and RESUME are a pooler's.
+                None => match node(self.fields, "on", self.topology)?.kind {
+                    NodeKind::Pgbouncer(_) => self.fields.text("on")?.to_owned(),
+                    _ => server(self.fields, "on", self.topology)?.name.clone(),
+                },
             },
             None => self.topology.first()?.name.clone(),
         };

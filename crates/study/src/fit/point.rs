@@ -12,6 +12,7 @@ use crate::fit::has::{Has, HasServers, HostHas};
 use crate::fit::hosts;
 use crate::fit::misfit::Misfit;
 use crate::fit::outside_misfit;
+use crate::fit::packages;
 
 /// What is in the way of one point.
 pub(crate) fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
@@ -31,6 +32,7 @@ pub(crate) fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
                 }
                 _ => {
                     misfits.extend(link_misfit(point));
+                    misfits.extend(packages::misfit(point));
                     misfits.extend(power_misfits(point, has.disk_bytes));
                     misfits.extend(throttle_misfit(point));
                 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use lab::{Node, Part, ProcessAct, wait_until};
 use record::Fault;
 use server::message::with_detail as server_words;
-use site::{Moved, PowerError, Site, SiteLink, SiteNode, SiteStation, Taken};
+use server::{Client, ConnectError, Limits};
+use site::{Moved, PowerError, Service, Site, SiteLink, SiteNode, SiteStation, Taken};
 use spec::{Action, ProcessVerb};
 
 use crate::trial::blame;
@@ -48,6 +49,9 @@ pub(crate) enum ActError {
     /// A power cut.
     #[error(transparent)]
     Power(#[from] PowerError),
+    /// No session on the console of a pooler.
+    #[error(transparent)]
+    Console(#[from] ConnectError),
     /// The server's words.
     #[error("{}", server_words(.0))]
     Sql(#[from] postgres::Error),
@@ -118,7 +122,7 @@ impl ActError {
                 Some(Fault::Server)
             }
             ActError::NoAnswer { .. } => Some(Fault::Server),
-            ActError::Command { .. } => Some(Fault::Unknown),
+            ActError::Command { .. } | ActError::Console(_) => Some(Fault::Unknown),
             ActError::Lab(_) | ActError::Site(_) | ActError::Sql(_) | ActError::Power(_)
                 if is_of_server =>
             {
@@ -237,10 +241,19 @@ fn link<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut SiteLink, ActError
 }
 
 fn sql(site: &Site, name: &str, sql: &str) -> Result<String, ActError> {
-    let node = site.node(name).ok_or(ActError::NotOurs)?;
-    let mut client = node.connect()?;
+    let pooler = site.services.iter().find(|service| service.name == name);
+    let mut client = match pooler.and_then(Service::console) {
+        Some(console) => console_of(&console)?,
+        None => site.node(name).ok_or(ActError::NotOurs)?.connect()?,
+    };
     client.batch_execute(sql)?;
     Ok("done".to_owned())
+}
+
+/// A session on the console of a pooler.
+fn console_of(console: &str) -> Result<Client, ActError> {
+    let conninfo = server::own_conninfo(console).map_err(ConnectError::Conninfo)?;
+    Ok(server::connect(&conninfo, &Limits::of_questions())?)
 }
 
 fn some_processes(count: usize, verb: &'static str) -> Result<String, ActError> {
