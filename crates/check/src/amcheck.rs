@@ -56,7 +56,10 @@ fn one(node: &SiteNode) -> Result<Vec<String>, Error> {
     if let Some(0 | 2) = code {
         return Ok(complaints(&out));
     }
-    let said = said.trim().lines().next_back().unwrap_or("it died").to_owned();
+    // What failed stands before the details.
+    let mut lines = said.trim().lines();
+    let said = lines.clone().find(|line| line.contains("error:")).or_else(|| lines.next_back());
+    let said = said.unwrap_or("it died").to_owned();
     Err(Error::Program { program: PROGRAM, node: name(), said })
 }
 

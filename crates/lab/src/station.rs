@@ -1,17 +1,16 @@
 //! A station of a lab: processes that a study names, with the verbs of [`Part`](crate::Part) for all of
 //! them at once, and verbs for one of them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use terms::Direction;
 
 use crate::answer::{MadeStation, Ran};
 use crate::error::Error;
 use crate::open_lab::Object;
 use crate::part::{Part, is_a_part};
-use crate::station_config::{ProcessAct, StationProcess};
+use crate::station_config::{Peer, ProcessAct, StationProcess};
 use crate::verb::{StationRun, Verb};
 
 /// Several processes that live, stand still, are cut off and die as one, or in part. It is killed when
@@ -23,15 +22,6 @@ pub struct Station {
 }
 
 is_a_part!(Station);
-
-/// An end of a cut: who cannot reach the station any more, or cannot be reached from it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Peer {
-    /// Another station, by its number in the lab and its address.
-    Station(u32, String),
-    /// The clients of the load and the rig itself.
-    Clients,
-}
 
 impl Station {
     pub(crate) fn new(object: Object, name: &str, made: MadeStation) -> Station {
@@ -126,11 +116,5 @@ impl Station {
     /// [`Error::State`]; the file system's.
     pub fn reset_files(&self) -> Result<(), Error> {
         self.ask(Verb::ResetFiles)
-    }
-
-    /// The log of one of its processes.
-    #[must_use]
-    pub fn process_log(&self, name: &str) -> PathBuf {
-        self.made.directory.join(format!("{name}.log"))
     }
 }

@@ -52,6 +52,15 @@ pub enum ProcessAct {
     Look,
 }
 
+/// An end of a cut: who cannot reach the station any more, or cannot be reached from it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Peer {
+    /// Another station, by its number in the lab and its address.
+    Station(u32, String),
+    /// The clients of the load and the rig itself.
+    Clients,
+}
+
 impl StationProcess {
     /// The name by which [`ProcessAct`]s mean the PostgreSQL server that a process has started.
     pub const SERVER: &'static str = "server";

@@ -22,7 +22,7 @@ pub struct Labs {
     tls: bool,
     numbers: AtomicU32,
     /// The packages that are unpacked, and where; the versions are in the names of their files.
-    unpacked: Mutex<Unpacked>,
+    unpacked: Box<Mutex<Unpacked>>,
 }
 
 /// Packages in a lab's directory.
@@ -49,7 +49,7 @@ impl Labs {
         clients: Vec<IpAddr>,
         tls: bool,
     ) -> Labs {
-        let (numbers, unpacked) = (AtomicU32::new(0), Mutex::default());
+        let (numbers, unpacked) = (AtomicU32::new(0), Box::default());
         Labs { all, place, clients, tls, numbers, unpacked }
     }
 

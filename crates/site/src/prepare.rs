@@ -128,6 +128,22 @@ impl Site {
         Ok(())
     }
 
+    /// Stops the machines: with what they have, or at once.
+    ///
+    /// # Errors
+    /// A program that does not end.
+    pub(crate) fn stop_stations(&mut self, is_kept: bool) -> Result<(), Error> {
+        if self.stations.is_empty() {
+            return Ok(());
+        }
+        if !is_kept {
+            return self.stations.kill();
+        }
+        self.stations.heal()?;
+        let last = self.primary_now().ok().map(|node| node.name.clone());
+        self.stations.stop(last.as_deref())
+    }
+
     /// Limits the I/O of the servers whose I/O the point limits, until what is returned lifts it.
     ///
     /// # Errors

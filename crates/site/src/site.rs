@@ -10,7 +10,7 @@ use crate::link::SiteLink;
 use crate::node::SiteNode;
 use crate::plan::SitePlan;
 use crate::service::Service;
-use crate::stations::Stations;
+use crate::stations::{SiteStation, Stations};
 use crate::throttles::Throttles;
 
 /// One set of servers with one set of data.
@@ -151,6 +151,11 @@ impl Site {
         }
         let node = self.nodes.iter_mut().find(|node| node.name == name)?;
         node.server.node().map(|node| &mut **node)
+    }
+
+    /// The machine of that name, if it is one.
+    pub fn station(&mut self, name: &str) -> Option<&mut SiteStation> {
+        self.stations.get_mut(name)
     }
 
     /// What clients connect to, by the name of the server or service.

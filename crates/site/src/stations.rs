@@ -12,7 +12,6 @@ use crate::error::Error;
 use crate::labs::Labs;
 use crate::names::Names;
 use crate::node::SiteNode;
-use crate::site::Site;
 use crate::waiting::Awaited;
 
 /// The machines of a site.
@@ -287,29 +286,6 @@ impl Stations {
     /// Puts the files back that were copied aside.
     pub(crate) fn reset_files(&self) -> Result<(), Error> {
         self.all.iter().try_for_each(|one| Ok(one.station.reset_files()?))
-    }
-}
-
-impl Site {
-    /// The machine of that name, if it is one.
-    pub fn station(&mut self, name: &str) -> Option<&mut SiteStation> {
-        self.stations.get_mut(name)
-    }
-
-    /// Stops the machines: with what they have, or at once.
-    ///
-    /// # Errors
-    /// A program that does not end.
-    pub(crate) fn stop_stations(&mut self, is_kept: bool) -> Result<(), Error> {
-        if self.stations.is_empty() {
-            return Ok(());
-        }
-        if !is_kept {
-            return self.stations.kill();
-        }
-        self.stations.heal()?;
-        let last = self.primary_now().ok().map(|node| node.name.clone());
-        self.stations.stop(last.as_deref())
     }
 }
 

@@ -116,7 +116,7 @@ impl Machine {
     }
 
     /// `kind = "machine"`: several programs and an address.
-    pub(crate) fn machine(fields: &Fields<'_>, folder: &Folder) -> Option<Machine> {
+    pub(crate) fn several(fields: &Fields<'_>, folder: &Folder) -> Option<Machine> {
         let named = fields.named("processes");
         if named.is_empty() {
             let hint = "add processes.NAME = { command = [\"PROGRAM\", \"ARGUMENT\"] }";
@@ -128,7 +128,7 @@ impl Machine {
     }
 
     /// `kind = "process"`: one program on the loopback.
-    pub(crate) fn process(name: &str, fields: &Fields<'_>, folder: &Folder) -> Option<Machine> {
+    pub(crate) fn one(name: &str, fields: &Fields<'_>, folder: &Folder) -> Option<Machine> {
         let process = process_of(name, fields, folder)?;
         let ports = fields.texts("ports").into_iter().map(|(name, _)| name).collect();
         Some(Machine { ports, processes: vec![process], ..Machine::common(fields) })

@@ -229,8 +229,8 @@ impl Node {
             Some(Kind::Pgbouncer) => pgbouncer(&fields),
             Some(Kind::Guard) => guard(&fields),
             Some(Kind::Plproxy) => plproxy(&fields),
-            Some(Kind::Machine) => boxed(Machine::machine(&fields, folder)),
-            Some(Kind::Process) => boxed(Machine::process(name, &fields, folder)),
+            Some(Kind::Machine) => boxed(Machine::several(&fields, folder)),
+            Some(Kind::Process) => boxed(Machine::one(name, &fields, folder)),
             Some(Kind::Route) => boxed(Machine::route(&fields)),
         };
         let is_postgres = matches!(kind, Some(NodeKind::Postgres(_) | NodeKind::Plproxy(_)) | None);

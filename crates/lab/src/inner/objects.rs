@@ -33,8 +33,7 @@ use crate::link_config::{LinkBy, LinkConfig};
 use crate::node_config::NodeConfig;
 use crate::pooler_config::PoolerConfig;
 use crate::resources::Resources;
-use crate::station::Peer;
-use crate::station_config::StationConfig;
+use crate::station_config::{Peer, StationConfig};
 use crate::verb::Verb;
 
 /// The lab and what is in it.

@@ -11,19 +11,21 @@ use std::time::Duration;
 
 use os::command::{Command, Output};
 use os::init::Exit;
+use os::user::User;
 use rustix::process::Signal;
 use terms::{Direction, EndSignal, StopMode};
 
 use crate::answer::{MadeStation, Ran};
 use crate::copy::{copy_into, copy_tree};
 use crate::error::Error;
-use crate::files::{make_directory_for, remove_tree, write_file};
+use crate::files::{make_directory_for, read_file, remove_tree, write_file};
 use crate::inner::network::Network;
 use crate::inner::port::Port;
 use crate::inner::program::{Program, Runs};
 use crate::inner::shared::Shared;
 use crate::inner::switch::{CutWay, Switch};
 use crate::listen::Listen;
+use crate::log;
 use crate::station_config::{ProcessAct, StationConfig, StationProcess};
 use crate::verb::StationRun;
 use crate::wait::wait_until;
@@ -139,7 +141,7 @@ impl Station {
         for (name, text) in &process.files {
             write_file(&directory.join(name), text, owner)?;
         }
-        let log = self.program.file(format!("{}.log", process.name));
+        let (log, _) = self.log_of(process);
         let Some(command) = self.command(&process.command, &process.environment, &directory) else {
             return Err(self.no_process(&process.name));
         };
@@ -216,6 +218,17 @@ impl Station {
         match self.is_running()? {
             true => Err(self.program.state(doing, "is running")),
             false => Ok(()),
+        }
+    }
+
+    /// The log of a process, and whose it is. What root writes lies where only root can put a file.
+    fn log_of(&self, process: &StationProcess) -> (PathBuf, User) {
+        match process.as_root {
+            false => (self.program.file(format!("{}.log", process.name)), self.program.owner),
+            true => {
+                let name = format!("{}.{}.log", self.program.name, process.name);
+                (self.program.directory.with_file_name(name), User::current())
+            }
         }
     }
 
@@ -385,16 +398,16 @@ impl Runs for Station {
 
     fn log_text(&self) -> String {
         let text = |one: &Equipped| {
-            let log = self.program.text(&self.program.file(format!("{}.log", one.is.name)));
-            format!("{}:\n{log}", one.is.name)
+            let (log, owner) = self.log_of(&one.is);
+            format!("{}:\n{}", one.is.name, read_file(&log, owner).unwrap_or_default())
         };
         self.processes.iter().map(text).collect::<Vec<_>>().join("\n")
     }
 
     fn log_tail(&self) -> String {
         let tail = |one: &Equipped| {
-            let log = self.program.file(format!("{}.log", one.is.name));
-            format!("{}:\n{}", one.is.name, self.program.tail(&log, 0))
+            let (log, owner) = self.log_of(&one.is);
+            format!("{}:\n{}", one.is.name, log::tail(&log, 0, owner))
         };
         self.processes.iter().map(tail).collect::<Vec<_>>().join("\n")
     }

@@ -32,6 +32,8 @@ pub(crate) fn misfit(point: &Point) -> Option<Misfit> {
     })
 }
 
-/// Lists of names that were asked for, and what is wrong with each.
-static ASKED: Mutex<BTreeMap<Vec<String>, Option<(String, Option<String>)>>> =
-    Mutex::new(BTreeMap::new());
+/// What is wrong with a list of names, and what to do about it.
+type Wrong = (String, Option<String>);
+
+/// Lists of names that were asked for.
+static ASKED: Mutex<BTreeMap<Vec<String>, Option<Wrong>>> = Mutex::new(BTreeMap::new());
