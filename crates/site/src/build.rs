@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lab::{NodeConfig, Server, StopMode};
 use load::{Control, Urgency};
-use spec::{Check, Reset, Study};
+use spec::{Check, Reset, Study, Topology};
 
 use crate::cluster;
 use crate::data::{self, DataError};
@@ -261,7 +261,11 @@ impl Site {
         }
         let mut settings = lab_settings(&topology_node.settings);
         // Nothing is lost if the machine dies while data are built: they are built again.
-        settings.extend([("fsync", "off"), ("full_page_writes", "off"), ("autovacuum", "off")]);
+        settings.extend([("fsync", "off"), ("autovacuum", "off")]);
+        // A standby of which another one is made refuses what was written without them.
+        if !cascades(&plan.topology) {
+            settings.set("full_page_writes", "off");
+        }
         settings.set("synchronous_standby_names", "");
         node.configure(settings)?;
         node.start()?;
@@ -276,6 +280,12 @@ impl Site {
         node.stop(StopMode::Fast)?;
         Ok(())
     }
+}
+
+/// True if a standby follows a standby.
+fn cascades(topology: &Topology) -> bool {
+    let upstream = |node: &spec::Node| topology.node(node.follows()?)?.follows();
+    topology.nodes.iter().any(|node| upstream(node).is_some())
 }
 
 /// What the study names, and what counts statements where the study has it loaded.

@@ -352,6 +352,7 @@ script = "init.sql"
 [topologies.pair.nodes]
 primary = {}
 standby1 = { of = "primary" }
+standby2 = { of = "standby1" }
 [workloads.writes]
 script = "write.sql"
 clients = 4
@@ -369,6 +370,7 @@ checks = [
   { amcheck = "the primary now" },
   { sql = "SELECT count(*) FROM state", as = "rows", on = "the primary now", expect = "before" },
   { sql = "SELECT count(*) FROM log", as = "written", on = "the primary now", expect = "> before" },
+  { sql = "SELECT pg_is_in_recovery()", as = "cascades", on = "standby2", expect = "t" },
   { sql = "SELECT 1", as = "wrong", on = "the primary now", expect = ">= 2" },
 ]
 [scenarios.counter]
@@ -398,9 +400,9 @@ fn a_study_checks_the_primary_of_that_moment_with_queries_of_its_own() {
 
     let trial = ran.trial("promoted");
     assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
-    let failed = ["rows", "written", "wrong", ""];
+    let failed = ["rows", "written", "cascades", "wrong", ""];
     let failed = failed.map(|name| figure(trial, "sql_check_failures", name));
-    assert_eq!(failed, [0.0, 0.0, 1.0, 1.0], "{:?}", trial.notes);
+    assert_eq!(failed, [0.0, 0.0, 0.0, 1.0, 1.0], "{:?}", trial.notes);
     assert_eq!(figure(trial, "sql_check_value", "wrong"), 1.0);
     let is_told = |note: &record::Note| note.text == "wrong on standby1 is 1; expected: ≥ 2";
     assert!(trial.notes.iter().any(is_told), "{:?}", trial.notes);
